@@ -215,6 +215,15 @@ def by_hand(path: Path) -> Fix:
     return say(f"change {printable(path_text(path))} in the stack file to what is allowed")
 
 
+def replace_by_hand(path: Path, places: Mapping[str, bool]) -> Fix:
+    """Says which settings stand for a key that is not one; True marks those that mean the opposite."""
+    if not places:
+        return say(f"remove {printable(path_text(path))} if you do not need it: no setting of this program replaces it")
+    named = {there.replace('["*"]', ".<name>"): opposite for there, opposite in places.items()}
+    listed = " or ".join(f"{there} (its opposite)" if opposite else there for there, opposite in named.items())
+    return say(f"set {printable(listed)} to what you need in the stack file, and remove {printable(path_text(path))}")
+
+
 def _pasted(command: str, path: Path, verb: str, where: str) -> str:
     r"""The command, or words where none can be pasted: the CLI has no way to name some keys, nor the shell some values.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +29,17 @@ from config.schema.inventory import Inventory
 from config.schema.models import Settings, StackFile
 from config.schema.names import StackName
 from config.schema.operators import Installation
-from config.schema.translate import Schema, allowed, place, problems_of, schema_at, schema_of, unknown_key
+from config.schema.translate import (
+    Schema,
+    allowed,
+    is_table,
+    mend,
+    place,
+    problems_of,
+    schema_at,
+    schema_of,
+    unknown_key,
+)
 from config.schema.workload import WorkloadCatalogue
 
 
@@ -116,13 +126,15 @@ def load_settings(
 
 def _read(keys: Keys, privacy: Privacy, around: Surroundings) -> tuple[Settings, list[Problem]]:
     """The settings of a stack with these keys, and all that is wrong with them."""
-    problems = list(first(foreign_problems(keys, around.stack.project, privacy.inventory.stack_file)))
+    model = privacy.inventory.stack_file
+    move = functools.partial(_move, keys=keys, schema=schema_of(model))
+    problems = list(first(foreign_problems(keys, around.stack.project, model, move)))
     own = {key: text for key, text in keys.items() if ":" not in key}
     parsed = _parse(own, privacy.inventory, problems)
     of_provider = "location" not in own and REGION in keys
     if of_provider:
         parsed["location"] = keys[REGION]
-    stack_file, left_out = _validate(parsed, privacy.inventory.stack_file, problems)
+    stack_file, left_out = _validate(parsed, privacy.inventory, problems)
     if of_provider:
         problems = [problem.moved(("location",), (REGION,)) for problem in problems]
     broken = [*(problem.path for problem in problems), *left_out]
@@ -197,9 +209,7 @@ def _parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem]
     for key, text in own.items():
         here = schema_at(schema, (key,))
         if key not in schema["properties"]:
-            # Pulumi hands over the defaults of Pulumi.yaml too, which nobody has stated in the stack file.
-            stated = {each: own[each] for each in own if own[each] != _default(schema, each)}
-            problems.append(_unknown(key, schema["properties"], text, stated, inventory.path_of(key)))
+            problems.append(_unknown(key, own, schema, inventory.path_of(key)))
         elif problem := too_much(key, text):
             problems.append(problem)
         elif here.get("type") == "object":
@@ -211,7 +221,8 @@ def _parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem]
                 if found not in ({}, None):  # `pulumi config rm` leaves an empty map where it took the last key out
                     parsed[key] = found
             except ValueError:
-                fixes = (*_of_text(key, text, inventory.stack_file), remove_command((key,)))
+                last = mend((key,), here, text) if is_table(here) else remove_command((key,))
+                fixes = (*_of_text(key, text, inventory.stack_file), last)
                 what = "is text where a map belongs"
                 problems.append(Problem((key,), what, allowed(here), fixes[0], others=fixes[1:]))
         else:
@@ -245,23 +256,34 @@ def _unknown_workloads(options: Mapping[str, Any], workloads: WorkloadCatalogue)
         yield unknown_key(("workloadOptions", name), workloads, options[name], options)
 
 
-def _unknown(key: str, keys: Iterable[str], text: str, own: Mapping[str, str], elsewhere: Path | None) -> Problem:
+def _unknown(key: str, own: Keys, schema: Schema, elsewhere: Path | None) -> Problem:
     """The problem of an unknown key, among them paths set without `--path`, and keys that stand `elsewhere`."""
-    path, known = tuple(key.split(".")), sorted(keys)
+    path, known, text = tuple(key.split(".")), sorted(schema["properties"]), own[key]
     if len(path) > 1 and path[0] in known:
         fix = move_command((key,), path, text)
         return Problem((key,), "is a path, set without --path", ", ".join(known), fix, shows_value=False)
     if elsewhere and not too_much(key, text):
-        is_set = _at(own, elsewhere) is not None
-        fix = remove_command((key,)) if is_set else move_command((key,), elsewhere, _data(text))
+        fix = _move(key, elsewhere, own, schema)
         what = f"is no key at the top; in its place: {path_text(elsewhere)}"
         return Problem((key,), what, ", ".join(known), fix, shows_value=False)
-    return unknown_key((key,), known, text, own)
+    return unknown_key((key,), known, text, _stated(own, schema))
+
+
+def _move(key: str, there: Path, keys: Keys, schema: Schema) -> Fix:
+    """Returns the fix that moves a key to its place, or removes it where something stands there."""
+    if "*" in there or _at(_stated(keys, schema), there) is not None:
+        return remove_command((key,))
+    return move_command((key,), there, _data(keys[key]) if len(there) > 1 else keys[key])
+
+
+def _stated(keys: Keys, schema: Schema) -> Keys:
+    """Returns the keys of the stack file: Pulumi hands over the defaults of Pulumi.yaml too."""
+    return {key: text for key, text in keys.items() if text != _default(schema, key)}
 
 
 def _at(own: Mapping[str, str], path: Path) -> Any:
     """What the stack file has at a path below the top, or None."""
-    here = _data(own.get(str(path[0]), ""))
+    here = _data(own[str(path[0])]) if path[0] in own else None
     for part in path[1:]:
         here = here.get(str(part)) if isinstance(here, Mapping) else None
     return here
@@ -275,19 +297,20 @@ def _data(text: str) -> Any:
         return text
 
 
-def _validate(parsed: dict[str, Any], model: type[StackFile], problems: list[Problem]) -> tuple[StackFile, list[Path]]:
+def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Problem]) -> tuple[StackFile, list[Path]]:
     """The stack file, and what was left out of it as wrong.
 
     That is noted, and the default stands in, so that other rules are heard. A map that needs what was left out goes
     with it: a pool without a VM size is none.
     """
     left_out: list[Path] = []
+    model, path_of = inventory.stack_file, inventory.path_of
     while True:
         try:
             return model.model_validate(parsed, by_alias=True, by_name=False), left_out
         except ValidationError as error:
             errors = error.errors()
-            found = first(problems_of(errors, model, parsed))
+            found = first(problems_of(errors, model, parsed, path_of=path_of))
             problems += (problem for problem in found if problem.path not in left_out)
             for detail in sorted(errors, key=lambda found: _order(found["loc"]), reverse=True):
                 left_out.append(place(detail)[: -1 if detail["type"] == "missing" else None])

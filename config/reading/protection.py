@@ -5,22 +5,23 @@ A field of the settings says so by the mark `protects` of its schema (config/sch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from ipaddress import IPv4Network
+from itertools import chain
+from math import inf
 from typing import Any
 
-from config.facts.near import meant, near
+from config.facts.near import is_negated, is_protective, meant, near, plainly, resembled
 from config.problems.fixes import Path
 from config.reading.edits import Keys
 from config.reading.values import data, too_much
+from config.schema.base import number_in
+from config.schema.translate import TRUTH
 
 SchemaAt = Callable[[Path], Mapping[str, Any]]
 _ABSENT: Any = object()
-_TRUTH = {
-    **dict.fromkeys(("true", "yes", "y", "on", "1"), True),
-    **dict.fromkeys(("false", "no", "n", "off", "0"), False),
-}
-_MAX_LENGTH = 10_000
+MAX_LENGTH = 10_000
 """Characters of settings that are compared: nobody has written more by hand, so that it is changed by hand, too."""
 _MOST_KEYS = 50
 """Keys of a map among which misspelt ones are looked for; comparing more takes long."""
@@ -28,13 +29,15 @@ _NEEDED_PERMISSIONS = frozenset("rl")
 """Without these nothing mounts."""
 
 
-def weakens(before: Keys, after: Keys, schema_at: SchemaAt, path_of: Callable[[str], Path | None]) -> bool:
+def weakens(
+    before: Keys, after: Keys, schema_at: SchemaAt, path_of: Callable[[str], Path | None], protecting: tuple[str, ...]
+) -> bool:
     """Returns whether the stack file `after` a fix protects less than `before`, where that states a protection.
 
-    `path_of` finds the place of a key that stands too high.
+    `path_of` finds the place of a key that stands too high; `protecting` are the names of all settings that protect.
     """
     changed = {key: text for key, text in before.items() if text and after.get(key) != text}
-    if sum(map(len, changed.values())) > _MAX_LENGTH:
+    if sum(map(len, changed.values())) > MAX_LENGTH:
         return True
     old = {key: _data(key, text) for key, text in changed.items()}
     new = {leaf for key, text in after.items() if before.get(key) != text for leaf in _leaves((key,), _data(key, text))}
@@ -46,12 +49,55 @@ def weakens(before: Keys, after: Keys, schema_at: SchemaAt, path_of: Callable[[s
         path: Path = (
             (name,) if name in known.get("properties", {}) else dotted if dotted[1:] else path_of(key) or (key,)
         )
-        there = _at(after, (key,) if key in after else path)
+        there = value_at(after, (key,) if key in after else path)
         for lost in weakened(path, value, there, schema_at):
-            stated = _at(before, lost)
+            stated = value_at(before, lost)
             if not any(at[-1] == lost[-1] and each == repr(stated) for at, each in moved):
                 return True
-    return False
+    now = dict(_all((), {key: _data(key, text) for key, text in after.items() if text}))
+    gone = ((path, value) for path, value in unread((), old, schema_at, protecting) if path not in now)
+    return any(_is_lost(path, value, now, schema_at, protecting) for path, value in gone)
+
+
+def _is_lost(
+    path: Path, before: Any, now: Mapping[Path, Any], schema_at: SchemaAt, protecting: tuple[str, ...]
+) -> bool:
+    """Returns whether no protection is as strong as an unknown key that resembles it.
+
+    A name that says the opposite has no value that could be set as it is.
+    """
+    if before in (None, "", [], {}) or is_negated(str(path[-1])):
+        return before not in (None, "", [], {})
+    names = resembled(str(path[-1]), protecting)
+    chosen = [there for there in now if there and there[-1] in names and schema_at(there).get("protects")]
+    return all(any(weakened(there, before, now[there], schema_at)) for there in chosen)
+
+
+def unread(
+    path: Path, value: Any, schema_at: SchemaAt, protecting: tuple[str, ...], *, known: bool = True
+) -> Iterator[tuple[Path, Any]]:
+    """Yields each unknown key that is named like a protection, with its value; nothing below such a key."""
+    properties = schema_at(path[:-1]).get("properties", path[-1:]) if known and path else ()
+    known = known and (not path or path[-1] in properties)
+    name = str(path[-1]) if path and not known else ""
+    is_one = bool(resembled(name, protecting)) and not _is_other(name, properties, protecting)
+    inside = value.items() if isinstance(value, Mapping) and not is_one else ()
+    deeper = (unread((*path, str(key)), each, schema_at, protecting, known=known) for key, each in inside)
+    below = list(chain.from_iterable(deeper))
+    yield from below
+    if is_one or (not below and is_protective(name) and not _is_other(name, properties, protecting)):
+        yield path, value
+
+
+def _is_other(name: str, known: Iterable[str], protecting: tuple[str, ...]) -> bool:
+    """Returns whether a name is a misspelt key that may stand there and protects nothing."""
+    return plainly(name, {*known} - {*protecting, name})
+
+
+def _all(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
+    yield path, value
+    for key, each in value.items() if isinstance(value, Mapping) else ():
+        yield from _all((*path, str(key)), each)
 
 
 def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, str]]:
@@ -62,6 +108,7 @@ def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, str]]:
         yield from _leaves((*path, str(key)), each)
 
 
+@functools.lru_cache(32)
 def _data(key: str, text: str) -> Any:
     try:
         return None if too_much(key, text) else data(text)
@@ -69,7 +116,7 @@ def _data(key: str, text: str) -> Any:
         return text
 
 
-def _at(keys: Keys, path: Path) -> Any:
+def value_at(keys: Keys, path: Path) -> Any:
     top = str(path[0])
     here: Any = _data(top, keys[top]) if keys.get(top) else _ABSENT
     for part in path[1:]:
@@ -110,8 +157,9 @@ def _is_weaker(rule: Any, before: Any, after: Any, schema: Mapping[str, Any]) ->
             chosen = schema.get("default") if after is _ABSENT else after
             return _rank(chosen, rule) > _rank(before, rule)
         case "limit":
-            limit_now = schema.get("default", 0) if after is _ABSENT else after
-            return not _is_more(schema.get("minimum", 0), before) and _is_more(limit_now, before)
+            limit_now = schema.get("default", inf) if after is _ABSENT else after
+            least = schema.get("minimum", 0)
+            return bool(least <= _amount(before, least) < _amount(limit_now, least))
         case "letters":
             return isinstance(after, str) and bool(set(after) - set(str(before)) - _NEEDED_PERMISSIONS)
         case "ranges":
@@ -123,16 +171,17 @@ def _is_weaker(rule: Any, before: Any, after: Any, schema: Mapping[str, Any]) ->
 def _rank(value: Any, strongest_first: list[Any]) -> int:
     """The place of a value among its choices; that of the strongest where it cannot be read."""
     text = str(value).lower()
-    found = _TRUTH.get(text, value) if True in strongest_first else next(iter(near(text, strongest_first)), value)
+    found = TRUTH.get(text, value) if True in strongest_first else next(iter(near(text, strongest_first)), value)
     return strongest_first.index(found) if found in strongest_first else 0
 
 
-def _is_more(value: Any, limit: Any) -> bool:
-    """Whether a value is above a limit. None is unlimited, and what is not a number limits nothing."""
+def _amount(limit: Any, least: float) -> float:
+    """Returns a limit as a number. None and a negative number limit nothing; other text may mean the least."""
     try:
-        return value is None or float(value) > float(limit)
+        amount = inf if limit is None else float(limit)
     except (TypeError, ValueError, OverflowError):
-        return False
+        return number_in(limit, "days gpus") or least
+    return inf if amount < 0 else amount
 
 
 def _is_gone(before: Any, after: Any) -> bool:

@@ -57,7 +57,8 @@ class _Offer:
         """
         gone = [edit.path for edit in fix.edits if edit.removes]
         own = [edit for edit in self._edits() if not any(edit.path[: len(path)] == path for path in gone)]
-        edits = {edit.path: edit for edit in (*own, *fix.edits)}
+        new = {edit.path for edit in self._edits() if not edit.removes} if self.choices[0].moves else ()
+        edits = {edit.path: edit for edit in (*own, *fix.edits) if not (edit.removes and edit.path in new)}
         return Fix(tuple(edits.values()))
 
     @property
@@ -99,7 +100,8 @@ class _Offer:
         """Takes the next choice that mends the problem by itself too. The first that did beats the stack file."""
         first = self.choices.pop(0) if len(self.choices) > 1 else self.choices[0]
         alone = _Offer(self.problem, [first])
-        if mends and not self.choices[-1].can_be_tried and alone.mends(_tried([alone], keys, look)):
+        is_last = self.choices[-1] == by_hand(self.problem.path) and not first.moves
+        if mends and is_last and alone.mends(_tried([alone], keys, look)):
             self.choices[-1] = first
         while len(self.choices) > 1 and self.tries and not self.mends(_tried([self], keys, look)):
             self.choices.pop(0)
@@ -117,6 +119,7 @@ def tried(problems: Iterable[Problem], keys: Keys, look: Look, privacy: Privacy)
         for offer in offers:
             _mend_what_moves(offer, keys, look, privacy, before)
         offers = _each_mistake_once(offers, keys, look, before)
+        _move_one_to_a_key(offers, privacy)
         _choose(offers, keys, look, before)
         if sum(map(len, keys.values())) <= _MAX_LENGTH:
             offers = _without_rival(_complete(offers, keys, look, privacy), keys, look)
@@ -142,7 +145,10 @@ def _mend_what_moves(offer: _Offer, keys: Keys, look: Look, privacy: Privacy, be
 
 def _says_more(fix: Fix, privacy: Privacy) -> bool:
     """Whether it sets what would not be so without it."""
-    return all(not edit.removes and edit.value != privacy.schema(edit.path).get("default") for edit in fix.edits)
+    new = [edit for edit in fix.edits if not edit.removes]
+    spread = {edit.path[:-1] for edit in new}
+    is_lost = any(edit.removes and edit.path not in spread for edit in fix.edits)
+    return not is_lost and all(edit.value != privacy.schema(edit.path).get("default") for edit in new)
 
 
 def _each_mistake_once(offers: list[_Offer], keys: Keys, look: Look, before: Found) -> list[_Offer]:
@@ -153,6 +159,16 @@ def _each_mistake_once(offers: list[_Offer], keys: Keys, look: Look, before: Fou
             if offer.is_good(found, before):
                 offers = [other for other in offers if other is offer or not other.mends(found)]
     return offers
+
+
+def _move_one_to_a_key(offers: list[_Offer], privacy: Privacy) -> None:
+    """Replaces by words each move to a key that an earlier one sets."""
+    taken: set[Path] = set()
+    for offer in offers:
+        moves = offer.tries and offer.tries.moves
+        if moves and not taken.isdisjoint(offer.paths):
+            offer.choices = [privacy.words(offer.problem)]
+        taken |= offer.paths if moves else set()
 
 
 def _choose(offers: Sequence[_Offer], keys: Keys, look: Look, before: Found) -> None:
@@ -191,6 +207,8 @@ def _complete(offers: list[_Offer], keys: Keys, look: Look, privacy: Privacy) ->
             guilty = [offer for offer, found in alone if (problem.path, problem.what) in found]
             offer = (*guilty, able[-1])[0]
             hidden = _Offer(problem, [fix])
+            if any(hidden.paths & each.paths for each in offers if each is not offer):
+                continue
             if not offer.takes_out and not any(hidden.touches(each) for each in offers):
                 offers = [*offers, hidden] if hidden.mends(_tried([*offers, hidden], keys, look)) else offers
                 continue
@@ -265,6 +283,9 @@ def _all_choices(problem: Problem, privacy: Privacy, draft: Draft) -> Iterator[F
         yield from problem.others
     schema = privacy.schema(path)
     known = schema.get("type") not in (None, "object", "array") and not isinstance(path[-1], int)
+    if privacy.states(problem):
+        yield privacy.words(problem)
+        return
     if known and example(schema) is not None:
         yield set_command(path, example(schema))
     if draft.has(path):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from pulumi import _types
 from pydantic import BaseModel
 
-from config.facts.near import mistyped
+from config.facts.near import mistyped, resembled
 from config.problems.errors import Problem
-from config.problems.fixes import move_command, remove_command
+from config.problems.fixes import Fix, Path, path_text, remove_command
 from config.schema.regions import region_name
-from config.schema.translate import schema_of, unknown_key
+from config.schema.translate import protecting, schema_at, schema_of, unknown_key
 
 REGION = "azure-native:location"
 PROVIDERS = ("azure-native", "kubernetes")
@@ -23,7 +23,9 @@ _READ = ("", "pulumi", *PROVIDERS)
 _CREDENTIAL = re.compile("secret|password|token|kubeconfig", re.IGNORECASE)
 
 
-def foreign_problems(keys: Mapping[str, str], project: str, model: type[BaseModel]) -> Iterator[Problem]:
+def foreign_problems(
+    keys: Mapping[str, str], project: str, model: type[BaseModel], move: Callable[[str, Path], Fix]
+) -> Iterator[Problem]:
     """Yields keys that no provider has, and keys that are meant for the project or a provider.
 
     A key is meant for them if its namespace resembles theirs. Other keys may be for another tool that reads the stack
@@ -33,8 +35,8 @@ def foreign_problems(keys: Mapping[str, str], project: str, model: type[BaseMode
         keys: The text of all keys; those of the project without its namespace.
         project: The namespace of the project.
         model: The keys that the project reads.
+        move: Returns the fix that moves a key to its place.
     """
-    own = schema_of(model)["properties"]
     yield from _location_problems(keys)
     for key, text in keys.items():
         namespace, name = _split(key)
@@ -42,21 +44,19 @@ def foreign_problems(keys: Mapping[str, str], project: str, model: type[BaseMode
             beside = {each.removeprefix(f"{namespace}:") for each in keys}
             what = f"is a key that the provider {namespace} does not have"
             yield unknown_key((key,), provider_keys(namespace), text, beside, what)
-        elif namespace not in _READ and (near := _meant(key, project, own)) and _resembles(namespace, project):
-            there = near.removeprefix(f"{project}:")
-            fix = remove_command((key,)) if there in keys else move_command((key,), (there,), text)
-            yield Problem((key,), "is in a namespace that no provider reads", near, fix, shows_value=False)
+        elif namespace not in _READ and (near := _meant(key, project, model)) and _resembles(namespace, project, model):
+            what = "is in a namespace that no provider reads"
+            yield Problem((key,), what, _full(near, project), move(key, near), shows_value=False)
 
 
 def unread_keys(keys: Mapping[str, str], project: str, model: type[BaseModel]) -> Iterator[str]:
     """Yields a warning for each other key in a namespace that neither this program nor its providers read."""
-    own = schema_of(model)["properties"]
     for key in keys:
-        namespace, near = _split(key)[0], _meant(key, project, own)
+        namespace, near = _split(key)[0], _meant(key, project, model)
         if namespace == "kubernetes":
             yield f"nothing in this program reads the key {key}: its providers use the cluster's own kubeconfig"
-        elif namespace not in (*_READ, project) and not (near and _resembles(namespace, project)):
-            yield f"nothing in this program reads the key {key}" + (f"; near: {near}" if near else "")
+        elif namespace not in (*_READ, project) and not (near and _resembles(namespace, project, model)):
+            yield f"nothing in this program reads the key {key}" + (f"; near: {_full(near, project)}" if near else "")
 
 
 def _location_problems(keys: Mapping[str, str]) -> Iterator[Problem]:
@@ -72,23 +72,34 @@ def _split(key: str) -> tuple[str, str]:
     return namespace, name
 
 
-def _meant(key: str, project: str, own: Collection[str]) -> str | None:
-    """Returns the key that was probably meant."""
+def _meant(key: str, project: str, model: type[BaseModel]) -> Path | None:
+    """Returns the place of the key that was probably meant; a provider's has its namespace before it."""
+    own = schema_of(model)["properties"]
     namespace, name = _split(key)
+    if name in schema_at(schema_of(model), (namespace,)).get("properties", {}):
+        return (namespace, name)
+    if name not in own and (found := resembled(name, tuple(protecting(model)))):
+        return protecting(model)[found[0]]
     if close := difflib.get_close_matches(namespace.lower()[:100], [project, *PROVIDERS], 1, cutoff=0.8):
-        return f"{close[0]}:{name}"
+        return (f"{close[0]}:{name}".removeprefix(f"{project}:"),)
     if name in own:
-        return f"{project}:{name}"
+        return (name,)
     if name in provider_keys("azure-native"):
-        return f"azure-native:{name}"
-    return next((f"{project}:{each}" for each in mistyped(name, own)), None)
+        return (f"azure-native:{name}",)
+    return next(((each,) for each in mistyped(name, own)), None)
 
 
-def _resembles(namespace: str, project: str) -> bool:
-    """Returns whether the namespace shares a word with the project or a provider, or is a misspelling of one."""
+def _full(path: Path, project: str) -> str:
+    """Returns a place with the namespace of the project, unless it is a provider's."""
+    text = path_text(path).replace('["*"]', ".<name>")
+    return text if ":" in text else f"{project}:{text}"
+
+
+def _resembles(namespace: str, project: str, model: type[BaseModel]) -> bool:
+    """Returns whether the namespace shares a word with the project or a provider, is misspelt, or a key of ours."""
     known = {word for each in (project, *PROVIDERS) for word in _words(each)}
     close = difflib.get_close_matches(namespace.lower()[:100], [project, *PROVIDERS], 1, cutoff=0.8)
-    return bool(close) or not known.isdisjoint(_words(namespace))
+    return bool(close) or not known.isdisjoint(_words(namespace)) or namespace in schema_of(model)["properties"]
 
 
 def _words(namespace: str) -> set[str]:

@@ -12,6 +12,8 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
+from config.facts.near import words_of
+
 
 class Model(BaseModel):
     """camelCase in stack files, snake_case in Python; immutable; an unknown key is an error.
@@ -87,6 +89,16 @@ def unfit(what: str, instead: object, *below: str | int, allowed: str = "") -> P
 def unfits(faults: list[Unfit]) -> PydanticCustomError:
     """What a validator raises for all that it finds."""
     return PydanticCustomError(UNFIT, "{what}", {"what": faults[0].what, "faults": faults})
+
+
+def number_in(value: Any, name: str = "") -> float:
+    """Returns the positive number in `$4,50`, `8 nodes` or `3d`, or 0 where the unit is not of the name."""
+    found = re.fullmatch(
+        r"(?:\$|USD ?)?\+?([0-9]{1,18}(?:\.[0-9]+|,[0-9]{1,2})?(?:[eE]\+?[0-9])?) ?([A-Za-z$]*)", str(value).strip()
+    )
+    if not found or isinstance(value, bool) or words_of(found[2])[:-1] not in words_of(f"{name} node usd"):
+        return 0.0
+    return float(found[1].replace(",", "."))
 
 
 def _plain_digits(value: Any) -> Any:

@@ -36,7 +36,7 @@ class SystemPool(Model):
     """Its nodes."""
     max_pods: Annotated[int | None, Field(ge=MIN_SYSTEM_PODS, le=MAX_PODS), PLAIN_DIGITS] = None
     """Pods that a node may have; by default 250. Azure refuses to change it, as the VM size."""
-    taint: bool = False
+    taint: Annotated[bool, protects([True, False])] = False
     """Keep workloads off it.
 
     By CriticalAddonsOnly=true:NoSchedule.

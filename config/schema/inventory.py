@@ -51,11 +51,11 @@ class Inventory:
         return {key for each in self.workloads.values() for key in each.keys}
 
     def path_of(self, key: str) -> Path | None:
-        """Where a key stands that is not at the top: a workload's options, or the one place that has its name."""
+        """Returns where a key stands: a workload's options, or the one place that has its name."""
         if key in self.workloads:
             return "workloadOptions", key
         options = (paths_in(each.options, ("workloadOptions", name)) for name, each in self.workloads.items())
-        found = [path for path in chain(paths_in(self.stack_file), *options) if path[-1] == key and len(path) > 1]
+        found = [path for path in chain(paths_in(self.stack_file), *options) if path[-1] == key]
         return found[0] if len(found) == 1 and "*" not in found[0] else None
 
     @property

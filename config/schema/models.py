@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, SerializeAsAny, field_validator
 from config.facts.near import hint, near
 from config.facts.skus import catalogue
 from config.problems.fixes import text_of
-from config.schema.base import AS_TEXT, EMPTY_IS_UNSET, Model, Unfit, protects, unfit, unfits
+from config.schema.base import AS_TEXT, EMPTY_IS_UNSET, Model, Unfit, number_in, protects, unfit, unfits
 from config.schema.cluster import ClusterSettings
 from config.schema.names import Names, StackName
 from config.schema.network import OF_ACCOUNT, OF_FILES, OF_REGISTRY, NetworkSettings, Use
@@ -35,7 +35,8 @@ def _dollars(value: Any) -> float:
     except (TypeError, ValueError):
         amount = -1.0
     if not 0 <= amount < inf:
-        raise unfit(f"is {value!r}, which is not a price", None, allowed="US dollars an hour, as in 98.32")
+        allowed = "US dollars an hour, as in 98.32"
+        raise unfit(f"is {value!r}, which is not a price", number_in(value) or None, allowed=allowed)
     return amount
 
 

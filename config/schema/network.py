@@ -57,9 +57,9 @@ class NetworkSettings(Model):
     """
     id: VirtualNetworkId | None = None
     """A virtual network that is there already, in place of one that the stack makes."""
-    node_subnet: SubnetId | None = None
+    node_subnet: Annotated[SubnetId | None, protects("stated")] = None
     """Its subnet for nodes; needed with `network.id`."""
-    endpoint_subnet: SubnetId | None = None
+    endpoint_subnet: Annotated[SubnetId | None, protects("stated")] = None
     """Its subnet for private endpoints; needed with `network.id` where there are any (`network.private`,
     `storage.sharedFiles` `nfs`).
     """
@@ -76,7 +76,10 @@ class NetworkSettings(Model):
     `privatelink.azurecr.io`, `privatelink.blob.core.windows.net`, `privatelink.dfs.core.windows.net`,
     `privatelink.file.core.windows.net`; with `network.id`, all but the first must be linked to it.
     """
-    outbound: Literal["natGateway", "loadBalancer", "userDefinedRouting"] = "natGateway"
+    outbound: Annotated[
+        Literal["natGateway", "loadBalancer", "userDefinedRouting"],
+        protects(["userDefinedRouting", "natGateway", "loadBalancer"]),
+    ] = "natGateway"
     """How nodes of a custom network reach the internet: `natGateway`, which the stack makes, or which the subnet
     of `network.id` has; AKS's `loadBalancer`; or `userDefinedRouting`, by the route table that the subnet of
     `network.id` has, through a firewall for instance. In AKS's network it is `loadBalancer`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from decimal import ROUND_DOWN, Decimal
 from math import inf
 from typing import Annotated, Any, Literal
 
@@ -14,7 +15,7 @@ from config.facts.gpu_sharing import MIG_LABEL, SLICING_LABEL, mig_profiles, sli
 from config.facts.near import hint, near
 from config.facts.scheduling import GPU_LABEL, GPU_TAINT, POOL_LABEL, SCRATCH_LABEL, SPOT_LABEL, SPOT_TAINT
 from config.facts.skus import VmSku, catalogue
-from config.schema.base import PLAIN_DIGITS, Model, Text, unfit
+from config.schema.base import PLAIN_DIGITS, Model, Text, number_in, protects, unfit
 from config.schema.os_disk import MAX_OS_DISK_GB, MIN_OS_DISK_GB, USUAL_GB, DiskType, OsDisk, os_disk
 from config.schema.resource_ids import CapacityReservationGroupId
 
@@ -65,7 +66,7 @@ def _spot_price(value: Any) -> float:
         price = float("nan")
     if price == REGULAR_PRICE or (0 < price < inf and round(price, _CENTS) == price):
         return price
-    rounded = round(price, _CENTS) if 0 < price < inf else 0
+    rounded = float(Decimal(str(number_in(value))).quantize(Decimal(10) ** -_CENTS, ROUND_DOWN))
     allowed = f"-1, up to the price of a regular node, or US dollars an hour, {_CENTS} decimals at most, as in 0.98765"
     raise unfit(f"is {value!r}, which Azure takes for no price", rounded or int(REGULAR_PRICE), allowed=allowed)
 
@@ -108,7 +109,7 @@ class PoolSettings(Model):
     """
     spot: bool = False
     """Spot nodes."""
-    spot_max_price: SpotPrice = REGULAR_PRICE
+    spot_max_price: Annotated[SpotPrice, protects("limit")] = REGULAR_PRICE
     """What a Spot node may cost at most, US dollars an hour, with up to five decimals: nodes above it are evicted; `-1`
     pays up to the price of a regular node. Another price makes the pool anew.
     """

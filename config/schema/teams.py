@@ -46,7 +46,7 @@ class TeamSettings(Model):
     """Who may run jobs there, by the names that the cluster knows: with Entra, a user's principal name, in letters as
     Entra has it; of guests, service principals and managed identities the object id.
     """
-    groups: tuple[ObjectId, ...] = ()
+    groups: Annotated[tuple[ObjectId, ...], protects("stated")] = ()
     """Entra groups whose members may, too, by their object ids; each gets the role by which it asks for a
     kubeconfig.
     """

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from math import inf
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from config.facts.near import hint, meant
+from config.facts.near import hint, is_negated, meant, plainly
 from config.problems.errors import Problem
 from config.problems.fixes import (
     Edit,
@@ -21,13 +21,18 @@ from config.problems.fixes import (
     move_command,
     path_text,
     remove_command,
+    replace_by_hand,
     say,
     set_command,
     text_of,
 )
-from config.schema.base import UNFIT, Unfit
+from config.schema.base import UNFIT, Unfit, number_in
 
 Schema = Mapping[str, Any]
+TRUTH = {
+    **dict.fromkeys(("true", "yes", "y", "on", "1", "enable", "enabled"), True),
+    **dict.fromkeys(("false", "no", "n", "off", "0", "disable", "disabled"), False),
+}
 MAX_SHOWN = 80
 _MAX_SPREAD = 5
 """Entries of a list that commands set; more are set by hand."""
@@ -36,9 +41,16 @@ _SUCCEEDED: Mapping[Path, Path] = {("operators", "networkOperator", "drainOnUpgr
 
 
 def problems_of(
-    errors: Iterable[ErrorDetails], model: type[BaseModel], given: Mapping[str, Any], prefix: Path = ()
+    errors: Iterable[ErrorDetails],
+    model: type[BaseModel],
+    given: Mapping[str, Any],
+    prefix: Path = (),
+    path_of: Callable[[str], Path | None] = lambda _: None,
 ) -> Iterator[Problem]:
-    """Problems for the errors of one validation of `given` as a `model`; `prefix` is where its keys hang."""
+    """Problems for the errors of one validation of `given` as a `model`; `prefix` is where its keys hang.
+
+    `path_of` finds the only place of a key that stands in the wrong one.
+    """
     schema = schema_of(model)
     for error in errors:
         location = place(error)
@@ -50,7 +62,8 @@ def problems_of(
             yield Problem(path, "is not a name that can stand there", str(rule.get("allowed", "another")), fix)
         elif error["type"] == "extra_forbidden":
             parent = schema_at(schema, location[:-1])
-            yield unknown_key(path, parent.get("properties", {}), error["input"], _at(given, location[:-1]))
+            known, beside = parent.get("properties", {}), _at(given, location[:-1])
+            yield unknown_key(path, known, error["input"], beside, place=_elsewhere(path, known, given, path_of))
         elif error["type"] == "missing":
             here = schema_at(schema, location)
             value = example(here)
@@ -61,7 +74,7 @@ def problems_of(
         else:
             here, given_here = schema_at(schema, location), error["input"]
             what, plain = f"is {_shown(given_here)}", not isinstance(given_here, dict | list | None)
-            yield Problem(path, what, allowed(here), _mend(path, here, given_here), shows_value=plain)
+            yield Problem(path, what, allowed(here), mend(path, here, given_here), shows_value=plain)
 
 
 def _unfit(fault: Unfit, schema: Schema, location: Path, prefix: Path, given: object) -> Problem:
@@ -73,6 +86,15 @@ def _unfit(fault: Unfit, schema: Schema, location: Path, prefix: Path, given: ob
         return unknown_key(path, fault.known, beside[fault.below[-1]], beside, fault.what)
     fix, *others = (remove_command(path) if each is None else set_command(path, each) for each in instead)
     return Problem(path, fault.what, fault.allowed or allowed(schema_at(schema, below)), fix, others=tuple(others))
+
+
+def _elsewhere(path: Path, known: Collection[str], given: Any, path_of: Callable[[str], Path | None]) -> Path | None:
+    """Returns the only place of a key that stands in the wrong one, if nothing stands there."""
+    there = None if plainly(str(path[-1]), known) else path_of(str(path[-1]))
+    try:
+        return None if there is None or _at(given, there) is not None else there
+    except (LookupError, TypeError):
+        return there
 
 
 def _at(data: Any, path: Path) -> Any:
@@ -92,18 +114,28 @@ def place(error: ErrorDetails) -> Path:
 
 
 def unknown_key(
-    path: Path, known: Iterable[str], value: object, beside: Collection[str] = (), what: str = "is an unknown key"
+    path: Path,
+    known: Iterable[str],
+    value: object,
+    beside: Collection[str] = (),
+    what: str = "is an unknown key",
+    *,
+    place: Path | None = None,
 ) -> Problem:
     """The problem of a key that nobody reads; `known` are those that may stand there, those `beside` it are set.
+
+    It belongs to another `place` if one is given.
 
     A top-level key may have its namespace before it, which those are without.
     """
     known = sorted(known)
     namespace, colon, name = str(path[-1]).rpartition(":") if len(path) == 1 else ("", "", str(path[-1]))
-    likely = meant(name, known)
-    move = likely and likely[0] not in beside
-    fix = move_command(path, (*path[:-1], namespace + colon + likely[0]), value) if move else remove_command(path)
-    successor = _SUCCEEDED.get(path)
+    likely = [] if place else meant(name, known)
+    there = place or ((*path[:-1], namespace + colon + likely[0]) if likely and likely[0] not in beside else None)
+    fix = move_command(path, there, value) if there else remove_command(path)
+    if there and is_negated(name) and not is_negated(str(there[-1])):
+        fix = replace_by_hand(path, {path_text(there): True})
+    successor = _SUCCEEDED.get(path, place)
     what += f"; in its place: {path_text(successor)}" if successor else hint(likely)
     return Problem(path, what, ", ".join(known) or "no keys at all", fix, shows_value=False)
 
@@ -135,6 +167,13 @@ def paths_in(model: type[BaseModel], prefix: Path = ()) -> Iterator[Path]:
             yield from below((*path, name))
 
     return ((*prefix, *path) for path in below(()))
+
+
+@functools.cache
+def protecting(model: type[BaseModel]) -> Mapping[str, Path]:
+    """Returns the name of each setting that protects access or data, with the first place where it stands."""
+    schema, paths = schema_of(model), sorted(paths_in(model), key=len, reverse=True)
+    return {str(path[-1]): path for path in paths if schema_at(schema, path).get("protects")}
 
 
 def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
@@ -177,25 +216,42 @@ def _bounds(schema: Schema) -> str:
     return f" of {low} or more" if low is not None else ""
 
 
-def _mend(path: Path, schema: Schema, given: object) -> Fix:
+def mend(path: Path, schema: Schema, given: object) -> Fix:
     choices = schema.get("enum", ()) if isinstance(given, str) else ()
     likely = meant(str(given), choices)
     if len(likely) == 1 or (likely and not isinstance(path[-1], int)):  # one entry of a list is as likely as the next
         return set_command(path, likely[0])
     if spread := _spread(path, schema, given):
         return spread
-    value = None if schema.get("type") in {"object", "array"} else _most(schema, str(given)) or example(schema)
+    kind, many = schema.get("type"), isinstance(given, Mapping | list)
+    value = None if kind in {"object", "array"} else _number(path, schema, str(given)) or example(schema)
+    if kind == "boolean" and isinstance(given, str | int | float) and str(given).strip():
+        value = TRUTH.get(str(given).strip().lower())
+        return by_hand(path) if value is None else set_command(path, value)
+    is_unclear = many and (kind == "array" or isinstance(path[-1], int))
+    if given and (is_unclear or is_table(schema) or (kind == "integer" and not {*"[{,"}.isdisjoint(str(given)))):
+        return by_hand(path)
     return remove_command(path) if value is None or isinstance(path[-1], int) else set_command(path, value)
 
 
+def is_table(schema: Schema) -> bool:
+    """Returns whether a schema is a map from any name to a plain value, such as tags."""
+    values = schema.get("additionalProperties")
+    return isinstance(values, Mapping) and values.get("type") in ("string", "number", "integer")
+
+
 def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
-    """A scalar in place of a list, as its entries; in place of a map, at the key that it is meant for."""
-    if not isinstance(given, str | int | float):
-        return None
+    """What is no list or map, as its entries, or in place of a map at the key that it is meant for."""
     below: dict[str | int, object] = {}
-    if schema.get("type") == "array":
-        below = dict(enumerate(filter(None, map(str.strip, text_of(given).split(",")))))
-    elif schema.get("type") == "object":
+    names = (
+        given if isinstance(given, Mapping | list) else list(filter(None, map(str.strip, text_of(given).split(","))))
+    )
+    if schema.get("type") == "array" and not (isinstance(given, Mapping) and any(given.values())):
+        below = dict(enumerate(names))
+    elif is_table(schema) and isinstance(names, list):
+        pairs = [str(each).partition("=") for each in names]
+        below = {name: value for name, equals, value in pairs if equals} if all(map(all, pairs)) else {}
+    elif schema.get("type") == "object" and isinstance(given, str | int | float):
         below = _as_key(schema, given)
     if not 0 < len(below) <= _MAX_SPREAD:
         return None
@@ -212,11 +268,12 @@ def _as_key(schema: Schema, given: object) -> dict[str | int, object]:
     return {key: given} if key and (choices is None or given in choices) else {}
 
 
-def _most(schema: Schema, given: str) -> object:
-    """The most that may stand there, where more is given and no default is known to be better."""
-    most = schema.get("maximum") if schema.get("default") is None else None
-    number = int(given) if re.fullmatch("[0-9]{1,18}", given) else 0
-    return most if most is not None and number > most else None
+def _number(path: Path, schema: Schema, given: str) -> object:
+    """Returns the whole number in what is given, such as `8 nodes`, or the most that may stand there."""
+    number, most = number_in(given, str(path[-1])), schema.get("maximum", inf)
+    if schema.get("type") != "integer" or not number.is_integer() or number < schema.get("minimum", 1):
+        return None
+    return int(min(number, most))
 
 
 def example(schema: Schema) -> object:

@@ -43,7 +43,9 @@ def fixes(stack: dict[str, Any], **options: Any) -> dict[str, str]:
         ({"operators": {"drainOnUpgrade": True}}, "pulumi config rm --path operators.drainOnUpgrade"),
         ({"operators": {"driverUpgrade": "when-idle"}}, "pulumi config set --path operators.driverUpgrades when-idle"
          " && pulumi config rm --path operators.driverUpgrade"),
-        ({"storage": {"containers": {"data": {"dais": 9000}}}}, "pulumi config rm --path storage.containers.data.dais"),
+        ({"storage": {"containers": {"data": {"dais": 9000}}}},
+         "pulumi config set --path storage.containers.data.days 365"
+         " && pulumi config rm --path storage.containers.data.dais"),
         ({"modelSize": "6b"}, "pulumi config set modelSize 6.7b"),
     ],
 )  # fmt: skip

@@ -1,0 +1,195 @@
+"""Suggested fixes never drop, invert or widen a protection, and keep values, whatever name the user knows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import workloads
+from config.problems.errors import SettingsError
+from tests.support.settings import H100, load
+
+KNOWN = workloads.find()
+GROUP = "00000000-0000-4000-8000-000000000001"
+OFFICE = "198.51.100.8/29"
+SPOT = {"vmSku": H100, "spot": True}
+
+
+def fix_of(keys: dict[str, Any]) -> str:
+    """Returns the fix of the first problem of a stack with these keys."""
+    pool = {} if "pools" in keys else {"vmSku": H100, "nodeCount": 2}
+    with pytest.raises(SettingsError) as caught:
+        load(pool | keys, known=KNOWN)
+    return caught.value.problems[0].fix
+
+
+def by_hand(place: str, key: str) -> str:
+    return f"set {place} to what you need in the stack file, and remove {key}"
+
+
+def moved(there: str, value: object, key: str) -> str:
+    path = "--path " if "." in key else ""
+    return f"pulumi config set --path {there} {value} && pulumi config rm {path}{key}"
+
+
+RANGES = "'cluster.authorizedIpRanges[0]'"
+PRIVATE = (
+    " && pulumi config set --path network.addressSpace 10.0.0.0/16 && pulumi config set --path registry.sku Premium"
+)
+
+
+@pytest.mark.parametrize(
+    ("keys", "fix"),
+    [
+        # the opposite, in Azure's words
+        (
+            {"cluster": {"disableLocalAccounts": True}},
+            by_hand("cluster.localAccounts (its opposite)", "cluster.disableLocalAccounts"),
+        ),
+        (
+            {"storage": {"publicNetworkAccess": "Disabled"}},
+            by_hand("network.private (its opposite)", "storage.publicNetworkAccess"),
+        ),
+        ({"network": {"public": False}}, by_hand("network.private (its opposite)", "network.public")),
+        ({"storage": {"unprotected": True}}, by_hand("storage.protect (its opposite)", "storage.unprotected")),
+        (
+            {"storage": {"allowSharedKeyAccess": False}},
+            by_hand("storage.auth (its opposite)", "storage.allowSharedKeyAccess"),
+        ),
+        # the wrong section
+        ({"cluster": {"private": True}}, moved("network.private", "true", "cluster.private") + PRIVATE),
+        ({"network": {"authorizedIpRanges": [OFFICE]}}, moved(RANGES, OFFICE, "network.authorizedIpRanges")),
+        ({"storage": {"authorizedIpRanges": [OFFICE]}}, moved(RANGES, OFFICE, "storage.authorizedIpRanges")),
+        (
+            {"network": {"adminGroupObjectIds": [GROUP]}},
+            moved("'cluster.adminGroupObjectIds[0]'", GROUP, "network.adminGroupObjectIds"),
+        ),
+        ({"storage": {"sas": "user-delegation"}}, by_hand("storage.containers.<name>.sas", "storage.sas")),
+        ({"protect": True}, by_hand("storage.protect", "protect")),
+        ({"cluster": {"protect": True}}, by_hand("storage.protect", "cluster.protect")),
+        ({"lendingLimit": 0}, by_hand("teams.<name>.lendingLimit", "lendingLimit")),
+        (
+            {"operators": {"kueue": {"borrowingLimit": 0}}},
+            by_hand("teams.<name>.borrowingLimit", "operators.kueue.borrowingLimit"),
+        ),
+        ({"maintenance": {"day": "Sunday"}}, by_hand("cluster.maintenanceWindow", "maintenance")),
+        # names of Azure, Terraform and Kueue
+        ({"cluster": {"privateCluster": True}}, by_hand("network.private", "cluster.privateCluster")),
+        (
+            {"cluster": {"apiServerAccessProfile": {"authorizedIPRanges": [OFFICE], "enablePrivateCluster": True}}},
+            by_hand("cluster.authorizedIpRanges or network.private", "cluster.apiServerAccessProfile"),
+        ),
+        ({"storage": {"networkAcls": {"defaultAction": "Deny"}}}, by_hand("network.private", "storage.networkAcls")),
+        ({"storage": {"lock": "CanNotDelete"}}, by_hand("storage.protect", "storage.lock")),
+        ({"storage": {"prevent_destroy": True}}, moved("storage.protect", "true", "storage.prevent_destroy")),
+        (
+            {"storage": {"minimumTlsVersion": "TLS1_2"}},
+            "remove storage.minimumTlsVersion if you do not need it: no setting of this program replaces it",
+        ),
+        (
+            {"operators": {"kueue": {"enabled": True}}, "teams": {"blue": {"nominalQuota": 4}}},
+            moved("teams.blue.gpus", 4, "teams.blue.nominalQuota"),
+        ),
+        # a misspelt key beside the right one
+        ({"storage": {"protected": True, "protect": False}}, by_hand("storage.protect", "storage.protected")),
+        (
+            {"cluster": {"localaccounts": False, "localAccounts": True}},
+            by_hand("cluster.localAccounts", "cluster.localaccounts"),
+        ),
+        ({"cluster.private": True}, by_hand("network.private", "cluster.private")),
+        (
+            {"storage": {"authentication": "identity"}},
+            "pulumi config set --path storage.auth identity && pulumi config rm --path storage.authentication",
+        ),
+        ({"cluster": {"admins": [GROUP]}}, moved("'cluster.adminGroupObjectIds[0]'", GROUP, "cluster.admins")),
+        (
+            {"cluster": {"authorizedIpRange": OFFICE}},
+            f"pulumi config rm --path cluster.authorizedIpRange && pulumi config set --path {RANGES} {OFFICE}",
+        ),
+        (
+            {"operators": {"kueue": {"enabled": True}}, "teams": {"blue": {"gpus": "eight"}}},
+            "change teams.blue.gpus in the stack file to what is allowed",
+        ),
+        # values that do not fit
+        (
+            {"storage": {"containers": {"data": {"ays": True}}}},
+            by_hand("storage.containers.data.days", "storage.containers.data.ays"),
+        ),
+        (
+            {"storage": {"containers": {"data": {"days": "3d"}}}},
+            "pulumi config set --path storage.containers.data.days 3",
+        ),
+        (
+            {"storage": {"containers": {"data": {"days": "12h"}}}},
+            "change storage.containers.data.days in the stack file to what is allowed",
+        ),
+        ({"pools": {"x": {**SPOT, "spotMaxPrice": "$4,50"}}}, "pulumi config set --path pools.x.spotMaxPrice 4.5"),
+        (
+            {"pools": {"x": {**SPOT, "spotMaxPrice": "cheap"}}},
+            "change pools.x.spotMaxPrice in the stack file to what is allowed",
+        ),
+        (
+            {"cluster": {"systemPool": {"taint": "CriticalAddonsOnly=true:NoSchedule"}}},
+            "change cluster.systemPool.taint in the stack file to what is allowed",
+        ),
+        (
+            {"network": {"outbound": "UserDefinedRouting"}},
+            "set network.outbound to userDefinedRouting with the other settings that it needs",
+        ),
+        (
+            {"operators": {"nodeHealth": {"enabled": "disabled"}}},
+            "pulumi config set --path operators.nodeHealth.enabled false",
+        ),
+        # other namespaces
+        ({"aks:authorizedIpRanges": [OFFICE]}, moved(RANGES, OFFICE, "aks:authorizedIpRanges")),
+        ({"aks:private": True}, moved("network.private", "true", "aks:private") + PRIVATE),
+        ({"network:private": True}, moved("network.private", "true", "network:private") + PRIVATE),
+        (
+            {"aks:disableLocalAccounts": True},
+            by_hand("cluster.localAccounts (its opposite)", "aks:disableLocalAccounts"),
+        ),
+    ],
+    ids=json.dumps,
+)
+def test_no_fix_weakens_a_protection(keys: dict[str, Any], fix: str) -> None:
+    assert fix_of(keys) == fix
+
+
+@pytest.mark.parametrize(
+    ("keys", "fix"),
+    [
+        ({"nodeCount": "1001"}, "pulumi config set nodeCount 1000"),
+        ({"nodeCount": "1e2"}, "pulumi config set nodeCount 100"),
+        ({"nodeCount": "8 nodes"}, "pulumi config set nodeCount 8"),
+        ({"nodeCount": "1,000"}, "change nodeCount in the stack file to what is allowed"),
+        (
+            {"operators": {"gpuOperator": {"enable": False}}},
+            moved("operators.gpuOperator.enabled", "false", "operators.gpuOperator.enable"),
+        ),
+        (
+            {"workloadOptions": {"jupyterLab": {"gpus": 1}}},
+            moved("workloadOptions.jupyterlab.gpus", 1, "workloadOptions.jupyterLab"),
+        ),
+        ({"tags": "CostCenter=4711"}, "pulumi config rm tags && pulumi config set --path tags.CostCenter 4711"),
+        ({"tags": "CostCenter"}, "change tags in the stack file to what is allowed"),
+        ({"prices": "$60"}, "change prices in the stack file to what is allowed"),
+        ({"prices": {H100: "$60"}}, f"pulumi config set --path prices.{H100} 60.0"),
+        (
+            {"workloads": {"nccl-allreduce": {}}},
+            "pulumi config rm workloads && pulumi config set --path 'workloads[0]' nccl-allreduce",
+        ),
+        ({"cluster": {"tags": {"team": "blue"}}}, moved("tags.team", "blue", "cluster.tags")),
+        ({"network": {"nodeSubnet": "nodes"}}, "change network.nodeSubnet in the stack file to what is allowed"),
+    ],
+    ids=json.dumps,
+)
+def test_fixes_keep_values(keys: dict[str, Any], fix: str) -> None:
+    assert fix_of(keys) == fix
+
+
+def test_a_key_of_another_namespace_replaces_only_a_default() -> None:
+    stack = {"vmSku": H100, "aks:nodeCount": "8"}
+    assert fix_of(stack) == "pulumi config set nodeCount 8 && pulumi config rm aks:nodeCount"
+    assert fix_of({**stack, "nodeCount": "4"}) == "pulumi config rm aks:nodeCount"
