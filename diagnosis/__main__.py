@@ -33,8 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "workload",
         nargs="*",
-        help="name of a Job, Volcano Job, Deployment, AppWrapper, PyTorchJob, RayJob or RayCluster; "
-        "pytorchjob/train for one of several of the same name",
+        help="name of a Job, Volcano Job, Deployment, StatefulSet, Pod, AppWrapper, RayJob, RayService, RayCronJob, "
+        "RayCluster, or a PyTorchJob, TFJob, MPIJob, XGBoostJob, PaddleJob or JAXJob; pytorchjob/train for one of "
+        "several of the same name",
     )
     parser.add_argument(
         "--azure-error", metavar="FILE", help="explain Azure's error in a log of pulumi instead; - reads standard input"
@@ -45,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _tell(options.namespace or WORKLOAD_NAMESPACE, options.workload)
         if options.namespace and not options.workload:
-            there = ", ".join(names(Cluster(kubectl.read), options.namespace)) or "none"
+            own = Cluster(kubectl.read_own, only=options.namespace)
+            there = ", ".join(names(own, options.namespace)) or "none"
             print(f"not looked at: workloads of namespace {options.namespace}, which must be named. It has {there}")
     except (kubectl.KubectlFailed, _NoSuchWorkload) as error:
         print(f"error: {error}", file=sys.stderr)

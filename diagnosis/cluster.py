@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,9 +35,17 @@ NODE = Kind("v1", "Node", "nodes")
 DAEMON_SET = Kind("apps/v1", "DaemonSet", "daemonsets")
 REPLICA_SET = Kind("apps/v1", "ReplicaSet", "replicasets")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
+STATEFUL_SET = Kind("apps/v1", "StatefulSet", "statefulsets")
 JOB = Kind("batch/v1", "Job", "jobs")
 VOLCANO_JOB = Kind("batch.volcano.sh/v1alpha1", "Job", "jobs")
-PYTORCH_JOB = Kind("kubeflow.org/v1", "PyTorchJob", "pytorchjobs")
+TRAINING_JOBS = {
+    name.lower(): Kind("kubeflow.org/v1", name, f"{name.lower()}s")
+    for name in ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
+}
+"""Kinds of the training operator 1.9.4, which have the same JobStatus (pkg/apis/kubeflow.org/v1/common_types.go)."""
+PYTORCH_JOB = TRAINING_JOBS["pytorchjob"]
+RAY_CRON_JOB = Kind("ray.io/v1", "RayCronJob", "raycronjobs")
+RAY_SERVICE = Kind("ray.io/v1", "RayService", "rayservices")
 RAY_JOB = Kind("ray.io/v1", "RayJob", "rayjobs")
 RAY_CLUSTER = Kind("ray.io/v1", "RayCluster", "rayclusters")
 APP_WRAPPER = Kind("workload.codeflare.dev/v1beta2", "AppWrapper", "appwrappers")
@@ -46,15 +55,19 @@ CLUSTER_POLICY = Kind("nvidia.com/v1", "ClusterPolicy", "clusterpolicies")
 NIC_POLICY = Kind("mellanox.com/v1alpha1", "NicClusterPolicy", "nicclusterpolicies")
 WORKLOADS = {
     "appwrapper": APP_WRAPPER,
+    "raycronjob": RAY_CRON_JOB,
+    "rayservice": RAY_SERVICE,
     "rayjob": RAY_JOB,
     "vcjob": VOLCANO_JOB,
     "job": JOB,
     "deployment": DEPLOYMENT,
-    "pytorchjob": PYTORCH_JOB,
+    "statefulset": STATEFUL_SET,
+    **TRAINING_JOBS,
     "raycluster": RAY_CLUSTER,
+    "pod": POD,
 }
 """The kinds of workloads by their names for kubectl. A kind comes before those that its objects make."""
-MAKERS = (REPLICA_SET, PYTORCH_JOB, RAY_JOB, RAY_CLUSTER, VOLCANO_JOB, JOB)
+MAKERS = (REPLICA_SET, *(kind for kind in WORKLOADS.values() if kind not in (APP_WRAPPER, RAY_CRON_JOB, POD)))
 """The kinds that a workload makes on the way to its pods."""
 
 Read = Callable[[Kind, str], list[Object]]
@@ -80,6 +93,16 @@ class Cluster:
         if (kind, namespace) not in self._known:
             self._known[kind, namespace] = [shaped(kind.name, obj) for obj in self._read(kind, namespace) if obj]
         return self._known[kind, namespace]
+
+    def workloads(self, namespace: str) -> Iterable[tuple[str, Object]]:
+        """Yields all workloads with the names of their kinds.
+
+        Reads pods alone, since a cluster that does not answer is asked once, and then the other kinds in parallel.
+        """
+        self.all(POD, namespace)
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda kind: self.all(kind, namespace), dict.fromkeys((*WORKLOADS.values(), *MAKERS))))
+        return ((called, each) for called, kind in WORKLOADS.items() for each in self.all(kind, namespace))
 
     @property
     def whole(self) -> bool:

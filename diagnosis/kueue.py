@@ -20,8 +20,10 @@ CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues")
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues")
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 _MANAGER = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
-_REFUSED = ("ErrWorkloadCompose", "JobNestingTooDeep")
-"""Events of a job for which Kueue cannot make a Workload (pkg/controller/jobframework/events.go)."""
+_GROUP_LABEL = "kueue.x-k8s.io/pod-group-name"
+"""Label of a pod with the name of its group's Workload, which a StatefulSet may own (pkg/controller/jobs)."""
+_REFUSED = ("ErrWorkloadCompose", "JobNestingTooDeep", "WorkloadNameConflict")
+"""Events of a job for which Kueue cannot make a Workload (pkg/controller/jobframework/events.go, jobs/pod)."""
 _BARRED = ("QueueStopped", "Inadmissible")
 """Ends reasons of Requeued for which it is not queued again before its queue or its spec changes."""
 _DEACTIVATED = "Deactivated"
@@ -54,7 +56,9 @@ _UID = re.compile(r"\(UID: ([^,)]+)")
 def held(cluster: Cluster, job: Object) -> list[Finding]:
     """Returns why Kueue holds the job or pod back; nothing where it does not, as far as is known."""
     metadata = job["metadata"]
+    group = metadata.get("labels", {}).get(_GROUP_LABEL)
     found = cluster.owned(QUEUED, metadata["namespace"], [metadata["uid"]])
+    found = found or [each for each in cluster.all(QUEUED, metadata["namespace"]) if each["metadata"]["name"] == group]
     found = [each for each in found if condition(each, "Finished").get("status") != "True"] or found
     if found:
         newest = max(found, key=lambda each: each["metadata"].get("creationTimestamp") or "")

@@ -60,8 +60,9 @@ def makers_of(cluster: Cluster, namespace: str, uid: str) -> list[str]:
 
 
 def pods_of(cluster: Cluster, namespace: str, uid: str) -> list[Object]:
-    """The pods of the workload with that uid."""
-    owned = cluster.owned(POD, namespace, makers_of(cluster, namespace, uid))
+    """Returns the pods of the workload with that uid, which may be a pod itself."""
+    makers = set(makers_of(cluster, namespace, uid))
+    owned = [pod for pod in cluster.all(POD, namespace) if pod["metadata"]["uid"] == uid or owners_of(pod) & makers]
     wrappers = [each for each in cluster.all(APP_WRAPPER, namespace) if each["metadata"]["uid"] == uid]
     return [*owned, *(pod for each in wrappers for pod in wrapped_pods(cluster, each) if pod not in owned)]
 
@@ -72,6 +73,8 @@ def refusals(cluster: Cluster, made: Sequence[tuple[Kind, Object]], pods: Sequen
     `pods` are those that are there.
     """
     for kind, maker in made:
+        if kind == POD:  # its events are about its own containers
+            continue
         mine = [pod for pod in pods if maker["metadata"]["uid"] in owners_of(pod)]
         said = _condition(kind, maker, mine)
         reason, message = said if said[1] else _event(cluster, maker, mine, alone=not pods)

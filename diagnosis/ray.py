@@ -1,6 +1,7 @@
-"""How far a RayJob is, what it waits for, and why its attempts failed.
+"""How far a RayJob or a RayService is, what it waits for, and why attempts or Serve applications failed.
 
-The states and reasons are those of KubeRay 1.6.2 (ray-operator/apis/ray/v1/rayjob_types.go). A RayJob is tried again
+The states and reasons are those of KubeRay 1.6.2 (ray-operator/apis/ray/v1/rayjob_types.go, rayservice_types.go and
+raycronjob_types.go; of Serve, Ray's src/ray/protobuf/serve.proto). A RayJob is tried again
 with another cluster, and then no longer says why it failed (ray-operator/controllers/ray/rayjob_controller.go,
 checkBackoffLimitAndUpdateStatusIfNeeded, JobDeploymentStatusRetrying).
 """
@@ -9,12 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from diagnosis.cluster import JOB, Cluster, Object, where
-from diagnosis.finding import Finding, joined, one_line
+from diagnosis.cluster import JOB, Cluster, Object, condition, where
+from diagnosis.finding import Finding, clock, joined, one_line
 
 RETRYING = "Retrying"
 """Status of a RayJob whose cluster is deleted so that another one can be made."""
 _PHASES = {"Running": "Running", "Failed": "Failed", "ValidationFailed": "Failed"}
+_ENDED = {
+    "InitializingTimeout": "KubeRay does not retry: delete the RayService and create it again",
+    "ValidationFailed": "KubeRay retries after a change of the spec",
+}
+"""Reasons of a RayService that KubeRay does not reconcile any more, and what it needs."""
+_COMING = ("NOT_STARTED", "DEPLOYING", "DELETING")
+"""States of an application of Ray Serve that pass."""
 _SUBMISSION = ("SubmissionFailed", "JobDeploymentStatusTransitionGracePeriodExceeded")
 """Reasons whose cause is in the log of the submitter, not in that of the head."""
 _SIDECAR = "ray-job-submitter"
@@ -38,6 +46,53 @@ def waiting(job: Object) -> Iterator[Finding]:
         yield Finding(why, f"{look}    # ray job submit, then set spec.jobId", lasts=True)
     elif deployed == "Suspending":
         yield Finding("KubeRay deletes its cluster, since it is suspended", look, passing=True)
+
+
+def serves(service: Object) -> tuple[str, str]:
+    """Returns the phase and the message of a RayService. KubeRay before 1.3 has no condition Ready."""
+    ready, running = condition(service, "Ready"), service["status"].get("serviceStatus") == "Running"
+    if ready.get("status", str(running)) == "True":
+        return "Running", ""
+    then = _ENDED.get(ready.get("reason", ""), "")
+    return "Failed" if then else "Pending", joined(_why(ready), then, by="; ")
+
+
+def serving(cluster: Cluster, service: Object) -> Iterator[Finding]:
+    """Yields what KubeRay and Ray Serve do for a RayService, or cannot do, beside its pods."""
+    status, look = service["status"], f"kubectl describe rayservice {where(service)}"
+    active, pending = status.get("activeServiceStatus", {}), status.get("pendingServiceStatus", {})
+    logs = f"{look}    # logs: /tmp/ray/session_latest/logs/serve of its head pod"
+    for each in (pending, active):
+        for name, application in each.get("applicationStatuses", {}).items():
+            if (state := application.get("status")) not in ("RUNNING", "", None):
+                why = f"Ray Serve's application {name} is {state} in RayCluster {each.get('rayClusterName', '')}"
+                yield Finding(one_line(joined(why, _of_deployments(application))), logs, passing=state in _COMING)
+    told = [event for event in cluster.events(service) if event["reason"].endswith("ServeApplications")]
+    if told and told[-1]["reason"].startswith("Failed"):
+        yield Finding(one_line(told[-1]["message"]), look)
+    if active.get("rayClusterName") and pending.get("rayClusterName"):
+        old, new, share = active["rayClusterName"], pending["rayClusterName"], pending.get("trafficRoutedPercent")
+        why = f"KubeRay upgrades it: RayCluster {old} serves until {new} is ready"
+        if condition(service, "RollbackInProgress").get("status") == "True":
+            why = f"KubeRay rolls back its upgrade: requests go back to RayCluster {old}"
+        part = f"; {new} gets {share}% of the requests" if share is not None else ""
+        yield Finding(f"{why}{part}", look, passing=True)
+
+
+def scheduled(cron_job: Object) -> Finding:
+    """Returns when a RayCronJob makes RayJobs, which are workloads by themselves."""
+    last = cron_job["status"].get("lastScheduleTime")
+    since = f"; it made the last one at {clock(last)}" if last else "; it has made none yet"
+    why = f"KubeRay makes a RayJob by its schedule {cron_job['spec'].get('schedule', '')}{since}"
+    return Finding(why, f"kubectl get rayjobs -n {cron_job['metadata']['namespace']}", passing=True)
+
+
+def _of_deployments(application: Object) -> str:
+    """Returns the messages of deployments that are not healthy, which have the cause, or else its own."""
+    deployments = application.get("serveDeploymentStatuses", {}).items()
+    told = [f"{name} {each.get('status', '')}: {each['message']}" for name, each in deployments
+            if each.get("status") != "HEALTHY" and each.get("message")]  # fmt: skip
+    return "; ".join(told) or str(application.get("message", ""))
 
 
 def retries(job: Object) -> str:

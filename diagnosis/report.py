@@ -11,8 +11,9 @@ from diagnosis import kueue, ray, volcano
 from diagnosis.cluster import (
     JOB,
     POD_GROUP,
-    PYTORCH_JOB,
     RAY_JOB,
+    RAY_SERVICE,
+    TRAINING_JOBS,
     WORKLOADS,
     Cluster,
     Kind,
@@ -31,25 +32,27 @@ from diagnosis.finding import Finding, one_line, wrapped
 from diagnosis.lost import is_lost, lost_pods, never_ending
 from diagnosis.node_states import taken_nodes
 from diagnosis.owners import chain, makers_of, pods_of, refusals
+from diagnosis.phases import PENDING, RUNNING, phase_of
 from diagnosis.placement import not_placed
 from diagnosis.pods import not_started_pods
 from diagnosis.policies import unready_policies
 from diagnosis.retries import failing, job_retries
-from diagnosis.under_way import under_way, unfinished_rollout
+from diagnosis.shapes import REPLICA_SPECS
+from diagnosis.under_way import under_way
 from diagnosis.wrappers import failure, holding, kept, started_anew
 
 PUSH = "make images REGISTRY={registry}    # on the simulator: make images"
 GONE = "Gone"
-PENDING = "Pending"
-RUNNING = "Running"
 BAD = ("Failed", "Aborted", "Terminated", GONE)
 DONE = ("Completed", "Complete", "Available", "Succeeded")
 _WRAPPER = "appwrapper"
+_SERVICES = ("deployment", "statefulset", "rayservice")
+"""Kinds of workloads whose pods are replaced, so that those that have ended do not matter."""
+_KUBERAY = ("KubeRay", "app.kubernetes.io/component=kuberay-operator")
 _CONTROLLERS = {
     "vcjob": ("Volcano's controllers", "app=volcano-controller"),
-    "pytorchjob": ("the training operator", "control-plane=kubeflow-training-operator"),
-    "rayjob": ("KubeRay", "app.kubernetes.io/component=kuberay-operator"),
-    "raycluster": ("KubeRay", "app.kubernetes.io/component=kuberay-operator"),
+    **dict.fromkeys(TRAINING_JOBS, ("the training operator", "control-plane=kubeflow-training-operator")),
+    **dict.fromkeys(("rayjob", "rayservice", "raycluster"), _KUBERAY),
     _WRAPPER: ("AppWrapper's controller", "app.kubernetes.io/name=appwrapper"),
 }
 """By kinds of workloads: what makes their pods, and the label of its own pods, as charts and manifests have it."""
@@ -102,7 +105,7 @@ def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Rep
     if not found:
         return Report(name, GONE, "there is no such object in the cluster")
     kind, workload = found[0]
-    phase, message = _phase(workload)
+    phase, message = phase_of(kind, workload)
     if kind == _WRAPPER and phase == "Failed":
         message = failure(cluster, workload)
     pods = pods_of(cluster, namespace, workload["metadata"]["uid"])
@@ -111,7 +114,7 @@ def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Rep
     told = (name, phase, message, kind, workload["metadata"]["uid"])
     tries = list(_tries(cluster, workload, kind, pods))
     if phase in (*BAD, *DONE):
-        there = [pod for pod in pods if kind != "deployment" or not has_ended(pod)]
+        there = [pod for pod in pods if kind not in _SERVICES or not has_ended(pod)]
         if phase in DONE:
             return Report(*told, remarks=tuple(remarks(there)))
         all_remarks, look = (*remarks(there), *tries), ray.failed_submitter(cluster, workload, pods) or log(pods)
@@ -136,8 +139,8 @@ def platform(cluster: Cluster) -> Report:
 
 
 def names(cluster: Cluster, namespace: str) -> list[str]:
-    """All workloads of a namespace, with their kinds where several have the same name."""
-    found = Counter(_name(workload) for kind in WORKLOADS.values() for workload in cluster.all(kind, namespace))
+    """Returns all workloads of a namespace, with their kinds where several have the same name; no pods of others."""
+    found = Counter(_name(each) for kind, each in cluster.workloads(namespace) if kind != "pod" or not owners_of(each))
     alike = {name: with_kinds(cluster, namespace, name) for name, count in found.items() if count > 1}
     return [each for name in sorted(found) for each in alike.get(name, [name])]
 
@@ -155,30 +158,9 @@ def _found(cluster: Cluster, namespace: str, name: str) -> list[tuple[str, Objec
     kind, _, own = name.rpartition("/")
     return [
         (called, workload)
-        for called, of in WORKLOADS.items()
-        if kind.lower().removesuffix("s") in ("", called)
-        for workload in cluster.all(of, namespace)
-        if _name(workload) == own
+        for called, workload in cluster.workloads(namespace)
+        if kind.lower().removesuffix("s") in ("", called) and _name(workload) == own
     ]
-
-
-def _phase(workload: Object) -> tuple[str, str]:
-    status = workload["status"]
-    if isinstance(state := status.get("state"), dict):  # Volcano
-        return state.get("phase") or PENDING, state.get("message", "")
-    if state is not None:  # a RayCluster
-        return (RUNNING if state == "ready" else PENDING), ""
-    if "jobDeploymentStatus" in status:
-        return ray.phase(status)
-    if "phase" in status:  # AppWrapper
-        return (status["phase"] if status["phase"] in ("Failed", "Succeeded", RUNNING) else PENDING), ""
-    if why := unfinished_rollout(workload):
-        return PENDING, why
-    for each in status.get("conditions", []):
-        if each["type"] in ("Complete", "Failed", "Available", "Succeeded") and each["status"] == "True":
-            return each["type"], each.get("message") or each.get("reason") or ""
-    runs = status.get("ready") or condition(workload, RUNNING).get("status") == "True"  # a PyTorchJob says so
-    return (RUNNING if runs else PENDING), ""
 
 
 def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str) -> Iterable[Finding]:
@@ -197,7 +179,9 @@ def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str
     yield from not_started_pods(cluster, on_nodes, push)
     yield from _controllers(cluster, workload, kind, pods)
     if not pods and phase == PENDING:
-        makers = [each for of, each in _made(cluster, workload, kind) if each is workload or of == PYTORCH_JOB]
+        makers = [
+            each for of, each in _made(cluster, workload, kind) if each is workload or of in TRAINING_JOBS.values()
+        ]
         pods = [pod for maker in makers for pod in _templates(cluster, maker)]
     yield from not_placed(cluster, [pod for pod in pods if not pod["spec"].get("nodeName") and not has_ended(pod)])
 
@@ -209,7 +193,7 @@ def _tries(cluster: Cluster, workload: Object, kind: str, pods: Sequence[Object]
     if kind == "vcjob" and (spent := volcano.restarts(workload)):
         yield f"Volcano has restarted it: {spent}"
     for of, each in _made(cluster, workload, kind):
-        again = condition(each, "Restarting") if of == PYTORCH_JOB else {}
+        again = condition(each, "Restarting") if of in TRAINING_JOBS.values() else {}
         if again.get("status") == "True":
             yield one_line(f"the training operator restarts it: {again.get('message') or again.get('reason', '')}")
         if told := job_retries(each, pods) if of == JOB else ray.retries(each) if of == RAY_JOB else "":
@@ -227,7 +211,8 @@ def _made(cluster: Cluster, workload: Object, kind: str) -> list[tuple[Kind, Obj
 
 
 def _is_suspended(obj: Object) -> bool:
-    return bool(obj["spec"].get("suspend") or obj["spec"].get("runPolicy", {}).get("suspend"))
+    spec = obj["spec"]
+    return any(each.get("suspend") for each in (spec, spec.get("runPolicy", {}), spec.get("rayClusterConfig", {})))
 
 
 def _controllers(cluster: Cluster, workload: Object, kind: str, pods: Sequence[Object]) -> Iterable[Finding]:
@@ -240,6 +225,8 @@ def _controllers(cluster: Cluster, workload: Object, kind: str, pods: Sequence[O
             yield from _suspended(cluster, each, of.resource)
         if of == RAY_JOB:
             yield from ray.waiting(each)
+        if of == RAY_SERVICE:
+            yield from ray.serving(cluster, each)
         if of == JOB and (why := failing(each)):
             yield Finding(why, f"kubectl describe job {where(each)}")
     yield from (refused := list(refusals(cluster, made, pods)))
@@ -254,9 +241,11 @@ def _under_way(
     cluster: Cluster, workload: Object, kind: str, pods: Sequence[Object], *, known: bool
 ) -> Iterable[Finding]:
     """How far its pods are, where nothing is known to hold them up; `known` is whether a passing cause is."""
+    if pods or known:
+        return under_way(cluster, pods)
     look = f"kubectl describe {kind} {where(workload)}"
-    not_made = [] if known else [Finding("its pods are not made yet", look, passing=True)]
-    return under_way(cluster, pods) if pods else not_made
+    not_made = Finding("its pods are not made yet", look, passing=True)
+    return [ray.scheduled(workload) if kind == "raycronjob" else not_made]
 
 
 def _templates(cluster: Cluster, workload: Object) -> list[Object]:
@@ -267,7 +256,7 @@ def _templates(cluster: Cluster, workload: Object) -> list[Object]:
     groups = [
         group["metadata"]["name"] for group in cluster.all(POD_GROUP, _namespace(workload)) if uid in owners_of(group)
     ]
-    ranks = list(spec.get("pytorchReplicaSpecs", {}).values()) if groups else []
+    ranks = [rank for name in REPLICA_SPECS for rank in spec.get(name, {}).values()] if groups else []
     single = [{"replicas": spec.get("parallelism", 1), **spec}] if "template" in spec else ranks
     pods = []
     for task in spec.get("tasks", single):

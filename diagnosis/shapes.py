@@ -52,10 +52,15 @@ _TEMPLATE = {"metadata": {"labels": _TEXTS, "annotations": _TEXTS}, "spec!": _PO
 _ENDED = {"exitCode": int, "reason": str, "message": str, "finishedAt": TIME}
 _STATE = {"waiting": {"reason": str, "message": str}, "terminated": _ENDED, "running": dict}
 _STATUSES = [{"name!": str, "image!": str, "restartCount": int, "state": _STATE, "lastState": _STATE}]
+REPLICA_SPECS = tuple(f"{name}ReplicaSpecs" for name in ("pytorch", "tf", "mpi", "xgb", "paddle", "jax"))
+"""Fields of the jobs of the training operator, one for each kind."""
 _SPEC = {
     "active": bool,
     "suspend": bool,
     "runPolicy": {"suspend": bool},
+    "rayClusterConfig": {"suspend": bool},
+    "schedule": str,
+    "updateStrategy": {"type": str, "rollingUpdate": {"partition": int}},
     "parallelism": COUNT,
     "replicas": COUNT,
     "backoffLimit": int,
@@ -66,19 +71,28 @@ _SPEC = {
     "queueName": str,
     "schedulerName": str,
     "template": _TEMPLATE,
-    "pytorchReplicaSpecs": {"*": {"replicas": COUNT, "template!": _TEMPLATE}},
+    **{name: {"*": {"replicas": COUNT, "template!": _TEMPLATE}} for name in REPLICA_SPECS},
     "podSets": [{"template!": _TEMPLATE}],
     "tasks": [{"name": str, "replicas": COUNT, "template!": _TEMPLATE}],
 }
+_APPLICATION = {"status": str, "message": str, "serveDeploymentStatuses": {"*": {"status": str, "message": str}}}
+_SERVING = {"rayClusterName": str, "trafficRoutedPercent": int, "applicationStatuses": {"*": _APPLICATION}}
 _STATUS = {
     "conditions": _CONDITIONS,
+    "serviceStatus": str,
+    "activeServiceStatus": _SERVING,
+    "pendingServiceStatus": _SERVING,
+    "lastScheduleTime": TIME,
     "phase": str,
     "reason": str,
     "message": str,
     "failed": int,
     "replicas": int,
+    "readyReplicas": int,
     "updatedReplicas": int,
     "unavailableReplicas": int,
+    "currentRevision": str,
+    "updateRevision": str,
     "ready": int,
     "jobDeploymentStatus": str,
     "jobStatus": str,

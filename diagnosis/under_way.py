@@ -35,6 +35,18 @@ def unfinished_rollout(deployment: Object) -> str:
     return f"{new} of {there} replicas are of the newest version, and {late} {'is' if late == 1 else 'are'} unavailable"
 
 
+def unfinished_set(stateful_set: Object) -> str:
+    """Returns why a StatefulSet is not done, as `kubectl rollout status` waits; pods before a partition stay old."""
+    spec, status = stateful_set["spec"], stateful_set["status"]
+    wanted, ready, new = spec.get("replicas", 1), status.get("readyReplicas", 0), status.get("updatedReplicas", 0)
+    if ready < wanted:
+        return f"{ready} of {wanted} replicas are ready"
+    strategy = spec.get("updateStrategy", {})
+    rolling = strategy.get("type") != "OnDelete" and status.get("updateRevision") != status.get("currentRevision")
+    to_update = wanted - strategy.get("rollingUpdate", {}).get("partition", 0)
+    return f"{new} of {wanted} replicas are of the newest version" if rolling and new < to_update else ""
+
+
 def _placed(pod: Object) -> str:
     node = pod["spec"].get("nodeName")
     return f"{pod['metadata']['name']}{f' on node {node}' if node else ''}"
@@ -44,9 +56,10 @@ def _state(cluster: Cluster, pod: Object) -> str:
     name = pod["spec"].get("nodeName")
     if pod["metadata"].get("deletionTimestamp"):
         held = pod["metadata"].get("finalizers")
+        by = condition(pod, "TerminationTarget").get("message")  # Kueue's (pkg/controller/jobs/pod)
         failed = [event["message"] for event in cluster.events(pod) if event["reason"] == _NOT_KILLED]
         kept = f", and kept until its finalizer {' and '.join(held)} is removed" if held else ""
-        return f"asked to end{f': {cause(failed[-1])}' if failed else kept}"
+        return f"asked to end{f' ({by})' if by else ''}{f': {cause(failed[-1])}' if failed else kept}"
     if not name:
         return "not placed yet"
     if pod["status"].get("phase") != "Running":

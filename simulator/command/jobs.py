@@ -10,7 +10,8 @@ from typing import Any
 from diagnosis.cluster import Cluster, Kind, Object
 from diagnosis.finding import wrapped
 from diagnosis.owners import makers_of, pods_of
-from diagnosis.report import BAD, DONE, RUNNING, Report, report
+from diagnosis.phases import RUNNING
+from diagnosis.report import BAD, DONE, Report, report
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from simulator.kubelet import placements
 from simulator.kubelet.status import FAKED

@@ -19,7 +19,11 @@ from diagnosis.cluster import (
     NODE,
     POD,
     QUEUED,
+    RAY_CRON_JOB,
+    RAY_SERVICE,
     REPLICA_SET,
+    STATEFUL_SET,
+    TRAINING_JOBS,
     Cluster,
     Kind,
     Object,
@@ -71,8 +75,30 @@ def _full(name: str) -> Objects:
                       "data": {"config.yaml": str(config)}}),
         (DEPLOYMENT, {"metadata": {**metadata, "name": f"{name}-d"}, "spec": {"template": template}, "status": {}}),
         (REPLICA_SET, {"metadata": {**metadata, "uid": "rs", "ownerReferences": objects.owned_by(name)}, "spec": {}}),
-        *_queues(name), *_scaling(waiting),
+        *_queues(name), *_scaling(waiting), *_other_kinds(name),
     ]  # fmt: skip
+
+
+def _other_kinds(name: str) -> Objects:
+    """Returns an MPIJob, a RayService that is upgraded, a RayCronJob, a StatefulSet and a pod."""
+    rank = {"replicas": 2, "template": {"spec": {"containers": [{"name": "main"}]}}}
+    created = [{"type": "Restarting", "status": "True", "reason": "MPIJobRestarting", "message": "1 replica failed"}]
+    deployment = {"status": "DEPLOY_FAILED", "message": "it has failed 3 times"}
+    application = {"status": "DEPLOY_FAILED", "message": "failed", "serveDeploymentStatuses": {"v": deployment}}
+    serving = {"rayClusterName": "a", "trafficRoutedPercent": 20, "applicationStatuses": {"llm": application}}
+    ready = {"type": "Ready", "status": "False", "reason": "Initializing", "message": "initializing"}
+    states: dict[str, tuple[Kind, Object, Object]] = {
+        "m": (TRAINING_JOBS["mpijob"], {"mpiReplicaSpecs": {"Worker": rank}}, {"conditions": created}),
+        "w": (RAY_SERVICE, {"rayClusterConfig": {"suspend": False}}, {"conditions": [ready], "serviceStatus": "",
+              "activeServiceStatus": serving, "pendingServiceStatus": copy.deepcopy(serving)}),
+        "c": (RAY_CRON_JOB, {"schedule": "@daily", "suspend": False}, {"lastScheduleTime": _AT}),
+        "f": (STATEFUL_SET, {"replicas": 2, "updateStrategy": {"type": "x", "rollingUpdate": {"partition": 0}}},
+              {"readyReplicas": 2, "updatedReplicas": 1, "currentRevision": "a", "updateRevision": "b"}),
+    }  # fmt: skip
+    pod = objects.pod(f"{name}-b", on="good", **objects.waiting("ErrImagePull", "not found"))
+    return [pod, objects.group("m", f"{name}-m"), *(
+        (kind, {"metadata": {"name": f"{name}-{letter}", "uid": f"{name}-{letter}", "namespace": "ai"},
+                "spec": spec, "status": status}) for letter, (kind, spec, status) in states.items())]  # fmt: skip
 
 
 def _nodes() -> Objects:
@@ -177,7 +203,7 @@ def test_no_object_crashes_a_diagnosis(changes: list[tuple[tuple[int, tuple[Any,
             continue  # an earlier change removed it
     cluster = _cluster(objects_now)
     assert platform(cluster).lines()
-    for workload in ("train", *(f"train-{letter}" for letter in "vapdrs")):
+    for workload in ("train", *(f"train-{letter}" for letter in "vapdrsmwcfb")):
         assert report(cluster, "ai", workload).lines()
 
 
