@@ -200,7 +200,8 @@ def test_in_fp8_it_learns_files_of_a_blob_container(platform: Stack, stack: Stac
 
 def test_a_member_reads_its_metrics_by_a_line_of_the_outputs(platform: Stack, stack: Stack) -> None:
     kubectl(platform, "delete", "appwrapper", JOB, "--as", USER, "-n", TEAM)
-    eventually(partial(_none_is_left, platform, "v1", "Pod"), "its pods are gone", LOOKS_S)
+    labels = f"training.kubeflow.org/job-name={JOB}"  # the check of its data has a pod that has ended
+    eventually(lambda: not platform.kube.list("v1", "Pod", TEAM, labels=labels), "its pods are gone", LOOKS_S)
     lines = as_member(platform, stack.workloads()[NAME]["results"], USER).splitlines()
     metrics = [json.loads(each) for each in lines if each.startswith("{")]
     assert 0 < metrics[0]["step"] < metrics[-1]["step"]
