@@ -40,7 +40,7 @@ from operators._manifests import Changes
 from operators.appwrapper import component as appwrapper
 from operators.kueue import admission, component as kueue, queues
 
-appwrapper.Changes = lambda _: Changes()
+appwrapper.Changes = lambda *_, **__: Changes()
 values, cluster_queue_spec = kueue.values, queues.cluster_queue_spec
 kueue.values = lambda *given, **more: {"controllerManager": values(*given, **more)["controllerManager"]}
 queues.cluster_queue_spec = lambda *given: {
