@@ -9,28 +9,16 @@ from collections.abc import Collection, Iterable
 
 from config.facts import data
 
-LONGEST = 200
+_LONGEST = 200
 """Characters of a name that could be meant for another: all known ones are shorter by far, and comparing takes time."""
 _LONG = 9
 """Characters of a first word that stands for a longer name, with the hyphens around it."""
-_NEGATIONS = frozenset(("disable", "disabled", "no", "not", "without", "skip", "public", "unprotected", "allow"))
+_NEGATIONS = "disabled disable no not without skip public unprotected allow"
 _PROTECTIVE = (
-    *(
-        "access",
-        "acl",
-        "admin",
-        "anonymous",
-        "deny",
-        "disable",
-        "encrypt",
-        "encrypted",
-        "encryption",
-        "firewall",
-        "https",
-    ),
-    *("https", "immutability", "immutable", "public", "rbac", "secure", "security", "tls"),
+    "access acl admin anonymous deny disable encrypt encrypted encryption firewall https immutability immutable \
+public rbac secure security tls"
 )
-_ALIKE, PLAINLY = 0.8, 0.85
+_ALIKE, _PLAINLY = 0.8, 0.85
 """How alike two names are of which one may be, or plainly is, the other mistyped (difflib's ratio)."""
 
 
@@ -39,7 +27,7 @@ def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
 
     Else they are those with a first word that is alike, or those that contain it.
     """
-    if len(name) > LONGEST:
+    if len(name) > _LONGEST:
         return []
     by_lower: dict[str, str] = {}
     for candidate in known:
@@ -74,17 +62,21 @@ def _other_names() -> dict[str, set[str]]:
 
 def plainly(name: str, known: Collection[str]) -> bool:
     """Returns whether a name stands for a known one: others call it so, or it is the other mistyped."""
-    return bool(called(name, known) or difflib.get_close_matches(name[:LONGEST], known, 1, PLAINLY))
+    return bool(called(name, known) or difflib.get_close_matches(name[:_LONGEST], known, 1, _PLAINLY))
 
 
 def is_negated(name: str) -> bool:
     """Returns whether a name says the opposite of what it contains (`disableLocalAccounts`)."""
-    return not _NEGATIONS.isdisjoint(words_of(name).split("-"))
+    return _has_word(name, _NEGATIONS)
 
 
 def is_protective(name: str) -> bool:
     """Returns whether a name has a word of security, such as `minimumTlsVersion`."""
-    return any(words_of(word) in words_of(name) for word in _PROTECTIVE)
+    return _has_word(name, _PROTECTIVE)
+
+
+def _has_word(name: str, words: str) -> bool:
+    return not {*words_of(name).split("-")[1:-1]}.isdisjoint(words_of(words).split("-"))
 
 
 @functools.lru_cache(1000)
@@ -92,14 +84,14 @@ def resembled(name: str, known: tuple[str, ...]) -> list[str]:
     """Returns the known names that a name is, contains, begins or resembles."""
     own, words = words_of(name), {words_of(key): key for key in known}
     contained = [text for text in words if text in own or (text.startswith(own[:-1]) and len(own) >= _LONG)]
-    alike = difflib.get_close_matches(name[:LONGEST].lower(), map(str.lower, known), cutoff=_ALIKE)
+    alike = difflib.get_close_matches(name[:_LONGEST].lower(), map(str.lower, known), cutoff=_ALIKE)
     same = (key for key in known if key.lower() in alike)
     return list(dict.fromkeys([*called(name, known), *(words[text] for text in contained), *same]))
 
 
 def words_of(name: str) -> str:
     """Returns the words of a name, each between two hyphens and in the singular."""
-    found = re.findall("[A-Z]+s?(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name[:LONGEST])
+    found = re.findall("[A-Z]+s?(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name[:_LONGEST])
     return "".join(f"-{word.lower().removesuffix('s')}" for word in found) + "-"
 
 
@@ -112,7 +104,7 @@ def mistyped(name: str, known: Collection[str]) -> list[str]:
     if name in known:
         return []
     swapped = [each for each in known if sorted(each) == sorted(name)]
-    alike = difflib.get_close_matches(name[:LONGEST], known, cutoff=PLAINLY)
+    alike = difflib.get_close_matches(name[:_LONGEST], known, cutoff=_PLAINLY)
     return list(dict.fromkeys(each for each in (*swapped, *alike) if not name.startswith(each)))
 
 

@@ -12,11 +12,11 @@ import pulumi
 from pydantic import ValidationError
 
 from config.problems.errors import Problem, SettingsError, first
-from config.problems.fixes import Edit, Fix, Path, move_command, path_text, remove_command, text_of
+from config.problems.fixes import Fix, Path, move_command, path_text, remove_command, text_of
 from config.reading.edits import Keys
 from config.reading.privacy import Privacy
 from config.reading.trial import tried
-from config.reading.values import data, names, too_much
+from config.reading.values import data, data_or_text, names, too_much, value_at
 from config.rules import stack as rules
 from config.rules.mirrors import IsFile, mirror_problems
 from config.rules.names import job_name_problems, name_problems, namespace_problems
@@ -29,17 +29,8 @@ from config.schema.inventory import Inventory
 from config.schema.models import Settings, StackFile
 from config.schema.names import StackName
 from config.schema.operators import Installation
-from config.schema.translate import (
-    Schema,
-    allowed,
-    is_table,
-    mend,
-    place,
-    problems_of,
-    schema_at,
-    schema_of,
-    unknown_key,
-)
+from config.schema.readings import Schema, mend
+from config.schema.translate import allowed, place, problems_of, schema_at, schema_of, unknown_key
 from config.schema.workload import WorkloadCatalogue
 
 
@@ -221,33 +212,11 @@ def _parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem]
                 if found not in ({}, None):  # `pulumi config rm` leaves an empty map where it took the last key out
                     parsed[key] = found
             except ValueError:
-                last = mend((key,), here, text) if is_table(here) else remove_command((key,))
-                fixes = (*_of_text(key, text, inventory.stack_file), last)
                 what = "is text where a map belongs"
-                problems.append(Problem((key,), what, allowed(here), fixes[0], others=fixes[1:]))
+                problems.append(Problem((key,), what, allowed(here), mend((key,), here, text)))
         else:
             parsed[key] = names(text) if key == "workloads" else text
     return parsed
-
-
-def _default(schema: Schema, key: str) -> str:
-    return text_of(schema["properties"].get(key, {}).get("default"))
-
-
-def _of_text(key: str, text: str, model: type[StackFile]) -> Iterator[Fix]:
-    """Yields what sets the key of a map that its text is meant for, or the pairs of `name=value,name=value`."""
-    here = schema_at(schema_of(model), (key,))
-    values = {name.strip(): value.strip() for name, _, value in (part.partition("=") for part in text.split(","))}
-    if meant := here.get("text_is"):
-        values = {meant: text}
-    elif not here.get("additionalProperties") or not all("=" in part for part in text.split(",")):
-        return
-    try:
-        model.model_validate({key: values}, by_alias=True, by_name=False)
-    except ValidationError as error:
-        if any(each["loc"][:1] == (key,) for each in error.errors()):
-            return
-    yield Fix((Edit((key,)), *(Edit((key, name), value) for name, value in values.items())))
 
 
 def _unknown_workloads(options: Mapping[str, Any], workloads: WorkloadCatalogue) -> Iterator[Problem]:
@@ -271,30 +240,15 @@ def _unknown(key: str, own: Keys, schema: Schema, elsewhere: Path | None) -> Pro
 
 def _move(key: str, there: Path, keys: Keys, schema: Schema) -> Fix:
     """Returns the fix that moves a key to its place, or removes it where something stands there."""
-    if "*" in there or _at(_stated(keys, schema), there) is not None:
+    if "*" in there or value_at(_stated(keys, schema), there) is not None:
         return remove_command((key,))
-    return move_command((key,), there, _data(keys[key]) if len(there) > 1 else keys[key])
+    return move_command((key,), there, data_or_text(key, keys[key]) if len(there) > 1 else keys[key])
 
 
 def _stated(keys: Keys, schema: Schema) -> Keys:
     """Returns the keys of the stack file: Pulumi hands over the defaults of Pulumi.yaml too."""
-    return {key: text for key, text in keys.items() if text != _default(schema, key)}
-
-
-def _at(own: Mapping[str, str], path: Path) -> Any:
-    """What the stack file has at a path below the top, or None."""
-    here = _data(own[str(path[0])]) if path[0] in own else None
-    for part in path[1:]:
-        here = here.get(str(part)) if isinstance(here, Mapping) else None
-    return here
-
-
-def _data(text: str) -> Any:
-    """A value as data; text that is none stays text."""
-    try:
-        return data(text)
-    except ValueError:
-        return text
+    defaults = {key: text_of(schema["properties"].get(key, {}).get("default")) for key in keys}
+    return {key: text for key, text in keys.items() if text != defaults[key]}
 
 
 def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Problem]) -> tuple[StackFile, list[Path]]:

@@ -7,23 +7,23 @@ workloads say it of themselves (pydantic's SecretStr), so that one password does
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from pydantic import ValidationError
-
-from config.facts.near import is_negated, resembled
+from config.facts.near import is_negated
 from config.problems.errors import Problem
 from config.problems.fixes import Edit, Fix, Path, by_hand, path_text, replace_by_hand, say, text_of
 from config.reading.edits import Draft, Keys
-from config.reading.protection import MAX_LENGTH, unread, value_at, weakens
+from config.reading.protection import MAX_LENGTH, stated, weakens
+from config.reading.values import value_at
 from config.rules.provider_keys import is_credential
 from config.schema.inventory import Inventory
-from config.schema.translate import Schema, place, protecting, schema_at, schema_of
+from config.schema.readings import Schema, is_of_type, is_reading
+from config.schema.translate import protecting, schema_at, schema_of
 from config.schema.workload import WorkloadOptions
 
 _HIDDEN = "is not valid (its value is a secret, so it is not shown)"
+_UNREAD = "text that is too long to read"
 
 
 @dataclass(frozen=True)
@@ -42,49 +42,34 @@ class Privacy:
             draft.apply(fix)
         except ValueError:  # the CLI refuses it
             return False
-        names = tuple(protecting(self.inventory.stack_file))
-        return bool(fix.edits) and weakens(self.given, draft.keys(), self.schema, self.inventory.path_of, names)
+        return bool(fix.edits) and weakens(self.given, draft.keys(), self.schema, self.inventory.path_of)
 
-    def fits(self, fix: Fix) -> bool:
-        """Returns whether each value that a fix sets can stand there, whatever the other settings are."""
-        for edit in fix.edits:
-            value = text_of(edit.value) if isinstance(edit.value, float) else edit.value
-            keys = functools.reduce(lambda below, part: {part: below}, reversed(edit.path), value)
-            try:
-                self.inventory.stack_file.model_validate(keys if not edit.removes else {}, by_alias=True, by_name=False)
-            except ValidationError as error:
-                found = ((place(each), each["type"].endswith("_type")) for each in error.errors())
-                if any(path == edit.path or (of_type and path == edit.path[: len(path)]) for path, of_type in found):
-                    return False
-        return True
+    def words(self, problem: Problem, keys: Keys) -> tuple[Fix | None, bool]:
+        """Returns words for a problem whose value neither a default nor nothing may replace, else None.
 
-    def states(self, problem: Problem) -> bool:
-        """Returns whether a problem's value is clear, so that neither a default nor nothing may take its place."""
-        fix, given = problem.mending, value_at(self.given, problem.path) if problem.path else None
-        if fix.moves:
-            return self.fits(fix)
-        set_to = [str(edit.value).lower() for edit in fix.edits if edit.path == problem.path and not edit.removes]
-        schema = self.schema(problem.path)
-        is_choice = schema.get("type") == "boolean" or ("enum" in schema and "protects" in schema)
-        is_clear = is_choice and problem.shows_value and bool(set_to)
-        return not self.hides(problem.path) and (is_clear or str(given).lower() in set_to)
-
-    def words(self, problem: Problem) -> Fix:
-        """Returns words for a problem that no command may fix: they name the settings that an unknown key may mean."""
-        path, fix, places = problem.path, problem.mending, protecting(self.inventory.stack_file)
-        edits = [edit for edit in fix.edits if not edit.removes]
-        if not fix.moves and self.states(problem):
-            return say(f"set {path_text(path)} to {text_of(edits[0].value)} with the other settings that it needs")
-        there = [edit.path[:-1] if isinstance(edit.path[-1], int) else edit.path for edit in edits if fix.moves]
-        negated = bool(path) and is_negated(str(path[-1]))
-        is_short, names = path and len(self.given.get(str(path[0]), "")) <= MAX_LENGTH, tuple(places)
-        given = value_at(self.given, path) if is_short else None
-        unknown = [str(key[-1]) for key, _ in unread(path, given, self.schema, names)]
-        sure = [each for each in there if self.schema(each).get("protects") or (self.schema(each) and not unknown)]
-        meant = {path_text(each): negated for each in sure if each[: len(path)] != path}
-        for name in unknown if not meant else ():
-            meant |= {path_text(places[each]): is_negated(name) for each in resembled(name, names)}
-        return replace_by_hand(path, meant) if meant or unknown else by_hand(path)
+        They name the settings that an unknown key stands for, or the value that is meant where another is given. Also
+        returns whether the problem's own fix, a move for instance, may be tried before them.
+        """
+        path, schema, places = problem.path, self.schema(problem.path), protecting(self.inventory.stack_file)
+        edits = [edit for edit in problem.mending.edits if not edit.removes]
+        given = value_at(keys, path) if path and len(keys.get(str(path[0]), "")) <= MAX_LENGTH else _UNREAD
+        if given in (None, "", [], {}):
+            return None, True
+        if schema:
+            is_shown = not self.hides(path) and [edit.path for edit in edits] == [path]
+            is_clear = is_shown and is_reading(schema, given, edits[0].value)
+            other = "with the other settings that it needs"
+            return say(f"set {path_text(path)} to {text_of(edits[0].value)} {other}") if is_clear else None, True
+        own, beside = str(path[-1]), self.schema(path[:-1]).get("properties", ())
+        found = [] if self._is_option(path) else list(stated(own, given, places, beside))
+        there = [edit.path[:-1] if isinstance(edit.path[-1], int) else edit.path for edit in edits]
+        sure = [each for each in there if self.schema(each).get("protects") or (self.schema(each) and not found)]
+        meant = {path_text(each): is_negated(own) for each in sure}
+        for name, likely in found if not meant else ():
+            meant |= {path_text(places[each]): is_negated(name) for each in likely}
+        fits = bool(edits) and all(is_of_type(self.schema(edit.path), edit.value) for edit in edits)
+        is_sure = bool(there) and not is_negated(own) and (bool(sure) or own not in dict(found))
+        return (replace_by_hand(path, meant), is_sure) if found or (fits and meant) else (None, True)
 
     def hides(self, path: Path) -> bool:
         """Whether what stands at a path may not be printed."""
@@ -104,7 +89,7 @@ class Privacy:
 
     def shown(self, problem: Problem, mending: Fix) -> Problem:
         """The problem with another fix, as it may be printed."""
-        mending = self.words(problem) if self.weakens(mending) or mending == by_hand(problem.path) else mending
+        mending = (self.words(problem, self.given)[0] or by_hand(problem.path)) if self.weakens(mending) else mending
         hidden = problem.shows_value and not problem.stack and self.hides(problem.path)
         return replace(problem, mending=mending, what=_HIDDEN if hidden else problem.what)
 

@@ -5,19 +5,17 @@ A field of the settings says so by the mark `protects` of its schema (config/sch
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from ipaddress import IPv4Network
-from itertools import chain
 from math import inf
 from typing import Any
 
-from config.facts.near import is_negated, is_protective, meant, near, plainly, resembled
+from config.facts.near import is_protective, meant, near, plainly, resembled
 from config.problems.fixes import Path
 from config.reading.edits import Keys
-from config.reading.values import data, too_much
+from config.reading.values import data_or_text, value_at
 from config.schema.base import number_in
-from config.schema.translate import TRUTH
+from config.schema.readings import truth_of
 
 SchemaAt = Callable[[Path], Mapping[str, Any]]
 _ABSENT: Any = object()
@@ -29,75 +27,44 @@ _NEEDED_PERMISSIONS = frozenset("rl")
 """Without these nothing mounts."""
 
 
-def weakens(
-    before: Keys, after: Keys, schema_at: SchemaAt, path_of: Callable[[str], Path | None], protecting: tuple[str, ...]
-) -> bool:
+def weakens(before: Keys, after: Keys, schema_at: SchemaAt, path_of: Callable[[str], Path | None]) -> bool:
     """Returns whether the stack file `after` a fix protects less than `before`, where that states a protection.
 
-    `path_of` finds the place of a key that stands too high; `protecting` are the names of all settings that protect.
+    `path_of` finds the place of a key that stands too high.
     """
     changed = {key: text for key, text in before.items() if text and after.get(key) != text}
     if sum(map(len, changed.values())) > MAX_LENGTH:
         return True
-    old = {key: _data(key, text) for key, text in changed.items()}
-    new = {leaf for key, text in after.items() if before.get(key) != text for leaf in _leaves((key,), _data(key, text))}
-    moved = new - {leaf for key, value in old.items() for leaf in _leaves((key,), value)}
+    old = {key: data_or_text(key, text) for key, text in changed.items()}
+    now = {key: data_or_text(key, text) for key, text in after.items() if before.get(key) != text}
+    moved = {leaf for key, value in now.items() for leaf in _leaves((key,), value)}
+    moved -= {leaf for key, value in old.items() for leaf in _leaves((key,), value)}
     known = schema_at(())
     for key, value in old.items():
         name = _meant(key, old, known)
-        dotted = tuple(key.split("."))
-        path: Path = (
-            (name,) if name in known.get("properties", {}) else dotted if dotted[1:] else path_of(key) or (key,)
-        )
-        there = value_at(after, (key,) if key in after else path)
+        path: Path = (name,) if name in known.get("properties", {}) else path_of(key) or (key,)
+        there = value_at(after, (key,) if key in after else path, _ABSENT)
         for lost in weakened(path, value, there, schema_at):
-            stated = value_at(before, lost)
+            stated = value_at(before, lost, _ABSENT)
             if not any(at[-1] == lost[-1] and each == repr(stated) for at, each in moved):
                 return True
-    now = dict(_all((), {key: _data(key, text) for key, text in after.items() if text}))
-    gone = ((path, value) for path, value in unread((), old, schema_at, protecting) if path not in now)
-    return any(_is_lost(path, value, now, schema_at, protecting) for path, value in gone)
+    return False
 
 
-def _is_lost(
-    path: Path, before: Any, now: Mapping[Path, Any], schema_at: SchemaAt, protecting: tuple[str, ...]
-) -> bool:
-    """Returns whether no protection is as strong as an unknown key that resembles it.
+def stated(
+    name: str, value: Any, places: Collection[str], known: Iterable[str] = ()
+) -> Iterator[tuple[str, list[str]]]:
+    """Yields each unknown key that is named like a protection, with the names of the `places` that it resembles.
 
-    A name that says the opposite has no value that could be set as it is.
+    Nothing below such a key is one. A misspelt key of those `known` beside it, which protects nothing, is none either.
     """
-    if before in (None, "", [], {}) or is_negated(str(path[-1])):
-        return before not in (None, "", [], {})
-    names = resembled(str(path[-1]), protecting)
-    chosen = [there for there in now if there and there[-1] in names and schema_at(there).get("protects")]
-    return all(any(weakened(there, before, now[there], schema_at)) for there in chosen)
-
-
-def unread(
-    path: Path, value: Any, schema_at: SchemaAt, protecting: tuple[str, ...], *, known: bool = True
-) -> Iterator[tuple[Path, Any]]:
-    """Yields each unknown key that is named like a protection, with its value; nothing below such a key."""
-    properties = schema_at(path[:-1]).get("properties", path[-1:]) if known and path else ()
-    known = known and (not path or path[-1] in properties)
-    name = str(path[-1]) if path and not known else ""
-    is_one = bool(resembled(name, protecting)) and not _is_other(name, properties, protecting)
-    inside = value.items() if isinstance(value, Mapping) and not is_one else ()
-    deeper = (unread((*path, str(key)), each, schema_at, protecting, known=known) for key, each in inside)
-    below = list(chain.from_iterable(deeper))
+    found, is_other = resembled(name, tuple(places)), plainly(name, {*known} - {*places, name})
+    below: list[tuple[str, list[str]]] = []
+    if isinstance(value, Mapping) and (is_other or not found):
+        below = [each for key, inside in value.items() for each in stated(str(key), inside, places)]
+    if not is_other and (found or (not below and is_protective(name))):
+        yield name, found
     yield from below
-    if is_one or (not below and is_protective(name) and not _is_other(name, properties, protecting)):
-        yield path, value
-
-
-def _is_other(name: str, known: Iterable[str], protecting: tuple[str, ...]) -> bool:
-    """Returns whether a name is a misspelt key that may stand there and protects nothing."""
-    return plainly(name, {*known} - {*protecting, name})
-
-
-def _all(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
-    yield path, value
-    for key, each in value.items() if isinstance(value, Mapping) else ():
-        yield from _all((*path, str(key)), each)
 
 
 def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, str]]:
@@ -106,22 +73,6 @@ def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, str]]:
         yield path, repr(value)
     for key, each in value.items() if isinstance(value, Mapping) else ():
         yield from _leaves((*path, str(key)), each)
-
-
-@functools.lru_cache(32)
-def _data(key: str, text: str) -> Any:
-    try:
-        return None if too_much(key, text) else data(text)
-    except ValueError:
-        return text
-
-
-def value_at(keys: Keys, path: Path) -> Any:
-    top = str(path[0])
-    here: Any = _data(top, keys[top]) if keys.get(top) else _ABSENT
-    for part in path[1:]:
-        here = here.get(part, _ABSENT) if isinstance(here, Mapping) else _ABSENT
-    return here
 
 
 def weakened(path: Path, before: Any, after: Any, schema_at: SchemaAt) -> Iterator[Path]:
@@ -170,8 +121,7 @@ def _is_weaker(rule: Any, before: Any, after: Any, schema: Mapping[str, Any]) ->
 
 def _rank(value: Any, strongest_first: list[Any]) -> int:
     """The place of a value among its choices; that of the strongest where it cannot be read."""
-    text = str(value).lower()
-    found = TRUTH.get(text, value) if True in strongest_first else next(iter(near(text, strongest_first)), value)
+    found = truth_of(value) if True in strongest_first else next(iter(near(str(value).lower(), strongest_first)), value)
     return strongest_first.index(found) if found in strongest_first else 0
 
 

@@ -13,7 +13,7 @@ from config.problems.errors import MAX_TOLD, Problem, in_order
 from config.problems.fixes import Edit, Fix, Path, by_hand, remove_command, secret_command, set_command
 from config.reading.edits import Draft, Keys
 from config.reading.privacy import Privacy
-from config.schema.translate import example
+from config.schema.readings import example
 
 Look = Callable[[Keys], Iterable[Problem]]
 """Finds all that is wrong with keys."""
@@ -119,7 +119,7 @@ def tried(problems: Iterable[Problem], keys: Keys, look: Look, privacy: Privacy)
         for offer in offers:
             _mend_what_moves(offer, keys, look, privacy, before)
         offers = _each_mistake_once(offers, keys, look, before)
-        _move_one_to_a_key(offers, privacy)
+        _move_one_to_a_key(offers)
         _choose(offers, keys, look, before)
         if sum(map(len, keys.values())) <= _MAX_LENGTH:
             offers = _without_rival(_complete(offers, keys, look, privacy), keys, look)
@@ -161,13 +161,13 @@ def _each_mistake_once(offers: list[_Offer], keys: Keys, look: Look, before: Fou
     return offers
 
 
-def _move_one_to_a_key(offers: list[_Offer], privacy: Privacy) -> None:
-    """Replaces by words each move to a key that an earlier one sets."""
+def _move_one_to_a_key(offers: list[_Offer]) -> None:
+    """Takes away each move to a key that an earlier one sets."""
     taken: set[Path] = set()
     for offer in offers:
         moves = offer.tries and offer.tries.moves
         if moves and not taken.isdisjoint(offer.paths):
-            offer.choices = [privacy.words(offer.problem)]
+            del offer.choices[0]
         taken |= offer.paths if moves else set()
 
 
@@ -277,14 +277,15 @@ def _all_choices(problem: Problem, privacy: Privacy, draft: Draft) -> Iterator[F
     if not own.can_be_tried:
         yield own
         return
-    hidden = privacy.hides(path)
+    hidden, (words, is_sure) = privacy.hides(path), privacy.words(problem, draft.keys())
     if not (hidden and problem.shows_value):
-        yield privacy.without_values(own, path) if own.moves else own
+        if is_sure:
+            yield privacy.without_values(own, path) if own.moves else own
         yield from problem.others
     schema = privacy.schema(path)
     known = schema.get("type") not in (None, "object", "array") and not isinstance(path[-1], int)
-    if privacy.states(problem):
-        yield privacy.words(problem)
+    if words:
+        yield words
         return
     if known and example(schema) is not None:
         yield set_command(path, example(schema))

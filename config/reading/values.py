@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from config.problems.errors import Problem
-from config.problems.fixes import say
+from config.problems.fixes import Path, say
 
 _MAX_LENGTH = 1 << 16
 """Characters of one key. Linux takes 128 KiB of all keys together: the language host hands them over in one variable.
@@ -46,6 +48,23 @@ def data(text: str) -> Any:
     found = json.loads(text, parse_constant=no_number)
     json.dumps(found, ensure_ascii=False).encode()  # a lone surrogate could not be handed on to the engine
     return found
+
+
+@functools.lru_cache(32)
+def data_or_text(key: str, text: str) -> Any:
+    """Returns the data in the text of a key, the text if it is none, or None if it is too much."""
+    try:
+        return None if too_much(key, text) else data(text)
+    except ValueError:
+        return text
+
+
+def value_at(keys: Mapping[str, str], path: Path, absent: Any = None) -> Any:
+    """Returns what stands at a path in a stack file, or `absent`."""
+    here: Any = {key: data_or_text(key, text) for key, text in keys.items() if key == path[0] and text}
+    for part in path:
+        here = here.get(part, absent) if isinstance(here, Mapping) else absent
+    return here
 
 
 def names(text: str) -> object:

@@ -5,37 +5,27 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from math import inf
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from config.facts.near import hint, is_negated, meant, plainly
+from config.facts.near import hint, meant, plainly
 from config.problems.errors import Problem
 from config.problems.fixes import (
-    Edit,
     Fix,
     Path,
     by_hand,
     move_command,
     path_text,
     remove_command,
-    replace_by_hand,
     say,
     set_command,
-    text_of,
 )
-from config.schema.base import UNFIT, Unfit, number_in
+from config.schema.base import UNFIT, Unfit
+from config.schema.readings import Schema, example, mend, truth_of
 
-Schema = Mapping[str, Any]
-TRUTH = {
-    **dict.fromkeys(("true", "yes", "y", "on", "1", "enable", "enabled"), True),
-    **dict.fromkeys(("false", "no", "n", "off", "0", "disable", "disabled"), False),
-}
 MAX_SHOWN = 80
-_MAX_SPREAD = 5
-"""Entries of a list that commands set; more are set by hand."""
 _SUCCEEDED: Mapping[Path, Path] = {("operators", "networkOperator", "drainOnUpgrade"): ("operators", "driverUpgrades")}
 """Keys that an earlier version had, and what has taken their place."""
 
@@ -73,7 +63,8 @@ def problems_of(
             yield from (_unfit(fault, schema, location, prefix, error["input"]) for fault in error["ctx"]["faults"])
         else:
             here, given_here = schema_at(schema, location), error["input"]
-            what, plain = f"is {_shown(given_here)}", not isinstance(given_here, dict | list | None)
+            what = f"is {_shown(given_here)}"
+            plain = not isinstance(given_here, dict | list | None) or truth_of(given_here) is not None
             yield Problem(path, what, allowed(here), mend(path, here, given_here), shows_value=plain)
 
 
@@ -133,8 +124,6 @@ def unknown_key(
     likely = [] if place else meant(name, known)
     there = place or ((*path[:-1], namespace + colon + likely[0]) if likely and likely[0] not in beside else None)
     fix = move_command(path, there, value) if there else remove_command(path)
-    if there and is_negated(name) and not is_negated(str(there[-1])):
-        fix = replace_by_hand(path, {path_text(there): True})
     successor = _SUCCEEDED.get(path, place)
     what += f"; in its place: {path_text(successor)}" if successor else hint(likely)
     return Problem(path, what, ", ".join(known) or "no keys at all", fix, shows_value=False)
@@ -214,76 +203,6 @@ def _bounds(schema: Schema) -> str:
     if low is not None and high is not None:
         return f" from {low} to {high}"
     return f" of {low} or more" if low is not None else ""
-
-
-def mend(path: Path, schema: Schema, given: object) -> Fix:
-    choices = schema.get("enum", ()) if isinstance(given, str) else ()
-    likely = meant(str(given), choices)
-    if len(likely) == 1 or (likely and not isinstance(path[-1], int)):  # one entry of a list is as likely as the next
-        return set_command(path, likely[0])
-    if spread := _spread(path, schema, given):
-        return spread
-    kind, many = schema.get("type"), isinstance(given, Mapping | list)
-    value = None if kind in {"object", "array"} else _number(path, schema, str(given)) or example(schema)
-    if kind == "boolean" and isinstance(given, str | int | float) and str(given).strip():
-        value = TRUTH.get(str(given).strip().lower())
-        return by_hand(path) if value is None else set_command(path, value)
-    is_unclear = many and (kind == "array" or isinstance(path[-1], int))
-    if given and (is_unclear or is_table(schema) or (kind == "integer" and not {*"[{,"}.isdisjoint(str(given)))):
-        return by_hand(path)
-    return remove_command(path) if value is None or isinstance(path[-1], int) else set_command(path, value)
-
-
-def is_table(schema: Schema) -> bool:
-    """Returns whether a schema is a map from any name to a plain value, such as tags."""
-    values = schema.get("additionalProperties")
-    return isinstance(values, Mapping) and values.get("type") in ("string", "number", "integer")
-
-
-def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
-    """What is no list or map, as its entries, or in place of a map at the key that it is meant for."""
-    below: dict[str | int, object] = {}
-    names = (
-        given if isinstance(given, Mapping | list) else list(filter(None, map(str.strip, text_of(given).split(","))))
-    )
-    if schema.get("type") == "array" and not (isinstance(given, Mapping) and any(given.values())):
-        below = dict(enumerate(names))
-    elif is_table(schema) and isinstance(names, list):
-        pairs = [str(each).partition("=") for each in names]
-        below = {name: value for name, equals, value in pairs if equals} if all(map(all, pairs)) else {}
-    elif schema.get("type") == "object" and isinstance(given, str | int | float):
-        below = _as_key(schema, given)
-    if not 0 < len(below) <= _MAX_SPREAD:
-        return None
-    spread = Fix((Edit(path), *(Edit((*path, part), value) for part, value in below.items())))
-    return spread if spread.is_command else None
-
-
-def _as_key(schema: Schema, given: object) -> dict[str | int, object]:
-    """The key of a map that a scalar is meant for, with the scalar: a switch, its main text, or all that it needs."""
-    keys, required = schema.get("properties", {}), schema.get("required", ())
-    is_switch = "enabled" in keys and text_of(given) in ("true", "false")
-    key = "enabled" if is_switch else schema.get("text_is") or (required[0] if len(required) == 1 else "")
-    choices = keys.get(key, {}).get("enum")
-    return {key: given} if key and (choices is None or given in choices) else {}
-
-
-def _number(path: Path, schema: Schema, given: str) -> object:
-    """Returns the whole number in what is given, such as `8 nodes`, or the most that may stand there."""
-    number, most = number_in(given, str(path[-1])), schema.get("maximum", inf)
-    if schema.get("type") != "integer" or not number.is_integer() or number < schema.get("minimum", 1):
-        return None
-    return int(min(number, most))
-
-
-def example(schema: Schema) -> object:
-    """A value to begin with: an example, else the default, the least, or the first choice; None without any."""
-    if examples := schema.get("examples"):
-        return examples[0]
-    for key in ("default", "minimum"):
-        if schema.get(key) is not None:
-            return schema[key]
-    return next(iter(schema.get("enum", ())), None)
 
 
 def _shown(value: object) -> str:

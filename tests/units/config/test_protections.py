@@ -139,6 +139,21 @@ PRIVATE = (
             "set network.outbound to userDefinedRouting with the other settings that it needs",
         ),
         (
+            {"network": {"outbound": ["userDefinedRouting"]}},
+            "change network.outbound in the stack file to what is allowed",
+        ),
+        ({"network": {"outbound": "secret"}}, "change network.outbound in the stack file to what is allowed"),
+        (
+            {"cluster": {"localAccounts": True, "entra": {"enabled": False}}},
+            "pulumi config set --path cluster.entra false",
+        ),
+        ({"storage": {"identity": True}}, by_hand("storage.auth", "storage.identity")),
+        ({"storage": {"allowDelete": False}}, by_hand("storage.protect (its opposite)", "storage.allowDelete")),
+        (
+            {"operators": {"kueue": {"enabled": True}}, "teams": {"blue": {"gpus": 4, "maxBorrow": 0}}},
+            moved("teams.blue.borrowingLimit", 0, "teams.blue.maxBorrow"),
+        ),
+        (
             {"operators": {"nodeHealth": {"enabled": "disabled"}}},
             "pulumi config set --path operators.nodeHealth.enabled false",
         ),

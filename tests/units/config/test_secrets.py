@@ -40,6 +40,15 @@ def test_a_password_in_plain_text_is_refused_without_being_printed() -> None:
     assert problem.fix == "pulumi config set --secret --path workloadOptions.shell.password"
 
 
+@pytest.mark.parametrize(
+    "keys", [{"tags": ["team=hunter2"]}, {"tags": "team=hunter2"}, {"cluster": {"localAccounts": {"enabled": True}}}]
+)
+def test_a_fix_reads_no_value_of_a_secret(keys: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load({"vmSku": H100, **keys}, secret=tuple(keys))
+    assert not [problem.fix for problem in caught.value.problems if "hunter2" in problem.fix or "true" in problem.fix]
+
+
 def test_a_password_of_the_wrong_kind_is_not_printed() -> None:
     with pytest.raises(SettingsError) as caught:
         load(

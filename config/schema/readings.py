@@ -1,0 +1,113 @@
+"""Reads what a wrong value is meant for, and suggests the value to set in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import Any
+
+from config.facts.near import meant
+from config.problems.fixes import Edit, Fix, Path, by_hand, remove_command, set_command, text_of
+from config.schema.base import number_in
+
+Schema = Mapping[str, Any]
+_TRUTH = {
+    **dict.fromkeys(("true", "yes", "y", "on", "1", "enable", "enabled"), True),
+    **dict.fromkeys(("false", "no", "n", "off", "0", "disable", "disabled"), False),
+}
+_MAX_SPREAD = 5
+"""Entries of a list that commands set; more are set by hand."""
+
+
+def mend(path: Path, schema: Schema, given: object) -> Fix:
+    """Returns the fix of a value that may not stand where the schema holds."""
+    choices = schema.get("enum", ()) if isinstance(given, str) else ()
+    likely = meant(str(given), choices)
+    if len(likely) == 1 or (likely and not isinstance(path[-1], int)):  # one entry of a list is as likely as the next
+        return set_command(path, likely[0])
+    if spread := _spread(path, schema, given):
+        return spread
+    kind, is_item = schema.get("type"), isinstance(path[-1], int)
+    if kind == "boolean" and given not in (None, "", [], {}):
+        read = truth_of(given)
+        return by_hand(path) if read is None else set_command(path, read)
+    is_unclear = isinstance(given, Mapping | list) and (kind == "array" or is_item)
+    if given and (is_unclear or is_table(schema) or (kind == "integer" and not {*"[{,"}.isdisjoint(str(given)))):
+        return by_hand(path)
+    value = None if kind in {"object", "array"} else _number(path, schema, str(given)) or example(schema)
+    return remove_command(path) if value is None or is_item else set_command(path, value)
+
+
+def truth_of(given: object) -> bool | None:
+    """Returns the truth value that is meant by `yes`, `off` or `{enabled: true}`."""
+    return _TRUTH.get(str(given.get("enabled") if isinstance(given, Mapping) else given).strip().lower())
+
+
+def is_of_type(schema: Schema, value: object) -> bool:
+    """Returns whether a value is one of the choices or of the plain type that a schema has; numbers may be in text."""
+    kind = schema.get("type")
+    if kind in ("integer", "number"):
+        return isinstance(value, int | float) or number_in(value) > 0
+    return isinstance(value, {"boolean": bool, "string": str}.get(str(kind), ())) and value in schema.get(
+        "enum", [value]
+    )
+
+
+def is_reading(schema: Schema, given: object, value: object) -> bool:
+    """Returns whether a value is the choice that is meant by what is given, which is none."""
+    if schema.get("type") == "boolean":
+        return truth_of(given) == value
+    choices = schema.get("enum", ()) if "protects" in schema and isinstance(given, str) else ()
+    return given not in choices and value in meant(str(given), choices)
+
+
+def is_table(schema: Schema) -> bool:
+    """Returns whether a schema is a map from any name to a plain value, such as tags."""
+    values = schema.get("additionalProperties")
+    return isinstance(values, Mapping) and values.get("type") in ("string", "number", "integer")
+
+
+def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
+    """What is no list or map, as its entries, or in place of a map at the key that it is meant for."""
+    below: dict[str | int, object] = {}
+    names = (
+        given if isinstance(given, Mapping | list) else list(filter(None, map(str.strip, text_of(given).split(","))))
+    )
+    if schema.get("type") == "array" and not (isinstance(given, Mapping) and any(given.values())):
+        below = dict(enumerate(names))
+    elif is_table(schema) and isinstance(given, str):
+        pairs = [str(each).partition("=") for each in names]
+        below = {name: value for name, equals, value in pairs if equals} if all(map(all, pairs)) else {}
+    elif schema.get("type") == "object" and isinstance(given, str | int | float):
+        below = _as_key(schema, given)
+    if not 0 < len(below) <= _MAX_SPREAD:
+        return None
+    spread = Fix((Edit(path), *(Edit((*path, part), value) for part, value in below.items())))
+    return spread if spread.is_command else None
+
+
+def _as_key(schema: Schema, given: object) -> dict[str | int, object]:
+    """The key of a map that a scalar is meant for, with the scalar: a switch, its main text, or all that it needs."""
+    keys, required = schema.get("properties", {}), schema.get("required", ())
+    is_switch = "enabled" in keys and text_of(given) in ("true", "false")
+    key = "enabled" if is_switch else schema.get("text_is") or (required[0] if len(required) == 1 else "")
+    choices = keys.get(key, {}).get("enum")
+    return {key: given} if key and (choices is None or given in choices) else {}
+
+
+def _number(path: Path, schema: Schema, given: str) -> object:
+    """Returns the whole number in what is given, such as `8 nodes`, or the most that may stand there."""
+    number, most = number_in(given, str(path[-1])), schema.get("maximum", inf)
+    if schema.get("type") != "integer" or not number.is_integer() or number < schema.get("minimum", 1):
+        return None
+    return int(min(number, most))
+
+
+def example(schema: Schema) -> object:
+    """A value to begin with: an example, else the default, the least, or the first choice; None without any."""
+    if examples := schema.get("examples"):
+        return examples[0]
+    for key in ("default", "minimum"):
+        if schema.get(key) is not None:
+            return schema[key]
+    return next(iter(schema.get("enum", ())), None)
