@@ -59,6 +59,14 @@ def _gpus(node: Object, size: VmSku, resource: str) -> int:
     return size.gpus * mig_profiles(size.gpu_product).get(profile, 0) * shares
 
 
+def configured(cluster: Cluster) -> set[str]:
+    """Returns the resource that the SR-IOV device plugin offers for all HCAs of a node; empty if none is configured."""
+    policies = cluster.all(NIC_POLICY)
+    return (
+        _exclusive(cluster) if any(_entries(each, "sriovDevicePlugin", "resourceList") for each in policies) else set()
+    )
+
+
 def _exclusive(cluster: Cluster) -> set[str]:
     """The resources that stand for whole HCAs: that of the SR-IOV device plugin, if one resource has them all."""
     policies = cluster.all(NIC_POLICY)

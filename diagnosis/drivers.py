@@ -26,8 +26,8 @@ from diagnosis.cluster import (
     labelled,
     owners_of,
 )
-from diagnosis.devices import expected, is_gpu
-from diagnosis.finding import Finding, Obstacle, one_line, together
+from diagnosis.devices import configured, expected, is_gpu
+from diagnosis.finding import Finding, Obstacle, is_past, joined, later, one_line, together
 from diagnosis.nodes import allocatable, requested, untolerated, words_of
 from diagnosis.pods import Waiting, waiting
 from k8s.quantities import count
@@ -35,6 +35,10 @@ from k8s.quantities import count
 _GENERATION = "deprecated.daemonset.template.generation"
 _POD_GENERATION = "pod-template-generation"
 """Annotation of a DaemonSet and label of its pods: those of another number are of an older template."""
+_SET_UP_MINUTES = 30
+"""How long both drivers take at most, 12 and 8 minutes (docs/drivers.md), and 10 minutes to pull their images."""
+_DEPLOYS = ("nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.operands")
+"""Labels that keep the GPU operator off a node unless they are true (gpu-operator, state_manager.go)."""
 
 
 @dataclass(frozen=True)
@@ -105,19 +109,38 @@ def _broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
         return
     capacity = node["status"].get("capacity", {})
     absent = [] if any(map(is_gpu, capacity)) else [GPU_RESOURCE]  # a plugin without devices does not register
-    for resource in [*capacity, *absent]:
+    absent += (
+        [] if any(count(capacity[name]) for name in capacity if _parts(name) == _RDMA_PARTS) else configured(cluster)
+    )
+    for resource in dict.fromkeys([*capacity, *absent]):
         offered, there = allocatable(node, resource), count(capacity.get(resource, 0))
         most = max(there, expected(cluster, node, resource))
-        if "/" not in resource or offered >= most or not (there or _plugin_is_ready(cluster, node, resource)):
+        serves = _plugin_is_ready(cluster, node, resource)
+        if "/" not in resource or offered >= most or not (there or serves or _is_late(cluster, node, resource)):
             continue  # with nothing in its capacity, it is still to be set up
         if offered:
             yield Obstacle(f"{offered} of {most} {resource} are offered: a device has failed", look)
-        elif there and not (is_gpu(resource) and _plugin_is_ready(cluster, node, resource)):
+        elif there and not (is_gpu(resource) and serves):
             why = "its device plugin does not run, or offers other names now"
             gone = "an old name goes with the next restart of the kubelet, or with the node"
             yield Obstacle(f"none of {there} {resource} is offered: {why}", f"{look}    # {gone}")
-        else:
+        elif serves:
             yield Obstacle(f"0 of {most} {resource} are offered, though the device plugin is ready", look)
+        else:
+            cause = next(filter(None, (_missing(cluster, node, part) for part in _parts(resource))), Obstacle("", look))
+            what = f"0 of {most} {resource} are offered, though the node is older than {_SET_UP_MINUTES} minutes"
+            yield Obstacle(joined(what, cause.what), cause.fix, cause.since)
+
+
+def _is_late(cluster: Cluster, node: Object, resource: str) -> bool:
+    """Whether the operators should have set up the resource by now; a node without a time counts as old."""
+    metadata = node["metadata"]
+    policies = cluster.all(_parts(resource)[-1].policy) if _parts(resource) else []
+    if is_gpu(resource):
+        policies = [each for each in policies if each["spec"].get("devicePlugin", {}).get("enabled", True)]
+        policies = policies if all(metadata.get("labels", {}).get(key, "true") == "true" for key in _DEPLOYS) else []
+    made = metadata.get("creationTimestamp")
+    return bool(policies) and (not made or is_past(later(made, _SET_UP_MINUTES * 60)))
 
 
 def _plugin_is_ready(cluster: Cluster, node: Object, resource: str) -> bool:

@@ -99,6 +99,11 @@ def later(time: str, seconds: float) -> str:
     return then.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def is_past(time: str) -> bool:
+    """Whether a time as `later` returns it is over."""
+    return time < later(datetime.datetime.now(datetime.UTC).isoformat(), 0)
+
+
 def wrapped(text: str, indent: str) -> list[str]:
     """Lines that fit a terminal, but for names that are longer; all but the first are indented."""
     return textwrap.wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

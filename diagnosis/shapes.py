@@ -137,7 +137,11 @@ _KINDS: dict[str, dict[str, Any]] = {
     "RayCluster": {"status!": _STATES},
     "Queue": {"spec!": {"capability": {"*": ANY}}, "status!": _STATES},
     "NicClusterPolicy": {
-        "spec!": {"sriovDevicePlugin": {"config": str}, "rdmaSharedDevicePlugin": {"config": str}},
+        "spec!": {
+            "devicePlugin": {"enabled": bool},
+            "sriovDevicePlugin": {"config": str},
+            "rdmaSharedDevicePlugin": {"config": str},
+        },
         "status!": {**_STATES, "appliedStates": [{"name!": str, "state!": str, "message": str}]},
     },
 }

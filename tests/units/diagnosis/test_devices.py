@@ -101,6 +101,46 @@ def test_no_gpu_at_all_is_reported_once_the_device_plugin_is_ready() -> None:
     assert found(sized(H100, {GPU: "0"})) == []
 
 
+LATE = "are offered, though the node is older than 30 minutes"
+EMPTY, OLD = {GPU: "0", HCA: "0"}, "2026-11-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("offers", "made", "labels", "why"),
+    [
+        (EMPTY, OLD, {}, [GPU, HCA]),
+        (EMPTY, "", {}, [GPU, HCA]),
+        (EMPTY, "2126-11-01T00:00:00Z", {}, []),
+        ({}, OLD, {}, [GPU, HCA]),
+        ({GPU: "8"}, OLD, {}, [HCA]),
+        ({HCA: "8"}, OLD, {"gpu.deploy.operands": "false"}, []),
+        ({HCA: "8"}, OLD, {"gpu.deploy.device-plugin": "paused-for-mig-change"}, []),
+    ],
+)
+def test_a_node_that_is_old_and_offers_no_devices_is_reported(
+    offers: Object, made: str, labels: dict[str, str], why: list[str]
+) -> None:
+    node = sized(H100, offers)
+    node[1]["metadata"] |= {"creationTimestamp": made} if made else {}
+    node[1]["metadata"]["labels"] |= {f"nvidia.com/{key}": value for key, value in labels.items()}
+    hcas = nic_policy({**ALL, "resourceName": "mlnxnics"})
+    told = found(node, make.cluster_policy(), hcas)
+    assert sorted(told) == sorted(f"0 of 8 {resource} {LATE}" for resource in why)
+
+
+def test_gpus_of_another_device_plugin_are_not_expected() -> None:
+    policy = make.cluster_policy()
+    policy[1]["spec"] = {"devicePlugin": {"enabled": False}}
+    assert found(sized(H100, {}), policy) == []
+
+
+def test_what_keeps_an_old_node_without_devices_from_being_set_up_is_reported() -> None:
+    given = (sized(H100, {HCA: "8"}), make.cluster_policy(), *make.operators(gpu_plugin_tolerates=False))
+    up = (make.driver_pod(name, "a", ready=True) for name in ("mofed-ubuntu24.04-ds", "nvidia-driver-daemonset"))
+    (told,) = found(*given, *up)
+    assert told.startswith(f"0 of 8 {GPU} {LATE}: the GPU device plugin does not run: DaemonSet")
+
+
 @pytest.mark.parametrize(
     ("size", "offers", "why"),
     [
