@@ -169,7 +169,7 @@ function row(line, words, count, i, first, second, better) {
 
 # What nccl-tests, mpirun (Open MPI, PRRTE, MPICH), srun and torchrun print of a process that failed, also after its results.
 abort="exited on$|non-zero status|MPI_ABORT was invoked|BAD TERMINATION|Segmentation fault|lost communication with"
-abort+="|srun: error: .* task|CANCELLED AT|ChildFailedError"
+abort+="|srun: error: .* task|CANCELLED AT|ChildFailedError|core dumped|terminate called|(^|[ :])(Killed|Aborted|Bus error) *$"
 failure="Test (CUDA|NCCL) failure|exited on signal|$abort"
 read -r size busbw wrong ended hosts transport < <(LC_ALL=C awk -v failure="$failure" "$RESULTS" "$log")
 

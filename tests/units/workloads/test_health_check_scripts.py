@@ -186,3 +186,52 @@ def test_a_run_that_ended_early_says_nothing_of_the_node(tmp_path: Path, log: st
     code, verdict = judge(tmp_path, log, configuration)
     assert code == 2
     assert verdict.startswith("VERDICT: UNKNOWN ")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "CUDA error: no CUDA-capable device is detected",
+        "[CUDA_ERROR_SYSTEM_NOT_READY] system not yet initialized in expression cuInit(0)",
+        "Bus error (core dumped)",
+        "Aborted (core dumped)",
+        "terminate called after throwing an instance of 'std::runtime_error'",
+        "Killed",
+        "Segmentation fault (core dumped)",
+        "Couldn't open IB device mlx5_3",
+        "Unable to find the Infiniband/RoCE device",
+        "Failed to modify QP 0 to RTR",
+        "GPU 0 error: the link is down",
+        "ibv_create_qp: Cannot allocate memory",
+        "No devices were found",
+        "Traceback (most recent call last):",
+    ],
+)
+def test_a_check_in_which_a_program_fails_never_passes(tmp_path: Path, line: str) -> None:
+    code, verdict = judge(tmp_path, FIRST + line + "\n" + SECOND + ENDED)
+    assert (code, verdict.partition(";")[0]) == (2, f"VERDICT: UNKNOWN check_gpu_count 8: its script failed: {line}")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "SUCCESS:  nhc:  Health check passed:  check_gpu_xid:  GPU XID error check passed.",
+        "DEBUG:  nhc:  GPU id 3: Normal SRAM Uncorrectable/correctable ECC error count, (0,0,0,0)",
+        "DEBUG:  nhc:  Iteration 1 of 3 failed: NCCL allreduce bandwidth 450 GB/s < 460 GB/s",
+        "WARNING:  nhc:  Nearing a failure threshold:  check_gpu_bw: 24 GB/s",
+        "GPU 3 has 0 xgmi error(s)",
+        "No xgmi errors found on any GPU",
+        "Xid older than 6 hours: 9 hours. Skipping this XID error: n kernel: NVRM: Xid (PCI:1): 13, Graphics Exception",
+        "Solution Validates: avg error less than 1.000000e-13 on all three arrays",
+        "n:1:2 [0] NCCL INFO NET/Plugin: Could not find: libnccl-net.so",
+        "| N/A   33C    P0   70W / 700W |      0MiB / 81559MiB |      0%      Default |",
+        "        Remapping Failure Occurred        : No",
+        "|  No running processes found                                                 |",
+    ],
+)
+def test_what_healthy_nodes_log_passes(tmp_path: Path, line: str) -> None:
+    assert judge(tmp_path, f"{FIRST}{line}\n{SECOND}{line}\n{ENDED}")[0] == 0
+
+
+def test_a_byte_order_mark_is_no_other_node(tmp_path: Path) -> None:
+    assert judge(tmp_path, f"\ufeff{RAN}{ENDED}")[0] == 0

@@ -232,6 +232,10 @@ ALONE = "cudaDev 0 nvmlDev 0 busId 100000 - Init COMPLETE"
                 "=   BAD TERMINATION",
                 "srun: error: n: task",
                 "n: Segmentation fault",
+                "Bus error (core dumped)",
+                "terminate called after throwing an instance of 'std::runtime_error'",
+                "bash: line 1: 42 Killed",
+                "Aborted",
             )
         ),
         (ranks(*"ab") + table(GOOD) + ranks(*"ab"), 2, 2, "FAIL all_reduce_perf did not come to its end"),
