@@ -14,6 +14,7 @@ export LC_ALL=C
 
 logs=$1 hours=$2 syslog=$3 history=$4
 readonly BOOT='^(([^ ]*[^ :] +){0,4}kernel: ?)?(\[[^]]*\] *)*Linux version ' # as docker/node-problem-detector/log.sh has it
+readonly KERNEL='^([^ ]*[^ :] +){0,6}(kernel:.*|(\[[^]]*\] *)*)' # the same; a job can print such words, too
 # Words of the driver for a GPU that is lost or has to be reset, without an Xid.
 readonly SILENT='NVRM: ([^X].*)?(fallen off the bus|lost from the bus|NV_ERR_GPU_IS_LOST|[Rr]eset required|[Rr]equires reset|NV_ERR_RESET_REQUIRED|need to be reset)'
 # Xids that require a reset and are not in aznhc's list (docker/node-problem-detector/xids.txt), and fatal errors of NVLink.
@@ -48,10 +49,10 @@ while IFS= read -r line; do
   fi
   ((seconds > now + 86400)) && seconds=$(date -d "${BASH_REMATCH[1]} $(($(date +%Y) - 1))" +%s) # without a year: of last year
   ((seconds < now - hours * 3600)) || entries+="$(date -d "@$seconds" '+%b %e %T') ${BASH_REMATCH[3]}"$'\n'
-done < <(grep -ahiE "$BOOT|NVRM: Xid|SXid|$LOST|$SILENT" "${files[@]}" | tail -n "$most")
+done < <(grep -ahiE "$BOOT|$KERNEL(NVRM: Xid|[a-z0-9-]*:? ?SXid|$SILENT)|$LOST" "${files[@]}" | tail -n "$most")
 
 # The driver logs the recovery action that a GPU needs as Xid 154. It is valid until the next Xid 154 of that GPU, or the next boot.
-needs=$(grep -ahE "$BOOT|NVRM: Xid \(.*\): 154, " "${files[@]}" | awk '
+needs=$(grep -ahE "$BOOT|${KERNEL}NVRM: Xid \(.*\): 154, " "${files[@]}" | awk '
   /Linux version / { split("", last); next }
   match($0, /Xid \([^)]*\)/) { last[substr($0, RSTART, RLENGTH)] = $0 }
   END { for (gpu in last) if (last[gpu] !~ / to 0x0+([^0-9a-f]|$)/) print last[gpu] }' || true)

@@ -83,7 +83,8 @@ entry() { # LINE
   fi
 }
 
-readonly ERRORS="NVRM: Xid \\(|nvswitch[0-9]*:? SXid \\(|NVSwitch (non-)?fatal error|NVRM:.*($LOST|$NOT_STARTED|$RESET)"
+# A job can print such words, too: only those of the kernel and of the fabric manager count.
+readonly ERRORS="$KERNEL(NVRM: Xid \\(|(nvidia-)?nvswitch[0-9]*:? SXid \\(|NVRM:.*($LOST|$NOT_STARTED|$RESET))|fabric-?manager.*NVSwitch (non-)?fatal error"
 entries "$ERRORS" 0
 for line in "${entries[@]}"; do
   # A recovery action is valid however old it is, so warnings need the older Xids 154, too.

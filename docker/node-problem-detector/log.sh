@@ -1,6 +1,10 @@
 # The node's log, as far as its last boot.
 # shellcheck shell=bash
 
+# Begins a line of the kernel, from syslog or dmesg; the tag of another program ends with a colon. docker/aksnhc/node-log.sh has it, too.
+# shellcheck disable=SC2034
+readonly KERNEL='^([^ ]*[^ :] +){0,6}(kernel:.*|(\[[^]]*\] *)*)'
+
 # entries PATTERN HOURS: what the kernel and others have logged since the last boot, within HOURS (0: whenever), into the array
 # $entries; within hours, the last 500. Lines begin as rsyslog writes them: in ISO 8601 on Ubuntu 24.04, before it as
 # `Mon dd hh:mm:ss`.

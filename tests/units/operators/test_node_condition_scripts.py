@@ -73,6 +73,13 @@ def log(folder: Path, *lines: tuple[float, str], style: str = "{:%Y-%m-%dT%H:%M:
         ([f"{XID}94, pid=7, name=python3, contained"], "", "94 of GPU 0008:01:00"),
         ([f"{XID}63, Row Remapper: New row marked for remapping"], "", "63 of GPU 0008:01:00"),
         ([f"{XID}64, Row Remapper: Remapping row has failed"], "64 of GPU 0008:01:00", ""),
+        # Without the tag, as dmesg prints it, and repeated.
+        (["[   12.5] NVRM: Xid (PCI:0008:01:00): 79, lost"], "79 of GPU 0008:01:00", ""),
+        (["kernel: message repeated 2 times: [ NVRM: Xid (PCI:0008:01:00): 79, lost]"], "79 of GPU 0008:01:00", ""),
+        # What a job prints is no error of the driver.
+        (["python3[1]: NVRM: Xid (PCI:0008:01:00): 79, lost", "x: [rank0] NVRM: GPU lost from the bus"], "", ""),
+        ([f"python3[1]: {XID}79, lost", f"x[7]: {SXID}24007, Fatal, x"], "", ""),
+        (["x: NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id 00000000:86:00.0"], "", ""),
         # NVSwitches.
         ([f"{SXID}24007, Fatal, Link 30 sourcetrack timeout error (First)"], "S24007 of NVSwitch 0000:c1:00", ""),
         ([f"{SXID}20009, Non-fatal, Link 28 RX Short Error Rate"], "", "S20009 of NVSwitch 0000:c1:00"),

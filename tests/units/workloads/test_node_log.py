@@ -134,3 +134,9 @@ def test_errors_without_an_xid_are_noted_until_the_next_boot(tmp_path: Path, lin
     _, _, _, history = hand_over(tmp_path, syslog=text)
     noted = history.startswith("ERROR:  nhc:  Health check failed:  check_gpu_xid: ")
     assert noted == (not after.startswith("kernel"))
+
+
+def test_what_a_job_prints_is_not_handed_over(tmp_path: Path) -> None:
+    needs = "NVRM: Xid (PCI:0008:01:00): 154, changed from 0x0 (None) to 0x2 (OS Reboot)"
+    text = "".join(f"{stamp(1, 'iso')} n python3[1]: {line}\n" for line in (XID, needs, f"kernel: {XID}"))
+    assert hand_over(tmp_path, syslog=text) == (0, "", "", "")
