@@ -13,6 +13,7 @@ from components import kept_files, way_in
 from components.azure_resources import prepare_all
 from components.borrowed_platform import BorrowedPlatform
 from components.container_access import by_identity
+from components.deleted_storage import storage_warnings
 from components.existing import check_existing, own_outputs
 from components.feature_check import check_infiniband
 from components.locks import check_locks
@@ -36,11 +37,12 @@ def main() -> None:
     """Declares everything of the stack."""
     known_operators, known = operators.find(), workloads.find()
     settings = loader.load(Inventory(known_operators, known))
-    for warning in warnings(settings):
+    outputs = own_outputs()
+    for warning in (*warnings(settings), *storage_warnings(settings, outputs)):
         pulumi.log.warn(warning)
     report_plan(settings)
     prepare_all(settings)
-    made, before = _all_that_is_made(), kept_files.kept_before(own_outputs())
+    made, before = _all_that_is_made(), kept_files.kept_before(outputs)
     settings, platform = _platform(settings, known_operators, before)
     if isinstance(platform, Platform) and not platform.within:
         _export(platform)

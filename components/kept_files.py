@@ -22,9 +22,14 @@ def kept_before(outputs: Mapping[str, Any]) -> Mapping[str, str]:
     return outputs.get(OUTPUT) or {}
 
 
+def cluster_keeps_files(settings: Settings, outputs: Mapping[str, Any]) -> bool:
+    """Returns whether files of claims would be deleted with the cluster."""
+    return settings.keeps_files or bool(kept_before(outputs))
+
+
 def protects_cluster(settings: Settings, outputs: Mapping[str, Any]) -> bool:
     """Returns whether `pulumi destroy` must refuse to delete the cluster, because files of claims go with it."""
-    return settings.storage.protect and (settings.keeps_files or bool(kept_before(outputs)))
+    return settings.storage.protect and cluster_keeps_files(settings, outputs)
 
 
 def files(made: Iterable[pulumi.Resource], before: Mapping[str, str]) -> pulumi.Output[dict[str, str]]:

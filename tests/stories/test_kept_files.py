@@ -73,9 +73,12 @@ def refused(platform: Stack) -> str:
 
 
 def test_the_cluster_with_the_files_is_not_destroyed_by_a_mere_destroy(stack: Stack) -> None:
-    """Also after a time without protection."""
-    for protect in (False, True):
-        stack.set(storage={"protect": protect})
+    """Also after a time without protection, in which previews name the data that goes."""
+    unprotected = {"protect": False, "containers": {"data": {}}}
+    ends, deletes = "ends the protection against deletion of the cluster", "with all files of storage.containers.data"
+    for storage, warning in ((unprotected, ends), ({"protect": True}, deletes)):
+        stack.set(storage=storage)
+        assert warning in " ".join(stack.pulumi("preview").split())
         stack.up()
         assert stack.outputs()["files"]["ai/jupyterlab"].startswith("kubectl delete")
     said = stack.pulumi("destroy", "--yes", check=False)

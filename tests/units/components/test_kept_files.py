@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -122,3 +123,62 @@ def test_a_team_that_is_taken_out_is_warned_of_with_its_files(monkeypatch: pytes
     (text,) = [each for each in warnings_of(OWN, before, monkeypatch) if "team red" in each]
     assert "its namespace is deleted" in text
     assert text.endswith("kubectl get persistentvolumeclaims -n red")
+
+
+DATA: dict[str, Any] = {"containers": {"data": {}, "models": {}}}
+OPEN: dict[str, Any] = {**DATA, "protect": False}
+MORE = {"accounts": {"more": {"protect": False, "containers": {"results": {}}}}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (OPEN, OPEN, []),
+        (DATA, DATA, []),
+        (DATA, {}, []),  # Pulumi refuses this itself: "because it is protected"
+        ({}, OPEN, []),
+        (OPEN, {**OPEN, "containers": {"data": {}}}, ["deletes data in @, files of storage.containers.models. "]),
+        (OPEN, {}, ["deletes @, files of storage.containers.data, storage.containers.models. "]),
+        (OPEN, {**OPEN, "accountName": "another"}, ["deletes @, files of storage.containers.data, "]),
+        ({**OPEN, **MORE}, OPEN, ["deletes @, files of storage.accounts.more.containers.results. "]),
+        (
+            MORE,
+            OPEN | {"containers": {"results": {}}},
+            ["deletes @, files of storage.accounts.more.containers.results. "],
+        ),
+        (
+            DATA,
+            OPEN,
+            ["ends the protection against deletion of @ (storage.containers.data, storage.containers.models). "],
+        ),
+    ],
+)
+def test_stored_data_that_an_update_deletes_or_stops_protecting_is_named(
+    before: dict[str, Any], after: dict[str, Any], expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = program({**OWN, "storage": before}).shown
+    said = [each for each in warnings_of({**OWN, "storage": after}, last, monkeypatch) if "this update" in each]
+    assert len(said) == len(expected)
+    for text, part in zip(said, expected, strict=True):
+        words = re.sub(r"the storage account aionakstest\w+", "@", text).replace("with all ", "")
+        assert words.startswith(f"this update {part}")
+        assert text.endswith("protect true") == ("ends the protection" in text)
+
+
+def test_a_cluster_that_loses_its_protection_is_named_with_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    last = program({**OWN, **NOTEBOOK}, secret=SECRET).shown
+    (text,) = [
+        each
+        for each in warnings_of({**OWN, **NOTEBOOK, "storage": {"protect": False}}, last, monkeypatch)
+        if "protection" in each
+    ]
+    assert "of the cluster, with the files of its claims." in text
+    assert text.endswith("pulumi config set -s test --path storage.protect true")
+
+
+def test_shares_of_nfs_are_named_when_their_account_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    inside = {**OWN, "network": {"addressSpace": "10.0.0.0/16"}}
+    last = program({**inside, "storage": {"sharedFiles": "nfs", "protect": False}}).shown
+    after = {**inside, "storage": {"sharedFiles": "none", "protect": False}}
+    (text,) = [each for each in warnings_of(after, last, monkeypatch) if "this update" in each]
+    assert "with all files of storage.sharedFiles nfs. To keep them" in text

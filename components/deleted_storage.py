@@ -1,0 +1,83 @@
+"""Warns of stored data that an update deletes or stops protecting.
+
+The outputs of the last update show what exists: `storage`, and in `platform` the settings of that update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from components.kept_files import cluster_keeps_files
+from components.subscription import subscription_id
+from config.problems.fixes import path_text, set_command
+from config.rules.platform_stack import OUTPUT as PLATFORM
+from config.schema.models import Settings
+from config.schema.storage import Account, StorageSettings, account_path
+
+
+class _Stored(NamedTuple):
+    """A storage account of the last update."""
+
+    key: str
+    """The key of the account whose `protect` counts."""
+    name: str
+    stays: bool
+    data: Mapping[str, bool]
+    """The settings of its data, such as `storage.containers.data`, and whether the data stays."""
+
+
+def storage_warnings(settings: Settings, outputs: Mapping[str, Any]) -> Iterator[str]:
+    """Yields a warning for each account that loses data, and one for all protection that ends.
+
+    Args:
+        settings: The settings of this update.
+        outputs: The stack's outputs of the last update. They are empty before the first one.
+    """
+    if PLATFORM not in outputs:
+        return
+    before = outputs[PLATFORM].get("settings", {}).get("storage", {})
+    now = StorageSettings() if settings.lender else settings.storage
+    was_protected = {key: each.get("protect", True) for key, each in _by_key(before).items()}
+    protected = {each.key: each.settings.protect for each in now.all_accounts()}
+    exposed: dict[str, list[str]] = {}
+    for key, name, stays, data in _stored(settings, now, outputs):
+        was, lost = was_protected.get(key, True), [path for path, kept in data.items() if not kept]
+        if lost and not (was and protected.get(key, True)):
+            gone = f"the storage account {name}" if not stays else f"data in the storage account {name}"
+            yield (
+                f"this update deletes {gone}, with all files of {', '.join(lost)}. To keep them, put these settings "
+                f"back into Pulumi.{settings.stack}.yaml before `pulumi up`"
+            )
+        elif was and not protected.get(key, True):
+            exposed.setdefault(key, []).append(f"the storage account {name} ({', '.join(data)})")
+    if was_protected[""] and not protected[""] and cluster_keeps_files(settings, outputs):
+        exposed.setdefault("", []).append("the cluster, with the files of its claims")
+    if exposed:
+        keep = " && ".join(set_command((*account_path(key), "protect"), True).text(settings.stack) for key in exposed)
+        names = "; ".join(name for each in exposed.values() for name in each)
+        yield (
+            f"this update ends the protection against deletion of {names}. `pulumi destroy` and later updates can then "
+            f"delete all data there. To keep the protection: {keep}"
+        )
+
+
+def _stored(settings: Settings, now: StorageSettings, outputs: Mapping[str, Any]) -> Iterator[_Stored]:
+    accounts = {each.key: each for each in now.made_accounts()}
+    for key, shown in _by_key(outputs.get("storage", {})).items():
+        if "account" in shown:
+            name, account = shown["account"], accounts.get(key, Account(key, StorageSettings()))
+            stays = key in accounts and account.full_name(settings.names, subscription_id()) == name
+            kept = account.settings.containers if stays else {}
+            yield _Stored(
+                key, name, stays, {path_text(account.path_of(each)): each in kept for each in shown["containers"]}
+            )
+    if outputs[PLATFORM].get("settings", {}).get("storage", {}).get("sharedFiles") == "nfs":
+        stays = not settings.lender and settings.shared_files == "nfs"
+        name = now.files_account(settings.names, subscription_id())
+        yield _Stored("", name, stays, {"storage.sharedFiles nfs": stays})
+
+
+def _by_key(accounts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the account of `storage` under an empty key, with the others under their own."""
+    return {"": accounts, **accounts.get("accounts", {})}
