@@ -8,6 +8,7 @@ STACK ?= dev
 export STACK
 INSIDE ?=
 ENTER = $(if $(INSIDE),--inside $(INSIDE))
+CHOSEN = $(if $(filter-out file,$(origin STACK)),--stack "$(STACK)")
 TORCH_PYTHON ?= python3
 CHARTS ?= .simulator/upstream-charts
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.simulator/pycache
@@ -42,10 +43,10 @@ status: ## what runs, and who has which GPUs
 
 shell: own-state ## a shell in which plain pulumi, kubectl and helm act on the simulator; selects STACK, if given, and its cluster
 	@$(RUN) "$$python" -m simulator.tools && \
-		exec "$$python" -m simulator shell $(ENTER) $(if $(filter-out file,$(origin STACK)),--stack "$(STACK)")
+		exec "$$python" -m simulator shell $(ENTER) $(CHOSEN)
 
 env: ## the same environment as shell lines: eval "$$(make -s env)"
-	@$(RUN) exec "$$python" -m simulator env $(ENTER)
+	@$(RUN) exec "$$python" -m simulator env $(ENTER) $(CHOSEN)
 
 tools: stack-file ## the tools alone, with those of the operators of STACK
 	@$(RUN) exec "$$python" -m simulator.tools --stack "$(STACK)"

@@ -33,7 +33,7 @@ _SPACE_GIB = 1
 """A cluster's etcd and logs take 0.2 to 0.5 GiB."""
 _NEEDED = ("pulumi", "helm", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 """Without these nothing can be done; other tools are asked for where they are used."""
-_ENTERED = ("env", "up", "down")
+_ENTERED = ("up", "down")
 """Commands without other options that can be inside a virtual network."""
 _INSIDE = "as a machine there: its name, group or stack"
 _START_TIMEOUT_S = 200
@@ -84,7 +84,6 @@ def _parser() -> argparse.ArgumentParser:
         ("start", start, "start the simulated Azure of this checkout"),
         ("stop", stop, "stop it; its state is kept"),
         ("status", show_status, "what runs, and in which state it is"),
-        ("env", lambda: print(environment.shell_lines()), "shell lines that enter the simulator's environment"),
         ("up", bring_up, "pulumi up of the stack, then wait for its jobs"),
         ("down", take_down, "destroy the stack and stop"),
         ("clean", clean, "remove all state of this checkout's simulator"),
@@ -93,10 +92,14 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(run=lambda _, run=run: run())
         if name in _ENTERED:
             command.add_argument("--inside", metavar="NETWORK", help=_INSIDE)
-    entering = commands.add_parser("shell", help="a shell in which pulumi, kubectl and helm act on the simulator")
-    entering.add_argument("--inside", metavar="NETWORK", help=_INSIDE)
-    entering.add_argument("--stack", help="select this stack and its cluster")
-    entering.set_defaults(run=lambda options: shell(options.stack))
+    for name, enter_as, text in (
+        ("shell", shell, "a shell in which pulumi, kubectl and helm act on the simulator"),
+        ("env", show_environment, "shell lines that enter the simulator's environment"),
+    ):
+        entering = commands.add_parser(name, help=text)
+        entering.add_argument("--inside", metavar="NETWORK", help=_INSIDE)
+        entering.add_argument("--stack", help="select this stack and its cluster, in that shell alone")
+        entering.set_defaults(run=lambda options, run=enter_as: run(options.stack))
     pushing = commands.add_parser("images", help="register the images of docker/ in the simulated registries")
     pushing.add_argument("images", nargs="*", metavar="NAME", help="these alone")
     pushing.set_defaults(run=lambda options: push_images(options.images))
@@ -198,20 +201,37 @@ def show_status() -> int:
     return status.show(_wide())
 
 
-def shell(stack: str | None) -> int:
-    """Selects the stack, if one is given, and its cluster; they stay selected in later shells."""
+def show_environment(stack: str | None) -> None:
+    _require_usable(stack)
+    print(environment.shell_lines(_selected(stack)))
+
+
+def _require_usable(stack: str | None) -> None:
     if stack is not None and (problem := stacks.problem(stack)):
         raise Refused(problem)
+
+
+def _selected(stack: str | None) -> dict[str, str]:
+    """Returns the variables that select the stack and its cluster, if one is given."""
+    if stack is None:
+        return {}
+    with _stack_commands() as commands:
+        variables, line = commands.select(stack)
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
+    return dict(variables)
+
+
+def shell(stack: str | None) -> int:
+    """Starts a shell. If a stack is given, it is selected there with its cluster, and not in other shells."""
+    _require_usable(stack)
     start()
-    if stack is not None:
-        with _stack_commands() as commands:
-            console.print(commands.select(stack), markup=False, highlight=False)
+    chosen = _selected(stack)
     program = os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh"
     inside = os.environ.get(environment.INSIDE)
     console.print("pulumi, kubectl and helm act on the simulator here, and on nothing else; `exit` leaves")
     if inside:
         console.print(f"as a machine in the virtual network {inside}", markup=False)
-    env = environment.environment() | {"PS1": f"({inside or 'simulator'}) \\w $ ", "SIMULATOR_SHELL": "1"}
+    env = environment.environment() | chosen | {"PS1": f"({inside or 'simulator'}) \\w $ ", "SIMULATOR_SHELL": "1"}
     if stack is None:
         env.pop("STACK", None)  # make's default, which a later `make shell` there would take for the user's choice
     return subprocess.run(

@@ -4,12 +4,12 @@ its platform's, whether these are gone, and what holds deletions up there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from typing import TypeVar
 
 import httpx
 
 from diagnosis.cluster import Object
-from diagnosis.finding import Finding
 from diagnosis.lost import never_ending
 from simulator.azure import locks
 from simulator.azure.store import records
@@ -21,6 +21,8 @@ from simulator.kube.client import ApiError, KubeClient
 from simulator.world.faults import FaultStore
 
 _PROVIDER, _GROUP = "pulumi:providers:kubernetes", "azure-native:resources:ResourceGroup"
+_VOLUME, _PROVISIONED_BY = "PersistentVolume", "pv.kubernetes.io/provisioned-by"
+Found = TypeVar("Found")
 DELETE_UNREACHABLE = {"PULUMI_K8S_DELETE_UNREACHABLE": "true"}
 """For the kubernetes plugin, official or not: objects of a cluster that does not answer leave the state."""
 
@@ -63,15 +65,29 @@ def stopped(clusters: Collection[str]) -> list[str]:
     ]
 
 
+def claims(clusters: Iterable[str]) -> list[str]:
+    """Returns the claims whose files are deleted with the clusters, as namespace/name; none where nothing answers.
+
+    A volume counts as in components/platform_guard.py: a CSI driver has provisioned it for a claim.
+    """
+    volumes = [volume for each in sorted(clusters) for volume in _read(each, lambda kube: kube.list("v1", _VOLUME))]
+    made = [each for each in volumes if _PROVISIONED_BY in (each["metadata"].get("annotations") or {})]
+    owners = [each["spec"].get("claimRef") for each in made if "csi" in each["spec"]]
+    return sorted(f"{owner['namespace']}/{owner['name']}" for owner in owners if owner)
+
+
 def held_up(clusters: Iterable[str]) -> list[str]:
     """Lines of what keeps pods from ending there; none of a cluster that is gone, or does not answer."""
-    return [line for each in sorted(clusters) for finding in _never_ending(each) for line in finding.lines()]
+    found = [
+        finding for each in sorted(clusters) for finding in _read(each, lambda kube: never_ending(jobs.look(kube)))
+    ]
+    return [line for finding in found for line in finding.lines()]
 
 
-def _never_ending(cluster: str) -> list[Finding]:
+def _read(cluster: str, read: Callable[[KubeClient], list[Found]]) -> list[Found]:
     own = paths.cluster(cluster) / "admin.kubeconfig"  # the simulator's, which needs neither network nor login
     try:
         with KubeClient.from_kubeconfig(own.read_text()) as kube:
-            return never_ending(jobs.look(kube))
+            return read(kube)
     except (OSError, ApiError, httpx.HTTPError):
         return []

@@ -7,7 +7,10 @@ import os
 import secrets
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+
+import yaml
 
 from simulator.azure import domains, subscription, trust
 from simulator.command import stand_ins
@@ -94,6 +97,17 @@ def settings() -> dict[str, str]:
     }
 
 
+def of_stack(stack: str, context: str) -> dict[str, str]:
+    """Returns variables that select a stack, and a context of kubectl, in one shell and in no other.
+
+    kubectl merges the files of KUBECONFIG, and the first one that names a current context wins.
+    """
+    own = paths.home().resolve() / "kubeconfigs" / stack
+    own.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    files.replace(own, yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": context}))
+    return {"PULUMI_STACK": stack, "KUBECONFIG": f"{own}{os.pathsep}{kubeconfig_file()}"}
+
+
 def _cloud(endpoint: str) -> dict[str, str]:
     """By which the program, its Azure SDK and the official azure-native plugin find this cloud, trust it and sign in.
 
@@ -161,9 +175,10 @@ def environment() -> dict[str, str]:
     return {**kept, **settings()}
 
 
-def shell_lines() -> str:
+def shell_lines(chosen: Mapping[str, str]) -> str:
+    """Lines that enter the environment, with the variables of a chosen stack."""
     lines = [f"unset {' '.join(unset())}"]
-    lines += [f"export {key}={shlex.quote(value)}" for key, value in settings().items()]
+    lines += [f"export {key}={shlex.quote(value)}" for key, value in {**settings(), **chosen}.items()]
     return "\n".join(lines)
 
 

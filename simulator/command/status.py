@@ -10,8 +10,10 @@ from rich.console import Console
 
 from config.facts.scheduling import GPU_RESOURCE
 from diagnosis.cluster import Object, condition
-from simulator.azure.store import records
+from simulator.azure.store import Record, records
+from simulator.azure.types.agent_pool import life
 from simulator.azure.types.agent_pool.rules import TYPE as AGENT_POOLS
+from simulator.azure.types.managed_cluster.rules import TYPE as CLUSTERS
 from simulator.command import daemon_state, environment, networks, pools, stand_ins
 from simulator.host import paths
 from simulator.kube.client import ApiError, KubeClient
@@ -56,7 +58,12 @@ def _clusters(console: Console) -> None:
     """Each by its context, which is called as the cluster's folder, where a kubeconfig is that needs no network."""
     config = yaml.safe_load(environment.kubeconfig_file().read_text())
     names = [context["name"] for context in config["contexts"]]
+    stopped = {paths.cluster(each.id.text).name: each.id for each in records(paths.home() / "azure") if _stopped(each)}
     for name in names:
+        if found := stopped.get(name):
+            start = f"az aks start --resource-group {found.group} --name {found.name}    # in `make shell`"
+            console.print(f"the cluster {name} is stopped. To start it: {start}", markup=False, soft_wrap=True)
+            continue
         try:
             own = (paths.home() / "clusters" / name / "admin.kubeconfig").read_text()
             with KubeClient.from_kubeconfig(own) as kube:
@@ -70,6 +77,10 @@ def _clusters(console: Console) -> None:
         for node in nodes:
             table.add_row(*_node(node))
         console.print(table)
+
+
+def _stopped(record: Record) -> bool:
+    return record.id.type == CLUSTERS and life.stopped(record)
 
 
 def _agent_pools(cluster: str) -> dict[str, Object]:

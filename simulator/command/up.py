@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -57,22 +56,19 @@ def up() -> None:
     _judge(stack, workloads)
 
 
-def select(stack: str) -> str:
-    """Selects a stack for plain pulumi, and its cluster for plain kubectl. Returns a line that reports both.
+def select(stack: str) -> tuple[dict[str, str], str]:
+    """Returns variables that select a stack and its cluster in one shell, and a line that reports both.
 
-    Raises UpFailed.
+    Creates the stack if it does not exist. Raises UpFailed.
     """
     try:
-        pulumi_cli.quiet("stack", "select", "--create", stack)
-        cluster = (pulumi_cli.read("stack", "output", "--json") or {}).get("clusterId")
+        _make_sure_of(stack)
+        cluster = (pulumi_cli.read("stack", "output", "--json", stack=stack) or {}).get("clusterId")
     except pulumi_cli.PulumiFailed as error:
         raise UpFailed(str(error)) from error
-    if not cluster:
-        return f"the stack {stack} is selected; kubectl keeps its context until `make up STACK={stack}` makes a cluster"
-    context = paths.cluster(cluster).name
-    command = [str(paths.tool("kubectl")), "config", "use-context", context]
-    answer = subprocess.run(command, env=environment.environment(), capture_output=True, text=True, check=False)
-    return f"the stack {stack} is selected; kubectl: {(answer.stdout or answer.stderr).strip()}"
+    context = paths.cluster(cluster).name if cluster else ""
+    use = f"context {context}" if context else f"no cluster of it yet: enter again after `make up STACK={stack}`"
+    return environment.of_stack(stack, context), f"the stack {stack} is selected in this shell; kubectl: {use}"
 
 
 def take_away(stack: str, inside: str = "") -> str:
@@ -124,10 +120,13 @@ def _require_free(stack: str, guests: Sequence[str]) -> None:
     kept = [f"stack {name} runs on {stack}: `{take_away(name)}` destroys it first" for name in sorted(guests)]
     if protected := clusters.protected(stack):
         give_up = f"pulumi state unprotect --all --yes -s {stack}"
+        lost = ""
         if CLUSTER in protected:  # its API server protects the files too
+            claims = clusters.claims(clusters.of_stack(stack))
+            lost = f" (with the files of the claims {', '.join(claims)})" if claims else ""
             give_up = f"pulumi config set -s {stack} --path storage.protect false && pulumi up -s {stack}"
         kept.append(
-            f"{', '.join(protected)}: protected against deletion. To lose what is in there, with {stack}:\n"
+            f"{', '.join(protected)}{lost}: protected against deletion. To lose what is in there, with {stack}:\n"
             f"    {give_up}    # in `make shell`"
         )
     kept += [f"Azure deletes nothing under {lock}: `python -m simulator heal lock`" for lock in clusters.locked(stack)]
@@ -150,11 +149,24 @@ def _destroy(stack: str, others: Sequence[str]) -> None:
         variables |= clusters.DELETE_UNREACHABLE
     elif variables:
         take_away_forgotten(stack, others, console.print)
+    if not clusters.are_gone(there):
+        _name_claims(stack, there)
     held_up = partial(clusters.held_up, there)
     try:
         pulumi_cli.run("destroy", "--yes", "--skip-preview", stack=stack, variables=variables, held_up=held_up)
     except pulumi_cli.PulumiFailed as error:
         raise pulumi_cli.PulumiFailed("\n".join([str(error), *held_up()])) from error
+
+
+def _name_claims(stack: str, there: Collection[str]) -> None:
+    """Prints the claims with files that are deleted with the stack's own clusters, or stay on a shared platform."""
+    platform_stack = stacks.platform_of(stack)
+    if platform_stack is None and (lost := clusters.claims(there)):
+        _told(f"these claims are deleted with the cluster, and their files with them: {', '.join(lost)}")
+    elif platform_stack:
+        for claim in (pulumi_cli.read("stack", "output", "--json", stack=stack) or {}).get("files") or {}:
+            delete = "kubectl delete persistentvolumeclaim -n {} {}".format(*claim.split("/"))
+            _told(f"the claim {claim} stays on stack {platform_stack} with its files. To delete them: {delete}")
 
 
 def _applied(stack: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Simulated Azure CLI: `az login`, `az logout`, `az account get-access-token`, `az aks start` and `az aks stop`.
+"""Simulated Azure CLI: `az login`, `az logout`, `az account get-access-token`, and `az aks` `show`, `start`, `stop`.
 
 Who has not logged in is who deploys. Who has stands in AZURE_CONFIG_DIR, as with the real one. Options and texts:
 azure-cli (profile/__init__.py, core/_profile.py) and its page "Sign in with the Azure CLI".
@@ -22,12 +22,13 @@ from simulator.plugins.logins.entra import LoginFailed
 
 _ARM = "SIMULATOR_ARM_ENDPOINT"
 _LOGIN = "simulated-login.json"
+_VERSION = "api-version=2025-09-01"
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise LoginFailed(
-            f"of az only login, logout, account get-access-token, aks start and aks stop are simulated: {message}"
+            f"of az only login, logout, account get-access-token, aks show, start and stop are simulated: {message}"
         )
 
 
@@ -37,8 +38,8 @@ def main(arguments: Sequence[str]) -> int:
         match list(arguments):
             case ["account", "get-access-token", *options]:
                 _show(_access_token(options))
-            case ["aks", "start" | "stop" as action, *options]:
-                _power(action, options)
+            case ["aks", "start" | "stop" | "show" as action, *options]:
+                _cluster(action, options)
             case ["login", *options]:
                 _log_in(options)
             case ["logout"]:
@@ -97,15 +98,28 @@ def _access_token(options: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _power(action: str, options: Sequence[str]) -> None:
+def _cluster(action: str, options: Sequence[str]) -> None:
+    """Of `--query`, which is JMESPath, names with dots between them are supported."""
     parser = _Parser(prog=f"az aks {action}")
+    if action == "show":
+        parser.add_argument("--query", default="")
+        parser.add_argument("-o", "--output", choices=["json"])
     for option in ("-g/--resource-group", "-n/--name"):
         parser.add_argument(*option.split("/"), required=True)
     asked = parser.parse_args(options)
     group = f"/subscriptions/{subscription.load().subscription_id}/resourceGroups/{asked.resource_group}"
     cluster = f"{group}/providers/Microsoft.ContainerService/managedClusters/{asked.name}"
     arm = os.environ.get(_ARM, "")
-    entra.post(f"{arm}{cluster}/{action}?api-version=2025-09-01", _token(_logged_in(), arm)[0])
+    token = _token(_logged_in(), arm)[0]
+    if action != "show":
+        entra.post(f"{arm}{cluster}/{action}?{_VERSION}", token)
+        return
+    found = entra.get(f"{arm}{cluster}?{_VERSION}", token)
+    shown: Any = found | found.pop("properties")  # the real one has properties at the top, as its SDK does
+    for name in filter(None, asked.query.split(".")):
+        shown = shown.get(name) if isinstance(shown, dict) else None
+    if shown is not None:
+        _show(shown)
 
 
 def _logged_in() -> dict[str, str]:
@@ -120,7 +134,7 @@ def _token(login: dict[str, str], server: str) -> tuple[str, float]:
     return entra.by_form(server, login.get("tenant") or subscription.load().tenant_id, form)
 
 
-def _show(answer: dict[str, Any]) -> None:
+def _show(answer: object) -> None:
     sys.stdout.write(json.dumps(answer, indent=2) + "\n")
 
 

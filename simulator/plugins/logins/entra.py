@@ -40,6 +40,11 @@ def post(url: str, token: str) -> None:
     _answer(url, b"", {"Authorization": f"Bearer {token}"}, _BOOT_S)
 
 
+def get(url: str, token: str) -> dict[str, Any]:
+    """Reads a resource with this token."""
+    return _answer(url, None, {"Authorization": f"Bearer {token}"})
+
+
 def _answer(url: str, form: bytes | None, headers: dict[str, str], timeout_s: int = _TIMEOUT_S) -> dict[str, Any]:
     trusting = ssl.create_default_context(cafile=_variable("SSL_CERT_FILE"))
     try:

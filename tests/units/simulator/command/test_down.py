@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from simulator.azure.ids import parse_id
 from simulator.azure.store import Record
-from simulator.command import cli, clusters, pulumi_cli, updates
+from simulator.command import cli, clusters, pulumi_cli, stacks, updates
 from simulator.command import up as simulator_up
+from simulator.host import paths
+from simulator.kube.client import KubeClient
 from simulator.world.faults import FaultStore, new_fault
 
+CLUSTER, FILES = simulator_up.CLUSTER, " (with the files of the claims ai/jupyterlab)"
 STACKS = [{"name": "organization/ai-on-aks/dev", "current": True, "resourceCount": 80}]
 
 
@@ -94,14 +99,15 @@ def test_the_last_stack_takes_the_simulator_with_it_unless_another_is_being_made
 
 
 @pytest.mark.parametrize(
-    ("name", "command"),
+    ("name", "claims", "command"),
     [
-        ("data", "pulumi state unprotect --all --yes -s dev"),
-        (simulator_up.CLUSTER, "pulumi config set -s dev --path storage.protect false && pulumi up -s dev"),
+        ("data", "", "pulumi state unprotect --all --yes -s dev"),
+        (CLUSTER, FILES, "pulumi config set -s dev --path storage.protect false && pulumi up -s dev"),
     ],
 )
 def test_a_platform_that_others_run_on_or_that_has_protected_data_stays_as_it_is(
     name: str,
+    claims: str,
     command: str,
     done: list[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -114,6 +120,7 @@ def test_a_platform_that_others_run_on_or_that_has_protected_data_stays_as_it_is
     container = {"type": "azure-native:storage:BlobContainer", "urn": f"urn:pulumi:dev::ai::x::{name}", "protect": True}
     group = {"type": "azure-native:resources:ResourceGroup", "urn": "urn:pulumi:dev::ai::x::g", "id": "/groups/ai-dev"}
     state = {"deployment": {"resources": [group, container, {**container, "protect": False}]}}
+    monkeypatch.setattr(clusters, "claims", lambda _: ["ai/jupyterlab"])
     monkeypatch.setattr(clusters, "FaultStore", lambda: FaultStore(tmp_path))
     FaultStore(tmp_path).fault(new_fault("lock", level="CanNotDelete", scope="ai-dev"))
     monkeypatch.setattr(pulumi_cli, "read", lambda *asked, **_: state if "export" in asked else listed)
@@ -125,7 +132,7 @@ def test_a_platform_that_others_run_on_or_that_has_protected_data_stays_as_it_is
         "error: stack dev cannot go. Nothing was destroyed.",
         "  stack metaseq runs on dev: `make down STACK=metaseq` destroys it first",
         "  stack olmo runs on dev: `make down STACK=olmo` destroys it first",
-        f"  {name}: protected against deletion. To lose what is in there, with dev:",
+        f"  {name}{claims}: protected against deletion. To lose what is in there, with dev:",
         f"    {command}    # in `make shell`",
         "  Azure deletes nothing under lock CanNotDelete ai-dev: `python -m simulator heal lock`",
     ]
@@ -140,9 +147,8 @@ VARIABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
 def destroyed(done: list[str], monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     """With which variables the guest `olmo` is destroyed."""
     given: list[dict[str, str]] = []
-    monkeypatch.setattr(
-        pulumi_cli, "read", lambda *_, **__: [{"name": "organization/ai-on-aks/olmo", "resourceCount": 5}]
-    )
+    listed, outputs = [{"name": "organization/ai-on-aks/olmo", "resourceCount": 5}], {"files": {"olmo/notes": "in use"}}
+    monkeypatch.setattr(pulumi_cli, "read", lambda *asked, **_: outputs if "output" in asked else listed)
     monkeypatch.setattr(pulumi_cli, "run", lambda *_, variables, **__: given.append(dict(variables)))
     for step in ("recover", "goes_on"):
         monkeypatch.setattr(simulator_up, step, lambda *_: {})
@@ -164,7 +170,43 @@ def test_what_was_in_a_cluster_is_forgotten_only_where_azure_has_it_no_more(
     monkeypatch.setattr(clusters, "are_gone", lambda ids: ids == {"a cluster"} and gone)
     assert cli.main(["down"]) == 0
     assert destroyed == [variables]
-    assert ("gone from Azure: what it had there is taken out of its state" in capsys.readouterr().out) is gone
+    told = " ".join(capsys.readouterr().out.split())
+    assert ("gone from Azure: what it had there is taken out of its state" in told) is gone
+    stays = (
+        "the claim olmo/notes stays on stack dev with its files. To delete them: kubectl delete persistentvolumeclaim"
+    )
+    assert (f"{stays} -n olmo notes" in told) is not gone
+
+
+def volume(claim: str, spec: dict[str, Any], by: str | None = "file.csi.azure.com") -> dict[str, Any]:
+    namespace, _, name = claim.partition("/")
+    annotations = {"pv.kubernetes.io/provisioned-by": by} if by else None
+    return {
+        "metadata": {"annotations": annotations},
+        "spec": {**spec, "claimRef": {"namespace": namespace, "name": name}},
+    }
+
+
+def test_claims_that_are_deleted_with_a_cluster_are_named_before(
+    destroyed: list[dict[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """Those of any stack and user; not blob containers, nor folders of an NFS server, which stay."""
+    csi: dict[str, Any] = {"csi": {}}
+    volumes = [volume("mine/notes", csi), volume("ai/jupyterlab", csi), volume("ai/blob", csi, None)]
+    volumes.append(volume("ai/folder", {"nfs": {}}))
+    monkeypatch.setattr(
+        KubeClient, "from_kubeconfig", lambda _: contextlib.nullcontext(SimpleNamespace(list=lambda *_: volumes))
+    )
+    monkeypatch.setattr(paths, "cluster", lambda _: tmp_path)
+    monkeypatch.setattr(clusters, "are_gone", lambda _: False)
+    monkeypatch.setattr(stacks, "platform_of", lambda _: None)
+    (tmp_path / "admin.kubeconfig").touch()
+    assert cli.main(["down"]) == 0
+    assert destroyed == [{}]
+    assert "deleted with the cluster, and their files with them: ai/jupyterlab, mine/notes\n" in capsys.readouterr().out
 
 
 def test_objects_in_a_stopped_cluster_are_not_deleted_and_the_command_that_starts_it_is_shown(

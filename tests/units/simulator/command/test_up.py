@@ -2,41 +2,62 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from simulator.command import pulumi_cli
-from simulator.command.up import select
+from simulator.command import cli, pulumi_cli
 
 CLUSTER = "/subscriptions/s/resourceGroups/ai-dev/providers/Microsoft.ContainerService/managedClusters/ai-dev"
-CONTEXTS = ["ai-x+ai-x", "ai-dev+ai-dev"]
 
 
-@pytest.fixture
-def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of two clusters. kubectl is replaced by a script that knows `config use-context` alone."""
-    monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
-    file = tmp_path / "kubeconfig"
-    file.write_text(yaml.safe_dump({"current-context": CONTEXTS[0]}))
-    kubectl = tmp_path / "kubectl"
-    kubectl.write_text('#!/bin/sh\necho "current-context: $3" > "$KUBECONFIG"; echo "Switched to context \\"$3\\"."\n')
-    kubectl.chmod(0o755)
-    monkeypatch.setattr("simulator.command.up.paths.tool", lambda _: kubectl)
-    return file
-
-
-@pytest.mark.parametrize(("outputs", "context"), [({"clusterId": CLUSTER}, CONTEXTS[1]), ({}, CONTEXTS[0])])
-def test_a_stack_is_selected_with_its_cluster(
-    kubeconfig: Path, monkeypatch: pytest.MonkeyPatch, outputs: dict[str, Any], context: str
+@pytest.mark.parametrize(("outputs", "context"), [({"clusterId": CLUSTER}, "ai-dev+ai-dev"), ({}, "")])
+@pytest.mark.parametrize("command", ["shell", "env"])
+def test_a_stack_is_selected_with_its_cluster_in_one_shell_alone(
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    outputs: dict[str, Any],
+    context: str,
 ) -> None:
+    """The kubeconfig and the selected stack, which other shells use too, stay as they are."""
+    monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
+    shell = tmp_path / "sh"
+    shell.write_text("#!/bin/sh\nexport -p\n")
+    shell.chmod(0o755)
+    monkeypatch.setenv("SHELL", str(shell))
+    monkeypatch.setattr(cli, "start", lambda: None)
     ran: list[tuple[str, ...]] = []
+    listed = [{"name": "organization/ai-on-aks/olmo", "current": True}]
     monkeypatch.setattr(pulumi_cli, "quiet", lambda *arguments: ran.append(arguments))
-    monkeypatch.setattr(pulumi_cli, "read", lambda *_: outputs)
-    line = select("dev")
-    assert ran == [("stack", "select", "--create", "dev")]
-    assert yaml.safe_load(kubeconfig.read_text())["current-context"] == context
-    assert ("Switched to context" in line) == bool(outputs)
-    assert ("make up STACK=dev" in line) != bool(outputs)
+    monkeypatch.setattr(pulumi_cli, "read", lambda *asked, **_: listed if "ls" in asked else outputs)
+    printed: list[str] = []
+    run = subprocess.run
+
+    def captured(arguments: list[str], **options: Any) -> Any:
+        answer = run(arguments, **options, capture_output=True, text=True)
+        printed.append(answer.stdout)
+        return answer
+
+    monkeypatch.setattr(subprocess, "run", captured)
+    assert cli.main([command, "--stack", "dev"]) == 0
+    told = capsys.readouterr()
+    lines = "".join(printed) if command == "shell" else told.out
+    own = tmp_path / "kubeconfigs" / "dev"
+    assert ran == [("stack", "init", "dev", "--no-select")]
+    assert re.search("^export PULUMI_STACK='?dev'?$", lines, re.M)
+    assert re.search(f"^export KUBECONFIG='?{own}:{tmp_path}/kubeconfig'?$", lines, re.M)
+    assert yaml.safe_load(own.read_text())["current-context"] == context
+    assert not (tmp_path / "kubeconfig").exists()
+    assert ("make up STACK=dev" in " ".join(told.err.split())) != bool(outputs)
+
+
+def test_the_environment_of_an_unknown_stack_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["env", "--stack", "devv"]) == 1
+    told = capsys.readouterr()
+    assert (told.out, "there is no stack devv" in told.err) == ("", True)

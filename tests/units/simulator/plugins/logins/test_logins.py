@@ -52,6 +52,8 @@ def test_az_stops_and_starts_a_cluster(
     for action, state in (("stop", "Stopped"), ("start", "Running")):
         assert az.main(["aks", action, "-g", "rg", "--name", "aks"]) == 0, capsys.readouterr().err
         assert arm.get(CLUSTER)["properties"]["powerState"]["code"] == state
+        assert az.main(["aks", "show", "-g", "rg", "-n", "aks", "--query", "powerState.code"]) == 0
+        assert json.loads(capsys.readouterr().out) == state
     assert az.main(["aks", "stop", "-g", "rg", "-n", "other"]) == 1
     assert "ERROR: The Resource" in capsys.readouterr().err
 
