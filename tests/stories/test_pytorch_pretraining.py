@@ -209,12 +209,18 @@ def test_a_member_reads_its_metrics_by_a_line_of_the_outputs(platform: Stack, st
     kubectl(platform, "delete", "job", f"{JOB}-results", "--as", USER, "-n", TEAM)
 
 
-def test_destroy_leaves_the_platform_and_nothing_of_its_own(platform: Stack, stack: Stack) -> None:
+def test_destroy_leaves_the_platform_and_the_checkpoints(platform: Stack, stack: Stack) -> None:
     stack.destroy()
-    for api, kind in (("v1", "Pod"), ("v1", "PersistentVolumeClaim"), ("kubeflow.org/v1", "PyTorchJob")):
+    for api, kind in (("v1", "Pod"), ("batch/v1", "Job"), ("kubeflow.org/v1", "PyTorchJob")):
         eventually(partial(_none_is_left, platform, api, kind), f"no {kind} is left")
+    eventually(partial(_only_checkpoints_are_left, platform), "only the claim of its checkpoints is left")
     assert platform.kube.get("v1", "Namespace", TEAM)
 
 
 def _none_is_left(platform: Stack, api: str, kind: str) -> bool:
     return not platform.kube.list(api, kind, TEAM)
+
+
+def _only_checkpoints_are_left(platform: Stack) -> bool:
+    claims = platform.kube.list("v1", "PersistentVolumeClaim", TEAM)
+    return [each["metadata"]["name"] for each in claims] == [f"{JOB}-checkpoints"]
