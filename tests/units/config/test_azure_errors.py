@@ -39,6 +39,12 @@ CASES = {
         "The client 'c' does not have authorization to perform action 'Microsoft.Authorization/roleAssignments/write' "
         "over scope '/subscriptions/s/rg' or the scope is invalid.",
     ): ("right Microsoft.Authorization/roleAssignments/write", "--scope /subscriptions/s/rg "),
+    (
+        "LinkedAuthorizationFailed",
+        "The client 'c' has permission to perform action 'Microsoft.Compute/x/write' on scope '/subscriptions/s/x'"
+        "; however, it does not have permission to perform action(s) "
+        "'Microsoft.Network/virtualNetworks/subnets/join/action' on the linked scope(s) '/subscriptions/s/n' or",
+    ): ("right Microsoft.Network/virtualNetworks/subnets/join/action", "--scope /subscriptions/s/n "),
     ("MissingSubscriptionRegistration", "not registered to use namespace 'Microsoft.ContainerService'."): (
         "provider",
         "--namespace Microsoft.ContainerService ",
@@ -176,6 +182,17 @@ REPORTS = {
     "The PutAgentPoolHandler.PUT request limit has been exceeded for agentpool /x": "too many requests",
     "AADSTS7000222: The provided client secret keys for app 'x' are expired.": "login has expired",
     "Interactive authentication is needed. Please run: az login": "login has expired",
+    "Operation is not allowed because there's an in progress update managed cluster operation": "busy",
+    "(Conflict) Another operation on this or dependent resource is in progress.": "busy",
+    '"code": "NotLatestOperation"': "busy",
+    "managed cluster is in stopped state, no operations except for start are allowed": "is stopped",
+    "managed cluster is in Provisioning State(Succeeded) and Power State(Stopped), stopping cannot be": "is stopped",
+    "rejected the request because too many requests have been received for this subscription": "too many requests",
+    "UpgradeFailed: blocked by PodDisruptionBudget ai/train": "drained",
+    "(UpgradeFailed) Drain node aks-a failed when evicting pod b failed with Too Many Requests error": "drained",
+    "Eviction blocked by Too many Requests (usually a pdb): a-0": "drained",
+    "(InternalOperationError) Internal server error": "internal error",
+    "We are unable to serve this request due to an internal error, Correlation ID: 0": "internal error",
     "AKSOperationPreempted": "busy with another operation",
     "Eviction blocked by Too Many Requests (usually a pdb): disruption budget": "drained",
 }
