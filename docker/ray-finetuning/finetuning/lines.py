@@ -154,6 +154,8 @@ def _said(line: Any) -> tuple[str | None, str]:
     if not isinstance(text, str):
         has = ", ".join(f"{key}: {json.dumps(value)[:20]}" for key, value in said.items())[:80]
         raise DataError(f"neither `text` nor `prompt` and `completion`, as strings; it has {has or 'none'}")
+    if not (prompt or text):
+        raise DataError("no text to learn: it is empty")
     try:
         f"{prompt}{text}".encode()
     except UnicodeEncodeError as error:

@@ -80,6 +80,8 @@ def test_what_editors_and_tools_write_is_read(lines: Any, tmp_path: Path, conten
         (b'[{"text": "a"}]', "a.jsonl:1: a JSON array; each line must be one object: jq -c "),
         (b'{\n  "text": "a"\n}', r"a.jsonl:1: not JSON \(.*\); each line must be one object"),
         (b'{"text": "a", "text": "b"}', "duplicate key in text, text"),
+        (b'{"prompt": "", "completion": ""}', "a.jsonl:1: no text to learn"),
+        (b'{"text": ""}', "a.jsonl:1: no text to learn"),
         (b'{"text": null}', "as strings; it has text: null"),
         (b'{"text": 5}', "it has text: 5"),
         (b'{"prompt": "a", "completion": ["b"]}', r'it has prompt: "a", completion: \["b"\]'),
