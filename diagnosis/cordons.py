@@ -36,7 +36,7 @@ def cordon(cluster: Cluster, node: Object) -> Obstacle:
             return _upgrade(cluster, node, driver, f"cordoned by NVIDIA's operators, who change {called} ({state})")
     if state := leaving(node):
         return state.obstacle(node)
-    who = _manager(node)
+    who = manager(node, "f:unschedulable")
     what = f"cordoned by {who}: it takes no new pods" if who else "cordoned: it takes no new pods"
     if problems(node) or is_unwell(node):
         fix = f"kubectl describe node {node['metadata']['name']}    # uncordon it only once its own problems are fixed"
@@ -72,10 +72,10 @@ def _of_daemon_set(pod: Object) -> bool:
     return any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences", []))
 
 
-def _manager(node: Object) -> str:
-    """The client that has written spec.unschedulable; empty where the API server does not tell."""
+def manager(node: Object, field: str) -> str:
+    """The client that has written a field of the spec; empty where the API server does not tell."""
     for entry in node["metadata"].get("managedFields", []):
-        if "f:unschedulable" in entry.get("fieldsV1", {}).get("f:spec", {}):
+        if field in entry.get("fieldsV1", {}).get("f:spec", {}):
             found: str = entry["manager"]
             return found
     return ""

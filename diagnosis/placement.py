@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from diagnosis.autoscaler import may_grow, scaling
 from diagnosis.claims import without_volume
 from diagnosis.cluster import NODE, Cluster, Object, labelled
 from diagnosis.conditions import failed_check
-from diagnosis.cordons import cordon
+from diagnosis.cordons import cordon, manager
 from diagnosis.drivers import not_offered
 from diagnosis.finding import Finding, Obstacle, grouped, together
 from diagnosis.node_states import leaving, of_taints
@@ -19,6 +20,10 @@ from diagnosis.nodes import allocatable, choice, chosen, requested, untolerated,
 from diagnosis.policies import unready_policies
 
 _JOB_LABELS = ("volcano.sh/job-name", "batch.kubernetes.io/job-name")
+_SET_ASIDE = re.compile(
+    r"(?i)maintenance|decom|retire|xid|drain|repair|faulty|fail|broken|unhealthy|defect|error|cordon"
+)
+"""Words in the keys of taints that users and controllers set on single nodes, and pools do not have."""
 _SYSTEM = {"kubernetes.azure.com/mode": "system"}
 
 
@@ -92,7 +97,9 @@ def _obstacle(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int
 def _tainted(cluster: Cluster, node: Object, taints: Sequence[Object]) -> Obstacle:
     """What the surest of a node's taints says: why somebody takes the node away comes before how that shows."""
     own = [each for each in taints if each["key"] == HEALTH_TAINT or each["key"].startswith("node.kubernetes.io/")]
-    name, taint = node["metadata"]["name"], [*own, *taints][0]
+    cordoned = node["spec"].get("unschedulable", False)
+    set_aside = [each for each in taints if cordoned and each not in own and _is_of_node(cluster, node, each)]
+    name, taint = node["metadata"]["name"], [*set_aside, *own, *taints][0]
     if state := of_taints(taints):
         return state.obstacle(node)
     if taint["key"] == "node.kubernetes.io/unschedulable":
@@ -104,18 +111,25 @@ def _tainted(cluster: Cluster, node: Object, taints: Sequence[Object]) -> Obstac
     if taint["key"] == HEALTH_TAINT:
         return failed_check(node)
     if _is_of_node(cluster, node, taint):
-        what = f"taint {words_of(taint)}, which its pool does not set,"
-        return Obstacle(what, f"kubectl describe node {name}    # the controller or user that set it removes it")
+        what = f"taint {words_of(taint)}, which its pool does not set,{' and a cordon' if cordoned else ''}"
+        who = manager(node, "f:taints") or "the controller or user that set it"
+        return Obstacle(what, f"kubectl describe node {name}    # ask {who}: do not tolerate it or uncordon the node")
     fix = "take it from the pool (pools.<key>.taints)    # or list it with all others in podOverrides.spec.tolerations"
-    return Obstacle(f"no toleration for taint {words_of(taint)}", fix)
+    ask = "; if the pool does not set it, ask who did" if len(_of_pool(cluster, node)) == 1 else ""
+    return Obstacle(f"no toleration for taint {words_of(taint)}", fix + ask)
 
 
 def _is_of_node(cluster: Cluster, node: Object, taint: Object) -> bool:
-    """Whether other nodes of its pool lack the taint, which so is about this node."""
-    pool = node["metadata"].get("labels", {}).get(AGENT_POOL_LABEL)
-    pools = [each for each in cluster.all(NODE) if pool and labelled(each, {AGENT_POOL_LABEL: pool})]
-    keys = [{each["key"] for each in other["spec"].get("taints", [])} for other in pools]
+    """Whether the taint is about this node: its key or its writer shows that, or other nodes of its pool lack it."""
+    if _SET_ASIDE.search(taint["key"]) or manager(node, "f:taints").startswith("kubectl"):
+        return True
+    keys = [{each["key"] for each in other["spec"].get("taints", [])} for other in _of_pool(cluster, node)]
     return any(taint["key"] not in there for there in keys)
+
+
+def _of_pool(cluster: Cluster, node: Object) -> list[Object]:
+    pool = node["metadata"].get("labels", {}).get(AGENT_POOL_LABEL)
+    return [each for each in cluster.all(NODE) if pool and labelled(each, {AGENT_POOL_LABEL: pool})]
 
 
 def _too_few(

@@ -128,6 +128,15 @@ def test_a_node_that_is_old_and_offers_no_devices_is_reported(
     assert sorted(told) == sorted(f"0 of 8 {resource} {LATE}" for resource in why)
 
 
+def test_gpus_that_could_not_be_partitioned_are_reported() -> None:
+    node = sized(A100, {GPU: "0"}, mig_config="all-1g.5gb", mig_config_state="failed")
+    node[1]["metadata"]["labels"]["nvidia.com/mig.config.state"] = "failed"
+    (told,) = found(node, make.cluster_policy())
+    assert told.startswith(
+        "NVIDIA's MIG manager could not partition its GPUs (label nvidia.com/mig.config.state=failed)"
+    )
+
+
 def test_gpus_of_another_device_plugin_are_not_expected() -> None:
     policy = make.cluster_policy()
     policy[1]["spec"] = {"devicePlugin": {"enabled": False}}

@@ -103,6 +103,21 @@ def test_a_taint_that_its_pool_has_may_go_and_one_of_the_node_alone_is_somebodys
     assert "toleration" not in of_node.fix
 
 
+@pytest.mark.parametrize("key", ["maintenance", "decommission", "nvidia.com/gpu-xid-error", "anything"])
+@pytest.mark.parametrize("cordoned", [False, True])
+def test_a_taint_that_was_set_on_a_node_is_not_to_be_tolerated(key: str, cordoned: bool) -> None:
+    taint = {"key": key, "value": "true", "effect": "NoSchedule"}
+    kind, node = make.node("a", gpu=8, nics=8, taints=(CORDON, taint) if cordoned else (taint,))
+    node["spec"]["unschedulable"] = cordoned
+    if key == "anything":
+        node["metadata"]["managedFields"] = [{"manager": "kubectl-taint", "fieldsV1": {"f:spec": {"f:taints": {}}}}]
+    (found,) = report(make.cluster(make.volcano_job(), make.worker("train-0"), (kind, node)), "ai", "train").findings
+    assert found.why.startswith(f"taint {key}=true:NoSchedule, which its pool does not set,")
+    assert ("and a cordon" in found.why) == cordoned
+    assert "pools.<key>" not in found.fix
+    assert ("ask kubectl-taint" in found.fix) == (key == "anything")
+
+
 def test_a_node_s_own_problem_is_reported_before_a_taint_of_its_pool() -> None:
     pressure = {"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}
     for taints in ((MINE, pressure), (pressure, MINE)):
