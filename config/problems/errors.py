@@ -13,8 +13,11 @@ MAX_TOLD = 25
 
 
 def first(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """As many problems of one kind as any message tells: finding thousands takes time, and they are one mistake."""
-    return islice(problems, MAX_TOLD)
+    """As many problems of one kind as any message tells, and one more, by which the message knows that there are more.
+
+    Finding thousands takes time, and they are one mistake.
+    """
+    return islice(problems, MAX_TOLD + 1)
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,9 @@ class SettingsError(Exception):
     def _text(self) -> str:
         count = len(self.problems)
         where = f" of stack {self.stack}" if self.stack else ""
-        head = f"{count} {'problem' if count == 1 else 'problems'} in the settings{where}; nothing was changed"
+        counted = f"more than {MAX_TOLD}" if count > MAX_TOLD else str(count)
+        problems = "problem" if count == 1 else "problems"
+        head = f"{counted} {problems} in the settings{where}; nothing was changed"
         told = [f"  {problem.text(self.stack)}" for problem in self.problems[:MAX_TOLD]]
-        rest = [f"  and {count - MAX_TOLD} more"] if count > MAX_TOLD else []
+        rest = ["  The next preview lists more."] if count > MAX_TOLD else []
         return "\n\n".join([head, *told, *rest])

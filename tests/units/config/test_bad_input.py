@@ -101,6 +101,14 @@ def test_the_message_lists_everything() -> None:
     )
 
 
+def test_a_message_that_lists_only_some_of_the_problems_says_so() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load({"vmSku": H100, "cluster": {f"unknown{number}": number for number in range(40)}})
+    first, *_, last = str(caught.value).splitlines()
+    assert first == "more than 25 problems in the settings of stack dev; nothing was changed"
+    assert last == "  The next preview lists more."
+
+
 def test_a_broken_value_does_not_cause_more_words() -> None:
     """The default that stands in for a broken `nodeCount` is not held against a workload."""
     stack = {
