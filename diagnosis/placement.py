@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from config.facts.scheduling import AGENT_POOL_LABEL, HEALTH_TAINT
+from config.facts.scheduling import AGENT_POOL_LABEL, HEALTH_TAINT, SPOT_LABEL
 from diagnosis import schedulers
 from diagnosis.autoscaler import may_grow, scaling
 from diagnosis.claims import without_volume
@@ -57,7 +57,9 @@ def _behind(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
     pod, wanted = pods[0], requested(pods[0])
     nodes = _candidates(cluster, pod)
     if not nodes:
-        return [Finding(f"there is no node {choice(pod)}".rstrip() + " yet", "kubectl get nodes")]
+        spot = any(each.get("key") == SPOT_LABEL for each in pod["spec"].get("tolerations", []))
+        evicted = "    # Azure may have evicted Spot nodes; without autoscale: pulumi up --refresh" if spot else ""
+        return [Finding(f"there is no node {choice(pod)}".rstrip() + " yet", f"kubectl get nodes{evicted}")]
     found = [(node["metadata"]["name"], _obstacle(cluster, node, pod, wanted)) for node in nodes]
     obstacles = [(name, obstacle) for name, obstacle in found if obstacle]
     needed = len(pods) if wanted else 1

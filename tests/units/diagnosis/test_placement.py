@@ -61,6 +61,13 @@ def test_a_pool_without_nodes() -> None:
     assert told()[:2] == [f"waits: there is no node of pool {make.POOL} yet", "do: kubectl get nodes"]
 
 
+def test_a_spot_pool_whose_nodes_azure_evicted() -> None:
+    pod = make.worker("train-0")
+    pod[1]["spec"]["tolerations"].append({"key": "kubernetes.azure.com/scalesetpriority", "operator": "Exists"})
+    (finding,) = report(make.cluster(make.volcano_job(), pod), "ai", "train").findings
+    assert "evicted Spot nodes; without autoscale: pulumi up --refresh" in finding.fix
+
+
 def test_a_pool_without_nodes_that_have_a_label_which_the_pods_want() -> None:
     pod = make.worker("train-0")
     pod[1]["spec"]["nodeSelector"] = {"zone": "1"}
