@@ -223,4 +223,4 @@ def _none_is_left(platform: Stack, api: str, kind: str) -> bool:
 
 def _only_checkpoints_are_left(platform: Stack) -> bool:
     claims = platform.kube.list("v1", "PersistentVolumeClaim", TEAM)
-    return [each["metadata"]["name"] for each in claims] == [f"{JOB}-checkpoints"]
+    return [each["metadata"]["name"] for each in claims] == [f"{JOB}-checkpoints-azurefile-csi"]
