@@ -18,6 +18,8 @@ _PROTECTIVE = (
     "access acl admin anonymous deny disable encrypt encrypted encryption firewall https immutability immutable \
 public rbac secure security tls"
 )
+_GENERAL = "day gpu group permission policy taint upload"
+"""Names of protections that are also words in names of other settings (resourceGroupName, eviction_policy)."""
 _ALIKE, _PLAINLY = 0.8, 0.85
 """How alike two names are of which one may be, or plainly is, the other mistyped (difflib's ratio)."""
 
@@ -80,10 +82,16 @@ def _has_word(name: str, words: str) -> bool:
 
 
 @functools.lru_cache(1000)
-def resembled(name: str, known: tuple[str, ...]) -> list[str]:
-    """Returns the known names that a name is, contains, begins or resembles."""
+def resembled(name: str, known: tuple[str, ...], beside: tuple[str, ...] = ()) -> list[str]:
+    """Returns the known names that a name is, contains, begins or resembles.
+
+    A general word such as `gpu` in a longer name counts only for a known name that is also `beside` it.
+    """
     own, words = words_of(name), {words_of(key): key for key in known}
-    contained = [text for text in words if text in own or (text.startswith(own[:-1]) and len(own) >= _LONG)]
+    general = {f"-{word}-" for word in _GENERAL.split()} - {*map(words_of, beside)}
+    inside = (text for text in words if text in own and (text == own or text not in general))
+    begun = (text for text in words if text.startswith(own[:-1]) and len(own) >= _LONG)
+    contained = [*inside, *begun]
     alike = difflib.get_close_matches(name[:_LONGEST].lower(), map(str.lower, known), cutoff=_ALIKE)
     same = (key for key in known if key.lower() in alike)
     return list(dict.fromkeys([*called(name, known), *(words[text] for text in contained), *same]))

@@ -31,6 +31,11 @@ def path_text(path: Path) -> str:
     return text
 
 
+def any_name(path: Path) -> str:
+    """Returns a path as text, with `<name>` for names that users choose."""
+    return path_text(path).replace('["*"]', ".<name>")
+
+
 def printable(text: str, most: int = _MAX_WORDS) -> str:
     """The text on one line, without control characters, and without its middle where it is longer than `most`."""
     short = text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 2 :]}"

@@ -11,8 +11,9 @@ from typing import Any
 import pulumi
 from pydantic import ValidationError
 
+from config.facts.near import is_negated
 from config.problems.errors import Problem, SettingsError, first
-from config.problems.fixes import Fix, Path, move_command, path_text, remove_command, text_of
+from config.problems.fixes import Fix, Path, any_name, by_hand, move_command, remove_command, replace_by_hand, text_of
 from config.reading.edits import Keys
 from config.reading.privacy import Privacy
 from config.reading.trial import tried
@@ -24,7 +25,7 @@ from config.rules.placement import Placer
 from config.rules.plain_secrets import plain_secrets
 from config.rules.platform_stack import OutputsOf, in_platform, lender, platform_keys
 from config.rules.pod_needs import override_problems
-from config.rules.provider_keys import REGION, foreign_problems, unread_keys
+from config.rules.provider_keys import REGION, foreign_problems, provider_keys, unread_keys
 from config.schema.inventory import Inventory
 from config.schema.models import Settings, StackFile
 from config.schema.names import StackName
@@ -213,7 +214,9 @@ def _parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem]
                     parsed[key] = found
             except ValueError:
                 what = "is text where a map belongs"
-                problems.append(Problem((key,), what, allowed(here), mend((key,), here, text)))
+                is_broken = ":" in text and isinstance(data_or_text(key, text), str)
+                fix = by_hand((key,)) if is_broken else mend((key,), here, text)
+                problems.append(Problem((key,), what, allowed(here), fix))
         else:
             parsed[key] = names(text) if key == "workloads" else text
     return parsed
@@ -233,14 +236,20 @@ def _unknown(key: str, own: Keys, schema: Schema, elsewhere: Path | None) -> Pro
         return Problem((key,), "is a path, set without --path", ", ".join(known), fix, shows_value=False)
     if elsewhere and not too_much(key, text):
         fix = _move(key, elsewhere, own, schema)
-        what = f"is no key at the top; in its place: {path_text(elsewhere)}"
+        what = f"is no key at the top; in its place: {any_name(elsewhere)}"
+        return Problem((key,), what, ", ".join(known), fix, shows_value=False)
+    if key in provider_keys("azure-native"):
+        fix = replace_by_hand((key,), {f"azure-native:{key}": False})
+        what = f"is no key of this program; in its place: azure-native:{key}"
         return Problem((key,), what, ", ".join(known), fix, shows_value=False)
     return unknown_key((key,), known, text, _stated(own, schema))
 
 
 def _move(key: str, there: Path, keys: Keys, schema: Schema) -> Fix:
     """Returns the fix that moves a key to its place, or removes it where something stands there."""
-    if "*" in there or value_at(_stated(keys, schema), there) is not None:
+    if "*" in there:
+        return replace_by_hand((key,), {any_name(there): is_negated(key)})
+    if value_at(_stated(keys, schema), there) is not None:
         return remove_command((key,))
     return move_command((key,), there, data_or_text(key, keys[key]) if len(there) > 1 else keys[key])
 

@@ -61,7 +61,7 @@ class Privacy:
             other = "with the other settings that it needs"
             return say(f"set {path_text(path)} to {text_of(edits[0].value)} {other}") if is_clear else None, True
         own, beside = str(path[-1]), self.schema(path[:-1]).get("properties", ())
-        found = [] if self._is_option(path) else list(stated(own, given, places, beside))
+        found = [] if self._is_option(path) else list(stated(own, given, places, beside, path[0]))
         there = [edit.path[:-1] if isinstance(edit.path[-1], int) else edit.path for edit in edits]
         sure = [each for each in there if self.schema(each).get("protects") or (self.schema(each) and not found)]
         meant = {path_text(each): is_negated(own) for each in sure}

@@ -5,7 +5,7 @@ A field of the settings says so by the mark `protects` of its schema (config/sch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from ipaddress import IPv4Network
 from math import inf
 from typing import Any
@@ -52,16 +52,18 @@ def weakens(before: Keys, after: Keys, schema_at: SchemaAt, path_of: Callable[[s
 
 
 def stated(
-    name: str, value: Any, places: Collection[str], known: Iterable[str] = ()
+    name: str, value: Any, places: Mapping[str, Path], known: Iterable[str] = (), section: str | int = ""
 ) -> Iterator[tuple[str, list[str]]]:
     """Yields each unknown key that is named like a protection, with the names of the `places` that it resembles.
 
     Nothing below such a key is one. A misspelt key of those `known` beside it, which protects nothing, is none either.
+    A general word counts only in the `section` of its place.
     """
-    found, is_other = resembled(name, tuple(places)), plainly(name, {*known} - {*places, name})
+    beside = tuple(key for key, place in places.items() if place[0] == section)
+    found, is_other = resembled(name, tuple(places), beside), plainly(name, {*known} - {*places, name})
     below: list[tuple[str, list[str]]] = []
     if isinstance(value, Mapping) and (is_other or not found):
-        below = [each for key, inside in value.items() for each in stated(str(key), inside, places)]
+        below = [each for key, inside in value.items() for each in stated(str(key), inside, places, (), section)]
     if not is_other and (found or (not below and is_protective(name))):
         yield name, found
     yield from below

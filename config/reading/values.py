@@ -52,9 +52,12 @@ def data(text: str) -> Any:
 
 @functools.lru_cache(32)
 def data_or_text(key: str, text: str) -> Any:
-    """Returns the data in the text of a key, the text if it is none, or None if it is too much."""
+    """Returns the data in the text of a key, the text if it is none, or None if it is too much.
+
+    It also reads what `data` refuses but Python's parser takes: protections in it are stated, too.
+    """
     try:
-        return None if too_much(key, text) else data(text)
+        return None if too_much(key, text) else json.loads(text)
     except ValueError:
         return text
 

@@ -56,7 +56,7 @@ class Inventory:
             return "workloadOptions", key
         options = (paths_in(each.options, ("workloadOptions", name)) for name, each in self.workloads.items())
         found = [path for path in chain(paths_in(self.stack_file), *options) if path[-1] == key]
-        return found[0] if len(found) == 1 and "*" not in found[0] else None
+        return found[0] if len(found) == 1 and found[0][-1] != "*" else None
 
     @property
     def namespaces(self) -> list[str]:

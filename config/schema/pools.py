@@ -32,14 +32,20 @@ def gpu_sizes() -> list[str]:
     return [size.name for size in catalogue().values() if size.gpus and size.supported]
 
 
+def _only_gpus() -> str:
+    return f"a size with GPUs, as other nodes are in cluster.systemPool: {', '.join(gpu_sizes())}"
+
+
 def _usable(name: str) -> str:
     """Refuses VM sizes that GPU pools cannot have. Names are exact: ARM ignores case, labels and quotas do not."""
     usable, size = gpu_sizes(), catalogue().get(name)
     if size is None:
+        if re.match("standard_[a-mo-z]+[0-9]", name, re.IGNORECASE):
+            raise unfit(f"is {name!r}, which is of a series without GPUs", [], allowed=_only_gpus())
         likely = near(name, usable)
         raise unfit(f"is {name!r}, an unknown VM size{hint(likely)}", [*likely, usable[0]])
     if not size.gpus:
-        raise unfit(f"is {name}, which has no GPU", usable[0])
+        raise unfit(f"is {name}, which has no GPU", [], allowed=_only_gpus())
     if size.refusal:
         raise unfit(f"is {name}, which is not supported yet: {size.refusal}", usable[0])
     return name

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from math import inf
 from typing import Any
 
 from config.facts.near import meant
-from config.problems.fixes import Edit, Fix, Path, by_hand, remove_command, set_command, text_of
+from config.problems.fixes import Edit, Fix, Path, by_hand, path_text, remove_command, say, set_command, text_of
 from config.schema.base import number_in
 
 Schema = Mapping[str, Any]
 _TRUTH = {
-    **dict.fromkeys(("true", "yes", "y", "on", "1", "enable", "enabled"), True),
-    **dict.fromkeys(("false", "no", "n", "off", "0", "disable", "disabled"), False),
+    **dict.fromkeys(("true", "yes", "y", "on", "1", "enable", "enabled", "spot"), True),
+    **dict.fromkeys(("false", "no", "n", "off", "0", "disable", "disabled", "regular"), False),
 }
 _MAX_SPREAD = 5
 """Entries of a list that commands set; more are set by hand."""
@@ -31,11 +32,33 @@ def mend(path: Path, schema: Schema, given: object) -> Fix:
     if kind == "boolean" and given not in (None, "", [], {}):
         read = truth_of(given)
         return by_hand(path) if read is None else set_command(path, read)
-    is_unclear = isinstance(given, Mapping | list) and (kind == "array" or is_item)
-    if given and (is_unclear or is_table(schema) or (kind == "integer" and not {*"[{,"}.isdisjoint(str(given)))):
+    number = _number(path, schema, str(given)) or None
+    if given and not is_item and _is_section(schema):
+        form = f"{path[-1]}: {{<name>: {{...}}}}"
+        return say(f"write {path_text(path)} as a map in the stack file, with each entry under its name: {form}")
+    if given and number is None and _has_content(schema, given, is_item=is_item):
         return by_hand(path)
-    value = None if kind in {"object", "array"} else _number(path, schema, str(given)) or example(schema)
+    value = None if kind in {"object", "array"} else number or example(schema)
     return remove_command(path) if value is None or is_item else set_command(path, value)
+
+
+def _is_section(schema: Schema) -> bool:
+    """Returns whether a schema is a map of entries with known keys, such as pools, under names that users choose."""
+    entries = [schema.get("additionalProperties"), *schema.get("patternProperties", {}).values()]
+    return any(isinstance(each, Mapping) and "$ref" in each for each in entries)
+
+
+def _has_content(schema: Schema, given: object, *, is_item: bool) -> bool:
+    """Returns whether a wrong value says something that no example and no removal may replace."""
+    kind = schema.get("type")
+    if isinstance(given, Mapping | list) and (is_item or kind in ("array", "object")):
+        return True
+    says_more = kind == "object" and schema.get("required") and truth_of(given) is not False
+    text, sets_least = str(given), example(schema) == schema.get("minimum")
+    is_measure = kind == "integer" and re.search("[1-9[{]", text) and not text.isdigit()
+    has_default = "pattern" in schema and schema.get("default") and "protects" not in schema
+    is_name = has_default and re.match("[A-Za-z]", text)
+    return bool(says_more or is_table(schema) or (is_measure and not (sets_least and text[0] == "-")) or is_name)
 
 
 def truth_of(given: object) -> bool | None:

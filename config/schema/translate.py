@@ -10,15 +10,17 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from config.facts.near import hint, meant, plainly
+from config.facts.near import called, hint, is_negated, meant, plainly, words_of
 from config.problems.errors import Problem
 from config.problems.fixes import (
     Fix,
     Path,
+    any_name,
     by_hand,
     move_command,
     path_text,
     remove_command,
+    replace_by_hand,
     say,
     set_command,
 )
@@ -53,7 +55,8 @@ def problems_of(
         elif error["type"] == "extra_forbidden":
             parent = schema_at(schema, location[:-1])
             known, beside = parent.get("properties", {}), _at(given, location[:-1])
-            yield unknown_key(path, known, error["input"], beside, place=_elsewhere(path, known, given, path_of))
+            there = _elsewhere(path, known, given, path_of) or _below(path, location, schema)
+            yield unknown_key(path, known, error["input"], beside, place=there)
         elif error["type"] == "missing":
             here = schema_at(schema, location)
             value = example(here)
@@ -75,17 +78,28 @@ def _unfit(fault: Unfit, schema: Schema, location: Path, prefix: Path, given: ob
     if fault.known:
         beside = _at(given, fault.below[:-1])
         return unknown_key(path, fault.known, beside[fault.below[-1]], beside, fault.what)
-    fix, *others = (remove_command(path) if each is None else set_command(path, each) for each in instead)
+    fixes = [remove_command(path) if each is None else set_command(path, each) for each in instead]
+    fix, *others = fixes or [by_hand(path)]
     return Problem(path, fault.what, fault.allowed or allowed(schema_at(schema, below)), fix, others=tuple(others))
 
 
 def _elsewhere(path: Path, known: Collection[str], given: Any, path_of: Callable[[str], Path | None]) -> Path | None:
     """Returns the only place of a key that stands in the wrong one, if nothing stands there."""
     there = None if plainly(str(path[-1]), known) else path_of(str(path[-1]))
+    if there and len(there) > 1 and len(path) > 2 and there[0] != path[0]:
+        return None  # a part of one section is not meant for another, which has a key of its name
     try:
         return None if there is None or _at(given, there) is not None else there
     except (LookupError, TypeError):
         return there
+
+
+def _below(path: Path, location: Path, schema: Schema) -> Path | None:
+    """Returns the only place of a key that stands one level too high, such as `maxCount` of a pool."""
+    name, known = str(path[-1]), schema_at(schema, location[:-1]).get("properties", {})
+    inner = [(key, schema_at(schema, (*location[:-1], key)).get("properties", {})) for key in known]
+    found = [(*path[:-1], key, each) for key, names in inner for each in called(name, names)]
+    return found[0] if len(found) == 1 and not plainly(name, known) else None
 
 
 def _at(data: Any, path: Path) -> Any:
@@ -124,9 +138,17 @@ def unknown_key(
     likely = [] if place else meant(name, known)
     there = place or ((*path[:-1], namespace + colon + likely[0]) if likely and likely[0] not in beside else None)
     fix = move_command(path, there, value) if there else remove_command(path)
+    if there and value and ("*" in there or (likely and _says_more(name, likely[0]))):
+        fix = replace_by_hand(path, {path_text(there): False})
     successor = _SUCCEEDED.get(path, place)
-    what += f"; in its place: {path_text(successor)}" if successor else hint(likely)
+    what += f"; in its place: {any_name(successor)}" if successor else hint(likely)
     return Problem(path, what, ", ".join(known) or "no keys at all", fix, shows_value=False)
+
+
+def _says_more(name: str, known: str) -> bool:
+    """Returns whether a name has a known one's words and others: `gpuCount` is not `count`."""
+    own, words = words_of(name), words_of(known)
+    return own != words and words in own and not called(name, [known]) and not is_negated(name)
 
 
 def schema_at(schema: Schema, location: Iterable[str | int]) -> Schema:

@@ -204,6 +204,69 @@ def test_fixes_keep_values(keys: dict[str, Any], fix: str) -> None:
     assert fix_of(keys) == fix
 
 
+def changed(path: str) -> str:
+    return f"change {path} in the stack file to what is allowed"
+
+
+def as_map(path: str) -> str:
+    name = path.split(".")[-1]
+    return f"write {path} as a map in the stack file, with each entry under its name: {name}: {{<name>: {{...}}}}"
+
+
+WITH_TEAMS = {"operators": {"kueue": {"enabled": True}}}
+
+
+@pytest.mark.parametrize(
+    ("keys", "fix"),
+    [
+        # a section that has content
+        ({"storage": {"protect": False, "containers": [{"name": "data"}]}}, as_map("storage.containers")),
+        ({"storage": {"containers": "data"}}, as_map("storage.containers")),
+        ({"storage": {"accounts": [{"name": "logs"}]}}, as_map("storage.accounts")),
+        ({"pools": [{"name": "gpu", "vmSku": H100}]}, as_map("pools")),
+        ({**WITH_TEAMS, "teams": [{"name": "blue", "gpus": 4}]}, as_map("teams")),
+        ({"cluster": '{"authorizedIpRanges": "198.51.100.8", "login": "\\ud800"}'}, changed("cluster")),
+        ({"storage": '{"protect": true'}, changed("storage")),
+        # a general word of a protection in another name
+        (
+            {"cluster": {"node_resource_group": "nodes"}},
+            by_hand("cluster.resourceGroup", "cluster.node_resource_group"),
+        ),
+        ({"gpuCount": 8}, "pulumi config rm gpuCount"),
+        ({"pools": {"x": {**SPOT, "gpuCount": 8}}}, by_hand("pools.x.count", "pools.x.gpuCount")),
+        ({"pools": {"x": {**SPOT, "eviction_policy": "Delete"}}}, "pulumi config rm --path pools.x.eviction_policy"),
+        ({"gpuOperator": {"enabled": True}}, moved("operators.gpuOperator.enabled", "true", "gpuOperator")),
+        # a key of another level or section
+        ({"pools": {"x": {"vmSku": H100, "priority": "Spot"}}}, moved("pools.x.spot", "true", "pools.x.priority")),
+        ({"spot": True}, by_hand("pools.<name>.spot", "spot")),
+        (
+            {"pools": {"x": {"vmSku": H100, "min_count": 0, "max_count": 4}}},
+            moved("pools.x.autoscale.max", 4, "pools.x.max_count"),
+        ),
+        (
+            {"operators": {"gpuOperator": {"driver": {"version": "570"}}}},
+            "pulumi config rm --path operators.gpuOperator.driver",
+        ),
+        ({"cluster": {"identityType": "UserAssigned"}}, by_hand("cluster.identity", "cluster.identityType")),
+        ({"subscriptionId": GROUP}, by_hand("azure-native:subscriptionId", "subscriptionId")),
+        ({"network": {"vnetId": "/subscriptions/x"}}, by_hand("network.id", "network.vnetId")),
+        # values
+        ({"pools": {"cpu": {"vmSku": "Standard_D32ads_v5"}}}, changed("pools.cpu.vmSku")),
+        ({"pools": {"cpu": {"vmSku": "Standard_D9ds_v6"}}}, changed("pools.cpu.vmSku")),
+        ({"pools": {"x": {**SPOT, "osDiskGb": "1TB"}}}, changed("pools.x.osDiskGb")),
+        ({"pools": {"x": {**SPOT, "count": -1}}}, changed("pools.x.count")),
+        ({"pools": {"x": {**SPOT, "autoscale": True}}}, changed("pools.x.autoscale")),
+        (
+            {"cluster": {"maintenanceWindow": {"day": "Sunday", "utcOffset": "CET"}}},
+            changed("cluster.maintenanceWindow.utcOffset"),
+        ),
+    ],
+    ids=json.dumps,
+)
+def test_words_replace_a_fix_that_is_not_surely_right(keys: dict[str, Any], fix: str) -> None:
+    assert fix_of(keys) == fix
+
+
 def test_a_key_of_another_namespace_replaces_only_a_default() -> None:
     stack = {"vmSku": H100, "aks:nodeCount": "8"}
     assert fix_of(stack) == "pulumi config set nodeCount 8 && pulumi config rm aks:nodeCount"

@@ -117,7 +117,8 @@ def test_a_mistyped_password_is_moved_without_being_printed() -> None:
          "pulumi config set --secret --path cluster.resourceGroup && "
          "pulumi config rm --path cluster.resourceGroups"),
         (("cluster", "resourceGroup"), "/hunter2/", None, "pulumi config rm --path cluster.resourceGroup"),
-        (("cluster", "systemPool"), ["hunter2"], "is a list", "pulumi config rm --path cluster.systemPool"),
+        (("cluster", "systemPool"), ["hunter2"], "is a list",
+         "change cluster.systemPool in the stack file to what is allowed"),
         (("cluster", "systemPool", "vmSku"), "hunter2", None,
          "pulumi config set --path cluster.systemPool.vmSku Standard_D4ads_v5"),
     ],

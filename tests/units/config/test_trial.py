@@ -59,7 +59,7 @@ def test_what_a_fix_leaves_behind_is_mended_by_it_too() -> None:
     """Any number of nodes that is near is too few for the workload, which says so once it is a number."""
     stack = {
         "vmSku": H100,
-        "nodeCount": "-3",
+        "nodeCount": "few",
         "workloads": "training",
         "workloadOptions": {"training": {"numNodes": 8}},
     }
