@@ -50,7 +50,7 @@ def up() -> None:
     _show(workloads)
     console.print(
         f"\nThe stack took {elapsed(applied - start)}, its workloads {elapsed(time.monotonic() - applied)} (min:s).\n"
-        f"`make shell STACK={stack}` enters the simulator: pulumi, kubectl and helm act on the stack there.\n"
+        f"`make shell STACK={stack}` opens a shell for pulumi, kubectl and helm.\n"
         f"`{take_away(stack, inside)}` takes it away."
     )
     _judge(stack, workloads)
