@@ -10,8 +10,10 @@ import grpc
 import pytest
 from pulumi.runtime.proto import provider_pb2_grpc
 
+from simulator.azure.types.agent_pool import life
 from simulator.plugins.azure_native.provider import AzureNativeProvider
 from tests.support.arm import CLUSTER, GROUP, TOKEN, Arm, FakeBackend, cluster_body, start
+from tests.support.scaled_cluster import ScaledCluster
 from tests.units.simulator.azure.plugin import AzurePlugin
 
 
@@ -30,6 +32,13 @@ def cluster(arm: Arm) -> Arm:
     assert arm.put(CLUSTER, cluster_body()).status_code == 201
     arm.done()
     return arm
+
+
+@pytest.fixture
+def scaled(cluster: Arm, monkeypatch: pytest.MonkeyPatch) -> ScaledCluster:
+    """That cluster with an autoscaler, whose machines are allocated at once."""
+    monkeypatch.setattr(life, "ALLOCATION_S", 0.01)
+    return ScaledCluster(cluster)
 
 
 @pytest.fixture

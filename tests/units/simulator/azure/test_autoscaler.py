@@ -9,23 +9,13 @@ from diagnosis.report import report
 from simulator.azure.autoscaler.profile import PACE, Profile
 from simulator.azure.types.agent_pool import life
 from simulator.world.faults import new_fault
-from tests.support.arm import H100, Arm, pool_body, pool_path
+from tests.support.arm import H100, pool_body, pool_path
 from tests.support.scaled_cluster import ScaledCluster, autoscaler_status, make_pool, pod
 
 TEN_MINUTES = 600 / PACE
 UNSAFE = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
 QUIET = (TEN_MINUTES, 1, TEN_MINUTES, 1)
 """Looks that are enough for what nobody needs to go: noticed, grown patient, marked, deleted."""
-
-
-@pytest.fixture(autouse=True)
-def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(life, "ALLOCATION_S", 0.01)
-
-
-@pytest.fixture
-def scaled(cluster: Arm) -> ScaledCluster:
-    return ScaledCluster(cluster)
 
 
 # -- more nodes --------------------------------------------------------------------------------------------------------

@@ -8,9 +8,8 @@ import pytest
 
 from simulator.azure.autoscaler.backoff import FIRST_S, MOST_S
 from simulator.azure.autoscaler.profile import PACE
-from simulator.azure.types.agent_pool import life
 from simulator.world.faults import new_fault
-from tests.support.arm import H100, Arm, pool_path
+from tests.support.arm import H100, pool_path
 from tests.support.scaled_cluster import (
     T4,
     ScaledCluster,
@@ -20,16 +19,6 @@ from tests.support.scaled_cluster import (
     pod,
     set_priorities,
 )
-
-
-@pytest.fixture(autouse=True)
-def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(life, "ALLOCATION_S", 0.01)
-
-
-@pytest.fixture
-def scaled(cluster: Arm) -> ScaledCluster:
-    return ScaledCluster(cluster)
 
 
 def test_the_priority_expander_takes_the_highest_number_that_matches(scaled: ScaledCluster) -> None:
