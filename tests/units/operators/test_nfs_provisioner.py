@@ -82,8 +82,6 @@ def test_server_and_path_are_asked_for(key: str, example: str) -> None:
         ("path", "/two words", "is '/two words'"),
         ("storageClass", "azurefile-csi", "is azurefile-csi, AKS's own"),
         ("storageClass", "shared-files", "is shared-files, the class of storage.sharedFiles nfs"),
-        ("storageClass", "Fast", "is 'Fast'"),
-        ("provisioner", "pokprod", "is 'pokprod'"),
     ],
 )
 def test_what_is_no_server_path_or_name(key: str, value: str, what: str) -> None:
@@ -92,6 +90,12 @@ def test_what_is_no_server_path_or_name(key: str, value: str, what: str) -> None
     assert f" --path {KEY}.{key}" in fix
     if key in ON:
         assert fix == f"pulumi config set --path {KEY}.{key} {ON[key]}"
+
+
+@pytest.mark.parametrize(("key", "value"), [("storageClass", "Fast"), ("provisioner", "pokprod")])
+def test_a_name_of_another_form_is_not_replaced_by_the_default(key: str, value: str) -> None:
+    ((said, fix),) = refused(**ON | {key: value})
+    assert (said, fix) == (f"{KEY}.{key} is '{value}'", f"change {KEY}.{key} in the stack file to what is allowed")
 
 
 @pytest.mark.parametrize(
