@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ class ValueProblem:
     expected: str = ""
     known: tuple[str, ...] = ()
     """The keys that may stand in its place."""
-    beside: Collection[str] = ()
+    beside: Mapping[str, Any] = field(default_factory=dict)
     """The keys that are set beside it."""
 
 

@@ -14,14 +14,14 @@ _LONGEST = 200
 _LONG = 9
 """Characters of a first word that stands for a longer name, with the hyphens around it."""
 _NEGATIONS = "disabled disable no not without skip public unprotected allow"
-_PROTECTIVE = (
-    "access acl admin anonymous deny disable encrypt encrypted encryption firewall https immutability immutable \
-public rbac secure security tls"
-)
 _GENERAL = "day gpu group permission policy taint upload"
 """Names of protections that are also words in names of other settings (resourceGroupName, eviction_policy)."""
-_ALIKE, _PLAINLY = 0.8, 0.85
-"""How alike two names are of which one may be, or plainly is, the other mistyped (difflib's ratio)."""
+_OF_SECTIONS = ("id", "name", "path", "repo", "repository", "server", "size", "source", "type", "url", "zones")
+"""Names that mean something else in each section."""
+_KINDS = ("enabled", "id", "profile", "type")
+"""Last words of names that say no more than what is before them."""
+_SPELT, _ALIKE, _PLAINLY = 0.75, 0.8, 0.85
+"""How alike two words, or names that may be or plainly are, of which one is the other mistyped (difflib's ratio)."""
 
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
@@ -67,18 +67,32 @@ def plainly(name: str, known: Collection[str]) -> bool:
     return bool(called(name, known) or difflib.get_close_matches(name[:_LONGEST], known, 1, _PLAINLY))
 
 
+def is_general(name: str) -> bool:
+    """Returns whether a name means nothing outside its section."""
+    return name in _OF_SECTIONS
+
+
 def is_negated(name: str) -> bool:
     """Returns whether a name says the opposite of what it contains (`disableLocalAccounts`)."""
-    return _has_word(name, _NEGATIONS)
+    return not {*words_of(name).split("-")[1:-1]}.isdisjoint(words_of(_NEGATIONS).split("-"))
 
 
-def is_protective(name: str) -> bool:
-    """Returns whether a name has a word of security, such as `minimumTlsVersion`."""
-    return _has_word(name, _PROTECTIVE)
+def is_spelling(name: str, known: str) -> bool:
+    """Returns whether a name stands for a known one: others call it so, or it is that one, word by word, mistyped."""
+    if called(name, [known]) or known.lower().endswith(f"_{name.lower()}"):  # Standard_, which is left out
+        return True
+    own, words = _words(name), _words(known)
+    if len(own) == len(words):
+        return min(difflib.SequenceMatcher(None, *pair).ratio() for pair in zip(own, words, strict=True)) >= _SPELT
+    is_longer = words_of(name) in words_of(known) or words_of(known) in words_of(name)
+    return not is_longer and difflib.SequenceMatcher(None, name[:_LONGEST].lower(), known.lower()).ratio() >= _ALIKE
 
 
-def _has_word(name: str, words: str) -> bool:
-    return not {*words_of(name).split("-")[1:-1]}.isdisjoint(words_of(words).split("-"))
+def resembles(name: str, known: str) -> bool:
+    """Returns whether a name may stand for a near one: it says less or more, and its last word is of both."""
+    own, words = [word for word in words_of(name).split("-")[1:-1] if word not in _KINDS], words_of(known).split("-")
+    fits = own and own[-1] in words and ({*own} <= {*words} or {*words} - {""} <= {*own})
+    return is_spelling(name, known) or bool(fits and not is_general(name))
 
 
 @functools.lru_cache(1000)
@@ -99,8 +113,11 @@ def resembled(name: str, known: tuple[str, ...], beside: tuple[str, ...] = ()) -
 
 def words_of(name: str) -> str:
     """Returns the words of a name, each between two hyphens and in the singular."""
-    found = re.findall("[A-Z]+s?(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name[:_LONGEST])
-    return "".join(f"-{word.lower().removesuffix('s')}" for word in found) + "-"
+    return "".join(f"-{word.removesuffix('s')}" for word in _words(name)) + "-"
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in re.findall("[A-Z]+s?(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name[:_LONGEST])]
 
 
 def _plain(name: str) -> str:

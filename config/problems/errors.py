@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from config.problems.fixes import MAX_COMMAND, Fix, Path, path_text, printable
+from config.problems.fixes import MAX_COMMAND, Fix, Path, by_hand, choose_by_hand, path_text, printable
 
 MAX_TOLD = 25
 """Problems that one message tells."""
@@ -50,7 +50,9 @@ class Problem:
         """The same where what stands at `here` is set by the key `there`."""
         others = tuple(fix.moved(here, there) for fix in self.others)
         path = there if self.path == here else self.path
-        return replace(self, path=path, mending=self.mending.moved(here, there), others=others)
+        words = {by_hand(here): by_hand(there), choose_by_hand(path, here): choose_by_hand(path, there)}
+        fix = words.get(self.mending) or self.mending.moved(here, there)
+        return replace(self, path=path, mending=fix, others=others)
 
     def in_stack(self, name: str, keys: Collection[str]) -> Problem:
         """The same where the top-level `keys` are another stack's, which is brought up once they are mended."""

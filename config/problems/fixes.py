@@ -201,7 +201,7 @@ def move_command(path: Path, there: Path, value: object) -> Fix:
             change = f"rename the key {path[-1]} to {there[-1]} under {path_text(path[:-1])}"
         return say(f"{change} in the stack file, with all that stands below it")
     moved = Fix((*edits, Edit(path)))
-    return moved if moved.is_command else remove_command(path)
+    return moved if moved.is_command else replace_by_hand(path, {any_name(there): False})
 
 
 def _values(path: Path, value: object) -> Iterator[Edit]:
@@ -224,9 +224,14 @@ def replace_by_hand(path: Path, places: Mapping[str, bool]) -> Fix:
     """Says which settings stand for a key that is not one; True marks those that mean the opposite."""
     if not places:
         return say(f"remove {printable(path_text(path))} if you do not need it: no setting of this program replaces it")
-    named = {there.replace('["*"]', ".<name>"): opposite for there, opposite in places.items()}
-    listed = " or ".join(f"{there} (its opposite)" if opposite else there for there, opposite in named.items())
+    listed = " or ".join(f"{there} (its opposite)" if opposite else there for there, opposite in places.items())
     return say(f"set {printable(listed)} to what you need in the stack file, and remove {printable(path_text(path))}")
+
+
+def choose_by_hand(path: Path, there: Path) -> Fix:
+    """Says that the setting which a key stands for has another value."""
+    where, key = printable(any_name(there)), printable(path_text(path))
+    return say(f"{where} has another value: keep the one that you need there in the stack file, and remove {key}")
 
 
 def _pasted(command: str, path: Path, verb: str, where: str) -> str:

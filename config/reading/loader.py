@@ -11,9 +11,8 @@ from typing import Any
 import pulumi
 from pydantic import ValidationError
 
-from config.facts.near import is_negated
 from config.problems.errors import Problem, SettingsError, first
-from config.problems.fixes import Fix, Path, any_name, by_hand, move_command, remove_command, replace_by_hand, text_of
+from config.problems.fixes import Fix, Path, by_hand, move_command, replace_by_hand
 from config.reading.edits import Keys
 from config.reading.privacy import Privacy
 from config.reading.trial import tried
@@ -31,7 +30,7 @@ from config.schema.models import Settings, StackFile
 from config.schema.names import StackName
 from config.schema.operators import Installation
 from config.schema.readings import Schema, mend
-from config.schema.translate import allowed, place, problems_of, schema_at, schema_of, unknown_key
+from config.schema.translate import allowed, below, place, place_fix, problems_of, schema_at, schema_of, unknown_key
 from config.schema.workload import WorkloadCatalogue
 
 
@@ -122,10 +121,9 @@ def _read(keys: Keys, privacy: Privacy, around: Surroundings) -> tuple[Settings,
     move = functools.partial(_move, keys=keys, schema=schema_of(model))
     problems = list(first(foreign_problems(keys, around.stack.project, model, move)))
     own = {key: text for key, text in keys.items() if ":" not in key}
-    parsed = _parse(own, privacy.inventory, problems)
     of_provider = "location" not in own and REGION in keys
-    if of_provider:
-        parsed["location"] = keys[REGION]
+    with_region = {**own, "location": keys[REGION]} if of_provider else own
+    parsed = _parse(with_region, privacy.inventory, problems)
     stack_file, left_out = _validate(parsed, privacy.inventory, problems)
     if of_provider:
         problems = [problem.moved(("location",), (REGION,)) for problem in problems]
@@ -234,10 +232,10 @@ def _unknown(key: str, own: Keys, schema: Schema, elsewhere: Path | None) -> Pro
     if len(path) > 1 and path[0] in known:
         fix = move_command((key,), path, text)
         return Problem((key,), "is a path, set without --path", ", ".join(known), fix, shows_value=False)
-    if elsewhere and not too_much(key, text):
-        fix = _move(key, elsewhere, own, schema)
-        what = f"is no key at the top; in its place: {any_name(elsewhere)}"
-        return Problem((key,), what, ", ".join(known), fix, shows_value=False)
+    elsewhere = below(path, path, schema) or elsewhere
+    if elsewhere and len(elsewhere) > 1 and not too_much(key, text):
+        value, taken = data_or_text(key, text), value_at(_stated(own, schema), elsewhere)
+        return unknown_key(path, known, value, {}, "is no key at the top", place=elsewhere, taken=taken)
     if key in provider_keys("azure-native"):
         fix = replace_by_hand((key,), {f"azure-native:{key}": False})
         what = f"is no key of this program; in its place: azure-native:{key}"
@@ -246,18 +244,16 @@ def _unknown(key: str, own: Keys, schema: Schema, elsewhere: Path | None) -> Pro
 
 
 def _move(key: str, there: Path, keys: Keys, schema: Schema) -> Fix:
-    """Returns the fix that moves a key to its place, or removes it where something stands there."""
-    if "*" in there:
-        return replace_by_hand((key,), {any_name(there): is_negated(key)})
-    if value_at(_stated(keys, schema), there) is not None:
-        return remove_command((key,))
-    return move_command((key,), there, data_or_text(key, keys[key]) if len(there) > 1 else keys[key])
+    """Returns the fix of a key in another namespace, which is meant for a place."""
+    value = data_or_text(key, keys[key]) if len(there) > 1 else keys[key]
+    return place_fix((key,), there, value, value_at(_stated(keys, schema), there))
 
 
 def _stated(keys: Keys, schema: Schema) -> Keys:
-    """Returns the keys of the stack file: Pulumi hands over the defaults of Pulumi.yaml too."""
-    defaults = {key: text_of(schema["properties"].get(key, {}).get("default")) for key in keys}
-    return {key: text for key, text in keys.items() if text != defaults[key]}
+    """Returns the keys of the stack file: Pulumi hands over the numbers that are defaults of Pulumi.yaml too."""
+    known = schema["properties"]
+    numbers = {key: str(each["default"]) for key, each in known.items() if each.get("type") == "integer"}
+    return {key: text for key, text in keys.items() if text != numbers.get(key)}
 
 
 def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Problem]) -> tuple[StackFile, list[Path]]:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 
 from config.facts.near import is_negated
 from config.problems.errors import Problem
-from config.problems.fixes import Edit, Fix, Path, by_hand, path_text, replace_by_hand, say, text_of
+from config.problems.fixes import Edit, Fix, Path, any_name, by_hand, path_text, replace_by_hand, say, text_of
 from config.reading.edits import Draft, Keys
 from config.reading.protection import MAX_LENGTH, stated, weakens
 from config.reading.values import value_at
 from config.rules.provider_keys import is_credential
 from config.schema.inventory import Inventory
-from config.schema.readings import Schema, is_of_type, is_reading
+from config.schema.readings import Schema, is_reading
 from config.schema.translate import protecting, schema_at, schema_of
 from config.schema.workload import WorkloadOptions
 
@@ -55,7 +55,7 @@ class Privacy:
         given = value_at(keys, path) if path and len(keys.get(str(path[0]), "")) <= MAX_LENGTH else _UNREAD
         if given in (None, "", [], {}):
             return None, True
-        if schema:
+        if schema and not (problem.mending.moves and edits[0].path[: len(path)] != path):
             is_shown = not self.hides(path) and [edit.path for edit in edits] == [path]
             is_clear = is_shown and is_reading(schema, given, edits[0].value)
             other = "with the other settings that it needs"
@@ -63,13 +63,19 @@ class Privacy:
         own, beside = str(path[-1]), self.schema(path[:-1]).get("properties", ())
         found = [] if self._is_option(path) else list(stated(own, given, places, beside, path[0]))
         there = [edit.path[:-1] if isinstance(edit.path[-1], int) else edit.path for edit in edits]
-        sure = [each for each in there if self.schema(each).get("protects") or (self.schema(each) and not found)]
-        meant = {path_text(each): is_negated(own) for each in sure}
+        sure = [each for each in there if self.schema(each).get("protects") or not found]
+        meant = {self._settings(each, path): is_negated(own) for each in sure}
         for name, likely in found if not meant else ():
-            meant |= {path_text(places[each]): is_negated(name) for each in likely}
-        fits = bool(edits) and all(is_of_type(self.schema(edit.path), edit.value) for edit in edits)
-        is_sure = bool(there) and not is_negated(own) and (bool(sure) or own not in dict(found))
-        return (replace_by_hand(path, meant), is_sure) if found or (fits and meant) else (None, True)
+            meant |= {any_name(places[each]): is_negated(name) for each in likely}
+        is_sure = not is_negated(own) and (bool(sure) or own not in dict(found))
+        is_sure &= not any(self.schema(each).get("required") for each in there)  # one value is not all that it needs
+        return (replace_by_hand(path, meant) if meant else None), not there or is_sure
+
+    def _settings(self, path: Path, source: Path) -> str:
+        """Returns the setting for what stood at a source, or those that it needs, such as the bounds of `autoscale`."""
+        while len(path) > max(len(source) - 1, 1) and not self.schema(path):
+            path = path[:-1]
+        return " and ".join(any_name((*path, key)) for key in self.schema(path).get("required", ())) or any_name(path)
 
     def hides(self, path: Path) -> bool:
         """Whether what stands at a path may not be printed."""

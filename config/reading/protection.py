@@ -10,7 +10,7 @@ from ipaddress import IPv4Network
 from math import inf
 from typing import Any
 
-from config.facts.near import is_protective, meant, near, plainly, resembled
+from config.facts.near import meant, near, plainly, resembled
 from config.problems.fixes import Path
 from config.reading.edits import Keys
 from config.reading.values import data_or_text, value_at
@@ -61,12 +61,11 @@ def stated(
     """
     beside = tuple(key for key, place in places.items() if place[0] == section)
     found, is_other = resembled(name, tuple(places), beside), plainly(name, {*known} - {*places, name})
-    below: list[tuple[str, list[str]]] = []
-    if isinstance(value, Mapping) and (is_other or not found):
-        below = [each for key, inside in value.items() for each in stated(str(key), inside, places, (), section)]
-    if not is_other and (found or (not below and is_protective(name))):
+    if found and not is_other:
         yield name, found
-    yield from below
+    elif isinstance(value, Mapping):
+        for key, inside in value.items():
+            yield from stated(str(key), inside, places, (), section)
 
 
 def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, str]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from config.problems.errors import MAX_TOLD, Problem, in_order
-from config.problems.fixes import Edit, Fix, Path, by_hand, remove_command, secret_command, set_command
+from config.problems.fixes import Edit, Fix, Path, by_hand, secret_command, set_command
 from config.reading.edits import Draft, Keys
 from config.reading.privacy import Privacy
 from config.schema.readings import example
@@ -93,8 +93,9 @@ class _Offer:
         return not self.tries or (self.mends(found) and not spoilt)
 
     def _is_of(self, path: Path, key: Path) -> bool:
-        """Whether a problem at a path is one of a key, of what is below it, or of what was moved with it."""
-        return path[: len(key)] == key or (key[: len(path)] == path and len(path) >= len(self.problem.path))
+        """Whether a problem at a path is one of a key, of what is below it, or of what a move has put around it."""
+        is_around = path and key[: len(path)] == path and (self.choices[0].moves or len(path) >= len(self.problem.path))
+        return path[: len(key)] == key or bool(is_around)
 
     def give_way(self, keys: Keys, look: Look, *, mends: bool) -> None:
         """Takes the next choice that mends the problem by itself too. The first that did beats the stack file."""
@@ -146,18 +147,26 @@ def _mend_what_moves(offer: _Offer, keys: Keys, look: Look, privacy: Privacy, be
 def _says_more(fix: Fix, privacy: Privacy) -> bool:
     """Whether it sets what would not be so without it."""
     new = [edit for edit in fix.edits if not edit.removes]
-    spread = {edit.path[:-1] for edit in new}
-    is_lost = any(edit.removes and edit.path not in spread for edit in fix.edits)
-    return not is_lost and all(edit.value != privacy.schema(edit.path).get("default") for edit in new)
+    return not _loses(fix) and all(edit.value != privacy.schema(edit.path).get("default") for edit in new)
+
+
+def _loses(fix: Fix) -> bool:
+    """Whether it takes out what it does not set below."""
+    spread = {edit.path[:-1] for edit in fix.edits if not edit.removes}
+    return any(edit.removes and edit.path not in spread for edit in fix.edits)
 
 
 def _each_mistake_once(offers: list[_Offer], keys: Keys, look: Look, before: Found) -> list[_Offer]:
-    """Without those that the rename of another's key mends: vmSku is not set because it is called vmSize."""
+    """Without those that the rename of another's key mends: vmSku is not set because it is called vmSize.
+
+    A value that cannot stand there is named by that key's words.
+    """
     for offer in offers:
         if offer.tries and offer.tries.moves:
             found = _tried([offer], keys, look)
-            if offer.is_good(found, before):
-                offers = [other for other in offers if other is offer or not other.mends(found)]
+            places = offer.paths if not offer.is_good(found, before) else {other.problem.path for other in offers}
+            same = [other for other in offers if other.mends(found) and other.problem.path in places]
+            offers = [other for other in offers if other is offer or other not in same]
     return offers
 
 
@@ -213,7 +222,8 @@ def _complete(offers: list[_Offer], keys: Keys, look: Look, privacy: Privacy) ->
                 offers = [*offers, hidden] if hidden.mends(_tried([*offers, hidden], keys, look)) else offers
                 continue
             longer = _Offer(offer.problem, [offer.then(fix)])
-            if longer.mends(_tried([longer], keys, look)):  # if it does not set what had to be taken out
+            # If it neither loses a value nor sets what had to be taken out.
+            if not _loses(fix) and longer.mends(_tried([longer], keys, look)):
                 offer.choices[0] = longer.choices[0]
     best = min(rounds, key=lambda each: each[0])[1]
     for offer, choice in best:
@@ -274,10 +284,10 @@ def _choices(problem: Problem, privacy: Privacy, draft: Draft) -> Iterator[Fix]:
 def _all_choices(problem: Problem, privacy: Privacy, draft: Draft) -> Iterator[Fix]:
     """What might mend a problem. Where its value is hidden, a value that may be made of it is not among them."""
     own, path = problem.mending, problem.path
-    if not own.can_be_tried:
-        yield own
-        return
     hidden, (words, is_sure) = privacy.hides(path), privacy.words(problem, draft.keys())
+    if not own.can_be_tried:
+        yield words or own
+        return
     if not (hidden and problem.shows_value):
         if is_sure:
             yield privacy.without_values(own, path) if own.moves else own
@@ -287,10 +297,8 @@ def _all_choices(problem: Problem, privacy: Privacy, draft: Draft) -> Iterator[F
     if words:
         yield words
         return
-    if known and example(schema) is not None:
+    if known and example(schema) is not None and not draft.has(path):
         yield set_command(path, example(schema))
-    if draft.has(path):
-        yield remove_command(path)
     if known and hidden:
         yield secret_command(path)
     yield by_hand(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from config.problems.errors import Problem
-from config.problems.fixes import Edit, Fix, move_command, path_text, remove_command
+from config.problems.fixes import Edit, Fix, by_hand, move_command, path_text
 from config.schema.models import StackFile
 from config.schema.storage import Account, AccountSettings, StorageSettings
 
@@ -63,4 +63,4 @@ def _names_of_two(storage: StorageSettings) -> Iterator[Problem]:
         name, path = account.settings.account_name, (*account.path, "accountName")
         if name and (other := first.setdefault(name, account)) is not account:
             what = f"is {name!r}, as is {path_text((*other.path, 'accountName'))}"
-            yield Problem(path, what, "a name that nobody else in Azure has", remove_command(path))
+            yield Problem(path, what, "a name that nobody else in Azure has", by_hand(path))

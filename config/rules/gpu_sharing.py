@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from config.facts.gpu_sharing import MIG_LABEL, SLICING_LABEL, mig_profiles
 from config.facts.near import hint, near
 from config.facts.skus import catalogue
 from config.problems.errors import Problem
-from config.problems.fixes import Path, remove_command, set_command
+from config.problems.fixes import Path, by_hand, remove_command, set_command
 from config.schema.pools import PoolSettings, gpu_sizes
 
 
@@ -36,9 +37,11 @@ def _profile_problems(pool: PoolSettings, profile: str, where: Path) -> Iterator
         yield Problem(where, what, allowed, remove_command(where))
         return
     if profile not in known:
-        likely = near(profile, known)
+        wanted = re.search("[0-9]+g", profile)  # AKS's own names are such as MIG1g
+        likely = near(profile, [each for each in known if not wanted or f"-{wanted[0]}." in each])
         what = f"is {profile!r}, which GPUs of {pool.vm_sku} do not have{hint(likely)}"
-        yield Problem(where, what, ", ".join(known), set_command(where, [*likely, *known][0]))
+        fix = set_command(where, likely[0]) if likely else by_hand(where)
+        yield Problem(where, what, ", ".join(known), fix)
     if pool.autoscale and pool.autoscale.min == 0:
         path = (*where[:-1], "autoscale", "min")
         what = (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from config.facts.versions import INSTALL, versions
 from config.problems.errors import Problem
-from config.problems.fixes import Path, remove_command, set_command
+from config.problems.fixes import Path, by_hand, set_command
 from config.schema.operators import Installation
 from config.schema.references import REGISTRY
 
@@ -26,12 +26,12 @@ def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Pro
     """What is wrong with `charts.source` and `images.registry`."""
     source, registry = installation.stack.charts.source, installation.stack.images.registry
     if source is not None and (what := _source_fault(installation, source, is_file)):
-        yield Problem(_SOURCE, f"is {source!r}, {what}", _SOURCES, remove_command(_SOURCE))
+        yield Problem(_SOURCE, f"is {source!r}, {what}", _SOURCES, by_hand(_SOURCE))
     elif source is not None and "://" in source and (names := _without_charts(installation)):
         has = "has" if len(names) == 1 else "have"
         what = f"is {source!r}, a registry of charts, and {' and '.join(names)} {has} none but released manifests"
         allowed = "a folder, as `make upstream-charts` fills one"
-        yield Problem(_SOURCE, what, allowed, remove_command(_SOURCE))
+        yield Problem(_SOURCE, what, allowed, by_hand(_SOURCE))
     if registry is not None and (what := _registry_fault(registry)):
         path = ("images", "registry")
         host = registry.rpartition("://")[2].rstrip("/").lower()

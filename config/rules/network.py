@@ -87,7 +87,8 @@ def _of_no_network(network: NetworkSettings) -> Iterator[Problem]:
                 "is set, but nodes are in AKS's network",
                 f"no value, or {_OF_ONES_OWN}",
             )
-            yield Problem(path, what, allowed, remove_command(path), lacking=("network",))
+            fix = say("set network.addressSpace or network.id too")
+            yield Problem(path, what, allowed, fix, lacking=("network",))
 
 
 def _private(stack: StackFile) -> Iterator[Problem]:

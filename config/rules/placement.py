@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from config.facts.near import hint, near
 from config.facts.skus import catalogue
 from config.problems.errors import Problem, first
-from config.problems.fixes import Path, path_text, remove_command, set_command
+from config.problems.fixes import Path, by_hand, path_text, remove_command, set_command
 from config.rules.node_checks import node_check_problems
 from config.rules.schedulers import mpi_problems
 from config.schema.base import at
@@ -257,7 +257,9 @@ def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Ite
         for name, likely in known.items()
     ]
     better = ",".join(dict.fromkeys(each for found in meant for each in found))
-    fix = set_command(("workloads",), better) if better else remove_command(("workloads",))
+    is_clear = all(each or not name for name, each in zip(known, meant, strict=True))
+    fix = set_command(("workloads",), better) if better and is_clear else by_hand(("workloads",))
+    fix = fix if any(known) else remove_command(("workloads",))
     for name, likely in known.items():
         if not name:
             what = "has a comma without a name beside it"

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from config.facts.near import mistyped, resembled
 from config.problems.errors import Problem
-from config.problems.fixes import Fix, Path, path_text, remove_command
+from config.problems.fixes import Fix, Path, choose_by_hand, path_text
 from config.schema.regions import region_name
 from config.schema.translate import protecting, schema_at, schema_of, unknown_key
 
@@ -41,7 +41,7 @@ def foreign_problems(
     for key, text in keys.items():
         namespace, name = _split(key)
         if namespace in PROVIDERS and name not in provider_keys(namespace):
-            beside = {each.removeprefix(f"{namespace}:") for each in keys}
+            beside = {_split(each)[1]: keys[each] for each in keys if _split(each)[0] == namespace}
             what = f"is a key that the provider {namespace} does not have"
             yield unknown_key((key,), provider_keys(namespace), text, beside, what)
         elif namespace not in _READ and (near := _meant(key, project, model)) and _resembles(namespace, project, model):
@@ -64,7 +64,8 @@ def _location_problems(keys: Mapping[str, str]) -> Iterator[Problem]:
     provider, own = keys.get(REGION), keys.get("location")
     if provider and own and region_name(provider) != region_name(own):
         what = f"is {provider!r}, but location is {own!r}"
-        yield Problem((REGION,), what, "the same region, or one of the two keys", remove_command((REGION,)))
+        fix = choose_by_hand((REGION,), ("location",))
+        yield Problem((REGION,), what, "the same region, or one of the two keys", fix)
 
 
 def _split(key: str) -> tuple[str, str]:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterator
 
 from config.facts.chart_values import ValueProblem, value_problems
-from config.facts.near import near
+from config.facts.near import hint, near
 from config.facts.skus import catalogue, series
 from config.facts.versions import versions
 from config.problems.errors import Problem
-from config.problems.fixes import Path, remove_command, say, set_command
+from config.problems.fixes import Path, by_hand, remove_command, say, set_command
 from config.rules.accounts import account_problems
 from config.rules.blob_identity import identity_problems
 from config.rules.network import network_problems
@@ -93,16 +93,16 @@ def _system_pool(stack: StackFile) -> Iterator[Problem]:
     if name in usable:
         return
     size = catalogue().get(name)
-    default = [str(type(stack.cluster.system_pool).model_fields["vm_sku"].default)]
     if size is None:
-        likely = near(name, usable) or default
-        what = f"is {name!r}, a VM size that this program does not know"
+        found = near(name, usable)
+        likely = [each for each in found if re.findall("[0-9]+", each) == re.findall("[0-9]+", name)]
+        what = f"is {name!r}, a VM size that this program does not know{hint(found)}"
     else:
-        likely = [each for each in usable if catalogue()[each].family == size.family] or default
+        likely = [each for each in usable if catalogue()[each].family == size.family]
         fault = f"has {size.vcpus} vCPUs; system nodes need {SYSTEM_POOL_VCPUS}" if not size.gpus else "has GPUs"
         what = f"is {name}, which {fault}"
     allowed = f"{SYSTEM_POOL_VCPUS} vCPUs or more: {', '.join(each.name.format('<vCPUs>') for each in series())}"
-    yield Problem(path, what, allowed, set_command(path, likely[0]))
+    yield Problem(path, what, allowed, set_command(path, likely[0]) if likely else by_hand(path))
 
 
 _ENTRA = ("cluster", "entra")
@@ -185,7 +185,7 @@ def _value_problem(chart: str, found: ValueProblem, path: Path) -> Problem:
     version = versions().charts[chart].version
     if found.expected:
         what = f"has the wrong type for chart {chart} {version}"
-        return Problem(path, what, TYPE_WORDS[found.expected], remove_command(path), shows_value=False)
+        return Problem(path, what, TYPE_WORDS[found.expected], by_hand(path), shows_value=False)
     what = f"is a key that chart {chart} {version} does not have"
     return unknown_key(path, found.known, found.value, found.beside, what)
 

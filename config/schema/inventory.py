@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field, create_model
 from pydantic.alias_generators import to_snake
 
+from config.facts.near import called, is_general
 from config.problems.fixes import Path
 from config.schema.base import EMPTY_IS_UNSET
 from config.schema.models import StackFile
@@ -55,8 +56,9 @@ class Inventory:
         if key in self.workloads:
             return "workloadOptions", key
         options = (paths_in(each.options, ("workloadOptions", name)) for name, each in self.workloads.items())
-        found = [path for path in chain(paths_in(self.stack_file), *options) if path[-1] == key]
-        return found[0] if len(found) == 1 and found[0][-1] != "*" else None
+        paths = list(chain(paths_in(self.stack_file), *options))
+        found = [path for path in paths if path[-1] == key] or [path for path in paths if called(key, [str(path[-1])])]
+        return found[0] if len(found) == 1 and not is_general(key) and found[0][-1] != "*" else None
 
     @property
     def namespaces(self) -> list[str]:

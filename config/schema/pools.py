@@ -43,11 +43,11 @@ def _usable(name: str) -> str:
         if re.match("standard_[a-mo-z]+[0-9]", name, re.IGNORECASE):
             raise unfit(f"is {name!r}, which is of a series without GPUs", [], allowed=_only_gpus())
         likely = near(name, usable)
-        raise unfit(f"is {name!r}, an unknown VM size{hint(likely)}", [*likely, usable[0]])
+        raise unfit(f"is {name!r}, an unknown VM size{hint(likely)}", likely)
     if not size.gpus:
         raise unfit(f"is {name}, which has no GPU", [], allowed=_only_gpus())
     if size.refusal:
-        raise unfit(f"is {name}, which is not supported yet: {size.refusal}", usable[0])
+        raise unfit(f"is {name}, which is not supported yet: {size.refusal}", [], allowed=", ".join(usable))
     return name
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from math import inf
 from typing import Any
@@ -32,14 +31,16 @@ def mend(path: Path, schema: Schema, given: object) -> Fix:
     if kind == "boolean" and given not in (None, "", [], {}):
         read = truth_of(given)
         return by_hand(path) if read is None else set_command(path, read)
-    number = _number(path, schema, str(given)) or None
+    number = _number(path, schema, given)
+    if number is not None:
+        return set_command(path, number)
     if given and not is_item and _is_section(schema):
         form = f"{path[-1]}: {{<name>: {{...}}}}"
         return say(f"write {path_text(path)} as a map in the stack file, with each entry under its name: {form}")
-    if given and number is None and _has_content(schema, given, is_item=is_item):
+    if given not in (None, "", [], {}, False):
         return by_hand(path)
-    value = None if kind in {"object", "array"} else number or example(schema)
-    return remove_command(path) if value is None or is_item else set_command(path, value)
+    value = None if kind in {"object", "array"} or is_item else example(schema)
+    return remove_command(path) if value is None else set_command(path, value)
 
 
 def _is_section(schema: Schema) -> bool:
@@ -48,32 +49,9 @@ def _is_section(schema: Schema) -> bool:
     return any(isinstance(each, Mapping) and "$ref" in each for each in entries)
 
 
-def _has_content(schema: Schema, given: object, *, is_item: bool) -> bool:
-    """Returns whether a wrong value says something that no example and no removal may replace."""
-    kind = schema.get("type")
-    if isinstance(given, Mapping | list) and (is_item or kind in ("array", "object")):
-        return True
-    says_more = kind == "object" and schema.get("required") and truth_of(given) is not False
-    text, sets_least = str(given), example(schema) == schema.get("minimum")
-    is_measure = kind == "integer" and re.search("[1-9[{]", text) and not text.isdigit()
-    has_default = "pattern" in schema and schema.get("default") and "protects" not in schema
-    is_name = has_default and re.match("[A-Za-z]", text)
-    return bool(says_more or is_table(schema) or (is_measure and not (sets_least and text[0] == "-")) or is_name)
-
-
 def truth_of(given: object) -> bool | None:
     """Returns the truth value that is meant by `yes`, `off` or `{enabled: true}`."""
     return _TRUTH.get(str(given.get("enabled") if isinstance(given, Mapping) else given).strip().lower())
-
-
-def is_of_type(schema: Schema, value: object) -> bool:
-    """Returns whether a value is one of the choices or of the plain type that a schema has; numbers may be in text."""
-    kind = schema.get("type")
-    if kind in ("integer", "number"):
-        return isinstance(value, int | float) or number_in(value) > 0
-    return isinstance(value, {"boolean": bool, "string": str}.get(str(kind), ())) and value in schema.get(
-        "enum", [value]
-    )
 
 
 def is_reading(schema: Schema, given: object, value: object) -> bool:
@@ -118,12 +96,13 @@ def _as_key(schema: Schema, given: object) -> dict[str | int, object]:
     return {key: given} if key and (choices is None or given in choices) else {}
 
 
-def _number(path: Path, schema: Schema, given: str) -> object:
-    """Returns the whole number in what is given, such as `8 nodes`, or the most that may stand there."""
-    number, most = number_in(given, str(path[-1])), schema.get("maximum", inf)
-    if schema.get("type") != "integer" or not number.is_integer() or number < schema.get("minimum", 1):
+def _number(path: Path, schema: Schema, given: object) -> int | None:
+    """Returns the whole number in what is given, such as `8 nodes`, or the least or the most that may stand there."""
+    number, least, most = number_in(given, str(path[-1])), schema.get("minimum", 1), schema.get("maximum", inf)
+    is_zero = str(given) == "0"
+    if schema.get("type") != "integer" or not number.is_integer() or not (number or is_zero):
         return None
-    return int(min(number, most))
+    return int(min(max(number, least), most))
 
 
 def example(schema: Schema) -> object:

@@ -57,7 +57,7 @@ def _known(name: str) -> str:
     likely = _of_same_letters(plain) or near(plain, regions())
     raise unfit(
         f"is {name!r}, not the name of an Azure region{hint(likely)}",
-        likely or None,
+        likely,
         allowed="a region's name as `az account list-locations -o table` prints it; one that Azure has opened after "
         f"{data.read('regions.yaml')['as_of']} goes into config/facts/regions.yaml first",
     )

@@ -10,19 +10,21 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from config.facts.near import called, hint, is_negated, meant, plainly, words_of
+from config.facts.near import called, hint, is_general, is_negated, is_spelling, meant, plainly, resembles
 from config.problems.errors import Problem
 from config.problems.fixes import (
     Fix,
     Path,
     any_name,
     by_hand,
+    choose_by_hand,
     move_command,
     path_text,
     remove_command,
     replace_by_hand,
     say,
     set_command,
+    text_of,
 )
 from config.schema.base import UNFIT, Unfit
 from config.schema.readings import Schema, example, mend, truth_of
@@ -55,8 +57,9 @@ def problems_of(
         elif error["type"] == "extra_forbidden":
             parent = schema_at(schema, location[:-1])
             known, beside = parent.get("properties", {}), _at(given, location[:-1])
-            there = _elsewhere(path, known, given, path_of) or _below(path, location, schema)
-            yield unknown_key(path, known, error["input"], beside, place=there)
+            there = below(path, location, schema) or _elsewhere(path, known, path_of)
+            taken = _at(given, there[len(prefix) :]) if there else None
+            yield unknown_key(path, known, error["input"], beside, place=there, taken=taken)
         elif error["type"] == "missing":
             here = schema_at(schema, location)
             value = example(here)
@@ -78,32 +81,32 @@ def _unfit(fault: Unfit, schema: Schema, location: Path, prefix: Path, given: ob
     if fault.known:
         beside = _at(given, fault.below[:-1])
         return unknown_key(path, fault.known, beside[fault.below[-1]], beside, fault.what)
-    fixes = [remove_command(path) if each is None else set_command(path, each) for each in instead]
-    fix, *others = fixes or [by_hand(path)]
+    fix, *others = [by_hand(path) if each is None else set_command(path, each) for each in instead or [None]]
     return Problem(path, fault.what, fault.allowed or allowed(schema_at(schema, below)), fix, others=tuple(others))
 
 
-def _elsewhere(path: Path, known: Collection[str], given: Any, path_of: Callable[[str], Path | None]) -> Path | None:
-    """Returns the only place of a key that stands in the wrong one, if nothing stands there."""
+def _elsewhere(path: Path, known: Collection[str], path_of: Callable[[str], Path | None]) -> Path | None:
+    """Returns the only place of a key that stands in the wrong one."""
     there = None if plainly(str(path[-1]), known) else path_of(str(path[-1]))
     if there and len(there) > 1 and len(path) > 2 and there[0] != path[0]:
         return None  # a part of one section is not meant for another, which has a key of its name
-    try:
-        return None if there is None or _at(given, there) is not None else there
-    except (LookupError, TypeError):
-        return there
+    return there
 
 
-def _below(path: Path, location: Path, schema: Schema) -> Path | None:
-    """Returns the only place of a key that stands one level too high, such as `maxCount` of a pool."""
+def below(path: Path, location: Path, schema: Schema) -> Path | None:
+    """Returns the only place of a key that stands one level too high, such as `maxCount` of a pool or `clusterTier`."""
     name, known = str(path[-1]), schema_at(schema, location[:-1]).get("properties", {})
-    inner = [(key, schema_at(schema, (*location[:-1], key)).get("properties", {})) for key in known]
-    found = [(*path[:-1], key, each) for key, names in inner for each in called(name, names)]
-    return found[0] if len(found) == 1 and not plainly(name, known) else None
+    inner = [(key, each) for key in known for each in schema_at(schema, (*location[:-1], key)).get("properties", {})]
+    found = [(*path[:-1], *each) for each in inner if called(name, [each[1], "".join(each)])]
+    return found[0] if len(found) == 1 and not is_general(name) and not plainly(name, known) else None
 
 
 def _at(data: Any, path: Path) -> Any:
-    return functools.reduce(lambda here, part: here[part], path, data)
+    """Returns what stands at a path, or None."""
+    try:
+        return functools.reduce(lambda here, part: here[part], path, data)
+    except (LookupError, TypeError):
+        return None
 
 
 @functools.cache
@@ -122,33 +125,44 @@ def unknown_key(
     path: Path,
     known: Iterable[str],
     value: object,
-    beside: Collection[str] = (),
+    beside: Mapping[str, Any],
     what: str = "is an unknown key",
     *,
     place: Path | None = None,
+    taken: object = None,
 ) -> Problem:
     """The problem of a key that nobody reads; `known` are those that may stand there, those `beside` it are set.
 
-    It belongs to another `place` if one is given.
+    It belongs to another `place` if one is given, where the value `taken` stands.
 
     A top-level key may have its namespace before it, which those are without.
     """
     known = sorted(known)
     namespace, colon, name = str(path[-1]).rpartition(":") if len(path) == 1 else ("", "", str(path[-1]))
     likely = [] if place else meant(name, known)
-    there = place or ((*path[:-1], namespace + colon + likely[0]) if likely and likely[0] not in beside else None)
-    fix = move_command(path, there, value) if there else remove_command(path)
-    if there and value and ("*" in there or (likely and _says_more(name, likely[0]))):
-        fix = replace_by_hand(path, {path_text(there): False})
+    there = place or ((*path[:-1], namespace + colon + likely[0]) if likely and resembles(name, likely[0]) else None)
+    standing = beside.get(likely[0]) if likely else taken
+    is_sure = is_spelling(name, likely[0]) if likely else _is_around(path, place or ())
     successor = _SUCCEEDED.get(path, place)
     what += f"; in its place: {any_name(successor)}" if successor else hint(likely)
+    fix = place_fix(path, there or successor, value, standing, is_sure=is_sure and not is_negated(name))
     return Problem(path, what, ", ".join(known) or "no keys at all", fix, shows_value=False)
 
 
-def _says_more(name: str, known: str) -> bool:
-    """Returns whether a name has a known one's words and others: `gpuCount` is not `count`."""
-    own, words = words_of(name), words_of(known)
-    return own != words and words in own and not called(name, [known]) and not is_negated(name)
+def _is_around(path: Path, place: Path) -> bool:
+    """Returns whether a place is at the top, above or one level below: what is elsewhere has settings of its own."""
+    return len(path) < 3 or place[:-2] == path[:-1] or path[: len(place) - 1] == place[:-1]
+
+
+def place_fix(path: Path, there: Path | None, value: object, standing: object, *, is_sure: bool = True) -> Fix:
+    """Returns the fix of a key that stands for another one, which is set to `standing`: no command loses its value."""
+    if value in (None, "", {}, []) or (standing is not None and text_of(standing) == text_of(value)):
+        return remove_command(path)
+    if standing is not None and there:
+        return choose_by_hand(path, there)
+    if there is None or "*" in there or not is_sure:
+        return replace_by_hand(path, {any_name(there): is_negated(str(path[-1]))} if there else {})
+    return move_command(path, there, value)
 
 
 def schema_at(schema: Schema, location: Iterable[str | int]) -> Schema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from config.problems.errors import Problem
-from config.problems.fixes import Path, remove_command, set_command
+from config.problems.fixes import Path, by_hand, set_command
 from config.schema.models import StackFile
 from config.schema.operators import ChartSettings
 
@@ -35,7 +35,7 @@ def problems(stack: StackFile, settings: AutopilotSettings) -> Iterator[Problem]
         if isinstance(given, int) and given < 1:
             path = (*_KEY, "values", name)
             yield Problem(
-                path, f"is {given}, which ends Autopilot as it starts", "whole hours, 1 or more", remove_command(path)
+                path, f"is {given}, which ends Autopilot as it starts", "whole hours, 1 or more", by_hand(path)
             )
     if settings.test_shared_files and stack.shared_class is None:
         what, allowed = "is true, but the stack has no class of shared files", "false, or storage.sharedClass"

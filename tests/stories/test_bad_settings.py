@@ -82,7 +82,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
     "a registry's name that is none": (
         {"registry": {"name": "my-registry"}},
         "registry.name is 'my-registry'",
-        "pulumi config rm -s refusals --path registry.name",
+        "change registry.name in the stack file to what is allowed",
     ),
 }
 

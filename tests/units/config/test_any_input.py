@@ -22,6 +22,7 @@ from config.problems.errors import Problem, SettingsError
 from config.problems.fixes import Path
 from config.rules.advice import warnings
 from config.rules.platform_stack import shared_settings
+from config.schema.readings import example
 from config.schema.translate import schema_at, schema_of
 from config.schema.workload import WorkloadOptions
 from tests.support.settings import H100, INVENTORY, SECRET, dev, load
@@ -240,6 +241,25 @@ def test_any_input_is_taken_or_refused_in_our_words(usual: float, drawn: tuple[d
 @settings(STEADY, max_examples=5_000)
 def test_much_more_of_it(usual: float, drawn: tuple[dict[str, Any], list[Change]]) -> None:
     holds(laid(*drawn), usual)
+
+
+SECTIONS = [(), ("cluster",), ("network",), ("storage",), ("operators",), ("operators", "kueue"), ("pools", "gpu")]
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=".".join)
+def test_a_misplaced_key_is_moved_only_where_its_value_is_valid(section: Path) -> None:
+    base = {"pools": {"gpu": {"vmSku": H100}}}
+    for (name, value), schema in {(path[-1], str(example(each))): each for path, each in KEYS}.items():
+        stack = changed(base, ((*section, name), example(schema) or value))
+        error = refusal(stack)
+        fixes = [problem.fix for problem in error.problems if commands.is_command(problem.fix)] if error else []
+        after = functools.reduce(commands.mended, fixes, stack)
+        told = {(problem.path, problem.what) for problem in error.problems} if error else set()
+        for path, _ in (command for fix in fixes for command in commands.parsed(fix)):
+            new = [
+                where for where, _ in found_in(after) - told if all(map(str.__eq__, map(str, where), map(str, path)))
+            ]
+            assert not new, fixes
 
 
 def test_each_of_two_equal_entries_is_taken_out() -> None:

@@ -87,15 +87,15 @@ def test_says_the_same_on_dev_with_all_workloads(case: dict[str, Any]) -> None:
 
 def test_the_message_lists_everything() -> None:
     with pytest.raises(SettingsError) as caught:
-        load({"vmSku": H100, "nodeCount": "two", "cluster": {"tier": "Gold"}})
+        load({"vmSku": H100, "nodeCount": "2 nodes", "cluster": {"tier": "Gold"}})
     assert str(caught.value) == (
         "2 problems in the settings of stack dev; nothing was changed\n"
         "\n"
         "  cluster.tier is 'Gold'\n"
         "    allowed: Free, Standard, Premium\n"
-        "    fix:     pulumi config set -s dev --path cluster.tier Standard\n"
+        "    fix:     change cluster.tier in the stack file to what is allowed\n"
         "\n"
-        "  nodeCount is 'two'\n"
+        "  nodeCount is '2 nodes'\n"
         "    allowed: a whole number from 0 to 1000\n"
         "    fix:     pulumi config set -s dev nodeCount 2"
     )

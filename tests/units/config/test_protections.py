@@ -29,6 +29,14 @@ def by_hand(place: str, key: str) -> str:
     return f"set {place} to what you need in the stack file, and remove {key}"
 
 
+def replaced_by_nothing(key: str) -> str:
+    return f"remove {key} if you do not need it: no setting of this program replaces it"
+
+
+def chosen(place: str, key: str) -> str:
+    return f"{place} has another value: keep the one that you need there in the stack file, and remove {key}"
+
+
 def moved(there: str, value: object, key: str) -> str:
     path = "--path " if "." in key else ""
     return f"pulumi config set --path {there} {value} && pulumi config rm {path}{key}"
@@ -67,7 +75,7 @@ PRIVATE = (
             moved("'cluster.adminGroupObjectIds[0]'", GROUP, "network.adminGroupObjectIds"),
         ),
         ({"storage": {"sas": "user-delegation"}}, by_hand("storage.containers.<name>.sas", "storage.sas")),
-        ({"protect": True}, by_hand("storage.protect", "protect")),
+        ({"protect": True}, moved("storage.protect", "true", "protect")),
         ({"cluster": {"protect": True}}, by_hand("storage.protect", "cluster.protect")),
         ({"lendingLimit": 0}, by_hand("teams.<name>.lendingLimit", "lendingLimit")),
         (
@@ -86,7 +94,7 @@ PRIVATE = (
         ({"storage": {"prevent_destroy": True}}, moved("storage.protect", "true", "storage.prevent_destroy")),
         (
             {"storage": {"minimumTlsVersion": "TLS1_2"}},
-            "remove storage.minimumTlsVersion if you do not need it: no setting of this program replaces it",
+            replaced_by_nothing("storage.minimumTlsVersion"),
         ),
         (
             {"operators": {"kueue": {"enabled": True}}, "teams": {"blue": {"nominalQuota": 4}}},
@@ -232,9 +240,9 @@ WITH_TEAMS = {"operators": {"kueue": {"enabled": True}}}
             {"cluster": {"node_resource_group": "nodes"}},
             by_hand("cluster.resourceGroup", "cluster.node_resource_group"),
         ),
-        ({"gpuCount": 8}, "pulumi config rm gpuCount"),
+        ({"gpuCount": 8}, replaced_by_nothing("gpuCount")),
         ({"pools": {"x": {**SPOT, "gpuCount": 8}}}, by_hand("pools.x.count", "pools.x.gpuCount")),
-        ({"pools": {"x": {**SPOT, "eviction_policy": "Delete"}}}, "pulumi config rm --path pools.x.eviction_policy"),
+        ({"pools": {"x": {**SPOT, "eviction_policy": "Delete"}}}, replaced_by_nothing("pools.x.eviction_policy")),
         ({"gpuOperator": {"enabled": True}}, moved("operators.gpuOperator.enabled", "true", "gpuOperator")),
         # a key of another level or section
         ({"pools": {"x": {"vmSku": H100, "priority": "Spot"}}}, moved("pools.x.spot", "true", "pools.x.priority")),
@@ -245,7 +253,7 @@ WITH_TEAMS = {"operators": {"kueue": {"enabled": True}}}
         ),
         (
             {"operators": {"gpuOperator": {"driver": {"version": "570"}}}},
-            "pulumi config rm --path operators.gpuOperator.driver",
+            replaced_by_nothing("operators.gpuOperator.driver"),
         ),
         ({"cluster": {"identityType": "UserAssigned"}}, by_hand("cluster.identity", "cluster.identityType")),
         ({"subscriptionId": GROUP}, by_hand("azure-native:subscriptionId", "subscriptionId")),
@@ -267,7 +275,59 @@ def test_words_replace_a_fix_that_is_not_surely_right(keys: dict[str, Any], fix:
     assert fix_of(keys) == fix
 
 
+RANGE = "10.244.0.0/16"
+POOL = {"vmSku": H100}
+
+
+@pytest.mark.parametrize(
+    ("keys", "fix"),
+    [
+        # names of Azure and Terraform for settings of another section, or of none
+        ({"cluster": {"podCidr": RANGE}}, by_hand("network.podRange", "cluster.podCidr")),
+        ({"cluster": {"dns_service_ip": "10.0.0.10"}}, replaced_by_nothing("cluster.dns_service_ip")),
+        ({"network": {"podRange": RANGE}}, "set network.addressSpace or network.id too"),
+        ({"cluster": {"networkPolicy": "calico"}}, moved("network.policy", "calico", "cluster.networkPolicy")),
+        ({"cluster": {"nodeResourceGroup": "nodes"}}, by_hand("cluster.resourceGroup", "cluster.nodeResourceGroup")),
+        ({"network": {"bastion": True}}, by_hand("network.jumpBox", "network.bastion")),
+        ({"cluster": {"agentPoolProfiles": [{"name": "a"}]}}, by_hand("pools", "cluster.agentPoolProfiles")),
+        # a region or another value that is set in two places
+        ({"region": "westus", "azure-native:location": "eastus"}, chosen("azure-native:location", "region")),
+        ({"region": "westus", "location": "eastus"}, chosen("location", "region")),
+        ({"cluster": {"region": "westus"}, "location": "eastus"}, chosen("location", "cluster.region")),
+        ({"region": "westus", "location": "westus"}, "pulumi config rm region"),
+        # names of Azure resources
+        ({"resourceGroupName": "my-rg"}, moved("cluster.resourceGroup", "my-rg", "resourceGroupName")),
+        ({"registryName": "myregistry"}, moved("registry.name", "myregistry", "registryName")),
+        ({"accountName": "mystorage"}, moved("storage.accountName", "mystorage", "accountName")),
+        ({"vnetName": "net"}, by_hand("network.id", "vnetName")),
+        ({"clusterName": "aks"}, replaced_by_nothing("clusterName")),
+        ({"cluster": {"name": "aks"}}, replaced_by_nothing("cluster.name")),
+        # values of another meaning
+        ({"pools": {"x": {**POOL, "gpuInstances": 1}}}, by_hand("pools.x.migProfile", "pools.x.gpuInstances")),
+        ({"pools": {"x": {**POOL, "migProfile": "MIG5g"}}}, changed("pools.x.migProfile")),
+        (
+            {"pools": {"x": {**POOL, "enable_auto_scaling": True}}},
+            by_hand("pools.x.autoscale.min and pools.x.autoscale.max", "pools.x.enable_auto_scaling"),
+        ),
+        (
+            {"pools": {"x": {"instanceType": "p5.48xlarge"}}},
+            by_hand("pools.x.vmSku", "pools.x.instanceType"),
+        ),
+        ({"cluster": {"systemPool": {"vmSku": "Standard_D9ds_v6"}}}, changed("cluster.systemPool.vmSku")),
+        ({"vmSku": "p4d.24xlarge"}, changed("vmSku")),
+        ({"operators": {"scheduler": "kueue"}}, changed("operators.scheduler")),
+        (
+            {"operators": {"nodeHealth": {"wipeForeign": True}}},
+            by_hand("operators.localNvmeScratch.wipeForeign", "operators.nodeHealth.wipeForeign"),
+        ),
+    ],
+    ids=json.dumps,
+)
+def test_no_command_loses_a_value_or_sets_another(keys: dict[str, Any], fix: str) -> None:
+    assert fix_of(keys) == fix
+
+
 def test_a_key_of_another_namespace_replaces_only_a_default() -> None:
     stack = {"vmSku": H100, "aks:nodeCount": "8"}
     assert fix_of(stack) == "pulumi config set nodeCount 8 && pulumi config rm aks:nodeCount"
-    assert fix_of({**stack, "nodeCount": "4"}) == "pulumi config rm aks:nodeCount"
+    assert fix_of({**stack, "nodeCount": "4"}) == chosen("nodeCount", "aks:nodeCount")

@@ -75,7 +75,9 @@ def said(path: tuple[str, ...], value: Any, *secret: str) -> dict[str, tuple[str
 def test_a_workload_that_there_is_not_is_named_whatever_its_options_are(value: Any) -> None:
     found = said(("workloadOptions", "nccl_allreduce"), value)
     what = "is an unknown key; near: nccl-allreduce"
-    assert found == {"workloadOptions.nccl_allreduce": (what, "pulumi config rm --path workloadOptions.nccl_allreduce")}
+    key = "workloadOptions.nccl_allreduce"
+    there = 'set workloadOptions["nccl-allreduce"] to what you need in the stack file, and remove'
+    assert found == {key: (what, f"{there} {key}" if value else f"pulumi config rm --path {key}")}
 
 
 def test_its_options_are_moved_where_they_can_be() -> None:
@@ -111,16 +113,17 @@ def test_a_mistyped_password_is_moved_without_being_printed() -> None:
 @pytest.mark.parametrize(
     ("path", "value", "what", "fix"),
     [
-        (("cluster", "tier"), "hunter2", None, "pulumi config set --path cluster.tier Standard"),
-        (("cluster", "teir"), "hunter2", "is an unknown key; near: tier", "pulumi config rm --path cluster.teir"),
+        (("cluster", "tier"), "hunter2", None, "change cluster.tier in the stack file to what is allowed"),
+        (("cluster", "teir"), "hunter2", "is an unknown key; near: tier",
+         "set cluster.tier to what you need in the stack file, and remove cluster.teir"),
         (("cluster", "resourceGroups"), "hunter2", "is an unknown key; near: resourceGroup",
          "pulumi config set --secret --path cluster.resourceGroup && "
          "pulumi config rm --path cluster.resourceGroups"),
-        (("cluster", "resourceGroup"), "/hunter2/", None, "pulumi config rm --path cluster.resourceGroup"),
+        (("cluster", "resourceGroup"), "/hunter2/", None, "pulumi config set --secret --path cluster.resourceGroup"),
         (("cluster", "systemPool"), ["hunter2"], "is a list",
          "change cluster.systemPool in the stack file to what is allowed"),
         (("cluster", "systemPool", "vmSku"), "hunter2", None,
-         "pulumi config set --path cluster.systemPool.vmSku Standard_D4ads_v5"),
+         "change cluster.systemPool.vmSku in the stack file to what is allowed"),
     ],
 )  # fmt: skip
 def test_a_secret_hides_values_and_no_names(path: tuple[str, ...], value: Any, what: str | None, fix: str) -> None:

@@ -54,7 +54,7 @@ def test_an_interval_that_would_end_it_is_refused(key: str, hours: int) -> None:
     text = refusals(values={key: hours})
     assert f"operators.autopilot.values.{key}" in text
     assert "whole hours, 1 or more" in text
-    assert f"pulumi config rm -s dev --path operators.autopilot.values.{key}" in text
+    assert f"change operators.autopilot.values.{key} in the stack file" in text
 
 
 def test_intervals_with_units_are_of_later_images() -> None:

@@ -87,9 +87,9 @@ def test_server_and_path_are_asked_for(key: str, example: str) -> None:
 def test_what_is_no_server_path_or_name(key: str, value: str, what: str) -> None:
     ((said, fix),) = refused(**ON | {key: value})
     assert said == f"{KEY}.{key} {what}"
-    assert f" --path {KEY}.{key}" in fix
+    assert f"{KEY}.{key}" in fix
     if key in ON:
-        assert fix == f"pulumi config set --path {KEY}.{key} {ON[key]}"
+        assert fix == f"change {KEY}.{key} in the stack file to what is allowed"
 
 
 @pytest.mark.parametrize(("key", "value"), [("storageClass", "Fast"), ("provisioner", "pokprod")])

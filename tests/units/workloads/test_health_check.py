@@ -163,4 +163,4 @@ def test_a_check_that_does_not_exist_cannot_be_left_out() -> None:
     (problem,) = caught.value.problems
     assert str(problem).startswith("workloadOptions[\"health-check\"].leaveOut[1] is 'check_gpus'")
     assert "check_gpu_count" in problem.allowed
-    assert problem.fix == "pulumi config rm --path 'workloadOptions[\"health-check\"].leaveOut[1]'"
+    assert problem.fix == 'change workloadOptions["health-check"].leaveOut[1] in the stack file to what is allowed'

@@ -60,7 +60,7 @@ def test_what_can_run_is_taken(options: dict[str, Any]) -> None:
     ("options", "what", "fix"),
     [
         ({"team": "bleu"}, "team is 'bleu', no team of the platform; near: blue", "team blue"),
-        ({"model": "/checkpoints/a"}, "allowed: a name on Hugging Face's hub", "model facebook/opt-1.3b"),
+        ({"model": "/checkpoints/a"}, "allowed: a name on Hugging Face's hub", "].model in the stack file"),
         ({"model": "/data/a"}, "is /data/a, a folder of dataContainer, which is not set", "model facebook/opt-1.3b"),
         ({"model": GATED}, "huggingFaceToken is not set, and meta-llama/Llama-3.1-8B is gated", "--secret"),
         ({"model": "meta-llama/Llama-3.1-8b"}, "which nobody knows; near: meta-llama/Llama-3.1-8B", f"model {GATED}"),
