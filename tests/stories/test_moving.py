@@ -15,6 +15,7 @@ from tests.support.world import Stack
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 DATA: dict[str, Any] = {"containers": {"data": {}}}
+REGION = "azure-native:location"
 GROUP = {"localAccounts": True, "resourceGroup": "elsewhere"}
 LOST = (
     "cluster ai-on-aks-moving: what runs there, and what that keeps on persistent volumes",
@@ -60,9 +61,9 @@ def paste(stack: Stack, line: str) -> str:
 
 def test_another_region_is_refused(stack: Stack) -> None:
     stack.up()
-    stack.set(location="westeurope")
+    stack.pulumi("config", "set", REGION, "westeurope")
     said = refused(stack, "preview")
-    assert "location is westeurope, but the stack is in eastus" in said
+    assert f"{REGION} is westeurope, but the stack is in eastus" in said
     kept, beside, *_ = ways(said)
     previewed = paste(stack, beside.replace("pulumi up", "pulumi preview --diff"))
     assert re.search(r'location +: "westeurope"', previewed)
@@ -80,7 +81,7 @@ def test_another_resource_group_is_refused_and_an_up_that_failed_forgets_nothing
 
 
 def test_protected_data_stays_also_when_the_stack_is_to_be_taken_down(stack: Stack) -> None:
-    stack.set(location="westeurope")
+    stack.pulumi("config", "set", REGION, "westeurope")
     assert "`pulumi destroy` refuses to, until `pulumi state unprotect -s moving --all`" in refused(stack, "preview")
     said = stack.pulumi("destroy", "--yes", check=False)
     assert stack.returncode != 0
