@@ -13,8 +13,9 @@ set -euo pipefail
 export LC_ALL=C
 
 logs=$1 hours=$2 syslog=$3 history=$4
-readonly BOOT='^(([^ ]*[^ :] +){0,4}kernel: ?)?(\[[^]]*\] *)*Linux version ' # as docker/node-problem-detector/log.sh has it
-readonly KERNEL='^([^ ]*[^ :] +){0,6}(kernel:.*|(\[[^]]*\] *)*)' # the same; a job can print such words, too
+readonly TAG='kernel(:| - - (-|\[[^]]*\]))' # these three as docker/node-problem-detector/log.sh has them; a job can print such words, too
+readonly BOOT="^(([^ ]*[^ :] +){0,4}$TAG ?)?(\\[[^]]*\\] *)*Linux version "
+readonly KERNEL="^([^ ]*[^ :] +){0,4}(([^ ]*[^ :] +){0,2}$TAG.*|(\\[[^]]*\\] *)*)"
 # Words of the driver for a GPU that is lost or has to be reset, without an Xid.
 readonly SILENT='NVRM: ([^X].*)?(fallen off the bus|lost from the bus|NV_ERR_GPU_IS_LOST|[Rr]eset required|[Rr]equires reset|NV_ERR_RESET_REQUIRED|need to be reset)'
 # Xids that require a reset and are not in aznhc's list (docker/node-problem-detector/xids.txt), and fatal errors of NVLink.
@@ -42,13 +43,13 @@ while IFS= read -r line; do
     entries=""
     continue
   fi
-  if [[ ! $line =~ ^([0-9]{4}-[0-9-]+T[^ ]+|[A-Z][a-z]{2}\ +[0-9]+\ [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?)\ (.*) ]] ||
-    ! seconds=$(date -d "${BASH_REMATCH[1]}" +%s 2>/dev/null); then
+  if [[ ! $line =~ ^(<[0-9]+>)?(1\ )?([0-9]{4}-[0-9-]+T[^ ]+|[A-Z][a-z]{2}\ +[0-9]+\ [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?)\ (.*) ]] ||
+    ! seconds=$(date -d "${BASH_REMATCH[3]}" +%s 2>/dev/null); then
     echo "the time of this entry of the node's log cannot be read: $line"
     exit 1
   fi
-  ((seconds > now + 86400)) && seconds=$(date -d "${BASH_REMATCH[1]} $(($(date +%Y) - 1))" +%s) # without a year: of last year
-  ((seconds < now - hours * 3600)) || entries+="$(date -d "@$seconds" '+%b %e %T') ${BASH_REMATCH[3]}"$'\n'
+  ((seconds > now + 86400)) && seconds=$(date -d "${BASH_REMATCH[3]} $(($(date +%Y) - 1))" +%s) # without a year: of last year
+  ((seconds < now - hours * 3600)) || entries+="$(date -d "@$seconds" '+%b %e %T') ${BASH_REMATCH[5]}"$'\n'
 done < <(grep -ahiE "$BOOT|$KERNEL(NVRM: Xid|[a-z0-9-]*:? ?SXid|$SILENT)|$LOST" "${files[@]}" | tail -n "$most")
 
 # The driver logs the recovery action that a GPU needs as Xid 154. It is valid until the next Xid 154 of that GPU, or the next boot.

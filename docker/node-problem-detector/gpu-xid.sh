@@ -28,7 +28,7 @@ severity_of() {
 
 # Records the recovery action of a GPU (Xid 154) by its number, because drivers use different words for one number
 # (nvml.h, nvmlDeviceGpuRecoveryAction_t): 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset. An IMEX domain that has to be
-# recovered is not the GPU's own. An action is valid until the next Xid 154.
+# recovered is not the GPU's own. An action is valid until the next Xid 154 of the same GPU; that of an unknown one until the boot.
 declare -A action=() seen=()
 recovery() {
   local gpu=$1 text=$2
@@ -37,7 +37,7 @@ recovery() {
     return
   fi
   case ${BASH_REMATCH[1]} in
-    0) unset "action[$gpu]" "action[unknown]" ;;
+    0) [[ $gpu == unknown ]] || unset "action[$gpu]" ;;
     3 | 4) action[$gpu]="warning ${BASH_REMATCH[1]}${BASH_REMATCH[2]}" ;;
     *) action[$gpu]="$([[ ${BASH_REMATCH[2]} == *IMEX* ]] && echo warning || echo critical) ${BASH_REMATCH[1]}${BASH_REMATCH[2]}" ;;
   esac
@@ -53,9 +53,12 @@ note() { # SEVERITY TEXT
 }
 
 entry() { # LINE
-  local line=$1 gpu number text
-  if [[ $line =~ NVRM:\ Xid\ \((PCI:)?([0-9A-Fa-f:.]+)[^\)]*\):\ ([0-9]+)(.*) ]]; then
-    gpu=${BASH_REMATCH[2]%.0} number=${BASH_REMATCH[3]} text=${BASH_REMATCH[4]}
+  local line=$1 gpu=unknown number text
+  if [[ ${line#*NVRM:} =~ (^|[^0-9A-Fa-f])(0000)?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}) ]]; then
+    gpu=${BASH_REMATCH[3],,}
+  fi
+  if [[ $line =~ NVRM:\ Xid\ \([^\)]*\):\ ([0-9]+)(.*) ]]; then
+    number=${BASH_REMATCH[1]} text=${BASH_REMATCH[2]}
     if ((number == 154)); then
       recovery "$gpu" "$text"
       return
@@ -74,12 +77,11 @@ entry() { # LINE
   elif [[ $line =~ NVSwitch\ (non-)?fatal\ error\ ([0-9]+).*pci\ bus\ id\ ([0-9A-Fa-f:]+) ]]; then # of the fabric manager
     note "$([[ ${BASH_REMATCH[1]} ]] && echo warning || echo critical)" "S${BASH_REMATCH[2]} of NVSwitch ${BASH_REMATCH[3]}"
   elif [[ $line =~ NVRM:.*($LOST|$NOT_STARTED) ]]; then # drivers do not always log an Xid
-    gpu=unknown number=79
+    number=79
     [[ $line =~ $LOST ]] || number="without number (the driver cannot start it)"
-    [[ ! $line =~ ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}) ]] || gpu=${BASH_REMATCH[1]}
     note "$([[ $number == 79 ]] && echo critical || echo warning)" "$number of GPU $gpu"
-  elif [[ $line =~ NVRM:.*($RESET) ]]; then
-    action[unknown]="critical (Reset required)"
+  elif [[ $severity == critical && $line =~ NVRM:.*($RESET) ]]; then
+    action[$gpu]="critical (Reset required)"
   fi
 }
 

@@ -1,16 +1,18 @@
 # The node's log, as far as its last boot.
 # shellcheck shell=bash
 
-# Begins a line of the kernel, from syslog or dmesg; the tag of another program ends with a colon. docker/aksnhc/node-log.sh has it, too.
+# Begins a line of the kernel, from syslog (RFC 3164 or 5424) or dmesg; the tag of another program ends with a colon, or is one of the
+# seven fields of RFC 5424 before the message. docker/aksnhc/node-log.sh has it, too.
+readonly TAG='kernel(:| - - (-|\[[^]]*\]))'
 # shellcheck disable=SC2034
-readonly KERNEL='^([^ ]*[^ :] +){0,6}(kernel:.*|(\[[^]]*\] *)*)'
+readonly KERNEL="^([^ ]*[^ :] +){0,4}(([^ ]*[^ :] +){0,2}$TAG.*|(\\[[^]]*\\] *)*)"
 
 # entries PATTERN HOURS: what the kernel and others have logged since the last boot, within HOURS (0: whenever), into the array
 # $entries; within hours, the last 500. Lines begin as rsyslog writes them: in ISO 8601 on Ubuntu 24.04, before it as
 # `Mon dd hh:mm:ss`.
 entries() {
   local pattern=$1 hours=$2 logs=${KERNEL_LOGS:?} name file line now seconds files=()
-  local boot='^(([^ ]*[^ :] +){0,4}kernel: ?)?(\[[^]]*\] *)*Linux version ' # not where another program quotes it
+  local boot="^(([^ ]*[^ :] +){0,4}$TAG ?)?(\\[[^]]*\\] *)*Linux version " # not where another program quotes it
   for name in syslog messages; do # Ubuntu, others; the one before may have been put aside since the boot
     for file in "$logs/$name.1" "$logs/$name"; do
       [[ -r $file && -s $file ]] && files+=("$file")
@@ -26,12 +28,12 @@ entries() {
       continue
     fi
     if ((hours)); then
-      if [[ ! $line =~ ^([0-9]{4}-[0-9-]+T[^ ]+|[A-Z][a-z]{2}\ +[0-9]+\ [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?)\  ]] ||
-        ! seconds=$(date -d "${BASH_REMATCH[1]}" +%s 2>/dev/null); then
+      if [[ ! $line =~ ^(<[0-9]+>)?(1\ )?([0-9]{4}-[0-9-]+T[^ ]+|[A-Z][a-z]{2}\ +[0-9]+\ [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?)\  ]] ||
+        ! seconds=$(date -d "${BASH_REMATCH[3]}" +%s 2>/dev/null); then
         unknown "the time of this entry of the node's log cannot be read: $line"
       fi
       # Without a year, of last December in January.
-      ((seconds <= now + 86400)) || seconds=$(date -d "${BASH_REMATCH[1]} $(($(date +%Y) - 1))" +%s)
+      ((seconds <= now + 86400)) || seconds=$(date -d "${BASH_REMATCH[3]} $(($(date +%Y) - 1))" +%s)
       ((seconds >= now - hours * 3600)) || continue
     fi
     entries+=("$line")

@@ -16,8 +16,11 @@ from config.facts.content_tags import IMAGES
 
 SCRIPTS = IMAGES / "node-problem-detector"
 OK, PROBLEM, UNKNOWN = 0, 1, 2
+LINE = "{:%Y-%m-%dT%H:%M:%S.000000+00:00} n "
 XID = "kernel: NVRM: Xid (PCI:0008:01:00): "
 SXID = "kernel: nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): "
+REQUIRED = "NVRM: nvCheckOkFailedNoLog: Check failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062)"
+NAMED = "kernel: NVRM: GPU 0001:00:0a.0:"
 GPU = "154 of GPU 0008:01:00: recovery action "
 CHANGED = "GPU recovery action changed from 0x0 (None) to"
 RESET = "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
@@ -32,7 +35,7 @@ def run(script: str, *arguments: str, scripts: Path = SCRIPTS, **variables: str)
     return done.returncode, done.stdout.strip()
 
 
-def log(folder: Path, *lines: tuple[float, str], style: str = "{:%Y-%m-%dT%H:%M:%S.000000+00:00} n ") -> Path:
+def log(folder: Path, *lines: tuple[float, str], style: str = LINE) -> Path:
     """A node's log, of lines so many hours old."""
     now = datetime.now(UTC)
     text = "".join(f"{style.format(now - timedelta(hours=hours))}{line}\n" for hours, line in lines)
@@ -54,6 +57,13 @@ def log(folder: Path, *lines: tuple[float, str], style: str = "{:%Y-%m-%dT%H:%M:
         ([f"{XID}154, {CHANGED} 0x5 (Recover IMEX Domain)"], "", GPU),
         ([f"{XID}154, the words of a driver to come"], f"{GPU}unknown", ""),
         (["kernel: NVRM: GPU0 Reset required [NV_ERR_RESET_REQUIRED]"], "154 of GPU unknown", ""),
+        # Only a reset of the same GPU ends that it needs one; of which GPU is not known, only a boot does.
+        ([f"kernel: {REQUIRED}", f"{XID}154, {NONE}"], "154 of GPU unknown", ""),
+        ([f"kernel: {REQUIRED}", "kernel: Linux version 6.8"], "", ""),
+        ([f"{NAMED} GPU requires reset", f"{XID}154, {NONE}"], "154 of GPU 0001:00:0a", ""),
+        ([f"{NAMED} GPU requires reset", f"{XID.replace('0008:01:00', '0001:00:0A')}154, {NONE}"], "", ""),
+        ([f"{NAMED} GPU requires reset", f"{XID.replace('0008:01', '00000008:01')}154, {NONE}"], "154 of GPU 0001", ""),
+        ([f"{XID}154, {CHANGED} 0x4 (Drain and Reset)", f"kernel: {REQUIRED}"], "154 of GPU unknown", f"{GPU}4"),
         # Errors of NVLink by their word, and what they cause by their cause.
         ([f"{XID}145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0)"], "", "145 of GPU 0008:01:00"),
         ([f"{XID}147, TREX_ERR Fatal XC0 i0 Link 13 (0x0)"], "147 of GPU 0008:01:00", ""),
@@ -109,6 +119,22 @@ def test_xids_in_all_their_forms(tmp_path: Path, lines: list[str], critical: str
         assert (code, message[: len(expected)]) == (PROBLEM if words else OK, expected)
 
 
+@pytest.mark.parametrize(
+    ("style", "lines", "critical", "warning"),
+    [
+        ("<4>1 {} n kernel - - - ", ["NVRM: Xid (PCI:0008:01:00): 79, lost"], "79 of GPU 0008:01:00", ""),
+        ("<4>1 {} n kernel - - [x y] ", ["[  9.1] NVRM: Xid (PCI:0008:01:00): 31, mmu"], "", "31 of GPU 0008:01:00"),
+        ("<4>1 {} n kernel - - - ", ["NVRM: Xid (PCI:0008:01:00): 79, lost", "[ 0.0] Linux version 6.8"], "", ""),
+        ("<4>{} n ", [f"{XID}31, mmu"], "", "31 of GPU 0008:01:00"),
+        ("<14>1 {} n python3 7 - - ", ["NVRM: Xid (PCI:0008:01:00): 79, lost", f"{XID}79, lost"], "", ""),
+        ("<14>1 {} n python3 - - [x@1 y] ", ["NVRM: Xid (PCI:0008:01:00): 79, lost", f"{XID}79, lost"], "", ""),
+    ],
+)  # fmt: skip
+def test_xids_in_a_log_of_rfc_5424(tmp_path: Path, style: str, lines: list[str], critical: str, warning: str) -> None:
+    style = style.replace("{}", "{:%Y-%m-%dT%H:%M:%S.000000+00:00}")
+    test_xids_in_all_their_forms(tmp_path, lines, critical, warning, style)
+
+
 def test_old_errors_hold_if_they_are_critical_or_the_driver_has_not_taken_them_back(tmp_path: Path) -> None:
     drained = "GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)"
     node = log(tmp_path, (9, f"{XID}149, NETIR_LINK_EVT Fatal XC0"), (8, f"{XID}154, {drained}"), (7, f"{XID}31, mmu"))
@@ -129,7 +155,7 @@ class Links:
         self.folder = folder
 
     def look(
-        self, counters: Mapping[str, str], *lines: tuple[float, str], layer: str = "InfiniBand"
+        self, counters: Mapping[str, str], *lines: tuple[float, str], layer: str = "InfiniBand", style: str = LINE
     ) -> tuple[int, str]:
         shutil.rmtree(self.folder / "sys", ignore_errors=True)
         for device, count in counters.items():
@@ -137,7 +163,7 @@ class Links:
             (port / "counters").mkdir(parents=True)
             (port / "link_layer").write_text(f"{layer}\n")
             (port / "counters/link_downed").write_text(f"{count}\n")
-        node, sysfs = log(self.folder, (9, "kernel: Linux version 6"), *lines), self.folder / "sys"
+        node, sysfs = log(self.folder, (9, "kernel: Linux version 6"), *lines, style=style), self.folder / "sys"
         return run("infiniband-flaps.sh", "2", "6", KERNEL_LOGS=str(node), SYSFS=str(sysfs), TMPDIR=str(self.folder))
 
     def later(self, hours: int) -> None:
@@ -215,12 +241,14 @@ def test_ports_that_the_kernel_logs_as_down_are_lost_links(
         (["kernel: mlx5_core 0101:00:00.0 ib0: Link down"] * 2, True),
         # One loss in the words of two programs.
         (["systemd-networkd[7]: ib0: Lost carrier", "kernel: mlx5_core 0101:00:00.0 ib0: Link down"], False),
+        (["systemd-networkd 7 - - ib0: Lost carrier"] * 2, True),
         (["systemd-networkd[7]: message repeated 2 times: [ ib0: Lost carrier]"], True),
         (["kernel: mlx5_core 0000:01:00.1 enp1s0f1np1: Link down"] * 2, False),
     ],
 )
 def test_lost_links_in_the_words_of_each_program(tmp_path: Path, lines: list[str], problem: bool) -> None:
-    assert Links(tmp_path).look({}, *((1, line) for line in lines))[0] == (PROBLEM if problem else OK)
+    style = "<30>1 {:%Y-%m-%dT%H:%M:%SZ} n " if " - - " in lines[0] else LINE
+    assert Links(tmp_path).look({}, *((1, line) for line in lines), style=style)[0] == (PROBLEM if problem else OK)
 
 
 class Smi:

@@ -46,6 +46,13 @@ def test_gpu_errors_come_with_times_that_aznhc_reads(tmp_path: Path, style: str,
     assert syslog == f"{stamp(1, 'traditional', now)} n kernel: {XID}\n"
 
 
+@pytest.mark.parametrize("program", ["kernel", "python3"])
+def test_of_a_log_of_rfc_5424_the_kernels_errors_are_handed_over(tmp_path: Path, program: str) -> None:
+    text = f"<4>1 {stamp(1, 'iso')} n {program} - - - {XID}\n"
+    code, _, syslog, _ = hand_over(tmp_path, syslog=text)
+    assert (code, syslog.endswith(f" n kernel - - - {XID}\n")) == (0, program == "kernel")
+
+
 def test_a_date_without_a_year_is_never_in_the_future(tmp_path: Path) -> None:
     assert hand_over(tmp_path, syslog=f"{stamp(-72, 'traditional')} n kernel: {XID}\n")[2] == ""
 
