@@ -78,7 +78,7 @@ if ((code == 1)); then
     verdict=$(bash "$here/verdict.sh" "$log" "$output/again.conf") || code=$?
     if ((code == 0)); then # all else is as it was: what could not run is not known
       sed -e '/^ERROR: *nhc: *Health check failed:/{/NHCNA/!d}' \
-        -e 's/^ERROR: *nhc: *[0-9]* health checks failed.*/Node Health Check completed: what failed has run again/' \
+        -e 's/^ERROR: *nhc: *[0-9]* health checks failed.*/Node Health Check completed successfully: what failed has run again/' \
         "$log.first" >"$log.rest"
       verdict=$(bash "$here/verdict.sh" "$log.rest" "$CONFIGURATION") || code=$?
       verdict=${verdict/PASS/PASS at the second run, at the first: $(head -n 1 <<<"$failed")}

@@ -54,7 +54,7 @@ match($0, /Running check: +"/) {
 match($0, /[Hh]ealth [Cc]heck failed[:.] */) { close_failure(); failed(substr($0, RSTART + RLENGTH)); next }
 /[0-9]+ health checks failed|Node Health Check completed/ {
   close_failure()
-  if (/health checks failed/ && !faults_seen()) event("unknown", "nhc counts failures that the log does not show")
+  if (!/completed successfully/ && !faults_seen()) event("unknown", "nhc counts failures that the log does not show")
   event("ended", "")
   check = ""
   next
@@ -98,9 +98,11 @@ END {
 function shows_failure(text) {
   text = tolower(text)
   if (text ~ /(success|warning|debug): +[^ ]*nhc|skipping this xid error|nccl info|algbw +busbw +error/) return 0
-  gsub(/default|avg error less than|failure occurred *: *no *$/, "", text)
-  gsub(/(^|[^a-z])(no|without)( [a-z0-9]+)? ?([a-z0-9]+ )?errors?|[^a-z]has 0 [a-z]* ?errors?|errors?( count)? *[:=] *(0|no|none) *$/, "", text)
-  return text ~ /error|fail|fault|abort|can ?not|can.t |could ?n.t|could not|unable|killed|core dumped|terminat|traceback|exception|out of memory|timed out|denied|refused|not ready|not found|no such |no devices were found|nhc: (eval: )?line [0-9]+: |(expression|operator) expected|\(standard_in\) [0-9]+: /
+  gsub(/default|avg error less than|[a-z][a-z \/-]* +: *(0|no|none|false|n\/a|not active) *$/, "", text) # the latter as nvidia-smi -q has it
+  gsub(/(^|[^a-z])(no|without)( [a-z0-9]+)? ?([a-z0-9]+ )?errors?|(^|[^a-z])no (gpu )?xids?( [0-9]+)?( error)?|[^a-z]has 0 [a-z]* ?errors?|errors?( count)? *[:=] *(0|no|none) *$/, "", text)
+  return text ~ /error|err!|fail|fault|abort|can ?not|can.t |could ?n.t|could not|unable|killed|core dump|dumped core|terminat|traceback|exception|out of memory|timed? ?-?out|denied|refused|not ready|not found|no such |no devices were found|nhc: (eval: )?line [0-9]+: |(expression|operator) expected|\(standard_in\) [0-9]+: / ||
+    text ~ /not respond|unresponsive|unreachable|inaccessible|disconnected|corrupt|uncorrect|degraded|mismatch|missing|invalid|illegal|insufficient|unexpected|not enough|broken|require[sd]? (a )?reset|reset (is )?required|be reset|fell off|fallen off|lockup|segfault|no.(route|space|response|carrier)|link (is )?down/ ||
+    text ~ /(^|[^a-z0-9_-])(lost|bad|dead|fatal|hung|hangs|stuck|panic|s?xid)([^a-z0-9_-]|$)/
 }
 function faults_seen(key) {
   for (key in seen) if (key ~ /^(fault|unknown)/) return 1
