@@ -16,7 +16,8 @@ log=$1
 # Rows (NVIDIA/nccl-tests src/util.cu, and src/common.cu before 2.17.6):
 #   size count type redop root | time algbw busbw #wrong | time algbw busbw #wrong
 # Before 2.13 there is no root, and the last column of each half is a deviation (`error`), which the line "Out of bounds
-# values" judges. Per-iteration reports have four columns more in each half; timestamps stand behind. #wrong may be N/A.
+# values" judges. Other tests have no redop (none), a rank as root (reduce), or a size of more than count values (reduce_scatter);
+# sendrecv differs only in the name in the heading, which is printed from 2.16.9 on. Per-iteration reports have four columns more in each half; timestamps stand behind. #wrong may be N/A.
 #
 # Channels (NVIDIA/nccl src/transport/{net,coll_net,p2p,shm}.cc, 2.10 to 2.29; all are printed with the subsystem INIT):
 #   Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA       CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA
@@ -51,21 +52,29 @@ readonly RESULTS='BEGIN {
 
 $0 ~ failure { failed = 1 }
 
+match($0, /# +(Using devices|nThread |Collective test starting)/) { headings[substr($0, RSTART, RLENGTH)]++ }
+/# Collective test starting: / { elsewhere = !/all_reduce/ }
+
+{
+  process = "" # of which host
+  if (match($0, /[A-Za-z0-9][A-Za-z0-9._-]*:[0-9]+:[0-9]+ \[[0-9]+\] NCCL /)) {
+    process = substr($0, RSTART, index(substr($0, RSTART), ":") - 1)
+    if (!(process in known)) hosts++
+    known[process] = 1
+  }
+}
 /NET\/(IB|UCX)[^ ]* : Using / {
   for (rest = $0; match(rest, /\[[0-9]+\](=\{\[[0-9]+\])? ?[^ ]*\/(IB|RoCE)/); rest = substr(rest, RSTART + RLENGTH)) {
     device = substr(rest, RSTART + 1, RLENGTH - 1)
-    layer[substr(device, 1, index(device, "]") - 1), (device ~ /RoCE$/ ? "RoCE" : "IB")] = 1
+    kind = device ~ /RoCE$/ ? "RoCE" : "IB"
+    device = substr(device, 1, index(device, "]") - 1)
+    layer[process, device, kind] = layer["", device, kind] = 1
   }
 }
 
 # Without MPI, each process lists itself as Rank 0; with one mpirun per node, each node lists its own Rank 0.
 match($0, / nranks [0-9]+/) { if (substr($0, RSTART + 8) + 0 > most) most = substr($0, RSTART + 8) + 0 }
 !/MNNVL [1-9]/ && match($0, / nNodes [0-9]+/) { if (substr($0, RSTART + 8) + 0 > together) together = substr($0, RSTART + 8) + 0 }
-match($0, /[A-Za-z0-9][A-Za-z0-9._-]*:[0-9]+:[0-9]+ \[[0-9]+\] NCCL /) {
-  name = substr($0, RSTART, index(substr($0, RSTART), ":") - 1)
-  if (!(name in known)) hosts++
-  known[name] = 1
-}
 /# +Using devices/ { listing++ }
 match($0, /# +Rank +[0-9]+ .*Pid +[0-9]+ on +[^ ]+ /) {
   count = split(substr($0, RSTART, RLENGTH), words, " ")
@@ -86,7 +95,7 @@ match($0, /# +Rank +[0-9]+ .*Pid +[0-9]+ on +[^ ]+ /) {
   if (match($0, /via NET\/(IB|UCX)[^ \/]*\/[0-9]+/)) {
     device = substr($0, RSTART, RLENGTH)
     sub(/.*\//, "", device)
-    used[device] = 1
+    used[process SUBSEP device] = 1
   }
 }
 
@@ -104,8 +113,9 @@ match($0, /# +Rank +[0-9]+ .*Pid +[0-9]+ on +[^ ]+ /) {
 END {
   if (!wrong) wrong = out_of_bounds
   for (device in used) {
-    if ((device, "IB") in layer) infiniband = 1
-    else if ((device, "RoCE") in layer) ethernet = 1
+    if (!((device, "IB") in layer || (device, "RoCE") in layer)) sub(/^[^\034]*/, "", device) # a line may be cut: of any host
+    if ((device, "RoCE") in layer) ethernet = 1
+    else if ((device, "IB") in layer) infiniband = 1
   }
   transport = "none"
   for (i = split("SHM P2P NVLS", names, " "); i > 0; i--) if (names[i] in seen) transport = names[i]
@@ -122,7 +132,8 @@ END {
   if (apart || most == 1 || (least == 1 && listings > 1)) least = 0
   else if (together) least = together
   else if (least > 1 && hosts > least) least = hosts # a line of the list may be cut
-  complete = ended && !failed && ended >= tables && ended >= listing
+  complete = ended && !failed && ended >= tables
+  for (i in headings) if (headings[i] > ended) complete = 0
   printf "%.0f %s %.0f %d %d %s\n", size, size ? busbw : 0, wrong, complete, least, transport
 }
 
@@ -132,6 +143,10 @@ function channels(pattern, name) {
 
 function number(text) {
   return text ~ /^[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?$/
+}
+
+function width(type) {
+  return type ~ /^(u?int8|char|f(loat|p)?8.*)$/ ? 1 : type ~ /half|16/ ? 2 : type ~ /double|64/ ? 8 : 4
 }
 
 function no_number(text) {
@@ -151,8 +166,9 @@ function row(line, words, count, i, first, second, better) {
     first = i + 4 + root
     second = first + half
     if (words[i] !~ /^[0-9]+$/ || words[i + 1] !~ /^[0-9]+$/ || words[i + 2] !~ /^[a-z][a-z0-9_]*$/) continue
-    if (words[i + 3] == "none") continue # of another collective
     if (root && words[i + 4] !~ /^-?[0-9]+$/) continue
+    if (elsewhere || words[i + 3] == "none" || (root && words[i + 4] != -1)) continue # of another collective
+    if (words[i] - words[i + 1] * width(words[i + 2]) >= width(words[i + 2])) continue
     if (!measured(words, first) || !measured(words, second)) continue
     if (checked) wrong += words[first + 3] + words[second + 3]
     better = words[first + 2] + 0 > words[second + 2] + 0 ? words[first + 2] : words[second + 2]
@@ -169,7 +185,7 @@ function row(line, words, count, i, first, second, better) {
 
 # What nccl-tests, mpirun (Open MPI, PRRTE, MPICH), srun and torchrun print of a process that failed, also after its results.
 abort="exited on$|non-zero status|MPI_ABORT was invoked|BAD TERMINATION|Segmentation fault|lost communication with"
-abort+="|srun: error: .* task|CANCELLED AT|ChildFailedError|core dumped|terminate called|(^|[ :])(Killed|Aborted|Bus error) *$"
+abort+="|srun: error: .* task|CANCELLED AT|ChildFailedError|core dumped|dumped core|terminate called|(^|[ :])(Killed|Aborted|Bus error) *$"
 failure="Test (CUDA|NCCL) failure|exited on signal|$abort"
 read -r size busbw wrong ended hosts transport < <(LC_ALL=C awk -v failure="$failure" "$RESULTS" "$log")
 

@@ -197,6 +197,7 @@ def ranks(*hosts: str) -> str:
 
 
 NONE = "FAIL no all_reduce_perf result in the output"
+START = "# Collective test starting: "
 GOOD = row(17179869184, 470, 476)
 ALONE = "cudaDev 0 nvmlDev 0 busId 100000 - Init COMPLETE"
 
@@ -239,6 +240,15 @@ ALONE = "cudaDev 0 nvmlDev 0 busId 100000 - Init COMPLETE"
             )
         ),
         (ranks(*"ab") + table(GOOD) + ranks(*"ab"), 2, 2, "FAIL all_reduce_perf did not come to its end"),
+        (table(GOOD) * 2 + "# nThread 1 nGpus 1\n" * 3, 2, 2, "FAIL all_reduce_perf did not come to its end"),
+        (f"{START}all_reduce_perf\n{table(GOOD)}{START}all_reduce_perf\n", 2, 2, "FAIL all_reduce_perf did not come"),
+        # Other collectives, whose bus bandwidth has another factor.
+        (f"{START}sendrecv_perf\n{table(GOOD)}", 2, 2, NONE),
+        (f"{START}sendrecv_perf\n{table(GOOD)}{START}all_reduce_perf_mpi\n{table(GOOD)}", 2, 0, "PASS"),
+        (table(GOOD.replace("4294967296", "268435456")), 2, 2, NONE),  # reduce_scatter of 16 ranks
+        (table(GOOD.replace("4294967296  float", "4294967296  half")), 2, 2, NONE),  # of 2 ranks
+        (table(GOOD.replace("4294967296  float", "8589934592  bfloat16")), 2, 0, "PASS"),
+        (table(GOOD.replace("  -1  ", "   0  ")), 2, 2, NONE),  # reduce
         # Interrupted, after wrong values or before the end of the second test.
         ("\n".join([INFINIBAND, HEADER, row(1024, 1, 1, wrong="7")]), 2, 1, "FAIL 14 wrong values"),
         ("\n".join([table(GOOD), HEADER, row(1024, 1, 1)]), 2, 2, "FAIL all_reduce_perf did not come to its end"),
@@ -269,6 +279,10 @@ def test_what_else_may_be_in_the_log(tmp_path: Path, output: str, nodes: int, co
     assert (found, verdict.removeprefix("VERDICT: ")[: len(words)]) == (code, words)
 
 
+OTHER = INFO.replace("node-0", "node-1")
+OWN = f"NET/IB : Using [0]mlx5_0:1/IB\n{OTHER} NET/IB : Using [0]mlx5_an0:1/RoCE [1]mlx5_0:1/IB"
+
+
 @pytest.mark.parametrize(
     ("using", "channel", "code", "words"),
     [
@@ -282,6 +296,11 @@ def test_what_else_may_be_in_the_log(tmp_path: Path, output: str, nodes: int, co
         ("MNNVL 1 cliqueId 7ffe cliqueSize 8 cliqueRank 0", "via P2P/CUMEM", 1, "no channel shows"),
         ("NET/IB : Using [0]={[0] mlx5_0:1/RoCE, [1] mlx5_1:1/RoCE} [RO]", "[send] via NET/IB/0", 1, "Ethernet (RoCE)"),
         ("NET/IB : Using [0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB} [RO]", "[send] via NET/IB/0", 0, "transport=NET/IB"),
+        # Each node counts its own devices; of a line that is cut, the node is unknown.
+        (OWN, "[send] via NET/IB/0", 0, "transport=NET/IB"),
+        (OWN, f"[send] via NET/IB/0\n{OTHER} Channel 00/0 : 8[0] -> 0[0] [send] via NET/IB/0", 1, "Ethernet (RoCE)"),
+        (OWN, f"[send] via NET/IB/0\n{OTHER} Channel 00/0 : 8[0] -> 0[0] [send] via NET/IB/1", 0, "transport=NET/IB"),
+        (OWN, "[send] via NET/IB/0\n[send] via NET/IB/0", 1, "Ethernet (RoCE)"),
         ("", f"[send] via NET/IB/0\n{INFO} Channel 01/0 : 8[0] -> 0[0] [send] via NET/OFI/0", 1, "but NET/OFI"),
         ("NET/OFI Selected Provider is efa", "[send] via NET/AWS Libfabric/0/GDRDMA", 1, "but NET/AWS Libfabric"),
     ],
