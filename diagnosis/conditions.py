@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE, CONDITION_PREFIX, HEALTH_TAINT
-from diagnosis.cluster import NODE, Cluster, Object, condition, has_ended
+from diagnosis.cluster import NODE, Cluster, Object, has_ended
 from diagnosis.finding import Finding, Obstacle, one_line, together
 from diagnosis.node_states import like_ours
 
 _UNLABEL = f"kubectl label node {{nodes}} {BAD_NODE.partition('=')[0]}-    # once their GPUs are well again"
+CHECK_AGAIN = "check it: pulumi up -s <stack> --replace '**:Job::health-check*' (docs/health-check.md)"
 _LABELS = {BAD_NODE: _UNLABEL, f"{AUTOPILOT_LABEL}=EVICT": "kubectl describe nodes {nodes}"}
 """Labels for which AppWrapper takes jobs away from a node, and what to do."""
 
 
 def sick_nodes(cluster: Cluster) -> list[Finding]:
     """Every one of the cluster."""
-    return together((node["metadata"]["name"], obstacle) for node in cluster.all(NODE) for obstacle in _obstacles(node))
+    return together((node["metadata"]["name"], obstacle) for node in cluster.all(NODE) for obstacle in sick(node))
 
 
-def _obstacles(node: Object) -> Iterator[Obstacle]:
+def sick(node: Object) -> Iterator[Obstacle]:
+    """Yields each such problem of one node."""
     yield from (Obstacle(problem, "kubectl describe nodes {nodes}") for problem in problems(node))
-    if _has_failed(node):
+    if any(taint["key"] == HEALTH_TAINT for taint in node["spec"].get("taints", [])):
         yield failed_check(node)
         return
     labels = [f"{key}={value}" for key, value in node["metadata"].get("labels", {}).items()]
@@ -32,20 +34,11 @@ def _obstacles(node: Object) -> Iterator[Obstacle]:
     )
 
 
-def _has_failed(node: Object) -> bool:
-    return any(taint["key"] == HEALTH_TAINT for taint in node["spec"].get("taints", []))
-
-
-def is_unwell(node: Object) -> bool:
-    """Whether it has failed a check, or does not report to be ready."""
-    return _has_failed(node) or condition(node, "Ready").get("status", "True") != "True"
-
-
 def failed_check(node: Object) -> Obstacle:
     """Of a node with the taint of a check: what that has found, and how the taint goes."""
     found = node["metadata"].get("annotations", {}).get(f"{HEALTH_TAINT}-verdict", "nobody says why")
-    mended = "mend it, then have it checked again: workloadOptions.health-check.nodeNames (docs/health-check.md)"
-    return Obstacle(f"has failed its check ({one_line(found)})", mended)
+    mended = "mend it, then name it in workloadOptions.health-check.nodeNames"
+    return Obstacle(f"has failed its check ({one_line(found)})", f"{mended}    # {CHECK_AGAIN}")
 
 
 def remarks_on_nodes(cluster: Cluster, pods: Iterable[Object]) -> Iterator[str]:

@@ -7,10 +7,11 @@ of NVIDIA's operators roll a driver with. Who else writes to a node, its managed
 from __future__ import annotations
 
 from diagnosis.cluster import NODE, Cluster, Object, is_ready, labelled
-from diagnosis.conditions import is_unwell, problems
+from diagnosis.conditions import sick
+from diagnosis.drivers import broken
 from diagnosis.finding import Finding, Obstacle, listed, together
 from diagnosis.node_states import is_taken, leaving
-from diagnosis.nodes import requested
+from diagnosis.nodes import is_of_program, requested, words_of
 
 _DRIVERS = {"ofed": "DOCA OFED", "gpu": "the GPU driver"}
 _DRIVER_PODS = {"ofed": {"nvidia.com/ofed-driver": ""}, "gpu": {"app.kubernetes.io/component": "nvidia-driver"}}
@@ -38,12 +39,24 @@ def cordon(cluster: Cluster, node: Object) -> Obstacle:
         return state.obstacle(node)
     who = manager(node, "f:unschedulable")
     what = f"cordoned by {who}: it takes no new pods" if who else "cordoned: it takes no new pods"
-    if problems(node) or is_unwell(node):
-        fix = f"kubectl describe node {node['metadata']['name']}    # uncordon it only once its own problems are fixed"
-        return Obstacle(what, fix, _since(node))
-    if who and not who.startswith("kubectl"):  # a controller, which would take the pods that come, too
-        return Obstacle(what, f"kubectl describe node {node['metadata']['name']}    # wait for {who}", _since(node))
-    return Obstacle(what, "kubectl uncordon {nodes}    # once it is known why", _since(node))
+    taints = [each for each in node["spec"].get("taints", []) if each["key"] != _TAINT and not is_of_program(each)]
+    what += f", and has {listed([words_of(each) for each in taints], 'taint')}" if taints else ""
+    look = f"kubectl describe node {node['metadata']['name']}    # "
+    if troubles(cluster, node):
+        fix = f"{look}uncordon it only once its own problems are fixed"
+    elif who and not who.startswith("kubectl"):  # a controller, which would take the pods that come, too
+        fix = f"{look}wait for {who}"
+    elif taints:
+        fix = f"{look}do not uncordon it: unless pools.<key>.taints lists the taint, a controller takes the node away"
+    else:
+        fix = "kubectl uncordon {nodes}    # once it is known why"
+    return Obstacle(what, fix, _since(node))
+
+
+def troubles(cluster: Cluster, node: Object) -> list[Obstacle]:
+    """Returns all that is wrong with the node, besides its cordon and its taints."""
+    state = leaving(node)
+    return [*([state.obstacle(node)] if state else []), *broken(cluster, node), *sick(node)]
 
 
 def _upgrade(cluster: Cluster, node: Object, driver: str, what: str) -> Obstacle:

@@ -26,6 +26,7 @@ from diagnosis.cluster import (
     labelled,
     owners_of,
 )
+from diagnosis.conditions import CHECK_AGAIN
 from diagnosis.devices import configured, expected, is_gpu
 from diagnosis.finding import Finding, Obstacle, is_past, joined, later, one_line, together
 from diagnosis.nodes import allocatable, requested, untolerated, words_of
@@ -99,10 +100,11 @@ def broken_nodes(cluster: Cluster) -> list[Finding]:
     that is lost is missing in the node's capacity, too.
     """
     nodes = cluster.all(NODE)
-    return together((node["metadata"]["name"], obstacle) for node in nodes for obstacle in _broken(cluster, node))
+    return together((node["metadata"]["name"], obstacle) for node in nodes for obstacle in broken(cluster, node))
 
 
-def _broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
+def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
+    """Yields each such problem of one node."""
     look, ready = f"kubectl describe node {node['metadata']['name']}", condition(node, "Ready")
     if ready and ready.get("status") != "True":
         yield Obstacle(one_line(f"not ready: {ready.get('message', '')}"), look, ready.get("lastTransitionTime", ""))
@@ -119,7 +121,9 @@ def _broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
         if "/" not in resource or offered >= most or not (there or serves or _is_late(cluster, node, resource)):
             continue  # with nothing in its capacity, it is still to be set up
         if offered:
-            yield Obstacle(f"{offered} of {most} {resource} are offered: a device has failed", look)
+            yield Obstacle(
+                f"{offered} of {most} {resource} are offered: a device has failed", f"{look}    # {CHECK_AGAIN}"
+            )
         elif there and not (is_gpu(resource) and serves):
             why = "its device plugin does not run, or offers other names now"
             gone = "an old name goes with the next restart of the kubelet, or with the node"

@@ -17,6 +17,7 @@ _SECRET = re.compile(r"(?i)\b(password|passwd|accountkey|sig|client_secret)=[^\s
 _STRUCTS = re.compile(r"(\S*\{\w+:[^{}\"]*\}\s*)+")
 """Values of Go's structures in messages, which can be lists of hundreds."""
 _WIDTH = 80
+_ALL = "{nodes}"
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -57,11 +58,15 @@ class Obstacle:
 
 
 def together(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
-    """One finding for each obstacle, with all nodes that have it, given as (node, obstacle)."""
+    """One finding for each obstacle, with all nodes that have it, given as (node, obstacle).
+
+    A command for all of them names no node for which another command is right.
+    """
     found = []
-    for what, alike in grouped((obstacle.what, (node, obstacle)) for node, obstacle in obstacles).items():
+    keyed = (((each.what, _ALL in each.fix), (node, each)) for node, each in obstacles)
+    for (what, _), alike in grouped(keyed).items():
         nodes, first = [node for node, _ in alike], alike[0][1]
-        fix = first.fix.replace("{nodes}", " ".join(nodes))
+        fix = first.fix.replace(_ALL, " ".join(nodes))
         found.append(Finding(f"{what} on {listed(nodes, 'node')}{_since(first)}", fix))
     return found
 

@@ -21,7 +21,7 @@ class NodeState:
 
     entry: Entry
     mark: str
-    """The taint, label, annotation or condition that shows it, with its message."""
+    """The taint, field, label, annotation or condition that shows it, with its message."""
     since: str = ""
 
     def obstacle(self, node: Object) -> Obstacle:
@@ -56,9 +56,10 @@ def leaving(node: Object) -> NodeState | None:
     metadata, conditions = node["metadata"], node["status"].get("conditions", [])
     if tainted := of_taints(node["spec"].get("taints", []), "leaving"):
         return tainted
+    fields = (("fields", key) for key in metadata)
     labels = (("labels", f"{key}={value}") for key, value in metadata.get("labels", {}).items())
     annotations = (("annotations", key) for key in metadata.get("annotations", {}))
-    for kind, name in (*labels, *annotations):
+    for kind, name in (*fields, *labels, *annotations):
         if entry := _entry(kind, name):
             return NodeState(entry, f"{kind[:-1]} {name}")
     for each in conditions:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from config.facts.scheduling import AGENT_POOL_LABEL
+from config.facts.scheduling import AGENT_POOL_LABEL, GPU_TAINT, SPOT_TAINT, SYSTEM_TAINT
 from diagnosis.cluster import Object
 from k8s.quantities import count
 
@@ -85,6 +85,11 @@ def words_of(taint: Object) -> str:
     """As kubectl writes it."""
     value = f"={taint['value']}" if taint.get("value") else ""
     return f"{taint['key']}{value}:{taint['effect']}"
+
+
+def is_of_program(taint: Object) -> bool:
+    """Whether the program sets the taint on pools by itself; the settings of a stack may have others."""
+    return words_of(taint) in (GPU_TAINT, SPOT_TAINT, SYSTEM_TAINT)
 
 
 def _terms(pod: Object) -> list[list[Object]]:

@@ -12,11 +12,11 @@ from diagnosis.autoscaler import may_grow, scaling
 from diagnosis.claims import without_volume
 from diagnosis.cluster import NODE, Cluster, Object, labelled
 from diagnosis.conditions import failed_check
-from diagnosis.cordons import cordon, manager
+from diagnosis.cordons import cordon, manager, troubles
 from diagnosis.drivers import not_offered
 from diagnosis.finding import Finding, Obstacle, grouped, together
 from diagnosis.node_states import leaving, of_taints
-from diagnosis.nodes import allocatable, choice, chosen, requested, untolerated, words_of
+from diagnosis.nodes import allocatable, choice, chosen, is_of_program, requested, untolerated, words_of
 from diagnosis.policies import unready_policies
 
 _JOB_LABELS = ("volcano.sh/job-name", "batch.kubernetes.io/job-name")
@@ -60,10 +60,10 @@ def _behind(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
         spot = any(each.get("key") == SPOT_LABEL for each in pod["spec"].get("tolerations", []))
         evicted = "    # Azure may have evicted Spot nodes; without autoscale: pulumi up --refresh" if spot else ""
         return [Finding(f"there is no node {choice(pod)}".rstrip() + " yet", f"kubectl get nodes{evicted}")]
-    found = [(node["metadata"]["name"], _obstacle(cluster, node, pod, wanted)) for node in nodes]
-    obstacles = [(name, obstacle) for name, obstacle in found if obstacle]
+    found = {node["metadata"]["name"]: _obstacles(cluster, node, pod, wanted) for node in nodes}
+    obstacles = [(name, obstacle) for name, each in found.items() for obstacle in each]
     needed = len(pods) if wanted else 1
-    if len(nodes) - len(obstacles) >= needed:
+    if len(nodes) - len({name for name, _ in obstacles}) >= needed:
         return []
     return [*together(obstacles), *_too_few(cluster, nodes, pods, wanted)]
 
@@ -78,6 +78,13 @@ def _candidates(cluster: Cluster, pod: Object) -> list[Object]:
     """Nodes that the pod may choose; AKS's system nodes only if it wants no devices."""
     nodes = [node for node in cluster.all(NODE) if chosen(node, pod)]
     return [node for node in nodes if not requested(pod) or not labelled(node, _SYSTEM)]
+
+
+def _obstacles(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int]) -> Iterable[Obstacle]:
+    """What keeps a pod off a node that it might choose, and whatever else is wrong with a cordoned one."""
+    first = _obstacle(cluster, node, pod, wanted)
+    others = troubles(cluster, node) if first and node["spec"].get("unschedulable") else []
+    return dict.fromkeys([first, *others]) if first else ()
 
 
 def _obstacle(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int]) -> Obstacle | None:
@@ -116,9 +123,16 @@ def _tainted(cluster: Cluster, node: Object, taints: Sequence[Object]) -> Obstac
         what = f"taint {words_of(taint)}, which its pool does not set,{' and a cordon' if cordoned else ''}"
         who = manager(node, "f:taints") or "the controller or user that set it"
         return Obstacle(what, f"kubectl describe node {name}    # ask {who}: do not tolerate it or uncordon the node")
-    fix = "take it from the pool (pools.<key>.taints)    # or list it with all others in podOverrides.spec.tolerations"
-    ask = "; if the pool does not set it, ask who did" if len(_of_pool(cluster, node)) == 1 else ""
-    return Obstacle(f"no toleration for taint {words_of(taint)}", fix + ask)
+    what = f"no toleration for taint {words_of(taint)}"
+    tolerate = "or list it with all others in podOverrides.spec.tolerations"
+    if is_of_program(taint):
+        ask = "; if the pool does not set it, ask who did" if len(_of_pool(cluster, node)) == 1 else ""
+        return Obstacle(what, f"take it from the pool (pools.<key>.taints)    # {tolerate}{ask}")
+    pool, who = node["metadata"].get("labels", {}).get(AGENT_POOL_LABEL, "<pool>"), manager(node, "f:taints")
+    look = f"az aks nodepool show -g <group> --cluster-name <cluster> -n {pool} --query nodeTaints"
+    only = f"only if pools.<key>.taints of the stack lists it, take it from there {tolerate}"
+    fix = f"{look}    # {only}; otherwise a controller is taking the node away"
+    return Obstacle(f"{what}{f', last written by {who}' if who else ''}", fix)
 
 
 def _is_of_node(cluster: Cluster, node: Object, taint: Object) -> bool:

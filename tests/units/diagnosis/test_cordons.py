@@ -95,19 +95,58 @@ def test_a_pod_that_a_cordoned_node_would_suit_says_the_same() -> None:
     ]
 
 
+def both(*nodes: tuple[Kind, Object]) -> list[list[str]]:
+    """What the platform reports, and a workload that would fit on the nodes."""
+    waiting = make.cluster(make.volcano_job(), make.worker("train-0"), *nodes)
+    return [told(*nodes), make.told(report(waiting, "ai", "train"))]
+
+
 @pytest.mark.parametrize(
-    ("taints", "conditions"),
+    ("marks", "why"),
     [
-        ([{"key": "aznhc", "value": "failed", "effect": "NoSchedule"}], []),
-        ([], [{"type": "ai-on-aks/GPUMissing", "status": "True", "message": "7 of 8"}]),
-        ([], [{"type": "Ready", "status": "False"}]),
+        ({"spec": {"taints": [{"key": "aznhc", "value": "failed", "effect": "NoSchedule"}]}}, "failed its check"),
+        ({"status": {"conditions": [{"type": "ai-on-aks/GPUMissing", "status": "True", "message": ""}]}}, "GPUMissing"),
+        ({"status": {"conditions": [{"type": "Ready", "status": "False", "message": "gone"}]}}, "not ready: gone"),
+        ({"status": {"capacity": {"nvidia.com/gpu": "9"}}}, "8 of 9 nvidia.com/gpu are offered"),
+        ({"metadata": {"labels": {"ai-on-aks/gpu-health": "failed"}}}, "label ai-on-aks/gpu-health=failed"),
     ],
 )
-def test_a_node_with_problems_of_its_own_is_not_to_be_uncordoned(
-    taints: list[Object], conditions: list[Object]
-) -> None:
+def test_a_node_with_problems_of_its_own_is_not_to_be_uncordoned(marks: Any, why: str) -> None:
     kind, node = cordoned(by="kubectl")
-    node["spec"]["taints"] += taints
-    node["status"]["conditions"] = conditions
-    (fix,) = [text for text in told((kind, node)) if "uncordon" in text]
-    assert fix == "do: kubectl describe node a    # uncordon it only once its own problems are fixed"
+    for part, fields in marks.items():
+        for key, value in fields.items():
+            there = node[part].get(key, type(value)())
+            node[part][key] = [*there, *value] if isinstance(value, list) else there | value
+    for texts in both((kind, node)):
+        assert [text for text in texts if why in text]
+        (fix,) = [text for text in texts if "uncordon" in text]
+        assert fix == "do: kubectl describe node a    # uncordon it only once its own problems are fixed"
+
+
+def test_a_healthy_node_is_to_be_uncordoned_without_a_broken_one_beside_it() -> None:
+    nodes = [cordoned(name, by="kubectl") for name in "ab"]
+    nodes[1][1]["status"]["capacity"] = {"nvidia.com/gpu": "9"}
+    for order in (nodes, nodes[::-1]):
+        fixes = [text for text in told(*order) if "uncordon" in text]
+        assert "do: kubectl uncordon a    # once it is known why" in fixes
+        assert "do: kubectl describe node b    # uncordon it only once its own problems are fixed" in fixes
+
+
+def test_a_node_that_is_deleted_is_not_to_be_uncordoned_and_its_other_problems_are_reported() -> None:
+    kind, node = cordoned(by="kubectl")
+    node["metadata"]["deletionTimestamp"] = "2026-11-22T10:42:00Z"
+    node["status"]["capacity"] = {"nvidia.com/gpu": "9"}
+    for why, do, broken, _ in both((kind, node)):
+        assert why == "waits: it is being deleted (field deletionTimestamp) on node a"
+        assert "uncordon" not in do
+        assert broken.startswith("waits: 8 of 9 nvidia.com/gpu are offered")
+
+
+@pytest.mark.parametrize("key", ["spot.io/terminating", "kubernetes.azure.com/upgrade", "anything"])
+def test_a_cordon_with_a_taint_that_all_nodes_of_the_pool_have_is_not_to_be_lifted(key: str) -> None:
+    nodes = [cordoned(name, by="kubectl") for name in "ab"]
+    for _, node in nodes:
+        node["spec"]["taints"].append({"key": key, "effect": "NoSchedule"})
+    for why, do in both(*nodes):
+        assert why.startswith(f"waits: cordoned by kubectl: it takes no new pods, and has taint {key}:NoSchedule on")
+        assert do.startswith("do: kubectl describe node a    # do not uncordon it: ")

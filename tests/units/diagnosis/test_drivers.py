@@ -203,4 +203,5 @@ def test_the_platform_names_nodes_that_do_not_report_and_devices_that_have_faile
         "    do: kubectl describe node n1",
         "  waits: 7 of 8 nvidia.com/gpu are offered: a device has failed on node n2",
         "    do: kubectl describe node n2",
+        "        # check it: pulumi up -s <stack> --replace '**:Job::health-check*' (docs/health-check.md)",
     ]

@@ -93,6 +93,24 @@ def test_the_platform_names_what_is_no_routine_once(key: str, named: int) -> Non
     assert len(platform(make.cluster((kind, node))).findings) == 1
 
 
+@pytest.mark.parametrize(
+    "key", ["cloud.google.com/impending-node-termination", "scheduled-redeploy", "x/rma", "NodeUnderReplacement"]
+)
+@pytest.mark.parametrize("writer", ["", "node-upgrade-controller"])
+def test_an_unknown_taint_is_to_be_tolerated_only_if_the_settings_of_its_pool_list_it(key: str, writer: str) -> None:
+    writers = [{"manager": writer, "fieldsV1": {"f:spec": {"f:taints": {}}}}] if writer else []
+    kind, node = make.node("a", gpu=8, nics=8, taints=(make.SKU_TAINT, {"key": key, "effect": "NoSchedule"}))
+    node["metadata"]["managedFields"] = writers
+    (found,) = report(make.cluster(make.volcano_job(), make.worker("train-0"), (kind, node)), "ai", "train").findings
+    by = f", last written by {writer}" if writer else ""
+    assert found.why == f"no toleration for taint {key}:NoSchedule{by} on node a"
+    assert found.fix == (
+        f"az aks nodepool show -g <group> --cluster-name <cluster> -n {make.POOL} --query nodeTaints    "
+        "# only if pools.<key>.taints of the stack lists it, take it from there or list it with all others in "
+        "podOverrides.spec.tolerations; otherwise a controller is taking the node away"
+    )
+
+
 def test_a_taint_that_its_pool_has_may_go_and_one_of_the_node_alone_is_somebodys() -> None:
     (of_pool,) = why(MINE)
     assert "pools.<key>.taints" in of_pool.fix
