@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from diagnosis.cluster import Object, condition, where
+from diagnosis.cluster import Object, condition, has_ended, where
 from diagnosis.finding import grouped, joined, listed, one_line
 from diagnosis.pods import NEVER_STARTED
 
 _VERDICT = "VERDICT:"
 _PASSED = f"{_VERDICT} PASS"
+_GOING = "being evicted or preempted"
 
 
 def selector(kind: str, name: str, uid: str) -> str:
@@ -30,10 +31,22 @@ def remarks(pods: Iterable[Object]) -> Iterator[str]:
             yield one_line(f"{listed(names, 'pod')}: {cause}")
 
 
+def disrupted(pods: Iterable[Object]) -> Iterator[str]:
+    """Yields which pods are being evicted or preempted, and have not ended."""
+    found = grouped((_target(pod), pod["metadata"]["name"]) for pod in pods if not has_ended(pod))
+    for cause, names in found.items():
+        if cause:
+            yield one_line(f"{listed(names, 'pod')} {'is' if len(names) == 1 else 'are'} {_GOING}: {cause}")
+
+
 def _disruption(pod: Object) -> str:
-    status, disrupted = pod["status"], condition(pod, "DisruptionTarget")
-    source = status if status.get("reason") else disrupted if disrupted.get("status") == "True" else {}
-    return joined(source.get("reason"), source.get("message"))
+    status = pod["status"]
+    return joined(status["reason"], status.get("message")) if status.get("reason") else _target(pod)
+
+
+def _target(pod: Object) -> str:
+    target = condition(pod, "DisruptionTarget")
+    return joined(target.get("reason"), target.get("message")) if target.get("status") == "True" else ""
 
 
 def exits(pods: Iterable[Object]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from config.facts.scheduling import GPU_RESOURCE
 from diagnosis.autoscaler import may_add_pool
 from diagnosis.cluster import NODE, QUEUED, Cluster, Kind, Object, condition, where
 from diagnosis.devices import expected
@@ -112,7 +113,7 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
     """Returns why one without quota waits: what it was evicted for, what its queue lacks, when it is queued again."""
     quota, evicted, before = condition(queued, "QuotaReserved"), condition(queued, "Evicted"), _eviction(queued)
     now, lasts = _current(cluster, quota, queued["metadata"]["namespace"])
-    size, never = _never_fits(_said(quota))
+    large, never = _never_fits(_said(quota))
     state = queued["status"].get("requeueState", {})
     count = f" (requeue {state['count']})" if state.get("count") else ""
     if never:
@@ -125,7 +126,9 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
         waits = f"it has no quota in {queue}: {now}"
     again = condition(queued, "Requeued")
     barred = again.get("status") == "False" and str(again.get("reason", "")).endswith(_BARRED)
-    hint = "    # ask for less, or have the quota raised (teams.<team>.gpus)" if size else ""
+    others = " and ".join(sorted(large - {GPU_RESOURCE}))
+    setting = f"teams.<team>.gpus{f', each with its share of {others}' if others else ''}"
+    hint = f"    # ask for less{others and f' {others}'}, or have the quota raised ({setting})" if large else ""
     return Finding(one_line(joined(before, waits, by="; ")), f"{look}{hint}", lasts=bool(never) or lasts or barred)
 
 
@@ -189,14 +192,14 @@ def _current(cluster: Cluster, quota: Object, namespace: str) -> tuple[str, bool
     return message, quota.get("reason") in _LASTING_REASONS or bool(_LASTING.search(message))
 
 
-def _never_fits(message: str) -> tuple[bool, str]:
-    """Returns whether a size is too large, and why no flavor will do; empty if one of them may do in time."""
+def _never_fits(message: str) -> tuple[set[str], str]:
+    """Returns of which resources it asks for too much, and why no flavor will do; empty if one may do in time."""
     for part in filter(None, _POD_SET.split(message)):
         never = {name for found in _NEVER.finditer(part) for name in found.groups() if name}
         if never and "topology" not in part and not set(_AGAIN.findall(part)) - never:
-            sizes = [_size(found) for found in _TOO_MUCH.finditer(part)]
-            return bool(sizes), ", ".join(sizes) or part
-    return False, ""
+            sizes = list(_TOO_MUCH.finditer(part))
+            return {found["resource"] for found in sizes}, ", ".join(map(_size, sizes)) or part
+    return set(), ""
 
 
 def _size(found: re.Match[str]) -> str:

@@ -14,6 +14,7 @@ from diagnosis.cluster import (
     RAY_JOB,
     RAY_SERVICE,
     TRAINING_JOBS,
+    VOLCANO_JOB,
     WORKLOADS,
     Cluster,
     Kind,
@@ -27,7 +28,7 @@ from diagnosis.cluster import (
 from diagnosis.conditions import remarks_on_nodes, sick_nodes
 from diagnosis.cordons import cordoned_nodes
 from diagnosis.drivers import broken_nodes
-from diagnosis.ended import exits, log, remarks, verdicts
+from diagnosis.ended import disrupted, exits, log, remarks, verdicts
 from diagnosis.finding import Finding, one_line, wrapped
 from diagnosis.lost import is_lost, lost_pods, never_ending
 from diagnosis.node_states import taken_nodes
@@ -126,7 +127,8 @@ def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Rep
         look = f"kubectl describe {kind} {where(workload)}"
         causes |= dict.fromkeys(Finding(text, look, passing=True) for text in tries)
         tries = []
-    return Report(*told, findings=tuple(causes), remarks=(*remarks_on_nodes(cluster, pods), *tries))
+    all_remarks = (*remarks_on_nodes(cluster, pods), *disrupted(pods), *tries)
+    return Report(*told, findings=tuple(causes), remarks=all_remarks)
 
 
 def platform(cluster: Cluster) -> Report:
@@ -227,6 +229,8 @@ def _controllers(cluster: Cluster, workload: Object, kind: str, pods: Sequence[O
             yield from ray.waiting(each)
         if of == RAY_SERVICE:
             yield from ray.serving(cluster, each)
+        if of == VOLCANO_JOB and not pods and not cluster.owned(POD_GROUP, _namespace(each), [each["metadata"]["uid"]]):
+            yield from volcano.closed_queue(cluster, each, sure=cluster.whole)
         if of == JOB and (why := failing(each)):
             yield Finding(why, f"kubectl describe job {where(each)}")
     yield from (refused := list(refusals(cluster, made, pods)))

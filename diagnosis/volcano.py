@@ -52,16 +52,20 @@ def said_of(cluster: Cluster, group: Object | None) -> list[str]:
     return [told for told in said if told and not (_is_in(group) and told.startswith(_REFUSALS))]
 
 
-def closed_queue(cluster: Cluster, group: Object | None) -> list[Finding]:
-    """Returns why the gang's queue takes no job at all: then Volcano writes nothing."""
+def closed_queue(cluster: Cluster, group: Object | None, *, sure: bool = False) -> list[Finding]:
+    """Returns why the queue of a gang, or of a job without one, takes no job at all: then Volcano writes nothing.
+
+    `sure` is whether a queue does not exist if none is found; Volcano makes the queue `default` itself.
+    """
     name, queue = _queue(cluster, group)
     if not group or not name or _is_in(group):
         return []
-    if queue is None and cluster.all(QUEUE):
+    if queue is None and (cluster.all(QUEUE) or (sure and name != "default")):
         return [Finding(f"Volcano has no queue {name}", "kubectl get queues.scheduling.volcano.sh", lasts=True)]
-    if (state := queue["status"].get("state") if queue else "") not in ("Closed", "Closing"):
+    if (state := queue["status"].get("state") if queue else "") in (None, "", "Open"):
         return []
-    fix = f"vcctl queue operate --action open --name {name}"
+    why = "was closed" if state in ("Closed", "Closing") else f"is {state}"
+    fix = f"vcctl queue operate --action open --name {name}    # once it is known why it {why}"
     return [Finding(f"Volcano's queue {name} is {state}", fix, lasts=True)]
 
 

@@ -56,9 +56,9 @@ def holding(cluster: Cluster, wrapper: Object) -> Iterator[Finding]:
         until = _until(cluster, wrapper, "ResourcesDeployed", period)
         why = f"AppWrapper gives its pods time to {what}{until} ({period}), then it starts all of it anew"
         yield Finding(f"{why} ({retries(cluster, wrapper)})", look, passing=True)
-    elif phase == "Resuming" and (refused := _refused(wrapper)):
+    elif phase == "Resuming" and (failed := _not_created(wrapper)):
         until = _until(cluster, wrapper, "ResourcesDeployed", "admissionGracePeriodDuration")
-        why = f"the API server refused {refused}; AppWrapper tries again{until} (admissionGracePeriodDuration)"
+        why = f"{failed}; AppWrapper tries again{until} (admissionGracePeriodDuration)"
         yield Finding(f"{why}, then it starts all of it anew ({retries(cluster, wrapper)})", look)
     elif phase == "Resetting":
         yield Finding(f"{_resetting(cluster, wrapper)} ({retries(cluster, wrapper)})", look)
@@ -66,12 +66,19 @@ def holding(cluster: Cluster, wrapper: Object) -> Iterator[Finding]:
         yield _going(cluster, wrapper, look)
 
 
-def _refused(wrapper: Object) -> str:
-    """Returns the kinds that could not be created; what the API server answered, only the controller's log has."""
+def _not_created(wrapper: Object) -> str:
+    """Returns the kinds that the API server refused, and why the last try failed: a reset leaves Unhealthy as it was.
+
+    What the API server answers in this try, only the controller's log has.
+    """
     failed = [
         part for part in _parts(wrapper) if any(each.get("reason") == _ERRORED for each in part.get("conditions", []))
     ]
-    return " and ".join(str(part.get("kind")) for part in failed)
+    kinds = " and ".join(str(part.get("kind")) for part in failed)
+    last = (
+        f"its last try ended with {_cause(wrapper)}" if condition(wrapper, "Unhealthy").get("status") == "True" else ""
+    )
+    return joined(f"the API server refused {kinds}" if kinds else "", last, by=", and ")
 
 
 def _going(cluster: Cluster, wrapper: Object, look: str) -> Finding:
@@ -102,7 +109,7 @@ def retries(cluster: Cluster, wrapper: Object) -> str:
 
 def started_anew(cluster: Cluster, wrapper: Object) -> Iterator[str]:
     """Said of one that runs again, with the last cause, which only its events keep."""
-    if _spent(wrapper) and wrapper["status"].get("phase") in ("Resuming", "Running"):
+    if _spent(wrapper) and wrapper["status"].get("phase") == "Running":
         told = [event["message"] for event in cluster.events(wrapper) if event.get("reason") == "Unhealthy"]
         last = f", the last one for {one_line(told[-1])}" if told else ""
         yield f"AppWrapper has started it anew: {retries(cluster, wrapper)}{last}"

@@ -94,6 +94,10 @@ def test_a_job_without_quota_may_need_a_change(message: str, lasts: bool) -> Non
 def test_a_job_that_is_too_large_names_the_setting_of_its_quota() -> None:
     found = held(conditions(QuotaReserved=f"{FLAVORS}{H100}"))
     assert found.fix == f"{LOOK}    # ask for less, or have the quota raised (teams.<team>.gpus)"
+    found = held(conditions(QuotaReserved=f"{FLAVORS}{H100.replace('nvidia.com/gpu', 'cpu')}"))
+    assert found.fix == (
+        f"{LOOK}    # ask for less cpu, or have the quota raised (teams.<team>.gpus, each with its share of cpu)"
+    )
 
 
 @pytest.mark.parametrize("reason", ["ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Suspended"])

@@ -129,3 +129,12 @@ def test_a_rayjob_that_begins_anew_knows_why_until_its_cluster_has_gone() -> Non
 @pytest.mark.parametrize("deployed", ["Running", "Failed"])
 def test_afterwards_and_when_all_is_lost_only_their_number(deployed: str) -> None:
     assert diagnosed(ray_job(deployed)).remarks == ("1 of at most 3 attempts have failed",)
+
+
+@pytest.mark.parametrize("ready", [True, False])
+@pytest.mark.parametrize("reason", ["EvictionByEvictionAPI", "PreemptionByScheduler"])
+def test_pods_that_are_being_evicted_or_preempted_are_reported_before_they_end(reason: str, ready: bool) -> None:
+    pods = [make.pod(f"train-{number}", owner="train", on="a", ready=ready) for number in "ab"]
+    for _, pod in pods:
+        pod["status"]["conditions"].append({"type": "DisruptionTarget", "status": "True", "reason": reason})
+    assert diagnosed(job(0), *pods).remarks == (f"pods train-a and train-b are being evicted or preempted: {reason}",)

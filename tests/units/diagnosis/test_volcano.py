@@ -13,6 +13,7 @@ from tests.units.diagnosis import objects as make
 QUOTA = "queue resource quota insufficient"
 OVERUSED = "resource in cluster is overused"
 LOOK = "kubectl describe queues.scheduling.volcano.sh team"
+NOT_MADE = "its pods are not made yet"
 HAS_ROOM = "nodes have room for it, and Volcano does not let it in: "
 
 
@@ -58,7 +59,7 @@ def test_a_queue_is_reported_with_its_limits(said: str, limits: dict[str, str], 
 
 
 def test_earlier_refusals_of_a_gang_that_is_let_in_are_ignored() -> None:
-    assert [each.why for each in refused(QUOTA, queue(gpu="8"), phase="Inqueue")] == ["its pods are not made yet"]
+    assert [each.why for each in refused(QUOTA, queue(gpu="8"), phase="Inqueue")] == [NOT_MADE]
 
 
 def test_overuse_is_a_wrong_count_if_nodes_are_free() -> None:
@@ -87,12 +88,27 @@ def test_where_nodes_lack_it_the_gang_waits_for_them(said: str, gpus: tuple[int,
     [
         ([queue(state="Closed")], "Volcano's queue team is Closed"),
         ([queue(state="Closing")], "Volcano's queue team is Closing"),
+        ([queue(state="Unknown")], "Volcano's queue team is Unknown"),
         ([queue("default")], "Volcano has no queue team"),
     ],
 )
 def test_a_queue_that_takes_no_job_is_reported_without_an_event(queues: list[tuple[Kind, Object]], why: str) -> None:
     (finding,) = refused("", *queues)
     assert (finding.why, finding.lasts) == (why, True)
+    without_gang = make.cluster(make.volcano_job(queue="team"), *queues)
+    assert report(without_gang, "ai", "train").findings == (finding,)
+
+
+@pytest.mark.parametrize(("name", "why"), [("team", "Volcano has no queue team"), ("default", NOT_MADE)])
+def test_only_the_default_queue_is_taken_to_exist_if_no_queue_is_found(name: str, why: str) -> None:
+    (finding,) = report(make.cluster(make.volcano_job(queue=name)), "ai", "train").findings
+    assert finding.why == why
+
+
+@pytest.mark.parametrize(("state", "why"), [("Closed", "was closed"), ("Unknown", "is Unknown")])
+def test_a_queue_is_to_be_opened_only_once_its_state_is_explained(state: str, why: str) -> None:
+    (finding,) = refused("", queue(state=state))
+    assert finding.fix == f"vcctl queue operate --action open --name team    # once it is known why it {why}"
 
 
 def test_a_namespaces_quota_is_reported_as_volcano_logs_it() -> None:

@@ -152,6 +152,16 @@ def test_resources_that_the_api_server_refuses_are_tried_again_for_a_while() -> 
     )
 
 
+@pytest.mark.parametrize("reason", ["CreateFailed", "FoundFailedPods"])
+def test_after_a_reset_it_is_reported_why_the_last_try_ended(reason: str) -> None:
+    again = wrapper("Resuming", DEPLOYED | {"Unhealthy": ("True", reason, "denied")}, spent=1)
+    assert told(again) == [
+        f"waits: its last try ended with {reason}: denied; AppWrapper tries again until 10:43 UTC "
+        "(admissionGracePeriodDuration), then it starts all of it anew (1 of 3 retries spent)",
+        LOOK,
+    ]
+
+
 def test_one_that_runs_again_says_for_what() -> None:
     again = wrapper("Running", DEPLOYED | {"PodsReady": ("True", "SufficientPodsReady", "")}, spent=1)
     event = make.event(again, "Unhealthy", "FoundFailedPods: 1 failed pods")
