@@ -1,7 +1,7 @@
 """What Azure has of a stack already and cannot change: read before anything is declared, and refused with the way out.
 
 Pulumi would replace the storage account, with all data in it, or everything there is in another region or group; and
-Azure would refuse another VM size of the system pool in the middle of an update.
+Azure would refuse another VM size of the system pool, or another SKU of an account, in the middle of an update.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from components.moving import Place, chosen_place, moving_refusal
 from components.power_state import is_stopped, stopped_refusal
 from components.storage import names_shown
 from components.subscription import subscription_id
-from config.problems.fixes import path_text, set_command
+from config.problems.fixes import path_text, set_command, text_of
 from config.reading.loader import outputs_of, this_stack
+from config.rules.azure_errors import explained
 from config.rules.platform_stack import OUTPUT as PLATFORM
 from config.rules.vcpu_quota import Nodes
 from config.schema.models import Settings
@@ -31,7 +32,7 @@ from config.schema.network import JUMP_BOX
 from config.schema.os_disk import DiskType, OsDisk
 from config.schema.pools import PoolSettings
 from config.schema.regions import region_name
-from config.schema.storage import Account
+from config.schema.storage import Account, AccountSku
 
 Found = TypeVar("Found")
 _ABSENT = ("ResourceNotFound", "ResourceGroupNotFound")
@@ -51,6 +52,7 @@ class Existing:
     """Storage accounts of the settings that are there, by their keys (config/schema/storage.py, Account)."""
     own_network: network.GetVirtualNetworkResult | None
     """That the stack has made, if it has."""
+    registry: containerregistry.GetRegistryResult | None = None
 
     @property
     def address_space(self) -> str | None:
@@ -115,7 +117,7 @@ def check_existing(settings: Settings) -> Existing:
     for warning in _warnings(settings, existing):
         pulumi.log.warn(warning)
     if pulumi.runtime.is_dry_run():
-        _warn_of_the_registry(settings, existing.group)
+        _warn_of_the_registry(settings, existing.registry)
     return existing
 
 
@@ -129,7 +131,10 @@ def _look(settings: Settings) -> Existing:
     outputs = own_outputs()
     group, name = outputs.get("resourceGroup", names.resource_group), outputs.get("clusterName", names.cluster)
     cluster = if_there(lambda: containerservice.get_managed_cluster(resource_name=name, resource_group_name=group))
-    return Existing(outputs, group, name, cluster, _accounts(settings, group), _network(settings, group, cluster))
+    registry_name = settings.registry.full_name(settings.names, subscription_id())
+    registry = if_there(lambda: containerregistry.get_registry(registry_name, resource_group_name=group))
+    network = _network(settings, group, cluster)
+    return Existing(outputs, group, name, cluster, _accounts(settings, group), network, registry)
 
 
 def _network(
@@ -172,7 +177,7 @@ def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
     if is_stopped(cluster):
         yield stopped_refusal(existing.group, existing.cluster_name, settings.stack)
         return
-    if found := cluster or next(iter(existing.accounts.values()), None):
+    if found := cluster or next(iter(existing.accounts.values()), existing.registry):
         place = Place(region_name(found.location), existing.group, existing.cluster_name)
         if place != chosen_place(settings):
             yield moving_refusal(settings, place, _held(existing))
@@ -182,9 +187,8 @@ def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
     if why := network_refusal(settings, cluster, existing.address_space):
         yield why
     for account in settings.storage.made_accounts():
-        there = existing.accounts.get(account.key)
-        if there and bool(there.is_hns_enabled) is not account.settings.hierarchical_namespace:
-            yield account_refusal(there.name, account, settings.stack)
+        if there := existing.accounts.get(account.key):
+            yield from account_refusals(there, account, settings.stack)
 
 
 def _accounts(settings: Settings, group: str) -> dict[str, storage.GetStorageAccountResult]:
@@ -196,18 +200,16 @@ def _accounts(settings: Settings, group: str) -> dict[str, storage.GetStorageAcc
     return found
 
 
-def _warn_of_the_registry(settings: Settings, group: str) -> None:
+def _warn_of_the_registry(settings: Settings, registry: containerregistry.GetRegistryResult | None) -> None:
     """Of GPU nodes that come before it, and of another tier that it gets by default."""
-    name, wanted = settings.registry.full_name(settings.names, subscription_id()), settings.registry.sku
-    ask = containerregistry.get_registry
-    registry = if_there(lambda: ask(registry_name=name, resource_group_name=group))
+    wanted = settings.registry.sku
     if registry is None:
         nodes = any(pool.count for pool in settings.gpu_pools().values())
         if nodes and settings.images.registry is None and not settings.network.two_phases:
             pulumi.log.warn(images_first(settings))
     elif registry.sku.name != wanted and "sku" not in settings.registry.model_fields_set:
         keep = set_command(("registry", "sku"), registry.sku.name).text(settings.stack)
-        pulumi.log.warn(f"registry {name} becomes {wanted}, in place; keep {registry.sku.name}: {keep}")
+        pulumi.log.warn(f"registry {registry.name} becomes {wanted}, in place; keep {registry.sku.name}: {keep}")
 
 
 def _held(existing: Existing) -> Iterator[str]:
@@ -230,7 +232,7 @@ def if_there(ask: Callable[[], Found]) -> Found | None:
     except Exception as error:  # noqa: BLE001 - invokes raise bare exceptions
         if any(code in str(error) for code in _ABSENT):
             return None
-        raise pulumi.RunError(str(error)) from None
+        raise pulumi.RunError(explained(str(error), pulumi.get_stack())) from None
 
 
 def images_first(settings: Settings) -> str:
@@ -255,15 +257,25 @@ def _counts(key: str, pool: PoolSettings) -> Iterator[tuple[str, ...]]:
         yield ("pools", key, "autoscale", "min")
 
 
-def account_refusal(name: str, account: Account, stack: str) -> str:
-    """Of settings that want a hierarchical namespace of an account that has none, or the other way round."""
-    key, wanted = (*account.path, "hierarchicalNamespace"), account.settings.hierarchical_namespace
-    has = "no hierarchical namespace" if wanted else "a hierarchical namespace"
-    keep = set_command(key, not wanted).text(stack)
-    return "\n".join(
-        [
-            f"the storage account {name} has {has}, and {path_text(key)} is {str(wanted).lower()}.",
-            "It would be replaced, with all data in it. Nothing was changed. Keep it, and then `pulumi up` again:",
-            f"    {keep}",
-        ]
-    )
+def account_refusals(there: storage.GetStorageAccountResult, account: Account, stack: str) -> Iterator[str]:
+    """Yields an error for each setting that an existing storage account cannot get.
+
+    The provider replaces an account for another `isHnsEnabled`. Azure rejects another kind, and changes to or from ZRS
+    and Premium (https://learn.microsoft.com/azure/storage/common/redundancy-migration).
+    """
+    settings = account.settings
+    has = {"hierarchicalNamespace": bool(there.is_hns_enabled), "sku": there.sku.name}
+    wanted = {"hierarchicalNamespace": settings.hierarchical_namespace, "sku": settings.sku}
+    for key, value in has.items():
+        if value == wanted[key] or (key == "sku" and value not in get_args(AccountSku)):
+            continue
+        path = (*account.path, key)
+        yield "\n".join(
+            [
+                f"{path_text(path)} is {text_of(wanted[key])}, "
+                f"but the storage account {there.name} has {text_of(value)}.",
+                "An update cannot change that and keep the data. Nothing was changed. Keep it, then `pulumi up` again:",
+                f"    {set_command(path, value).text(stack)}",
+                "Or add an account under storage.accounts, with containers of other names, and copy the data.",
+            ]
+        )

@@ -12,6 +12,7 @@ import pulumi
 from pulumi_azure_native import features
 
 from config.facts.skus import VmSku
+from config.rules.azure_errors import explained
 from config.schema.pools import PoolSettings
 
 NAMESPACE, FEATURE = "Microsoft.ContainerService", "AKSInfinibandSupport"
@@ -31,9 +32,9 @@ def check_infiniband(pools: Mapping[str, PoolSettings], *, checked_before: bool 
         return
     try:
         found = features.get_subscription_feature_registration(feature_name=FEATURE, provider_namespace=NAMESPACE)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - invokes raise bare exceptions
         if not (checked_before and _HIDDEN in str(error)):
-            raise
+            raise pulumi.RunError(explained(str(error), pulumi.get_stack())) from None
         pulumi.log.warn(f"whether {NAMESPACE}/{FEATURE} is registered was looked up before, and not again: {_HIDDEN}")
         return
     if why := refusal(sizes, found.properties.state or "NotRegistered"):

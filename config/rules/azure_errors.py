@@ -82,6 +82,11 @@ def explain(error: str, place: Place | None = None) -> Explanation | None:
     return None
 
 
+def explained(error: str, stack: str) -> str:
+    """Returns the text, with its explanation below it if there is one."""
+    return "\n".join(str(each) for each in (error, explain(error, Place(stack))) if each)
+
+
 def explain_log(log: str) -> list[Explanation]:
     """Returns what each error in a log means, each meaning once."""
     found = [explain(each) for each in (_NEXT_ERROR.split(log) if _NEXT_ERROR.search(log) else [log])]

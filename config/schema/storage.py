@@ -50,6 +50,7 @@ ClassName = Annotated[
     ),
 ]
 """Of a StorageClass; Kubernetes allows more characters, but claims are called after it."""
+AccountSku = Literal["Standard_LRS", "Standard_ZRS", "Premium_LRS", "Premium_ZRS"]
 SasKind = Literal["service", "user-delegation"]
 SharedFiles = Literal["smb", "nfs", "none"]
 KeptOn = SharedFiles | Literal["class"]
@@ -151,8 +152,8 @@ class AccountSettings(Model):
     """
     account_name: Annotated[AccountName | None, EMPTY_IS_UNSET] = None
     """The storage account's name, unique in all of Azure; by default from project, stack and subscription."""
-    sku: Literal["Standard_LRS", "Standard_ZRS", "Premium_LRS", "Premium_ZRS"] = "Standard_LRS"
-    """`Standard_LRS`, `Standard_ZRS`, `Premium_LRS` or `Premium_ZRS`."""
+    sku: AccountSku = "Standard_LRS"
+    """`Standard_LRS`, `Standard_ZRS`, `Premium_LRS` or `Premium_ZRS`. An account keeps its own."""
     hierarchical_namespace: bool = True
     """Data Lake Gen2, where a folder is renamed at once; another value is another account, so a stack whose account has
     none is told the line that keeps it: `false`.

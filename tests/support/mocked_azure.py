@@ -198,7 +198,8 @@ class Azure(pulumi.runtime.Mocks):
 
     def _one(self, kind: str, args: dict[Any, Any]) -> Mapping[str, Any] | None:
         if kind == "getRegistry":
-            return {"name": args["registryName"], "sku": {"name": self.registry}} if self.registry else None
+            found = {"name": args["registryName"], "location": self.location, "sku": {"name": self.registry}}
+            return found if self.registry else None
         if kind == "getUserAssignedIdentity":
             return {"principalId": PRINCIPAL} if args["resourceName"] in self.identities else None
         if kind == "getResourceGroup":
@@ -210,7 +211,7 @@ class Azure(pulumi.runtime.Mocks):
         if kind == "getVirtualMachine":
             keys = {"publicKeys": [{"keyData": self.jump_box_key}]}
             return {"name": args["vmName"], "osProfile": {"linuxConfiguration": {"ssh": keys}}}
-        return self.account
+        return None if self.account is None else {"sku": {"name": "Standard_LRS"}, **self.account}
 
     def _reservation(self, args: dict[Any, Any]) -> dict[str, Any]:
         group = there(self.reservations.get(args["capacityReservationGroupName"]))

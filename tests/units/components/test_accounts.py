@@ -153,8 +153,11 @@ def existing(azure: Azure, **storage: Any) -> list[str]:
 def test_each_account_that_would_be_replaced_is_told_with_the_line_that_keeps_it() -> None:
     flat = Azure(cluster=True, account={"name": "models", "isHnsEnabled": False})
     lines = existing(flat, **MORE, containers={"data": {}}, hierarchicalNamespace=False)
-    assert lines[0].endswith("and storage.accounts.output.hierarchicalNamespace is true.")
-    assert lines[2:] == ["    pulumi config set -s test --path storage.accounts.output.hierarchicalNamespace false"]
+    keep = "    pulumi config set -s test --path storage.accounts.output"
+    assert (
+        lines[0] == "storage.accounts.output.hierarchicalNamespace is true, but the storage account models has false."
+    )
+    assert lines[2::4] == [f"{keep}.hierarchicalNamespace false", f"{keep}.sku Standard_LRS"]
 
 
 def test_a_stack_that_moves_is_told_of_all_its_data() -> None:

@@ -7,12 +7,12 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.existing import account_refusal, check_existing
+from components.existing import check_existing
 from components.existing_system_pool import system_pool_refusal
 from config.rules.vcpu_quota import Nodes
 from config.schema.cluster import ClusterSettings, SystemPool
 from config.schema.registry import RegistrySettings
-from config.schema.storage import Account, StorageSettings
+from config.schema.storage import StorageSettings
 from tests.support import mocked_azure
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import deploy
@@ -52,7 +52,28 @@ def test_an_account_that_would_be_replaced_is_kept_by_a_line(there: bool | None,
     account = Azure(cluster=True, account={"isHnsEnabled": there})
     with pytest.raises(pulumi.RunError, match=f"pulumi config set -s test --path storage.hierarchicalNamespace {keep}"):
         check(account, hierarchicalNamespace=keep == "false")
-    assert "with all data in it" in account_refusal("models", Account("", StorageSettings()), "dev")
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "refused"),
+    [
+        ("Standard_LRS", "Premium_LRS", True),
+        ("Premium_ZRS", "Standard_ZRS", True),
+        ("Standard_ZRS", "Standard_LRS", True),
+        ("Premium_LRS", "Premium_LRS", False),
+        ("Standard_GRS", "Standard_LRS", False),
+    ],
+)
+def test_an_account_whose_sku_azure_does_not_change_is_kept_by_a_line(
+    there: str, wanted: str, *, refused: bool
+) -> None:
+    azure = Azure(cluster=True, account={"name": "models", "isHnsEnabled": True, "sku": {"name": there}})
+    if not refused:
+        check(azure, sku=wanted)
+        return
+    with pytest.raises(pulumi.RunError, match=f"pulumi config set -s test --path storage.sku {there}\n") as raised:
+        check(azure, sku=wanted)
+    assert f"storage.sku is {wanted}, but the storage account models has {there}." in str(raised.value)
 
 
 def test_a_stopped_cluster_is_refused_with_the_command_that_starts_it() -> None:

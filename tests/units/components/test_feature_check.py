@@ -8,7 +8,7 @@ import pytest
 from components.feature_check import check_infiniband, refusal
 from config.facts.skus import sku
 from config.schema.pools import PoolSettings
-from tests.support.mocked_azure import Azure
+from tests.support.mocked_azure import Azure, EngineError
 from tests.support.mocks import deploy
 
 H100, GB300, T4 = "Standard_ND96isr_H100_v5", "Standard_ND128isr_GB300_v6", "Standard_NC4as_T4_v3"
@@ -58,6 +58,15 @@ def test_it_is_read_from_the_subscription() -> None:
     assert azure.calls == [("azure-native:features:getSubscriptionFeatureRegistration", arguments)]
     with pytest.raises(pulumi.RunError, match="AKSInfinibandSupport must be registered"):
         check(H100, "NotRegistered")
+
+
+def test_a_cloud_without_the_feature_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> object:
+        raise EngineError('Code="FeatureNotFound" Message="The feature \'AKSInfinibandSupport\' could not be found."')
+
+    monkeypatch.setattr(Azure, "call", refuse)
+    with pytest.raises(pulumi.RunError, match="FeatureNotFound.*\n.*Azure Government"):
+        check(H100, "")
 
 
 def test_without_infiniband_nobody_asks() -> None:

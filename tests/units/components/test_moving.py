@@ -89,6 +89,11 @@ def test_a_failed_first_up_has_told_nothing_of_itself_but_azure_does() -> None:
     assert lines[2] == "    storage account models: all data in it"
 
 
+def test_a_first_phase_without_accounts_stays_where_its_registry_is() -> None:
+    azure = Azure(registry="Premium", outputs={"resourceGroup": "ai-on-aks-test", "registry": "models.azurecr.io"})
+    assert "    registry models.azurecr.io: its images" in refused(settings("westeurope"), azure)
+
+
 def test_protected_data_stays_until_somebody_says_otherwise() -> None:
     def last_way(**storage: Any) -> str:
         found = StorageSettings.model_validate(DATA | storage)

@@ -20,6 +20,8 @@ TYPE = "Microsoft.Storage/storageAccounts"
 CONTAINERS = f"{TYPE}/blobServices/containers"
 FILES = "FileStorage"
 """The kind of account that has shares of files and nothing else (Azure's overview of storage accounts)."""
+_KEPT_SKUS = {"Standard_ZRS", "Premium_LRS", "Premium_ZRS"}
+"""SKUs that no update changes to or from (Azure's REST reference, StorageAccountUpdateParameters)."""
 
 
 class StorageAccounts(Kind):
@@ -38,7 +40,7 @@ class StorageAccounts(Kind):
         if existing and "isHnsEnabled" in existing.properties:
             body["properties"].setdefault("isHnsEnabled", existing.properties["isHnsEnabled"])
         _rules.check_fixed(record.id, body, existing)
-        _check_kind(body)
+        _check_kind(body, existing)
         if existing is None:
             record.facts |= {"keys": keys.made()}
             if body["kind"] != FILES:
@@ -128,8 +130,13 @@ def _check_name(world: World, resource: ResourceId, existing: Record | None) -> 
         )
 
 
-def _check_kind(body: Body) -> None:
+def _check_kind(body: Body, existing: Record | None) -> None:
+    """Raises ArmError; the text of a SKU that changes is from hashicorp/terraform-provider-azurerm#110."""
     kind, sku = body["kind"], body["sku"]["name"]
+    has = existing.body["sku"]["name"] if existing else sku
+    if has != sku and {has, sku} & _KEPT_SKUS:
+        code = "StorageAccountTypeConversionNotAllowed"
+        raise bad_request(f"Storage account type cannot be changed to {sku}.", code=code)
     message = None
     if kind in ("BlockBlobStorage", FILES) and not sku.startswith("Premium"):
         message = f"The account kind {kind} needs a premium sku (Premium_LRS, Premium_ZRS), not {sku}."

@@ -107,6 +107,12 @@ def test_what_never_changes(storage: Arm, change: dict[str, Any]) -> None:
     assert storage.refusal(storage.put(ACCOUNT, body))[:2] == (400, "PropertyChangeNotAllowed")
 
 
+def test_a_sku_changes_only_without_zones_and_premium(storage: Arm) -> None:
+    refused = [storage.put(ACCOUNT, account_body() | {"sku": {"name": sku}}) for sku in ("Standard_ZRS", "Premium_LRS")]
+    assert {storage.refusal(each)[1] for each in refused} == {"StorageAccountTypeConversionNotAllowed"}
+    assert storage.put(ACCOUNT, account_body() | {"sku": {"name": "Standard_GRS"}}).status_code == 200
+
+
 @pytest.mark.parametrize("name", ["Upper", "a--b", "-a", "ab"])
 def test_refused_container_names(storage: Arm, name: str) -> None:
     answer = storage.put(CONTAINER.replace("/data", f"/{name}"), {"properties": {}})
