@@ -1,6 +1,6 @@
-"""Warns of stored data that an update deletes or stops protecting.
+"""Warns of stored data and images that an update deletes, and of protection that it ends.
 
-The outputs of the last update show what exists: `storage`, and in `platform` the settings of that update.
+The outputs of the last update show what exists: `storage`, `registry`, and in `platform` the settings of that update.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from components.kept_files import cluster_keeps_files
 from components.subscription import subscription_id
-from config.problems.fixes import path_text, set_command
+from config.problems.fixes import path_text, remove_command, set_command
 from config.rules.platform_stack import OUTPUT as PLATFORM
 from config.schema.models import Settings
+from config.schema.registry import RegistrySettings, login_server
 from config.schema.storage import Account, StorageSettings, account_path
 
 
@@ -28,12 +29,13 @@ class _Stored(NamedTuple):
 
 
 def storage_warnings(settings: Settings, outputs: Mapping[str, Any]) -> Iterator[str]:
-    """Yields a warning for each account that loses data, and one for all protection that ends.
+    """Yields a warning for a registry that goes and each account that loses data, and one for all protection that ends.
 
     Args:
         settings: The settings of this update.
         outputs: The stack's outputs of the last update. They are empty before the first one.
     """
+    yield from _registry(settings, outputs.get("registry"))
     if PLATFORM not in outputs:
         return
     before = outputs[PLATFORM].get("settings", {}).get("storage", {})
@@ -60,6 +62,28 @@ def storage_warnings(settings: Settings, outputs: Mapping[str, Any]) -> Iterator
             f"this update ends the protection against deletion of {names}. `pulumi destroy` and later updates can then "
             f"delete all data there. To keep the protection: {keep}"
         )
+
+
+def _registry(settings: Settings, host: str | None) -> Iterator[str]:
+    """Yields a warning if the registry at `host` goes, with the command that keeps it."""
+    if not host:
+        return
+    new, default = (
+        login_server(each.full_name(settings.names, subscription_id()))
+        for each in (settings.registry, RegistrySettings())
+    )
+    keep, then = set_command(("registry", "name"), host.partition(".")[0]), ""
+    if settings.lender:
+        keep = remove_command(("platformStack",))
+    elif host == new:
+        return
+    else:
+        keep = remove_command(("registry", "name")) if host == default else keep
+        then = f" Push them to the new registry after the update: make images REGISTRY={new}."
+    yield (
+        f"this update deletes the registry {host} with all its images. Pods that need to pull one of them do not start."
+        f"{then} To keep the registry: {keep.text(settings.stack)}"
+    )
 
 
 def _stored(settings: Settings, now: StorageSettings, outputs: Mapping[str, Any]) -> Iterator[_Stored]:

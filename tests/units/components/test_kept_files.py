@@ -176,6 +176,33 @@ def test_a_cluster_that_loses_its_protection_is_named_with_its_files(monkeypatch
     assert text.endswith("pulumi config set -s test --path storage.protect true")
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "keep"),
+    [
+        ({}, {}, None),
+        ({"name": "models1"}, {"name": "Models1"}, None),
+        ({}, {"name": "models1"}, "pulumi config rm -s test --path registry.name"),
+        ({"name": "models1"}, {"name": "models2"}, "pulumi config set -s test --path registry.name models1"),
+        ({"name": "models1"}, {}, "pulumi config set -s test --path registry.name models1"),
+    ],
+)
+def test_a_registry_that_an_update_deletes_is_named_with_its_images(
+    before: dict[str, Any], after: dict[str, Any], keep: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = program({**OWN, "registry": before}).shown
+    said = [each for each in warnings_of({**OWN, "registry": after}, last, monkeypatch) if "the registry" in each]
+    assert [text.rpartition(": ")[2] for text in said] == ([keep] if keep else [])
+    assert all(text.startswith(f"this update deletes the registry {last['registry']} with all its") for text in said)
+
+
+def test_a_registry_that_goes_with_its_platform_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda text, *_, **__: said.append(text))
+    guest({}, {"registry": "models.azurecr.io"})
+    (text,) = [each for each in said if "the registry models.azurecr.io" in each]
+    assert text.endswith("To keep the registry: pulumi config rm -s mine platformStack")
+
+
 def test_shares_of_nfs_are_named_when_their_account_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     inside = {**OWN, "network": {"addressSpace": "10.0.0.0/16"}}
     last = program({**inside, "storage": {"sharedFiles": "nfs", "protect": False}}).shown
