@@ -118,8 +118,42 @@ CASES = {
     ): ("is stopped", "az aks start"),
     ("SubscriptionRequestsThrottled", "Number of 'write' requests exceeded."): ("too many requests", "pulumi up"),
     ("StorageAccountAlreadyTaken", "The storage account named data is already taken."): (
-        "name is in use",
-        "registry.name",
+        "storage account is in use",
+        "storage.accountName <name>",
+    ),
+    ("StorageAccountAlreadyExists", "The storage account named data already exists under the subscription."): (
+        "storage account is in use",
+        "storage.accountName <name>",
+    ),
+    ("AlreadyInUse", "The registry DNS name data.azurecr.io is already in use."): (
+        "container registry is in use",
+        "registry.name <name>",
+    ),
+    ("DnsRecordInUse", "DNS record a.eastus.cloudapp.azure.com is already used by another public IP."): (
+        "DNS label",
+        "azure-dns-label-name",
+    ),
+    ("PropertyChangeNotAllowed", "Changing property 'kind' is not allowed."): ("storage account", "storage.accounts"),
+    ("StorageAccountTypeConversionNotAllowed", "Storage account type cannot be changed to Premium_LRS."): (
+        "storage account",
+        "storage.accounts",
+    ),
+    ("PropertyChangeNotAllowed", "Changing property 'properties.vmSize' is not allowed."): ("in place", "`pools`"),
+    ("FeatureNotFound", "The feature 'AKSInfinibandSupport' could not be found."): (
+        "no such preview feature",
+        "without AKSInfinibandSupport",
+    ),
+    ("PrincipalNotFound", "Principal 0a does not exist in the directory 0b. Check that you have the correct"): (
+        "not in the tenant",
+        "az ad group show",
+    ),
+    ("KeyBasedAuthenticationNotPermitted", "Key based authentication is not permitted on this storage account."): (
+        "rejects its keys",
+        "storage.auth identity",
+    ),
+    ("ExpiredAuthenticationToken", "The access token expiry UTC time '1' is earlier than current UTC time '2'."): (
+        "token of the login expired",
+        "az login",
     ),
     ("UpgradeFailed", "Drain node failed: Cannot evict pod as it would violate the pod's disruption budget."): (
         "drained",
