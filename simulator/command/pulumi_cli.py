@@ -60,6 +60,12 @@ def run(
             raise
         finally:
             reader.join(_REST_S)
+    if pulumi.returncode < 0:
+        by = f"signal {-pulumi.returncode} ({signal.strsignal(-pulumi.returncode)})"
+        raise PulumiFailed(
+            f"pulumi {arguments[0]} was ended by {by}, which the system may send when memory runs out. What was done "
+            "stays. Run the same make command again: it goes on from there."
+        )
     if pulumi.returncode:
         raise PulumiFailed(f"pulumi {arguments[0]} failed; its messages are above.")
 

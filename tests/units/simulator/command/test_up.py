@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from simulator.command import cli, pulumi_cli
+from simulator.host import paths
 
 CLUSTER = "/subscriptions/s/resourceGroups/ai-dev/providers/Microsoft.ContainerService/managedClusters/ai-dev"
 
@@ -61,3 +63,14 @@ def test_the_environment_of_an_unknown_stack_is_refused(capsys: pytest.CaptureFi
     assert cli.main(["env", "--stack", "devv"]) == 1
     told = capsys.readouterr()
     assert (told.out, "there is no stack devv" in told.err) == ("", True)
+
+
+def test_a_killed_pulumi_is_reported_with_the_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pulumi = tmp_path / "pulumi"
+    pulumi.write_text("#!/bin/sh\nkill -KILL $$\n")
+    pulumi.chmod(0o755)
+    monkeypatch.setattr(paths, "tool", lambda _: pulumi)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    with pytest.raises(pulumi_cli.PulumiFailed, match=r"^pulumi up was ended by signal 9 \(Killed\)") as raised:
+        pulumi_cli.run("up")
+    assert str(raised.value).endswith("Run the same make command again: it goes on from there.")
