@@ -71,7 +71,7 @@ class Deployed:
 
     def shown(self, placement: Placement[Any]) -> pulumi.Output[str]:
         """What the stack's output shows: its command; as a comment, on what it runs, and what tells why it waits."""
-        return pulumi.Output.concat(self.command, f"    # {placement.where}; pending: ", self._why())
+        return pulumi.Output.concat(self.command, f"    # {placement.where}; if it waits or fails: ", self._why())
 
     def outputs(self, placement: Placement[Any]) -> dict[str, pulumi.Input[str] | int]:
         """All of it, for programs; `why` is the command that tells what it waits for."""

@@ -62,7 +62,7 @@ def test_outputs(dev: Recorder) -> None:
     command = "kubectl logs -n ai nccl-allreduce-mpimaster-0"
     where = "2 nodes of pool gpu, 16 GPUs (Standard_ND96isr_H100_v5)"
     why = "python -m diagnosis -n ai nccl-allreduce"
-    assert dev.outputs["workloads"]["nccl-allreduce"] == f"{command}    # {where}; pending: {why}"
+    assert dev.outputs["workloads"]["nccl-allreduce"] == f"{command}    # {where}; if it waits or fails: {why}"
     assert {type(shown) for shown in dev.outputs["workloads"].values()} == {str}
     assert dev.shown["workloadDetails"]["nccl-allreduce"] == {
         "namespace": "ai",
