@@ -13,7 +13,7 @@ set -euo pipefail
 export LC_ALL=C
 
 logs=$1 hours=$2 syslog=$3 history=$4
-readonly TAG='kernel(:| - - (-|\[[^]]*\]))' # these three as docker/node-problem-detector/log.sh has them; a job can print such words, too
+readonly TAG='kernel(\[[0-9]+\])?(:| [0-9-]+ - (-|\[[^]]*\]))' # these three as docker/node-problem-detector/log.sh has them; a job can print such words, too
 readonly BOOT="^(([^ ]*[^ :] +){0,4}$TAG ?)?(\\[[^]]*\\] *)*Linux version "
 readonly KERNEL="^([^ ]*[^ :] +){0,4}(([^ ]*[^ :] +){0,2}$TAG.*|(\\[[^]]*\\] *)*)"
 # Words of the driver for a GPU that is lost or has to be reset, without an Xid.

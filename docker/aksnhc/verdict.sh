@@ -101,7 +101,7 @@ function shows_failure(text) {
   gsub(/default|avg error less than|[a-z][a-z \/-]* +: *(0|no|none|false|n\/a|not active) *$/, "", text) # the latter as nvidia-smi -q has it
   gsub(/(^|[^a-z])(no|without)( [a-z0-9]+)? ?([a-z0-9]+ )?errors?|(^|[^a-z])no (gpu )?xids?( [0-9]+)?( error)?|[^a-z]has 0 [a-z]* ?errors?|errors?( count)? *[:=] *(0|no|none) *$/, "", text)
   return text ~ /error|err!|fail|fault|abort|can ?not|can.t |could ?n.t|could not|unable|killed|core dump|dumped core|terminat|traceback|exception|out of memory|timed? ?-?out|denied|refused|not ready|not found|no such |no devices were found|nhc: (eval: )?line [0-9]+: |(expression|operator) expected|\(standard_in\) [0-9]+: / ||
-    text ~ /not respond|unresponsive|unreachable|inaccessible|disconnected|corrupt|uncorrect|degraded|mismatch|missing|invalid|illegal|insufficient|unexpected|not enough|broken|require[sd]? (a )?reset|reset (is )?required|be reset|fell off|fallen off|lockup|segfault|no.(route|space|response|carrier)|link (is )?down/ ||
+    text ~ /not respond|unresponsive|unreachable|inaccessible|disconnected|corrupt|uncorrect|degraded|mismatch|missing|invalid|illegal|insufficient|unexpected|not enough|broken|require[sd]? (a )?reset|reset (is )?required|be reset|fell off|fallen off|lockup|segfault|no.(route|space|response|carrier)|offline|pending *: *yes|(link|state|port)[ :=]+(is )?down|below (the )?(threshold|expected|minimum)/ ||
     text ~ /(^|[^a-z0-9_-])(lost|bad|dead|fatal|hung|hangs|stuck|panic|s?xid)([^a-z0-9_-]|$)/
 }
 function faults_seen(key) {

@@ -57,7 +57,7 @@ entry() { # LINE
   if [[ ${line#*NVRM:} =~ (^|[^0-9A-Fa-f])(0000)?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}) ]]; then
     gpu=${BASH_REMATCH[3],,}
   fi
-  if [[ $line =~ NVRM:\ Xid\ \([^\)]*\):\ ([0-9]+)(.*) ]]; then
+  if [[ $line =~ NVRM:\ Xid\ \([^\)]*\):\ 0*([0-9]+)(.*) ]]; then
     number=${BASH_REMATCH[1]} text=${BASH_REMATCH[2]}
     if ((number == 154)); then
       recovery "$gpu" "$text"

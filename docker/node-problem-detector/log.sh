@@ -3,7 +3,7 @@
 
 # Begins a line of the kernel, from syslog (RFC 3164 or 5424) or dmesg; the tag of another program ends with a colon, or is one of the
 # seven fields of RFC 5424 before the message. docker/aksnhc/node-log.sh has it, too.
-readonly TAG='kernel(:| - - (-|\[[^]]*\]))'
+readonly TAG='kernel(\[[0-9]+\])?(:| [0-9-]+ - (-|\[[^]]*\]))'
 # shellcheck disable=SC2034
 readonly KERNEL="^([^ ]*[^ :] +){0,4}(([^ ]*[^ :] +){0,2}$TAG.*|(\\[[^]]*\\] *)*)"
 

@@ -53,7 +53,7 @@ readonly RESULTS='BEGIN {
 $0 ~ failure { failed = 1 }
 
 match($0, /# +(Using devices|nThread |Collective test starting)/) { headings[substr($0, RSTART, RLENGTH)]++ }
-/# Collective test starting: / { elsewhere = !/all_reduce/ }
+/# Collective test starting: / { named = /all_reduce/ ? "all_reduce" : "other" }
 
 {
   process = "" # of which host
@@ -68,7 +68,7 @@ match($0, /# +(Using devices|nThread |Collective test starting)/) { headings[sub
     device = substr(rest, RSTART + 1, RLENGTH - 1)
     kind = device ~ /RoCE$/ ? "RoCE" : "IB"
     device = substr(device, 1, index(device, "]") - 1)
-    layer[process, device, kind] = layer["", device, kind] = 1
+    layer[process, device, kind] = layer["", device, kind] = has[process, kind] = 1
   }
 }
 
@@ -95,7 +95,7 @@ match($0, /# +Rank +[0-9]+ .*Pid +[0-9]+ on +[^ ]+ /) {
   if (match($0, /via NET\/(IB|UCX)[^ \/]*\/[0-9]+/)) {
     device = substr($0, RSTART, RLENGTH)
     sub(/.*\//, "", device)
-    used[process SUBSEP device] = 1
+    network = used[process SUBSEP device] = 1
   }
 }
 
@@ -117,6 +117,7 @@ END {
     if ((device, "RoCE") in layer) ethernet = 1
     else if ((device, "IB") in layer) infiniband = 1
   }
+  for (name in known) if (network && (name, "RoCE") in has && !((name, "IB") in has)) ethernet = 1 # all that this host can use
   transport = "none"
   for (i = split("SHM P2P NVLS", names, " "); i > 0; i--) if (names[i] in seen) transport = names[i]
   if ("P2P/MNNVL" in seen) transport = "P2P/MNNVL"
@@ -167,8 +168,8 @@ function row(line, words, count, i, first, second, better) {
     second = first + half
     if (words[i] !~ /^[0-9]+$/ || words[i + 1] !~ /^[0-9]+$/ || words[i + 2] !~ /^[a-z][a-z0-9_]*$/) continue
     if (root && words[i + 4] !~ /^-?[0-9]+$/) continue
-    if (elsewhere || words[i + 3] == "none" || (root && words[i + 4] != -1)) continue # of another collective
-    if (words[i] - words[i + 1] * width(words[i + 2]) >= width(words[i + 2])) continue
+    if (named == "other" || words[i + 3] == "none") continue # of another collective
+    if (!named && ((root && words[i + 4] != -1) || words[i] - words[i + 1] * width(words[i + 2]) >= width(words[i + 2]))) continue
     if (!measured(words, first) || !measured(words, second)) continue
     if (checked) wrong += words[first + 3] + words[second + 3]
     better = words[first + 2] + 0 > words[second + 2] + 0 ? words[first + 2] : words[second + 2]
@@ -184,7 +185,7 @@ function row(line, words, count, i, first, second, better) {
 }'
 
 # What nccl-tests, mpirun (Open MPI, PRRTE, MPICH), srun and torchrun print of a process that failed, also after its results.
-abort="exited on$|non-zero status|MPI_ABORT was invoked|BAD TERMINATION|Segmentation fault|lost communication with"
+abort="exited on$|non-zero (status|exit code)|exit code [1-9]|sending signal [A-Z]+ to command|MPI_ABORT was invoked|BAD TERMINATION|Segmentation fault|lost communication with"
 abort+="|srun: error: .* task|CANCELLED AT|ChildFailedError|core dumped|dumped core|terminate called|(^|[ :])(Killed|Aborted|Bus error) *$"
 failure="Test (CUDA|NCCL) failure|exited on signal|$abort"
 read -r size busbw wrong ended hosts transport < <(LC_ALL=C awk -v failure="$failure" "$RESULTS" "$log")

@@ -74,6 +74,7 @@ def log(folder: Path, *lines: tuple[float, str], style: str = LINE) -> Path:
         # Other forms: partitions, old drivers, contained and uncontained errors, rows.
         (["kernel: NVRM: Xid (PCI:0000:a8:00 GPU-I:02): 95, pid=7, uncontained"], "95 of GPU 0000:a8:00", ""),
         (["kernel: NVRM: Xid (0000:03:00): 79, GPU has fallen off the bus."], "79 of GPU 0000:03:00", ""),
+        (["kernel: NVRM: Xid (PCI:00000000:03:00.0): 079, lost"], "79 of GPU 0000:03:00", ""),
         (["kernel: NVRM: GPU at 0000:03:00.0 has fallen off the bus."], "79 of GPU 0000:03:00", ""),
         (["kernel: NVRM: The NVIDIA GPU 0000:b3:00.0", "kernel: NVRM: fallen off the bus and is"], "79 of GPU", ""),
         (["kernel: NVRM: x failed: GPU lost from the bus [NV_ERR_GPU_IS_LOST] (0x0000000F)"], "79 of GPU unknown", ""),
@@ -125,6 +126,8 @@ def test_xids_in_all_their_forms(tmp_path: Path, lines: list[str], critical: str
         ("<4>1 {} n kernel - - - ", ["NVRM: Xid (PCI:0008:01:00): 79, lost"], "79 of GPU 0008:01:00", ""),
         ("<4>1 {} n kernel - - [x y] ", ["[  9.1] NVRM: Xid (PCI:0008:01:00): 31, mmu"], "", "31 of GPU 0008:01:00"),
         ("<4>1 {} n kernel - - - ", ["NVRM: Xid (PCI:0008:01:00): 79, lost", "[ 0.0] Linux version 6.8"], "", ""),
+        ("<4>1 {} n kernel 0 - - ", ["NVRM: Xid (PCI:0008:01:00): 79, lost"], "79 of GPU 0008:01:00", ""),
+        ("{} n ", [XID.replace("kernel", "kernel[0]") + "79, lost"], "79 of GPU 0008:01:00", ""),
         ("<4>{} n ", [f"{XID}31, mmu"], "", "31 of GPU 0008:01:00"),
         ("<14>1 {} n python3 7 - - ", ["NVRM: Xid (PCI:0008:01:00): 79, lost", f"{XID}79, lost"], "", ""),
         ("<14>1 {} n python3 - - [x@1 y] ", ["NVRM: Xid (PCI:0008:01:00): 79, lost", f"{XID}79, lost"], "", ""),

@@ -223,6 +223,10 @@ def test_a_run_that_ended_early_says_nothing_of_the_node(tmp_path: Path, log: st
         "INFO: task nvidia-smi:77 hung since 122 seconds",
         "invalid device ordinal",
         "client timeout",
+        "GPU 3 row remap pending: Yes",
+        "mlx5_0:1 state DOWN",
+        "nhc: Marking node offline",
+        "GPU 0 H2D bandwidth 3.2 GB/s below threshold 23",
         "Traceback (most recent call last):",
     ],
 )

@@ -229,6 +229,10 @@ ALONE = "cudaDev 0 nvmlDev 0 busId 100000 - Init COMPLETE"
             for end in (
                 "prterun detected that one or more processes exited with non-zero status",
                 "prterun noticed that process rank 1 with PID 0 on node x exited on",
+                "a non-zero exit code. Per user-direction, the job has been aborted.",
+                "command terminated with exit code 137",
+                "timeout: sending signal TERM to command 'mpirun'",
+                "timeout: the monitored command dumped core",
                 "MPI_ABORT was invoked",
                 "=   BAD TERMINATION",
                 "srun: error: n: task",
@@ -249,6 +253,7 @@ ALONE = "cudaDev 0 nvmlDev 0 busId 100000 - Init COMPLETE"
         (table(GOOD.replace("4294967296  float", "4294967296  half")), 2, 2, NONE),  # of 2 ranks
         (table(GOOD.replace("4294967296  float", "8589934592  bfloat16")), 2, 0, "PASS"),
         (table(GOOD.replace("  -1  ", "   0  ")), 2, 2, NONE),  # reduce
+        (f"{START}all_reduce_perf\n{table(GOOD)}", 2, 0, "PASS"),
         # Interrupted, after wrong values or before the end of the second test.
         ("\n".join([INFINIBAND, HEADER, row(1024, 1, 1, wrong="7")]), 2, 1, "FAIL 14 wrong values"),
         ("\n".join([table(GOOD), HEADER, row(1024, 1, 1)]), 2, 2, "FAIL all_reduce_perf did not come to its end"),
@@ -300,6 +305,8 @@ OWN = f"NET/IB : Using [0]mlx5_0:1/IB\n{OTHER} NET/IB : Using [0]mlx5_an0:1/RoCE
         (OWN, "[send] via NET/IB/0", 0, "transport=NET/IB"),
         (OWN, f"[send] via NET/IB/0\n{OTHER} Channel 00/0 : 8[0] -> 0[0] [send] via NET/IB/0", 1, "Ethernet (RoCE)"),
         (OWN, f"[send] via NET/IB/0\n{OTHER} Channel 00/0 : 8[0] -> 0[0] [send] via NET/IB/1", 0, "transport=NET/IB"),
+        (f"NET/IB : Using [0]mlx5_0:1/IB\n{OTHER} NET/IB : Using [0]mlx5_0:1/RoCE", "[send] via NET/IB/0", 1, "RoCE"),
+        ("NET/IB : Using [0]mlx5_0:1/RoCE", "via P2P/MNNVL", 0, "transport=P2P/MNNVL"),
         (OWN, "[send] via NET/IB/0\n[send] via NET/IB/0", 1, "Ethernet (RoCE)"),
         ("", f"[send] via NET/IB/0\n{INFO} Channel 01/0 : 8[0] -> 0[0] [send] via NET/OFI/0", 1, "but NET/OFI"),
         ("NET/OFI Selected Provider is efa", "[send] via NET/AWS Libfabric/0/GDRDMA", 1, "but NET/AWS Libfabric"),
