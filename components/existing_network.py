@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from components.cluster_network import SYSTEM_ZONE
 from config.problems.fixes import Fix, Path, remove_command, say, set_command
 from config.schema.jump_box import USER
 from config.schema.models import Settings
@@ -87,6 +88,8 @@ def _cluster(settings: Settings, cluster: Any, address_space: str | None) -> Ite
         words = ("public", "private") if network.private else ("private", "public")
         what = f"the cluster's API server is {words[0]}, and would be {words[1]} (network.private)"
         yield Difference(what, set_command(("network", "private"), private))
+    elif private:
+        yield from _zone(settings, cluster.api_server_access_profile.private_dns_zone)
     yield from _subnet(settings, cluster, address_space)
     policy = (profile and profile.network_policy) or "none"
     if policy != network.policy:
@@ -102,6 +105,17 @@ def _cluster(settings: Settings, cluster: Any, address_space: str | None) -> Ite
                 path: Path = ("network", key)
                 what = f"network.{key} is {wanted[key]}, and the cluster has {value}"
                 yield Difference(what, set_command(path, value))
+
+
+def _zone(settings: Settings, has: str | None) -> Iterator[Difference]:
+    """The private DNS zone of the API server's name, which changes to `none` alone (AKS's page on private clusters)."""
+    zones, found = settings.network.zones, settings.network.zone("cluster", settings.location)
+    if has in (None, "none") or str(has).lower() == (found or SYSTEM_ZONE).lower():
+        return
+    path: Path = ("network", "zones", zones.index(found) if found else len(zones))
+    keep = remove_command(path) if has == SYSTEM_ZONE else set_command(path, has)
+    what = f"the name of the cluster's API server is in the private DNS zone {has}, and would be in"
+    yield Difference(f"{what} {found or SYSTEM_ZONE} (network.zones)", keep)
 
 
 def _subnet(settings: Settings, cluster: Any, address_space: str | None) -> Iterator[Difference]:

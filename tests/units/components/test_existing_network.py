@@ -22,6 +22,15 @@ IN_HUB = {"id": HUB, "nodeSubnet": NODES}
 PROFILE = {"outboundType": "userAssignedNATGateway", "podCidr": POD_RANGE, "serviceCidr": SERVICE_RANGE}
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJq0rP3vE1RLhmKfkQm3pYbnL5KqXwF0U2m6c8aZ5tQw"
 PRIVATE = {"apiServerAccessProfile": {"enablePrivateCluster": True}}
+ZONES = [
+    f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{group}/providers/Microsoft.Network/privateDnsZones/"
+    "privatelink.eastus.azmk8s.io"
+    for group in ("dns", "other")
+]
+
+
+def in_zone(zone: str) -> dict[str, Any]:
+    return {"apiServerAccessProfile": {"enablePrivateCluster": True, "privateDNSZone": zone}}
 
 
 def refused(wanted: dict[str, Any], subnet: str | None = None, space: str = "", **profiles: Any) -> str:
@@ -44,6 +53,8 @@ def refused(wanted: dict[str, Any], subnet: str | None = None, space: str = "", 
         (OWN, OURS.lower(), "10.0.0.0/16", {}),
         (IN_HUB, NODES.replace("resourceGroups", "resourcegroups"), "", {}),
         ({**OWN, "private": True}, OURS, "10.0.0.0/16", PRIVATE),
+        ({**OWN, "private": True}, OURS, "10.0.0.0/16", in_zone("system")),
+        ({**OWN, "private": True, "zones": ZONES[:1]}, OURS, "10.0.0.0/16", in_zone(ZONES[0].lower())),
         ({"policy": "calico"}, None, "", {"networkProfile": {"networkPolicy": "calico"}}),
     ],
 )
@@ -62,6 +73,19 @@ def test_a_cluster_that_is_where_the_settings_want_it_stays(
         (OWN, OURS, "10.0.0.0/24", {}, "the network that is there has 10.0.0.0/24", f"{SET}.addressSpace 10.0.0.0/24"),
         ({**OWN, "private": True}, OURS, "10.0.0.0/16", {}, "is public, and would be private", f"{SET}.private false"),
         (OWN, OURS, "10.0.0.0/16", PRIVATE, "is private, and would be public", f"{SET}.private true"),
+        (
+            {**OWN, "private": True, "zones": ZONES[:1]}, OURS, "10.0.0.0/16", in_zone("system"),
+            f"zone system, and would be in {ZONES[0]}", "pulumi config rm -s test --path 'network.zones[0]'",
+        ),
+        (
+            {**OWN, "private": True, "zones": ZONES[:1]}, OURS, "10.0.0.0/16", in_zone(ZONES[1]),
+            f"zone {ZONES[1]}, and would be in {ZONES[0]}",
+            f"pulumi config set -s test --path 'network.zones[0]' {ZONES[1]}",
+        ),
+        (
+            {**OWN, "private": True}, OURS, "10.0.0.0/16", in_zone(ZONES[1]), "and would be in system",
+            f"pulumi config set -s test --path 'network.zones[0]' {ZONES[1]}",
+        ),
         ({"policy": "calico"}, None, "", {}, "policy is calico", "pulumi config rm -s test --path network.policy"),
         ({}, None, "", {"networkProfile": {"networkPolicy": "calico"}}, "has calico", f"{SET}.policy calico"),
         (
