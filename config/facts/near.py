@@ -16,8 +16,13 @@ _LONG = 9
 _NEGATIONS = "disabled disable no not without skip public unprotected allow"
 _GENERAL = "day gpu group permission policy taint upload"
 """Names of protections that are also words in names of other settings (resourceGroupName, eviction_policy)."""
-_OF_SECTIONS = ("id", "name", "path", "repo", "repository", "server", "size", "source", "type", "url", "zones")
+_OF_SECTIONS = (
+    *("count", "enabled", "id", "key", "name", "path", "repo", "repository", "server", "size", "source", "type"),
+    *("url", "value", "zones"),
+)
 """Names that mean something else in each section."""
+_OF_RESOURCES = ("location", "sku", "tier", "version")
+"""Names that many resources of Azure have."""
 _KINDS = ("enabled", "id", "profile", "type")
 """Last words of names that say no more than what is before them."""
 _SPELT, _ALIKE, _PLAINLY = 0.75, 0.8, 0.85
@@ -72,6 +77,11 @@ def is_general(name: str) -> bool:
     return name in _OF_SECTIONS
 
 
+def is_shared(name: str) -> bool:
+    """Returns whether a name is one that several sections or resources have, so that no command moves its value."""
+    return name in (*_OF_SECTIONS, *_OF_RESOURCES)
+
+
 def is_negated(name: str) -> bool:
     """Returns whether a name says the opposite of what it contains (`disableLocalAccounts`)."""
     return not {*words_of(name).split("-")[1:-1]}.isdisjoint(words_of(_NEGATIONS).split("-"))
@@ -81,6 +91,8 @@ def is_spelling(name: str, known: str) -> bool:
     """Returns whether a name stands for a known one: others call it so, or it is that one, word by word, mistyped."""
     if called(name, [known]) or known.lower().endswith(f"_{name.lower()}"):  # Standard_, which is left out
         return True
+    if is_shared(name):
+        return False
     own, words = _words(name), _words(known)
     if len(own) == len(words):
         return min(difflib.SequenceMatcher(None, *pair).ratio() for pair in zip(own, words, strict=True)) >= _SPELT
@@ -96,13 +108,13 @@ def resembles(name: str, known: str) -> bool:
 
 
 @functools.lru_cache(1000)
-def resembled(name: str, known: tuple[str, ...], beside: tuple[str, ...] = ()) -> list[str]:
+def resembled(name: str, known: tuple[str, ...]) -> list[str]:
     """Returns the known names that a name is, contains, begins or resembles.
 
-    A general word such as `gpu` in a longer name counts only for a known name that is also `beside` it.
+    It does not contain a general word: `retentionDays` are not `days`.
     """
     own, words = words_of(name), {words_of(key): key for key in known}
-    general = {f"-{word}-" for word in _GENERAL.split()} - {*map(words_of, beside)}
+    general = {f"-{word}-" for word in _GENERAL.split()}
     inside = (text for text in words if text in own and (text == own or text not in general))
     begun = (text for text in words if text.startswith(own[:-1]) and len(own) >= _LONG)
     contained = [*inside, *begun]

@@ -12,14 +12,25 @@ from dataclasses import dataclass, field, replace
 
 from config.facts.near import is_negated
 from config.problems.errors import Problem
-from config.problems.fixes import Edit, Fix, Path, any_name, by_hand, path_text, replace_by_hand, say, text_of
+from config.problems.fixes import (
+    Edit,
+    Fix,
+    Path,
+    any_name,
+    by_hand,
+    path_text,
+    remove_command,
+    replace_by_hand,
+    say,
+    text_of,
+)
 from config.reading.edits import Draft, Keys
 from config.reading.protection import MAX_LENGTH, stated, weakens
 from config.reading.values import value_at
 from config.rules.provider_keys import is_credential
 from config.schema.inventory import Inventory
-from config.schema.readings import Schema, is_reading
-from config.schema.translate import protecting, schema_at, schema_of
+from config.schema.readings import Schema, is_reading, truth_of
+from config.schema.translate import is_foreign, protecting, schema_at, schema_of
 from config.schema.workload import WorkloadOptions
 
 _HIDDEN = "is not valid (its value is a secret, so it is not shown)"
@@ -50,7 +61,8 @@ class Privacy:
         They name the settings that an unknown key stands for, or the value that is meant where another is given. Also
         returns whether the problem's own fix, a move for instance, may be tried before them.
         """
-        path, schema, places = problem.path, self.schema(problem.path), protecting(self.inventory.stack_file)
+        path, schema, model = problem.path, self.schema(problem.path), self.inventory.stack_file
+        places = {key: at for key, at in protecting(model).items() if at[0] != "cluster" or not is_foreign(path, at)}
         edits = [edit for edit in problem.mending.edits if not edit.removes]
         given = value_at(keys, path) if path and len(keys.get(str(path[0]), "")) <= MAX_LENGTH else _UNREAD
         if given in (None, "", [], {}):
@@ -61,14 +73,17 @@ class Privacy:
             other = "with the other settings that it needs"
             return say(f"set {path_text(path)} to {text_of(edits[0].value)} {other}") if is_clear else None, True
         own, beside = str(path[-1]), self.schema(path[:-1]).get("properties", ())
-        found = [] if self._is_option(path) else list(stated(own, given, places, beside, path[0]))
+        found = [] if self._is_option(path) else list(stated(own, given, places, beside))
         there = [edit.path[:-1] if isinstance(edit.path[-1], int) else edit.path for edit in edits]
         sure = [each for each in there if self.schema(each).get("protects") or not found]
         meant = {self._settings(each, path): is_negated(own) for each in sure}
         for name, likely in found if not meant else ():
             meant |= {any_name(places[each]): is_negated(name) for each in likely}
         is_sure = not is_negated(own) and (bool(sure) or own not in dict(found))
-        is_sure &= not any(self.schema(each).get("required") for each in there)  # one value is not all that it needs
+        needs_more = any(self.schema(each).get("required") for each in there)  # one value is not all that it needs
+        if needs_more and truth_of(given) is False:
+            return remove_command(path), False  # as without it
+        is_sure &= not needs_more
         return (replace_by_hand(path, meant) if meant else None), not there or is_sure
 
     def _settings(self, path: Path, source: Path) -> str:

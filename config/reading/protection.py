@@ -5,7 +5,7 @@ A field of the settings says so by the mark `protects` of its schema (config/sch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from ipaddress import IPv4Network
 from math import inf
 from typing import Any
@@ -52,20 +52,18 @@ def weakens(before: Keys, after: Keys, schema_at: SchemaAt, path_of: Callable[[s
 
 
 def stated(
-    name: str, value: Any, places: Mapping[str, Path], known: Iterable[str] = (), section: str | int = ""
+    name: str, value: Any, places: Collection[str], known: Iterable[str] = ()
 ) -> Iterator[tuple[str, list[str]]]:
     """Yields each unknown key that is named like a protection, with the names of the `places` that it resembles.
 
     Nothing below such a key is one. A misspelt key of those `known` beside it, which protects nothing, is none either.
-    A general word counts only in the `section` of its place.
     """
-    beside = tuple(key for key, place in places.items() if place[0] == section)
-    found, is_other = resembled(name, tuple(places), beside), plainly(name, {*known} - {*places, name})
+    found, is_other = resembled(name, tuple(places)), plainly(name, {*known} - {*places, name})
     if found and not is_other:
         yield name, found
     elif isinstance(value, Mapping):
         for key, inside in value.items():
-            yield from stated(str(key), inside, places, (), section)
+            yield from stated(str(key), inside, places)
 
 
 def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, str]]:

@@ -53,10 +53,9 @@ class _Offer:
 
     def then(self, fix: Fix) -> Fix:
         """What it changes, and behind it what the fix does, whose edit of a key takes the place of its own there, or of
-        all below a key that it takes out.
+        all below a key.
         """
-        gone = [edit.path for edit in fix.edits if edit.removes]
-        own = [edit for edit in self._edits() if not any(edit.path[: len(path)] == path for path in gone)]
+        own = [edit for edit in self._edits() if not any(_overrides(new, edit) for new in fix.edits)]
         new = {edit.path for edit in self._edits() if not edit.removes} if self.choices[0].moves else ()
         edits = {edit.path: edit for edit in (*own, *fix.edits) if not (edit.removes and edit.path in new)}
         return Fix(tuple(edits.values()))
@@ -142,6 +141,11 @@ def _mend_what_moves(offer: _Offer, keys: Keys, look: Look, privacy: Privacy, be
             return
         for fix in sets:
             moved = _Offer(offer.problem, [moved.then(fix)])
+
+
+def _overrides(new: Edit, old: Edit) -> bool:
+    """Returns whether an edit replaces what another sets below its key, or removes the key."""
+    return old.path[: len(new.path)] == new.path and (new.removes or old.path != new.path)
 
 
 def _says_more(fix: Fix, privacy: Privacy) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from config.facts.scheduling import GPU_TAINT
 from config.problems.errors import Problem
-from config.problems.fixes import Path, remove_command, set_command
+from config.problems.fixes import Fix, Path, by_hand, move_command, remove_command, set_command
 
 _NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _PREFIX = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
@@ -42,7 +42,7 @@ def label_problems(labels: Mapping[str, str], path: Path) -> Iterator[Problem]:
     for key, value in labels.items():
         where = (*path, key)
         if what := _key_fault(key):
-            yield Problem(where, what, _key_rule(key), remove_command(where))
+            yield Problem(where, what, _key_rule(key), _renamed(where, labels))
         elif not is_value(value):
             better = re.sub(r"[^A-Za-z0-9._-]+", "-", value)[:63].strip("-._")
             yield Problem(where, f"is {value!r}, not a label's value", _VALUE_RULE, set_command(where, better))
@@ -57,13 +57,25 @@ def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
         key, _, value = key_and_value.partition("=")
         if not colon or effect not in _EFFECTS or not is_value(value):
             shape = f"key=value:Effect with an effect of {', '.join(_EFFECTS)}"
-            yield Problem(where, f"is {taint!r}, not a taint", shape, set_command(where, GPU_TAINT))
+            fix = set_command(where, GPU_TAINT) if taint.lower() in GPU_TAINT.lower() else by_hand(where)
+            yield Problem(where, f"is {taint!r}, not a taint", shape, fix)
         elif what := _key_fault(key):
-            yield Problem(where, f"is {taint!r}: its key {what}", _key_rule(key), remove_command(where))
+            fix = remove_command(where) if is_key(key) else by_hand(where)  # a reserved one can never stand there
+            yield Problem(where, f"is {taint!r}: its key {what}", _key_rule(key), fix)
         elif (key, effect) in seen:
             what = f"is {taint!r}, but a taint before it has that key and effect"
             yield Problem(where, what, "each key and effect once", remove_command(where))
         seen.add((key, effect))
+
+
+def _renamed(path: Path, labels: Mapping[str, str]) -> Fix:
+    """Returns the move to a key like it that may stand there, or words; a reserved key is removed."""
+    key = str(path[-1])
+    if is_key(key):  # a reserved one
+        return remove_command(path)
+    better = re.sub(r"[^A-Za-z0-9./_-]+", "-", key).strip("-._")
+    is_good = better not in labels and not _key_fault(better)
+    return move_command(path, (*path[:-1], better), labels[key]) if is_good else by_hand(path)
 
 
 def _key_fault(key: str) -> str:

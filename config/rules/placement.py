@@ -21,7 +21,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from config.facts.near import hint, near
+from config.facts.near import hint, is_spelling, near, resembles
 from config.facts.skus import catalogue
 from config.problems.errors import Problem, first
 from config.problems.fixes import Path, by_hand, path_text, remove_command, set_command
@@ -253,7 +253,9 @@ def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Ite
     known = {name: [name] if name in workloads else near(name, workloads) for name in islice(counts, _MAX_NAMES)}
     several = {name: re.findall(r"[^\s;|+]+", name) for name in known if name not in workloads}
     meant = [
-        several[name] if several.get(name) and set(several[name]) <= set(workloads) else likely[:1]
+        several[name]
+        if several.get(name) and set(several[name]) <= set(workloads)
+        else [each for each in likely[:1] if resembles(name, each) or is_spelling(name, each.partition("-")[0])]
         for name, likely in known.items()
     ]
     better = ",".join(dict.fromkeys(each for found in meant for each in found))

@@ -86,7 +86,7 @@ def lender(text: str, here: StackName, outputs_of: OutputsOf, stack_file: type[S
     """The platform that `platformStack` names, with settings of that model; raises SettingsError without."""
     stack = _full_name(text, here)
     if stack == here:
-        raise _refused("names this stack itself", remove_command(_PATH))
+        raise _refused("names this stack itself", say(_LIST))
     short = stack.beside(here)
     try:
         outputs = outputs_of(str(stack))

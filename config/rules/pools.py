@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from config.facts.scheduling import SCRATCH_LABEL
 from config.facts.skus import catalogue
 from config.problems.errors import Problem
-from config.problems.fixes import Path, remove_command, say, set_command
+from config.problems.fixes import Path, by_hand, remove_command, say, set_command
 from config.rules.gpu_sharing import sharing_problems
 from config.rules.labels import label_problems, taint_problems
 from config.schema.os_disk import MIN_OS_DISK_GB, most_ephemeral
@@ -58,9 +58,8 @@ def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
     low, high = pool.autoscale.min, pool.autoscale.max
     if low > high:
         where = (*path, "autoscale", "max")
-        yield Problem(where, f"is {high}, less than min ({low})", f"{low} to {MAX_NODES}", set_command(where, low))
-        high = low
-    if not low <= pool.count <= high:
+        yield Problem(where, f"is {high}, less than min ({low})", f"{low} to {MAX_NODES}", by_hand(where))
+    elif not low <= pool.count <= high:
         where = (*path, "count")
         start = min(max(pool.count, low), high)
         yield Problem(where, f"is {pool.count}, outside autoscale", f"{low} to {high}", set_command(where, start))

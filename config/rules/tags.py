@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator
 
 from config.problems.errors import Problem
-from config.problems.fixes import Path, move_command, remove_command, say, set_command
+from config.problems.fixes import Path, by_hand, move_command, remove_command, say
 from config.schema.models import StackFile
+from config.schema.translate import place_fix
 
 OWN_PREFIXES = ("ai-on-aks", "k8s.io_cluster-autoscaler_node-template_")
 """Names with these, the program sets itself."""
@@ -37,10 +38,12 @@ def tag_problems(stack: StackFile) -> Iterator[Problem]:
             yield Problem(path, what, _NAMES, fix)
         elif name.lower() in seen:
             what = f"is the same tag as {seen[name.lower()]}: Azure does not distinguish upper and lower case"
-            yield Problem(path, what, "each tag once", remove_command(path))
+            other = seen[name.lower()]
+            fix = place_fix(path, (*_PATH, other), value, stack.tags[other])
+            yield Problem(path, what, "each tag once", fix)
         elif len(value) > MAX_VALUE:
             what = f"has a value of {len(value)} characters"
-            yield Problem(path, what, f"at most {MAX_VALUE} characters", set_command(path, value[:MAX_VALUE]))
+            yield Problem(path, what, f"at most {MAX_VALUE} characters", by_hand(path))
         seen.setdefault(name.lower(), name)
     most = (MAX_TAGS_OF_ZONES if stack.network.private or stack.entrances() else MAX_TAGS) - _OWN
     if len(stack.tags) > most:

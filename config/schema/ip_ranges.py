@@ -63,9 +63,7 @@ def _of_a_network(text: str) -> str:
     except ValueError:
         raise unfit(f"is {text!r}, not an IPv4 range", None, allowed=_NETWORK) from None
     if not _WIDEST <= network.prefixlen <= _NARROWEST:
-        nearest = IPv4Network((network.network_address, min(max(network.prefixlen, _WIDEST), _NARROWEST)), strict=False)
-        what = f"is {text}, not of /{_WIDEST} to /{_NARROWEST}"
-        raise unfit(what, [str(nearest), None], allowed=_NETWORK)
+        raise unfit(f"is {text}, not of /{_WIDEST} to /{_NARROWEST}", None, allowed=_NETWORK)
     if clash := next((each for each in RESERVED if each.overlaps(network)), None):
         raise unfit(f"is {text}, which overlaps {clash}, which AKS keeps for itself", None, allowed=_NETWORK)
     if not any(network.subnet_of(each) for each in PRIVATE):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from math import inf
 from typing import Any
 
-from config.facts.near import meant
+from config.facts.near import is_spelling, meant
 from config.problems.fixes import Edit, Fix, Path, by_hand, path_text, remove_command, say, set_command, text_of
 from config.schema.base import number_in
 
@@ -15,17 +16,25 @@ _TRUTH = {
     **dict.fromkeys(("true", "yes", "y", "on", "1", "enable", "enabled", "spot"), True),
     **dict.fromkeys(("false", "no", "n", "off", "0", "disable", "disabled", "regular"), False),
 }
+_PLAIN = ("boolean", "integer", "number", "string")
 _MAX_SPREAD = 5
 """Entries of a list that commands set; more are set by hand."""
 
 
-def mend(path: Path, schema: Schema, given: object) -> Fix:
-    """Returns the fix of a value that may not stand where the schema holds."""
+def mend(path: Path, schema: Schema, given: object, *, is_entry: bool = False) -> Fix:
+    """Returns the fix of a value that may not stand where the schema holds.
+
+    An entry has a name that the user has chosen; no command removes it.
+    """
+    match given:
+        case [str() | int() | float() as only] if schema.get("type") in _PLAIN:
+            return set_command(path, only)
     choices = schema.get("enum", ()) if isinstance(given, str) else ()
-    likely = meant(str(given), choices)
+    begun = [each for each in choices if len(str(given)) > 2 and each.lower().startswith(str(given).lower())]
+    likely = [each for each in meant(str(given), choices) if is_spelling(str(given), each) or begun == [each]]
     if len(likely) == 1 or (likely and not isinstance(path[-1], int)):  # one entry of a list is as likely as the next
         return set_command(path, likely[0])
-    if spread := _spread(path, schema, given):
+    if given not in (None, "") and (spread := _spread(path, schema, given)):
         return spread
     kind, is_item = schema.get("type"), isinstance(path[-1], int)
     if kind == "boolean" and given not in (None, "", [], {}):
@@ -34,6 +43,8 @@ def mend(path: Path, schema: Schema, given: object) -> Fix:
     number = _number(path, schema, given)
     if number is not None:
         return set_command(path, number)
+    if is_entry and kind == "object":
+        return say(f"write {path_text(path)} as a map in the stack file: {path[-1]}: {{...}}")
     if given and not is_item and _is_section(schema):
         form = f"{path[-1]}: {{<name>: {{...}}}}"
         return say(f"write {path_text(path)} as a map in the stack file, with each entry under its name: {form}")
@@ -71,14 +82,14 @@ def is_table(schema: Schema) -> bool:
 def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
     """What is no list or map, as its entries, or in place of a map at the key that it is meant for."""
     below: dict[str | int, object] = {}
-    names = (
-        given if isinstance(given, Mapping | list) else list(filter(None, map(str.strip, text_of(given).split(","))))
-    )
     if schema.get("type") == "array" and not (isinstance(given, Mapping) and any(given.values())):
-        below = dict(enumerate(names))
+        texts = filter(None, map(str.strip, re.split("[,;]", text_of(given))))
+        names = list(given if isinstance(given, Mapping | list) else texts)
+        below = dict(enumerate(names)) if not any(re.search(r"\s", str(name)) for name in names) else {}
     elif is_table(schema) and isinstance(given, str):
-        pairs = [str(each).partition("=") for each in names]
-        below = {name: value for name, equals, value in pairs if equals} if all(map(all, pairs)) else {}
+        pairs = [each.partition("=") for each in re.split(r"[,;\s]+(?=[^\s,;=]+=)", given.strip(" ,;"))]
+        is_clear = all(map(all, pairs)) and not any(re.search("[,;]", value) for _, _, value in pairs)
+        below = {name: value for name, _, value in pairs} if is_clear else {}
     elif schema.get("type") == "object" and isinstance(given, str | int | float):
         below = _as_key(schema, given)
     if not 0 < len(below) <= _MAX_SPREAD:
@@ -90,8 +101,9 @@ def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
 def _as_key(schema: Schema, given: object) -> dict[str | int, object]:
     """The key of a map that a scalar is meant for, with the scalar: a switch, its main text, or all that it needs."""
     keys, required = schema.get("properties", {}), schema.get("required", ())
-    is_switch = "enabled" in keys and text_of(given) in ("true", "false")
-    key = "enabled" if is_switch else schema.get("text_is") or (required[0] if len(required) == 1 else "")
+    if "enabled" in keys and (read := truth_of(given)) is not None:
+        return {"enabled": read}
+    key = schema.get("text_is") or (required[0] if len(required) == 1 else "")
     choices = keys.get(key, {}).get("enum")
     return {key: given} if key and (choices is None or given in choices) else {}
 

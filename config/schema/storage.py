@@ -116,7 +116,7 @@ class ContainerSettings(Model):
     @classmethod
     def _profile_is_known(cls, value: str) -> str:
         if value not in profiles():
-            raise unfit(f"is {value!r}, an unknown profile", near(value, profiles()) or list(profiles()))
+            raise unfit(f"is {value!r}, an unknown profile", near(value, profiles()))
         return value
 
     @model_validator(mode="after")

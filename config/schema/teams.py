@@ -18,13 +18,14 @@ def _user(name: str) -> str:
     """Kubernetes keeps `system:` for itself: such a name is a part of the cluster, or nobody in particular."""
     if name.startswith("system:"):
         raise unfit(f"is {name!r}, a name that Kubernetes keeps for itself", None, allowed=_EXAMPLE)
-    if not name.isprintable() or name != name.strip() or not name:
+    if not name.isprintable() or name != name.strip() or not name or {*name} & {*"*,;"}:
         raise unfit(f"is {name!r}, which is nobody's name", None, allowed=_EXAMPLE)
     return name
 
 
 User = Annotated[Text, AfterValidator(_user), may_be(_EXAMPLE)]
 Gpus = Annotated[int, Field(ge=0, le=MAX_GPUS), PLAIN_DIGITS]
+_LIMIT = may_be(f"a whole number from 0 to {MAX_GPUS}; leave it out for no limit")
 
 
 class TeamSettings(Model):
@@ -34,9 +35,9 @@ class TeamSettings(Model):
     """GPUs that are its own, with their share of all else that a node offers: it gets them back at once when others
     have borrowed them. While others leave theirs free, its jobs may take these too.
     """
-    lending_limit: Annotated[Gpus | None, protects("limit")] = None
+    lending_limit: Annotated[Gpus | None, protects("limit"), _LIMIT] = None
     """How many of these others may borrow at most, with their share of all else; all of them unless it is set."""
-    borrowing_limit: Annotated[Gpus | None, protects("limit")] = None
+    borrowing_limit: Annotated[Gpus | None, protects("limit"), _LIMIT] = None
     """How many GPUs its jobs may take at most beyond its own; as many as others lend unless it is set."""
     pins_memory: Annotated[bool, protects([False, True])] = False
     """Let its pods pin memory (the capability IPC_LOCK), which jobs of several nodes need on InfiniBand; in all else

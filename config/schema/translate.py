@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from config.facts.near import called, hint, is_general, is_negated, is_spelling, meant, plainly, resembles
+from config.facts.near import called, hint, is_general, is_negated, is_shared, is_spelling, meant, plainly, resembles
 from config.problems.errors import Problem
 from config.problems.fixes import (
     Fix,
@@ -70,8 +70,11 @@ def problems_of(
         else:
             here, given_here = schema_at(schema, location), error["input"]
             what = f"is {_shown(given_here)}"
+            known = schema_at(schema, location[:-1]).get("properties", ())
+            fix = mend(path, here, given_here, is_entry=isinstance(location[-1], str) and location[-1] not in known)
             plain = not isinstance(given_here, dict | list | None) or truth_of(given_here) is not None
-            yield Problem(path, what, allowed(here), mend(path, here, given_here), shows_value=plain)
+            shows = plain or any(not edit.removes for edit in fix.edits)
+            yield Problem(path, what, allowed(here), fix, shows_value=shows)
 
 
 def _unfit(fault: Unfit, schema: Schema, location: Path, prefix: Path, given: object) -> Problem:
@@ -88,9 +91,18 @@ def _unfit(fault: Unfit, schema: Schema, location: Path, prefix: Path, given: ob
 def _elsewhere(path: Path, known: Collection[str], path_of: Callable[[str], Path | None]) -> Path | None:
     """Returns the only place of a key that stands in the wrong one."""
     there = None if plainly(str(path[-1]), known) else path_of(str(path[-1]))
-    if there and len(there) > 1 and len(path) > 2 and there[0] != path[0]:
-        return None  # a part of one section is not meant for another, which has a key of its name
-    return there
+    return None if there and is_foreign(path, there) else there
+
+
+def is_foreign(path: Path, place: Path) -> bool:
+    """Returns whether a key and a place are in sections of different resources, which have settings of the same name.
+
+    The cluster's and its network's are often taken for each other.
+    """
+    if len(path) < 2 or len(place) < 2 or path[0] == place[0]:
+        return False
+    is_same = path[-1] == place[-1] and not is_shared(str(path[-1]))
+    return len(path) > 2 or not (is_same or path[0] in ("cluster", "network"))
 
 
 def below(path: Path, location: Path, schema: Schema) -> Path | None:
@@ -145,7 +157,8 @@ def unknown_key(
     is_sure = is_spelling(name, likely[0]) if likely else _is_around(path, place or ())
     successor = _SUCCEEDED.get(path, place)
     what += f"; in its place: {any_name(successor)}" if successor else hint(likely)
-    fix = place_fix(path, there or successor, value, standing, is_sure=is_sure and not is_negated(name))
+    is_sure &= not (is_negated(name) or is_shared(name))
+    fix = place_fix(path, there or successor, value, standing, is_sure=is_sure)
     return Problem(path, what, ", ".join(known) or "no keys at all", fix, shows_value=False)
 
 
@@ -203,7 +216,7 @@ def protecting(model: type[BaseModel]) -> Mapping[str, Path]:
 
 def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
     """Follows a reference, and takes what is not null of an optional value; keeps default and examples beside it."""
-    outer = {key: schema[key] for key in ("default", "examples", "protects") if key in schema}
+    outer = {key: schema[key] for key in ("allowed", "default", "examples", "protects") if key in schema}
     for option in schema.get("anyOf", ()):
         if option.get("type") != "null":
             return {**_resolved(option, definitions), **outer}
@@ -214,6 +227,8 @@ def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
 
 def allowed(schema: Schema) -> str:
     """What may stand where the schema holds, in words."""
+    if words := schema.get("allowed"):
+        return str(words)
     if choices := schema.get("enum"):
         return ", ".join(map(str, choices))
     match schema.get("type"):
@@ -229,7 +244,7 @@ def allowed(schema: Schema) -> str:
             keys = ", ".join(schema.get("properties", {}))
             return f"a map with the keys {keys}" if keys else "a map"
         case "string":
-            return str(schema.get("allowed", "text"))
+            return "text"
         case _:
             return "a value"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
@@ -14,16 +15,28 @@ from workloads.metaseq.sizes import models
 NAME = "metaseq"
 
 DEFAULT_SIZE = "1.3b"
+_CLOSE = 0.75
+"""Of two numbers of parameters, the smaller as a part of the larger, where one may be the other rounded."""
 
 
 def _list_sizes(schema: dict[str, Any]) -> None:
     schema["enum"] = list(models().sizes)
 
 
+def _billions(text: str) -> float:
+    """Returns the parameters in `1300M` or `1.3 B`, or 0 where there is not a number."""
+    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) ?([mb]?)", text, re.IGNORECASE)
+    return float(found[1]) / (1000 if found[2].lower() == "m" else 1) if found else 0.0
+
+
 def _known(name: str) -> str:
     if name not in models().sizes:
-        likely = near(name, models().sizes)
-        raise unfit(f"is {name!r}, an unknown model size{hint(likely)}", likely or [DEFAULT_SIZE])
+        found, number = near(name, models().sizes), _billions(name)
+        sizes = [(size, _billions(size)) for size in models().sizes]
+        close = [size for size, each in sizes if min(number, each) / max(number, each) > _CLOSE]
+        likely = close if number else found
+        shown = found if {*likely} <= {*found} else likely
+        raise unfit(f"is {name!r}, an unknown model size{hint(shown)}", [] if len(close) > 1 else likely[:1])
     return name
 
 

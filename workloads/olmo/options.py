@@ -18,8 +18,7 @@ NAME = "olmo"
 def _known(name: str) -> str:
     if name not in training_configs():
         likely = near(name, training_configs())
-        instead = (likely or [DEFAULT_CONFIG])[0]
-        raise unfit(f"is {name!r}, not one of OLMo's training configs{hint(likely)}", instead)
+        raise unfit(f"is {name!r}, not one of OLMo's training configs{hint(likely)}", likely[:1])
     return name
 
 

@@ -148,7 +148,7 @@ PRIVATE = (
         ),
         (
             {"network": {"outbound": ["userDefinedRouting"]}},
-            "change network.outbound in the stack file to what is allowed",
+            "pulumi config set --path network.outbound userDefinedRouting",
         ),
         ({"network": {"outbound": "secret"}}, "change network.outbound in the stack file to what is allowed"),
         (

@@ -16,6 +16,7 @@ from tests.support.settings import H100, INVENTORY, SECRET, as_engine, dev, load
 from tests.units.config import commands
 
 KNOWN = workloads.find()
+UNNEEDED = "if you do not need it: no setting of this program replaces it"
 
 
 def fixes(stack: dict[str, Any], **options: Any) -> dict[str, str]:
@@ -49,12 +50,77 @@ def fixes(stack: dict[str, Any], **options: Any) -> dict[str, str]:
          "pulumi config set --path storage.containers.data.days 365"
          " && pulumi config rm --path storage.containers.data.dais"),
         ({"modelSize": "6b"}, "pulumi config set modelSize 6.7b"),
+        ({"modelSize": "1300m"}, "pulumi config set modelSize 1.3b"),
+        ({"modelSize": "7B"}, "pulumi config set modelSize 6.7b"),
+        ({"modelSize": "2b"}, "change modelSize in the stack file to what is allowed"),
+        ({"modelSize": "500m"}, "change modelSize in the stack file to what is allowed"),
+        ({"workloads": "all"}, "change workloads in the stack file to what is allowed"),
+        ({"tags": "CostCenter=4711 Owner=me"}, "pulumi config rm tags && pulumi config set --path tags.CostCenter 4711"
+         " && pulumi config set --path tags.Owner me"),
+        ({"options": {"metaseq": {"numNodes": 1}}},
+         """pulumi config set workloadOptions '{"metaseq": {"numNodes": 1}}' && pulumi config rm options"""),
+        ({"azureRegion": "westus"}, "pulumi config set location westus && pulumi config rm azureRegion"),
+        ({"cluster": {"name": "prod1"}}, f"remove cluster.name {UNNEEDED}"),
+        ({"storage": {"name": "mystore"}}, "set storage.accountName to what you need in the stack file, and remove "
+         "storage.name"),
+        ({"storage": {"location": "westus"}}, "set location to what you need in the stack file, and remove "
+         "storage.location"),
+        ({"storage": {"tier": "Hot"}}, f"remove storage.tier {UNNEEDED}"),
+        ({"storage": {"count": 4}}, f"remove storage.count {UNNEEDED}"),
+        ({"storage": {"retentionDays": 30}}, f"remove storage.retentionDays {UNNEEDED}"),
+        ({"storage": {"ipRules": ["203.0.113.7"]}}, f"remove storage.ipRules {UNNEEDED}"),
+        ({"storage": {"containers": {"keep": None}}},
+         "write storage.containers.keep as a map in the stack file: keep: {...}"),
+        ({"storage": {"accounts": {"input": "x"}}},
+         "write storage.accounts.input as a map in the stack file: input: {...}"),
+        ({"teams": {"blue": ""}}, "write teams.blue as a map in the stack file: blue: {...}"),
+        ({"network": {"addressSpace": ["10.1.0.0/16"]}}, "pulumi config set --path network.addressSpace 10.1.0.0/16"),
+        ({"network": {"addressSpace": "10.0.0.0"}}, "change network.addressSpace in the stack file to what is allowed"),
+        ({"operators": {"gpuOperator": {"values": None}}}, "pulumi config rm --path operators.gpuOperator.values"),
+        ({"operators": {"kueue": "on"}}, "pulumi config rm --path operators.kueue"
+         " && pulumi config set --path operators.kueue.enabled true"),
+        ({"operators": {"nodeHealth": "off"}}, "pulumi config rm --path operators.nodeHealth"
+         " && pulumi config set --path operators.nodeHealth.enabled false"),
+        ({"cluster": {"maintenanceWindow": {"day": "Saturday/Sunday"}}},
+         "change cluster.maintenanceWindow.day in the stack file to what is allowed"),
+        ({"cluster": {"maintenanceWindow": {"day": "sat"}}},
+         "pulumi config set --path cluster.maintenanceWindow.day Saturday"),
+        ({"storage": {"sku": "Standard_GRS"}}, "change storage.sku in the stack file to what is allowed"),
     ],
 )  # fmt: skip
 def test_no_fix_is_nonsense(keys: dict[str, Any], fix: str) -> None:
     stack = {"vmSku": H100, "workloads": "metaseq", "cluster": {}} | keys
     (found,) = fixes(stack, known=KNOWN).values()
     assert found == fix
+
+
+@pytest.mark.parametrize(
+    ("pool", "fix"),
+    [
+        ({"labels": {"team name": "red"}}, """pulumi config set --path 'pools.gpu.labels["team-name"]' red && pulumi \
+config rm --path 'pools.gpu.labels["team name"]'"""),
+        ({"taints": ["team=red"]}, "change pools.gpu.taints[0] in the stack file to what is allowed"),
+        ({"enableAutoScaling": False}, "pulumi config rm --path pools.gpu.enableAutoScaling"),
+        ({"autoscale": {"min": 4, "max": 1}}, "change pools.gpu.autoscale.max in the stack file to what is allowed"),
+    ],
+)  # fmt: skip
+def test_no_fix_of_a_pool_loses_a_value(pool: dict[str, Any], fix: str) -> None:
+    assert list(fixes({"pools": {"gpu": {"vmSku": H100, **pool}}}).values()) == [fix]
+
+
+@pytest.mark.parametrize(
+    ("users", "fix"),
+    [
+        ("a@x;b@x", "pulumi config rm --path teams.blue.users && pulumi config set --path 'teams.blue.users[0]' a@x"
+         " && pulumi config set --path 'teams.blue.users[1]' b@x"),
+        ("alice bob", "change teams.blue.users in the stack file to what is allowed"),
+        (["*"], "change teams.blue.users[0] in the stack file to what is allowed"),
+        (None, "pulumi config rm --path teams.blue.users"),
+    ],
+)  # fmt: skip
+def test_users_are_one_by_one(users: object, fix: str) -> None:
+    stack = {"vmSku": H100, "operators": {"kueue": {"enabled": True}}, "teams": {"blue": {"gpus": 8, "users": users}}}
+    assert list(fixes(stack).values()) == [fix]
 
 
 def test_what_a_fix_leaves_behind_is_mended_by_it_too() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from config.problems.fixes import by_hand, set_command
 from config.schema.translate import problems_of
 from tests.support.pools import A100, H100, RDMA, pool
 from workloads import find
@@ -98,14 +99,15 @@ def test_dashboards_are_off_unless_asked_for() -> None:
     assert found["--tensorboard-logdir"] == "/workspace/tensorboard"
 
 
-@pytest.mark.parametrize(("name", "near"), [("6.8b", "6.7b"), ("6.7B", "6.7b"), ("175", "175b"), ("huge", "1.3b")])
+@pytest.mark.parametrize(("name", "near"), [("6.8b", "6.7b"), ("6.7B", "6.7b"), ("175", "175b"), ("huge", "")])
 def test_an_unknown_size_is_answered_with_the_list_and_a_near_one(name: str, near: str) -> None:
     with pytest.raises(ValidationError) as caught:
         MetaseqOptions.model_validate({"modelSize": name})
     (problem,) = problems_of(caught.value.errors(), MetaseqOptions, {"modelSize": name}, ("workloadOptions", "metaseq"))
     assert problem.what.startswith(f"is '{name}', an unknown model size")
     assert problem.allowed == ", ".join(TABLE)
-    assert problem.fix == f"pulumi config set --path workloadOptions.metaseq.modelSize {near}"
+    path = ("workloadOptions", "metaseq", "modelSize")
+    assert problem.mending == (set_command(path, near) if near else by_hand(path))
 
 
 @pytest.mark.parametrize("options", [{"numNodes": 0}, {"numUpdates": 0}, {"warmupUpdates": -1}, {"aim": "maybe"}])

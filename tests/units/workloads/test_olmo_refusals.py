@@ -42,7 +42,7 @@ def found(where: Ground, **options: Any) -> str:
     ("options", "what", "fix"),
     [
         ({"config": "OLMo2-7"}, "config is 'OLMo2-7', not one of OLMo's training configs", "config OLMo2-7B"),
-        ({"config": "GPT-4"}, "OLMo-1B, OLMo-7B, OLMo-7B-0424, OLMo-7B-0724, OLMo2-1B, OLMo2-7B, OLMo2-13B", "OLMo-1B"),
+        ({"config": "GPT-4"}, "OLMo-1B, OLMo-7B, OLMo-7B-0424, OLMo-7B-0724, OLMo2-1B, OLMo2-7B, OLMo2-13B", "change"),
         ({"stopAt": 0}, "workloadOptions.olmo.stopAt is 0", "pulumi config set --path workloadOptions.olmo.stopAt 1"),
         ({"runName": "a/b"}, "at most 63 letters, digits", "change workloadOptions.olmo.runName in the stack file"),
         ({"numNode": 2}, "numNode is an unknown key", "workloadOptions.olmo.numNodes 2"),
