@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
-from config.schema.base import AS_TEXT, PLAIN_DIGITS, Model, may_be
+from config.schema.base import AS_TEXT, PLAIN_DIGITS, Model, may_be, unfit
 
 NodeOsChannel = Literal["None", "Unmanaged", "SecurityPatch", "NodeImage"]
 ROLLING: tuple[NodeOsChannel, ...] = ("SecurityPatch", "NodeImage")
 """Channels by which AKS rolls nodes to new images, in its window if it has one."""
+
+
+def _clock(value: Any) -> Any:
+    """Refuses `9:00`, `14.30`, `22h`, `+1` and `+0530`, and suggests the same time in the form that AKS takes."""
+    found = re.fullmatch(r"([+-]?)(\d{1,2})(?:h|[:.](\d\d)(?::00)?)?|([+-])(\d\d)(\d\d)", str(value))
+    if not found:
+        return value
+    read = f"{found[1] or found[4] or ''}{found[2] or found[5]:0>2}:{found[3] or found[6] or '00'}"
+    if read != value:
+        raise unfit(f"is {value!r}", [read, None])
+    return value
 
 
 class MaintenanceWindow(Model):
@@ -24,6 +36,7 @@ class MaintenanceWindow(Model):
         str,
         StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$"),
         AS_TEXT,
+        BeforeValidator(_clock),
         may_be('a time of the day, as in "02:00"'),
     ] = "02:00"
     """When it opens."""
@@ -32,6 +45,7 @@ class MaintenanceWindow(Model):
     utc_offset: Annotated[
         str,
         StringConstraints(pattern=r"^[+-](0\d|1[0-4]):[0-5]\d$"),
+        BeforeValidator(_clock),
         may_be('an offset from UTC, as in "+05:30" or "-07:00"'),
     ] = "+00:00"
     """Of its time zone."""

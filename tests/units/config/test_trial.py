@@ -123,6 +123,21 @@ def test_users_are_one_by_one(users: object, fix: str) -> None:
     assert list(fixes(stack).values()) == [fix]
 
 
+@pytest.mark.parametrize(
+    ("key", "given", "meant"),
+    [
+        *(("startTime", "9:00", "09:00"), ("startTime", "14.30", "14:30"), ("startTime", "22h", "22:00")),
+        *(("startTime", "22:00:00", "22:00"), ("startTime", "2:30 PM", ""), ("startTime", 1320, "")),
+        *(("utcOffset", "+1", "+01:00"), ("utcOffset", "+0530", "+05:30"), ("utcOffset", 5, "")),
+    ],
+)
+def test_a_time_in_another_form_is_read_where_it_is_sure(key: str, given: object, meant: str) -> None:
+    path = f"cluster.maintenanceWindow.{key}"
+    (fix,) = fixes({"vmSku": H100, "cluster": {"maintenanceWindow": {"day": "Saturday", key: given}}}).values()
+    words = f"change {path} in the stack file to what is allowed"
+    assert fix == (f"pulumi config set --path {path} {meant}" if meant else words)
+
+
 def test_what_a_fix_leaves_behind_is_mended_by_it_too() -> None:
     """Any number of nodes that is near is too few for the workload, which says so once it is a number."""
     stack = {
