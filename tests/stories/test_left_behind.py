@@ -8,12 +8,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from diagnosis.cluster import Object
 from simulator.host.paths import ROOT
-from tests.support.world import Stack, World, eventually
+from tests.support.world import Stack, World, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 NAME, PLATFORM = "jupyterlab", "ground"
@@ -37,18 +38,17 @@ def guest(platform: Stack, world: World, tmp_path_factory: pytest.TempPathFactor
     made.pulumi("stack", "rm", "--yes", "--force", NAME)
 
 
-def running(platform: Stack) -> Object:
+def running(platform: Stack, namespace: str = NAME) -> Object:
     """Its pod, once it runs."""
-    pods = platform.kube.list("v1", "Pod", NAME)
+    pods = platform.kube.list("v1", "Pod", namespace)
     return next((pod for pod in pods if pod["status"].get("phase") == "Running"), {})
 
 
-def down(world: World) -> subprocess.Popen[str]:
-    """`make down STACK=jupyterlab`, under way."""
+def down(stack: Stack) -> subprocess.Popen[str]:
+    """`make down STACK=...`, under way."""
     command = [sys.executable, "-m", "simulator", "down"]
-    return subprocess.Popen(
-        command, env=world.environment | {"STACK": NAME}, cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
+    environment = stack.world.environment | {"STACK": stack.name}
+    return subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
 def test_diagnosis_tells_of_a_pod_whose_node_is_silent_and_until_when_it_stays(platform: Stack, guest: Stack) -> None:
@@ -65,19 +65,30 @@ def test_diagnosis_tells_of_a_pod_whose_node_is_silent_and_until_when_it_stays(p
     eventually(told, "it is told", 180, every=2)
 
 
-def test_down_says_which_pod_it_waits_for_and_goes_on_when_the_node_is_back(platform: Stack, guest: Stack) -> None:
-    name, said = running(platform)["metadata"]["name"], []
-    going = down(guest.world)
+def test_down_says_which_pod_it_waits_for_and_goes_on_when_the_node_is_back(platform: Stack, tmp_path: Path) -> None:
+    """A pod in a namespace that goes, as that of a stack without files does."""
+    platform.world.simulator("heal")
+    config = {"platformStack": PLATFORM, "workloadOptions": {"nccl-allreduce": {"numNodes": 1}}}
+    visitor = Stack.create(platform.world, "visitor", tmp_path / "project", config, like="nccl-allreduce")
+    visitor.up()
+    name, (node,) = "sleeper", names(gpu_nodes(platform.kube))
+    command = {"name": "main", "image": "alpine", "command": ["sleep", "3600"]}
+    spec = {"containers": [command], "nodeName": node, "tolerations": [{"operator": "Exists"}]}
+    metadata = {"name": name, "namespace": visitor.name}
+    platform.kube.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    eventually(lambda: running(platform, visitor.name), "it runs", STARTS_S, every=1)
+    platform.world.simulator("fault", "node", "--node", node)
+    said, going = "", down(visitor)
     for line in going.stdout or ():
-        said.append(line)
-        if f"do: kubectl delete pod -n {NAME} {name} --force" in line:
+        said += line
+        if f"do: kubectl delete pod -n {visitor.name} {name} --force" in line:
             break
     try:
-        assert "is Terminating on node" in " ".join("".join(said).split()), said
+        assert "is Terminating on node" in " ".join(said.split())
     finally:
-        guest.world.simulator("heal")
+        platform.world.simulator("heal")
         rest, _ = going.communicate()
-        guest.world.simulator("start")
+        platform.world.simulator("start")
     assert going.returncode == 0, rest
 
 
@@ -86,7 +97,7 @@ def test_down_forgets_what_was_in_a_cluster_that_azure_has_no_more(platform: Sta
     guest.world.arm("DELETE", f"resourceGroups/ai-on-aks-{PLATFORM}?api-version=2024-03-01")
     by_hand = guest.pulumi("destroy", "--yes", "--skip-preview", check=False)
     assert "PULUMI_K8S_DELETE_UNREACHABLE" in by_hand, "the plugin says how to do it by hand"
-    going = down(guest.world)
+    going = down(guest)
     said, _ = going.communicate()
     guest.world.simulator("start")
     assert going.returncode == 0, said

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from config.facts.scheduling import CONDITION_PREFIX
-from config.schema.operators import NVIDIA_NAMESPACE
+from config.schema.operators import NODE_TOOLS_NAMESPACE, NVIDIA_NAMESPACE
 from diagnosis.cluster import Object, condition
 from operators.node_problem_detector.conditions import condition_type, conditions
 from tests.support.world import Stack, eventually, gpu_nodes, names
@@ -67,6 +67,10 @@ def become(stack: Stack, node: str, wanted: dict[str, str], why: str) -> None:
     eventually(lambda: wanted.items() <= states(stack, node).items(), f"{why}: {wanted}", WAIT_S)
 
 
+def is_detector(pod: Object, node: str) -> bool:
+    return bool(pod["spec"].get("nodeName") == node and pod["metadata"]["name"].startswith("node-problem-detector-"))
+
+
 def of(stack: Stack, node: str, name: str) -> Object:
     return condition(stack.kube.get("v1", "Node", node), condition_type(name))
 
@@ -114,8 +118,11 @@ def test_a_reboot_mends_what_a_reset_of_gpus_mends_and_no_more(stack: Stack, sic
 
 def test_each_is_cleared_when_its_fault_is_mended(stack: Stack, sick: str) -> None:
     stack.world.simulator("heal")
-    become(stack, sick, WELL, "all is well again")
+    become(stack, sick, {**WELL, "InfiniBandFlapping": "True"}, "all but what has been lost within some hours")
     assert of(stack, sick, "GPUTooHot")["reason"] == "NoGPUTooHot"
+    (pod,) = (each for each in stack.kube.list("v1", "Pod", NODE_TOOLS_NAMESPACE) if is_detector(each, sick))
+    stack.kube.delete("v1", "Pod", pod["metadata"]["name"], NODE_TOOLS_NAMESPACE)
+    become(stack, sick, WELL, "a new pod has not seen any link lost")
 
 
 def test_a_lost_gpu_is_missing_and_what_is_asked_of_all_gpus_is_unknown(stack: Stack, sick: str) -> None:

@@ -76,7 +76,7 @@ def test_what_editors_and_tools_write_is_read(lines: Any, tmp_path: Path, conten
         ('{"text": "é"}\n{"text": "'.encode() + b'\xc3"}', "a.jsonl:2 is not UTF-8; lines before it are UTF-8, so fix"),
         (b"PAR1\x15\x04", "a.jsonl is Parquet: python -c "),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n", "a.jsonl is a pointer of Git LFS"),
-        (gzip.compress(GOOD.encode()), "a.jsonl is compressed: gunzip < "),
+        (gzip.compress(GOOD.encode(), mtime=0), "a.jsonl is compressed: gunzip < "),
         (b'[{"text": "a"}]', "a.jsonl:1: a JSON array; each line must be one object: jq -c "),
         (b'{\n  "text": "a"\n}', r"a.jsonl:1: not JSON \(.*\); each line must be one object"),
         (b'{"text": "a", "text": "b"}', "duplicate key in text, text"),
