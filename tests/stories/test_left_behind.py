@@ -14,10 +14,10 @@ import pytest
 
 from diagnosis.cluster import Object
 from simulator.host.paths import ROOT
-from tests.support.world import Stack, World, eventually, gpu_nodes, names
+from tests.support.world import Stack, World, eventually, gpu_nodes, job_phase, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
-NAME, PLATFORM = "jupyterlab", "ground"
+NAME, VISITOR, PLATFORM = "jupyterlab", "nccl-allreduce", "ground"
 STARTS_S = 400
 """Within it a node has its drivers, and the server runs."""
 
@@ -66,17 +66,18 @@ def test_diagnosis_tells_of_a_pod_whose_node_is_silent_and_until_when_it_stays(p
 
 
 def test_down_says_which_pod_it_waits_for_and_goes_on_when_the_node_is_back(platform: Stack, tmp_path: Path) -> None:
-    """A pod in a namespace that goes, as that of a stack without files does."""
+    """A pod in a namespace that is deleted, as that of a stack without files is."""
     platform.world.simulator("heal")
-    config = {"platformStack": PLATFORM, "workloadOptions": {"nccl-allreduce": {"numNodes": 1}}}
-    visitor = Stack.create(platform.world, "visitor", tmp_path / "project", config, like="nccl-allreduce")
+    config = {"platformStack": PLATFORM, "workloadOptions": {VISITOR: {"numNodes": 1}}}
+    visitor = Stack.create(platform.world, VISITOR, tmp_path / "project", config, like=VISITOR)
     visitor.up()
+    eventually(lambda: job_phase(platform.kube, VISITOR, visitor.name) == "Completed", "its own pods end", STARTS_S)
     name, (node,) = "sleeper", names(gpu_nodes(platform.kube))
     command = {"name": "main", "image": "alpine", "command": ["sleep", "3600"]}
     spec = {"containers": [command], "nodeName": node, "tolerations": [{"operator": "Exists"}]}
     metadata = {"name": name, "namespace": visitor.name}
     platform.kube.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
-    eventually(lambda: running(platform, visitor.name), "it runs", STARTS_S, every=1)
+    eventually(lambda: running(platform, visitor.name).get("metadata", {}).get("name") == name, "it runs", STARTS_S)
     platform.world.simulator("fault", "node", "--node", node)
     said, going = "", down(visitor)
     for line in going.stdout or ():
