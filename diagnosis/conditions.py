@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE, CONDITION_PREFIX, HEALTH_TAINT
 from diagnosis.cluster import NODE, Cluster, Object, has_ended
 from diagnosis.finding import Finding, Obstacle, one_line, together
-from diagnosis.node_states import like_ours
+from diagnosis.node_states import is_problem, like_ours
 
+_VERDICT = f"{HEALTH_TAINT}-verdict"
 _UNLABEL = f"kubectl label node {{nodes}} {BAD_NODE.partition('=')[0]}-    # once their GPUs are well again"
 CHECK_AGAIN = "check it: pulumi up -s <stack> --replace '**:Job::health-check*' (docs/health-check.md)"
 _LABELS = {BAD_NODE: _UNLABEL, f"{AUTOPILOT_LABEL}=EVICT": "kubectl describe nodes {nodes}"}
 """Labels for which AppWrapper takes jobs away from a node, and what to do."""
+_UNFIT = re.compile(
+    rf"{AUTOPILOT_LABEL}=(?!PASS$|EVICT$)|nvidia\.com/(mig\.config\.state=(?!success$|failed$)|gpu\.deploy\..+=paused)"
+)
+"""Labels of a cordoned node for which it is not to be used: of a check, of NVIDIA/mig-parted and k8s-driver-manager."""
 
 
 def sick_nodes(cluster: Cluster) -> list[Finding]:
@@ -23,7 +29,9 @@ def sick_nodes(cluster: Cluster) -> list[Finding]:
 def sick(node: Object) -> Iterator[Obstacle]:
     """Yields each such problem of one node."""
     yield from (Obstacle(problem, "kubectl describe nodes {nodes}") for problem in problems(node))
-    if any(taint["key"] == HEALTH_TAINT for taint in node["spec"].get("taints", [])):
+    cordoned, verdict = node["spec"].get("unschedulable"), node["metadata"].get("annotations", {}).get(_VERDICT, "")
+    tainted = any(taint["key"] == HEALTH_TAINT for taint in node["spec"].get("taints", []))
+    if tainted or (cordoned and verdict.removeprefix("VERDICT: ").startswith("FAIL")):
         yield failed_check(node)
         return
     labels = [f"{key}={value}" for key, value in node["metadata"].get("labels", {}).items()]
@@ -32,11 +40,13 @@ def sick(node: Object) -> Iterator[Obstacle]:
         for label in labels
         if label in _LABELS
     )
+    if unfit := ", ".join(label for label in labels if cordoned and _UNFIT.match(label)):
+        yield Obstacle(f"not to be used: label {unfit}", "kubectl describe nodes {nodes}")
 
 
 def failed_check(node: Object) -> Obstacle:
     """Of a node with the taint of a check: what that has found, and how the taint goes."""
-    found = node["metadata"].get("annotations", {}).get(f"{HEALTH_TAINT}-verdict", "nobody says why")
+    found = node["metadata"].get("annotations", {}).get(_VERDICT, "nobody says why")
     mended = "mend it, then name it in workloadOptions.health-check.nodeNames"
     return Obstacle(f"has failed its check ({one_line(found)})", f"{mended}    # {CHECK_AGAIN}")
 
@@ -50,8 +60,13 @@ def remarks_on_nodes(cluster: Cluster, pods: Iterable[Object]) -> Iterator[str]:
 
 
 def problems(node: Object) -> list[str]:
-    """Those that are there, ours before AKS's and Kubernetes' own, and each once; unknown ones are left out."""
-    true = [each for each in node["status"].get("conditions", []) if each["status"] == "True"]
-    ours = {each["type"].removeprefix(CONDITION_PREFIX): each for each in true if CONDITION_PREFIX in each["type"]}
-    others = {each["type"]: each for each in true if (like := like_ours(each["type"])) is not None and like not in ours}
-    return [f"{name} ({one_line(each.get('message', ''))})" for name, each in {**others, **ours}.items()]
+    """Those that are there, ours before AKS's and Kubernetes' own, and each once."""
+    bad = [each for each in node["status"].get("conditions", []) if is_problem(node, each)]
+    ours = {each["type"].removeprefix(CONDITION_PREFIX): each for each in bad if CONDITION_PREFIX in each["type"]}
+    others = {
+        each["type"]: each
+        for each in bad
+        if CONDITION_PREFIX not in each["type"] and like_ours(each["type"]) not in ours
+    }
+    found = {f"{name}{'' if each['status'] == 'True' else '=False'}": each for name, each in {**others, **ours}.items()}
+    return [f"{name} ({one_line(each.get('message', ''))})" for name, each in found.items()]

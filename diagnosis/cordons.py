@@ -10,7 +10,7 @@ from diagnosis.cluster import NODE, Cluster, Object, is_ready, labelled
 from diagnosis.conditions import sick
 from diagnosis.drivers import broken
 from diagnosis.finding import Finding, Obstacle, listed, together
-from diagnosis.node_states import is_taken, leaving
+from diagnosis.node_states import is_of_person, is_taken, leaving, manager
 from diagnosis.nodes import is_of_program, requested, words_of
 
 _DRIVERS = {"ofed": "DOCA OFED", "gpu": "the GPU driver"}
@@ -44,12 +44,13 @@ def cordon(cluster: Cluster, node: Object) -> Obstacle:
     look = f"kubectl describe node {node['metadata']['name']}    # "
     if troubles(cluster, node):
         fix = f"{look}uncordon it only once its own problems are fixed"
-    elif who and not who.startswith("kubectl"):  # a controller, which would take the pods that come, too
+    elif who and not is_of_person(who):  # a controller, which would take the pods that come, too
         fix = f"{look}wait for {who}"
     elif taints:
         fix = f"{look}do not uncordon it: unless pools.<key>.taints lists the taint, a controller takes the node away"
     else:
-        fix = "kubectl uncordon {nodes}    # once it is known why"
+        ask = f": ask who uses {who}" if who and not who.startswith("kubectl") else ""
+        fix = f"kubectl uncordon {{nodes}}    # once it is known why{ask}"
     return Obstacle(what, fix, _since(node))
 
 
@@ -83,15 +84,6 @@ def _waited_for(cluster: Cluster, node: Object, driver: str, state: str) -> list
 
 def _of_daemon_set(pod: Object) -> bool:
     return any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences", []))
-
-
-def manager(node: Object, field: str) -> str:
-    """The client that has written a field of the spec; empty where the API server does not tell."""
-    for entry in node["metadata"].get("managedFields", []):
-        if field in entry.get("fieldsV1", {}).get("f:spec", {}):
-            found: str = entry["manager"]
-            return found
-    return ""
 
 
 def _since(node: Object) -> str:

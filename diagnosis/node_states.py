@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 from config.facts import data
+from config.facts.scheduling import CONDITION_PREFIX
 from diagnosis.cluster import NODE, Cluster, Object
 from diagnosis.finding import Finding, Obstacle, joined, one_line, together
 
 Entry = Mapping[str, Any]
+_OF_PERSONS = re.compile(
+    r"(?i)(kubectl|oc$|k9s|(open)?lens|freelens|headlamp|node-fetch|axios|mozilla|python|openapi-generator|curl|okhttp)"
+)
+"""Begins the managers of what people change: a tool, or a browser or library without a controller's name."""
+_FINE = re.compile(r"(?<!Not)(Healthy|Ready|OK|Ok|Succeeded)$")
+"""Ends the types of conditions that are True while there is no problem."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,10 @@ class NodeState:
 
     def obstacle(self, node: Object) -> Obstacle:
         do = self.entry["do"].replace("{node}", node["metadata"]["name"])
-        return Obstacle(f"{self.entry['who']} ({self.mark})", do, self.since)
+        what, who = f"{self.entry['who']} ({self.mark})", manager(node, "f:unschedulable")
+        if self.entry.get("stays") and node["spec"].get("unschedulable") and (not who or is_of_person(who)):
+            what, do = f"{what}, and cordoned by {who or 'somebody'}", f"{do}; the cordon stays: ask who has set it"
+        return Obstacle(what, do, self.since)
 
 
 @functools.cache
@@ -69,10 +80,37 @@ def leaving(node: Object) -> NodeState | None:
     return None
 
 
+def is_problem(node: Object, condition: Object) -> bool:
+    """Whether a condition is a known problem; on a cordoned node, which nobody has to use, an unknown one is, too."""
+    kind, status = condition["type"], condition["status"]
+    if like_ours(kind) is not None or CONDITION_PREFIX in kind:
+        return bool(status == "True")
+    if kind == "Ready" or _entry("conditions", kind, ["leaving"]) or not node["spec"].get("unschedulable"):
+        return False
+    return bool(status == ("False" if _FINE.search(kind) else "True"))
+
+
 def like_ours(condition: str) -> str | None:
     """The condition of ours for the same problem, empty if it has none; None for one that is not a known problem."""
     entry = _entry("conditions", condition, ["problems"])
     return None if entry is None else str(entry.get("like", ""))
+
+
+def writers(node: Object, field: str) -> list[str]:
+    """Returns the clients that have written a field of the spec; none where the API server does not tell."""
+    entries = node["metadata"].get("managedFields", [])
+    found = [each.get("manager", "") for each in entries if field in each.get("fieldsV1", {}).get("f:spec", {})]
+    return list(filter(None, found))
+
+
+def manager(node: Object, field: str) -> str:
+    """The one of these that counts: a controller before people, for it goes on; empty if there is none."""
+    return min(writers(node, field), key=is_of_person, default="")
+
+
+def is_of_person(who: str) -> bool:
+    """Whether a manager is a tool of people, and not a controller."""
+    return bool(_OF_PERSONS.match(who))
 
 
 def taken_nodes(cluster: Cluster) -> list[Finding]:

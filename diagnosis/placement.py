@@ -12,10 +12,10 @@ from diagnosis.autoscaler import may_grow, scaling
 from diagnosis.claims import without_volume
 from diagnosis.cluster import NODE, Cluster, Object, labelled
 from diagnosis.conditions import failed_check
-from diagnosis.cordons import cordon, manager, troubles
+from diagnosis.cordons import cordon, troubles
 from diagnosis.drivers import not_offered
 from diagnosis.finding import Finding, Obstacle, grouped, together
-from diagnosis.node_states import leaving, of_taints
+from diagnosis.node_states import is_of_person, leaving, manager, of_taints, writers
 from diagnosis.nodes import allocatable, choice, chosen, is_of_program, requested, untolerated, words_of
 from diagnosis.policies import unready_policies
 
@@ -137,7 +137,7 @@ def _tainted(cluster: Cluster, node: Object, taints: Sequence[Object]) -> Obstac
 
 def _is_of_node(cluster: Cluster, node: Object, taint: Object) -> bool:
     """Whether the taint is about this node: its key or its writer shows that, or other nodes of its pool lack it."""
-    if _SET_ASIDE.search(taint["key"]) or manager(node, "f:taints").startswith("kubectl"):
+    if _SET_ASIDE.search(taint["key"]) or any(map(is_of_person, writers(node, "f:taints"))):
         return True
     keys = [{each["key"] for each in other["spec"].get("taints", [])} for other in _of_pool(cluster, node)]
     return any(taint["key"] not in there for there in keys)

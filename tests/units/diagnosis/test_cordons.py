@@ -150,3 +150,87 @@ def test_a_cordon_with_a_taint_that_all_nodes_of_the_pool_have_is_not_to_be_lift
     for why, do in both(*nodes):
         assert why.startswith(f"waits: cordoned by kubectl: it takes no new pods, and has taint {key}:NoSchedule on")
         assert do.startswith("do: kubectl describe node a    # do not uncordon it: ")
+
+
+def with_writers(*managers: str) -> tuple[Kind, Object]:
+    kind, node = cordoned()
+    field: Object = {"f:spec": {"f:unschedulable": {}}}
+    node["metadata"]["managedFields"] = [{"manager": manager, "fieldsV1": field} for manager in managers]
+    return kind, node
+
+
+@pytest.mark.parametrize("controller", ["kured", "cluster-autoscaler", "aks-remediator"])
+def test_a_controller_that_has_cordoned_the_node_counts_before_a_person(controller: str) -> None:
+    for managers in (("kubectl-cordon", controller), (controller, "kubectl-cordon"), ("k9s", controller)):
+        for why, do in both(with_writers(*managers)):
+            assert why.startswith(f"waits: cordoned by {controller}: ")
+            assert do == f"do: kubectl describe node a    # wait for {controller}"
+
+
+@pytest.mark.parametrize("tool", ["k9s", "Lens", "node-fetch", "Mozilla", "python-requests"])
+def test_a_cordon_with_another_tool_of_people_is_asked_about(tool: str) -> None:
+    for why, do in both(cordoned(by=tool)):
+        assert why.startswith(f"waits: cordoned by {tool}: ")
+        assert do == f"do: kubectl uncordon a    # once it is known why: ask who uses {tool}"
+
+
+SIGNS = [
+    ("annotations", "aznhc-verdict", "FAIL check_gpu_xid 79", "has failed its check (FAIL check_gpu_xid 79)"),
+    *(("labels", "autopilot.ibm.com/gpuhealth", value, f"gpuhealth={value}") for value in ("WARN", "ERR", "EVICT")),
+    *(("labels", "nvidia.com/mig.config.state", value, f"state={value}") for value in ("rebooting", "pending")),
+    ("labels", "nvidia.com/gpu.deploy.driver", "paused-for-driver-upgrade", "driver=paused-for-driver-upgrade"),
+    *(("conditions", kind, "True", f"{kind} (why)") for kind in ("GpuUnhealthy", "GPUNeedsReset", "NVLinkError")),
+    *(("conditions", kind, "True", f"{kind} (why)") for kind in ("InfiniBandDown", "DrainScheduled", "NodeNotReady")),
+    *(("conditions", kind, "False", f"{kind}=False (why)") for kind in ("GpuHealthy", "x.io/NetworkReady")),
+]
+
+
+def signed(kind: str, name: str, value: str) -> tuple[Kind, Object]:
+    of, node = cordoned(by="kubectl")
+    if kind == "conditions":
+        node["status"]["conditions"] = [{"type": name, "status": value, "message": "why"}]
+    else:
+        node["metadata"][kind] = node["metadata"].get(kind, {}) | {name: value}
+    return of, node
+
+
+@pytest.mark.parametrize(("kind", "name", "value", "told_of"), SIGNS)
+def test_each_sign_of_a_fault_is_named_and_its_node_is_not_to_be_uncordoned(
+    kind: str, name: str, value: str, told_of: str
+) -> None:
+    for texts in both(signed(kind, name, value)):
+        assert len([text for text in texts if told_of in text]) == 1
+        (fix,) = [text for text in texts if "uncordon" in text]
+        assert fix == "do: kubectl describe node a    # uncordon it only once its own problems are fixed"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        ("annotations", "aznhc-verdict", "PASS at the second run, at the first: FAIL check_gpu_xid"),
+        ("labels", "autopilot.ibm.com/gpuhealth", "PASS"),
+        ("labels", "nvidia.com/mig.config.state", "success"),
+        ("labels", "nvidia.com/gpu.deploy.driver", "true"),
+        ("conditions", "Ready", "True"),
+        ("conditions", "GpuHealthy", "True"),
+        ("conditions", "GpuUnhealthy", "False"),
+        ("conditions", "GpuUnhealthy", "Unknown"),
+    ],
+)
+def test_what_is_in_order_does_not_keep_a_node_cordoned(kind: str, name: str, value: str) -> None:
+    for texts in both(signed(kind, name, value)):
+        assert [text for text in texts if "cordon" in text][1:] == ["do: kubectl uncordon a    # once it is known why"]
+        assert len(texts) == 2
+
+
+def test_a_person_s_cordon_is_named_beside_a_state_that_ends_by_itself() -> None:
+    autoscaler = cordoned(by="kubectl-cordon")
+    candidate = {"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}
+    autoscaler[1]["spec"]["taints"].append(candidate)
+    freeze = with_writers("kubectl-cordon")
+    freeze[1]["status"]["conditions"] = [{"type": "FreezeScheduled", "status": "True"}]
+    for node, mark in ((autoscaler, candidate["key"]), (freeze, "FreezeScheduled")):
+        for why, do in both(node):
+            assert mark in why
+            assert "cordoned by kubectl-cordon" in why
+            assert do.endswith("; the cordon stays: ask who has set it")

@@ -148,7 +148,7 @@ def test_the_data_gives_each_state_somebody_and_something_to_do() -> None:
     known = data.read("node_states.yaml")
     groups = [known[kind][group] for kind in ("taints", "labels", "annotations") for group in known[kind]]
     for entry in [each for group in (*groups, known["conditions"]["leaving"]) for each in group.values()]:
-        assert set(entry) <= {"who", "do", "routine"}
+        assert set(entry) <= {"who", "do", "routine", "stays"}
         assert entry["who"]
         assert not [word for word in ("kubectl uncordon", "kubectl taint", "tolerations") if word in entry["do"]]
 
