@@ -91,12 +91,29 @@ def unfits(faults: list[Unfit]) -> PydanticCustomError:
     return PydanticCustomError(UNFIT, "{what}", {"what": faults[0].what, "faults": faults})
 
 
-def number_in(value: Any, name: str = "") -> float:
+_SHORT = {
+    "s": "second",
+    "sec": "second",
+    "m": "minute",
+    "min": "minute",
+    "h": "hour",
+    "d": "day",
+    "gib": "gi",
+    "$": "usd",
+}
+"""Units by other names."""
+
+
+def number_in(value: Any, name: str = "usd") -> float:
     """Returns the positive number in `$4,50`, `8 nodes` or `3d`, or 0 where the unit is not of the name."""
     found = re.fullmatch(
         r"(?:\$|USD ?)?\+?([0-9]{1,18}(?:\.[0-9]+|,[0-9]{1,2})?(?:[eE]\+?[0-9])?) ?([A-Za-z$]*)", str(value).strip()
     )
-    if not found or isinstance(value, bool) or words_of(found[2])[:-1] not in words_of(f"{name} node usd"):
+    if not found or isinstance(value, bool):
+        return 0.0
+    unit, words = found[2].lower(), words_of(name).split("-")[1:-1]
+    units = {*words, *(["node"] if {*words[-1:]} & {"count", "min", "max"} else [])}
+    if unit and _SHORT.get(unit, unit.removesuffix("s")) not in units:
         return 0.0
     return float(found[1].replace(",", "."))
 

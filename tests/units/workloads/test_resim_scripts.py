@@ -162,13 +162,13 @@ def test_a_failed_attempt_leaves_its_log_and_no_output(batch: Batch) -> None:
 
 
 def test_an_evicted_attempt_has_time_for_a_checkpoint_from_which_the_next_goes_on(batch: Batch) -> None:
-    script = f"{WRITE}; trap 'mkdir -p $CHECKPOINT; echo step 5 >$CHECKPOINT/step; exit 9' TERM; sleep 60 & wait"
+    script = f"trap 'mkdir -p $CHECKPOINT; echo step 5 >$CHECKPOINT/step; exit 9' TERM; {WRITE}; sleep 60 & wait"
     process = batch.start(0, "pod-a", ["bash", "-c", script])
     eventually(lambda: (batch.root / "attempts/scenario-000000/pod-a/output/lidar/a b").exists(), "it works", 20)
     process.send_signal(signal.SIGTERM)
-    eventually(lambda: (batch.root / "attempts/scenario-000000/pod-a/EVICTED").exists(), "it says so", 20)
+    left = ["pod-a/EVICTED", "pod-a/log.txt"]
+    eventually(lambda: batch.files("attempts/scenario-000000") == left, "it says so, and its output is deleted", 20)
     kill(process)
-    assert "pod-a/output/track" not in batch.files("attempts/scenario-000000")
     _, log = batch.run(0, "cat $CHECKPOINT/step; echo 1 >$OUTPUT/track", pod="pod-b")
     assert "step 5" in log
     assert batch.files("checkpoints") == []
