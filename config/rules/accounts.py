@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from config.problems.errors import Problem
-from config.problems.fixes import Edit, Fix, by_hand, move_command, path_text
+from config.problems.fixes import Edit, Fix, by_hand, path_text, say
 from config.schema.models import StackFile
 from config.schema.storage import Account, AccountSettings, StorageSettings
 
@@ -46,14 +46,12 @@ def _containers_of_two(storage: StorageSettings) -> Iterator[Problem]:
     """Workloads name a container, and no account; so do its volumes."""
     first: dict[str, Account] = {}
     for account in storage.all_accounts():
-        for name, container in account.settings.containers.items():
+        for name in account.settings.containers:
             other = first.setdefault(name, account)
             if other is not account:
                 path = account.path_of(name)
                 what = f"has the name of {path_text(other.path_of(name))}, and workloads name containers alone"
-                given = container.model_dump(mode="json", by_alias=True, exclude_unset=True)
-                better = account.path_of(f"{name}-{account.key}")
-                fix = move_command(path, better, given or {"permissions": container.permissions})
+                fix = say("rename the new one in the stack file: `pulumi up` deletes the data of one that is renamed")
                 yield Problem(path, what, "a name that no other container of the stack has", fix)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from config.facts.near import mistyped
 from config.facts.storage_classes import aks_classes
 from config.problems.errors import Problem
-from config.problems.fixes import Edit, Fix, Path, remove_command, set_command
+from config.problems.fixes import Edit, Fix, Path, by_hand, remove_command, say, set_command
 from config.schema.models import StackFile
 from config.schema.regions import in_public_cloud
 from config.schema.storage import SHARED_CLASS
@@ -24,10 +24,10 @@ def shared_files_problems(stack: StackFile) -> Iterator[Problem]:
     if chosen == "nfs" and not (network.own or network.private):
         what = "is nfs, which is reached from a network of one's own alone, and nodes are in AKS's"
         allowed = "smb, or network.addressSpace or network.id beside it"
-        yield Problem(PATH, what, allowed, remove_command(PATH), lacking=("network",))
+        yield Problem(PATH, what, allowed, by_hand(PATH), lacking=("network",))
     elif chosen == "nfs" and not network.private and not in_public_cloud(stack.location):
         what = f"is nfs, and this program knows the private zones of Azure's public cloud only, not {stack.location}'s"
-        yield Problem(PATH, what, "smb, or a region of the public cloud", remove_command(PATH))
+        yield Problem(PATH, what, "smb, or a region of the public cloud", by_hand(PATH))
     elif chosen == "smb" and network.private:
         yield Problem(PATH, f"is smb, {_PUBLIC}", "nfs or none, or network.private false", set_command(PATH, "nfs"))
     if stack.storage.shared_class:
@@ -39,7 +39,8 @@ def _of_class(stack: StackFile, name: str) -> Iterator[Problem]:
     chosen, brought = stack.storage.shared_files, stack.operators.shared_class
     if chosen:
         what = f"is {name}, and storage.sharedFiles is {chosen}: shared files are kept on one of them"
-        yield Problem(CLASS, what, "one of the two", remove_command(CLASS), others=(remove_command(PATH),))
+        fix = say("keep the one that has your files in the stack file, and remove the other")
+        yield Problem(CLASS, what, "one of the two", fix)
     elif name == SHARED_CLASS:
         what = f"is {name}, the class that storage.sharedFiles nfs makes"
         yield Problem(CLASS, what, "no value, or another class", remove_command(CLASS))

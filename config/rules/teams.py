@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 
 from config.problems.errors import Problem
-from config.problems.fixes import Fix, Path, move_command, remove_command, set_command
+from config.problems.fixes import Fix, Path, by_hand, move_command, remove_command, set_command
 from config.rules.names import is_taken, namespace_of
 from config.schema.models import StackFile
 from config.schema.names import MAX_DNS_LABEL
@@ -88,7 +88,8 @@ def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
         left = max(0, given[path] - over)
         what = f"is {given[path]}, but {left or 'none'} of the {total} GPUs that the cluster can have {_are(left)} left"
         lacking = ("pools",) if stack.pools else ("nodeCount",)
-        yield Problem(path, what, f"0 to {left}, or more nodes", set_command(path, left), lacking=lacking)
+        fix = set_command(path, left) if left or path == slack else by_hand(path)
+        yield Problem(path, what, f"0 to {left}, or more nodes", fix, lacking=lacking)
         given[path] = left
 
 

@@ -17,6 +17,10 @@ OFFICE = "198.51.100.8/29"
 SPOT = {"vmSku": H100, "spot": True}
 
 
+def changed(path: str) -> str:
+    return f"change {path} in the stack file to what is allowed"
+
+
 def fix_of(keys: dict[str, Any]) -> str:
     """Returns the fix of the first problem of a stack with these keys."""
     pool = {} if "pools" in keys else {"vmSku": H100, "nodeCount": 2}
@@ -43,6 +47,7 @@ def moved(there: str, value: object, key: str) -> str:
 
 
 RANGES = "'cluster.authorizedIpRanges[0]'"
+AUTOSCALER = "cluster.autoscaler"
 PRIVATE = (
     " && pulumi config set --path network.addressSpace 10.0.0.0/16 && pulumi config set --path registry.sku Premium"
 )
@@ -186,6 +191,13 @@ def test_no_fix_weakens_a_protection(keys: dict[str, Any], fix: str) -> None:
         ({"nodeCount": "1001"}, "pulumi config set nodeCount 1000"),
         ({"nodeCount": "1e2"}, "pulumi config set nodeCount 100"),
         ({"nodeCount": "8 nodes"}, "pulumi config set nodeCount 8"),
+        ({"cluster": {"autoscaler": {"maxTerminationSeconds": "15m"}}}, changed(f"{AUTOSCALER}.maxTerminationSeconds")),
+        ({"cluster": {"autoscaler": {"unneededMinutes": "600s"}}}, changed(f"{AUTOSCALER}.unneededMinutes")),
+        (
+            {"cluster": {"autoscaler": {"unneededMinutes": "15m"}}},
+            f"pulumi config set --path {AUTOSCALER}.unneededMinutes 15",
+        ),
+        ({"teams": {"red": {"gpus": "1 node"}}}, changed("teams.red.gpus")),
         ({"nodeCount": "1,000"}, "change nodeCount in the stack file to what is allowed"),
         (
             {"operators": {"gpuOperator": {"enable": False}}},
@@ -210,10 +222,6 @@ def test_no_fix_weakens_a_protection(keys: dict[str, Any], fix: str) -> None:
 )
 def test_fixes_keep_values(keys: dict[str, Any], fix: str) -> None:
     assert fix_of(keys) == fix
-
-
-def changed(path: str) -> str:
-    return f"change {path} in the stack file to what is allowed"
 
 
 def as_map(path: str) -> str:
