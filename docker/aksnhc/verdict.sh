@@ -62,6 +62,14 @@ match($0, /[Hh]ealth [Cc]heck failed[:.] */) { close_failure(); failed(substr($0
 match($0, /Checking node /) && ENVIRON["NODE_NAME"] && substr($0, RSTART + RLENGTH) != ENVIRON["NODE_NAME"] {
   event("unknown", "the log is of another node: " substr($0, RSTART + RLENGTH))
 }
+# check_gpu_clock_throttling only warns. Bits of NVML (nvmlClocksEventReasons): 0x8, 0x40 and 0x80 are slowdowns by the hardware.
+match($0, /GPU [0-9]+ throttled, reason=.*/) {
+  close_failure()
+  text = "check_gpu_clock_throttling: " substr($0, RSTART)
+  if (text !~ /=0x[0-9a-fA-F]+ *$/) event("unknown", text)
+  else if (text ~ /=0x[0-9a-fA-F]*([4-9a-fA-F][0-9a-fA-F]|[89a-fA-F]) *$/) event("fault", text " (" slowdowns(text) ")")
+  next
+}
 /This XID has been reported before/ { close_failure(); event("fault", "check_gpu_xid: " $0); next }
 /atchdog timer .* has expired/ { expired = check }
 /[Ss]kipping.* test|test skipped|not found, skipping|NVLINK is not enabled|(passed|BW=)[^0-9]*[ =]G(B\/s|bps)|test failed to run|count not supported/ {
@@ -103,6 +111,12 @@ function shows_failure(text) {
   return text ~ /error|err!|fail|fault|abort|can ?not|can.t |could ?n.t|could not|unable|killed|core dump|dumped core|terminat|traceback|exception|out of memory|timed? ?-?out|denied|refused|not ready|not found|no such |no devices were found|nhc: (eval: )?line [0-9]+: |(expression|operator) expected|\(standard_in\) [0-9]+: / ||
     text ~ /not respond|unresponsive|unreachable|inaccessible|disconnected|corrupt|uncorrect|degraded|mismatch|missing|invalid|illegal|insufficient|unexpected|not enough|broken|require[sd]? (a )?reset|reset (is )?required|be reset|fell off|fallen off|lockup|segfault|no.(route|space|response|carrier)|offline|pending *: *yes|(link|state|port)[ :=]+(is )?down|below (the )?(threshold|expected|minimum)/ ||
     text ~ /(^|[^a-z0-9_-])(lost|bad|dead|fatal|hung|hangs|stuck|panic|s?xid)([^a-z0-9_-]|$)/
+}
+function slowdowns(reason) {
+  sub(/ *$/, "", reason)
+  return substr((reason ~ /[89a-fA-F]$/ ? ", hardware slowdown" : "") \
+    (reason ~ /[4-7c-fC-F].$/ ? ", hardware thermal slowdown" : "") \
+    (reason ~ /[89a-fA-F].$/ ? ", hardware power brake slowdown" : ""), 3)
 }
 function faults_seen(key) {
   for (key in seen) if (key ~ /^(fault|unknown)/) return 1

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from simulator.sandbox.library import nhc_gpu, nhc_node, view
-from simulator.sandbox.library.nhc_report import Failed
+from simulator.sandbox.library.nhc_report import Failed, Warned
 
 SETTINGS = ("CONFFILE", "LOGFILE", "TIMEOUT", "DETACHED_MODE", "MARK_OFFLINE")
 OPTIONS = ("-a", "-v")
@@ -74,6 +74,8 @@ class Run:
             passed = check(self.known, arguments)
         except Failed as failed:
             self._fail(str(failed))
+        except Warned as warned:
+            self._write(str(warned))
         else:
             if passed is not None:
                 self._tell(f"SUCCESS:  nhc:  Health check passed:  {passed}")

@@ -12,7 +12,7 @@ from typing import Any
 
 from simulator.sandbox.library import nccl_tests, view
 from simulator.sandbox.library.nhc_node import date, node_log
-from simulator.sandbox.library.nhc_report import NOT_RUN, Failed, number
+from simulator.sandbox.library.nhc_report import NOT_RUN, Failed, Warned, number
 from simulator.sandbox.library.ranks import Rank
 
 XIDS = (48, 56, 57, 58, 62, 63, 64, 65, 68, 69, 73, 74, 79, 80, 81, 92, 119, 120)
@@ -79,7 +79,11 @@ def _ecc(known: view.View, arguments: Sequence[str]) -> None:
 
 
 def _throttling(known: view.View, arguments: Sequence[str]) -> None:
-    """The real one only warns."""
+    """The real one only warns: here of a GPU that its hardware slows down (0x8), for it is too hot (0x40)."""
+    reason = "reason=0x0000000000000048"
+    slowed = [f"Warning: GPU {gpu['index']} throttled, {reason}" for gpu in known.gpus_of(known.me) if gpu["slowed"]]
+    if slowed:
+        raise Warned("\n".join(slowed))
 
 
 def _nvlink(known: view.View, arguments: Sequence[str]) -> str:

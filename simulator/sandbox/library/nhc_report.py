@@ -12,6 +12,10 @@ class Failed(Exception):
     """A failed check, with the text that the real one logs."""
 
 
+class Warned(Exception):
+    """What a check that passes logs, where the real one only warns."""
+
+
 def number(check: str, arguments: Sequence[str], index: int) -> float:
     """An argument that the real check compares a measurement with; raises Failed where it is none."""
     try:

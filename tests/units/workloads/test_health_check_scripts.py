@@ -142,6 +142,27 @@ def test_a_fault_is_seen_in_all_its_words(tmp_path: Path, log: str, why: str) ->
     assert verdict.startswith(f"VERDICT: FAIL {why}")
 
 
+@pytest.mark.parametrize(
+    ("reason", "code", "names"),
+    [
+        *((f"0x{bits:016x}", 0, "") for bits in (0x1, 0x2, 0x4, 0x5, 0x10, 0x20, 0x100, 0x137)),
+        ("0x0000000000000008", 1, "hardware slowdown"),
+        ("0x0000000000000040", 1, "hardware thermal slowdown"),
+        ("0x0000000000000080", 1, "hardware power brake slowdown"),
+        ("0x00000000000000CC", 1, "hardware slowdown, hardware thermal slowdown, hardware power brake slowdown"),
+        ("0x48", 1, "hardware slowdown, hardware thermal slowdown"),
+        ("[Unknown", 2, ""),
+    ],
+)
+def test_clocks_that_the_hardware_slows_down_are_a_fault(tmp_path: Path, reason: str, code: int, names: str) -> None:
+    """check_gpu_clock_throttling itself only warns."""
+    found, verdict = judge(tmp_path, f"{FIRST}Warning: GPU 3 throttled, reason={reason}\n{SECOND}{ENDED}")
+    assert found == code, verdict
+    text = f"check_gpu_clock_throttling: GPU 3 throttled, reason={reason}"
+    said = ("PASS", f"FAIL {text} ({names})", f"UNKNOWN {text}")[code]
+    assert verdict == f"VERDICT: {said}; node=n checks=2/2"
+
+
 def test_only_checks_that_found_a_fault_are_named_as_failed(tmp_path: Path) -> None:
     hung = FIRST + COUNT + SECOND + ERROR + "Script timed out.\n"
     stopped = FIRST + COUNT + SECOND + ERROR + "Terminated by signal SIGTERM.\n"

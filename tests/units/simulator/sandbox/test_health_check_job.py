@@ -143,6 +143,13 @@ def test_all_that_is_wrong_is_told(tmp_path: Path) -> None:
     assert "more)" in verdict(log)
 
 
+def test_a_gpu_that_is_too_hot_fails_the_node(tmp_path: Path) -> None:
+    code, log = Check(tmp_path, faults=[new_fault("thermal", NODE, "3")]).run()
+    assert code == 1, log
+    text = "check_gpu_clock_throttling: GPU 3 throttled, reason=0x0000000000000048"
+    assert verdict(log).startswith(f"VERDICT: FAIL {text} (hardware slowdown, hardware thermal slowdown); node=")
+
+
 def test_an_error_of_a_gpu_in_the_nodes_log_fails_the_node(tmp_path: Path) -> None:
     """With the timestamps that the node's rsyslog writes: as they are, aznhc's check takes the error for an old one."""
     check = Check(tmp_path)
