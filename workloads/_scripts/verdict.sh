@@ -7,11 +7,12 @@ set -euo pipefail
 
 log=$1
 
-# Prints `SIZE BUSBW WRONG ENDED HOSTS TRANSPORT`: bytes of the largest message (0: no result) and its bus bandwidth in GB/s, the
+# Prints `SIZE BUSBW WRONG ENDED HOSTS LARGEST TRANSPORT`: bytes of the largest message (0: no result) and its bus bandwidth in GB/s, the
 # better of out-of-place and in-place, and of several runs the slowest (or nan, inf); wrong values in all rows; whether each test
 # came to its end, where it prints the line "Out of bounds values", whatever it checks (src/common.cu), and no process failed; the
 # number of nodes, as NCCL counts them (nNodes, from 2.19) or as its lines and the list of ranks name them (-1: neither; 0: ranks
-# ran without each other); by what the channels go.
+# ran without each other); bytes of the largest message that a heading or a row names, if it has too few rows that can be read (else 0); by
+# what the channels go.
 #
 # Rows (NVIDIA/nccl-tests src/util.cu, and src/common.cu before 2.17.6):
 #   size count type redop root | time algbw busbw #wrong | time algbw busbw #wrong
@@ -54,6 +55,20 @@ $0 ~ failure { failed = 1 }
 
 match($0, /# +(Using devices|nThread |Collective test starting)/) { headings[substr($0, RSTART, RLENGTH)]++ }
 /# Collective test starting: / { named = /all_reduce/ ? "all_reduce" : "other" }
+
+# The largest message of a run (src/common.cu, TimeTest): maxBytes, if the steps meet it.
+named != "other" && match($0, /minBytes +[0-9]+ +maxBytes +[0-9]+ +step: *[0-9]+[(][a-z]+/) {
+  split(substr($0, RSTART, RLENGTH), words, /[ (:]+/)
+  asked++
+  least_bytes[asked] = words[2] + 0
+  most_bytes[asked] = words[4] + 0
+  step[asked] = words[6] + 0
+  by[asked] = words[7]
+}
+match($0, /Reducing maxBytes to +[0-9]+/) {
+  split(substr($0, RSTART, RLENGTH), words, " ")
+  for (i = ended + 1; i <= asked; i++) if (words[4] + 0 < most_bytes[i]) most_bytes[i] = words[4] + 0
+}
 
 {
   process = "" # of which host
@@ -135,7 +150,25 @@ END {
   else if (least > 1 && hosts > least) least = hosts # a line of the list may be cut
   complete = ended && !failed && ended >= tables
   for (i in headings) if (headings[i] > ended) complete = 0
-  printf "%.0f %s %.0f %d %d %s\n", size, size ? busbw : 0, wrong, complete, least, transport
+  if (size >= largest) largest = 0 # a row that could not be read
+  for (i = 1; i <= asked; i++) {
+    last = last_size(least_bytes[i], most_bytes[i], step[i], by[i])
+    if (++runs[last] > results(last) && last > largest) largest = last
+  }
+  printf "%.0f %s %.0f %d %d %.0f %s\n", size, size ? busbw : 0, wrong, complete, least, largest, transport
+}
+
+function last_size(from, to, by, unit) {
+  if (by < 1 || from < 1 || from > to) return to
+  if (unit ~ /^bytes/) return from + int((to - from) / by) * by
+  while (by > 1 && from * by <= to) from *= by
+  return from
+}
+
+# How many rows have this size, which is rounded down to values of the type, or to 16 bytes.
+function results(bytes, count, i) {
+  for (i = 0; i < 16; i++) count += rows[sprintf("%.0f", bytes - i)]
+  return count
 }
 
 function channels(pattern, name) {
@@ -170,6 +203,7 @@ function row(line, words, count, i, first, second, better) {
     if (root && words[i + 4] !~ /^-?[0-9]+$/) continue
     if (named == "other" || words[i + 3] == "none") continue # of another collective
     if (!named && ((root && words[i + 4] != -1) || words[i] - words[i + 1] * width(words[i + 2]) >= width(words[i + 2]))) continue
+    if (words[i] + 0 > largest) largest = words[i] + 0
     if (!measured(words, first) || !measured(words, second)) continue
     if (checked) wrong += words[first + 3] + words[second + 3]
     better = words[first + 2] + 0 > words[second + 2] + 0 ? words[first + 2] : words[second + 2]
@@ -179,16 +213,23 @@ function row(line, words, count, i, first, second, better) {
       size = words[i] + 0
       busbw = better
     }
+    rows[words[i]]++
     return 1
   }
   return 0
 }'
 
 # What nccl-tests, mpirun (Open MPI, PRRTE, MPICH), srun and torchrun print of a process that failed, also after its results.
+names="Killed|Aborted|Terminated|Hangup|Bus error|Illegal instruction|Floating point exception"
 abort="exited on$|non-zero (status|exit code)|exit code [1-9]|sending signal [A-Z]+ to command|MPI_ABORT was invoked|BAD TERMINATION|Segmentation fault|lost communication with"
-abort+="|srun: error: .* task|CANCELLED AT|ChildFailedError|core dumped|dumped core|terminate called|(^|[ :])(Killed|Aborted|Bus error) *$"
+abort+="|srun: error: .* task|CANCELLED AT|ChildFailedError|core dumped|dumped core|terminate called|(^|[ :])($names)( *$|  )|: line [0-9]+: +[0-9]+ +[A-Z]"
+abort+="|Process received signal|[Cc]aught signal [0-9]|Abort[(][0-9]+[)]|An error occurred in MPI_|Fatal error|double free|corrupted (size|double|unsorted)"
+abort+="|(free|alloc|consolidate|munmap_chunk)[(][)]: |stack smashing|buffer overflow detected|oom[-_]kill|OOMKilled|[Oo]ut of memory"
+abort+="|CUDA error: |illegal memory access|NVRM: Xid"
+# What NCCL logs of InfiniBand (src/transport/net_ib) when a link, a device or a transfer fails, which it may survive.
+link="async (fatal )?event.*(error|fatal|violation)|Got completion (from|with)"
 failure="Test (CUDA|NCCL) failure|exited on signal|$abort"
-read -r size busbw wrong ended hosts transport < <(LC_ALL=C awk -v failure="$failure" "$RESULTS" "$log")
+read -r size busbw wrong ended hosts largest transport < <(LC_ALL=C awk -v failure="$failure" "$RESULTS" "$log")
 
 verdict() {
   local code=$1 text=$2 numbers=""
@@ -214,7 +255,10 @@ cause() {
 if ((hosts == 0)) && { ((NODES > 1)) || [[ $busbw == 0.00 ]]; }; then
   verdict 1 "FAIL the ranks did not find each other: built without MPI=1, or started by the mpirun of another MPI"
 fi
+broken=$(tr -d '\r' <"$log" | LC_ALL=C grep -a -m1 -E "$link" | head -n 1 | cut -c1-300 || true)
+[[ -z $broken ]] || verdict 1 "FAIL InfiniBand failed during the test: $broken"
 ((ended)) || verdict 2 "FAIL all_reduce_perf did not come to its end: the output says why$(cause)"
+((largest == 0)) || verdict 2 "FAIL the largest message, of $largest B, has no result that can be read"
 [[ $busbw =~ ^[0-9] ]] || verdict 2 "FAIL all_reduce_perf measured no bandwidth: $busbw"
 if ((NODES > 1)); then
   ((hosts != 1)) || verdict 1 "FAIL all ranks were on one node of $NODES"

@@ -241,6 +241,15 @@ ALONE = "cudaDev 0 nvmlDev 0 busId 100000 - Init COMPLETE"
                 "terminate called after throwing an instance of 'std::runtime_error'",
                 "bash: line 1: 42 Killed",
                 "Aborted",
+                "run.sh: line 12:  1000 Killed                  all_reduce_perf",
+                "run.sh: line 12:  1000 Terminated              all_reduce_perf",
+                "[1]+  Bus error               all_reduce_perf",
+                "[n2:1000] *** Process received signal ***",
+                "Abort(15) on node 9: Fatal error",
+                "double free or corruption (!prev)",
+                "malloc(): unaligned tcache chunk detected",
+                "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.",
+                "CUDA error: an illegal memory access was encountered",
             )
         ),
         (ranks(*"ab") + table(GOOD) + ranks(*"ab"), 2, 2, "FAIL all_reduce_perf did not come to its end"),
@@ -282,6 +291,58 @@ def test_what_else_may_be_in_the_log(tmp_path: Path, output: str, nodes: int, co
     floor = "400" if nodes > 1 else "1"
     found, verdict = judge(tmp_path, output, nodes=nodes, floor=floor)
     assert (found, verdict.removeprefix("VERDICT: ")[: len(words)]) == (code, words)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("NET/IB : mlx5_ib3:1 Got async event : port error", 1),
+        ("NET/IB : mlx5_ib3:1 async fatal event: device fatal error", 1),
+        ("NET/IB : mlx5_ib3:1 async fatal event on QP (0x7f): local work queue catastrophic error", 1),
+        ("NET/IB : Got async event : local catastrophic error", 1),  # up to NCCL 2.17
+        ("NET/IB: Got completion from peer 10.0.0.5<1> with status=5 opcode=129 len=0 vendor err 244 (Recv)", 1),
+        ("NET/IB : Got completion with error 12, opcode 1, len 11264, vendor err 129", 1),  # up to NCCL 2.14
+        ("NET/IB : mlx5_ib3:1 Got async event : port active", 0),
+        ("NET/IB : mlx5_ib3:1 Got async event : client reregistration", 0),
+        ("NET/IB : mlx5_ib3:1 Got async event : GID table change", 0),
+        ("NUMA auto balancing enabled which can lead to variability in the NCCL performance!", 0),
+    ],
+)
+def test_errors_of_infiniband_fail_even_a_test_that_survives_them(tmp_path: Path, text: str, code: int) -> None:
+    line = f"n2:1000:1011 [3] NCCL WARN {text}"
+    found, verdict = judge(tmp_path, table(GOOD, transport=f"{INFINIBAND}\n{line}"))
+    said = f"FAIL InfiniBand failed during the test: {line}; busbw" if code else "PASS; busbw"
+    assert (found, verdict[: len(said) + 9]) == (code, f"VERDICT: {said}")
+
+
+HEADING = "# nThread 1 nGpus 1 minBytes {} maxBytes {} step: {} warmup iters: 5 iters: 20 agg iters: 1 validation: 1\n"
+LARGE = HEADING.format(8388608, 17179869184, "2(factor)")
+SMALL = row(8589934592, 470, 476)
+MISSING = "FAIL the largest message, of 17179869184 B, has no result that can be read"
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        (LARGE + table(SMALL, GOOD), "PASS; busbw=476.00"),
+        (LARGE + table(SMALL), MISSING),
+        (LARGE + table(SMALL, GOOD[:-20]), MISSING),
+        (table(SMALL, GOOD[:-20]), MISSING),
+        (LARGE + table(SMALL, row(17179869184, 470, -476)), MISSING),
+        (table(SMALL, GOOD.replace("470.00", "******")), MISSING),
+        (LARGE + table(GOOD) + LARGE + table(SMALL), MISSING),
+        (LARGE + table(GOOD) + LARGE + table(GOOD), "PASS"),
+        (HEADING.format(8, 20000000000, "2(factor)") + table(GOOD), "PASS"),  # twice that is more than maxBytes
+        (HEADING.format(8, 20000000000, "2(factor)") + table(SMALL), MISSING),
+        (HEADING.format(8589934592, 17179869190, "8589934592(bytes)") + table(SMALL, GOOD), "PASS"),
+        (HEADING.format(17179869187, 17179869187, "1048576(bytes)") + table(GOOD), "PASS"),  # whole values only
+        (LARGE + "#\n# Reducing maxBytes to 16106127360 due to memory limitation.\n" + table(SMALL), "PASS"),
+        (f"{START}sendrecv_perf\n{LARGE}{table(SMALL)}{START}all_reduce_perf\n{LARGE}{table(GOOD)}", "PASS"),
+    ],
+)
+def test_a_smaller_message_is_not_judged_for_the_largest(tmp_path: Path, output: str, words: str) -> None:
+    found, verdict = judge(tmp_path, output)
+    assert (found, verdict.removeprefix("VERDICT: ")[: len(words)]) == (0 if words[0] == "P" else 2, words)
 
 
 OTHER = INFO.replace("node-0", "node-1")
