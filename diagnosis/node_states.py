@@ -34,9 +34,10 @@ class NodeState:
 
     def obstacle(self, node: Object) -> Obstacle:
         do = self.entry["do"].replace("{node}", node["metadata"]["name"])
-        what, who = f"{self.entry['who']} ({self.mark})", manager(node, "f:unschedulable")
-        if self.entry.get("stays") and node["spec"].get("unschedulable") and (not who or is_of_person(who)):
-            what, do = f"{what}, and cordoned by {who or 'somebody'}", f"{do}; the cordon stays: ask who has set it"
+        what, by = f"{self.entry['who']} ({self.mark})", writers(node, "f:unschedulable") or ["somebody"]
+        people = [who for who in by if who == "somebody" or is_of_person(who)]
+        if self.entry.get("stays") and node["spec"].get("unschedulable") and people:
+            what, do = f"{what}, and cordoned by {people[0]}", f"{do}; the cordon stays: ask who has set it"
         return Obstacle(what, do, self.since)
 
 

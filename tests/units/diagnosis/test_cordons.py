@@ -227,7 +227,7 @@ def test_a_person_s_cordon_is_named_beside_a_state_that_ends_by_itself() -> None
     autoscaler = cordoned(by="kubectl-cordon")
     candidate = {"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}
     autoscaler[1]["spec"]["taints"].append(candidate)
-    freeze = with_writers("kubectl-cordon")
+    freeze = with_writers("cluster-autoscaler", "kubectl-cordon")
     freeze[1]["status"]["conditions"] = [{"type": "FreezeScheduled", "status": "True"}]
     for node, mark in ((autoscaler, candidate["key"]), (freeze, "FreezeScheduled")):
         for why, do in both(node):
