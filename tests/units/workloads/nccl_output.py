@@ -1,6 +1,12 @@
-"""What all_reduce_perf and NCCL print."""
+"""What all_reduce_perf and NCCL print, and how the script judges it."""
 
 from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from simulator.host.paths import ROOT
 
 INFO = "node-0:60:60 [0] NCCL INFO"
 INFINIBAND = f"{INFO} Using network IB\n{INFO} Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA"
@@ -27,3 +33,17 @@ def row(size: int, out_of_place: float, in_place: float, wrong: str = "0") -> st
 
 def table(*rows: str, transport: str = INFINIBAND) -> str:
     return "\n".join([transport, HEADER, *rows, "# Out of bounds values : 0 OK", "# Avg bus bandwidth    : 100"]) + "\n"
+
+
+GOOD = row(17179869184, 470, 476)
+
+
+def judge(tmp_path: Path, output: str, *, nodes: int = 2, floor: str = "400", expected: str = "450") -> tuple[int, str]:
+    log = tmp_path / "log"
+    log.write_text(output)
+    limits = {"BUSBW_FLOOR_GBS": floor, "BUSBW_EXPECTED_GBS": expected}
+    environment = {"PATH": os.environ["PATH"], "NODES": str(nodes), **limits}
+    command = ["bash", str(ROOT / "workloads" / "_scripts" / "verdict.sh"), str(log)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.count("VERDICT:") == 1, done
+    return done.returncode, done.stdout.strip()
