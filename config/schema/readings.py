@@ -48,7 +48,7 @@ def mend(path: Path, schema: Schema, given: object, *, is_entry: bool = False) -
     if given and not is_item and _is_section(schema):
         form = f"{path[-1]}: {{<name>: {{...}}}}"
         return say(f"write {path_text(path)} as a map in the stack file, with each entry under its name: {form}")
-    if given not in (None, "", [], {}, False):
+    if given not in (None, "", [], {}) and not (given is False and kind in {"object", "array"}):
         return by_hand(path)
     value = None if kind in {"object", "array"} or is_item else example(schema)
     return remove_command(path) if value is None else set_command(path, value)

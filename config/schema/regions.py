@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from config.facts import data
-from config.facts.near import hint, near
+from config.facts.near import hint, near, plainly
 from config.schema.base import unfit
 
 _LONGEST = 100
@@ -57,7 +57,7 @@ def _known(name: str) -> str:
     likely = _of_same_letters(plain) or near(plain, regions())
     raise unfit(
         f"is {name!r}, not the name of an Azure region{hint(likely)}",
-        likely,
+        likely if likely and (_letters(likely[0]) == _letters(plain) or plainly(plain, likely[:1])) else [],
         allowed="a region's name as `az account list-locations -o table` prints it; one that Azure has opened after "
         f"{data.read('regions.yaml')['as_of']} goes into config/facts/regions.yaml first",
     )

@@ -19,6 +19,9 @@ AUTOSCALER = "cluster.autoscaler"
         ({"nodeCount": "1001"}, "pulumi config set nodeCount 1000"),
         ({"nodeCount": "1e2"}, "pulumi config set nodeCount 100"),
         ({"nodeCount": "8 nodes"}, "pulumi config set nodeCount 8"),
+        ({"location": "eu-west-1"}, changed("location")),
+        ({"location": "us-east-2"}, "pulumi config set location eastus2"),
+        ({"cluster": {"nodeOsChannel": False}}, changed("cluster.nodeOsChannel")),
         ({"cluster": {"autoscaler": {"maxTerminationSeconds": "15m"}}}, changed(f"{AUTOSCALER}.maxTerminationSeconds")),
         ({"cluster": {"autoscaler": {"unneededMinutes": "600s"}}}, changed(f"{AUTOSCALER}.unneededMinutes")),
         (
