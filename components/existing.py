@@ -14,6 +14,7 @@ from typing import Any, TypeVar, get_args
 import pulumi
 from pulumi_azure_native import compute, containerregistry, containerservice, network, storage
 
+from components.existing_cluster import cluster_refusals
 from components.existing_network import jump_box_warnings, network_refusal
 from components.existing_system_pool import system_pool_refusals
 from components.jump_box import jump_box_name
@@ -183,6 +184,7 @@ def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
             yield moving_refusal(settings, place, _held(existing))
             return
     if cluster:
+        yield from cluster_refusals(settings, cluster)
         yield from system_pool_refusals(settings, cluster)
     if why := network_refusal(settings, cluster, existing.address_space):
         yield why

@@ -84,6 +84,34 @@ def test_a_stopped_cluster_is_refused_with_the_command_that_starts_it() -> None:
     assert "systemPool" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("runs", "wanted", "why", "fix"),
+    [
+        ("1.35.5", "1.35", "", ""),
+        ("1.34.2", "1.35", "", ""),
+        ("1.35.5", "1.34", "AKS takes no version back", "1.35"),
+        ("1.33.5", "1.35.5", "1.34 comes first", "1.34"),
+    ],
+)
+def test_a_cluster_goes_one_minor_version_forward_and_none_back(runs: str, wanted: str, why: str, fix: str) -> None:
+    azure = Azure(cluster=True, profiles={"currentKubernetesVersion": runs})
+    settings = settings_with(cluster=ClusterSettings(kubernetes_version=wanted))
+    if not why:
+        deploy(lambda: check_existing(settings), azure)
+        return
+    with pytest.raises(pulumi.RunError, match=f"but the cluster runs {runs}: .*{why}") as raised:
+        deploy(lambda: check_existing(settings), azure)
+    assert str(raised.value).endswith(f"pulumi config set -s test --path cluster.kubernetesVersion {fix}")
+
+
+def test_a_cluster_with_entra_keeps_it() -> None:
+    settings = settings_with(cluster=ClusterSettings(entra=False))
+    deploy(lambda: check_existing(settings), Azure(cluster=True))
+    with pytest.raises(pulumi.RunError, match="which AKS never turns off") as raised:
+        deploy(lambda: check_existing(settings), Azure(cluster=True, profiles={"aadProfile": {"managed": True}}))
+    assert str(raised.value).endswith("pulumi config set -s test --path cluster.entra true")
+
+
 def test_a_system_pool_of_another_size_is_told_the_way() -> None:
     check(Azure(cluster=True, pools={"system": {"vmSize": D4}, "gpu1234": {"vmSize": D8}}))
     check(Azure(cluster=True, pools={"system": {"vmSize": D4.lower()}}))  # ARM keeps the case that it was given
