@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Judges the output of nccl-tests with NCCL_DEBUG=INFO and prints one line: VERDICT: PASS or FAIL, why, and the numbers.
-# Usage: NODES=2 BUSBW_FLOOR_GBS=400 BUSBW_EXPECTED_GBS=450 verdict.sh LOG
+# Usage: NODES=2 [GPUS_PER_NODE=8] BUSBW_FLOOR_GBS=400 BUSBW_EXPECTED_GBS=450 verdict.sh LOG
 # The floor decides; what is expected of a healthy fabric, where it is known (else empty), is printed beside it.
 # Exit code: 0 pass; 1 too slow, wrong results, the wrong transport, or not all ranks together; 2 no result to judge.
 set -euo pipefail
@@ -88,12 +88,23 @@ match($0, /Reducing maxBytes to +[0-9]+/) {
 }
 
 # Without MPI, each process lists itself as Rank 0; with one mpirun per node, each node lists its own Rank 0.
-match($0, / nranks [0-9]+/) { if (substr($0, RSTART + 8) + 0 > most) most = substr($0, RSTART + 8) + 0 }
+match($0, / n[Rr]anks [0-9]+/) { if (substr($0, RSTART + 8) + 0 > most) most = substr($0, RSTART + 8) + 0 }
+!/MNNVL [1-9]/ && match($0, / localRanks [0-9]+/) { on_one_node[substr($0, RSTART + 12) + 0] = 1 }
+match($0, /-np +[0-9]+ /) { processes = substr($0, RSTART + 3) + 0 }
+match($0, /nThread +[0-9]+ +nGpus +[0-9]+/) {
+  split(substr($0, RSTART, RLENGTH), words, " +")
+  gpus = words[2] * words[4] # of each process
+}
 !/MNNVL [1-9]/ && match($0, / nNodes [0-9]+/) { if (substr($0, RSTART + 8) + 0 > together) together = substr($0, RSTART + 8) + 0 }
 /# +Using devices/ { listing++ }
+/# +Rank +[0-9]/ || /device +[0-9]+ +\[/ { lines_of_ranks[listing]++ } # a line that is cut counts twice
 match($0, /# +Rank +[0-9]+ .*Pid +[0-9]+ on +[^ ]+ /) {
   count = split(substr($0, RSTART, RLENGTH), words, " ")
   if (!((listing, words[count]) in listed)) nodes[listing]++
+  if (!((listing, words[3]) in place)) {
+    on_host[listing, words[count]]++
+    whole_lines[listing]++
+  }
   listed[listing, words[count]] = 1
   if ((listing, words[3]) in place && place[listing, words[3]] != words[count]) apart = 1
   place[listing, words[3]] = words[count]
@@ -156,6 +167,24 @@ END {
     if (++runs[last] > results(last) && last > largest) largest = last
   }
   printf "%.0f %s %.0f %d %d %.0f %s\n", size, size ? busbw : 0, wrong, complete, least, largest, transport
+  print ranks_lacking()
+}
+
+# Compares the ranks that the list and NCCL show with the nodes and GPUs that the job has, or with each other.
+function ranks_lacking(i, of, expected, shown, sizes) {
+  expected = ENVIRON["NODES"] * ENVIRON["GPUS_PER_NODE"]
+  if (processes * gpus > expected) expected = processes * gpus
+  if (most > expected) expected = most
+  shown = most > 1 ? most : 0
+  for (i in lines_of_ranks) if (hosts <= nodes[i] && (!shown || lines_of_ranks[i] < shown)) shown = lines_of_ranks[i]
+  if (!shown) return ENVIRON["GPUS_PER_NODE"] ? "no log line shows how many ranks took part" : ""
+  if (shown < expected) return shown " ranks of " expected " took part"
+  for (i in on_host) {
+    split(i, of, SUBSEP)
+    if (lines_of_ranks[of[1]] == whole_lines[of[1]]) on_one_node[on_host[i]] = 1
+  }
+  for (i in on_one_node) sizes++
+  if (sizes > 1 || shown % ENVIRON["NODES"]) return "the nodes have different numbers of ranks, " shown " together"
 }
 
 function last_size(from, to, by, unit) {
@@ -229,7 +258,10 @@ abort+="|CUDA error: |illegal memory access|NVRM: Xid"
 # What NCCL logs of InfiniBand (src/transport/net_ib) when a link, a device or a transfer fails, which it may survive.
 link="async (fatal )?event.*(error|fatal|violation)|Got completion (from|with)"
 failure="Test (CUDA|NCCL) failure|exited on signal|$abort"
-read -r size busbw wrong ended hosts largest transport < <(LC_ALL=C awk -v failure="$failure" "$RESULTS" "$log")
+{
+  read -r size busbw wrong ended hosts largest transport
+  read -r lacking
+} < <(LC_ALL=C awk -v failure="$failure" "$RESULTS" "$log")
 
 verdict() {
   local code=$1 text=$2 numbers=""
@@ -273,6 +305,7 @@ if ((NODES > 1)); then
       ;;
   esac
 fi
+[[ -z $lacking ]] || verdict 1 "FAIL not all GPUs took part: $lacking"
 awk -v busbw="$busbw" -v floor="$BUSBW_FLOOR_GBS" 'BEGIN { exit !(busbw >= floor) }' ||
   verdict 1 "FAIL bus bandwidth is below the floor of this VM size and node count"
 verdict 0 "PASS"

@@ -38,11 +38,20 @@ def table(*rows: str, transport: str = INFINIBAND) -> str:
 GOOD = row(17179869184, 470, 476)
 
 
-def judge(tmp_path: Path, output: str, *, nodes: int = 2, floor: str = "400", expected: str = "450") -> tuple[int, str]:
+def ranks(*hosts: str) -> str:
+    """The list of ranks before a table: one rank on each host."""
+    device = "device  0 [0001:00:00] NVIDIA H100"
+    lines = (f"#  Rank {rank:2} Group  0 Pid 2{rank} on {host} {device}" for rank, host in enumerate(hosts))
+    return "\n".join(["# Using devices", *lines, ""])
+
+
+def judge(
+    tmp_path: Path, output: str, *, nodes: int = 2, floor: str = "400", expected: str = "450", gpus: str = ""
+) -> tuple[int, str]:
     log = tmp_path / "log"
     log.write_text(output)
     limits = {"BUSBW_FLOOR_GBS": floor, "BUSBW_EXPECTED_GBS": expected}
-    environment = {"PATH": os.environ["PATH"], "NODES": str(nodes), **limits}
+    environment = {"PATH": os.environ["PATH"], "NODES": str(nodes), "GPUS_PER_NODE": gpus, **limits}
     command = ["bash", str(ROOT / "workloads" / "_scripts" / "verdict.sh"), str(log)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.count("VERDICT:") == 1, done

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from simulator.host.paths import ROOT
-from tests.units.workloads.nccl_output import row, table
+from tests.units.workloads.nccl_output import ranks, row, table
 
 SCRIPTS = ROOT / "workloads" / "nccl_allreduce" / "scripts"
 SHARED = ROOT / "workloads" / "_mpi_scripts"
@@ -48,7 +48,7 @@ def launch(tmp_path: Path, commands: Path, hosts: str) -> subprocess.CompletedPr
 
 def test_launches_one_rank_per_gpu_with_the_environment(tmp_path: Path, commands: Path) -> None:
     command(commands, "ssh", "exit 0")
-    (tmp_path / "output").write_text(table(row(17179869184, 470, 476)))
+    (tmp_path / "output").write_text(ranks(*"aaaaaaaabbbbbbbb") + table(row(17179869184, 470, 476)))
     command(
         commands, "mpirun", f'echo "ARGS $*"; while [[ $1 != --hostfile ]]; do shift; done; cat "$2" {tmp_path}/output'
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.units.workloads.nccl_output import GOOD, HEADER, INFINIBAND, INFO, judge, row, table
+from tests.units.workloads.nccl_output import GOOD, HEADER, INFINIBAND, INFO, judge, ranks, row, table
 
 
 def test_passes_on_the_largest_message_and_the_better_direction(tmp_path: Path) -> None:
@@ -105,13 +105,6 @@ def test_unchecked_results_pass(tmp_path: Path) -> None:
 @pytest.mark.parametrize("output", ["", HEADER + "\n", "node-0: Test NCCL failure common.cu:1204\n"])
 def test_no_result_is_no_pass(tmp_path: Path, output: str) -> None:
     assert judge(tmp_path, output) == (2, "VERDICT: FAIL no all_reduce_perf result in the output")
-
-
-def ranks(*hosts: str) -> str:
-    """The list of ranks before a table: one rank on each host."""
-    device = "device  0 [0001:00:00] NVIDIA H100"
-    lines = (f"#  Rank {rank:2} Group  0 Pid 2{rank} on {host} {device}" for rank, host in enumerate(hosts))
-    return "\n".join(["# Using devices", *lines, ""])
 
 
 NONE = "FAIL no all_reduce_perf result in the output"
@@ -238,3 +231,41 @@ MISSING = "FAIL the largest message, of 17179869184 B, has no result that can be
 def test_a_smaller_message_is_not_judged_for_the_largest(tmp_path: Path, output: str, words: str) -> None:
     found, verdict = judge(tmp_path, output)
     assert (found, verdict.removeprefix("VERDICT: ")[: len(words)]) == (0 if words[0] == "P" else 2, words)
+
+
+SEVEN_AND_EIGHT = ranks(*"aaaaaaabbbbbbbb")
+WHOLE = ranks(*"aaaaaaaabbbbbbbb")
+SEVEN = ranks(*"aaaaaaa")
+NP_8 = "+ mpirun --allow-run-as-root -np 8 all_reduce_perf -n 20\n" + LARGE
+CUT = "[0001:00:00] NVIDIA H100\n#  Rank  9", "[0001:00:00] NVIDIA H100\n#  Ran" + INFO + " x\nk  9"
+LOCAL = f"{INFO} comm 0x1 rank 0 nRanks {{}} nNodes 2 localRanks {{}} localRank 0 MNNVL 0\n"
+UNEQUAL = "the nodes have different numbers of ranks"
+
+
+@pytest.mark.parametrize(
+    ("output", "nodes", "gpus", "words"),
+    [
+        (WHOLE, 2, "8", ""),
+        (WHOLE, 2, "", ""),
+        (WHOLE.replace(*CUT), 2, "8", ""),
+        (WHOLE.replace("\n", "\r\n[1,0]<stdout>:"), 2, "8", ""),
+        (SEVEN_AND_EIGHT, 2, "", f"{UNEQUAL}, 15 together"),
+        (ranks(*"aaaaaaaabbbbbb"), 2, "", f"{UNEQUAL}, 14 together"),
+        (ranks(*"aaaaaaabbbbbbb"), 2, "8", "14 ranks of 16 took part"),
+        (f"{WHOLE}{table(GOOD)}{SEVEN_AND_EIGHT}", 2, "8", "15 ranks of 16 took part"),
+        (SEVEN, 1, "8", "7 ranks of 8 took part"),
+        (SEVEN, 1, "", ""),  # nothing shows how many GPUs the node has
+        (NP_8 + SEVEN, 1, "", "7 ranks of 8 took part"),
+        (f"{INFO} comm 0x1 rank 0 nranks 8 {ALONE}\n{SEVEN}", 1, "", "7 ranks of 8 took part"),
+        (f"{INFO} comm 0x1 rank 0 nranks 15 {ALONE}\n", 2, "", f"{UNEQUAL}, 15 together"),
+        (f"{INFO} comm 0x1 rank 0 nranks 14 {ALONE}\n", 2, "8", "14 ranks of 16 took part"),
+        (LOCAL.format(14, 8) + LOCAL.format(14, 6), 2, "", f"{UNEQUAL}, 14 together"),
+        (LOCAL.format(16, 8) * 2, 2, "8", ""),
+        ("", 2, "8", "no log line shows how many ranks took part"),
+        ("", 2, "", ""),
+    ],
+)
+def test_a_gpu_that_took_no_part_fails(tmp_path: Path, output: str, nodes: int, gpus: str, words: str) -> None:
+    found, verdict = judge(tmp_path, output + table(GOOD), nodes=nodes, gpus=gpus)
+    start = f"FAIL not all GPUs took part: {words}" if words else "PASS"
+    assert (found, verdict.removeprefix("VERDICT: ")[: len(start)]) == (int(bool(words)), start)
