@@ -8,7 +8,7 @@
 set -euo pipefail
 
 # Prints a line for each thing that the log shows: `KIND<tab>CHECK<tab>TEXT`. Kinds: ran, fault, unknown, ended.
-# What nhc and its tests write (mej/nhc 1.4.3, nhc; Azure/azurehpc-health-checks v0.4.5, customTests), with anything before it:
+# What nhc and its tests write (mej/nhc 1.4.3, nhc, whose `dbg` begins with "DEBUG:  "; Azure/azurehpc-health-checks v0.4.5, customTests), with anything before it:
 #   Running check:  "check_gpu_count 8"                            with -v, or `... (forked PID 7)` with -f
 #   ERROR:  nhc:  Health check failed:  TEXT                       also `Node Health Check failed.  TEXT`, `nhc[7]: Health check failed:`
 #   ERROR:  nhc:  2 health checks failed.                          at the end, or:
@@ -105,11 +105,16 @@ END {
 # A test passes even if a program that it ran has crashed: any word of failure counts, but for what healthy tests log.
 function shows_failure(text) {
   text = tolower(text)
-  if (text ~ /(success|warning|debug): +[^ ]*nhc|skipping this xid error|nccl info|algbw +busbw +error/) return 0
+  if (text ~ /(success|warning): +[^ ]*nhc|(^|[^a-z])debug: |skipping this xid error|nccl info|algbw +busbw +error/) return 0
+  if (text ~ /gpu id [0-9]+: (no gpu row|normal |row remap [a-z ]*, \((0|no)\))|iteration [0-9]+ of [0-9]+ failed: |flapping entry in syslog, /) return 0 # of aznhc
+  if (text ~ /\(non-fatal\) *$|(killed|terminated) successfully|openfabrics device\.?$|have sent help message|help \/ error messages/) return 0 # nhc, Open MPI
   gsub(/default|avg error less than|[a-z][a-z \/-]* +: *(0|no|none|false|n\/a|not active) *$/, "", text) # the latter as nvidia-smi -q has it
   gsub(/(^|[^a-z])(no|without)( [a-z0-9]+)? ?([a-z0-9]+ )?errors?|(^|[^a-z])no (gpu )?xids?( [0-9]+)?( error)?|[^a-z]has 0 [a-z]* ?errors?|errors?( count)? *[:=] *(0|no|none) *$/, "", text)
   return text ~ /error|err!|fail|fault|abort|can ?not|can.t |could ?n.t|could not|unable|killed|core dump|dumped core|terminat|traceback|exception|out of memory|timed? ?-?out|denied|refused|not ready|not found|no such |no devices were found|nhc: (eval: )?line [0-9]+: |(expression|operator) expected|\(standard_in\) [0-9]+: / ||
     text ~ /not respond|unresponsive|unreachable|inaccessible|disconnected|corrupt|uncorrect|degraded|mismatch|missing|invalid|illegal|insufficient|unexpected|not enough|broken|require[sd]? (a )?reset|reset (is )?required|be reset|fell off|fallen off|lockup|segfault|no.(route|space|response|carrier)|offline|pending *: *yes|(link|state|port)[ :=]+(is )?down|below (the )?(threshold|expected|minimum)/ ||
+    text ~ /stale file|read-only file|too many open|(not|in)(-| a | yet | )?(connected|initialized|loaded|running|valid|active|compatible)|uninitialized|undefined symbol|unrecognized|out of range|resource busy/ ||
+    text ~ /(returned|with( exit)? code) [1-9]|no (cuda-capable )?device|connection closed|closed connection|downgraded|vanished|blocked by|exceeds|state *: *in progress|polling/ ||
+    text ~ /(remap[a-z]*|reset|retire[a-z]*) pending|pending (reset|retire)|(double.bit|uncorr[a-z.]*) ecc[^:]*: *[1-9]/ ||
     text ~ /(^|[^a-z0-9_-])(lost|bad|dead|fatal|hung|hangs|stuck|panic|s?xid)([^a-z0-9_-]|$)/
 }
 function slowdowns(reason) {
