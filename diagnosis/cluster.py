@@ -52,6 +52,7 @@ APP_WRAPPER = Kind("workload.codeflare.dev/v1beta2", "AppWrapper", "appwrappers"
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 QUEUED = Kind("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
 CLUSTER_POLICY = Kind("nvidia.com/v1", "ClusterPolicy", "clusterpolicies")
+RESOURCE_SLICE = Kind("resource.k8s.io/v1", "ResourceSlice", "resourceslices")
 NIC_POLICY = Kind("mellanox.com/v1alpha1", "NicClusterPolicy", "nicclusterpolicies")
 WORKLOADS = {
     "appwrapper": APP_WRAPPER,

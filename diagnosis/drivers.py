@@ -17,6 +17,7 @@ from diagnosis.cluster import (
     NIC_POLICY,
     NODE,
     POD,
+    RESOURCE_SLICE,
     Cluster,
     Kind,
     Object,
@@ -40,6 +41,13 @@ _SET_UP_MINUTES = 30
 """How long both drivers take at most, 12 and 8 minutes (docs/drivers.md), and 10 minutes to pull their images."""
 _DEPLOYS = ("nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.operands")
 """Labels that keep the GPU operator off a node unless they are true (gpu-operator, state_manager.go)."""
+
+_NO_PLUGIN = Obstacle(
+    "no ClusterPolicy of the GPU operator installs the device plugin",
+    "kubectl get clusterpolicies    # pulumi up installs the operator and its policy",
+)
+_DRA = "gpu.nvidia.com"
+"""Driver of ResourceSlices, by which GPUs are claimed instead of counted (NVIDIA/k8s-dra-driver-gpu)."""
 
 
 @dataclass(frozen=True)
@@ -131,20 +139,32 @@ def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
         elif serves:
             yield Obstacle(f"0 of {most} {resource} are offered, though the device plugin is ready", look)
         else:
-            cause = next(filter(None, (_missing(cluster, node, part) for part in _parts(resource))), Obstacle("", look))
+            causes = (_missing(cluster, node, part) for part in _parts(resource))
+            off = _NO_PLUGIN if is_gpu(resource) and not _has_plugin(cluster) else None
+            cause = off or next(filter(None, causes), Obstacle("", look))
             what = f"0 of {most} {resource} are offered, though the node is older than {_SET_UP_MINUTES} minutes"
             yield Obstacle(joined(what, cause.what), cause.fix, cause.since)
 
 
 def _is_late(cluster: Cluster, node: Object, resource: str) -> bool:
-    """Whether the operators should have set up the resource by now; a node without a time counts as old."""
+    """Whether the operators should have set up the resource by now; a node without a time counts as old if they are
+    installed. All NVIDIA GPUs should be offered; HCAs only if a NicClusterPolicy exists.
+    """
     metadata = node["metadata"]
     policies = cluster.all(_parts(resource)[-1].policy) if _parts(resource) else []
+    made, wanted = metadata.get("creationTimestamp"), bool(policies)
     if is_gpu(resource):
-        policies = [each for each in policies if each["spec"].get("devicePlugin", {}).get("enabled", True)]
-        policies = policies if all(metadata.get("labels", {}).get(key, "true") == "true" for key in _DEPLOYS) else []
-    made = metadata.get("creationTimestamp")
-    return bool(policies) and (not made or is_past(later(made, _SET_UP_MINUTES * 60)))
+        name, slices = metadata["name"], cluster.all(RESOURCE_SLICE) if made and not _has_plugin(cluster) else []
+        claimed = any((each["spec"].get("driver"), each["spec"].get("nodeName")) == (_DRA, name) for each in slices)
+        renamed = any(is_gpu(each) and allocatable(node, each) for each in node["status"].get("allocatable", {}))
+        wanted = (_has_plugin(cluster) or bool(made)) and not claimed and not renamed
+        wanted = wanted and all(metadata.get("labels", {}).get(key, "true") == "true" for key in _DEPLOYS)
+    return wanted and (not made or is_past(later(made, _SET_UP_MINUTES * 60)))
+
+
+def _has_plugin(cluster: Cluster) -> bool:
+    """Whether a ClusterPolicy installs the GPU device plugin."""
+    return any(each["spec"].get("devicePlugin", {}).get("enabled", True) for each in cluster.all(CLUSTER_POLICY))
 
 
 def _plugin_is_ready(cluster: Cluster, node: Object, resource: str) -> bool:

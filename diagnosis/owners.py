@@ -19,6 +19,7 @@ from diagnosis.cluster import (
     Kind,
     Object,
     condition,
+    is_ready,
     owners_of,
     told_at,
 )
@@ -76,7 +77,8 @@ def refusals(cluster: Cluster, made: Sequence[tuple[Kind, Object]], pods: Sequen
         if kind == POD:  # its events are about its own containers
             continue
         mine = [pod for pod in pods if maker["metadata"]["uid"] in owners_of(pod)]
-        said = _condition(kind, maker, mine)
+        said = ("", _of_ray(kind, maker, mine if kind == RAY_CLUSTER else pods))
+        said = said if said[1] else _condition(maker)
         reason, message = said if said[1] else _event(cluster, maker, mine, alone=not pods)
         if message:
             lasts = bool(_LASTING.search(message) or _LASTING.search(reason)) or _exceeds_alone(message)
@@ -91,13 +93,23 @@ def _exceeds_alone(message: str) -> bool:
     return any(count(value) > count(most[name]) for name, value in asked.items() if name in most)
 
 
-def _condition(kind: Kind, maker: Object, pods: Sequence[Object]) -> tuple[str, str]:
+def _condition(maker: Object) -> tuple[str, str]:
     """From its status, which is current, and outlives events."""
     failure = condition(maker, "ReplicaFailure")
-    if failure.get("status") == "True" and failure.get("message"):
-        return failure.get("reason", ""), failure["message"]
-    stated = maker["status"].get("reason") if kind == RAY_CLUSTER and not pods else ""
-    return "", stated or ""
+    return (failure.get("reason", ""), failure.get("message", "")) if failure.get("status") == "True" else ("", "")
+
+
+def _of_ray(kind: Kind, maker: Object, pods: Sequence[Object]) -> str:
+    """Returns the error of a RayCluster that is not ready, by its status or by the copy that a RayJob or a RayService
+    has of that; one from before pods that are starting may be over.
+    """
+    status = maker["status"]
+    owners = (status, status.get("pendingServiceStatus", {}), status.get("activeServiceStatus", {}))
+    for each in [status] if kind == RAY_CLUSTER else [owner.get("rayClusterStatus", {}) for owner in owners]:
+        failed = each.get("state") == "failed" or (each.get("state") != "ready" and all(map(is_ready, pods)))
+        if failed and each.get("reason"):
+            return str(each["reason"])
+    return ""
 
 
 def _event(cluster: Cluster, maker: Object, pods: Sequence[Object], *, alone: bool) -> tuple[str, str]:

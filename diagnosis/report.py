@@ -118,7 +118,11 @@ def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Rep
         there = [pod for pod in pods if kind not in _SERVICES or not has_ended(pod)]
         if phase in DONE:
             return Report(*told, remarks=tuple(remarks(there)))
-        all_remarks, look = (*remarks(there), *tries), ray.failed_submitter(cluster, workload, pods) or log(pods)
+        refused = () if pods else (each.why for each in refusals(cluster, _made(cluster, workload, kind), pods))
+        all_remarks, look = (
+            (*remarks(there), *tries, *refused),
+            ray.failed_submitter(cluster, workload, pods) or log(pods),
+        )
         return Report(*told, tuple(lost_pods(cluster, pods)), remarks=all_remarks, exits=tuple(exits(pods)), log=look)
     causes = dict.fromkeys(_causes(cluster, workload, kind, phase, push))
     if phase == PENDING and (not causes or all(each.passing for each in causes)):

@@ -76,9 +76,16 @@ _SPEC = {
     "tasks": [{"name": str, "replicas": COUNT, "template!": _TEMPLATE}],
 }
 _APPLICATION = {"status": str, "message": str, "serveDeploymentStatuses": {"*": {"status": str, "message": str}}}
-_SERVING = {"rayClusterName": str, "trafficRoutedPercent": int, "applicationStatuses": {"*": _APPLICATION}}
+_RAY_CLUSTER = {"rayClusterStatus": {"state": str, "reason": str}}
+_SERVING = {
+    "rayClusterName": str,
+    "trafficRoutedPercent": int,
+    "applicationStatuses": {"*": _APPLICATION},
+    **_RAY_CLUSTER,
+}
 _STATUS = {
     "conditions": _CONDITIONS,
+    **_RAY_CLUSTER,
     "serviceStatus": str,
     "activeServiceStatus": _SERVING,
     "pendingServiceStatus": _SERVING,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from diagnosis.cluster import NIC_POLICY, Kind, Object
+from diagnosis.cluster import NIC_POLICY, RESOURCE_SLICE, Kind, Object
 from diagnosis.report import platform, report
 from tests.units.diagnosis import objects as make
 
@@ -126,6 +126,33 @@ def test_a_node_that_is_old_and_offers_no_devices_is_reported(
     hcas = nic_policy({**ALL, "resourceName": "mlnxnics"})
     told = found(node, make.cluster_policy(), hcas)
     assert sorted(told) == sorted(f"0 of 8 {resource} {LATE}" for resource in why)
+
+
+@pytest.mark.parametrize("offers", [{GPU: "0"}, {}])
+@pytest.mark.parametrize(
+    ("size", "made", "labels", "shown"),
+    [
+        (H100, OLD, {}, True),
+        (H100, "2126-11-01T00:00:00Z", {}, False),
+        ("Standard_D8s_v5", OLD, {}, False),
+        ("Standard_ND96isr_MI300X_v5", OLD, {}, False),
+        (H100, OLD, {"nvidia.com/gpu.deploy.operands": "false"}, False),
+    ],
+)
+def test_an_old_gpu_node_without_a_gpu_operator_is_reported(
+    offers: Object, size: str, made: str, labels: dict[str, str], shown: bool
+) -> None:
+    node = sized(size, offers)
+    node[1]["metadata"]["creationTimestamp"] = made
+    node[1]["metadata"]["labels"] |= labels
+    policy = make.cluster_policy()
+    policy[1]["spec"] = {"devicePlugin": {"enabled": False}}
+    why = f"0 of 8 {GPU} {LATE}: no ClusterPolicy of the GPU operator installs the device plugin"
+    assert found(node) == found(node, policy) == ([why] if shown else [])
+    claimed = {"metadata": {"name": "s"}, "spec": {"driver": "gpu.nvidia.com", "nodeName": "a"}}
+    assert found(node, (RESOURCE_SLICE, claimed)) == []
+    node[1]["status"]["allocatable"] = node[1]["status"]["capacity"] = {f"{GPU}.shared": "8", GPU: "0"}
+    assert found(node) == found(node, make.cluster_policy()) == []
 
 
 def test_gpus_that_could_not_be_partitioned_are_reported() -> None:

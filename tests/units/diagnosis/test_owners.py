@@ -11,6 +11,7 @@ from diagnosis.cluster import (
     POD,
     RAY_CLUSTER,
     RAY_JOB,
+    RAY_SERVICE,
     REPLICA_SET,
     WORKLOADS,
     Kind,
@@ -106,6 +107,35 @@ def test_a_raycluster_without_that_condition_has_a_reason() -> None:
     objects = made(RAY_JOB, RAY_CLUSTER)
     objects[1][1]["status"] = {"state": "failed", "reason": QUOTA}
     assert told(*objects) == [QUOTA]
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        (RAY_CLUSTER, {"state": "failed", "reason": QUOTA}),
+        (RAY_CLUSTER, {"reason": QUOTA}),
+        (RAY_JOB, {"jobDeploymentStatus": "Initializing", "rayClusterStatus": {"reason": QUOTA}}),
+        (RAY_SERVICE, {"pendingServiceStatus": {"rayClusterStatus": {"state": "failed", "reason": QUOTA}}}),
+    ],
+)
+def test_the_reason_of_a_raycluster_or_its_copy_is_shown(kind: Kind, status: Object) -> None:
+    ((_, ray),) = made(kind)
+    assert told((kind, ray | {"status": status})) == [QUOTA]
+
+
+def test_workers_that_a_quota_refuses_are_shown_though_the_head_is_ready() -> None:
+    ((kind, ray),) = made(RAY_CLUSTER)
+    head = make.pod("train-head", owner="train0", on="a", ready=True)
+    for state, expected in (("", [QUOTA]), ("failed", [QUOTA]), ("ready", [])):
+        assert told((kind, ray | {"status": {"state": state, "reason": QUOTA}}), head) == expected
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_a_rayjob_that_failed_without_pods_shows_the_reason_of_its_cluster(copied: bool) -> None:
+    (_, job), (_, ray) = made(RAY_JOB, RAY_CLUSTER)
+    job["status"] = {"jobDeploymentStatus": "Failed", "reason": "DeadlineExceeded"}
+    (job["status"] if copied else ray)["rayClusterStatus" if copied else "status"] = {"reason": QUOTA}
+    assert report(make.cluster((RAY_JOB, job), (RAY_CLUSTER, ray)), "ai", "train").remarks == (QUOTA,)
 
 
 @pytest.mark.parametrize(("minute", "shown"), [(1, False), (9, True)])
