@@ -234,6 +234,14 @@ def choose_by_hand(path: Path, there: Path) -> Fix:
     return say(f"{where} has another value: keep the one that you need there in the stack file, and remove {key}")
 
 
+def rivals_by_hand(there: Path, keys: Collection[Path]) -> Fix:
+    """Returns words that name all the keys which stand for one setting, with different values."""
+    where, names = printable(any_name(there)), printable(", ".join(map(path_text, keys)))
+    return say(
+        f"{names} have different values: set {where} to the one that you need in the stack file, and remove them"
+    )
+
+
 def _pasted(command: str, path: Path, verb: str, where: str) -> str:
     r"""The command, or words where none can be pasted: the CLI has no way to name some keys, nor the shell some values.
 

@@ -10,7 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from config.problems.errors import MAX_TOLD, Problem, in_order
-from config.problems.fixes import Edit, Fix, Path, by_hand, secret_command, set_command
+from config.problems.fixes import (
+    Edit,
+    Fix,
+    Path,
+    by_hand,
+    remove_command,
+    rivals_by_hand,
+    secret_command,
+    set_command,
+    text_of,
+)
 from config.reading.edits import Draft, Keys
 from config.reading.privacy import Privacy
 from config.schema.readings import example
@@ -64,6 +74,12 @@ class _Offer:
     def takes_out(self) -> bool:
         """Whether it takes a key out, which may have been needed."""
         return any(edit.removes for edit in self._edits())
+
+    @property
+    def sets(self) -> dict[Path, object]:
+        """The keys to which it moves values, with the values."""
+        moves = self.tries and self.tries.moves
+        return {edit.path: edit.value for edit in self._edits() if not edit.removes} if moves else {}
 
     @property
     def paths(self) -> set[Path]:
@@ -175,13 +191,16 @@ def _each_mistake_once(offers: list[_Offer], keys: Keys, look: Look, before: Fou
 
 
 def _move_one_to_a_key(offers: list[_Offer]) -> None:
-    """Takes away each move to a key that an earlier one sets."""
-    taken: set[Path] = set()
-    for offer in offers:
-        moves = offer.tries and offer.tries.moves
-        if moves and not taken.isdisjoint(offer.paths):
-            del offer.choices[0]
-        taken |= offer.paths if moves else set()
+    """Leaves it to the user which of several keys sets another one, where their values differ."""
+    for path in dict.fromkeys(path for offer in offers for path in offer.sets):
+        first, *others = rivals = [offer for offer in offers if path in offer.sets]
+        if len({text_of(offer.sets[path]) for offer in rivals}) > 1:
+            words = rivals_by_hand(path, [offer.problem.path for offer in rivals])
+            for offer in rivals:
+                offer.choices[:1] = [words]
+        for offer in others:
+            if offer.sets and offer.sets.items() <= first.sets.items():
+                offer.choices[:1] = [remove_command(offer.problem.path)]
 
 
 def _choose(offers: Sequence[_Offer], keys: Keys, look: Look, before: Found) -> None:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from config.facts.gpu_sharing import MIG_LABEL, SLICING_LABEL, mig_profiles
-from config.facts.near import hint, near
+from config.facts.near import hint
 from config.facts.skus import catalogue
 from config.problems.errors import Problem
-from config.problems.fixes import Path, by_hand, remove_command, set_command
+from config.problems.fixes import Path, by_hand, path_text, remove_command, say, set_command
 from config.schema.pools import PoolSettings, gpu_sizes
 
 
@@ -34,13 +34,15 @@ def _profile_problems(pool: PoolSettings, profile: str, where: Path) -> Iterator
         able = [name for name in gpu_sizes() if mig_profiles(catalogue()[name].gpu_product)]
         what = f"is set, but GPUs of {pool.vm_sku} ({pool.sku.gpu_model}) cannot be partitioned"
         allowed = f"no value, or gpuSlices, or a VM size of {', '.join(able)}"
-        yield Problem(where, what, allowed, remove_command(where))
+        size, profiles = path_text((*where[:-1], "vmSku")), path_text(where)
+        fix = say(f"set {size} to one of these sizes in the stack file, or remove {profiles}")
+        yield Problem(where, what, allowed, fix)
         return
     if profile not in known:
-        wanted = re.search("[0-9]+g", profile)  # AKS's own names are such as MIG1g
-        likely = near(profile, [each for each in known if not wanted or f"-{wanted[0]}." in each])
+        read = re.fullmatch(r"(?:nvidia\.com/)?(?:all-|mig-?)?([0-9]+g(?:\.[0-9]+gb)?)", profile.strip().lower())
+        likely = [each for each in known if read and re.match(rf"all-{re.escape(read[1])}(\.|$)", each)]
         what = f"is {profile!r}, which GPUs of {pool.vm_sku} do not have{hint(likely)}"
-        fix = set_command(where, likely[0]) if likely else by_hand(where)
+        fix = set_command(where, likely[0]) if len(likely) == 1 else by_hand(where)  # MIG1g of AKS may mean two
         yield Problem(where, what, ", ".join(known), fix)
     if pool.autoscale and pool.autoscale.min == 0:
         path = (*where[:-1], "autoscale", "min")

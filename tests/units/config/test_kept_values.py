@@ -7,8 +7,21 @@ from typing import Any
 
 import pytest
 
-from tests.support.settings import H100
-from tests.units.config.fix_words import GROUP, SPOT, by_hand, changed, chosen, fix_of, moved, replaced_by_nothing
+from config.facts.gpu_sharing import mig_profiles
+from config.facts.skus import catalogue
+from config.problems.errors import SettingsError
+from tests.support.settings import H100, load
+from tests.units.config.fix_words import (
+    GROUP,
+    KNOWN,
+    SPOT,
+    by_hand,
+    changed,
+    chosen,
+    fix_of,
+    moved,
+    replaced_by_nothing,
+)
 
 AUTOSCALER = "cluster.autoscaler"
 
@@ -77,7 +90,7 @@ WITH_TEAMS = {"operators": {"kueue": {"enabled": True}}}
         # a general word of a protection in another name
         (
             {"cluster": {"node_resource_group": "nodes"}},
-            by_hand("cluster.resourceGroup", "cluster.node_resource_group"),
+            replaced_by_nothing("cluster.node_resource_group"),
         ),
         ({"gpuCount": 8}, replaced_by_nothing("gpuCount")),
         ({"pools": {"x": {**SPOT, "gpuCount": 8}}}, by_hand("pools.x.count", "pools.x.gpuCount")),
@@ -126,7 +139,7 @@ POOL = {"vmSku": H100}
         ({"cluster": {"dns_service_ip": "10.0.0.10"}}, replaced_by_nothing("cluster.dns_service_ip")),
         ({"network": {"podRange": RANGE}}, "set network.addressSpace or network.id too"),
         ({"cluster": {"networkPolicy": "calico"}}, moved("network.policy", "calico", "cluster.networkPolicy")),
-        ({"cluster": {"nodeResourceGroup": "nodes"}}, by_hand("cluster.resourceGroup", "cluster.nodeResourceGroup")),
+        ({"cluster": {"nodeResourceGroup": "nodes"}}, replaced_by_nothing("cluster.nodeResourceGroup")),
         ({"network": {"bastion": True}}, by_hand("network.jumpBox", "network.bastion")),
         ({"cluster": {"agentPoolProfiles": [{"name": "a"}]}}, by_hand("pools", "cluster.agentPoolProfiles")),
         # a region or another value that is set in two places
@@ -164,6 +177,58 @@ POOL = {"vmSku": H100}
 )
 def test_no_command_loses_a_value_or_sets_another(keys: dict[str, Any], fix: str) -> None:
     assert fix_of(keys) == fix
+
+
+@pytest.mark.parametrize(
+    ("keys", "there"),
+    [
+        ({"nodecount": 3, "node_count": 4}, "nodeCount"),
+        ({"node_count": 3, "nodes": 4, "nodecount": 3}, "nodeCount"),
+        ({"cluster.resource_group": "a", "cluster.resourcegroup": "b"}, "cluster.resourceGroup"),
+        ({"clusterTier": "Free", "cluster.Tier": "Standard"}, "cluster.tier"),
+        ({"azureRegion": "westus", "region": "eastus"}, "location"),
+    ],
+)
+def test_no_command_chooses_between_two_spellings(keys: dict[str, Any], there: str) -> None:
+    stack: dict[str, Any] = {"vmSku": H100, "cluster": {}}
+    for key, value in keys.items():
+        section, _, name = key.rpartition(".")
+        (stack[section] if section else stack)[name] = value
+    words = f"{', '.join(sorted(keys))} have different values: set {there} to the one that you need in the stack file"
+    with pytest.raises(SettingsError) as caught:
+        load(stack, known=KNOWN)
+    assert [problem.fix for problem in caught.value.problems] == [f"{words}, and remove them"] * len(keys)
+
+
+def test_two_spellings_with_one_value_become_one_key() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load({"vmSku": H100, "node_count": 3, "nodecount": 3}, known=KNOWN)
+    moved_once = "pulumi config set nodeCount 3 && pulumi config rm node_count"
+    assert [problem.fix for problem in caught.value.problems] == [moved_once, "pulumi config rm nodecount"]
+
+
+@pytest.mark.parametrize(
+    ("size", "profile", "read"),
+    [
+        ("Standard_ND96asr_v4", "1g.10gb", "all-1g.10gb"),  # four in each GPU of 40 GB
+        (H100, "MIG3g", "all-3g.40gb"),
+        (H100, "nvidia.com/mig-1g.10gb", "all-1g.10gb"),
+        (H100, "MIG1g", ""),  # all-1g.10gb or all-1g.20gb
+        (H100, "1g.12gb", ""),
+        (H100, "1g.18gb", ""),
+        (H100, "1g.10gb+me", ""),
+        ("Standard_ND96asr_v4", "all-1g.20gb", ""),
+        ("Standard_ND96isr_H200_v5", "all-1g.10gb", ""),
+    ],
+)
+def test_a_partition_of_another_gpu_is_not_replaced(size: str, profile: str, read: str) -> None:
+    key = "pools.gpu.migProfile"
+    fix = f"pulumi config set --path {key} {read}" if read else changed(key)
+    with pytest.raises(SettingsError) as caught:
+        load({"pools": {"gpu": {"vmSku": size, "migProfile": profile}}})
+    (problem,) = caught.value.problems
+    assert problem.fix == fix
+    assert problem.allowed == ", ".join(mig_profiles(catalogue()[size].gpu_product))
 
 
 def test_a_key_of_another_namespace_replaces_only_a_default() -> None:
