@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from config.facts import data
 
@@ -67,6 +67,45 @@ def _other_names() -> dict[str, set[str]]:
     return {key: set(map(_plain, names)) for key, names in data.read("other_names.yaml").items()}
 
 
+@functools.cache
+def _other_places() -> dict[str, list[tuple[str, ...]]]:
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for place, names in data.read("other_places.yaml").items():
+        for name in names:
+            found.setdefault(_plain(name), []).extend([] if place == "nothing" else [tuple(place.split("."))])
+    return found
+
+
+def replaced_by(path: Sequence[str | int], known: Collection[str]) -> list[tuple[str | int, ...]] | None:
+    """Returns the settings that replace one of Azure, Kubernetes or another tool, which `path` has beside those known.
+
+    The list is empty if this program has no such setting. None if one of those known is meant, or nothing is known.
+    """
+    name, table = str(path[-1])[:_LONGEST], _other_places()
+    found = table.get(_plain("".join(map(str, path[-2:])))) if len(path) > 1 else None
+    if found is None and (here := called(name, known)):
+        return [(*path[:-1], each) for each in here] if len(here) > 1 else None
+    if (
+        found is None
+        and (len(path) < 3 or path[0] != "operators")
+        and not any(is_spelling(name, each) for each in known)
+    ):
+        found = table.get(_plain(f"{path[0]}{name}"), table.get(_plain(name)))
+    return None if found is None else list(_seen_from(path, found, known))
+
+
+def _seen_from(
+    path: Sequence[str | int], places: Iterable[tuple[str, ...]], known: Collection[str]
+) -> Iterator[tuple[str | int, ...]]:
+    """Yields places with the name of the pool or account that a path is in, without those of other workloads."""
+    section = tuple(path[:1]) if len(path) > 1 else ()
+    for place in places:
+        if place[-1] in known and place[:1] in (section, place):
+            yield (*path[:-1], place[-1])
+        elif place[:1] != section or section != ("workloadOptions",) or place[1] == path[1]:
+            yield (*path[:2], *place[2:]) if place[:2] == (*section, "*") else place
+
+
 def plainly(name: str, known: Collection[str]) -> bool:
     """Returns whether a name stands for a known one: others call it so, or it is the other mistyped."""
     return bool(called(name, known) or difflib.get_close_matches(name[:_LONGEST], known, 1, _PLAINLY))
@@ -84,7 +123,8 @@ def is_shared(name: str) -> bool:
 
 def is_negated(name: str) -> bool:
     """Returns whether a name says the opposite of what it contains (`disableLocalAccounts`)."""
-    return not {*words_of(name).split("-")[1:-1]}.isdisjoint(words_of(_NEGATIONS).split("-"))
+    words = words_of(name).replace("-public-key-", "-key-").split("-")[1:-1]
+    return not {*words}.isdisjoint(words_of(_NEGATIONS).split("-")[1:-1])
 
 
 def is_spelling(name: str, known: str) -> bool:
@@ -133,7 +173,7 @@ def _words(name: str) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "")
+    return re.sub("[-_.]", "", name.lower())
 
 
 def mistyped(name: str, known: Collection[str]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from config.facts.near import is_negated
+from config.facts.near import is_negated, replaced_by
 from config.problems.errors import Problem
 from config.problems.fixes import (
     Edit,
@@ -74,6 +74,7 @@ class Privacy:
             return say(f"set {path_text(path)} to {text_of(edits[0].value)} {other}") if is_clear else None, True
         own, beside = str(path[-1]), self.schema(path[:-1]).get("properties", ())
         found = [] if self._is_option(path) else list(stated(own, given, places, beside))
+        found = [each for each in found if each[0] != own or replaced_by(path, beside) is None]
         there = [edit.path[:-1] if isinstance(edit.path[-1], int) else edit.path for edit in edits]
         sure = [each for each in there if self.schema(each).get("protects") or not found]
         meant = {self._settings(each, path): is_negated(own) for each in sure}

@@ -10,7 +10,18 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from config.facts.near import called, hint, is_general, is_negated, is_shared, is_spelling, meant, plainly, resembles
+from config.facts.near import (
+    called,
+    hint,
+    is_general,
+    is_negated,
+    is_shared,
+    is_spelling,
+    meant,
+    plainly,
+    replaced_by,
+    resembles,
+)
 from config.problems.errors import Problem
 from config.problems.fixes import (
     Fix,
@@ -150,9 +161,16 @@ def unknown_key(
     A top-level key may have its namespace before it, which those are without.
     """
     known = sorted(known)
+    if (places := replaced_by(path, known)) is not None:
+        listed = dict.fromkeys(map(any_name, places), False)
+        is_empty = value in (None, "", {}, [])
+        fix = remove_command(path) if is_empty else replace_by_hand(path, listed)
+        what += f"; in its place: {', '.join(listed)}" if listed else ""
+        return Problem(path, what, ", ".join(known) or "no keys at all", fix, shows_value=False)
     namespace, colon, name = str(path[-1]).rpartition(":") if len(path) == 1 else ("", "", str(path[-1]))
     likely = [] if place else meant(name, known)
-    there = place or ((*path[:-1], namespace + colon + likely[0]) if likely and resembles(name, likely[0]) else None)
+    likely = likely if likely and resembles(name, likely[0]) else []
+    there = place or ((*path[:-1], namespace + colon + likely[0]) if likely else None)
     standing = beside.get(likely[0]) if likely else taken
     is_sure = is_spelling(name, likely[0]) if likely else _is_around(path, place or ())
     successor = _SUCCEEDED.get(path, place)
