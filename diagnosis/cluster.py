@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from diagnosis.shapes import shaped
@@ -19,6 +19,8 @@ class Kind:
     api_version: str
     name: str
     plural: str
+    others: tuple[str, ...] = field(default=(), compare=False)
+    """API versions that other releases serve, with the same fields as far as they are read."""
 
     @property
     def resource(self) -> str:
@@ -39,10 +41,14 @@ STATEFUL_SET = Kind("apps/v1", "StatefulSet", "statefulsets")
 JOB = Kind("batch/v1", "Job", "jobs")
 VOLCANO_JOB = Kind("batch.volcano.sh/v1alpha1", "Job", "jobs")
 TRAINING_JOBS = {
-    name.lower(): Kind("kubeflow.org/v1", name, f"{name.lower()}s")
+    name.lower(): Kind(
+        "kubeflow.org/v1", name, f"{name.lower()}s", ("kubeflow.org/v2beta1",) if name == "MPIJob" else ()
+    )
     for name in ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
 }
-"""Kinds of the training operator 1.9.4, which have the same JobStatus (pkg/apis/kubeflow.org/v1/common_types.go)."""
+"""Kinds of the training operator 1.9.4, and the MPIJob of the MPI operator 0.6: they have the same JobStatus
+(pkg/apis/kubeflow.org/v1/common_types.go).
+"""
 PYTORCH_JOB = TRAINING_JOBS["pytorchjob"]
 RAY_CRON_JOB = Kind("ray.io/v1", "RayCronJob", "raycronjobs")
 RAY_SERVICE = Kind("ray.io/v1", "RayService", "rayservices")
@@ -50,7 +56,13 @@ RAY_JOB = Kind("ray.io/v1", "RayJob", "rayjobs")
 RAY_CLUSTER = Kind("ray.io/v1", "RayCluster", "rayclusters")
 APP_WRAPPER = Kind("workload.codeflare.dev/v1beta2", "AppWrapper", "appwrappers")
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
-QUEUED = Kind("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
+KUEUE_BEFORE = ("kueue.x-k8s.io/v1beta1",)
+"""The version that Kueue served alone before 0.15."""
+QUEUED = Kind("kueue.x-k8s.io/v1beta2", "Workload", "workloads", KUEUE_BEFORE)
+TRAIN_JOB = Kind("trainer.kubeflow.org/v1alpha1", "TrainJob", "trainjobs")
+JOB_SET = Kind("jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets")
+LEADER_WORKER_SET = Kind("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "leaderworkersets")
+CRON_JOB = Kind("batch/v1", "CronJob", "cronjobs")
 CLUSTER_POLICY = Kind("nvidia.com/v1", "ClusterPolicy", "clusterpolicies")
 RESOURCE_SLICE = Kind("resource.k8s.io/v1", "ResourceSlice", "resourceslices")
 NIC_POLICY = Kind("mellanox.com/v1alpha1", "NicClusterPolicy", "nicclusterpolicies")
@@ -59,10 +71,15 @@ WORKLOADS = {
     "raycronjob": RAY_CRON_JOB,
     "rayservice": RAY_SERVICE,
     "rayjob": RAY_JOB,
+    "trainjob": TRAIN_JOB,
+    "jobset": JOB_SET,
+    "leaderworkerset": LEADER_WORKER_SET,
+    "cronjob": CRON_JOB,
     "vcjob": VOLCANO_JOB,
     "job": JOB,
     "deployment": DEPLOYMENT,
     "statefulset": STATEFUL_SET,
+    "daemonset": DAEMON_SET,
     **TRAINING_JOBS,
     "raycluster": RAY_CLUSTER,
     "pod": POD,
@@ -84,6 +101,7 @@ class Cluster:
         self._only = only
         self._known: dict[tuple[Kind, str], list[Object]] = {}
         self._nodes: dict[str, Object] = {}
+        self._others: dict[str, list[tuple[Kind, Object]]] = {}
 
     def all(self, kind: Kind, namespace: str = "") -> list[Object]:
         """Of one namespace, or of all. Pods are read once for all, or one would be placed and not placed."""
@@ -92,7 +110,9 @@ class Cluster:
         if kind == POD and namespace and not self._only:
             return [pod for pod in self.all(POD) if pod["metadata"]["namespace"] == namespace]
         if (kind, namespace) not in self._known:
-            self._known[kind, namespace] = [shaped(kind.name, obj) for obj in self._read(kind, namespace) if obj]
+            versions = (kind, *(replace(kind, api_version=each) for each in kind.others))
+            found = next(filter(None, (self._read(each, namespace) for each in versions)), [])
+            self._known[kind, namespace] = [shaped(kind.name, obj) for obj in found if obj]
         return self._known[kind, namespace]
 
     def workloads(self, namespace: str) -> Iterable[tuple[str, Object]]:
@@ -104,6 +124,39 @@ class Cluster:
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda kind: self.all(kind, namespace), dict.fromkeys((*WORKLOADS.values(), *MAKERS))))
         return ((called, each) for called, kind in WORKLOADS.items() for each in self.all(kind, namespace))
+
+    def others(self, namespace: str) -> list[tuple[Kind, Object]]:
+        """Owners of pods, of jobs and of Kueue's Workloads that are of none of these kinds, and their own owners."""
+        if namespace not in self._others:
+            kinds = dict.fromkeys((POD, QUEUED, *WORKLOADS.values(), *MAKERS))
+            made = [obj for kind in kinds for obj in self.all(kind, namespace)]
+            known, found = {obj["metadata"]["uid"] for obj in made}, list[tuple[Kind, Object]]()
+            while made:
+                references = [each for obj in made for each in obj["metadata"].get("ownerReferences", [])]
+                new = {
+                    each["uid"]: each
+                    for each in references
+                    if each["uid"] not in known | {""} and each["kind"] != "Node"
+                }
+                added = [(kind := kind_of(each), self._other(kind, namespace, each)) for each in new.values()]
+                found, made, known = [*found, *added], [obj for _, obj in added], known | new.keys()
+            self._others[namespace] = found
+        return self._others[namespace]
+
+    def _other(self, kind: Kind, namespace: str, reference: Object) -> Object:
+        """The object of a reference; without its spec and status if it cannot be read."""
+        metadata = {"name": reference["name"], "namespace": namespace, "uid": reference["uid"]}
+        bare = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}
+        there = self.all(kind, namespace) if kind.api_version else []
+        same = (each for each in there if each["metadata"]["uid"] == reference["uid"])
+        return next(same, shaped(kind.name, bare))
+
+    def told_of(self, namespace: str, name: str) -> list[tuple[str, Object]]:
+        """Objects of the name that events are about, of any kind, which may own nothing."""
+        told = [event["involvedObject"] for event in self.all(EVENT, namespace)]
+        kinds = dict.fromkeys(kind_of(each) for each in told if each.get("name") == name and each.get("kind"))
+        there = ((kind, each) for kind in kinds if kind.api_version for each in self.all(kind, namespace))
+        return [(kind.name.lower(), each) for kind, each in there if each["metadata"]["name"] == name]
 
     @property
     def whole(self) -> bool:
@@ -140,6 +193,12 @@ def _is_about(event: Object, obj: Object) -> bool:
     if about.get("uid"):
         return bool(about["uid"] == metadata["uid"])
     return bool(about.get("name")) and (about["name"], about.get("kind")) == (metadata["name"], obj.get("kind", "?"))
+
+
+def kind_of(reference: Object) -> Kind:
+    """The kind that a reference to an object names; its plural is the usual one."""
+    name = str(reference["kind"])
+    return Kind(reference.get("apiVersion") or "", name, f"{name.lower()}s")
 
 
 def owners_of(obj: Object) -> set[str]:

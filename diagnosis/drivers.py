@@ -46,6 +46,8 @@ _NO_PLUGIN = Obstacle(
     "no ClusterPolicy of the GPU operator installs the device plugin",
     "kubectl get clusterpolicies    # pulumi up installs the operator and its policy",
 )
+_MODE = "kubernetes.azure.com/mode"
+"""Label of a node: nodes of system pools are not for jobs."""
 _DRA = "gpu.nvidia.com"
 """Driver of ResourceSlices, by which GPUs are claimed instead of counted (NVIDIA/k8s-dra-driver-gpu)."""
 
@@ -158,7 +160,8 @@ def _is_late(cluster: Cluster, node: Object, resource: str) -> bool:
         claimed = any((each["spec"].get("driver"), each["spec"].get("nodeName")) == (_DRA, name) for each in slices)
         renamed = any(is_gpu(each) and allocatable(node, each) for each in node["status"].get("allocatable", {}))
         wanted = (_has_plugin(cluster) or bool(made)) and not claimed and not renamed
-        wanted = wanted and all(metadata.get("labels", {}).get(key, "true") == "true" for key in _DEPLOYS)
+        labels = metadata.get("labels", {})
+        wanted = wanted and labels.get(_MODE) != "system" and all(labels.get(key, "true") == "true" for key in _DEPLOYS)
     return wanted and (not made or is_past(later(made, _SET_UP_MINUTES * 60)))
 
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from config.facts.scheduling import GPU_RESOURCE
 from diagnosis.autoscaler import may_add_pool
-from diagnosis.cluster import NODE, QUEUED, Cluster, Kind, Object, condition, where
+from diagnosis.cluster import KUEUE_BEFORE, NODE, QUEUED, Cluster, Kind, Object, condition, where
 from diagnosis.devices import expected
 from diagnosis.finding import Finding, clock, joined, one_line
 from diagnosis.nodes import allocatable, chosen, requested
 
-CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues")
-LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues")
+CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", KUEUE_BEFORE)
+LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues", KUEUE_BEFORE)
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 _MANAGER = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
 _GROUP_LABEL = "kueue.x-k8s.io/pod-group-name"
@@ -74,13 +75,20 @@ def held(cluster: Cluster, job: Object) -> list[Finding]:
     return [Finding(f"Kueue has not put it into its queue {queue} yet", passing=True)]
 
 
+def is_admitted(cluster: Cluster, job: Object) -> bool:
+    """Whether Kueue has let the job start."""
+    found = cluster.owned(QUEUED, job["metadata"]["namespace"], [job["metadata"]["uid"]])
+    return any(condition(each, "Admitted").get("status") == "True" for each in found)
+
+
 def _held(cluster: Cluster, queued: Object) -> Iterator[Finding]:
-    look = f"kubectl describe {QUEUED.resource} {where(queued)}"
+    resource = replace(QUEUED, api_version=queued.get("apiVersion") or QUEUED.api_version).resource
+    look = f"kubectl describe {resource} {where(queued)}"
     queue = f"its queue {queued['spec'].get('queueName', '')}"
     finished, evicted, quota = (condition(queued, kind) for kind in ("Finished", "Evicted", "QuotaReserved"))
     if queued["spec"].get("active") is False:
         why = _said(evicted) or _said(condition(queued, "DeactivationTarget")) or _said(quota)
-        patch = f"""kubectl patch {QUEUED.resource} {where(queued)} --type merge -p '{{"spec":{{"active":true}}}}'"""
+        patch = f"""kubectl patch {resource} {where(queued)} --type merge -p '{{"spec":{{"active":true}}}}'"""
         why = joined(why, *_failed_checks(queued, why), by="; ") or "spec.active is false"
         told = f"Kueue has deactivated it and does not queue it again: {why}"
         yield Finding(one_line(told), f"{patch}    # once the cause is fixed", lasts=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from diagnosis import ray
-from diagnosis.cluster import Object, condition, has_ended, is_ready
+from diagnosis import any_kind, ray
+from diagnosis.cluster import WORKLOADS, Object, condition, has_ended, is_ready
 from diagnosis.under_way import unfinished_rollout, unfinished_set
 
 PENDING = "Pending"
@@ -15,6 +15,8 @@ def phase_of(kind: str, workload: Object) -> tuple[str, str]:
     status = workload["status"]
     if kind in _BY_KIND:
         return _BY_KIND[kind](workload)
+    if kind not in WORKLOADS:
+        return any_kind.phase(workload)
     if isinstance(state := status.get("state"), dict):  # Volcano
         return state.get("phase") or PENDING, state.get("message", "")
     if state is not None:  # a RayCluster
@@ -44,4 +46,11 @@ def _stateful_set(stateful_set: Object) -> tuple[str, str]:
     return (PENDING, why) if why else ("Available", "")
 
 
-_BY_KIND = {"pod": _pod, "rayservice": ray.serves, "statefulset": _stateful_set}
+ANY_KIND = ("trainjob", "jobset", "leaderworkerset", "cronjob", "daemonset")
+"""Kinds without rules of their own, as those that WORKLOADS lacks."""
+_BY_KIND = {
+    "pod": _pod,
+    "rayservice": ray.serves,
+    "statefulset": _stateful_set,
+    **dict.fromkeys(ANY_KIND, any_kind.phase),
+}

@@ -79,12 +79,13 @@ def serving(cluster: Cluster, service: Object) -> Iterator[Finding]:
         yield Finding(f"{why}{part}", look, passing=True)
 
 
-def scheduled(cron_job: Object) -> Finding:
-    """Returns when a RayCronJob makes RayJobs, which are workloads by themselves."""
+def scheduled(cron_job: Object, kind: str) -> Finding:
+    """Returns when a RayCronJob makes RayJobs, which are workloads by themselves, or a CronJob Jobs."""
     last = cron_job["status"].get("lastScheduleTime")
     since = f"; it made the last one at {clock(last)}" if last else "; it has made none yet"
-    why = f"KubeRay makes a RayJob by its schedule {cron_job['spec'].get('schedule', '')}{since}"
-    return Finding(why, f"kubectl get rayjobs -n {cron_job['metadata']['namespace']}", passing=True)
+    by, made = ("Kubernetes", "Job") if kind == "cronjob" else ("KubeRay", "RayJob")
+    why = f"{by} makes a {made} by its schedule {cron_job['spec'].get('schedule', '')}{since}"
+    return Finding(why, f"kubectl get {made.lower()}s -n {cron_job['metadata']['namespace']}", passing=True)
 
 
 def _of_deployments(application: Object) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from config.facts.scheduling import VOLCANO_GROUP
-from diagnosis import kueue, ray, volcano
+from diagnosis import any_kind, kueue, ray, volcano
 from diagnosis.cluster import (
     JOB,
     POD_GROUP,
@@ -22,6 +22,7 @@ from diagnosis.cluster import (
     condition,
     has_ended,
     is_ready,
+    kind_of,
     owners_of,
     where,
 )
@@ -33,7 +34,7 @@ from diagnosis.finding import Finding, one_line, wrapped
 from diagnosis.lost import is_lost, lost_pods, never_ending
 from diagnosis.node_states import taken_nodes
 from diagnosis.owners import chain, makers_of, pods_of, refusals
-from diagnosis.phases import PENDING, RUNNING, phase_of
+from diagnosis.phases import ANY_KIND, PENDING, RUNNING, phase_of
 from diagnosis.placement import not_placed
 from diagnosis.pods import not_started_pods
 from diagnosis.policies import unready_policies
@@ -47,7 +48,7 @@ GONE = "Gone"
 BAD = ("Failed", "Aborted", "Terminated", GONE)
 DONE = ("Completed", "Complete", "Available", "Succeeded")
 _WRAPPER = "appwrapper"
-_SERVICES = ("deployment", "statefulset", "rayservice")
+_SERVICES = ("deployment", "statefulset", "daemonset", "leaderworkerset", "rayservice")
 """Kinds of workloads whose pods are replaced, so that those that have ended do not matter."""
 _KUBERAY = ("KubeRay", "app.kubernetes.io/component=kuberay-operator")
 _CONTROLLERS = {
@@ -162,11 +163,20 @@ def with_kinds(cluster: Cluster, namespace: str, name: str) -> list[str]:
 def _found(cluster: Cluster, namespace: str, name: str) -> list[tuple[str, Object]]:
     """Returns all workloads of a name, or of a `kind/name`, with their kinds."""
     kind, _, own = name.rpartition("/")
-    return [
-        (called, workload)
-        for called, workload in cluster.workloads(namespace)
-        if kind.lower().removesuffix("s") in ("", called) and _name(workload) == own
+    given: list[Callable[[], Iterable[tuple[str, Object]]]] = [
+        lambda: cluster.workloads(namespace),
+        lambda: ((of.name.lower(), each) for of, each in cluster.others(namespace)),
+        lambda: cluster.told_of(namespace, own),
     ]
+    alike = (
+        [
+            (called, each)
+            for called, each in objects()
+            if kind.lower().removesuffix("s") in ("", called) and _name(each) == own
+        ]
+        for objects in given
+    )
+    return next(filter(None, alike), [])
 
 
 def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str) -> Iterable[Finding]:
@@ -183,8 +193,12 @@ def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str
         pod for pod in counts if pod["spec"].get("nodeName") and not is_ready(pod) and not is_lost(cluster, pod)
     ]
     yield from not_started_pods(cluster, on_nodes, push)
+    if kind not in WORKLOADS or kind in ANY_KIND:
+        yield from _of_any_kind(cluster, workload, kind)
+    if not pods and (kind in (*ANY_KIND, *_SERVICES) or kind not in WORKLOADS):
+        yield from kueue.held(cluster, workload) if not kueue.is_admitted(cluster, workload) else ()
     yield from _controllers(cluster, workload, kind, pods)
-    if not pods and phase == PENDING:
+    if not pods and phase == PENDING and kind in WORKLOADS:
         makers = [
             each for of, each in _made(cluster, workload, kind) if each is workload or of in TRAINING_JOBS.values()
         ]
@@ -206,6 +220,16 @@ def _tries(cluster: Cluster, workload: Object, kind: str, pods: Sequence[Object]
             yield told
 
 
+def _of_any_kind(cluster: Cluster, workload: Object, kind: str) -> Iterable[Finding]:
+    """What its conditions say, and those of the jobs that it has made."""
+    for of, each in _made(cluster, workload, kind):
+        phase, message = phase_of(of.name.lower(), each) if of == JOB or each is workload else ("", "")
+        look = f"kubectl describe {of.name.lower()} {where(each)}"
+        yield from any_kind.stated(each, look) if each is workload or of not in WORKLOADS.values() else ()
+        if phase == "Failed":
+            yield Finding(f"{of.name} {_name(each)} failed: {message}", look)
+
+
 def _suspended(cluster: Cluster, workload: Object, kind: str) -> Iterable[Finding]:
     """In Kueue's words, where it is Kueue that holds it back."""
     yield from kueue.held(cluster, workload) or [Finding("it is suspended", f"kubectl get {kind} {where(workload)}")]
@@ -213,7 +237,10 @@ def _suspended(cluster: Cluster, workload: Object, kind: str) -> Iterable[Findin
 
 def _made(cluster: Cluster, workload: Object, kind: str) -> list[tuple[Kind, Object]]:
     """The workload and all that it has made on the way to its pods."""
-    return [(WORKLOADS[kind], workload), *chain(cluster, _namespace(workload), workload["metadata"]["uid"])]
+    return [
+        (WORKLOADS.get(kind) or kind_of(workload), workload),
+        *chain(cluster, _namespace(workload), workload["metadata"]["uid"]),
+    ]
 
 
 def _is_suspended(obj: Object) -> bool:
@@ -239,6 +266,8 @@ def _controllers(cluster: Cluster, workload: Object, kind: str, pods: Sequence[O
             yield Finding(why, f"kubectl describe job {where(each)}")
     yield from (refused := list(refusals(cluster, made, pods)))
     called, label = _CONTROLLERS.get(kind, ("", ""))
+    if kind == "mpijob" and str(workload.get("apiVersion")).endswith("/v2beta1"):
+        called = ""  # the MPI operator's, whose labels differ between its manifests and charts
     untouched = not pods and not refused and made[1:] == [] and (kind == "vcjob" or not workload["status"])
     if called and untouched and not cluster.runs(dict([label.split("=")])):
         verb = "do" if called.endswith("s") else "does"
@@ -253,7 +282,7 @@ def _under_way(
         return under_way(cluster, pods)
     look = f"kubectl describe {kind} {where(workload)}"
     not_made = Finding("its pods are not made yet", look, passing=True)
-    return [ray.scheduled(workload) if kind == "raycronjob" else not_made]
+    return [ray.scheduled(workload, kind) if kind in ("raycronjob", "cronjob") else not_made]
 
 
 def _templates(cluster: Cluster, workload: Object) -> list[Object]:

@@ -96,6 +96,8 @@ _STATUS = {
     "failed": int,
     "replicas": int,
     "readyReplicas": int,
+    "desiredNumberScheduled": int,
+    "numberReady": int,
     "updatedReplicas": int,
     "unavailableReplicas": int,
     "currentRevision": str,
@@ -130,7 +132,7 @@ _KINDS: dict[str, dict[str, Any]] = {
         "status!": {"conditions": _CONDITIONS, "capacity": {"*": ANY}, "allocatable": {"*": ANY}},
     },
     "Event": {
-        "involvedObject!": {"uid": str, "kind": str, "name": str, "namespace": str},
+        "involvedObject!": {"apiVersion": str, "uid": str, "kind": str, "name": str, "namespace": str},
         "reason!": str,
         "message!": str,
         "type": str,

@@ -137,6 +137,7 @@ def test_a_node_that_is_old_and_offers_no_devices_is_reported(
         ("Standard_D8s_v5", OLD, {}, False),
         ("Standard_ND96isr_MI300X_v5", OLD, {}, False),
         (H100, OLD, {"nvidia.com/gpu.deploy.operands": "false"}, False),
+        (H100, OLD, {"kubernetes.azure.com/mode": "system"}, False),
     ],
 )
 def test_an_old_gpu_node_without_a_gpu_operator_is_reported(

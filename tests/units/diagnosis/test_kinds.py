@@ -231,5 +231,5 @@ def test_kinds_of_workloads_are_read_once_each_and_pods_first() -> None:
 
     assert names(Cluster(read), "ai") == []
     assert reads[0] == POD
-    assert len(reads) == len(set(reads)) == len(WORKLOADS) + 1
+    assert len(reads) == len(set(reads)) == 1 + sum(1 + len(kind.others) for kind in WORKLOADS.values())
     assert QUEUED not in reads
