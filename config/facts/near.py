@@ -82,7 +82,7 @@ def replaced_by(path: Sequence[str | int], known: Collection[str]) -> list[tuple
     The list is empty if this program has no such setting. None if one of those known is meant, or nothing is known.
     """
     name, table = str(path[-1])[:_LONGEST], _other_places()
-    found = table.get(_plain("".join(map(str, path[-2:])))) if len(path) > 1 else None
+    found = table.get(_plain(".".join(map(str, path[-2:])))) if len(path) > 1 else None
     if found is None and (here := called(name, known)):
         return [(*path[:-1], each) for each in here] if len(here) > 1 else None
     if (
@@ -90,7 +90,7 @@ def replaced_by(path: Sequence[str | int], known: Collection[str]) -> list[tuple
         and (len(path) < 3 or path[0] != "operators")
         and not any(is_spelling(name, each) for each in known)
     ):
-        found = table.get(_plain(f"{path[0]}{name}"), table.get(_plain(name)))
+        found = table.get(_plain(f"{path[0]}.{name}"), table.get(_plain(name)))
     return None if found is None else list(_seen_from(path, found, known))
 
 
@@ -173,7 +173,7 @@ def _words(name: str) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    return re.sub("[-_.]", "", name.lower())
+    return name.lower().replace("-", "").replace("_", "")
 
 
 def mistyped(name: str, known: Collection[str]) -> list[str]:

@@ -26,7 +26,7 @@ PLACES = [
         UNNEEDED: "scaleDownUnneededTime cluster.scaleDownUnneededTime cluster.autoscaler.scaleDownUnneeded",
         DELAY: "scaleDownDelayAfterAdd cluster.scaleDownDelayAfterAdd cluster.autoscaler.scaleDownDelayAfterAdd",
         TERMINATION: "maxGracefulTerminationSec cluster.autoscaler.maxGracefulTerminationSec",
-        "registry.sku": "registry.tier registry.skuName",
+        "registry.sku": "registry.tier registry.skuName registryTier",
         "images.registry": "imageRegistry images.imageRegistry registry.loginServer",
         "images.registry or registry.name or registry.sku": "containerRegistry",
         SYSTEM_SIZE: "cluster.systemPool.size",
