@@ -30,7 +30,7 @@ class Kind:
 
 
 POD = Kind("v1", "Pod", "pods")
-EVENT = Kind("v1", "Event", "events")
+EVENT = Kind("v1", "Event", "events", ("events.k8s.io/v1",))
 CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 NODE = Kind("v1", "Node", "nodes")

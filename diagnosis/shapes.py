@@ -154,12 +154,16 @@ _KINDS: dict[str, dict[str, Any]] = {
         "status!": {**_STATES, "appliedStates": [{"name!": str, "state!": str, "message": str}]},
     },
 }
+_NEW_EVENT = {"note": "message", "regarding": "involvedObject", "deprecatedLastTimestamp": "lastTimestamp"}
+"""Fields of events.k8s.io/v1 and what core/v1 calls them (staging/src/k8s.io/api/events/v1/types.go)."""
 _KINDS["ClusterPolicy"] = _KINDS["NicClusterPolicy"]
 
 
 def shaped(kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:
     """Returns an object of a kind without nulls and without values of other types; fields that each has are there."""
     shape = {**_OBJECT, **_KINDS.get(kind, {})}
+    if kind == "Event":
+        obj = {**obj, **{core: obj[new] for new, core in _NEW_EVENT.items() if obj.get(new) and not obj.get(core)}}
     found: dict[str, Any] = fit(obj, shape)
     if not found["metadata"]["uid"]:
         found["metadata"]["uid"] = f"{kind}/{found['metadata']['namespace']}/{found['metadata']['name']}"

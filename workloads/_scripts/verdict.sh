@@ -36,7 +36,8 @@ readonly RESULTS='BEGIN {
 {
   gsub(/\r/, "")
   gsub(/\033\[[0-9;?]*[A-Za-z]/, "")
-  gsub(/\[[^] ]*[0-9]+,[0-9]+\]<std[a-z]+>: ?/, "") # mpirun --tag-output
+  sub(/^[A-Z][a-z][a-z] [A-Z][a-z][a-z] +[0-9]+ [0-9:]+ [0-9][0-9][0-9][0-9]/, "") # mpirun --timestamp-output
+  gsub(/(\[[^] ]*[0-9]+,[0-9]+\])?<std[a-z]+>: ?/, "") # mpirun --tag-output
 }
 
 / redop / {

@@ -89,6 +89,9 @@ def test_events_of_a_workload_of_any_kind_are_shown(kind: Kind) -> None:
     event, told = make.event((kind, owner), "FailedCreate", QUOTA)
     told["involvedObject"] |= {"apiVersion": kind.api_version, "kind": kind.name, "name": "train"}
     assert QUOTA in whys((kind, owner), (event, told | {"type": "Warning"}))
+    newer = {"metadata": told["metadata"], "reason": told["reason"], "type": "Warning", "note": QUOTA}
+    newer |= {"regarding": told["involvedObject"], "eventTime": "2026-11-27T00:10:00.123456Z"}
+    assert QUOTA in whys((kind, owner), (Kind("events.k8s.io/v1", "Event", "events"), newer))
 
 
 @pytest.mark.parametrize(

@@ -185,6 +185,8 @@ ALONE = "cudaDev 0 nvmlDev 0 busId 100000 - Init COMPLETE"
         (table(GOOD).replace("17179869184", "1: 17179869184"), 2, 0, "PASS"),  # srun --label
         (stamped := table(GOOD).replace("\n", "\n2026-11-26T10:00:00.1Z [prterun-m-1@1,0]<stdout>: "), 2, 0, "PASS"),
         (stamped.replace(": 0 OK", ": 3 FAILED"), 2, 1, "FAIL 3 wrong values"),
+        (table(GOOD).replace("\n", "\nFri Nov 27 01:00:00 2026[1,0]<stdout>:").replace(">:  ", ">: "), 2, 0, "PASS"),
+        (table(GOOD).replace("\n", "\nFri Nov 27 01:00:00 2026<stdout>:").replace(">:  ", ">: "), 2, 0, "PASS"),
         # Why there is no result.
         ("bash: line 1: orted: command not found\n", 2, 2, f"{NONE}: orted: command"),
         ("all_reduce_perf: error while loading shared libraries: libmpi.so.40: cannot open\n", 2, 2,
@@ -249,6 +251,7 @@ UNEQUAL = "the nodes have different numbers of ranks"
         (WHOLE, 2, "", ""),
         (WHOLE.replace(*CUT), 2, "8", ""),
         (WHOLE.replace("\n", "\r\n[1,0]<stdout>:"), 2, "8", ""),
+        (WHOLE.replace("\n", "\nFri Nov 27 01:00:00 2026[1,0]<stdout>:"), 2, "8", ""),
         (SEVEN_AND_EIGHT, 2, "", f"{UNEQUAL}, 15 together"),
         (ranks(*"aaaaaaaabbbbbb"), 2, "", f"{UNEQUAL}, 14 together"),
         (ranks(*"aaaaaaabbbbbbb"), 2, "8", "14 ranks of 16 took part"),
