@@ -113,6 +113,9 @@ def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Rep
     pods = pods_of(cluster, namespace, workload["metadata"]["uid"])
     if phase == RUNNING and any(_is_suspended(each) for _, each in _made(cluster, workload, kind)):
         phase = PENDING
+    live = [pod for pod in pods if not has_ended(pod)]
+    if phase == PENDING and _is_any(kind) and live and all(map(is_ready, live)):
+        phase = RUNNING
     told = (name, phase, message, kind, workload["metadata"]["uid"])
     tries = list(_tries(cluster, workload, kind, pods))
     if phase in (*BAD, *DONE):
@@ -193,9 +196,9 @@ def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str
         pod for pod in counts if pod["spec"].get("nodeName") and not is_ready(pod) and not is_lost(cluster, pod)
     ]
     yield from not_started_pods(cluster, on_nodes, push)
-    if kind not in WORKLOADS or kind in ANY_KIND:
+    if _is_any(kind) and phase == PENDING:
         yield from _of_any_kind(cluster, workload, kind)
-    if not pods and (kind in (*ANY_KIND, *_SERVICES) or kind not in WORKLOADS):
+    if not pods and (kind in _SERVICES or _is_any(kind)):
         yield from kueue.held(cluster, workload) if not kueue.is_admitted(cluster, workload) else ()
     yield from _controllers(cluster, workload, kind, pods)
     if not pods and phase == PENDING and kind in WORKLOADS:
@@ -218,6 +221,11 @@ def _tries(cluster: Cluster, workload: Object, kind: str, pods: Sequence[Object]
             yield one_line(f"the training operator restarts it: {again.get('message') or again.get('reason', '')}")
         if told := job_retries(each, pods) if of == JOB else ray.retries(each) if of == RAY_JOB else "":
             yield told
+
+
+def _is_any(kind: str) -> bool:
+    """Whether no other module has rules for the kind."""
+    return kind in ANY_KIND or kind not in WORKLOADS
 
 
 def _of_any_kind(cluster: Cluster, workload: Object, kind: str) -> Iterable[Finding]:
@@ -278,11 +286,13 @@ def _under_way(
     cluster: Cluster, workload: Object, kind: str, pods: Sequence[Object], *, known: bool
 ) -> Iterable[Finding]:
     """How far its pods are, where nothing is known to hold them up; `known` is whether a passing cause is."""
+    if kind == "cronjob" and not known and all(map(has_ended, pods)):
+        return [ray.scheduled(workload, kind)]
     if pods or known:
         return under_way(cluster, pods)
     look = f"kubectl describe {kind} {where(workload)}"
     not_made = Finding("its pods are not made yet", look, passing=True)
-    return [ray.scheduled(workload, kind) if kind in ("raycronjob", "cronjob") else not_made]
+    return [ray.scheduled(workload, kind) if kind == "raycronjob" else not_made]
 
 
 def _templates(cluster: Cluster, workload: Object) -> list[Object]:

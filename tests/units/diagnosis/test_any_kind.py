@@ -108,6 +108,9 @@ def test_events_of_a_workload_of_any_kind_are_shown(kind: Kind) -> None:
         (UNKNOWN, {"phase": "Failed", "message": "no disk"}, "Failed no disk"),
         (UNKNOWN, {"state": {"phase": 3}, "conditions": 7}, "Pending"),
         (UNKNOWN, {"phase": "Running"}, "Running"),
+        (UNKNOWN, {"applicationState": {"state": "FAILED", "errorMessage": "no driver"}}, "Failed no driver"),
+        (UNKNOWN, {"conditions": [("Succeeded", "False", "Failed", "1 task")]}, "Failed Failed: 1 task"),
+        (UNKNOWN, {"conditions": [("Degraded", "True", "x", "slow")]}, "Pending"),
     ],
 )  # fmt: skip
 def test_the_phase_of_any_kind_follows_from_its_status(kind: Kind, status: Object, head: str) -> None:
@@ -128,3 +131,23 @@ def test_conditions_against_it_and_failed_jobs_are_causes() -> None:
     job = thing(JOB, "train-29", owner, status={"conditions": [failed]})
     assert "Job train-29 failed: Job has reached the specified backoff limit" in whys((CRON_JOB, owner), job)
     assert whys((CRON_JOB, owner)) == ["Kubernetes makes a Job by its schedule 0 3 * * *; it has made none yet"]
+
+
+@pytest.mark.parametrize("kind", [JOB_SET, TRAIN_JOB, UNKNOWN], ids=lambda kind: kind.name)
+def test_one_whose_pods_are_all_ready_runs(kind: Kind) -> None:
+    """Conditions such as Suspended=False and StartupPolicyInProgress=False are nothing against it."""
+    over = [{"type": each, "status": "False", "message": "x"} for each in ("Suspended", "StartupPolicyInProgress")]
+    _, owner = thing(kind, status={"conditions": over})
+    ready = make.pod("train-0", on="a", ready=True)
+    ready[1]["metadata"] |= by(owner)
+    found = diagnosed((kind, owner), ready)
+    assert (found.phase, found.findings) == ("Running", ())
+    assert "Suspended" not in "".join(whys((kind, owner), pod(owner)))
+
+
+def test_a_cronjob_between_its_jobs_shows_its_schedule() -> None:
+    _, owner = thing(CRON_JOB, spec={"schedule": "0 3 * * *"}, status={"lastScheduleTime": "2026-11-27T03:00:00Z"})
+    job = thing(JOB, "train-1", owner, status={"conditions": [{"type": "Complete", "status": "True"}]})
+    done = make.pod("train-1-a", owner="Job-train-1", on="a", phase="Succeeded")
+    why = "Kubernetes makes a Job by its schedule 0 3 * * *; it made the last one at 03:00 UTC"
+    assert whys((CRON_JOB, owner), job, done) == [why]
