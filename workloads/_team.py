@@ -10,7 +10,7 @@ from config.facts.near import hint, near
 from config.facts.scheduling import COSCHEDULER, LOCAL_QUEUE
 from config.facts.skus import VmSku, catalogue
 from config.problems.errors import Problem
-from config.problems.fixes import Path, remove_command, say, set_command
+from config.problems.fixes import Path, either_by_hand, path_text, say, set_command
 from config.rules.teams import reachable_gpus
 from config.schema.base import EMPTY_IS_UNSET, Text
 from config.schema.teams import User
@@ -116,4 +116,5 @@ def gpu_problems(workload: str, ground: Ground) -> Iterator[Problem]:
     if ground.pool.shares > 1:
         path: Path = (*ground.pool_path, "migProfile" if ground.pool.mig_profile else "gpuSlices")
         what = f"shares each GPU of pool {ground.pool_key}, and workload {workload} takes whole ones"
-        yield Problem(path, what, f"no value, or another pool for {workload}", remove_command(path))
+        fix = either_by_hand(path, f"set {path_text(('workloadOptions', workload, 'pool'))} to a pool of whole GPUs")
+        yield Problem(path, what, f"no value, or another pool for {workload}", fix)

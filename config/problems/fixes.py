@@ -242,6 +242,11 @@ def rivals_by_hand(there: Path, keys: Collection[Path]) -> Fix:
     )
 
 
+def either_by_hand(path: Path, other: str) -> Fix:
+    """Returns words for a setting beside one that excludes it, where the user may need either of them."""
+    return say(f"remove {printable(path_text(path))}, or {other}, in the stack file")
+
+
 def _pasted(command: str, path: Path, verb: str, where: str) -> str:
     r"""The command, or words where none can be pasted: the CLI has no way to name some keys, nor the shell some values.
 

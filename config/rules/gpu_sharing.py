@@ -9,7 +9,7 @@ from config.facts.gpu_sharing import MIG_LABEL, SLICING_LABEL, mig_profiles
 from config.facts.near import hint
 from config.facts.skus import catalogue
 from config.problems.errors import Problem
-from config.problems.fixes import Path, by_hand, path_text, remove_command, say, set_command
+from config.problems.fixes import Path, by_hand, either_by_hand, path_text, remove_command, say, set_command
 from config.schema.pools import PoolSettings, gpu_sizes
 
 
@@ -20,7 +20,8 @@ def sharing_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
     if pool.mig_profile is not None and pool.gpu_slices > 1 and mig_profiles(pool.sku.gpu_product):
         where = (*path, "gpuSlices")
         what = f"is {pool.gpu_slices}, but the GPUs are partitioned already, by migProfile"
-        yield Problem(where, what, "one of the two", remove_command(where))
+        fix = either_by_hand(where, f"remove {path_text((*path, 'migProfile'))}")
+        yield Problem(where, what, "one of the two", fix)
     for label, key in ((SLICING_LABEL, "gpuSlices"), (MIG_LABEL, "migProfile")):
         if label in pool.labels:
             where = (*path, "labels", label)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from config.problems.errors import Problem
-from config.problems.fixes import Path, remove_command, say, set_command
+from config.problems.fixes import Path, either_by_hand, remove_command, say, set_command
 from config.rules.addresses import address_problems
 from config.schema.models import StackFile
 from config.schema.names import MAX_DNS_LABEL
@@ -33,7 +33,7 @@ def _which_network(network: NetworkSettings) -> Iterator[Problem]:
     if network.address_space and network.id:
         path = ("network", "addressSpace")
         what = "is of a network that the stack makes, and network.id names one that is there"
-        yield Problem(path, what, "one of the two", remove_command(path))
+        yield Problem(path, what, "one of the two", either_by_hand(path, "remove network.id"))
     if network.routed and not network.id:
         how = "name a network and its subnet with such a route table in network.id and network.nodeSubnet"
         what = "is userDefinedRouting, which needs a network that is there: the stack makes no routes"
@@ -113,7 +113,8 @@ def _zones(stack: StackFile) -> Iterator[Problem]:
     if network.zones and not (network.private or stack.entrances()):
         path: Path = ("network", "zones")
         what, lacking = "is of what is private, and network.private is false", ("network", "private")
-        yield Problem(path, what, "nothing", remove_command(path), lacking=lacking)
+        fix = either_by_hand(path, "set network.private to true")
+        yield Problem(path, what, "no value, or network.private true", fix, lacking=lacking)
         return
     names = ", ".join(pattern.format(region=stack.location) for pattern in ZONE_NAMES.values())
     for at, zone in enumerate(network.zones):

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from config.facts.near import hint, is_spelling, near, resembles
 from config.facts.skus import catalogue
 from config.problems.errors import Problem, first
-from config.problems.fixes import Path, by_hand, path_text, remove_command, set_command
+from config.problems.fixes import Path, by_hand, either_by_hand, path_text, remove_command, set_command
 from config.rules.node_checks import node_check_problems
 from config.rules.schedulers import mpi_problems
 from config.schema.base import at
@@ -86,7 +86,8 @@ class Placer:
             if option in given and str(given[option]) != str(value):
                 path = ("workloadOptions", spec.name, option)
                 what = f"is {given[option]!r}, but {key} is {value!r}, and both set the same"
-                self.problems.append(Problem(path, what, f"one of the two, or {value} in both", remove_command(path)))
+                fix = either_by_hand(path, f"remove {key}")
+                self.problems.append(Problem(path, what, f"one of the two, or {value} in both", fix))
             given[option] = value
         return given
 
@@ -243,8 +244,9 @@ def partitioned(spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Groun
     if options.gpus_per_node is None and ground.pool.mig_profile:
         path = ("pools", ground.pool_key, "migProfile")
         what = f"partitions the GPUs, and workload {spec.name} takes nodes with whole ones"
-        allowed = f"no value, or a pool of whole GPUs in {path_text(('workloadOptions', spec.name, 'pool'))}"
-        yield Problem(path, what, allowed, remove_command(path))
+        choice = path_text(("workloadOptions", spec.name, "pool"))
+        fix = either_by_hand(path, f"set {choice} to a pool of whole GPUs")
+        yield Problem(path, what, f"no value, or a pool of whole GPUs in {choice}", fix)
 
 
 def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Iterator[Problem]:

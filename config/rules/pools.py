@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from config.facts.scheduling import SCRATCH_LABEL
 from config.facts.skus import catalogue
 from config.problems.errors import Problem
-from config.problems.fixes import Path, by_hand, remove_command, say, set_command
+from config.problems.fixes import Path, by_hand, either_by_hand, path_text, remove_command, say, set_command
 from config.rules.gpu_sharing import sharing_problems
 from config.rules.labels import label_problems, taint_problems
 from config.schema.os_disk import MIN_OS_DISK_GB, most_ephemeral
@@ -104,15 +104,16 @@ def _reservation_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
     if not pool.sku.reservable:
         sizes = ", ".join(name for name in gpu_sizes() if catalogue()[name].reservable)
         what = f"is set, but Azure reserves no capacity of {pool.vm_sku}"
-        yield Problem(where, what, f"no value, or a VM size of {sizes}", remove_command(where), shows_value=False)
+        fix = either_by_hand(where, f"set {path_text((*path, 'vmSku'))} to one of these sizes")
+        yield Problem(where, what, f"no value, or a VM size of {sizes}", fix, shows_value=False)
     elif pool.spot:
-        yield Problem(
-            where, "is set, but Spot nodes cannot be reserved", "no value, or spot false", remove_command(where)
-        )
+        fix = either_by_hand(where, f"set {path_text((*path, 'spot'))} to false")
+        yield Problem(where, "is set, but Spot nodes cannot be reserved", "no value, or spot false", fix)
 
 
 def _price_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
     if pool.spot_max_price == REGULAR_PRICE or pool.spot:
         return
     where = (*path, "spotMaxPrice")
-    yield Problem(where, "is set, but the pool is not a Spot pool", "no value, or spot true", remove_command(where))
+    fix = either_by_hand(where, f"set {path_text((*path, 'spot'))} to true")
+    yield Problem(where, "is set, but the pool is not a Spot pool", "no value, or spot true", fix)

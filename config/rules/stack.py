@@ -10,7 +10,7 @@ from config.facts.near import hint, near
 from config.facts.skus import catalogue, series
 from config.facts.versions import versions
 from config.problems.errors import Problem
-from config.problems.fixes import Path, by_hand, remove_command, say, set_command
+from config.problems.fixes import Path, by_hand, either_by_hand, say, set_command
 from config.rules.accounts import account_problems
 from config.rules.blob_identity import identity_problems
 from config.rules.network import network_problems
@@ -74,7 +74,7 @@ def _pools(stack: StackFile) -> Iterator[Problem]:
     for key, given in (("vmSku", stack.vm_sku is not None), ("nodeCount", stack.node_count != usual)):
         if given:
             what = "sizes the default pool, which a stack with pools does not have"
-            yield Problem((key,), what, "no value in a stack with pools", remove_command((key,)))
+            yield Problem((key,), what, "no value in a stack with pools", either_by_hand((key,), "remove pools"))
     for name, pool in stack.pools.items():
         yield from pool_problems(name, pool, ("pools", name))
 
@@ -149,7 +149,8 @@ def _priorities(stack: StackFile) -> Iterator[Problem]:
         yield Problem(path, what, "priority, or no autoscale.priority", set_command(path, "priority"))
     elif chosen == "priority" and not ranked:
         what = "is priority, but no pool has an autoscale.priority"
-        yield Problem(path, what, "random, least-waste or most-pods; or a priority", remove_command(path))
+        fix = either_by_hand(path, "set pools.<name>.autoscale.priority")
+        yield Problem(path, what, "random, least-waste or most-pods; or a priority", fix)
 
 
 def _maintenance(stack: StackFile) -> Iterator[Problem]:

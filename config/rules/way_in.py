@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from config.problems.errors import Problem
-from config.problems.fixes import Path, remove_command, say, set_command
+from config.problems.fixes import Path, either_by_hand, remove_command, say, set_command
 from config.schema.jump_box import PUBLIC_KEY, is_public_key
 from config.schema.models import StackFile
 from config.schema.network import NetworkSettings
@@ -35,7 +35,8 @@ def _needless(network: NetworkSettings) -> Iterator[Problem]:
         yield Problem(path, what, allowed, remove_command(path), shows_value=False)
     elif not network.private:
         what = "leads to what is private, and network.private is false"
-        yield Problem(path, what, allowed, remove_command(path), shows_value=False, lacking=lacking)
+        fix = either_by_hand(path, "set network.private to true")
+        yield Problem(path, what, allowed, fix, shows_value=False, lacking=lacking)
 
 
 def _key(network: NetworkSettings) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ import pulumi
 from components.operators import Installed, Operator, Site
 from config.facts.versions import versions
 from config.problems.errors import Problem
-from config.problems.fixes import Path, path_text, remove_command, set_command
+from config.problems.fixes import Path, either_by_hand, path_text, remove_command, set_command
 from config.schema.models import StackFile
 from config.schema.operators import NVIDIA_NAMESPACE, ChartSettings, Installation
 from operators.blob_csi_driver.component import NAME, BlobCsiDriver
@@ -32,7 +32,8 @@ class _BlobCsiDriver(Operator[ChartSettings]):
         path: Path = ("operators", "blobCsiDriver")
         if storage.driver == "addon" and chart != ChartSettings():
             what = "is for the driver's chart, but storage.driver is addon"
-            yield Problem(path, what, "no value, or storage.driver chart", remove_command(path))
+            fix = either_by_hand(path, "set storage.driver to chart")
+            yield Problem(path, what, "no value, or storage.driver chart", fix)
         if storage.needs("chart") and not chart.enabled:
             where = (*path, "enabled")
             what = "is false, but storage.containers are mounted by it"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from config.facts.scheduling import VOLCANO
 from config.problems.errors import Problem
-from config.problems.fixes import Path, remove_command, say, set_command
+from config.problems.fixes import Path, either_by_hand, path_text, remove_command, say, set_command
 from config.schema.operators import NODE_HEALTH, key_of
 from config.schema.pools import agent_pool_name
 from config.schema.workload import Ground
@@ -23,7 +23,7 @@ def problems(options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
         path = (*_WHERE, "checks", index)
         if (name := parsed(line)[0]) in options.leave_out:
             what = f"is {line!r}, and {name} is left out by leaveOut"
-            yield Problem(path, what, "one of the two", remove_command(path))
+            yield Problem(path, what, "one of the two", either_by_hand(path, f"remove {name} from leaveOut"))
         for what, allowed in faults(ground.pool.sku, line):
             yield Problem(path, f"is {line!r}, which {what}", allowed, remove_command(path))
     yield from _idle(options, ground)
@@ -45,7 +45,8 @@ def _nodes(options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
     if options.node_names and options.num_nodes is not None:
         path = (*_WHERE, "numNodes")
         what = f"is {options.num_nodes}, but {len(options.node_names)} nodes are named"
-        yield Problem(path, what, "one of numNodes and nodeNames", remove_command(path))
+        fix = either_by_hand(path, f"remove {path_text((*_WHERE, 'nodeNames'))}")
+        yield Problem(path, what, "one of numNodes and nodeNames", fix)
 
 
 def _idle(options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:

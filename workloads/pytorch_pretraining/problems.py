@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from config.facts.skus import VmSku, gpu_models
 from config.problems.errors import Problem
-from config.problems.fixes import Fix, Path, remove_command, set_command
+from config.problems.fixes import Fix, Path, either_by_hand, path_text, set_command
 from config.schema.workload import Ground
 from workloads._team import bf16_sizes, gpu_problems, most_gpus, scheduler_problems, team_problems
 from workloads._team_training import batch_problems, quota_problems, storage_problems
@@ -75,7 +75,9 @@ def _between_nodes(options: PretrainingOptions, ground: Ground) -> Iterator[Prob
         return
     if options.gpus is not None and options.gpus < sku.gpus:
         what = f"is {options.gpus}, but a job of {ground.nodes} nodes takes whole ones, which have InfiniBand alone"
-        yield Problem((*_OPTIONS, "gpus"), what, "no value, or numNodes 1", remove_command((*_OPTIONS, "gpus")))
+        gpus = (*_OPTIONS, "gpus")
+        fix = either_by_hand(gpus, f"set {path_text(where)} to 1")
+        yield Problem(gpus, what, "no value, or numNodes 1", fix)
     team = ground.teams.get(str(options.team))
     if team and not team.pins_memory:
         path: Path = ("teams", str(options.team), "pinsMemory")

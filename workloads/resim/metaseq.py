@@ -8,7 +8,7 @@ from dataclasses import replace
 from components.context import GpuPool
 from config.facts.near import hint, near
 from config.problems.errors import Problem
-from config.problems.fixes import Path, remove_command, set_command
+from config.problems.fixes import Path, either_by_hand, path_text, remove_command, set_command
 from config.schema.pools import PoolSettings
 from config.schema.workload import Ground
 from workloads._files import Files
@@ -49,7 +49,8 @@ def problems(options: MetaseqTemplate, ground: Ground) -> Iterator[Problem]:
     if pool.mig_profile:
         where = ("pools", key, "migProfile")
         what = f"partitions the GPUs, and trainings of workload {NAME} take nodes with whole ones"
-        yield Problem(where, what, "no value, or a pool of whole GPUs for them", remove_command(where))
+        fix = either_by_hand(where, f"set {path_text(_POOL)} to a pool of whole GPUs")
+        yield Problem(where, what, "no value, or a pool of whole GPUs for them", fix)
     try:
         plan(size, pool.sku, nodes=1)
     except Unfit as reason:

@@ -130,7 +130,7 @@ def test_wrong_options_say_what_is_right(options: dict[str, Any], what: str, fix
             {},
             {"vmSku": None, "nodeCount": None, "pools": {"gpu": {"vmSku": H100, "gpuSlices": 2}}},
             "pools.gpu.gpuSlices of stack teams shares each GPU of pool gpu",
-            "pulumi config rm -s teams --path pools.gpu.gpuSlices",
+            'remove pools.gpu.gpuSlices, or set workloadOptions["batch-inference"].pool to a pool of whole GPUs',
         ),
         ({}, {"storage": None}, "storage.sharedClass of stack teams is not set", "storage.sharedClass azurefile-csi"),
         ({}, {"vmSku": T4, "nodeCount": 24}, "whose T4 has no bf16, in which workload batch-inference", "vmSku"),

@@ -114,7 +114,7 @@ def test_wrong_options_say_what_is_right(options: dict[str, Any], what: str, fix
             {"gpus": 4},
             {"vmSku": None, "nodeCount": None, "pools": {"gpu": {"vmSku": H100, "gpuSlices": 2}}},
             "pools.gpu.gpuSlices of stack teams shares each GPU of pool gpu",
-            "pulumi config rm -s teams --path pools.gpu.gpuSlices",
+            'remove pools.gpu.gpuSlices, or set workloadOptions["pytorch-pretraining"].pool to a pool of whole GPUs',
         ),
         ({}, {"storage": None}, "has no class of shared files", "storage.sharedClass azurefile-csi"),
         ({"numNodes": 2}, {}, "pinsMemory of stack teams is false", "teams.blue.pinsMemory true"),

@@ -119,7 +119,8 @@ def test_a_pool_that_suffices() -> None:
             {"mig_profile": "all-1g.10gb"},
             "pools.a100.migProfile",
             "partitions the GPUs, and trainings of workload resim take nodes with whole ones",
-            "pulumi config rm --path pools.a100.migProfile",
+            "remove pools.a100.migProfile, or set workloadOptions.resim.metaseq.pool to a pool of whole GPUs, "
+            "in the stack file",
         ),
     ],
 )
