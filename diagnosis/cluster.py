@@ -92,6 +92,10 @@ Read = Callable[[Kind, str], list[Object]]
 """All objects of a kind in a namespace (empty: in all of them); none where the cluster has no such kind."""
 
 
+class ReadFailed(Exception):
+    """Objects of a kind cannot be read."""
+
+
 class Cluster:
     """The cluster as it is when it is first asked; a later look needs another one."""
 
@@ -147,15 +151,22 @@ class Cluster:
         """The object of a reference; without its spec and status if it cannot be read."""
         metadata = {"name": reference["name"], "namespace": namespace, "uid": reference["uid"]}
         bare = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}
-        there = self.all(kind, namespace) if kind.api_version else []
+        there = self._allowed(kind, namespace)
         same = (each for each in there if each["metadata"]["uid"] == reference["uid"])
         return next(same, shaped(kind.name, bare))
+
+    def _allowed(self, kind: Kind, namespace: str) -> list[Object]:
+        """Objects of a kind that another object names; none if the user may not read it, or it cannot be listed."""
+        try:
+            return self.all(kind, namespace) if kind.api_version else []
+        except ReadFailed:
+            return []
 
     def told_of(self, namespace: str, name: str) -> list[tuple[str, Object]]:
         """Objects of the name that events are about, of any kind, which may own nothing."""
         told = [event["involvedObject"] for event in self.all(EVENT, namespace)]
         kinds = dict.fromkeys(kind_of(each) for each in told if each.get("name") == name and each.get("kind"))
-        there = ((kind, each) for kind in kinds if kind.api_version for each in self.all(kind, namespace))
+        there = ((kind, each) for kind in kinds for each in self._allowed(kind, namespace))
         return [(kind.name.lower(), each) for kind, each in there if each["metadata"]["name"] == name]
 
     @property
@@ -212,8 +223,8 @@ def where(obj: Object) -> str:
 
 
 def labelled(obj: Object, labels: Mapping[str, str]) -> bool:
-    """Whether it carries all of these labels."""
-    return bool(labels.items() <= obj["metadata"].get("labels", {}).items())
+    """Whether it carries all of these labels; the template of a DaemonSet may have no metadata."""
+    return bool(labels.items() <= obj.get("metadata", {}).get("labels", {}).items())
 
 
 def condition(obj: Object, kind: str) -> Object:

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 
-from diagnosis.cluster import NODE, POD, Kind, Object
+from diagnosis.cluster import NODE, POD, Kind, Object, ReadFailed
 
 _PREFIX = re.compile(r"\[pod/[^\]]+\] ")
 """Of a line that is of a log (kubectl, pkg/cmd/logs/logs.go)."""
@@ -71,7 +71,7 @@ _HINTS = (
 """What kubectl's last words mean, the surest first."""
 
 
-class KubectlFailed(Exception):
+class KubectlFailed(ReadFailed):
     """kubectl is not there, or refused; the message is its own."""
 
 

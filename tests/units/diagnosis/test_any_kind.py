@@ -15,9 +15,11 @@ from diagnosis.cluster import (
     QUEUED,
     STATEFUL_SET,
     TRAIN_JOB,
+    Cluster,
     Kind,
     Object,
 )
+from diagnosis.kubectl import KubectlFailed
 from diagnosis.report import Report, report
 from tests.units.diagnosis import objects as make
 
@@ -69,7 +71,16 @@ def test_the_cause_of_a_pod_is_shown_for_the_owner_of_any_kind(kind: Kind) -> No
 
 def test_an_owner_that_cannot_be_read_is_known_by_its_pods() -> None:
     _, owner = thing(UNKNOWN)
-    assert whys(pod(owner)) == ['pod train-0: CreateContainerConfigError: secret "t" not found']
+    why = ['pod train-0: CreateContainerConfigError: secret "t" not found']
+    assert whys(pod(owner)) == why
+    readable = make.cluster(pod(owner))
+
+    def read(kind: Kind, namespace: str) -> list[Object]:
+        if kind == UNKNOWN:
+            raise KubectlFailed("Error from server (MethodNotAllowed)")
+        return readable.all(kind, namespace)
+
+    assert [each.why for each in report(Cluster(read), "ai", "train").findings] == why
 
 
 @pytest.mark.parametrize("version", ["kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1beta2"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diagnosis.cluster import Kind, Object
+from diagnosis.cluster import NODE, Kind, Object
 from diagnosis.report import platform, report
 from tests.units.diagnosis import objects as make
 
@@ -205,3 +205,12 @@ def test_the_platform_names_nodes_that_do_not_report_and_devices_that_have_faile
         "    do: kubectl describe node n2",
         "        # check it: pulumi up -s <stack> --replace '**:Job::health-check*' (docs/health-check.md)",
     ]
+
+
+@pytest.mark.parametrize("spec", [{}, {"template": {"spec": {"containers": []}}}])
+def test_a_daemon_set_whose_template_has_no_metadata_crashes_nothing(spec: Object) -> None:
+    kind, plugin = make.daemon_set("other", "gpu", {})
+    old = make.node("a")[1]
+    old["metadata"]["labels"]["node.kubernetes.io/instance-type"] = "Standard_ND96isr_H100_v5"
+    objects = ((NODE, old), make.cluster_policy(), (kind, plugin | {"spec": spec}))
+    assert platform(make.cluster(*objects)).lines()[0] == "platform: NotReady"
