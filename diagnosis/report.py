@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from config.facts.scheduling import VOLCANO_GROUP
 from diagnosis import any_kind, kueue, ray, volcano
 from diagnosis.cluster import (
     JOB,
@@ -39,7 +38,7 @@ from diagnosis.placement import not_placed
 from diagnosis.pods import not_started_pods
 from diagnosis.policies import unready_policies
 from diagnosis.retries import failing, job_retries
-from diagnosis.shapes import REPLICA_SPECS
+from diagnosis.templates import templates
 from diagnosis.under_way import under_way
 from diagnosis.wrappers import failure, holding, kept, started_anew
 
@@ -205,7 +204,7 @@ def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str
         makers = [
             each for of, each in _made(cluster, workload, kind) if each is workload or of in TRAINING_JOBS.values()
         ]
-        pods = [pod for maker in makers for pod in _templates(cluster, maker)]
+        pods = [pod for maker in makers for pod in templates(cluster, maker)]
     yield from not_placed(cluster, [pod for pod in pods if not pod["spec"].get("nodeName") and not has_ended(pod)])
 
 
@@ -293,30 +292,6 @@ def _under_way(
     look = f"kubectl describe {kind} {where(workload)}"
     not_made = Finding("its pods are not made yet", look, passing=True)
     return [ray.scheduled(workload, kind) if kind == "raycronjob" else not_made]
-
-
-def _templates(cluster: Cluster, workload: Object) -> list[Object]:
-    """Its pods as they will be: those of a gang are only made once Volcano has let it in, by the training operator, too
-    (DelayPodCreationDueToPodGroup).
-    """
-    spec, uid = workload["spec"], workload["metadata"]["uid"]
-    groups = [
-        group["metadata"]["name"] for group in cluster.all(POD_GROUP, _namespace(workload)) if uid in owners_of(group)
-    ]
-    ranks = [rank for name in REPLICA_SPECS for rank in spec.get(name, {}).values()] if groups else []
-    single = [{"replicas": spec.get("parallelism", 1), **spec}] if "template" in spec else ranks
-    pods = []
-    for task in spec.get("tasks", single):
-        annotations = task["template"].get("metadata", {}).get("annotations", {})
-        metadata = {
-            "uid": "",
-            "name": workload["metadata"]["name"],
-            "namespace": _namespace(workload),
-            "annotations": {VOLCANO_GROUP: groups[0]} | annotations if groups else annotations,
-        }
-        pod = {"metadata": metadata, "spec": {"schedulerName": spec.get("schedulerName"), **task["template"]["spec"]}}
-        pods += [pod] * int(task.get("replicas", 1))
-    return pods
 
 
 def _namespace(obj: Object) -> str:
