@@ -1,15 +1,18 @@
 """Nodes that take no new pods: who has cordoned them, and until when.
 
 Labels, annotations and states of an upgrade are those of NVIDIA/k8s-operator-libs (pkg/upgrade/consts.go), which both
-of NVIDIA's operators roll a driver with. Who else writes to a node, its managedFields say.
+of NVIDIA's operators roll a driver with. Who else writes to a node, its managedFields say, and what AKS does with it,
+its events (learn.microsoft.com/azure/aks: upgrade-aks-cluster, node-auto-repair, node-problem-detector).
 """
 
 from __future__ import annotations
 
-from diagnosis.cluster import NODE, Cluster, Object, is_ready, labelled
+import re
+
+from diagnosis.cluster import EVENT, NODE, Cluster, Object, is_ready, labelled, told_at
 from diagnosis.conditions import sick
 from diagnosis.drivers import broken
-from diagnosis.finding import Finding, Obstacle, listed, together
+from diagnosis.finding import Finding, Obstacle, joined, listed, one_line, together
 from diagnosis.node_states import is_of_person, is_taken, leaving, manager
 from diagnosis.nodes import is_of_program, requested, words_of
 
@@ -20,6 +23,11 @@ _FAILED = "upgrade-failed"
 _JOBS, _DELETION, _DRAIN = "wait-for-jobs-required", "pod-deletion-required", "drain-required"
 _RESTART, _VALIDATION = "pod-restart-required", "validation-required"
 _TAINT = "node.kubernetes.io/unschedulable"
+_BY_AKS = re.compile(
+    "Drain|Surge|Upgrade|Node(Reboot|Reimage|Redeploy)(Start|End|Error)"
+    "|(Preempt|Redeploy|Reboot|Terminate|Freeze)Scheduled"
+)
+"""Reasons of events of nodes that AKS upgrades, repairs or drains."""
 
 
 def cordoned_nodes(cluster: Cluster) -> list[Finding]:
@@ -42,7 +50,9 @@ def cordon(cluster: Cluster, node: Object) -> Obstacle:
     taints = [each for each in node["spec"].get("taints", []) if each["key"] != _TAINT and not is_of_program(each)]
     what += f", and has {listed([words_of(each) for each in taints], 'taint')}" if taints else ""
     look = f"kubectl describe node {node['metadata']['name']}    # "
-    if troubles(cluster, node):
+    if doing := _done_by_aks(cluster, node):
+        what, fix = f"{what}; {doing}", f"{look}do not uncordon it: wait until AKS is done with it"
+    elif troubles(cluster, node):
         fix = f"{look}uncordon it only once its own problems are fixed"
     elif who and not is_of_person(who):  # a controller, which would take the pods that come, too
         fix = f"{look}wait for {who}"
@@ -52,6 +62,17 @@ def cordon(cluster: Cluster, node: Object) -> Obstacle:
         ask = f": ask who uses {who}" if who and not who.startswith("kubectl") else ""
         fix = f"kubectl uncordon {{nodes}}    # once it is known why{ask}"
     return Obstacle(what, fix, _since(node))
+
+
+def _done_by_aks(cluster: Cluster, node: Object) -> str:
+    """What AKS does with the node, in the words of its last event; empty once a repair has ended."""
+    name = node["metadata"]["name"]
+    about = {"kind": "Node", "name": name}.items()  # the uid is the name, as kubelets write it, or the node's
+    events = [each for each in cluster.all(EVENT) if about <= each["involvedObject"].items()]
+    last = max((each for each in events if _BY_AKS.fullmatch(each.get("reason") or "")), key=told_at, default=None)
+    if last is None or last["reason"].endswith("End"):
+        return ""
+    return one_line(f"AKS: {joined(last['reason'], last.get('message'))}")
 
 
 def troubles(cluster: Cluster, node: Object) -> list[Obstacle]:

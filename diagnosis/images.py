@@ -13,6 +13,8 @@ from diagnosis.messages import cause, is_symptom, most_telling
 
 PULLING = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrRegistryUnavailable")
 NEVER = "ErrImageNeverPull"
+_ANONYMOUS = ("mcr.microsoft.com", "registry.k8s.io")
+"""Registries without accounts, which no pull secret opens."""
 _DOCKER_HUB = "docker.io"
 _ACR = re.compile(r"[\w-]+(\.[\w-]+)*\.azurecr\.(io|cn|us|de)")
 _REFERENCE = re.compile(r"(?P<host>[^/]+)/(?P<name>[^:@/]+):(?P<tag>[^:@/]+)")
@@ -79,6 +81,9 @@ def _refused(pull: _Pull) -> Finding:
     if _ACR.fullmatch(pull.host) and not _is_of_others(pull):
         why = f"its nodes may not pull {pull.image}: the role AcrPull is missing, or does not act yet"
         return Finding(f"{why} ({pull.said})", pull.look)
+    if pull.host in _ANONYMOUS:
+        why = f"{pull.host} refuses image {pull.image}, though all its images are public: the name is wrong, or a proxy"
+        return Finding(f"{why} or firewall on the way refuses it ({pull.said})", pull.look, lasts=True)
     names = [secret["name"] for secret in pull.pod["spec"].get("imagePullSecrets", [])]
     absent = [event["message"] for event in pull.cluster.events(pull.pod) if event["reason"] == _NO_SECRET]
     has = f"its pull secret {' or '.join(names)} does not open it" if names else "the pod has no pull secret"

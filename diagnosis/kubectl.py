@@ -91,6 +91,8 @@ def read(kind: Kind, namespace: str) -> list[Object]:
         if _NO_SUCH_KIND in str(error):
             return []
         raise
+    except ValueError:
+        raise KubectlFailed(f"`kubectl {' '.join(command)}` printed no JSON: is kubectl a script here?") from None
     return items
 
 

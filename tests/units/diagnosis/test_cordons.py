@@ -41,6 +41,35 @@ def test_a_person_has_cordoned_it() -> None:
     ]
 
 
+@pytest.mark.parametrize("by", ["kubectl", ""])
+@pytest.mark.parametrize(
+    ("source", "reason", "message"),
+    [
+        ("upgrader", "Drain", "Draining node: a"),
+        ("aks-auto-repair", "NodeRebootStart", "Node auto-repair is initiating a reboot action due to NotReady status"),
+        ("custom-scheduledevents-consolidated-condition", "PreemptScheduled", "Preempt Scheduled: now"),
+    ],
+)
+def test_a_node_that_aks_is_changing_is_not_uncordoned(by: str, source: str, reason: str, message: str) -> None:
+    what, do = told(cordoned(by=by), of_aks(source, reason, message))
+    assert f"; AKS: {reason}: {message}" in what
+    assert do == "do: kubectl describe node a    # do not uncordon it: wait until AKS is done with it"
+
+
+def test_a_repair_that_has_ended_is_over() -> None:
+    repair = [
+        of_aks("aks-auto-repair", f"NodeReboot{step}", "auto-repair", at) for step, at in (("Start", 1), ("End", 2))
+    ]
+    assert "kubectl uncordon a" in told(cordoned(), *repair)[1]
+
+
+def of_aks(source: str, reason: str, message: str, minute: int = 0) -> tuple[Kind, Object]:
+    at = f"2026-11-22T10:{minute:02}:00Z"
+    about = (make.EVENT, {"metadata": {"namespace": "default", "uid": "a"}})
+    kind, event = make.event(about, reason, message, at)
+    return kind, {**event, "involvedObject": {"kind": "Node", "name": "a", "uid": "a"}, "source": {"component": source}}
+
+
 def test_nodes_that_the_same_client_has_cordoned_are_told_together() -> None:
     why, do = told(cordoned("a", by="kubectl"), cordoned("b", by="kubectl"))
     assert why.startswith("waits: cordoned by kubectl: it takes no new pods on nodes a and b")

@@ -34,6 +34,8 @@ CASES = [
      "insufficient_scope: authorization failed", "is private, or does not exist", True),
     ("example/trainer:2", _RESOLVE + "pull access denied", "docker.io refuses image example/trainer:2", True),
     ("ghcr.io/example/x:1", _TOKEN + "https://ghcr.io/token?scope=x: 403 Forbidden", "ghcr.io refuses", True),
+    ("mcr.microsoft.com/x:1", _RESOLVE + "unexpected status from HEAD request to https://mcr.microsoft.com/v2/: 403 "
+     "Forbidden", "though all its images are public", True),
     ("registry.example.com:5000/x:1", _RESOLVE + "unauthorized: authentication required", "com:5000 refuses", True),
     ("notazurecr.io/x:1", _RESOLVE + "403 Forbidden", "notazurecr.io refuses", True),
     (HUB, 'httpReadSeeker: failed open: unexpected status code https://registry-1.docker.io: 429 Too Many Requests - '

@@ -94,6 +94,12 @@ def test_no_kubectl_at_all(fake: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert capsys.readouterr().err == "error: kubectl cannot be started: No such file or directory\n"
 
 
+def test_an_answer_that_is_no_json(fake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script(fake, "echo Welcome")
+    assert main(["-n", "ai", "train"]) == 1
+    assert "printed no JSON: is kubectl a script here?" in capsys.readouterr().err
+
+
 def test_a_workload_that_is_missing_is_an_error_which_names_those_there_are(
     fake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
