@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from diagnosis.cluster import Kind, Object
+from diagnosis.cluster import EVENT, Kind, Object
 from diagnosis.report import platform, report
 from tests.units.diagnosis import objects as make
 
@@ -65,7 +65,7 @@ def test_a_repair_that_has_ended_is_over() -> None:
 
 def of_aks(source: str, reason: str, message: str, minute: int = 0) -> tuple[Kind, Object]:
     at = f"2026-11-22T10:{minute:02}:00Z"
-    about = (make.EVENT, {"metadata": {"namespace": "default", "uid": "a"}})
+    about = (EVENT, {"metadata": {"namespace": "default", "uid": "a"}})
     kind, event = make.event(about, reason, message, at)
     return kind, {**event, "involvedObject": {"kind": "Node", "name": "a", "uid": "a"}, "source": {"component": source}}
 
