@@ -7,7 +7,7 @@
 # Prints the checks that found a fault, a line each, as the configuration has them.
 set -euo pipefail
 
-# Prints a line for each thing that the log shows: `KIND<tab>CHECK<tab>TEXT`. Kinds: ran, fault, unknown, ended.
+# Prints a line for each thing that the log shows: `KIND<tab>CHECK<tab>TEXT`. Kinds: ran, passed, fault, unknown, ended.
 # What nhc and its tests write (mej/nhc 1.4.3, nhc, whose `dbg` begins with "DEBUG:  "; Azure/azurehpc-health-checks v0.4.5, customTests), with anything before it:
 #   Running check:  "check_gpu_count 8"                            with -v, or `... (forked PID 7)` with -f
 #   ERROR:  nhc:  Health check failed:  TEXT                       also `Node Health Check failed.  TEXT`, `nhc[7]: Health check failed:`
@@ -90,11 +90,15 @@ check && open == "" && shows_failure($0) {
   event("unknown", check ": its script failed: " $0)
   next
 }
-match($0, /SUCCESS: .*Health check passed: +check_[a-z0-9_]+/) {
-  name = substr($0, RSTART, RLENGTH)
-  sub(/.* /, "", name)
-  # These two report each device on its own.
-  if (name == substr(check, 1, length(name)) && name !~ /nvlink_status|ib_bw/) passed = check
+# A test of v0.4.4 passes nothing to what prints this line. check_nvBW_gpu_bw is a part of check_gpu_bw.
+match($0, /SUCCESS: .*Health check passed: */) {
+  text = substr($0, RSTART + RLENGTH)
+  name = text == "" ? check : text
+  sub(/[: ].*/, "", name)
+  sub(/_(nvBW|rocm)_/, "_", name)
+  printf "passed\t%s\t%s\n", name, text
+  # Some report each device on its own.
+  if (index(check " ", name " ") == 1 && name !~ /nvlink_status|ib_bw/) passed = check
 }
 END {
   close_failure()
@@ -172,6 +176,51 @@ missing=$(beyond "$ran" "$checks")
 repeated=$(beyond "$checks" "$ran")
 count=$(grep -c . <<<"$checks" || true)
 
+# Prints the checks that the log does not show to have passed, and how many of their lines it has. Since v0.4.1 the tests of
+# aznhc print SUCCESS when they pass: most once, some for each device that they find, so devices that are gone are silent.
+# check_ib_link_flapping does not always, and check_gpu_xid only since v0.4.3. Before v0.4.1, which has no check_nvme_count
+# (v0.4.5), no test does.
+# shellcheck disable=SC2016
+readonly PASSED='
+BEGIN {
+  count = split("app_gpu_clocks cpu_stream gpu_bw gpu_count gpu_ecc gpu_persistence gpu_xgmi gpu_xid hw_topology nccl_allreduce " \
+    "nccl_allreduce_ib_loopback nvme_count nvsmi_healthmon rccl_allreduce vbios_version", names, " ")
+  while (count) once["check_" names[count--]]
+}
+/^check_/ {
+  split($0, words, " ")
+  line[words[1]] = $0
+  if (!wants[words[1]]++) order[++checks] = words[1]
+  argument[words[1]] = words[2] + 0
+  sub(/:.*/, "", words[3])
+  if (words[1] == "check_hw_ib" && words[3] !~ /^$|_an[0-9]|^mana/ && !(words[3] in ports)) ports[words[3]] = ++hcas # the latter are Ethernet
+}
+$1 == "passed" && $2 in wants {
+  required = 1
+  if ($3 ~ /Bandiwdth/) delete once["check_gpu_xid"] # v0.4.1 and v0.4.2
+  device = match($3, /IB=[^ ,]+|GPU [0-9]+ /) ? substr($3, RSTART, RLENGTH) : NR
+  has[$2] += $2 in once || !(($2, device) in seen)
+  seen[$2, device]
+}
+END {
+  if (!required && !wants["check_nvme_count"]) exit
+  for (i = 1; i <= checks; i++) {
+    name = order[i]
+    needs = name in once ? wants[name] : 0
+    if (name ~ /^check_(ib_bw_(non_)?gdr|nvlink_status)$/) {
+      needs = name ~ /ib_bw/ ? hcas : argument[name]
+      if (!needs && name !~ /non_gdr/) needs = argument["check_gpu_count"] # GPUDirect RDMA: a GPU for each HCA
+      if (!needs) needs = 1
+    }
+    if (has[name] + 0 < needs) print line[name] ", " has[name] + 0 " of " needs
+  }
+}'
+lacking_success() {
+  local required=0
+  grep -qs 'Health check passed' "${NHC_TESTS:-/etc/nhc/scripts}/azure_common.nhc" && required=1 # the tests of this image
+  printf '%s\n' "$checks" "$found" | LC_ALL=C awk -F '\t' -v required="$required" "$PASSED"
+}
+
 # Prints its arguments' first line, and how many more there are.
 first() {
   local count
@@ -192,4 +241,6 @@ verdict() {
 [[ -z $missing ]] || verdict 2 "UNKNOWN the log does not show (nhc -v) that this ran: $(first "$missing")"
 [[ -z $repeated ]] || verdict 2 "UNKNOWN the log is of another run or configuration, too: $(first "$repeated")"
 [[ $found == *$'\nended\t'* ]] || verdict 2 "UNKNOWN nhc did not come to its end, it was at: ${ran##*$'\n'}"
+lacking=$(lacking_success)
+[[ -z $lacking ]] || verdict 2 "UNKNOWN the log does not show (SUCCESS) that this passed: $(first "$lacking")"
 verdict 0 PASS

@@ -19,7 +19,7 @@ from simulator.sandbox.library.nhc_report import Failed, Warned
 SETTINGS = ("CONFFILE", "LOGFILE", "TIMEOUT", "DETACHED_MODE", "MARK_OFFLINE")
 OPTIONS = ("-a", "-v")
 CHECKS: dict[str, Callable[[view.View, Sequence[str]], str | None]] = {**nhc_node.CHECKS, **nhc_gpu.CHECKS}
-"""Each returns what it passed with, or None where it says nothing; raises Failed."""
+"""Each returns the lines that it passed with, or None where the real one prints none; raises Failed."""
 _LINE = re.compile(r"\s*(\S+)\s*\|\|\s*(\S.*?)\s*")
 
 
@@ -77,8 +77,8 @@ class Run:
         except Warned as warned:
             self._write(str(warned))
         else:
-            if passed is not None:
-                self._tell(f"SUCCESS:  nhc:  Health check passed:  {passed}")
+            for text in (passed or "").splitlines():
+                self._tell(f"SUCCESS:  nhc:  Health check passed:  {text}")
 
     def ended(self) -> int:
         """Says how it went, and returns the exit code."""

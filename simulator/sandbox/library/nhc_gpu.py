@@ -63,10 +63,10 @@ def _bandwidth(known: view.View, arguments: Sequence[str]) -> str:
         if found < limit:
             text = f"{test} test on GPU 0 failed. Bandwidth {found:.2f} is less than {limit:g}"
             raise Failed(f"check_gpu_bw: {text}. FaultCode: NHC2020")
-    return "check_nvBW_gpu_bw: GPU bandwidth Tests with NVBandwidth passed"
+    return "check_nvBW_gpu_bw: GPU bandwidth Tests with NVBandwidth passed\ncheck_gpu_bw: GPU Bandwidth Tests Passed"
 
 
-def _ecc(known: view.View, arguments: Sequence[str]) -> None:
+def _ecc(known: view.View, arguments: Sequence[str]) -> str:
     for index in range(2):
         number("check_gpu_ecc", arguments, index)
     if _lost(known):
@@ -76,6 +76,7 @@ def _ecc(known: view.View, arguments: Sequence[str]) -> None:
         for what, name in (("remap_pending", "pending"), ("remap_failed", "error")):
             if gpu[what]:
                 raise Failed(f"check_ecc: GPU id {gpu['index']}: Row remap {name}. FaultCode: NHC2007")
+    return "check_gpu_ecc: ECC checks passed"
 
 
 def _throttling(known: view.View, arguments: Sequence[str]) -> None:
@@ -95,7 +96,8 @@ def _nvlink(known: view.View, arguments: Sequence[str]) -> str:
             links = ", ".join(f"Link {link}: Inactive" for link in gpu["lost_links"])
             text = f"GPU {gpu['index']} has nvlinks inactive: {links}"
             raise Failed(f"check_nvlink_status: {text}. FaultCode: NHC2016")
-    return "check_nvlink_status: all GPUs have all nvlinks active."
+    gpus = range(len(known.gpus_of(known.me)))
+    return "\n".join(f"check_nvlink_status: GPU {gpu} has all nvlinks active." for gpu in gpus)
 
 
 def _allreduce(known: view.View, arguments: Sequence[str]) -> str:
@@ -135,9 +137,10 @@ def _bus_bandwidth(known: view.View, what: str, size: str) -> float:
     return float(average[1]) if average else 0.0
 
 
-def _rdma(known: view.View, arguments: Sequence[str]) -> str | None:
+def _rdma(known: view.View, arguments: Sequence[str]) -> str:
     """GPUDirect RDMA writes of each HCA to itself, Gb/s."""
     limit = number("check_ib_bw_gdr", arguments, 0)
+    passed = []
     if not known.me.may_pin_memory or _lost(known):
         raise Failed(f"check_ib_bw_gdr: ib_write_bw returned error code 1. {NOT_RUN}")
     for hca in _hcas(known):
@@ -147,7 +150,9 @@ def _rdma(known: view.View, arguments: Sequence[str]) -> str | None:
         if found < limit:
             text = f"ib_write_bw, IB={hca['name']}, {hca['name']}, IB BW (expected > {limit:g} Gbps, but measured"
             raise Failed(f"check_ib_bw_gdr: {text} {found:.2f} Gbps. FaultCode: NHC2003")
-    return "check_ib_bw_gdr: IB write bandwidth test IB_WRITE_BW passed"
+        words = f"IB write bandwidth test IB_WRITE_BW passed for IB={hca['name']}, IB BW={found:.2f} Gbps"
+        passed.append(f"check_ib_bw_gdr: {words}")
+    return "\n".join(passed)
 
 
 def _hcas(known: view.View) -> list[dict[str, Any]]:

@@ -14,6 +14,10 @@ VERDICT = ROOT / "docker/aksnhc/verdict.sh"
 CONFIGURATION = "# a size\n * || check_gpu_count 8\n * || check_ib_bw_gdr 380\n"
 FIRST, SECOND = 'Running check:  "check_gpu_count 8"\n', 'Running check:  "check_ib_bw_gdr 380"\n'
 RAN = FIRST + SECOND
+IB_BW = [
+    f"check_ib_bw_gdr: IB write bandwidth test IB_WRITE_BW passed for IB=mlx5_{hca}, IB BW=39{hca}.1 Gbps"
+    for hca in range(8)
+]
 ENDED = "Node Health Check completed successfully (9s).\n"
 FAILED = "ERROR:  nhc:  1 health checks failed.\n"
 ERROR = "ERROR:  nhc:  Health check failed:  "
@@ -25,12 +29,12 @@ TIMEOUT = 'ERROR:  nhc:  Health check failed:  Script timed out while executing 
 ABSENT = "/usr/sbin/nhc: line 640: check_gpu_count: command not found\n"
 
 
-def judge(tmp_path: Path, log: str, configuration: str = CONFIGURATION) -> tuple[int, str]:
+def judge(tmp_path: Path, log: str, configuration: str = CONFIGURATION, **environment: str) -> tuple[int, str]:
     (tmp_path / "log").write_text(log)
     (tmp_path / "conf").write_text(configuration)
     done = subprocess.run(
         ["bash", str(VERDICT), str(tmp_path / "log"), str(tmp_path / "conf")],
-        env={"PATH": os.environ["PATH"], "NODE_NAME": "n"},
+        env={"PATH": os.environ["PATH"], "NODE_NAME": "n", **environment},
         capture_output=True,
         text=True,
         timeout=60,
@@ -67,7 +71,9 @@ def test_prefixes_hide_neither_a_pass_nor_a_fault(tmp_path: Path, prefix: str) -
 def test_the_last_check_has_ended_if_it_reports_success(tmp_path: Path) -> None:
     """Except one that reports each device on its own."""
     success = "SUCCESS:  nhc:  Health check passed:  {}: done\n"
-    last = SECOND + FIRST + success.format("check_gpu_count")
+    last = FIRST + success.format("check_gpu_count")
+    assert judge(tmp_path, last, CONFIGURATION.splitlines()[1])[1] == "VERDICT: PASS; node=n checks=1/1"
+    last = SECOND + "".join(map(success.format, IB_BW)) + last
     assert judge(tmp_path, last) == (0, "VERDICT: PASS; node=n checks=2/2")
     for log in (RAN + success.format("check_gpu_count"), RAN + success.format("check_ib_bw_gdr")):
         assert judge(tmp_path, log)[0] == 2
