@@ -7,8 +7,8 @@ set -euo pipefail
 
 log=$1
 
-# Prints `SIZE BUSBW WRONG ENDED HOSTS LARGEST TRANSPORT`: bytes of the largest message (0: no result) and its bus bandwidth in GB/s, the
-# better of out-of-place and in-place, and of several runs the slowest (or nan, inf); wrong values in all rows; whether each test
+# Prints `SIZE BUSBW LOWER WRONG ENDED HOSTS LARGEST TRANSPORT`: bytes of the largest message (0: no result) and its bus bandwidth in GB/s, the
+# better of out-of-place and in-place, and the lower one, and of several runs the slowest (or nan, inf); wrong values in all rows; whether each test
 # came to its end, where it prints the line "Out of bounds values", whatever it checks (src/common.cu), and no process failed; the
 # number of nodes, as NCCL counts them (nNodes, from 2.19) or as its lines and the list of ranks name them (-1: neither; 0: ranks
 # ran without each other); bytes of the largest message that a heading or a row names, if it has too few rows that can be read (else 0); by
@@ -52,7 +52,7 @@ readonly RESULTS='BEGIN {
   ended++
 }
 
-$0 ~ failure { failed = 1 }
+$0 ~ failure && $0 !~ helper { failed = 1 }
 
 match($0, /# +(Using devices|nThread |Collective test starting)/) { headings[substr($0, RSTART, RLENGTH)]++ }
 /# Collective test starting: / { named = /all_reduce/ ? "all_reduce" : "other" }
@@ -167,7 +167,7 @@ END {
     last = last_size(least_bytes[i], most_bytes[i], step[i], by[i])
     if (++runs[last] > results(last) && last > largest) largest = last
   }
-  printf "%.0f %s %.0f %d %d %.0f %s\n", size, size ? busbw : 0, wrong, complete, least, largest, transport
+  printf "%.0f %s %.2f %.0f %d %d %.0f %s\n", size, size ? busbw : 0, lower, wrong, complete, least, largest, transport
   print ranks_lacking()
 }
 
@@ -224,7 +224,7 @@ function measured(words, at, i) {
 }
 
 # Takes the row of results that stands somewhere in the line. Returns whether there is one.
-function row(line, words, count, i, first, second, better) {
+function row(line, words, count, i, first, second, better, worse) {
   count = split(line, words, " ")
   for (i = 1; i <= count; i++) {
     first = i + 4 + root
@@ -239,6 +239,9 @@ function row(line, words, count, i, first, second, better) {
     better = words[first + 2] + 0 > words[second + 2] + 0 ? words[first + 2] : words[second + 2]
     if (no_number(words[first + 2])) better = words[first + 2]
     if (no_number(words[second + 2])) better = words[second + 2]
+    worse = words[first + 2] + words[second + 2] - better
+    if (words[i] + 0 > size) lower = worse
+    else if (words[i] + 0 == size && worse < lower) lower = worse
     if (words[i] + 0 > size || (words[i] + 0 == size && number(busbw) && (no_number(better) || better + 0 < busbw + 0))) {
       size = words[i] + 0
       busbw = better
@@ -256,13 +259,15 @@ abort+="|srun: error: .* task|CANCELLED AT|ChildFailedError|core dumped|dumped c
 abort+="|Process received signal|[Cc]aught signal [0-9]|Abort[(][0-9]+[)]|An error occurred in MPI_|Fatal error|double free|corrupted (size|double|unsorted)"
 abort+="|(free|alloc|consolidate|munmap_chunk)[(][)]: |stack smashing|buffer overflow detected|oom[-_]kill|OOMKilled|[Oo]ut of memory"
 abort+="|CUDA error: |illegal memory access|NVRM: Xid"
-# What NCCL logs of InfiniBand (src/transport/net_ib) when a link, a device or a transfer fails, which it may survive.
-link="async (fatal )?event.*(error|fatal|violation)|Got completion (from|with)"
+# A program that measures nothing, and that the script around the test ends, as bash shows it.
+helper="(: line [0-9]+: +[0-9]+|[[][0-9]+[]][+-]?) +(Terminated|Killed|Hangup) +[(]? ?(sleep|tail|tee|cat|watch|top|vmstat|iostat|nvidia-smi|dcgmi|[^ ]*sshd)( |&|$)"
+# What NCCL logs of InfiniBand (src/transport/net_ib, src/misc/ibvwrap.cc) when a link, a device or a transfer fails, which it may survive.
+link="async (fatal )?event.*(error|fatal|violation)|Got completion (from|with)|ibv_modify_qp failed"
 failure="Test (CUDA|NCCL) failure|exited on signal|$abort"
 {
-  read -r size busbw wrong ended hosts largest transport
+  read -r size busbw lower wrong ended hosts largest transport
   read -r lacking
-} < <(LC_ALL=C awk -v failure="$failure" "$RESULTS" "$log")
+} < <(LC_ALL=C awk -v failure="$failure" -v helper="$helper" "$RESULTS" "$log")
 
 verdict() {
   local code=$1 text=$2 numbers=""
@@ -307,6 +312,9 @@ if ((NODES > 1)); then
   esac
 fi
 [[ -z $lacking ]] || verdict 1 "FAIL not all GPUs took part: $lacking"
-awk -v busbw="$busbw" -v floor="$BUSBW_FLOOR_GBS" 'BEGIN { exit !(busbw >= floor) }' ||
-  verdict 1 "FAIL bus bandwidth is below the floor of this VM size and node count"
+reached() { awk -v busbw="$busbw" -v floor="$BUSBW_FLOOR_GBS" 'BEGIN { exit !(busbw >= floor) }'; }
+reached || verdict 1 "FAIL bus bandwidth is below the floor of this VM size and node count"
+better=$busbw busbw=$lower
+reached || verdict 1 "FAIL bus bandwidth is below the floor of this VM size and node count either out of place or in place; the other is $better GB/s"
+busbw=$better
 verdict 0 "PASS"

@@ -86,6 +86,8 @@ def test_within_a_node_the_transport_is_only_told(tmp_path: Path, channel: str, 
         ("NET/IB : Got async event : local catastrophic error", 1),  # up to NCCL 2.17
         ("NET/IB: Got completion from peer 10.0.0.5<1> with status=5 opcode=129 len=0 vendor err 244 (Recv)", 1),
         ("NET/IB : Got completion with error 12, opcode 1, len 11264, vendor err 129", 1),  # up to NCCL 2.14
+        ("Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_3:1, retrying 1/34", 1),
+        ("Call to ibv_reg_dmabuf_mr failed with error Operation not supported", 0),
         ("NET/IB : mlx5_ib3:1 Got async event : port active", 0),
         ("NET/IB : mlx5_ib3:1 Got async event : client reregistration", 0),
         ("NET/IB : mlx5_ib3:1 Got async event : GID table change", 0),

@@ -23,7 +23,7 @@ def test_what_is_expected_is_told_only_where_it_is_known(tmp_path: Path) -> None
 
 
 def test_numbers_are_compared_as_numbers(tmp_path: Path) -> None:
-    assert judge(tmp_path, table(row(1024, 99, 100), row(2048, 99, 1000)), floor="400")[0] == 0
+    assert judge(tmp_path, table(row(1024, 99, 100), row(2048, 1000, 1001)), floor="400")[0] == 0
 
 
 def test_low_bandwidth_fails(tmp_path: Path) -> None:
@@ -31,6 +31,16 @@ def test_low_bandwidth_fails(tmp_path: Path) -> None:
     assert code == 1
     assert verdict.startswith("VERDICT: FAIL bus bandwidth is below the floor")
     assert "busbw=399.90" in verdict
+
+
+@pytest.mark.parametrize("halves", [(189.63, 453.67), (453.67, 189.63)])
+def test_both_directions_have_to_reach_the_floor(tmp_path: Path, halves: tuple[float, float]) -> None:
+    for output in (
+        table(row(17179869184, *halves)),
+        table(row(17179869184, *halves)) + table(row(17179869184, 470, 476)),
+    ):
+        code, verdict = judge(tmp_path, output)
+        assert (code, "the other is 453.67 GB/s; busbw=189.63 GB/s" in verdict) == (1, True), verdict
 
 
 def test_tags_colours_and_carriage_returns_do_not_hide_results(tmp_path: Path) -> None:
@@ -160,6 +170,14 @@ ALONE = "cudaDev 0 nvmlDev 0 busId 100000 - Init COMPLETE"
                 "malloc(): unaligned tcache chunk detected",
                 "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.",
                 "CUDA error: an illegal memory access was encountered",
+            )
+        ),
+        *(
+            (f"{table(GOOD)}{end}\n", 2, 0, "PASS")
+            for end in (
+                "/scripts/launch.sh: line 31:    88 Terminated              sleep infinity",
+                "run.sh: line 9:    88 Killed                  nvidia-smi dmon > /tmp/gpus",
+                "[1]+  Terminated              tail -f /var/log/x",
             )
         ),
         (ranks(*"ab") + table(GOOD) + ranks(*"ab"), 2, 2, "FAIL all_reduce_perf did not come to its end"),
