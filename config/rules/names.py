@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from config.problems.errors import Problem
-from config.problems.fixes import run, set_command
+from config.problems.fixes import by_hand, run, set_command
 from config.schema.names import (
     MAX_DNS_LABEL,
     MAX_DNS_PREFIX,
@@ -50,7 +50,7 @@ def _resource_group_problems(names: Names) -> Iterator[Problem]:
             f"is {group!r}, not a name that ARM takes",
             f"at most {room} letters, digits and ( ) _ - . with no dot at the end (the nodes' group adds "
             f"{NODES_SUFFIX})",
-            set_command(path, better),
+            by_hand(path) if better.isdigit() else set_command(path, better),  # Pulumi would read digits as a number
         )
 
 

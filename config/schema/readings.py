@@ -27,7 +27,9 @@ def mend(path: Path, schema: Schema, given: object, *, is_entry: bool = False) -
     An entry has a name that the user has chosen; no command removes it.
     """
     match given:
-        case [str() | int() | float() as only] if schema.get("type") in _PLAIN:
+        case [str() as only] if schema.get("type") in _PLAIN:
+            return set_command(path, only)
+        case [int() | float() as only] if schema.get("type") in ("integer", "number"):
             return set_command(path, only)
     choices = schema.get("enum", ()) if isinstance(given, str) else ()
     begun = [each for each in choices if len(str(given)) > 2 and each.lower().startswith(str(given).lower())]
@@ -50,7 +52,7 @@ def mend(path: Path, schema: Schema, given: object, *, is_entry: bool = False) -
         return say(f"write {path_text(path)} as a map in the stack file, with each entry under its name: {form}")
     if given not in (None, "", [], {}) and not (given is False and kind in {"object", "array"}):
         return by_hand(path)
-    value = None if kind in {"object", "array"} or is_item else example(schema)
+    value = None if kind in {"object", "array"} or is_item or "default" in schema else example(schema)
     return remove_command(path) if value is None else set_command(path, value)
 
 
