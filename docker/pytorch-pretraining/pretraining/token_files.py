@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import struct
 import sys
@@ -13,10 +14,20 @@ from pathlib import Path
 
 _NUMPY = "python -c 'import numpy, sys; {read}.astype(\"<u{size}\").tofile(sys.argv[2])' {file} {bare}"
 _LOAD, _FROM = "numpy.load(sys.argv[1]).ravel()", 'numpy.fromfile(sys.argv[1], "{dtype}")'
+_LLM_C_TOKENS = ("begins with a header of llm.c, of 1024 bytes", "tail -c +1025 {file} > {bare}")
+_LLM_C = {
+    20240326: "a model",
+    20240327: "a training state",
+    20240328: "a tokenizer",
+    20240522: "an evaluation",
+    20240527: "a training state",
+    20240803: "a model",
+}
+"""The first number of other files (karpathy/llm.c: dev/data/data_common.py, train_gpt2.py, train_llama3.py)."""
 _STARTS = {
     b"\x93NUMPY": ("begins with a header of numpy", _NUMPY.replace("{read}", _LOAD)),
-    struct.pack("<ii", 20240520, 1): ("begins with a header of llm.c, of 1024 bytes", "tail -c +1025 {file} > {bare}"),
-    struct.pack("<ii", 20240801, 1): ("begins with a header of llm.c, of 1024 bytes", "tail -c +1025 {file} > {bare}"),
+    **{struct.pack("<i", magic): _LLM_C_TOKENS for magic in (20240520, 20240801)},  # version 1 of 16 bits, 7 of 32
+    **{struct.pack("<i", magic): (f"is {what} of llm.c", "mv {file} {file}.llmc") for magic, what in _LLM_C.items()},
     b"MMIDIDX\0": ("is an index of a Megatron dataset, without tokens", "mv {file} {file}.idx"),
     b"\x1f\x8b\x08": ("is compressed", "gunzip < {file} > {bare}"),
     b"\x28\xb5\x2f\xfd": ("is compressed", "unzstd < {file} > {bare}"),
@@ -31,7 +42,9 @@ _STARTS = {
     b"\x89HDF": ("is HDF5", "h5dump -n {file}    # lists its content"),
 }
 """The first bytes of other formats, with a description and the command that converts or lists such a file."""
-_TEXT = re.compile(rb"[\t\n\r\x20-\x7e]{16,}")
+_CONTROL = re.compile(rb"[\0-\x08\x0b\x0e-\x1f\x7f]")
+_LEAST_TEXT, _LEAST_BYTES, _LEAST_DISTINCT = 16, 256, 9
+"""The number of bytes without control characters that are text; those in other encodings; the distinct ones."""
 _LEFT_OUT = re.compile(r"\.bin\.(gz|zst|bz2|xz|zip)$|\.BIN$")
 _BLOCK = 8192
 """The number of bytes that are read at the beginning, in the middle and at the end of a file."""
@@ -101,8 +114,28 @@ def _check_start(file: Path, token: int) -> None:
             raise DataError(f"{file} {what}; only raw token numbers are read: {_filled(command, file, token)}")
     if first[4:].startswith(b'\0\0\0\0{"'):
         raise DataError(f"{file} is a model in the format safetensors; only raw token numbers are read")
-    if _TEXT.fullmatch(first):
-        raise DataError(f"{file} is text; only raw token numbers are read: run a tokenizer on it")
+    if encoding := _encoding(first):
+        raise DataError(f"{file} is text ({encoding}); only raw token numbers are read: run a tokenizer on it")
+
+
+def _encoding(first: bytes) -> str | None:
+    """Returns the encoding of a file that begins so, or None unless it is text. Few tokens lack control characters."""
+    if len(first) < _LEAST_TEXT:
+        return None
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text = first.decode("utf-16", errors="replace")
+        printable = sum(each.isspace() or (each.isprintable() and each != "\ufffd") for each in text)
+        return "UTF-16" if printable > 0.95 * len(text) else None
+    varied = len(set(first)) >= _LEAST_DISTINCT
+    if _CONTROL.search(first) or not (varied or first.isascii()):
+        return None
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(first)
+    except UnicodeDecodeError:
+        return "neither ASCII nor Unicode" if len(first) >= _LEAST_BYTES else None
+    if first.startswith(codecs.BOM_UTF8):
+        return "UTF-8 with a byte-order mark"
+    return "ASCII" if first.isascii() else "UTF-8"
 
 
 def _check_width(file: Path, token: int, numbers: Sequence[int]) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from array import array
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -38,8 +39,8 @@ def packed(kind: str, tokens: list[int] = TOKENS) -> bytes:
     return struct.pack(f"{kind[0]}{len(tokens)}{kind[1]}", *tokens)
 
 
-def llm_c(magic: int, kind: str) -> bytes:
-    return struct.pack("<256i", magic, 1, len(TOKENS), *[0] * 253) + packed(kind)
+def llm_c(magic: int, kind: str, version: int = 1) -> bytes:
+    return struct.pack("<256i", magic, version, len(TOKENS), *[0] * 253) + packed(kind)
 
 
 def check(files: Any, folder: Path, vocabulary: int) -> list[str]:
@@ -73,7 +74,9 @@ def test_bare_little_endian_numbers_are_read(files: Any, tmp_path: Path, kind: s
         (packed("<H", [*[7] * 90_000, 65535]), SMALL, "token 65535, at 90000, "),
         (b"\x93NUMPY\1\0\x76\0" + b" " * 118 + packed("<H"), SMALL, "a.bin begins with a header of numpy.*numpy.load"),
         (llm_c(20240520, "<H"), SMALL, r"header of llm.c, .*: tail -c \+1025 .*a.bin > .*a.bare.bin"),
-        (llm_c(20240801, "<I"), LARGE, "header of llm.c"),
+        *((llm_c(20240801, "<I", 7), size, r"header of llm.c, .*: tail -c \+1025 ") for size in (SMALL, LARGE)),
+        (llm_c(20240522, "<H"), SMALL, "a.bin is an evaluation of llm.c"),
+        (llm_c(20240326, "<I", 3), SMALL, "a.bin is a model of llm.c"),
         (b"MMIDIDX\0\0" + bytes(32), SMALL, "index of a Megatron dataset"),
         (gzip.compress(packed("<H"), mtime=0), SMALL, "a.bin is compressed; .*: gunzip < "),
         (b"\x04\x22M\x18" + packed("<H"), SMALL, "a.bin is compressed; .*: unlz4 < "),
@@ -84,15 +87,24 @@ def test_bare_little_endian_numbers_are_read(files: Any, tmp_path: Path, kind: s
         (b"PK\3\4" + bytes(60), SMALL, "a.bin is a zip archive"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0", SMALL, "a.bin is text"),
         (b"Once upon a time, there was", SMALL, "a.bin is text"),
+        ("\ufeff" + "hello world this is text\n" * 101, SMALL, r"a.bin is text \(UTF-8 with a byte-order mark\)"),
+        ("\ufeff<?xml?><Error><Code>AuthenticationFailed</Code></Error>", SMALL, "a.bin is text .UTF-8 with"),
+        ('\ufeff{"text":"a b"}\n' * 20, LARGE, "a.bin is text .UTF-8 with"),
+        ('{"text":"héllo wörld"}\n' * 100, SMALL, r"a.bin is text \(UTF-8\)"),
+        ("Привет, 世界 🙂\n" * 2000, SMALL, r"a.bin is text \(UTF-8\)"),
+        ("déjà vu, où était-ce?\n".encode("latin-1") * 100, SMALL, "a.bin is text .neither ASCII nor Unicode"),
+        ("今日は、世界\n".encode("gbk") * 100, SMALL, "a.bin is text .neither ASCII nor Unicode"),
+        *((("\ufeff" + text * 200).encode(f"utf-16-{order}"), size, r"a.bin is text \(UTF-16\)")
+          for text in ("Once upon a time\n", "世界 🙂\r\n") for order in ("le", "be") for size in (SMALL, LARGE)),
         (packed("<H")[:-1], SMALL, "a.bin of .*: no whole number of 16 bits"),
         (packed("<H", TOKENS[:1]), LARGE, "a.bin of .*: no whole number of 32 bits"),
         (b"", SMALL, "all files of .* are empty"),
     ],
 )  # fmt: skip
 def test_other_formats_are_refused_by_name(
-    files: Any, tmp_path: Path, content: bytes, vocabulary: int, told: str
+    files: Any, tmp_path: Path, content: bytes | str, vocabulary: int, told: str
 ) -> None:
-    (tmp_path / "a.bin").write_bytes(content)
+    (tmp_path / "a.bin").write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(files.DataError, match=told):
         check(files, tmp_path, vocabulary)
 
@@ -131,6 +143,22 @@ def test_valid_tokens_are_never_refused(
     folder.mkdir(exist_ok=True)
     (folder / "a.bin").write_bytes(array("H", [*tokens, *range(4, 68)]).tobytes())
     assert check(files, folder, SMALL) == ["a.bin"]
+
+
+@given(st.randoms(use_true_random=True), st.sampled_from([("<H", SMALL), ("<H", 2**16), ("<I", LARGE)]))
+def test_random_tokens_are_not_text(
+    files: Any, tmp_path_factory: pytest.TempPathFactory, random: Random, how: tuple[str, int]
+) -> None:
+    """Also after the numbers of a byte-order mark."""
+    kind, vocabulary = how
+    folder = tmp_path_factory.getbasetemp() / "random"
+    folder.mkdir(exist_ok=True)
+    tokens = [random.randrange(vocabulary) for _ in range(256)]
+    marks = [[mark] for mark in (0xBBEF, 0xFEFF, 0xFFFE) if mark < vocabulary]
+    for start in ([], *marks):
+        (folder / "a.bin").write_bytes(packed(kind, [*start, *tokens]))
+        (folder / "b.bin").write_bytes(packed(kind, [0xA9C3] * 5000))  # an é each, but one token
+        assert check(files, folder, vocabulary) == ["a.bin", "b.bin"]
 
 
 def test_the_command_checks_a_folder(tmp_path: Path) -> None:
