@@ -20,13 +20,14 @@ MISSING = "check_gpu_count: Expected to see 8 but found 7. FaultCode: NHC2009"
 SLOW = "check_ib_bw_gdr: expected > 380 Gbps but measured 91. FaultCode: NHC2003"
 NOT_RUN = "check_ib_bw_gdr: returned error code 1. FaultCode: NHCNA"
 NHC = """#!/usr/bin/env bash
-# Answers with the next of the files answer.N, line by line `<check>|<failure>`; a check without a line passes.
+# Answers with the next of the files answer.N, line by line `<check>|<failure>` or `<check>|+<success>`; others pass.
 for word in "$@"; do [[ $word != CONFFILE=* && $word != LOGFILE=* ]] || declare "${word%%=*}=${word#*=}"; done
 run=$(ls "$HERE"/ran.* 2>/dev/null | wc -l)
 cp "$CONFFILE" "$HERE/ran.$run"
 sed -n 's/^ *\\* || //p' "$CONFFILE" | while read -r check; do
   echo "Running check:  \\"$check\\"" >>"$LOGFILE"
-  failure=$(sed -n "s/^${check%% *}|//p" "$HERE/answer.$run")
+  sed -n "s/^${check%% *}|+/SUCCESS:  nhc:  Health check passed:  /p" "$HERE/answer.$run" >>"$LOGFILE"
+  failure=$(sed -n "s/^${check%% *}|\\([^+]\\)/\\1/p" "$HERE/answer.$run")
   [[ -z $failure ]] || echo "ERROR:  nhc:  Health check failed:  $failure" >>"$LOGFILE"
 done
 failed=$(grep -c "Health check failed" "$LOGFILE")
@@ -58,7 +59,7 @@ class Ran:
             (folder / name).write_text(text)
             (folder / name).chmod(0o755)
         for index, failures in enumerate(answers):
-            lines = "".join(f"{each.partition(':')[0]}|{each}\n" for each in failures)
+            lines = "".join(f"{each.partition(':')[0].removeprefix('+')}|{each}\n" for each in failures)
             (folder / f"answer.{index}").write_text(lines)
         given = {"CHECKS": checks, "TIMEOUT_S": "60", "NODE_NAME": NODE, "TAINT_EFFECT": "NoSchedule", **variables}
         path = f"{folder}:{os.environ['PATH']}"
@@ -123,6 +124,17 @@ def test_one_slow_run_takes_no_node_away(tmp_path: Path) -> None:
     assert "PASS at the second run, at the first: check_ib_bw_gdr 380" in check.verdict
     assert (tmp_path / "ran.1").read_text() == f" * || {WRITE}\n"  # the others are not run again
     assert SLOW in check.annotations["aznhc-results"]  # and the node's object still tells of it
+
+
+@pytest.mark.parametrize(("again", "code"), [(range(8), 0), (range(7), 2)])
+def test_a_second_run_that_passes_shows_each_device(tmp_path: Path, again: range, code: int) -> None:
+    wrote = [f"+check_ib_bw_gdr: passed for IB=mlx5_{hca}, IB BW=391.{hca} Gbps" for hca in range(8)]
+    first = ["+check_gpu_count: 8", "+check_gpu_bw: passed", *wrote[:7], SLOW]
+    check = Ran(tmp_path, first, [wrote[hca] for hca in again])
+    assert (check.code, check.runs, check.taints) == (code, 2, [])
+    assert (
+        "UNKNOWN the log does not show (SUCCESS) that this passed: check_ib_bw_gdr 380, 7" in check.verdict
+    ) == bool(code)
 
 
 def test_what_is_slow_twice_is_slow(tmp_path: Path) -> None:
