@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from config.facts.near import hint, near
+from config.facts.prices import by_price
 from config.facts.scheduling import COSCHEDULER, LOCAL_QUEUE
 from config.facts.skus import VmSku, catalogue
 from config.problems.errors import Problem
-from config.problems.fixes import Path, either_by_hand, path_text, say, set_command
+from config.problems.fixes import Fix, Path, by_hand, either_by_hand, path_text, say, set_command
 from config.rules.teams import reachable_gpus
 from config.schema.base import EMPTY_IS_UNSET, Text
 from config.schema.teams import User
-from config.schema.workload import Ground, Member, WorkloadOptions
+from config.schema.workload import Ground, Member, WorkloadOptions, other_size
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
@@ -54,8 +55,8 @@ def team_problems(workload: str, options: TeamOptions, ground: Ground) -> Iterat
         return
     if not ground.teams:
         what = f"is not set, and workload {workload} runs in a team's namespace and queues there by Kueue"
-        how = "give it a team: pulumi config set --path teams.blue.gpus 8 and teams.blue.users[0], with that"
-        yield Problem(("teams",), what, "a team with GPUs and users", say(f"{how} operators.kueue.enabled true"))
+        how = "give it a team in the stack file, with gpus and users, and with it operators.kueue.enabled true"
+        yield Problem(("teams",), what, "a team with GPUs and users", say(how))
         return
     where: Path = ("workloadOptions", workload)
     team = ground.teams.get(options.team or "")
@@ -78,7 +79,7 @@ def _people(where: Path, options: TeamOptions, ground: Ground) -> Iterator[Probl
     if not users:
         what = f"is not set, and the workload is made as a user of team {name}: of its groups nobody is known by name"
         path: Path = ("teams", name, "users")
-        how = f"name somebody: pulumi config set --path 'teams.{name}.users[0]' alice@example.com"
+        how = f"name somebody in {path_text(path)}, as in alice@example.com"
         yield Problem(path, what, "one user or more", say(how))
     elif options.user not in (None, *users):
         likely = near(str(options.user), users)
@@ -97,12 +98,20 @@ def bf16_sizes() -> list[VmSku]:
     return [size for size in catalogue().values() if size.gpu_bf16_tflops and size.supported]
 
 
+def other_pool(option: Path, sizes: list[str]) -> Iterator[tuple[str, Fix]]:
+    """Yields other VM sizes as a way for a workload, which the user takes: no command does, as most cost more."""
+    if sizes:
+        yield f"a pool of {by_price(sizes)}", by_hand(option)
+
+
 def scheduler_problems(workload: str, ground: Ground) -> Iterator[Problem]:
     """With Volcano no such job has been tried."""
     if ground.guest and ground.scheduler != COSCHEDULER:
         where: Path = ("operators", "scheduler")
         what = f"is {ground.scheduler}, and workload {workload} has been tried with {COSCHEDULER} alone"
-        yield Problem(where, what, f"{COSCHEDULER}, or a stack without {workload}", set_command(where, COSCHEDULER))
+        how = f"run {workload} on a platform with operators.scheduler {COSCHEDULER}: to switch that of a platform that"
+        how += " is up stops the jobs of all its teams"
+        yield Problem(where, what, f"{COSCHEDULER}, or a stack without {workload}", say(how))
 
 
 def gpu_problems(workload: str, ground: Ground) -> Iterator[Problem]:
@@ -112,7 +121,7 @@ def gpu_problems(workload: str, ground: Ground) -> Iterator[Problem]:
         where: Path = (*ground.pool_path, "vmSku")
         usable = [size.name for size in bf16_sizes()]
         what = f"is {sku.name}, whose {sku.gpu_model} has no bf16, in which workload {workload} computes"
-        yield Problem(where, what, ", ".join(usable), set_command(where, usable[0]))
+        yield other_size(where, what, usable, workload)
     if ground.pool.shares > 1:
         path: Path = (*ground.pool_path, "migProfile" if ground.pool.mig_profile else "gpuSlices")
         what = f"shares each GPU of pool {ground.pool_key}, and workload {workload} takes whole ones"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
+from math import inf
 
 from pydantic import BaseModel, ConfigDict
 
@@ -56,6 +58,14 @@ class PriceList(BaseModel):
     def registry(self, tier: str) -> float:
         """A container registry, without what exceeds its included storage."""
         return self.registry_per_day[tier] / 24
+
+
+def by_price(sizes: Iterable[str]) -> str:
+    """Returns VM sizes with their list prices, the cheapest first."""
+    prices = price_list()
+    each = sorted((prices.node(size, prices.region) or inf, size) for size in sizes)
+    listed = ", ".join(size if price == inf else f"{size} (${price:,.2f})" for price, size in each)
+    return f"{listed}, per node and hour in {prices.region}"
 
 
 @functools.cache

@@ -63,6 +63,8 @@ class Problem:
         """What is wrong, what is allowed and what mends it, in commands that name the stack."""
         where = f"{path_text(self.path)} of stack {self.stack}" if self.stack else path_text(self.path)
         allowed, fix = printable(self.allowed, MAX_COMMAND), printable(self.mending.text(stack), 3 * MAX_COMMAND)
+        if self.stack:
+            fix = fix.replace("in the stack file", f"in the stack file of {self.stack}")
         return f"{printable(where)} {printable(self.what)}\n    allowed: {allowed}\n    fix:     {fix}"
 
     def __str__(self) -> str:

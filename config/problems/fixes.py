@@ -215,9 +215,9 @@ def _values(path: Path, value: object) -> Iterator[Edit]:
         yield from _values((*path, key), part)
 
 
-def by_hand(path: Path) -> Fix:
+def by_hand(path: Path, verb: str = "change") -> Fix:
     """Says to change what stands at a path, where no command is known that mends it."""
-    return say(f"change {printable(path_text(path))} in the stack file to what is allowed")
+    return say(f"{verb} {printable(path_text(path))} in the stack file to what is allowed")
 
 
 def replace_by_hand(path: Path, places: Mapping[str, bool]) -> Fix:

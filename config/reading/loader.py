@@ -30,7 +30,17 @@ from config.schema.models import Settings, StackFile
 from config.schema.names import StackName
 from config.schema.operators import Installation
 from config.schema.readings import Schema, mend
-from config.schema.translate import allowed, below, place, place_fix, problems_of, schema_at, schema_of, unknown_key
+from config.schema.translate import (
+    allowed,
+    below,
+    chosen_for,
+    place,
+    place_fix,
+    problems_of,
+    schema_at,
+    schema_of,
+    unknown_key,
+)
 from config.schema.workload import WorkloadCatalogue
 
 
@@ -118,7 +128,7 @@ def load_settings(
 def _read(keys: Keys, privacy: Privacy, around: Surroundings) -> tuple[Settings, list[Problem]]:
     """The settings of a stack with these keys, and all that is wrong with them."""
     model = privacy.inventory.stack_file
-    move = functools.partial(_move, keys=keys, schema=schema_of(model))
+    move = functools.partial(_move, keys=keys)
     problems = list(first(foreign_problems(keys, around.stack.project, model, move)))
     own = {key: text for key, text in keys.items() if ":" not in key}
     of_provider = "location" not in own and REGION in keys
@@ -234,26 +244,19 @@ def _unknown(key: str, own: Keys, schema: Schema, elsewhere: Path | None) -> Pro
         return Problem((key,), "is a path, set without --path", ", ".join(known), fix, shows_value=False)
     elsewhere = below(path, path, schema) or elsewhere
     if elsewhere and len(elsewhere) > 1 and not too_much(key, text):
-        value, taken = data_or_text(key, text), value_at(_stated(own, schema), elsewhere)
+        value, taken = data_or_text(key, text), value_at(own, elsewhere)
         return unknown_key(path, known, value, {}, "is no key at the top", place=elsewhere, taken=taken)
     if key in provider_keys("azure-native"):
         fix = replace_by_hand((key,), {f"azure-native:{key}": False})
         what = f"is no key of this program; in its place: azure-native:{key}"
         return Problem((key,), what, ", ".join(known), fix, shows_value=False)
-    return unknown_key((key,), known, text, _stated(own, schema))
+    return unknown_key((key,), known, text, own, lacking=chosen_for(schema, (key,), text, own))
 
 
-def _move(key: str, there: Path, keys: Keys, schema: Schema) -> Fix:
+def _move(key: str, there: Path, keys: Keys) -> Fix:
     """Returns the fix of a key in another namespace, which is meant for a place."""
     value = data_or_text(key, keys[key]) if len(there) > 1 else keys[key]
-    return place_fix((key,), there, value, value_at(_stated(keys, schema), there))
-
-
-def _stated(keys: Keys, schema: Schema) -> Keys:
-    """Returns the keys of the stack file: Pulumi hands over the numbers that are defaults of Pulumi.yaml too."""
-    known = schema["properties"]
-    numbers = {key: str(each["default"]) for key, each in known.items() if each.get("type") == "integer"}
-    return {key: text for key, text in keys.items() if text != numbers.get(key)}
+    return place_fix((key,), there, value, value_at(keys, there))
 
 
 def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Problem]) -> tuple[StackFile, list[Path]]:

@@ -244,6 +244,9 @@ def _complete(offers: list[_Offer], keys: Keys, look: Look, privacy: Privacy) ->
             if not offer.takes_out and not any(hidden.touches(each) for each in offers):
                 offers = [*offers, hidden] if hidden.mends(_tried([*offers, hidden], keys, look)) else offers
                 continue
+            stated = Draft({key: text for key, text in keys.items() if text})
+            if any(stated.has(edit.path) for edit in fix.edits if edit.path not in offer.paths):
+                continue  # what the user has set elsewhere is not for this fix to change
             longer = _Offer(offer.problem, [offer.then(fix)])
             # If it neither loses a value nor sets what had to be taken out.
             if not _loses(fix) and longer.mends(_tried([longer], keys, look)):

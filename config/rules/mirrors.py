@@ -35,9 +35,9 @@ def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Pro
     if registry is not None and (what := _registry_fault(registry)):
         path = ("images", "registry")
         host = registry.rpartition("://")[2].rstrip("/").lower()
-        better = "mirror.example.com/nvidia" if _registry_fault(host) else host
-        allowed = "a registry's host, with a path or not, and no scheme: mirror.example.com/nvidia"
-        yield Problem(path, f"is {registry!r}, {what}", allowed, set_command(path, better))
+        fix = by_hand(path) if _registry_fault(host) else set_command(path, host)
+        allowed = "a registry's host, with a path or not, and no scheme: <name>.azurecr.io or mirror.example.com/nvidia"
+        yield Problem(path, f"is {registry!r}, {what}", allowed, fix)
 
 
 def _registry_fault(registry: str) -> str:

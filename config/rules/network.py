@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from config.problems.errors import Problem
-from config.problems.fixes import Path, either_by_hand, remove_command, say, set_command
+from config.problems.fixes import Path, by_hand, either_by_hand, remove_command, say, set_command
 from config.rules.addresses import address_problems
 from config.schema.models import StackFile
 from config.schema.names import MAX_DNS_LABEL
@@ -42,7 +42,7 @@ def _which_network(network: NetworkSettings) -> Iterator[Problem]:
     if network.private and not network.own:
         path = ("network", "addressSpace")
         what = "is not set, and network.private needs a network: nothing could be reached from within"
-        fix, lacking = set_command(path, _USUAL), ("network", "id")
+        fix, lacking = by_hand(path, "set"), ("network", "id")
         yield Problem(path, what, _OF_ONES_OWN, fix, shows_value=False, lacking=lacking)
 
 
@@ -101,7 +101,7 @@ def _private(stack: StackFile) -> Iterator[Problem]:
     if stack.registry.sku != "Premium":
         path = ("registry", "sku")
         what = f"is {stack.registry.sku}, and only Premium has private endpoints (network.private)"
-        yield Problem(path, what, "Premium, or network.private false", set_command(path, "Premium"))
+        yield Problem(path, what, "Premium, or network.private false", by_hand(path))
     if not in_public_cloud(stack.location):
         path = ("network", "private")
         what = f"is true, and this program knows the private zones of Azure's public cloud only, not {stack.location}'s"

@@ -32,7 +32,7 @@ from config.schema.models import DEFAULT_POOL, Placement
 from config.schema.operators import Capability, Installation, key_of
 from config.schema.pools import PoolSettings
 from config.schema.translate import problems_of
-from config.schema.workload import Ground, WorkloadCatalogue, WorkloadOptions, WorkloadSpec
+from config.schema.workload import Ground, WorkloadCatalogue, WorkloadOptions, WorkloadSpec, other_size
 
 _NUM_NODES = "numNodes"
 """The option by which workloads take another number of nodes than their pool has."""
@@ -177,7 +177,7 @@ class Placer:
         path = (*self._path(key), "vmSku")
         usable = [size.name for size in catalogue().values() if size.infiniband and size.supported]
         what = f"is {pool.vm_sku}, which has no InfiniBand, and workload {spec.name} needs it"
-        return Problem(path, what, ", ".join(usable), set_command(path, usable[0]))
+        return other_size(path, what, usable, spec.name)
 
     def _most_path(self, key: str) -> Path:
         if self._pools[key].autoscale:

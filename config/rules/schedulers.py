@@ -7,7 +7,7 @@ from typing import Any
 
 from config.facts.scheduling import VOLCANO
 from config.problems.errors import Problem
-from config.problems.fixes import Path, remove_command, set_command
+from config.problems.fixes import Path, either_by_hand, say
 from config.schema.models import StackFile
 from config.schema.operators import Installation, key_of
 from config.schema.workload import WorkloadSpec
@@ -18,7 +18,6 @@ _CHOICE: Path = ("operators", "scheduler")
 def second_schedulers(installation: Installation) -> Iterator[Problem]:
     """Schedulers that the stack turns on beside the chosen one. Those that are on by default alone are left out."""
     chosen = installation.stack.operators.scheduler
-    said = "scheduler" in installation.stack.operators.model_fields_set
     for operator in installation.operators.values():
         settings = installation.stack.operators.of(operator)
         name = operator.provides(settings).get("scheduler")
@@ -26,7 +25,7 @@ def second_schedulers(installation: Installation) -> Iterator[Problem]:
             path: Path = ("operators", key_of(operator.name), "enabled")
             what = f"is true, but operators.scheduler is {chosen}, and two schedulers would give away the same GPUs"
             allowed = f"no value, or operators.scheduler {name}"
-            yield Problem(path, what, allowed, remove_command(path) if said else set_command(_CHOICE, name))
+            yield Problem(path, what, allowed, either_by_hand(path, f"set operators.scheduler to {name}"))
 
 
 def mpi_problems(stack: StackFile, spec: WorkloadSpec[Any]) -> Iterator[Problem]:
@@ -34,4 +33,8 @@ def mpi_problems(stack: StackFile, spec: WorkloadSpec[Any]) -> Iterator[Problem]
     chosen = stack.operators.scheduler
     if spec.requires.mpi and chosen != VOLCANO:
         what = f"is {chosen}, but workload {spec.name} is an MPI job, whose pods get names and keys from Volcano alone"
-        yield Problem(_CHOICE, what, f"{VOLCANO}, or a stack without {spec.name}", set_command(_CHOICE, VOLCANO))
+        how = (
+            f"give {spec.name} a stack of its own, without teams; or set operators.scheduler to {VOLCANO}, after which "
+        )
+        how += f"pods that name {chosen} are refused: all jobs of teams"
+        yield Problem(_CHOICE, what, f"{VOLCANO}, or a stack without {spec.name}", say(how))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from config.facts.near import mistyped
 from config.facts.storage_classes import aks_classes
 from config.problems.errors import Problem
-from config.problems.fixes import Edit, Fix, Path, by_hand, remove_command, say, set_command
+from config.problems.fixes import Path, by_hand, either_by_hand, remove_command, say
 from config.schema.models import StackFile
 from config.schema.regions import in_public_cloud
 from config.schema.storage import SHARED_CLASS
@@ -29,7 +29,7 @@ def shared_files_problems(stack: StackFile) -> Iterator[Problem]:
         what = f"is nfs, and this program knows the private zones of Azure's public cloud only, not {stack.location}'s"
         yield Problem(PATH, what, "smb, or a region of the public cloud", by_hand(PATH))
     elif chosen == "smb" and network.private:
-        yield Problem(PATH, f"is smb, {_PUBLIC}", "nfs or none, or network.private false", set_command(PATH, "nfs"))
+        yield Problem(PATH, f"is smb, {_PUBLIC}", "nfs or none, or network.private false", by_hand(PATH))
     if stack.storage.shared_class:
         yield from _of_class(stack, stack.storage.shared_class)
 
@@ -45,8 +45,9 @@ def _of_class(stack: StackFile, name: str) -> Iterator[Problem]:
         what = f"is {name}, the class that storage.sharedFiles nfs makes"
         yield Problem(CLASS, what, "no value, or another class", remove_command(CLASS))
     elif name in aks_classes().files and stack.network.private:
-        by_nfs = Fix((Edit(CLASS), Edit(PATH, "nfs")))
-        yield Problem(CLASS, f"is {name}, {_PUBLIC}", "a class of private files, or network.private false", by_nfs)
+        how = either_by_hand(CLASS, "set it to a class of private files")
+        allowed = "storage.sharedFiles nfs, a class of private files, or network.private false"
+        yield Problem(CLASS, f"is {name}, {_PUBLIC}", allowed, how)
     elif brought and mistyped(name, [brought]):
         what = f"is {name}, and the one that is made here is {brought}"
         yield Problem(CLASS, what, f"no value, or {brought}", remove_command(CLASS))
@@ -56,5 +57,4 @@ def without_shared_files(ground: Ground, workload: str) -> Iterator[Problem]:
     """Of a workload that has some, on a platform that has none for it."""
     if ground.shared_files == "none":
         what = f"is none, and workload {workload} has shared files"
-        others = (set_command(PATH, "smb"),)
-        yield Problem(PATH, what, f"nfs or smb, or a stack without {workload}", set_command(PATH, "nfs"), others=others)
+        yield Problem(PATH, what, f"nfs or smb, or a stack without {workload}", by_hand(PATH))

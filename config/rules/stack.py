@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from config.facts.chart_values import ValueProblem, value_problems
 from config.facts.near import hint, near
+from config.facts.prices import by_price
 from config.facts.skus import catalogue, series
 from config.facts.versions import versions
 from config.problems.errors import Problem
@@ -70,9 +71,8 @@ def _pools(stack: StackFile) -> Iterator[Problem]:
     if "pools" not in stack.model_fields_set:
         yield from _default_pool(stack)
         return
-    usual = type(stack).model_fields["node_count"].default
-    for key, given in (("vmSku", stack.vm_sku is not None), ("nodeCount", stack.node_count != usual)):
-        if given:
+    for key, field in (("vmSku", "vm_sku"), ("nodeCount", "node_count")):
+        if field in stack.model_fields_set:
             what = "sizes the default pool, which a stack with pools does not have"
             yield Problem((key,), what, "no value in a stack with pools", either_by_hand((key,), "remove pools"))
     for name, pool in stack.pools.items():
@@ -81,9 +81,8 @@ def _pools(stack: StackFile) -> Iterator[Problem]:
 
 def _default_pool(stack: StackFile) -> Iterator[Problem]:
     if stack.vm_sku is None:
-        path, usable = ("vmSku",), gpu_sizes()
-        what, fix = "is not set, and pools are not either", set_command(path, usable[0])
-        yield Problem(path, what, ", ".join(usable), fix, lacking=("pools",))
+        what, fix = "is not set, and pools are not either", by_hand(("vmSku",), "set")
+        yield Problem(("vmSku",), what, by_price(gpu_sizes()), fix, lacking=("pools",))
 
 
 def _system_pool(stack: StackFile) -> Iterator[Problem]:
@@ -98,7 +97,7 @@ def _system_pool(stack: StackFile) -> Iterator[Problem]:
         likely = [each for each in found if re.findall("[0-9]+", each) == re.findall("[0-9]+", name)]
         what = f"is {name!r}, a VM size that this program does not know{hint(found)}"
     else:
-        likely = [each for each in usable if catalogue()[each].family == size.family]
+        likely = []  # another one costs more
         fault = f"has {size.vcpus} vCPUs; system nodes need {SYSTEM_POOL_VCPUS}" if not size.gpus else "has GPUs"
         what = f"is {name}, which {fault}"
     allowed = f"{SYSTEM_POOL_VCPUS} vCPUs or more: {', '.join(each.name.format('<vCPUs>') for each in series())}"

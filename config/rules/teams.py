@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 
 from config.problems.errors import Problem
-from config.problems.fixes import Fix, Path, by_hand, move_command, remove_command, set_command
+from config.problems.fixes import Fix, Path, move_command, path_text, remove_command, say, set_command
 from config.rules.names import is_taken, namespace_of
 from config.schema.models import StackFile
 from config.schema.names import MAX_DNS_LABEL
@@ -77,20 +77,22 @@ def _groups_without_entra(stack: StackFile) -> Iterator[Problem]:
 
 
 def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
-    """More than the cluster can have. What is nobody's gives way first, where that is enough, and else the largest
-    quota, which is the likeliest to be mistyped. With no node, nothing runs.
+    """More than the cluster can have, at the largest quota, which is the likeliest to be mistyped. The user chooses
+    which team has less; slackGpus, which no team has, give way by a command. With no node, nothing runs.
     """
     total, slack = _all_gpus(stack), ("slackGpus",)
     given: dict[Path, int] = {slack: stack.slack_gpus}
     given |= {("teams", name, "gpus"): team.gpus for name, team in sorted(stack.teams.items())}
-    while total and (over := sum(given.values()) - total) > 0:
-        path = slack if given[slack] >= over else max(given, key=given.__getitem__)
-        left = max(0, given[path] - over)
-        what = f"is {given[path]}, but {left or 'none'} of the {total} GPUs that the cluster can have {_are(left)} left"
-        lacking = ("pools",) if stack.pools else ("nodeCount",)
-        fix = set_command(path, left) if left or path == slack else by_hand(path)
-        yield Problem(path, what, f"0 to {left}, or more nodes", fix, lacking=lacking)
-        given[path] = left
+    if not total or (over := sum(given.values()) - total) <= 0:
+        return
+    path = slack if given[slack] >= over else max(given, key=given.__getitem__)
+    left = max(0, given[path] - over)
+    what = f"is {given[path]}, but {left or 'none'} of the {total} GPUs that the cluster can have {_are(left)} left"
+    lacking = ("pools",) if stack.pools else ("nodeCount",)
+    listed = ", ".join(f"{path_text(where)} ({gpus})" for where, gpus in given.items() if gpus)
+    words = say(f"lower one or more of {listed} by {over} in all in the stack file, or add nodes")
+    fix = set_command(path, left) if path == slack else words
+    yield Problem(path, what, f"0 to {left}, or more nodes", fix, lacking=lacking)
 
 
 def _all_gpus(stack: StackFile) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from config.problems.errors import Problem
-from config.problems.fixes import Path, either_by_hand, remove_command, say, set_command
+from config.problems.fixes import Path, by_hand, either_by_hand, remove_command, say, set_command
 from config.schema.jump_box import PUBLIC_KEY, is_public_key
 from config.schema.models import StackFile
 from config.schema.network import NetworkSettings
@@ -55,7 +55,7 @@ def _outbound(network: NetworkSettings) -> Iterator[Problem]:
     if network.address_space and not network.nat_gateway:
         path = ("network", "outbound")
         what = f"is {network.outbound}, by which the jump box gets nothing from the internet"
-        yield Problem(path, what, "natGateway, or no network.jumpBox", set_command(path, "natGateway"))
+        yield Problem(path, what, "natGateway, or no network.jumpBox", by_hand(path))
 
 
 def _login(stack: StackFile) -> Iterator[Problem]:

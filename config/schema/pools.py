@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 from config.facts.allocatable import MAX_PODS, MIN_PODS
 from config.facts.gpu_sharing import MIG_LABEL, SLICING_LABEL, mig_profiles, slicing_profile
 from config.facts.near import hint, near
+from config.facts.prices import by_price
 from config.facts.scheduling import GPU_LABEL, GPU_TAINT, POOL_LABEL, SCRATCH_LABEL, SPOT_LABEL, SPOT_TAINT
 from config.facts.skus import VmSku, catalogue
 from config.schema.base import PLAIN_DIGITS, Model, Text, number_in, protects, unfit
@@ -33,7 +34,12 @@ def gpu_sizes() -> list[str]:
 
 
 def _only_gpus() -> str:
-    return f"a size with GPUs, as other nodes are in cluster.systemPool: {', '.join(gpu_sizes())}"
+    return f"a size with GPUs, as other nodes are in cluster.systemPool: {by_price(gpu_sizes())}"
+
+
+def _letters(name: str) -> str:
+    """Returns a size's letters and digits: names with the same ones are one, written differently."""
+    return re.sub("^standard|[^a-z0-9]", "", name.lower())
 
 
 def _usable(name: str) -> str:
@@ -42,17 +48,21 @@ def _usable(name: str) -> str:
     if size is None:
         if re.match("standard_[a-mo-z]+[0-9]", name, re.IGNORECASE):
             raise unfit(f"is {name!r}, which is of a series without GPUs", [], allowed=_only_gpus())
-        likely = near(name, usable)
-        raise unfit(f"is {name!r}, an unknown VM size{hint(likely)}", likely)
+        same = [each for each in usable if re.fullmatch(f"{_letters(name)}(v[0-9])?", _letters(each))]
+        is_size = not same and re.fullmatch(r"standard_n[a-z]+\d+[a-z]*(_[a-z]+\d+)?_v\d+", name, re.IGNORECASE)
+        unknown = "a VM size that this program does not know" if is_size else "an unknown VM size"
+        raise unfit(f"is {name!r}, {unknown}{hint(near(name, usable))}", same)
     if not size.gpus:
         raise unfit(f"is {name}, which has no GPU", [], allowed=_only_gpus())
     if size.refusal:
-        raise unfit(f"is {name}, which is not supported yet: {size.refusal}", [], allowed=", ".join(usable))
+        raise unfit(f"is {name}, which is not supported yet: {size.refusal}", [])
     return name
 
 
 GpuSku = Annotated[
-    str, AfterValidator(_usable), Field(json_schema_extra=lambda schema: schema.update(enum=gpu_sizes()))
+    str,
+    AfterValidator(_usable),
+    Field(json_schema_extra=lambda schema: schema.update(enum=gpu_sizes(), allowed=by_price(gpu_sizes()))),
 ]
 """Name of a VM size that GPU pools can have."""
 NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES), PLAIN_DIGITS]

@@ -38,7 +38,7 @@ from config.problems.fixes import (
     text_of,
 )
 from config.schema.base import UNFIT, Unfit
-from config.schema.readings import Schema, example, mend, truth_of
+from config.schema.readings import Schema, mend, truth_of
 
 MAX_SHOWN = 80
 _SUCCEEDED: Mapping[Path, Path] = {("operators", "networkOperator", "drainOnUpgrade"): ("operators", "driverUpgrades")}
@@ -70,12 +70,11 @@ def problems_of(
             known, beside = parent.get("properties", {}), _at(given, location[:-1])
             there = below(path, location, schema) or _elsewhere(path, known, path_of)
             taken = _at(given, there[len(prefix) :]) if there else None
-            yield unknown_key(path, known, error["input"], beside, place=there, taken=taken)
+            lacking = chosen_for(schema, location, error["input"], beside)
+            yield unknown_key(path, known, error["input"], beside, place=there, taken=taken, lacking=lacking)
         elif error["type"] == "missing":
-            here = schema_at(schema, location)
-            value = example(here)
-            fix = by_hand(path) if value is None else set_command(path, value)
-            yield Problem(path, "is not set", allowed(here), fix, shows_value=False)
+            choices = allowed(schema_at(schema, location))
+            yield Problem(path, "is not set", choices, by_hand(path, "set"), shows_value=False)
         elif error["type"] == UNFIT:
             yield from (_unfit(fault, schema, location, prefix, error["input"]) for fault in error["ctx"]["faults"])
         else:
@@ -97,6 +96,14 @@ def _unfit(fault: Unfit, schema: Schema, location: Path, prefix: Path, given: ob
         return unknown_key(path, fault.known, beside[fault.below[-1]], beside, fault.what)
     fix, *others = [by_hand(path) if each is None else set_command(path, each) for each in instead or [None]]
     return Problem(path, fault.what, fault.allowed or allowed(schema_at(schema, below)), fix, others=tuple(others))
+
+
+def chosen_for(schema: Schema, location: Path, value: object, beside: Collection[str]) -> str:
+    """Returns the key not set beside an unknown one that has its value among its choices, if needed or called so."""
+    parent = schema_at(schema, location[:-1])
+    names = [*parent.get("required", ()), *called(str(location[-1]), parent.get("properties", {}))]
+    able = (each for each in names if value in schema_at(schema, (*location[:-1], each)).get("enum", ()))
+    return next((each for each in able if each not in beside), "")
 
 
 def _elsewhere(path: Path, known: Collection[str], path_of: Callable[[str], Path | None]) -> Path | None:
@@ -153,14 +160,18 @@ def unknown_key(
     *,
     place: Path | None = None,
     taken: object = None,
+    lacking: str = "",
 ) -> Problem:
     """The problem of a key that nobody reads; `known` are those that may stand there, those `beside` it are set.
 
-    It belongs to another `place` if one is given, where the value `taken` stands.
+    It belongs to another `place` if one is given, where the value `taken` stands; or to the key `lacking` beside it.
 
     A top-level key may have its namespace before it, which those are without.
     """
     known = sorted(known)
+    if lacking:
+        fix = move_command(path, (*path[:-1], lacking), value)
+        return Problem(path, what + hint([lacking]), ", ".join(known), fix, shows_value=False)
     if (places := replaced_by(path, known)) is not None:
         listed = dict.fromkeys(map(any_name, places), False)
         is_empty = value in (None, "", {}, [])

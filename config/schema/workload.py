@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
+from config.facts.prices import by_price
 from config.facts.scheduling import VOLCANO
 from config.facts.skus import VmSku
 from config.problems.errors import Problem
-from config.problems.fixes import Path, set_command
+from config.problems.fixes import Path, by_hand
 from config.schema.base import EMPTY_IS_UNSET, Model
 from config.schema.overrides import PodOverrides
 from config.schema.pools import MAX_NODES, PoolSettings
@@ -147,7 +148,12 @@ class Ground:
         """The pool cannot have as many nodes as the workload needs."""
         what = f"is {self.pool.max_nodes}, but workload {workload} needs {nodes} {'node' if nodes == 1 else 'nodes'}"
         allowed = f"{nodes} to {MAX_NODES}, or a stack without {workload}"
-        return Problem(self.most_path, what, allowed, set_command(self.most_path, nodes))
+        return Problem(self.most_path, what, allowed, by_hand(self.most_path))
+
+
+def other_size(path: Path, what: str, sizes: Iterable[str], workload: str) -> Problem:
+    """Returns the problem of a VM size that lacks what a workload needs: no command chooses one that costs more."""
+    return Problem(path, what, f"{by_price(sizes)}; or a stack without {workload}", by_hand(path))
 
 
 Chosen = TypeVar("Chosen", bound=WorkloadOptions)

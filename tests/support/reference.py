@@ -147,8 +147,7 @@ def _declared(name: str) -> str:
     below, text = names_below(field), meaning(STACK_FILE, name)
     text = f"{text}: {below}" if below else text
     wrapped = textwrap.fill(text, 120, initial_indent=" " * 6, subsequent_indent=" " * 6, break_on_hyphens=False)
-    default = field.default if isinstance(field.default, int) else '""'
-    return f"  {field.alias}:\n    description: >-\n{wrapped}\n    default: {default}\n"
+    return f'  {field.alias}:\n    description: >-\n{wrapped}\n    default: ""\n'
 
 
 def conditions_page(text: str) -> str:

@@ -10,7 +10,7 @@ from config.problems.errors import Problem
 from config.problems.fixes import Fix, Path, remove_command, set_command
 from config.schema.workload import Ground
 from workloads._hugging_face import model_problems
-from workloads._team import bf16_sizes, gpu_problems, most_gpus, scheduler_problems, team_problems
+from workloads._team import bf16_sizes, gpu_problems, most_gpus, other_pool, scheduler_problems, team_problems
 from workloads.batch_inference.memory import fits, most_at_once, needed_bytes, shares, too_long, usable_bytes
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
 
@@ -92,7 +92,7 @@ def _memory(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]
     ways = [
         *_fewer_at_once(options, sku),
         *_more_gpus(options, ground),
-        *_on_other_gpus(options, ground),
+        *_on_other_gpus(options),
         *_smaller(options, sku),
     ]
     needed, usable = needed_bytes(options, gpus) / GB, usable_bytes(sku) / GB
@@ -122,10 +122,9 @@ def _more_gpus(options: BatchInferenceOptions, ground: Ground) -> Iterator[Way]:
             return
 
 
-def _on_other_gpus(options: BatchInferenceOptions, ground: Ground) -> Iterator[Way]:
-    for size in bf16_sizes():
-        if size.gpus >= options.gpus and fits(options, size, options.gpus):
-            yield f"a pool of {size.name}", set_command((*ground.pool_path, "vmSku"), size.name)
+def _on_other_gpus(options: BatchInferenceOptions) -> Iterator[Way]:
+    able = [size for size in bf16_sizes() if size.gpus >= options.gpus and fits(options, size, options.gpus)]
+    yield from other_pool((*_OPTIONS, "model"), [size.name for size in able])
 
 
 def _smaller(options: BatchInferenceOptions, sku: VmSku) -> Iterator[Way]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from config.facts.prices import by_price
 from config.facts.skus import VmSku, catalogue
 from config.problems.errors import Problem
-from config.problems.fixes import Path, set_command
+from config.problems.fixes import Path, by_hand, set_command
+from config.schema.pools import gpu_sizes
 from config.schema.workload import Ground
 from workloads.metaseq.options import NAME, MetaseqOptions
 from workloads.metaseq.plan import Unfit, plan, usable_nodes
@@ -37,10 +39,10 @@ def _problems(size: str, reason: str, sku: VmSku, ground: Ground) -> Iterator[Pr
     elif others:
         fix = set_command(_SIZE, others[-1])
     else:
-        better = (each for each in catalogue().values() if each.supported and usable_nodes(models().sizes[size], each))
-        fix = set_command((*ground.pool_path, "vmSku"), next(better).name)
+        fix = by_hand((*ground.pool_path, "vmSku"))
+    able = [name for name in gpu_sizes() if usable_nodes(models().sizes[size], catalogue()[name])]
     here = f"numNodes {ground.nodes} with {', '.join(others)}; " if others else ""
-    there = f"{size} with numNodes {', '.join(map(str, nodes))}" if nodes else f"no numNodes with {size}"
-    yield Problem(_SIZE, f"is {size}, which {reason}", here + there, fix)
+    there = f"numNodes {', '.join(map(str, nodes))}" if nodes else f"vmSku {by_price(able)}"
+    yield Problem(_SIZE, f"is {size}, which {reason}", f"{here}{size} with {there}", fix)
     if count > ground.pool.max_nodes:
         yield ground.too_few(NAME, count)

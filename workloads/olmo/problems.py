@@ -8,7 +8,7 @@ from config.facts.blobfuse import profiles, remembers
 from config.facts.skus import VmSku, catalogue
 from config.problems.errors import Problem
 from config.problems.fixes import Path, set_command
-from config.schema.workload import Ground
+from config.schema.workload import Ground, other_size
 from workloads._containers import container_problems
 from workloads._training import usable_bytes
 from workloads.olmo.memory import bytes_per_gpu, holds, micro_batch
@@ -84,7 +84,7 @@ def _scratch(ground: Ground) -> Iterator[Problem]:
 def _hardware(ground: Ground, size: VmSku) -> Iterator[Problem]:
     if not size.gpu_bf16_tflops:
         what = f"is {size.name}, whose {size.gpu_model} has no bf16, in which workload {NAME} trains"
-        yield _other_size(ground, what, [each.name for each in _sizes()])
+        yield other_size((*ground.pool_path, "vmSku"), what, [each.name for each in _sizes()], NAME)
     if ground.nodes > 1 and not size.infiniband:
         where = (*_OPTIONS, "numNodes")
         what = f"is {ground.nodes}, but nodes of {size.name} have no InfiniBand between them"
@@ -118,17 +118,13 @@ def _memory(options: OlmoOptions, ground: Ground, size: VmSku) -> Iterator[Probl
             yield ground.too_few(NAME, more[0])
         return
     better = [each.name for each in _sizes() if holds(training, each, nodes if each.infiniband else 1, 1)]
-    yield _other_size(ground, f"is {size.name}, where {short}", better or [each.name for each in _sizes()])
+    what, able = f"is {size.name}, where {short}", better or [each.name for each in _sizes()]
+    yield other_size((*ground.pool_path, "vmSku"), what, able, NAME)
 
 
 def _sizes() -> list[VmSku]:
     """VM sizes whose GPUs OLMo trains on."""
     return [size for size in catalogue().values() if size.gpu_bf16_tflops and size.supported]
-
-
-def _other_size(ground: Ground, what: str, usable: list[str]) -> Problem:
-    where = (*ground.pool_path, "vmSku")
-    return Problem(where, what, ", ".join(usable), set_command(where, usable[0]))
 
 
 def _batch(options: OlmoOptions, ground: Ground, size: VmSku) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from config.facts.skus import VmSku, gpu_models
 from config.problems.errors import Problem
 from config.problems.fixes import Fix, Path, either_by_hand, path_text, set_command
 from config.schema.workload import Ground
-from workloads._team import bf16_sizes, gpu_problems, most_gpus, scheduler_problems, team_problems
+from workloads._team import bf16_sizes, gpu_problems, most_gpus, other_pool, scheduler_problems, team_problems
 from workloads._team_training import batch_problems, quota_problems, storage_problems
 from workloads.metaseq.sizes import models
 from workloads.pytorch_pretraining.memory import bytes_per_gpu, fits, usable_bytes
@@ -98,7 +98,7 @@ def _memory(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
         *_shorter(options, sku, gpus),
         *_more_gpus(options, ground),
         *_smaller(options, sku, gpus),
-        *_on_other_gpus(options, ground, gpus),
+        *_on_other_gpus(options, gpus),
     ]
     needed, usable = bytes_per_gpu(options, gpus) / GB, usable_bytes(sku) / GB
     where: Path = (*_OPTIONS, "modelSize")
@@ -148,8 +148,6 @@ def _smaller(options: PretrainingOptions, sku: VmSku, gpus: int) -> Iterator[Way
         yield f"a model of {', '.join(sizes)}", set_command((*_OPTIONS, "modelSize"), sizes[-1])
 
 
-def _on_other_gpus(options: PretrainingOptions, ground: Ground, gpus: int) -> Iterator[Way]:
-    path: Path = (*ground.pool_path, "vmSku")
-    for size in bf16_sizes():
-        if fits(options, size, gpus):
-            yield f"a pool of {size.name}", set_command(path, size.name)
+def _on_other_gpus(options: PretrainingOptions, gpus: int) -> Iterator[Way]:
+    able = [size.name for size in bf16_sizes() if fits(options, size, gpus)]
+    yield from other_pool((*_OPTIONS, "modelSize"), able)

@@ -9,7 +9,7 @@ from config.problems.errors import Problem
 from config.problems.fixes import Fix, Path, set_command
 from config.schema.workload import Ground
 from workloads._hugging_face import model_problems
-from workloads._team import bf16_sizes, gpu_problems, scheduler_problems, team_problems
+from workloads._team import bf16_sizes, gpu_problems, other_pool, scheduler_problems, team_problems
 from workloads._team_training import DATA, batch_problems, quota_problems, storage_problems
 from workloads.ray_finetuning.memory import bytes_per_gpu, fits, usable_bytes
 from workloads.ray_finetuning.options import NAME, SYNTHETIC, FinetuningOptions
@@ -84,7 +84,7 @@ def _memory(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
         return
     ways = [
         *_smaller_packs(model, options, ground),
-        *_on_other_gpus(model, options, ground),
+        *_on_other_gpus(model, options),
         *_smaller(options, ground),
     ]
     where: Path = (*_OPTIONS, "model")
@@ -108,11 +108,9 @@ def _smaller_packs(model: LanguageModel, options: FinetuningOptions, ground: Gro
         size //= 2
 
 
-def _on_other_gpus(model: LanguageModel, options: FinetuningOptions, ground: Ground) -> Iterator[Way]:
-    path: Path = (*ground.pool_path, "vmSku")
-    for size in bf16_sizes():
-        if fits(model, options, size):
-            yield f"a pool of {size.name}", set_command(path, size.name)
+def _on_other_gpus(model: LanguageModel, options: FinetuningOptions) -> Iterator[Way]:
+    able = [size.name for size in bf16_sizes() if fits(model, options, size)]
+    yield from other_pool((*_OPTIONS, "model"), able)
 
 
 def _smaller(options: FinetuningOptions, ground: Ground) -> Iterator[Way]:

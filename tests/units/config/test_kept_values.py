@@ -231,7 +231,11 @@ def test_a_partition_of_another_gpu_is_not_replaced(size: str, profile: str, rea
     assert problem.allowed == ", ".join(mig_profiles(catalogue()[size].gpu_product))
 
 
-def test_a_key_of_another_namespace_replaces_only_a_default() -> None:
-    stack = {"vmSku": H100, "aks:nodeCount": "8"}
-    assert fix_of(stack) == "pulumi config set nodeCount 8 && pulumi config rm aks:nodeCount"
-    assert fix_of({**stack, "nodeCount": "4"}) == chosen("nodeCount", "aks:nodeCount")
+@pytest.mark.parametrize("key", ["aks:nodeCount", "nodes", "nodeCuont"])
+@pytest.mark.parametrize("count", [2, 4])
+def test_no_command_replaces_a_stated_number_of_nodes(key: str, count: int) -> None:
+    """Nor where it is the default, which Pulumi.yaml does not hand over."""
+    assert fix_of({"nodeCount": count, key: 12}) == chosen("nodeCount", key)
+    with pytest.raises(SettingsError) as caught:
+        load({"vmSku": H100, key: 12})
+    assert caught.value.problems[0].fix == f"pulumi config set nodeCount 12 && pulumi config rm {key}"

@@ -206,13 +206,6 @@ def test_without_hcas_nothing_needs_to_offer_them() -> None:
     assert load({"vmSku": H100, "workloads": "notebook", "operators": off}).placements, "it takes GPUs one by one"
 
 
-def test_without_a_pool_it_is_said_what_will_not_suit_the_one_that_is_offered() -> None:
-    found = refused({"workloads": "notebook", "workloadOptions": {"notebook": {"pool": "b"}}})
-    told = {problem.path: problem.what for problem in found}
-    assert told.keys() == {("vmSku",), ("workloadOptions", "notebook", "pool")}
-    assert "not a pool of this stack" in told["workloadOptions", "notebook", "pool"]
-
-
 def test_nodes_of_a_workload_are_its_own() -> None:
     stack = {"vmSku": H100, "nodeCount": 8, "workloads": "nccl-allreduce,training"}
     nodes = {name: placed.nodes for name, placed in load(stack).placements.items()}

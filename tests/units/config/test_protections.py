@@ -13,9 +13,6 @@ OFFICE = "198.51.100.8/29"
 
 
 RANGES = "'cluster.authorizedIpRanges[0]'"
-PRIVATE = (
-    " && pulumi config set --path network.addressSpace 10.0.0.0/16 && pulumi config set --path registry.sku Premium"
-)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +34,7 @@ PRIVATE = (
             by_hand("storage.auth (its opposite)", "storage.allowSharedKeyAccess"),
         ),
         # the wrong section
-        ({"cluster": {"private": True}}, moved("network.private", "true", "cluster.private") + PRIVATE),
+        ({"cluster": {"private": True}}, moved("network.private", "true", "cluster.private")),
         ({"network": {"authorizedIpRanges": [OFFICE]}}, moved(RANGES, OFFICE, "network.authorizedIpRanges")),
         ({"storage": {"authorizedIpRanges": [OFFICE]}}, moved(RANGES, OFFICE, "storage.authorizedIpRanges")),
         (
@@ -137,8 +134,8 @@ PRIVATE = (
         ),
         # other namespaces
         ({"aks:authorizedIpRanges": [OFFICE]}, moved(RANGES, OFFICE, "aks:authorizedIpRanges")),
-        ({"aks:private": True}, moved("network.private", "true", "aks:private") + PRIVATE),
-        ({"network:private": True}, moved("network.private", "true", "network:private") + PRIVATE),
+        ({"aks:private": True}, moved("network.private", "true", "aks:private")),
+        ({"network:private": True}, moved("network.private", "true", "network:private")),
         (
             {"aks:disableLocalAccounts": True},
             by_hand("cluster.localAccounts (its opposite)", "aks:disableLocalAccounts"),

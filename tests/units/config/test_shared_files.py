@@ -52,14 +52,14 @@ def test_a_stack_on_the_platform_has_the_platforms(lender: dict[str, Any], kept_
     assert load(lodger, name="mine", others={"dev": platform(lender)}).shared_files == kept_on
 
 
-def test_a_notebook_on_a_private_platform_without_them_is_refused_with_the_platforms_command() -> None:
+def test_a_notebook_on_a_private_platform_without_them_is_refused_by_the_platforms_name() -> None:
     password = {"jupyterlab": {"password": "open-sesame"}}
     lodger = {"platformStack": "dev", "workloads": "jupyterlab", "workloadOptions": password}
     with pytest.raises(SettingsError) as refused:
         load(lodger, name="mine", others={"dev": platform(PRIVATE)}, known=workloads.find(), secret=SECRET)
     (problem,) = refused.value.problems
     assert str(problem).startswith("storage.sharedFiles of stack dev is none, and workload jupyterlab has shared files")
-    assert "pulumi config set -s dev --path storage.sharedFiles nfs" in problem.text("mine")
+    assert "change storage.sharedFiles in the stack file of dev to what is allowed" in problem.text("mine")
 
 
 PROVISIONER: dict[str, Any] = {

@@ -138,15 +138,15 @@ def test_a_time_in_another_form_is_read_where_it_is_sure(key: str, given: object
     assert fix == (f"pulumi config set --path {path} {meant}" if meant else words)
 
 
-def test_what_a_fix_leaves_behind_is_mended_by_it_too() -> None:
-    """Any number of nodes that is near is too few for the workload, which says so once it is a number."""
+def test_a_fix_sets_the_number_that_is_written_and_no_more_nodes() -> None:
+    """They are too few for the workload, which says so once it is a number."""
     stack = {
         "vmSku": H100,
         "nodeCount": "1 node",
         "workloads": "training",
         "workloadOptions": {"training": {"numNodes": 8}},
     }
-    assert fixes(stack) == {"nodeCount": "pulumi config set nodeCount 8"}
+    assert fixes(stack) == {"nodeCount": "pulumi config set nodeCount 1"}
 
 
 def test_where_all_that_follows_cannot_be_mended_the_fix_stays_as_it_was() -> None:

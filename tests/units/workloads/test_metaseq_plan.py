@@ -213,10 +213,14 @@ def test_a_model_too_big_for_its_nodes_gets_more_where_the_pool_has_them() -> No
 def test_where_no_smaller_model_would_do_either_the_fix_is_more_nodes_or_other_ones() -> None:
     nodes, pool = problems(MetaseqOptions(model_size="175b", num_nodes=3), ground(3, count=3))
     assert nodes.fix == "pulumi config set --path workloadOptions.metaseq.numNodes 8"
-    assert (pool.what, pool.fix) == ("is 3, but workload metaseq needs 8 nodes", "pulumi config set nodeCount 8")
+    assert (pool.what, pool.fix) == (
+        "is 3, but workload metaseq needs 8 nodes",
+        "change nodeCount in the stack file to what is allowed",
+    )
     four_gpus = ground(3, vm_sku="Standard_ND128isr_NDR_GB200_v6")
     (problem,) = problems(MetaseqOptions(model_size="175b", num_nodes=3), four_gpus)
-    assert problem.fix == f"pulumi config set vmSku {H100}"
+    assert problem.fix == "change vmSku in the stack file to what is allowed"
+    assert "Standard_ND96asr_v4 ($27.20), Standard_ND96amsr_A100_v4 ($32.77)" in problem.allowed
 
 
 @pytest.mark.parametrize("name", NAMES[:-1])
