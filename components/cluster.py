@@ -214,15 +214,16 @@ def chosen_ranges(settings: Settings, has: Sequence[str], *, gateway: bool = Fal
     if "authorized_ip_ranges" not in cluster.model_fields_set and has:
         keep = " && ".join(set_command((*path, at), each).text(settings.stack) for at, each in enumerate(has))
         pulumi.log.warn(
-            f"the cluster's API server is reached from {', '.join(has)} alone, which stays. Keep it so: {keep}; or "
-            "let anybody reach it, by `authorizedIpRanges: []` in the stack file"
+            f"the cluster's API server is reached from {', '.join(has)} alone, which stays. Keep it so: {keep}; or set "
+            "cluster.authorizedIpRanges to other ranges in the stack file"
         )
         return list(has)
     if wanted and (set(wanted) - set(has) or len(set(has) - set(wanted)) > gateway):
         pulumi.log.warn(
             f"the cluster's API server will be reached from {', '.join(wanted)} alone: whoever deploys must come from "
-            "there too, now and later. Who is shut out gets in again by: az aks update --resource-group "
-            f"{names.resource_group} --name {names.cluster} --api-server-authorized-ip-ranges ''"
+            "there too, now and later. If you are shut out, add your own address: az aks update --resource-group "
+            f"{names.resource_group} --name {names.cluster} --api-server-authorized-ip-ranges "
+            f"'{','.join((*wanted, '<your address>/32'))}', and then to cluster.authorizedIpRanges"
         )
     return wanted
 

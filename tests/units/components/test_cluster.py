@@ -146,7 +146,12 @@ def test_a_system_pool_that_stayed_behind_is_told_with_the_command_that_upgrades
         ({}, ["8.8.8.8/32"], ["8.8.8.8/32"], "is reached from 8.8.8.8/32 alone, which stays"),
         ({"authorizedIpRanges": []}, ["8.8.8.8/32"], [], ""),
         ({"authorizedIpRanges": ["8.8.8.8/32"]}, ["8.8.8.8/32"], ["8.8.8.8/32"], ""),
-        ({"authorizedIpRanges": ["8.8.4.4/32"]}, [], ["8.8.4.4/32"], "will be reached from 8.8.4.4/32 alone"),
+        (
+            {"authorizedIpRanges": ["8.8.4.4/32"]},
+            [],
+            ["8.8.4.4/32"],
+            "--api-server-authorized-ip-ranges '8.8.4.4/32,<your address>/32'",
+        ),
     ],
 )
 def test_ranges_that_the_cluster_has_stay_and_new_ones_are_told(
