@@ -62,6 +62,28 @@ CASES = {
         "no machine",
         "pulumi up",
     ),
+    (
+        "Forbidden",
+        'nodes is forbidden: User "u" cannot list resource "nodes" in API group "" at the cluster scope: '
+        "User does not have access to the resource in Azure. Update role assignment to allow access.",
+    ): ("Azure RBAC for Kubernetes", "az role assignment list"),
+    ("RoleAssignmentExists", "The role assignment already exists."): ("already has this role", "az role assignment list"),
+    ("ResourceGroupBeingDeleted", "The resource group 'g' is in deprovisioning state and cannot perform this."): (
+        "still being deleted",
+        "az group wait",
+    ),
+    ("VMCacheSizeTooSmall", "Standard_E2ds_v5 has a cache size of 0 bytes, but the OS disk requires 68719476736."): (
+        "does not fit",
+        "osDiskType Managed",
+    ),
+    ("AvailabilityZoneNotSupported", "The supported zones for location centralus are (empty)."): (
+        "in the zone",
+        "az vm list-skus",
+    ),
+    (
+        "ServiceCidrOverlapExistingSubnetsCidr",
+        "The specified service CIDR 10.0.0.0/16 is conflicted with an existing subnet CIDR 10.0.239.0/24",
+    ): ("(10.0.0.0/16) overlaps a subnet of the network (10.0.239.0/24)", "network.serviceRange"),
     ("AllocationTimeout", "The allocation timed out."): ("no machine", "pulumi up"),
     ("SkuNotAvailable", "The requested VM size 'Standard_ND96isr_H100_v5' is currently not available."): (
         "does not offer",
