@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +13,7 @@ import pulumi
 from pydantic import ValidationError
 
 from config.problems.errors import Problem, SettingsError, first
-from config.problems.fixes import Fix, Path, by_hand, move_command, replace_by_hand
+from config.problems.fixes import Fix, Path, by_hand, move_command, path_text, printable, replace_by_hand
 from config.reading.edits import Keys
 from config.reading.privacy import Privacy
 from config.reading.trial import tried
@@ -21,7 +22,7 @@ from config.rules import stack as rules
 from config.rules.mirrors import IsFile, mirror_problems
 from config.rules.names import job_name_problems, name_problems, namespace_problems
 from config.rules.placement import Placer
-from config.rules.plain_secrets import plain_secrets
+from config.rules.plain_secrets import plain_secrets, plain_values
 from config.rules.platform_stack import OutputsOf, in_platform, lender, platform_keys
 from config.rules.pod_needs import override_problems
 from config.rules.provider_keys import REGION, foreign_problems, provider_keys, unread_keys
@@ -63,9 +64,12 @@ def load(inventory: Inventory) -> Settings:
     for warning in unread_keys(raw, around.stack.project, inventory.stack_file):
         pulumi.log.warn(warning)
     try:
-        return load_settings(raw, around, inventory, secret_keys=secret)
+        settings = load_settings(raw, around, inventory, secret_keys=secret)
     except SettingsError as error:
         raise pulumi.RunError(str(error)) from None
+    for warning in plain_values(settings, encrypted=f"{around.stack.project}:operators" in secret):
+        pulumi.log.warn(warning)
+    return settings
 
 
 def this_stack() -> StackName:
@@ -129,7 +133,8 @@ def _read(keys: Keys, privacy: Privacy, around: Surroundings) -> tuple[Settings,
     """The settings of a stack with these keys, and all that is wrong with them."""
     model = privacy.inventory.stack_file
     move = functools.partial(_move, keys=keys)
-    problems = list(first(foreign_problems(keys, around.stack.project, model, move)))
+    encrypted = {*privacy.secret, *(keys.keys() - privacy.given.keys())}  # a fix that moves a secret encrypts it
+    problems = list(first(foreign_problems(keys, around.stack.project, model, move, encrypted)))
     own = {key: text for key, text in keys.items() if ":" not in key}
     of_provider = "location" not in own and REGION in keys
     with_region = {**own, "location": keys[REGION]} if of_provider else own
@@ -138,8 +143,9 @@ def _read(keys: Keys, privacy: Privacy, around: Surroundings) -> tuple[Settings,
     if of_provider:
         problems = [problem.moved(("location",), (REGION,)) for problem in problems]
     broken = [*(problem.path for problem in problems), *left_out]
+    named = {*map(path_text, broken), *(name for problem in problems for name in _settings_in(problem.fix))}
     settings, later = _place(stack_file, own, privacy, around)
-    problems += (problem for problem in later if problem.stack or not _follows(problem, broken))
+    problems += (each for each in later if each.stack or not (_follows(each, broken) or _names(each, named)))
     return settings.model_copy(update={"location_key": REGION}) if of_provider else settings, problems
 
 
@@ -200,6 +206,20 @@ def _follows(problem: Problem, broken: Collection[Path]) -> bool:
     maps = [("storage", *other[3:]) if other[:2] == ("storage", "accounts") else other for other in broken]
     left_out = any(lacking[: len(other)] == other or lacking == other[:-1] for other in maps)
     return (bool(path) and related) or (bool(lacking) and left_out)
+
+
+def _names(problem: Problem, broken: Collection[str]) -> bool:
+    """Returns whether a problem is one between settings of which another is broken, or is meant by a broken key.
+
+    The default of that setting stands in for what the user wants, so the rule may not hold once it is fixed.
+    """
+    names = [*_settings_in(problem.what), *_settings_in(problem.fix)]
+    return any(f"{name}.".startswith(f"{other}.") for name in names for other in broken)
+
+
+def _settings_in(text: str) -> list[str]:
+    """Returns the settings that a message names; only of what is printed of it, for it may hold a long value."""
+    return re.findall(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*|\[[^]]*\])+", printable(text))
 
 
 def _parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem]) -> dict[str, Any]:

@@ -79,13 +79,18 @@ class Privacy:
         sure = [each for each in there if self.schema(each).get("protects") or not found]
         meant = {self._settings(each, path): is_negated(own) for each in sure}
         for name, likely in found if not meant else ():
-            meant |= {any_name(places[each]): is_negated(name) for each in likely}
+            meant |= {any_name(self._nearest(each, path) or places[each]): is_negated(name) for each in likely}
         is_sure = not is_negated(own) and (bool(sure) or own not in dict(found))
         needs_more = any(self.schema(each).get("required") for each in there)  # one value is not all that it needs
         if needs_more and truth_of(given) is False:
             return remove_command(path), False  # as without it
         is_sure &= not needs_more
         return (replace_by_hand(path, meant) if meant else None), not there or is_sure
+
+    def _nearest(self, name: str, path: Path) -> Path | None:
+        """Returns the protecting setting of a name in the innermost section around a path, if one has it."""
+        around = ((*path[:end], name) for end in range(len(path) - 1, 0, -1))
+        return next((each for each in around if self.schema(each).get("protects")), None)
 
     def _settings(self, path: Path, source: Path) -> str:
         """Returns the setting for what stood at a source, or those that it needs, such as the bounds of `autoscale`."""

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from pydantic import SecretStr
+from pydantic.alias_generators import to_camel
 
 from config.problems.errors import Problem
-from config.problems.fixes import Path, secret_command
+from config.problems.fixes import Path, say, secret_command
+from config.schema.models import Settings
 from config.schema.workload import WorkloadOptions
+
+_LOOKS = "looks like a secret in plain text; anybody who reads the stack file or the pod knows it, so choose another"
+_NAMES = re.compile(
+    "(?:^|-)(?:password|passwd|pass|pwd|passphrase|token|credential|(?:client|app|shared|session|env)-secret"
+    "|(?:api|access|account|secret|private|encryption|signing|routing|service|integration)-key)$"
+)
+"""The ends of names whose values are secrets, in words with hyphens between them."""
+_REFERENCES = re.compile("(?:^|-)(?:existing|ref|mount|automount|file|path)(?:-|$)")
+"""Words of names whose values name a Secret or a file."""
+_FORMS = re.compile(
+    r"hooks\.slack\.com/|webhook\.office\.com/|discord(?:app)?\.com/api/webhooks|\b(?:hf|ghp|glpat|xox[abp])[-_]\w{10,}"
+    r"|AccountKey=|[?&]sig=|://[^\s/:@]+:[^\s/@]+@|PRIVATE KEY-----"
+)
+"""Secrets by their own form: webhooks, tokens of well-known services, keys of storage accounts, SAS, logins in URLs."""
+_LONGEST = 10_000
+"""Characters of a text that are searched."""
 
 
 def plain_secrets(options: Mapping[str, WorkloadOptions], *, encrypted: bool) -> Iterator[Problem]:
@@ -19,11 +38,47 @@ def plain_secrets(options: Mapping[str, WorkloadOptions], *, encrypted: bool) ->
     for workload, chosen in options.items() if not encrypted else ():
         for name, field in type(chosen).model_fields.items():
             if isinstance(getattr(chosen, name), SecretStr):
-                path = ("workloadOptions", workload, field.alias or name)
-                what = "stands in the stack file as plain text; anybody who reads that knows it, so choose another"
-                yield Problem(path, what, "an encrypted value", secret_command(path), shows_value=False)
+                yield plain_secret(("workloadOptions", workload, field.alias or name))
+
+
+def plain_secret(path: Path) -> Problem:
+    """Returns the problem of a secret that is not encrypted."""
+    what = "stands in the stack file as plain text; anybody who reads that knows it, so choose another"
+    return Problem(path, what, "an encrypted value", secret_command(path), shows_value=False)
 
 
 def unset_secret(path: Path, what: str, allowed: str) -> Problem:
     """The problem of a secret that must be set."""
     return Problem(path, what, allowed, secret_command(path), shows_value=False)
+
+
+def plain_values(settings: Settings, *, encrypted: bool) -> Iterator[str]:
+    """Yields a warning for each value of a chart or of a pod's environment that looks like a secret, without the value.
+
+    Those of charts are not in plain text where Pulumi states that `operators` are `encrypted`.
+    """
+    for key, operator in settings.operators if not (encrypted or settings.lender) else ():
+        for path in _secrets(getattr(operator, "values", {}), ("operators", to_camel(key), "values")):
+            encrypt = secret_command(path).text(settings.stack)
+            how = f"name a Kubernetes Secret, if the chart can read one, or encrypt it in the stack file: {encrypt}"
+            yield Problem(path, _LOOKS, "the name of a Secret, or an encrypted value", say(how)).text(settings.stack)
+    for name, placement in settings.placements.items():
+        for path in _secrets(placement.options.pod_overrides, ("workloadOptions", name, "podOverrides")):
+            how = "make a Kubernetes Secret (kubectl create secret generic), and name it in valueFrom.secretKeyRef"
+            yield Problem(path, _LOOKS, "a reference to a Secret", say(how)).text(settings.stack)
+
+
+def _secrets(value: object, path: Path, name: str = "") -> Iterator[Path]:
+    """Yields the path of each text that is a secret by its own form or by its name."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            called = f"env-{value['name']}" if key == "value" and "name" in value else str(key)
+            yield from _secrets(below, (*path, key), called)
+    elif isinstance(value, list):
+        for index, below in enumerate(value):
+            yield from _secrets(below, (*path, index), name)
+    elif isinstance(value, str) and value[:1] not in ("", "$", "/"):
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "-", name[:_LONGEST]).lower()
+        named = _NAMES.search(words) and not _REFERENCES.search(words)
+        if named or _FORMS.search(value[:_LONGEST]):
+            yield path

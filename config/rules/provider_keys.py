@@ -12,7 +12,8 @@ from pydantic import BaseModel
 
 from config.facts.near import mistyped, resembled
 from config.problems.errors import Problem
-from config.problems.fixes import Fix, Path, choose_by_hand, path_text
+from config.problems.fixes import Fix, Path, choose_by_hand, path_text, say
+from config.rules.plain_secrets import plain_secret
 from config.schema.regions import region_name
 from config.schema.translate import protecting, schema_at, schema_of, unknown_key
 
@@ -20,11 +21,19 @@ REGION = "azure-native:location"
 PROVIDERS = ("azure-native", "kubernetes")
 _READ = ("", "pulumi", *PROVIDERS)
 """Namespaces that are read; the project's own keys come without one."""
+_SECRETS = ("clientSecret", "clientCertificatePassword", "oidcToken", "oidcRequestToken")
+"""Keys of azure-native that hold a secret and not the path of a file (its `ProviderArgs`)."""
+_SUBSCRIPTION = "azure-native:subscriptionId"
+_UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _CREDENTIAL = re.compile("secret|password|token|kubeconfig", re.IGNORECASE)
 
 
 def foreign_problems(
-    keys: Mapping[str, str], project: str, model: type[BaseModel], move: Callable[[str, Path], Fix]
+    keys: Mapping[str, str],
+    project: str,
+    model: type[BaseModel],
+    move: Callable[[str, Path], Fix],
+    secret: Collection[str] = (),
 ) -> Iterator[Problem]:
     """Yields keys that no provider has, and keys that are meant for the project or a provider.
 
@@ -36,8 +45,10 @@ def foreign_problems(
         project: The namespace of the project.
         model: The keys that the project reads.
         move: Returns the fix that moves a key to its place.
+        secret: The keys whose values are encrypted.
     """
     yield from _location_problems(keys)
+    yield from _login_problems(keys, secret)
     for key, text in keys.items():
         namespace, name = _split(key)
         if namespace in PROVIDERS and name not in provider_keys(namespace):
@@ -66,6 +77,18 @@ def _location_problems(keys: Mapping[str, str]) -> Iterator[Problem]:
         what = f"is {provider!r}, but location is {own!r}"
         fix = choose_by_hand((REGION,), ("location",))
         yield Problem((REGION,), what, "the same region, or one of the two keys", fix)
+
+
+def _login_problems(keys: Mapping[str, str], secret: Collection[str]) -> Iterator[Problem]:
+    """Yields secrets of the Azure provider in plain text, and a subscription that is not named by its ID."""
+    for key in sorted({*keys} - {*secret}):
+        namespace, name = _split(key)
+        if namespace == "azure-native" and name in _SECRETS and keys[key]:
+            yield plain_secret((key,))
+    subscription = keys.get(_SUBSCRIPTION)
+    if subscription and not re.fullmatch(_UUID, subscription, re.IGNORECASE):
+        how = f"set {_SUBSCRIPTION} to what this prints: az account show --subscription <name> --query id --output tsv"
+        yield Problem((_SUBSCRIPTION,), f"is {subscription!r}, not a subscription ID", "a UUID", say(how))
 
 
 def _split(key: str) -> tuple[str, str]:

@@ -53,18 +53,23 @@ def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
     """Patches come every month, and Azure itself refuses at once those that it does not have."""
     known = versions().kubernetes
     version = stack.cluster.kubernetes_version
-    match = re.fullmatch(r"(\d+\.\d+)(?:\.(\d+))?", version)
-    newest = known.newest.get(match[1]) if match else None
-    if not match:
-        fault = "not a version"
-    elif newest is None:
-        fault = "which AKS does not offer to new clusters"
-    else:
+    minor = _minor(version)
+    if minor in known.newest:
         return
+    fault = "which AKS does not offer to new clusters" if minor else "not a version"
+    if minor and stack.cluster.tier == "Premium":
+        fault = "which this program does not know, even if AKS supports it for longer with cluster.tier Premium"
     path = ("cluster", "kubernetesVersion")
     allowed = f"{', '.join(known.newest)}, or with a patch that `az aks get-versions` lists"
-    fix = set_command(path, match[1] if match and newest else known.default)
+    plain = version.strip().lstrip("vV")
+    fix = set_command(path, plain) if _minor(plain) in known.newest else by_hand(path)
     yield Problem(path, f"is {version!r}, {fault}", allowed, fix)
+
+
+def _minor(version: str) -> str | None:
+    """Returns the minor version of a version, which may have a patch."""
+    match = re.fullmatch(r"(\d+\.\d+)(?:\.\d+)?", version)
+    return match[1] if match else None
 
 
 def _pools(stack: StackFile) -> Iterator[Problem]:

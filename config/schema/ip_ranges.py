@@ -12,8 +12,10 @@ from config.schema.base import Text, may_be, unfit
 
 MOST_RANGES = 200
 """AKS's page on authorized IP ranges."""
-_WIDE = 8
-"""Prefix of ranges that are wholly public or wholly not; shorter ones hold public addresses among others."""
+_WIDEST_PUBLIC = 8
+"""The largest block that IANA allocates (its IPv4 Address Space Registry); a shorter prefix is a mistake."""
+_LIKELY_TYPO = 16
+"""A prefix below this with host bits set is more likely mistyped than the first address is."""
 _EXAMPLES = tuple(map(IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
 """RFC 5737: settings that are published have these in place of real ones, and AKS does not refuse them."""
 _ALLOWED = "a range of public IPv4 addresses by its first one, as in 137.117.106.88/29; or one address"
@@ -30,12 +32,18 @@ def _reachable(text: str) -> str:
         raise unfit(f"is {text!r}, not an IPv4 range", None, allowed=_ALLOWED) from None
     if network.prefixlen == 0:
         raise unfit(f"is {text}, all addresses, as without a range", None, allowed=_ALLOWED)
+    if network.prefixlen < _WIDEST_PUBLIC:
+        what = f"is {text}, {network.num_addresses:,} addresses, which no organization has"
+        raise unfit(what, None, allowed=f"{_ALLOWED}; /{_WIDEST_PUBLIC} or longer")
     public = network.network_address.is_global or any(network.subnet_of(each) for each in _EXAMPLES)
-    if network.prefixlen >= _WIDE and not public:
+    if not public:
         what = f"is {text}, from where nobody comes over the internet, the deployer neither"
         raise unfit(what, None, allowed=_ALLOWED)
     if text.partition("/")[0] != str(network.network_address):
-        raise unfit(f"is {text}, which begins in the middle of a range", str(network), allowed=_ALLOWED)
+        what = f"is {text}, which begins in the middle of a range"
+        if network.prefixlen < _LIKELY_TYPO:
+            raise unfit(f"{what} of {network.num_addresses:,} addresses", None, allowed=_ALLOWED)
+        raise unfit(what, str(network), allowed=_ALLOWED)
     return str(network)
 
 

@@ -44,6 +44,11 @@ RANGES = "'cluster.authorizedIpRanges[0]'"
         ({"storage": {"sas": "user-delegation"}}, by_hand("storage.containers.<name>.sas", "storage.sas")),
         ({"protect": True}, moved("storage.protect", "true", "protect")),
         ({"cluster": {"protect": True}}, by_hand("storage.protect", "cluster.protect")),
+        ({"registry": {"protect": False}}, replaced_by_nothing("registry.protect")),
+        (
+            {"storage": {"accounts": {"input": {"protected": False, "protect": True}}}},
+            by_hand("storage.accounts.input.protect", "storage.accounts.input.protected"),
+        ),
         ({"lendingLimit": 0}, by_hand("teams.<name>.lendingLimit", "lendingLimit")),
         (
             {"operators": {"kueue": {"borrowingLimit": 0}}},

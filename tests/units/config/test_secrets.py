@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 import workloads
 from config.problems.errors import SettingsError
+from config.rules.plain_secrets import _secrets, plain_values
 from config.schema.workload import Requirements, WorkloadOptions
 from tests.support.settings import H100, SECRET, Workload, dev, load
 from tests.units.config.test_any_input import KEYS, changed
@@ -144,3 +145,48 @@ def told(stack: dict[str, Any], *secret: str) -> str:
     except SettingsError as error:
         return str(error)
     return ""
+
+
+SECRETS = {
+    "operators": {"kubePrometheusStack": {"enabled": True, "values": {"grafana": {"adminPassword": "hunter2"}}}},
+    "workloads": "nccl-allreduce",
+    "workloadOptions": {
+        "nccl-allreduce": {
+            "podOverrides": {
+                "spec": {"containers": [{"name": "worker", "env": [{"name": "HF_TOKEN", "value": "hunter2"}]}]}
+            }
+        }
+    },
+}
+
+
+def test_values_that_look_like_secrets_are_reported_without_being_printed() -> None:
+    settings = load({"vmSku": H100, "nodeCount": 2, **SECRETS}, known=workloads.find())
+    found = list(plain_values(settings, encrypted=False))
+    assert ["hunter2" in text for text in found] == [False, False]
+    chart, env = (
+        "operators.kubePrometheusStack.values.grafana.adminPassword",
+        '"].podOverrides.spec.containers[0].env[0]',
+    )
+    assert f"{chart} looks like a secret" in found[0]
+    assert f"pulumi config set -s dev --secret --path {chart}" in found[0]
+    assert env in found[1]
+    assert "valueFrom.secretKeyRef" in found[1]
+    assert len(list(plain_values(settings, encrypted=True))) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "count"),
+    [
+        ({"global": {"slack_api_url": "https://hooks.slack.com/services/T0/B0/x"}}, 1),
+        ({"grafana.ini": {"auth.azuread": {"client_secret": "x"}}}, 1),
+        ({"grafana": {"admin": {"existingSecret": "x", "passwordKey": "y"}}}, 0),
+        ({"token": "$__file{/etc/token}", "bearer_token_file": "/run/token", "tokenSecretName": "x"}, 0),
+        ({"imagePullSecrets": ["x"], "automountServiceAccountToken": "false", "secretName": "x"}, 0),
+        ({"env": [{"name": "AWS_SECRET_ACCESS_KEY", "value": "x"}, {"name": "DB_PASS", "value": "x"}]}, 2),
+        ({"env": [{"name": "MAX_TOKENS", "value": "12"}, {"name": "TOKENIZERS_PARALLELISM", "value": "x"}]}, 0),
+        ({"receivers": [{"webhook_configs": [{"url": "https://me:x@example.org"}]}]}, 1),
+    ],
+)
+def test_names_of_secrets_are_no_secrets(values: dict[str, Any], count: int) -> None:
+    assert len(list(_secrets(values, ()))) == count
