@@ -67,7 +67,10 @@ CASES = {
         'nodes is forbidden: User "u" cannot list resource "nodes" in API group "" at the cluster scope: '
         "User does not have access to the resource in Azure. Update role assignment to allow access.",
     ): ("Azure RBAC for Kubernetes", "az role assignment list"),
-    ("RoleAssignmentExists", "The role assignment already exists."): ("already has this role", "az role assignment list"),
+    ("RoleAssignmentExists", "The role assignment already exists."): (
+        "already has this role",
+        "az role assignment list",
+    ),
     ("ResourceGroupBeingDeleted", "The resource group 'g' is in deprovisioning state and cannot perform this."): (
         "still being deleted",
         "az group wait",
