@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
@@ -239,6 +241,16 @@ class GpuModel(Facts):
     """Compute capability, as in 9.0."""
     mig: bool
     """Whether it can be partitioned."""
+
+
+def written_differently(name: str, known: Iterable[str]) -> list[str]:
+    """Returns the sizes with a name's letters and digits, with `Standard_` and the version or without them."""
+    own = _letters(name)
+    return [each for each in known if own in (_letters(each), re.sub("v[0-9]$", "", _letters(each)))]
+
+
+def _letters(name: str) -> str:
+    return re.sub("^standard|[^a-z0-9]", "", name.lower())
 
 
 class UnknownSku(LookupError):

@@ -61,8 +61,9 @@ def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
         yield Problem(where, f"is {high}, less than min ({low})", f"{low} to {MAX_NODES}", by_hand(where))
     elif not low <= pool.count <= high:
         where = (*path, "count")
-        start = min(max(pool.count, low), high)
-        yield Problem(where, f"is {pool.count}, outside autoscale", f"{low} to {high}", set_command(where, start))
+        stated = "count" in pool.model_fields_set
+        fix = by_hand(where) if stated else set_command(where, min(max(pool.count, low), high))
+        yield Problem(where, f"is {pool.count}, outside autoscale", f"{low} to {high}", fix)
 
 
 def _disk_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:

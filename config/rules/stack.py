@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from config.facts.chart_values import ValueProblem, value_problems
 from config.facts.near import hint, near
 from config.facts.prices import by_price
-from config.facts.skus import catalogue, series
+from config.facts.skus import catalogue, series, written_differently
 from config.facts.versions import versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand, either_by_hand, say, set_command
@@ -99,7 +99,7 @@ def _system_pool(stack: StackFile) -> Iterator[Problem]:
     size = catalogue().get(name)
     if size is None:
         found = near(name, usable)
-        likely = [each for each in found if re.findall("[0-9]+", each) == re.findall("[0-9]+", name)]
+        likely = written_differently(name, usable)
         what = f"is {name!r}, a VM size that this program does not know{hint(found)}"
     else:
         likely = []  # another one costs more

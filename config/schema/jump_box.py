@@ -6,13 +6,12 @@ import base64
 import binascii
 import struct
 from collections.abc import Iterator
-from difflib import SequenceMatcher
 from typing import Annotated
 
 from pydantic import AfterValidator
 
-from config.facts.near import near
-from config.facts.skus import catalogue
+from config.facts.near import hint, near
+from config.facts.skus import catalogue, written_differently
 from config.schema.base import Model, Text, may_be, unfit
 
 USER = "azureuser"
@@ -58,13 +57,13 @@ def _fields(data: bytes) -> Iterator[bytes]:
 
 
 def _small_machine(name: str) -> str:
-    """A mistyped name stands for the nearest one, the smallest of these; that of a size with GPUs for none."""
+    """Refuses other sizes; a name that is written differently stands for its size."""
     usable = sorted((size for size in catalogue().values() if not size.gpus), key=lambda size: size.vcpus)
     names = [size.name for size in usable]
     if name not in names:
-        mistyped = name not in catalogue() and near(name, names)
-        likely = max(names, key=lambda known: SequenceMatcher(None, name, known).ratio()) if mistyped else None
-        raise unfit(f"is {name!r}, no VM size without a GPU that this program knows", likely)
+        found = [] if name in catalogue() else near(name, names)
+        what = f"is {name!r}, no VM size without a GPU that this program knows{hint(found)}"
+        raise unfit(what, written_differently(name, names))
     return name
 
 

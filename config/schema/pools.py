@@ -15,7 +15,7 @@ from config.facts.gpu_sharing import MIG_LABEL, SLICING_LABEL, mig_profiles, sli
 from config.facts.near import hint, near
 from config.facts.prices import by_price
 from config.facts.scheduling import GPU_LABEL, GPU_TAINT, POOL_LABEL, SCRATCH_LABEL, SPOT_LABEL, SPOT_TAINT
-from config.facts.skus import VmSku, catalogue
+from config.facts.skus import VmSku, catalogue, written_differently
 from config.schema.base import PLAIN_DIGITS, Model, Text, number_in, protects, unfit
 from config.schema.os_disk import MAX_OS_DISK_GB, MIN_OS_DISK_GB, USUAL_GB, DiskType, OsDisk, os_disk
 from config.schema.resource_ids import CapacityReservationGroupId
@@ -37,18 +37,13 @@ def _only_gpus() -> str:
     return f"a size with GPUs, as other nodes are in cluster.systemPool: {by_price(gpu_sizes())}"
 
 
-def _letters(name: str) -> str:
-    """Returns a size's letters and digits: names with the same ones are one, written differently."""
-    return re.sub("^standard|[^a-z0-9]", "", name.lower())
-
-
 def _usable(name: str) -> str:
     """Refuses VM sizes that GPU pools cannot have. Names are exact: ARM ignores case, labels and quotas do not."""
     usable, size = gpu_sizes(), catalogue().get(name)
     if size is None:
         if re.match("standard_[a-mo-z]+[0-9]", name, re.IGNORECASE):
             raise unfit(f"is {name!r}, which is of a series without GPUs", [], allowed=_only_gpus())
-        same = [each for each in usable if re.fullmatch(f"{_letters(name)}(v[0-9])?", _letters(each))]
+        same = written_differently(name, usable)
         is_size = not same and re.fullmatch(r"standard_n[a-z]+\d+[a-z]*(_[a-z]+\d+)?_v\d+", name, re.IGNORECASE)
         unknown = "a VM size that this program does not know" if is_size else "an unknown VM size"
         raise unfit(f"is {name!r}, {unknown}{hint(near(name, usable))}", same)

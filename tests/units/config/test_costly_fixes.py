@@ -138,3 +138,21 @@ def test_a_time_zone_is_an_offset_here() -> None:
     window = "cluster.maintenanceWindow"
     fix = fix_of({"cluster": {"maintenanceWindow": {"day": "Sunday", "timezone": "Europe/Berlin"}}})
     assert fix == by_hand(f"{window}.utcOffset", f"{window}.timezone")
+
+
+def test_a_stated_count_outside_autoscale_is_not_raised() -> None:
+    pool = {"vmSku": T4, "autoscale": {"min": 3, "max": 8}}
+    assert fix_of({"pools": {"gpu": {**pool, "count": 1}}}) == changed("pools.gpu.count")
+    assert fix_of({"pools": {"gpu": pool}}) == "pulumi config set --path pools.gpu.count 3"
+
+
+@pytest.mark.parametrize(
+    ("size", "read"), [("d4s_v5", "Standard_D4s_v5"), ("Standard_D4_v5", ""), ("Standard_B2s", "")]
+)
+@pytest.mark.parametrize("path", ["network.jumpBox.vmSku", "cluster.systemPool.vmSku"])
+def test_another_size_without_gpus_is_not_replaced(path: str, size: str, read: str) -> None:
+    section, machine, _ = path.split(".")
+    with pytest.raises(SettingsError) as caught:
+        load({"vmSku": H100, section: {machine: {"vmSku": size}}})
+    fixes = {".".join(map(str, problem.path)): problem.fix for problem in caught.value.problems}
+    assert fixes[path] == (f"pulumi config set --path {path} {read}" if read else changed(path))
