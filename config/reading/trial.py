@@ -260,7 +260,18 @@ def _complete(offers: list[_Offer], keys: Keys, look: Look, privacy: Privacy) ->
         """Not where it is mended by what else was hidden, and not by its own fix."""
         return offer.is_good(left_at_last, before) and offer.mends(_tried([*first, offer], keys, look))
 
-    return [offer for offer, _ in best if offer in first or is_told(offer)]
+    told_at_last = [offer for offer, _ in best if offer in first or is_told(offer)]
+    return [*told_at_last, *_only_in_words(told_at_last, keys, look, privacy)]
+
+
+def _only_in_words(offers: list[_Offer], keys: Keys, look: Look, privacy: Privacy) -> Iterator[_Offer]:
+    """What is wrong with keys that the offers set, and no command mends: it was hidden by what was wrong before."""
+    told, sets = {offer.told for offer in offers}, {path for offer in offers if offer.tries for path in offer.paths}
+    draft, found = _after(offers, keys, look)
+    for problem in in_order(found):
+        fix = next(_choices(problem, privacy, draft))
+        if problem.path in sets and (problem.path, problem.what) not in told and not (fix.can_be_tried and fix.is_command):
+            yield _Offer(problem, [fix])
 
 
 def _best_choice(problem: Problem, privacy: Privacy, draft: Draft, look: Look) -> Fix:
