@@ -265,13 +265,16 @@ def _complete(offers: list[_Offer], keys: Keys, look: Look, privacy: Privacy) ->
 
 
 def _only_in_words(offers: list[_Offer], keys: Keys, look: Look, privacy: Privacy) -> Iterator[_Offer]:
-    """What is wrong with keys that the offers set, and no command mends: it was hidden by what was wrong before."""
+    """What is wrong with keys that the offers set, and not without these, and no command mends: it was hidden."""
     told, sets = {offer.told for offer in offers}, {path for offer in offers if offer.tries for path in offer.paths}
     draft, found = _after(offers, keys, look)
     for problem in in_order(found):
         fix = next(_choices(problem, privacy, draft))
-        if problem.path in sets and (problem.path, problem.what) not in told and not (fix.can_be_tried and fix.is_command):
-            yield _Offer(problem, [fix])
+        is_new = problem.path in sets and (problem.path, problem.what) not in told
+        if is_new and not (fix.can_be_tried and fix.is_command):
+            without = _tried([_Offer(problem, [remove_command(problem.path)])], draft.keys(), look)
+            if problem.path not in {path for path, _ in without}:
+                yield _Offer(problem, [fix])
 
 
 def _best_choice(problem: Problem, privacy: Privacy, draft: Draft, look: Look) -> Fix:
