@@ -119,3 +119,4 @@ def test_a_ray_job_gets_a_worker_on_another_node(
         assert platform.kube.get("ray.io/v1", "RayJob", f"tune-{RAY}", TEAM)["status"].get("failed", 0) == 0
     finally:
         tuned.destroy()
+        tuned.discard()
