@@ -19,6 +19,8 @@ from config.facts.data import FOLDER
 _TYPES: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (int, float), "str": (str, int, float)}
 _KUBERNETES = ("annotations", "labels", "nodeselector", "resources", "affinity", "securitycontext", "updatestrategy")
 """How names of keys end whose contents are Kubernetes' and not the chart's."""
+_ALERTMANAGER = ("alertmanager", "config")
+"""Where kube-prometheus-stack takes the configuration of Alertmanager, which has more keys than the chart sets."""
 _FREE = {"map": (dict,), "list": (list,), "null": ()}
 
 
@@ -115,7 +117,7 @@ def _check(node: _Node, values: Mapping[str, Any], path: tuple[str, ...]) -> Ite
         elif found.keys and found.kind not in _FREE:
             if not isinstance(value, Mapping):
                 yield ValueProblem(here, value, expected="map")
-            elif not key.lower().endswith(_KUBERNETES):
+            elif not key.lower().endswith(_KUBERNETES) and here != _ALERTMANAGER:
                 yield from _check(found, value, here)
         elif not _fits(found.kind, value):
             yield ValueProblem(here, value, expected=found.kind)

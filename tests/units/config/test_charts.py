@@ -52,6 +52,14 @@ def test_values_that_the_chart_has(values: dict[str, Any]) -> None:
     assert value_problems("gpu-operator", values) == []
 
 
+def test_the_configuration_of_alertmanager_is_not_the_chart_s() -> None:
+    values = {
+        "alertmanager": {"config": {"global": {"slack_api_url_file": "/etc/slack/url"}, "route": {"any": "thing"}}}
+    }
+    assert value_problems("kube-prometheus-stack", values) == []
+    assert value_problems("kube-prometheus-stack", {"alertmanager": {"configs": {}}})
+
+
 @pytest.mark.parametrize(
     ("values", "path"),
     [
