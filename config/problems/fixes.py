@@ -10,6 +10,8 @@ from itertools import islice
 
 Path = tuple[str | int, ...]
 _PLAIN_SEGMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET = re.compile(r"(password|token|secret)$", re.IGNORECASE)
+"""Ends the names of settings that hold a secret."""
 _MAX_WORDS = 400
 """Characters of what is wrong; what the user has set is in its middle."""
 MAX_COMMAND = 1000
@@ -225,6 +227,9 @@ def replace_by_hand(path: Path, places: Mapping[str, bool]) -> Fix:
     if not places:
         return say(f"remove {printable(path_text(path))} if you do not need it: no setting of this program replaces it")
     listed = " or ".join(f"{there} (its opposite)" if opposite else there for there, opposite in places.items())
+    if any(_SECRET.search(there) for there in places):
+        how = "to a new value by `pulumi config set --secret --path`"
+        return say(f"set {printable(listed)} {how}, and remove {printable(path_text(path))}")
     return say(f"set {printable(listed)} to what you need in the stack file, and remove {printable(path_text(path))}")
 
 

@@ -180,6 +180,19 @@ CASES = {
         "token of the login expired",
         "az login",
     ),
+    (
+        "DenyAssignmentAuthorizationFailed",
+        "The client '0a' has permission to perform action 'a/b/write' on scope '/s/g'; however, the access is denied "
+        "because of the deny assignment with name 'locked' and Id 'aaaa' at scope '/s/g'.",
+    ): ("no role lifts one", "'/s/g/providers/Microsoft.Authorization/denyAssignments"),
+    ("BadRequest", "Feature Microsoft.ContainerService/AKSInfinibandSupport is not enabled."): (
+        "preview feature",
+        "--name AKSInfinibandSupport",
+    ),
+    ("InvalidParameter", "OS disk of Ephemeral VM with size greater than 64 GB is not allowed for VM size D."): (
+        "does not fit",
+        "Managed",
+    ),
     ("UpgradeFailed", "Drain node failed: Cannot evict pod as it would violate the pod's disruption budget."): (
         "drained",
         "poddisruptionbudgets",

@@ -41,6 +41,15 @@ def test_a_password_in_plain_text_is_refused_without_being_printed() -> None:
     assert problem.fix == "pulumi config set --secret --path workloadOptions.shell.password"
 
 
+def test_a_mistyped_password_in_plain_text_is_to_be_encrypted() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load({**STACK, "workloadOptions": {"shell": {"pasword": "hunter2"}}}, known=KNOWN)
+    assert [problem.fix for problem in caught.value.problems] == [
+        "set workloadOptions.shell.password to a new value by `pulumi config set --secret --path`, and remove "
+        "workloadOptions.shell.pasword"
+    ]
+
+
 @pytest.mark.parametrize(
     "keys", [{"tags": ["team=hunter2"]}, {"tags": "team=hunter2"}, {"cluster": {"localAccounts": {"enabled": True}}}]
 )
