@@ -99,7 +99,12 @@ def test_nothing_is_wrong_with_the_defaults() -> None:
     ("options", "where", "what", "fix"),
     [
         ({"num_nodes": 1}, ground(nodes=1), "one node alone uses no link", "numNodes' 2"),
-        ({}, ground(nodes=1), "nodeCount is 1, but workload nccl-bisection needs 2 nodes", "nodeCount 2"),
+        (
+            {},
+            ground(nodes=1),
+            "nodeCount is 1, but workload nccl-bisection needs 2 nodes",
+            "change nodeCount in the stack file",
+        ),
         (
             {"floor_gbs": 400},
             ground(),
