@@ -13,7 +13,7 @@ NAME = "nccl-allreduce"
 
 Size = Annotated[
     str,
-    StringConstraints(pattern=r"^[1-9][0-9]*[KMG]?$"),
+    StringConstraints(pattern=r"^[1-9][0-9]{0,14}[KMG]?$"),
     AS_TEXT,
     may_be("a number of bytes, or one with K, M or G, as in 8M; minBytes at most maxBytes"),
 ]
