@@ -1,4 +1,4 @@
-"""What AKS never changes in a cluster that is up: it takes no minor version back, skips none, and keeps Entra."""
+"""What AKS does not change in a cluster that is up: it takes no minor version back, skips none, and keeps Entra."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pulumi_azure_native import containerservice
 
+from config.facts.versions import versions
 from config.problems.fixes import Fix, set_command
 from config.schema.models import Settings
 
@@ -15,12 +16,13 @@ _VERSION, _ENTRA = ("cluster", "kubernetesVersion"), ("cluster", "entra")
 def cluster_refusals(settings: Settings, cluster: containerservice.GetManagedClusterResult) -> Iterator[str]:
     """Yields an error for each setting that AKS would refuse, or ignore, for the cluster that is there.
 
-    Versions: https://learn.microsoft.com/azure/aks/upgrade-aks-cluster. Entra "can't be disabled":
-    https://learn.microsoft.com/azure/aks/enable-authentication-microsoft-entra-id.
+    Versions: https://learn.microsoft.com/azure/aks/upgrade-aks-cluster; one that AKS no longer supports may skip some.
+    Entra "can't be disabled": https://learn.microsoft.com/azure/aks/enable-authentication-microsoft-entra-id.
     """
     wanted, runs = settings.cluster.kubernetes_version, cluster.current_kubernetes_version or ""
-    stack = settings.stack
-    if runs and (step := _minor(wanted) - _minor(runs)) not in {0, 1}:
+    stack, step = settings.stack, _minor(wanted) - _minor(runs) if runs else 0
+    is_supported = runs.rpartition(".")[0] in versions().kubernetes.newest
+    if step < 0 or (step > 1 and is_supported):
         following = f"1.{_minor(runs) + 1}"
         why = "AKS takes no version back" if step < 0 else f"AKS skips no minor version; {following} comes first"
         fix = set_command(_VERSION, f"1.{_minor(runs)}" if step < 0 else following)

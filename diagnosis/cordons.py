@@ -2,7 +2,7 @@
 
 Labels, annotations and states of an upgrade are those of NVIDIA/k8s-operator-libs (pkg/upgrade/consts.go), which both
 of NVIDIA's operators roll a driver with. Who else writes to a node, its managedFields say, and what AKS does with it,
-its events (learn.microsoft.com/azure/aks: upgrade-aks-cluster, node-auto-repair, node-problem-detector).
+its events (Azure/AKS#2692; learn.microsoft.com/azure/aks: node-auto-repair, node-problem-detector).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _JOBS, _DELETION, _DRAIN = "wait-for-jobs-required", "pod-deletion-required", "d
 _RESTART, _VALIDATION = "pod-restart-required", "validation-required"
 _TAINT = "node.kubernetes.io/unschedulable"
 _BY_AKS = re.compile(
-    "Drain|Surge|Upgrade|Node(Reboot|Reimage|Redeploy)(Start|End|Error)"
+    "Drain|Surge|Update|Node(Reboot|Reimage|Redeploy)(Start|End|Error)"
     "|(Preempt|Redeploy|Reboot|Terminate|Freeze)Scheduled"
 )
 """Reasons of events of nodes that AKS upgrades, repairs or drains."""
@@ -65,14 +65,14 @@ def cordon(cluster: Cluster, node: Object) -> Obstacle:
 
 
 def _done_by_aks(cluster: Cluster, node: Object) -> str:
-    """What AKS does with the node, in the words of its last event; empty once a repair has ended."""
+    """What AKS does with the node, in the words of its last event; empty once that has ended."""
     name = node["metadata"]["name"]
     about = {"kind": "Node", "name": name}.items()  # the uid is the name, as kubelets write it, or the node's
     events = [each for each in cluster.all(EVENT) if about <= each["involvedObject"].items()]
     last = max((each for each in events if _BY_AKS.fullmatch(each.get("reason") or "")), key=told_at, default=None)
-    if last is None or last["reason"].endswith("End"):
-        return ""
-    return one_line(f"AKS: {joined(last['reason'], last.get('message'))}")
+    told = one_line(joined(last["reason"], last.get("message"))) if last else ""
+    is_over = re.match("Node[A-Za-z]+End|Update(?!.*fail)", told)
+    return f"AKS: {told}" if told and not is_over else ""
 
 
 def troubles(cluster: Cluster, node: Object) -> list[Obstacle]:

@@ -89,8 +89,9 @@ def test_a_stopped_cluster_is_refused_with_the_command_that_starts_it() -> None:
     [
         ("1.35.5", "1.35", "", ""),
         ("1.34.2", "1.35", "", ""),
-        ("1.35.5", "1.34", "AKS takes no version back", "1.35"),
-        ("1.33.5", "1.35.5", "1.34 comes first", "1.34"),
+        ("1.36.1", "1.35", "AKS takes no version back", "1.36"),
+        ("1.35.4", "1.37.0", "1.36 comes first", "1.36"),
+        ("1.29.5", "1.35", "", ""),  # no longer supported: AKS lets it skip
     ],
 )
 def test_a_cluster_goes_one_minor_version_forward_and_none_back(runs: str, wanted: str, why: str, fix: str) -> None:

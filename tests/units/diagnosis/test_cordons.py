@@ -56,6 +56,12 @@ def test_a_node_that_aks_is_changing_is_not_uncordoned(by: str, source: str, rea
     assert do == "do: kubectl describe node a    # do not uncordon it: wait until AKS is done with it"
 
 
+@pytest.mark.parametrize(("message", "over"), [("Successfully updated", True), ("Update of node a failed", False)])
+def test_an_upgrade_is_over_if_it_succeeded(message: str, over: bool) -> None:
+    told_by_aks = [of_aks("upgrader", "Drain", "Draining node: a", 1), of_aks("upgrader", "Update", message, 2)]
+    assert ("kubectl uncordon a" in told(cordoned(), *told_by_aks)[1]) == over
+
+
 def test_a_repair_that_has_ended_is_over() -> None:
     repair = [
         of_aks("aks-auto-repair", f"NodeReboot{step}", "auto-repair", at) for step, at in (("Start", 1), ("End", 2))
