@@ -35,7 +35,7 @@ def port(name: str) -> int:
     with _one_at_a_time() as file:
         ports = _read(file)
         if name not in ports:
-            ports[name] = free(set(ports.values()))
+            ports[name] = free(set())
             _write(file, ports)
         return ports[name]
 
@@ -64,11 +64,15 @@ def check_chosen() -> None:
 @contextmanager
 def _one_at_a_time() -> Iterator[Path]:
     """The file of ports, while no other process changes it."""
-    file = paths.home() / "ports.json"
+    file = _file()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with file.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield file
+
+
+def _file() -> Path:
+    return paths.home() / "ports.json"
 
 
 def _read(file: Path) -> dict[str, int]:
@@ -142,11 +146,14 @@ def _owner(number: int) -> str:
 
 
 def free(avoid: set[int]) -> int:
-    """A port that nobody listens on now, nor the kernel gives to connections. Raises PortTaken if there is none."""
+    """A port that nobody listens on now, nor the kernel gives to connections, and that is not kept for another part of
+    the simulator, which may not listen yet. Raises PortTaken if there is none.
+    """
+    kept = avoid | set(_read(_file()).values())
     given_from = int(_KERNELS_OWN.read_text().split()[0])
     allowed = range(_LOWEST, given_from if given_from > _LOWEST else _END)
     start = secrets.randbelow(len(allowed))  # so that checkouts which do not run just now choose others
     for number in itertools.chain(allowed[start:], allowed[:start]):
-        if number not in avoid and _is_free(number):
+        if number not in kept and _is_free(number):
             return number
     raise PortTaken(f"No port from {allowed.start} to {allowed.stop - 1} is free on 127.0.0.1: end what listens there.")

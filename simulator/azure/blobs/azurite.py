@@ -12,7 +12,6 @@ from simulator.azure import trust
 from simulator.host import paths, ports
 from simulator.host.processes import Process, Supervisor
 
-PORT = "azurite"
 _READY_TIMEOUT_S = 120  # two seconds on an idle machine
 
 
@@ -21,6 +20,7 @@ class Azurite:
 
     def __init__(self) -> None:
         self.authority = trust.authority()
+        self.port = 0  # another one at each start: between two, other programs may take it
         self._folder = paths.home().resolve() / "blobs"
         self._accounts: dict[str, list[str]] = {}
         self._supervisor: Supervisor | None = None
@@ -29,7 +29,7 @@ class Azurite:
 
     @property
     def url(self) -> str:
-        return f"https://127.0.0.1:{ports.port(PORT)}"
+        return f"https://127.0.0.1:{self.port}"
 
     @property
     def ca_file(self) -> Path:
@@ -64,12 +64,12 @@ class Azurite:
             self._supervisor = None
 
     def _process(self, wanted: Mapping[str, list[str]]) -> Process:
-        ports.require_free(PORT)
+        self.port = ports.free(set())
         data = self._folder / "data"
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
         options = {
             "--blobHost": "127.0.0.1",
-            "--blobPort": str(ports.port(PORT)),
+            "--blobPort": str(self.port),
             "--location": str(data),
             "--cert": self.authority.path(trust.SERVER, "crt"),
             "--key": self.authority.path(trust.SERVER, "key"),
@@ -82,7 +82,7 @@ class Azurite:
 
     def _await(self, process: Process) -> None:
         deadline = time.monotonic() + _READY_TIMEOUT_S
-        while not _listens(ports.port(PORT)):
+        while not _listens(self.port):
             if time.monotonic() > deadline or process.restarts > 3:
                 self._end()
                 raise RuntimeError(f"Azurite did not start. The end of its log:\n{process.tail()}")

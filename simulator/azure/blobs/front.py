@@ -40,7 +40,9 @@ Answer = tuple[int, list[tuple[str, str]], bytes]
 class Front:
     """Serves until stopped. Requests and answers pass through memory: simulated blobs are small."""
 
-    def __init__(self, port: int, upstream_port: int, authority: Authority, rule: Rule, changes: Changes) -> None:
+    def __init__(
+        self, port: int, upstream_port: Callable[[], int], authority: Authority, rule: Rule, changes: Changes
+    ) -> None:
         self._http = _Http(port, upstream_port, authority, rule, changes)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(_POLL_S,), name="blobs", daemon=True)
         self._thread.start()
@@ -52,7 +54,9 @@ class Front:
 
 
 class _Http(HttpsServer):
-    def __init__(self, port: int, upstream_port: int, authority: Authority, rule: Rule, changes: Changes) -> None:
+    def __init__(
+        self, port: int, upstream_port: Callable[[], int], authority: Authority, rule: Rule, changes: Changes
+    ) -> None:
         super().__init__(port, authority, _Handler, trust.STORAGE)
         self.rule, self.changes, self._upstream_port = rule, changes, upstream_port
         self.turns = [threading.Lock() for _ in range(_TURNS)]
@@ -63,7 +67,7 @@ class _Http(HttpsServer):
         deadline = time.monotonic() + _STARTING_S
         while True:
             connection = http.client.HTTPSConnection(
-                "127.0.0.1", self._upstream_port, timeout=_TIMEOUT_S, context=self._trusting
+                "127.0.0.1", self._upstream_port(), timeout=_TIMEOUT_S, context=self._trusting
             )
             try:
                 connection.connect()

@@ -9,7 +9,6 @@ from pathlib import Path
 from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 from azure.storage.blob import BlobServiceClient, LinearRetry
 
-from simulator.azure.blobs.azurite import PORT as AZURITE_PORT
 from simulator.azure.blobs.azurite import Azurite
 from simulator.azure.blobs.changes import Changes
 from simulator.azure.blobs.front import Front, Rule
@@ -29,7 +28,7 @@ class BlobService:
     def open(self, rule: Rule) -> None:
         """Lets users in, by this rule. Raises ports.PortTaken."""
         port = ports.require_free(PORT)
-        self._front = Front(port, ports.port(AZURITE_PORT), self.azurite.authority, rule, self.changes)
+        self._front = Front(port, lambda: self.azurite.port, self.azurite.authority, rule, self.changes)
 
     @property
     def endpoint(self) -> str:
