@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from config.facts.scheduling import SPOT_LABEL
+from config.facts.scheduling import GPU_TAINT, SPOT_LABEL
 from diagnosis.cluster import Object, condition
 from tests.support.world import Stack, ended, eventually, gpu_nodes, names
 
@@ -110,7 +110,10 @@ def told(stack: Stack, reason: str) -> list[str]:
 
 
 def batch() -> Object:
-    """A Job whose pod runs until it is asked to end, and of which a disruption is no failure."""
+    """A Job whose pod runs until it is asked to end, and of which a disruption is no failure.
+
+    It tolerates no cordon: else its next pod could run on the machine that is being taken back.
+    """
     script = "trap 'exit 1' TERM; while true; do sleep 1; done"
     container = {
         "name": "main",
@@ -118,6 +121,7 @@ def batch() -> Object:
         "command": ["bash", "-c", script],
         "resources": {"limits": {"nvidia.com/gpu": "1"}},
     }
+    tolerated = GPU_TAINT.partition("=")[0], SPOT_LABEL
     ignored = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
     spec = {
         "backoffLimit": 0,
@@ -126,7 +130,7 @@ def batch() -> Object:
             "spec": {
                 "restartPolicy": "Never",
                 "nodeSelector": {SPOT_LABEL: "spot"},
-                "tolerations": [{"operator": "Exists"}],
+                "tolerations": [{"key": key, "operator": "Exists"} for key in tolerated],
                 "containers": [container],
             }
         },

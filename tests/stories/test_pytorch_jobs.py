@@ -104,8 +104,9 @@ def test_the_next_is_held_with_no_pod_until_the_first_has_ended_and_then_succeed
     submit(stack, "second", "true")
     eventually(lambda: reserved(stack, "second").get("status") == "False", "Kueue has seen it")
     assert is_held(stack, "second")
+    ends_soon = "(sleep 1; touch /tmp/end) >/dev/null 2>&1 &"  # the command has been answered before its container ends
     for pod in names(pods(stack, "first")):
-        kubectl(stack, "exec", "--as", USER, "-n", TEAM, pod, "-c", "pytorch", "--", "touch", "/tmp/end")
+        kubectl(stack, "exec", "--as", USER, "-n", TEAM, pod, "-c", "pytorch", "--", "bash", "-c", ends_soon)
     for name in ("first", "second"):
         becomes(stack, name, "Succeeded")
 
