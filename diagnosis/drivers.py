@@ -82,8 +82,9 @@ def not_offered(cluster: Cluster, node: Object, resource: str, wanted: int) -> O
     """Why the node offers fewer devices than a pod wants."""
     look = f"kubectl describe node {node['metadata']['name']}"
     if offered := allocatable(node, resource):
-        has = expected(cluster, node, resource)
-        why = "its VM size has no more" if 0 < has <= offered else "a device has failed"
+        has, capacity = expected(cluster, node, resource), count(node["status"].get("capacity", {}).get(resource))
+        failed = "a device has failed" if max(has, capacity) > offered else ""
+        why = failed or ("its VM size has no more" if has else "the node has no more")
         return Obstacle(f"{offered} {resource} are offered and {wanted} wanted: {why}", look)
     others = [name for name in node["status"].get("allocatable", {}) if is_gpu(name) and allocatable(node, name)]
     if is_gpu(resource) and others:

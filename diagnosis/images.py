@@ -60,12 +60,14 @@ def pull_failure(cluster: Cluster, pod: Object, image: str, message: str, look: 
     return next(found(pull) for pattern, found in _CAUSES if re.search(pattern, words))
 
 
-def wrong_platform(cluster: Cluster, pod: Object, image: str) -> Finding:
-    """An image that is there, and was built for another CPU or operating system than the node's."""
+def wrong_platform(cluster: Cluster, pod: Object, image: str, told: str = "") -> Finding:
+    """Returns that the image was built for another CPU or operating system than the node's; `told` is its error."""
     node = cluster.node(pod["spec"].get("nodeName", "")) or {"metadata": {}}
     labels = node["metadata"].get("labels", {})
     platform = f"{labels.get('kubernetes.io/os', 'linux')}/{labels.get('kubernetes.io/arch', 'amd64')}"
     why = f"image {image} is there, but not for the platform of its node, {platform}"
+    if "exec format error" in told:
+        why = f"{why}; or its command is a script without a first line like #!/bin/sh"
     fix = f"docker buildx imagetools inspect {image}    # lists its platforms; build and push it for {platform}"
     return Finding(why, fix, lasts=True)
 

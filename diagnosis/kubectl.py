@@ -32,7 +32,7 @@ _HINTS = (
         "The cluster is private, and this machine is outside its network. Go inside (docs/way-in.md), or look from "
         "here by `az aks command invoke`.",
     ),
-    (r"lookup \S+: no such host|lookup .*server misbehaving", f"This machine finds no such cluster. {_POWER}"),
+    (r"lookup .*(no such host|server misbehaving)", f"This machine finds no such cluster. {_POWER}"),
     (
         r"localhost:8080|no configuration has been provided|current-context|context .* (does not exist|was not found)",
         "No kubeconfig is in use. On the simulator: make shell. On Azure:\n" + _NEW_CREDENTIALS,

@@ -119,7 +119,7 @@ def not_started(cluster: Cluster, pod: Object, push: str) -> Finding | None:
     if held.reason == "InvalidImageName":
         return Finding(one_line(f"{held.image} is no name of an image: {held.message}"), look, lasts=True)
     if held.fails and WRONG_PLATFORM.search(held.told):
-        return wrong_platform(cluster, pod, held.image)
+        return wrong_platform(cluster, pod, held.image, held.told)
     if held.fails:
         if is_symptom(held.message) and (told := [each for each in cluster.events(pod) if each["reason"] == _FAILED]):
             held = replace(held, message=most_telling([{"message": held.message}, *told])["message"])

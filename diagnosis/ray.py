@@ -23,8 +23,11 @@ _ENDED = {
 """Reasons of a RayService that KubeRay does not reconcile any more, and what it needs."""
 _COMING = ("NOT_STARTED", "DEPLOYING", "DELETING")
 """States of an application of Ray Serve that pass."""
-_SUBMISSION = ("SubmissionFailed", "JobDeploymentStatusTransitionGracePeriodExceeded")
-"""Reasons whose cause is in the log of the submitter, not in that of the head."""
+_SUBMISSION = ("AppFailed", "SubmissionFailed", "JobDeploymentStatusTransitionGracePeriodExceeded")
+"""Reasons whose cause is in the log of the submitter, which follows the log of the job, and not in that of the head.
+
+The submitter runs `ray job logs --follow` (ray-project/kuberay 1.6.2, ray-operator/controllers/ray/common/job.go).
+"""
 _SIDECAR = "ray-job-submitter"
 """Container of the head that submits the job, with submissionMode SidecarMode (controllers/ray/utils/constant.go)."""
 

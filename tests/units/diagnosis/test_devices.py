@@ -6,12 +6,13 @@ import json
 
 import pytest
 
+from diagnosis import drivers
 from diagnosis.cluster import NIC_POLICY, RESOURCE_SLICE, Kind, Object
 from diagnosis.report import platform, report
 from tests.units.diagnosis import objects as make
 
 H100, A100, T4 = "Standard_ND96isr_H100_v5", "Standard_ND96asr_v4", "Standard_NC64as_T4_v3"
-GPU, HCA = "nvidia.com/gpu", "nvidia.com/mlnxnics"
+GPU, HCA, SHARED = "nvidia.com/gpu", "nvidia.com/mlnxnics", "rdma/hca_shared_devices_a"
 
 
 def sized(size: str, offers: Object, capacity: Object | None = None, **labels: str) -> tuple[Kind, Object]:
@@ -183,13 +184,19 @@ def test_what_keeps_an_old_node_without_devices_from_being_set_up_is_reported() 
     [
         (T4, "4", "its VM size has no more"),
         (H100, "7", "a device has failed"),
-        ("Standard_X", "7", "a device has failed"),
+        ("Standard_X", "4", "the node has no more"),
     ],
 )
 def test_a_pod_that_wants_more_than_the_size_has_does_not_wait_for_a_repair(size: str, offers: str, why: str) -> None:
     given = (make.volcano_job(), make.worker("train-0"), sized(size, {GPU: offers, HCA: "8"}))
     findings = report(make.cluster(*given), "ai", "train").findings
     assert f"{offers} nvidia.com/gpu are offered and 8 wanted: {why} on node a" in [each.why for each in findings]
+
+
+@pytest.mark.parametrize(("offers", "why"), [("1k", "the node has no more"), ("996", "a device has failed")])
+def test_of_a_resource_that_no_size_tells_its_capacity_counts(offers: str, why: str) -> None:
+    kind, node = sized(H100, {GPU: "8", SHARED: offers}, {GPU: "8", SHARED: "1k"})
+    assert drivers.not_offered(make.cluster(), node, SHARED, 2000).what.endswith(f" are offered and 2000 wanted: {why}")
 
 
 def test_gpus_that_a_node_offers_under_another_name_are_named() -> None:

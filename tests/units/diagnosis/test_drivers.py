@@ -75,7 +75,9 @@ def test_a_device_that_has_failed() -> None:
     there = [
         ready(name) for name in ("mofed-ubuntu24.04-ds", "nvidia-driver-daemonset", "nvidia-device-plugin-daemonset")
     ]
-    found = told(make.node("a", gpu=7, nics=8), *POLICIES, *make.operators(), *there)
+    kind, node = make.node("a", gpu=7, nics=8)
+    node["status"]["capacity"] = {"nvidia.com/gpu": "8"}
+    found = told((kind, node), *POLICIES, *make.operators(), *there)
     assert found == [
         "waits: 7 nvidia.com/gpu are offered and 8 wanted: a device has failed on node a",
         "do: kubectl describe node a",

@@ -125,7 +125,7 @@ def test_a_pull_secret_that_is_not_there_is_named() -> None:
         ("ImageInspectError", "Failed to inspect image: EOF", "ImageInspectError", False),
         ("CreateContainerConfigError", 'secret "sas" not found', 'CreateContainerConfigError: secret "sas"', False),
         ("CreateContainerError", "container name is reserved", "CreateContainerError: container name is", False),
-        ("RunContainerError", "exec /bin/x: exec format error: unknown", "not for the platform of its node", True),
+        ("RunContainerError", "exec /bin/x: exec format error: unknown", "linux/amd64; or its command is", True),
     ],
 )  # fmt: skip
 def test_other_reasons_keep_their_message(reason: str, message: str, why: str, lasts: bool) -> None:

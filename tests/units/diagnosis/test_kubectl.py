@@ -125,6 +125,7 @@ _DIAL = "Unable to connect to the server: "
     ("said", "hint"),
     [
         (f"{_DIAL}dial tcp: lookup c-dns-4082.hcp.eastus.azmk8s.io: no such host", "az aks start"),
+        (f"{_DIAL}dial tcp: lookup c.hcp.eastus.azmk8s.io on 10.0.0.1:53: no such host", "This machine finds no such"),
         (f"{_DIAL}dial tcp: lookup c.hcp.eastus.azmk8s.io on 10.0.0.1:53: server misbehaving", "az aks start"),
         (f"{_DIAL}dial tcp: lookup c.0a1b.privatelink.eastus.azmk8s.io: no such host", "docs/way-in.md"),
         (f"{_DIAL}dial tcp 20.1.2.3:443: i/o timeout", "cluster.authorizedIpRanges"),

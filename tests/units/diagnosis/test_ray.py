@@ -59,7 +59,8 @@ SIDECAR[1]["spec"]["containers"].append({"name": "ray-job-submitter"})
         ("SubmissionFailed", (submitter(), HEAD), "kubectl logs -n ai job/train-sub"),
         ("JobDeploymentStatusTransitionGracePeriodExceeded", (submitter(), HEAD), "kubectl logs -n ai job/train-sub"),
         ("SubmissionFailed", (SIDECAR,), "kubectl logs -n ai head -c ray-job-submitter"),
-        ("AppFailed", (submitter(), HEAD), "kubectl describe pod -n ai head"),
+        ("AppFailed", (submitter(), HEAD), "kubectl logs -n ai job/train-sub"),
+        ("DeadlineExceeded", (submitter(), HEAD), "kubectl describe pod -n ai head"),
         ("SubmissionFailed", (HEAD,), "kubectl describe pod -n ai head"),
     ],
 )
