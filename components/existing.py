@@ -21,6 +21,7 @@ from components.jump_box import jump_box_name
 from components.kept_files import kept_before
 from components.moving import Place, chosen_place, moving_refusal
 from components.power_state import is_stopped, stopped_refusal
+from components.removed_nodes import removed_nodes
 from components.storage import names_shown
 from components.subscription import subscription_id
 from config.problems.fixes import path_text, set_command, text_of
@@ -162,6 +163,7 @@ def _warnings(settings: Settings, existing: Existing) -> Iterator[str]:
             f"team {team} is not in `teams` any more: its namespace is deleted, with each claim in it and the files of "
             f"these. List them: kubectl get persistentvolumeclaims -n {team}"
         )
+    yield from removed_nodes(settings, existing.outputs, existing.node_counts)
     if existing.has_way_in:
         names = {"resource_group_name": existing.group, "vm_name": jump_box_name(settings)}
         if machine := if_there(lambda: compute.get_virtual_machine(**names)):

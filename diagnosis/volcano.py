@@ -111,7 +111,7 @@ def _overused(cluster: Cluster, group: Object | None, names: str, *, known: bool
         return Finding(f"nodes have room for it, and Volcano does not let it in: {why}", "kubectl get podgroups -A")
     why = "its plugin overcommit counts the cluster as overused"
     restart = "kubectl rollout restart -n volcano-system deployment/volcano-scheduler"
-    restart += "    # it counts again (volcano#4385)"
+    restart += "    # if this lasts for minutes: it counts again (volcano#4385)"
     return Finding(f"nodes have room for it, and Volcano does not let it in: {why}{names}", restart)
 
 

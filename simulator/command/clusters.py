@@ -21,6 +21,7 @@ from simulator.kube.client import ApiError, KubeClient
 from simulator.world.faults import FaultStore
 
 _PROVIDER, _GROUP = "pulumi:providers:kubernetes", "azure-native:resources:ResourceGroup"
+_CONTAINER = "azure-native:storage:BlobContainer"
 _VOLUME, _PROVISIONED_BY = "PersistentVolume", "pv.kubernetes.io/provisioned-by"
 Found = TypeVar("Found")
 DELETE_UNREACHABLE = {"PULUMI_K8S_DELETE_UNREACHABLE": "true"}
@@ -48,6 +49,12 @@ def _resources(stack: str) -> list[Object]:
     deployment = (pulumi_cli.read("stack", "export", stack=stack) or {}).get("deployment") or {}
     found: list[Object] = deployment.get("resources") or []
     return found
+
+
+def containers(stack: str) -> list[str]:
+    """Returns the blob containers of a stack, as account/container. Raises PulumiFailed."""
+    ids = [each.get("id", "").split("/") for each in _resources(stack) if each.get("type") == _CONTAINER]
+    return sorted(f"{parts[-5]}/{parts[-1]}" for parts in ids)
 
 
 def are_gone(clusters: Collection[str]) -> bool:

@@ -151,6 +151,8 @@ def _destroy(stack: str, others: Sequence[str]) -> None:
         take_away_forgotten(stack, others, console.print)
     if not clusters.are_gone(there):
         _name_claims(stack, there)
+    if lost := clusters.containers(stack):
+        _told(f"these blob containers are deleted, with all files in them: {', '.join(lost)}")
     held_up = partial(clusters.held_up, there)
     try:
         pulumi_cli.run("destroy", "--yes", "--skip-preview", stack=stack, variables=variables, held_up=held_up)

@@ -148,7 +148,11 @@ def destroyed(done: list[str], monkeypatch: pytest.MonkeyPatch) -> list[dict[str
     """With which variables the guest `olmo` is destroyed."""
     given: list[dict[str, str]] = []
     listed, outputs = [{"name": "organization/ai-on-aks/olmo", "resourceCount": 5}], {"files": {"olmo/notes": "in use"}}
-    monkeypatch.setattr(pulumi_cli, "read", lambda *asked, **_: outputs if "output" in asked else listed)
+    account = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/olmo1"
+    container = f"{account}/blobServices/default/containers/checkpoints"
+    made = [{"type": "azure-native:storage:BlobContainer", "id": container}, {"type": "other", "id": "x"}]
+    answers = {"output": outputs, "export": {"deployment": {"resources": made}}}
+    monkeypatch.setattr(pulumi_cli, "read", lambda *asked, **_: answers.get(asked[1], listed))
     monkeypatch.setattr(pulumi_cli, "run", lambda *_, variables, **__: given.append(dict(variables)))
     for step in ("recover", "goes_on"):
         monkeypatch.setattr(simulator_up, step, lambda *_: {})
@@ -172,6 +176,7 @@ def test_what_was_in_a_cluster_is_forgotten_only_where_azure_has_it_no_more(
     assert destroyed == [variables]
     told = " ".join(capsys.readouterr().out.split())
     assert ("gone from Azure: what it had there is taken out of its state" in told) is gone
+    assert "these blob containers are deleted, with all files in them: olmo1/checkpoints" in told
     stays = (
         "the claim olmo/notes stays on stack dev with its files. To delete them: kubectl delete persistentvolumeclaim"
     )

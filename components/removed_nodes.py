@@ -1,0 +1,30 @@
+"""Warns of GPU nodes that an update removes: their pods end, and what these wrote to the nodes' disks is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from config.schema.models import Settings
+from config.schema.pools import agent_pool_name
+
+
+def removed_nodes(settings: Settings, outputs: Mapping[str, Any], counts: Mapping[str, int]) -> Iterator[str]:
+    """Yields a warning for each pool of the last update that loses nodes.
+
+    Args:
+        settings: The settings of this update.
+        outputs: The stack's outputs of the last update, of which `pools` has the pools' names in ARM by their keys.
+        counts: How many nodes each pool of the cluster has now, by its name in ARM.
+    """
+    wanted = {agent_pool_name(key, pool): pool for key, pool in settings.gpu_pools().items()}
+    for key, name in sorted(outputs.get("pools", {}).items()):
+        has, pool = counts.get(name, 0), wanted.get(name)
+        left = 0 if pool is None else min(has, pool.max_nodes) if pool.autoscale else pool.count
+        if left < has:
+            yield (
+                f"this update removes {has - left} of {has} nodes of pool {key} ({name}). "
+                "Their pods end, and all that they "
+                "wrote to the nodes is deleted: in the scratch folder, and in containers (of a notebook, all outside "
+                f"its folder work). What runs there: kubectl get pods -A -o wide | grep aks-{name}-"
+            )

@@ -1,0 +1,54 @@
+"""An update that removes GPU nodes says so, with what is deleted with them and what shows the pods there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from components.removed_nodes import removed_nodes
+from config.schema.pools import agent_pool_name
+from tests.support.pools import H100
+from tests.support.settings import load
+
+STACK: dict[str, Any] = {"pools": {"gpu": {"vmSku": H100, "count": 1}}}
+NAME = agent_pool_name("gpu", load(STACK).gpu_pools()["gpu"])
+
+
+def warnings(pool: dict[str, Any], has: int) -> list[str]:
+    settings = load({"pools": {"gpu": {"vmSku": H100, **pool}}})
+    return list(removed_nodes(settings, {"pools": {"gpu": NAME}}, {NAME: has, "foreign": 4}))
+
+
+def test_a_smaller_number_of_nodes_is_reported_with_what_is_deleted() -> None:
+    (warning,) = warnings({"count": 1}, 3)
+    assert f"removes 2 of 3 nodes of pool gpu ({NAME})" in warning
+    assert "scratch folder" in warning
+    assert f"grep aks-{NAME}-" in warning
+
+
+def test_all_nodes_go_with_another_vm_size() -> None:
+    (warning,) = warnings({"vmSku": "Standard_ND96asr_v4", "count": 2}, 2)
+    assert f"removes 2 of 2 nodes of pool gpu ({NAME})" in warning
+
+
+@pytest.mark.parametrize(
+    ("pool", "has"),
+    [
+        ({"count": 2}, 2),
+        ({"count": 3}, 2),
+        ({"count": 1, "autoscale": {"min": 1, "max": 4}}, 3),
+        ({"count": 0}, 0),
+    ],
+)
+def test_an_update_that_removes_no_node_is_silent(pool: dict[str, Any], has: int) -> None:
+    assert warnings(pool, has) == []
+
+
+def test_fewer_nodes_than_the_autoscaler_has_made_are_reported() -> None:
+    (warning,) = warnings({"count": 1, "autoscale": {"min": 1, "max": 2}}, 3)
+    assert "removes 1 of 3 nodes" in warning
+
+
+def test_a_first_update_removes_nothing() -> None:
+    assert list(removed_nodes(load(STACK), {}, {})) == []
