@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 
+from hypothesis import HealthCheck, settings
+
 from simulator.host.paths import ROOT, kube_cache
 
 os.environ.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".simulator" / "pycache"))
@@ -14,6 +16,10 @@ os.environ.setdefault("GOGC", "400")  # a test's control plane lives for a minut
 gc.set_threshold(
     500_000, 10, 10
 )  # the SDKs' classes are a million objects: looking for cycles took a third of the time
+
+# Hypothesis's limits of time for an example fail on a machine under load.
+settings.register_profile("any-load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any-load")
 
 
 def pytest_collection_finish() -> None:

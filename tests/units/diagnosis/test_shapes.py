@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diagnosis.cluster import (
@@ -193,7 +193,7 @@ ODD: st.SearchStrategy[Any] = st.sampled_from(
 
 
 @given(changes=st.lists(st.tuples(st.sampled_from(PLACES), ODD), min_size=1, max_size=4))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 def test_no_object_crashes_a_diagnosis(changes: list[tuple[tuple[int, tuple[Any, ...]], Any]]) -> None:
     objects_now = copy.deepcopy(VALID)
     for (index, path), value in changes:
