@@ -20,7 +20,8 @@ def removed_nodes(settings: Settings, outputs: Mapping[str, Any], counts: Mappin
     wanted = {agent_pool_name(key, pool): pool for key, pool in settings.gpu_pools().items()}
     for key, name in sorted(outputs.get("pools", {}).items()):
         has, pool = counts.get(name, 0), wanted.get(name)
-        left = 0 if pool is None else min(has, pool.max_nodes) if pool.autoscale else pool.count
+        # A lower `autoscale.max` removes no node (MicrosoftDocs/azure-docs#123150).
+        left = 0 if pool is None else has if pool.autoscale else pool.count
         if left < has:
             yield (
                 f"this update removes {has - left} of {has} nodes of pool {key} ({name}). "
