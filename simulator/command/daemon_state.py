@@ -54,12 +54,11 @@ def _locked(kind: int) -> IO[str] | None:
 def running_state() -> dict[str, object] | None:
     """What the running daemon says of itself (`pid`, `ready`, `code`); None when none runs."""
     if shared := _locked(fcntl.LOCK_SH):
+        state_file().unlink(missing_ok=True)  # a killed daemon left it; the next one would be taken for ready
         shared.close()
         return None
     try:
         state: dict[str, object] = json.loads(state_file().read_text())
     except FileNotFoundError:  # it has only just begun
-        return {"ready": False}
-    if not Path(f"/proc/{state['pid']}").exists():  # a killed daemon left it; the one that has the lock now begins
         return {"ready": False}
     return state

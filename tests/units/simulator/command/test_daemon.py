@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -54,6 +55,16 @@ def test_there_is_one_daemon() -> None:
         files.replace(state_file(), json.dumps({"pid": 1, "ready": True}))
         assert running_state() == {"pid": 1, "ready": True}
     assert running_state() is None
+
+
+def test_a_daemon_that_begins_is_not_ready_because_a_killed_one_was() -> None:
+    """The killed one may be a zombie for some time, so that its process id is still there."""
+    files.replace(state_file(), json.dumps({"pid": os.getpid(), "ready": True}))
+    assert running_state() is None
+    lock = hold_lock()
+    assert lock is not None
+    with lock:
+        assert running_state() == {"ready": False}
 
 
 @pytest.mark.parametrize("made_of", ["another version", None])
