@@ -15,10 +15,14 @@ say() {
   echo "$*" >&2
 }
 
-# Runs kubectl. What it is refused, or what cannot be reached, is told once, with what is allowed.
+# Runs kubectl, at most three times: `kubectl taint` writes the list of taints that it has read. If another taint was set in
+# between, the admission policy refuses that list. The last error is told with what is allowed.
 change() {
-  local said
-  said=$(kubectl "$@" 2>&1) && return 0
+  local said tries
+  for tries in 1 2 3; do
+    ((tries == 1)) || sleep "${PAUSE_S:-1}"
+    said=$(kubectl "$@" 2>&1) && return 0
+  done
   case $said in
     *NotFound* | *"not found"*) say "ERROR: node $NODE_NAME is not there any more: nothing of it can be told" ;;
     *orbidden*)
