@@ -2,10 +2,10 @@
 """Decides once what becomes of each GPU node that is known to be bad: a CronJob runs it every few minutes.
 
 A check's own pod taints the node that it has found bad (docker/aksnhc/tell-node.sh). This does what no such pod can:
-it takes what others have found (Autopilot's label, conditions of the node) for a failed check, gives jobs their time,
-after which the taint is NoExecute, and labels such a node for AppWrapper, which reads labels and no taints. It takes no
-taint away: a check that passes does. Uses the Kubernetes API with the pod's service account, which needs `list` and
-`patch` of nodes.
+it takes what others have found (Autopilot's label, conditions of the node) for a failed check, and gives jobs their
+time. Then it labels such a node for AppWrapper, which reads labels and no taints. In the next round it makes the taint
+NoExecute. It takes no taint away: a check that passes does. Uses the Kubernetes API with the pod's service account,
+which needs `list` and `patch` of nodes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TAINT, FAILED = "aznhc", "failed"
 VERDICT, RESULTS = "aznhc-verdict", "aznhc-results"
 FAILED_AT, LABELLED = "aznhc-failed", "aznhc-labelled"
 """Annotations: what was found, and with the log, since when the node has the taint, and that its label is from here."""
-GOES = "NoExecute"
+STAYS, GOES = "NoSchedule", "NoExecute"
 LASTS = timedelta(minutes=2)
 """How long a condition must be there: links and drivers come back by themselves."""
 
@@ -34,7 +34,7 @@ class Rules:
     """What counts, and for how long. Labels are KEY=VALUE."""
 
     effect: str
-    """Of a new taint."""
+    """Of a new taint; with NoExecute jobs get no time."""
     grace: timedelta
     """How long NoSchedule stays before it is NoExecute."""
     bad_labels: tuple[str, ...]
@@ -49,7 +49,7 @@ class Rules:
         """From the container's variables; lists are separated by commas."""
         return cls(
             effect=environment["TAINT_EFFECT"],
-            grace=timedelta(minutes=int(environment["GRACE_MINUTES"])),
+            grace=timedelta(minutes=0 if environment["TAINT_EFFECT"] == GOES else int(environment["GRACE_MINUTES"])),
             bad_labels=tuple(filter(None, environment.get("BAD_LABELS", "").split(","))),
             bad_conditions=tuple(filter(None, environment.get("BAD_CONDITIONS", "").split(","))),
             label=environment["LABEL"],
@@ -72,8 +72,9 @@ def change(node: Object, rules: Rules, now: datetime) -> tuple[Object, str]:
     elif effects and GOES not in effects:
         since = _time(annotations.get(FAILED_AT, ""))
         if since is None:
+            since = now
             patched["annotations"][FAILED_AT] = _text(now)
-        elif now - since >= rules.grace:
+        if now - since >= rules.grace:
             wanted = {GOES}
             said.append(f"has failed {since:%H:%M} UTC, and its jobs have had {rules.grace}")
     if not wanted and FAILED_AT in annotations:
@@ -83,6 +84,9 @@ def change(node: Object, rules: Rules, now: datetime) -> tuple[Object, str]:
     if GOES in wanted and labels.get(key) != value:
         patched["labels"][key] = value
         patched["annotations"][LABELLED] = "true"
+        # AppWrapper moves jobs without using a retry only while their pods still run (appwrapper 1.2.1,
+        # internal/controller/appwrapper/appwrapper_controller.go, getPodStatus). It looks once a minute.
+        wanted = effects or {STAYS}
     elif GOES not in wanted and LABELLED in annotations:
         patched["labels"][key] = None
         patched["annotations"][LABELLED] = None

@@ -17,12 +17,13 @@ class NodeHealthSettings(OperatorSettings):
     """The taint `aznhc=failed`."""
 
     taint_effect: Literal["NoSchedule", "NoExecute"] = "NoSchedule"
-    """Of the taint `aznhc=failed` that a node gets as its check fails: by `NoSchedule` jobs there keep running for
-    `graceMinutes`; `NoExecute` ends them at once.
+    """What happens to jobs on a node whose check fails (taint `aznhc=failed`). With `NoSchedule`, they keep running for
+    `graceMinutes`. With `NoExecute`, they are ended within about ten minutes, after AppWrapper could move them.
     """
     grace_minutes: Annotated[int, Field(ge=0, le=MAX_GRACE), PLAIN_DIGITS] = 60
-    """After which jobs on a node that has failed are ended: then its taint is `NoExecute`."""
+    """After which jobs on a bad node are ended: AppWrapper gets its label, then the taint is `NoExecute`."""
 
     @property
     def failure_effect(self) -> str | None:
-        return self.taint_effect
+        """The effect of the taint that a check's pod sets. The CronJob makes it `NoExecute` later."""
+        return "NoSchedule"

@@ -77,16 +77,34 @@ def test_jobs_get_their_time_from_when_it_is_first_seen(script: ModuleType) -> N
     assert changed(script, node("NoSchedule", failed=NOW - timedelta(minutes=59))) == {}
 
 
-def test_after_it_they_have_to_go_and_app_wrapper_is_told_by_a_label(script: ModuleType) -> None:
-    body = changed(script, node("NoSchedule", failed=NOW - timedelta(minutes=60)))
+def test_app_wrapper_gets_the_label_one_round_before_jobs_have_to_go(script: ModuleType) -> None:
+    """AppWrapper moves a job without using a retry only while its pods still run."""
+    failed = NOW - timedelta(minutes=60)
+    body = changed(script, node("NoSchedule", failed=failed))
+    assert body["metadata"]["labels"] == {LABEL: VALUE}
+    assert "spec" not in body
+    body = changed(script, node("NoSchedule", failed=failed, labels={LABEL: VALUE}, **{"aznhc-labelled": "true"}))
     assert body["spec"]["taints"] == [SKU, {"key": "aznhc", "value": "failed", "effect": "NoExecute"}]
-    assert body["metadata"]["labels"] == {LABEL: VALUE}
+    assert body["metadata"] == {"resourceVersion": "7"}
 
 
-def test_at_once_where_the_settings_say_so(script: ModuleType) -> None:
-    body = changed(script, node(labels=EVICT), TAINT_EFFECT="NoExecute")
-    assert body["spec"]["taints"][-1]["effect"] == "NoExecute"
+@pytest.mark.parametrize("found", [node(labels=EVICT), node("NoSchedule")])
+def test_no_execute_labels_at_once_and_ends_jobs_in_the_next_round(script: ModuleType, found: Object) -> None:
+    body = changed(script, found, TAINT_EFFECT="NoExecute")
     assert body["metadata"]["labels"] == {LABEL: VALUE}
+    assert not body.get("spec") or body["spec"]["taints"][-1]["effect"] == "NoSchedule"
+    labelled = node("NoSchedule", failed=NOW, labels={LABEL: VALUE}, **{"aznhc-labelled": "true"})
+    assert changed(script, labelled, TAINT_EFFECT="NoExecute")["spec"]["taints"][-1]["effect"] == "NoExecute"
+
+
+def test_a_check_itself_never_ends_jobs() -> None:
+    assert NodeHealthSettings(taint_effect="NoExecute").failure_effect == "NoSchedule"
+
+
+def test_no_execute_set_by_hand_is_labelled_too(script: ModuleType) -> None:
+    body = changed(script, node("NoExecute"))
+    assert body["metadata"]["labels"] == {LABEL: VALUE}
+    assert "spec" not in body
 
 
 def test_when_the_taint_is_gone_so_is_all_else_that_is_its_own(script: ModuleType) -> None:
