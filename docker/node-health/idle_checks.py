@@ -4,8 +4,13 @@
 A check is a pod of the lowest priority, which any job drives out. Nodes are taken in the order in which they were
 checked last, in each round no more than that all of them have their turn within a day. While a job's pod waits for
 GPUs, no check begins. On a node that offers fewer devices than it has, the check takes those that are offered, and
-finds that the others are missing; one that offers none of a kind is left out. Uses the Kubernetes API with the pod's
-service account, which needs `list` of nodes and pods, and `create` of pods in its own namespace.
+finds that the others are missing; one that offers none of a kind is left out.
+
+Schedulers evict no check for a pod whose priority class has `preemptionPolicy: Never`, as those of teams have. So a
+round lasts until its checks have ended or the next round is near, and deletes them when such a pod waits for GPUs.
+
+Uses the Kubernetes API with the pod's service account, which needs `list` of nodes and pods, and `create` and `delete`
+of pods in its own namespace.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ import json
 import math
 import os
 import sys
+import time
 import urllib.error
 import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,6 +37,9 @@ DAY = timedelta(days=1)
 PREFIX = "idle-check-"
 """Of the names of checks, behind which is their node's."""
 _ENDED = ("Succeeded", "Failed")
+_PENDING = "/api/v1/pods?fieldSelector=status.phase%3DPending"
+_LOOKS_S, _BEFORE_NEXT_S = 5, 30
+"""Seconds between two looks at pods that wait, and from the last one to the next round."""
 
 
 def chosen(
@@ -41,8 +50,7 @@ def chosen(
     devices: Mapping[str, Mapping[str, str]],
 ) -> list[str]:
     """Names of the nodes to check in this round; `every` is between two rounds, `devices` are a node's, by its pool."""
-    takers = [pod for pod in pods if _takes_gpus(pod)]
-    busy = {pod["spec"].get("nodeName") or _meant_for(pod) for pod in takers}
+    busy = {_node_of(pod) for pod in pods if _takes_gpus(pod)}
     if "" in busy:
         print("a pod waits for GPUs: no check begins", flush=True)
         return []
@@ -52,17 +60,18 @@ def chosen(
     return [node["metadata"]["name"] for node in sorted(due, key=_last)[:share]]
 
 
-def _meant_for(pod: Object) -> str:
-    """The node of a check that waits for it; empty for all other pods."""
-    name = pod["metadata"]["name"]
-    return str(pod["spec"].get("nodeSelector", {}).get(HOSTNAME, "")) if name.startswith(PREFIX) else ""
+def _node_of(pod: Object) -> str:
+    """The pod's node, or the one that a check waits for; empty for all other pods that wait."""
+    meant = pod["spec"].get("nodeSelector", {}).get(HOSTNAME, "") if pod["metadata"]["name"].startswith(PREFIX) else ""
+    return str(pod["spec"].get("nodeName") or meant)
 
 
 def _takes_gpus(pod: Object) -> bool:
     if pod.get("status", {}).get("phase") in _ENDED:
         return False
     containers = [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]
-    return any(name.startswith(GPU) for each in containers for name in each.get("resources", {}).get("limits", {}))
+    limits = [item for each in containers for item in each.get("resources", {}).get("limits", {}).items()]
+    return any(name.startswith(GPU) and str(count) != "0" for name, count in limits)  # Autopilot's pods have 0
 
 
 def _ready(node: Object, devices: Mapping[str, str]) -> bool:
@@ -103,9 +112,34 @@ def check(template: Object, node: Object, owner: Object) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", **pod}
 
 
+def cannot_evict(pod: Object) -> bool:
+    """Whether a pod waits for GPUs and no scheduler evicts other pods for it."""
+    return pod["spec"].get("preemptionPolicy") == "Never" and _takes_gpus(pod) and not _node_of(pod)
+
+
+def give_way(checks: str, until: float) -> None:
+    """Deletes the pods of `checks`, a path of the API, when a pod that cannot evict them waits for GPUs.
+
+    Returns when none of them is left, or at the time `until` of the monotonic clock.
+    """
+    own = f"{checks}?labelSelector={urllib.parse.quote(os.environ['LABEL'])}"
+    while time.monotonic() < until:
+        try:
+            left = [pod for pod in call("GET", own)["items"] if pod.get("status", {}).get("phase") not in _ENDED]
+            if not left:
+                return
+            waits = any(cannot_evict(pod) for pod in call("GET", _PENDING)["items"])
+            for name in (pod["metadata"]["name"] for pod in left if waits):
+                print(f"{name} gives way to a pod that waits for GPUs", flush=True)
+                call("DELETE", f"{checks}/{name}")
+        except OSError as error:
+            print(f"ERROR: {error}; tried again", file=sys.stderr)
+        time.sleep(_LOOKS_S)
+
+
 def main() -> int:
     """One round. 1 where a check could not be made; one of that name may still be there, or its node have gone."""
-    namespace = os.environ["NAMESPACE"]
+    begun, checks = time.monotonic(), f"/api/v1/namespaces/{os.environ['NAMESPACE']}/pods"
     templates = {file.stem: json.loads(file.read_text()) for file in Path(os.environ["TEMPLATES"]).glob("*.json")}
     nodes = {node["metadata"]["name"]: node for node in _nodes(templates)}
     every = timedelta(minutes=int(os.environ["MINUTES"]))
@@ -116,13 +150,14 @@ def main() -> int:
     for name in names:
         pod = check(templates[nodes[name]["metadata"]["labels"][POOL]], nodes[name], owner)
         try:
-            call("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
+            call("POST", checks, pod)
         except urllib.error.HTTPError as error:
             if error.code not in (CONFLICT, GONE):
                 failed = True
                 print(f"ERROR: node {name}: {error.code} {error.read().decode(errors='replace')}", file=sys.stderr)
         else:
             print(f"node {name} is idle, and checked", flush=True)
+    give_way(checks, begun + every.total_seconds() - _BEFORE_NEXT_S)
     return int(failed)
 
 

@@ -19,6 +19,7 @@ MINUTES = 10
 """Between two rounds, each of so many nodes that all have their turn within a day."""
 _IMAGE = "node-health"
 _FOLDER = "/etc/idle-checks"
+_LABEL = "app.kubernetes.io/name"
 _ENDS_S = 5
 """Seconds that a check has to end: a job waits for its GPUs."""
 _NOBODY = 65534
@@ -38,7 +39,7 @@ def pod_template(run: Run, priority_class: str) -> Manifest:
         "terminationGracePeriodSeconds": _ENDS_S,
         "activeDeadlineSeconds": 2 * run.options.timeout_seconds,
     }
-    labels = {"app.kubernetes.io/name": name_of(run)}
+    labels = {_LABEL: name_of(run)}
     return {"metadata": {**found["metadata"], "labels": labels}, "spec": {**found["spec"], **spec}}
 
 
@@ -52,14 +53,16 @@ def priority_class() -> dict[str, Any]:
 
 
 def rules(namespaced: bool) -> list[dict[str, Any]]:
-    """What the CronJob may: see who holds GPUs, and make pods in its own namespace."""
+    """What the CronJob may: see who holds GPUs, and make and delete pods in its own namespace."""
     if namespaced:
-        return [{"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}]
+        return [{"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "delete"]}]
     return [{"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list"]}]
 
 
 def cron_job_spec(name: str, image: str) -> Manifest:
-    """A round; its checks go with it, after so many others that they have ended by then."""
+    """A round lasts until its checks have ended or the next round is near. So many rounds are kept that their checks,
+    which are deleted with them, have ended by then.
+    """
 
     def field(name: str, path: str) -> Manifest:
         return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
@@ -72,6 +75,7 @@ def cron_job_spec(name: str, image: str) -> Manifest:
         "env": [
             {"name": "MINUTES", "value": str(MINUTES)},
             {"name": "TEMPLATES", "value": _FOLDER},
+            {"name": "LABEL", "value": f"{_LABEL}={name}"},
             field("NAMESPACE", "metadata.namespace"),
             field("JOB", controller.format("job-name")),
             field("JOB_UID", controller.format("controller-uid")),

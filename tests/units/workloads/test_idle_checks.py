@@ -54,6 +54,14 @@ def test_a_node_is_idle_when_no_pod_has_gpus_of_it(script: ModuleType) -> None:
     assert script.chosen(nodes, others, BEGIN, EVERY, DEVICES) == ["b"]
 
 
+def test_a_pod_with_a_limit_of_no_gpus_keeps_no_node_busy(script: ModuleType) -> None:
+    """Autopilot's DaemonSet has `nvidia.com/gpu: 0`, on each GPU node."""
+    autopilot, waiting = pod("a"), pod(phase="Pending")
+    for each in (autopilot, waiting):
+        each["spec"]["containers"][0]["resources"]["limits"] = {GPU: "0"}
+    assert script.chosen([node("a")], [autopilot, waiting], BEGIN, EVERY, DEVICES) == ["a"]
+
+
 def test_while_pods_wait_for_gpus_no_check_begins(script: ModuleType) -> None:
     assert script.chosen([node("a")], [pod(phase="Pending")], BEGIN, EVERY, DEVICES) == []
 
@@ -132,6 +140,52 @@ def test_over_a_day_of_jobs_no_check_is_on_a_node_that_a_job_has_or_begins_while
             checks |= dict.fromkeys(names, now + timedelta(minutes=5))
             begun += len(names)
     assert begun >= len(nodes)  # also on nodes from which a job drove an earlier one out
+
+
+def waiting(policy: str, on: str = "", **more: Any) -> Object:
+    found = pod(on, phase="Pending", **more)
+    found["spec"]["preemptionPolicy"] = policy
+    return found
+
+
+@pytest.mark.parametrize(
+    ("waits", "deleted"),
+    [
+        (waiting("Never"), True),  # of the priority class of a team
+        (waiting("PreemptLowerPriority"), False),  # the scheduler evicts as many checks as it takes
+        (waiting("Never", gpus=0), False),
+        (waiting("Never", on="a"), False),
+    ],
+)
+def test_checks_give_way_to_pods_for_which_no_scheduler_evicts_them(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, waits: Object, deleted: bool
+) -> None:
+    checks = {name: pod("a", phase=phase) for name, phase in (("run", "Running"), ("done", "Succeeded"))}
+    for name, each in checks.items():
+        each["metadata"]["name"] = name
+    asked = []
+
+    def call(method: str, path: str) -> Object:
+        asked.append(f"{method} {path}")
+        if method == "DELETE":
+            del checks[path.rpartition("/")[2]]
+        return {"items": [waits] if "Pending" in path else [*checks.values()]}
+
+    monkeypatch.setattr(script, "call", call)
+    monkeypatch.setattr(script.time, "sleep", lambda _: None)
+    monkeypatch.setenv("LABEL", "app.kubernetes.io/name=idle-health-check")
+    script.give_way("/pods", script.time.monotonic() + (30 if deleted else 0.01))
+    assert ("DELETE /pods/run" in asked) is deleted
+    assert asked[0] == "GET /pods?labelSelector=app.kubernetes.io/name%3Didle-health-check"
+    assert "done" in checks
+
+
+def test_a_round_ends_before_the_next_one() -> None:
+    spec = idle.cron_job_spec(idle.name_of(run()), "node-health:1")
+    assert spec["jobTemplate"]["spec"]["activeDeadlineSeconds"] <= idle.MINUTES * 60
+    labels = idle.pod_template(run(), "idle")["metadata"]["labels"]
+    (container,) = spec["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    assert {"name": "LABEL", "value": "=".join(*labels.items())} in container["env"]
 
 
 def run(**options: Any) -> Run:
