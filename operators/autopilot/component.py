@@ -19,7 +19,16 @@ NEVER_HOURS = 10 * 365 * 24
 """Of the checks that take all GPUs of a node past queue and scheduler (pkg/utils/functions.go, CreateJob: `nodeName`).
 0, which is to turn them off, ends Autopilot: `time.NewTicker` panics.
 """
-CHECKS = ("pciebw", "remapped", "dcgm", "ping", "gpupower")
+CHECKS, LAST = ("pciebw", "remapped", "gpupower"), "ping"
+"""A check that fails to run ends the round (pkg/healthcheck/healthcheck.go, RunHealthLocalNode), so what depends on
+other nodes comes last. `dcgm` is left out: the image has DCGM 3 and CUDA 12.1 (autopilot-daemon/Dockerfile), which
+reject the CUDA 13 of the GPU Operator's driver (NVIDIA/DCGM#59, #249). Its script then prints ABORT, and that counts as
+passed.
+"""
+ANNOTATIONS = {"ai-on-aks/ping": "by-pod-ip"}
+"""Of its pods, so that there is one: `ping` looks for Multus' annotation, and without any annotation it fails with a
+TypeError in place of the KeyError after which it uses pod IPs (network/ping-entrypoint.py, check_local_ifaces).
+"""
 
 
 class Autopilot(Installed):
@@ -55,7 +64,7 @@ def values(tested_class: str | None = None) -> Values:
     (gpu-dcgm/entrypoint.py, patch_node: else it goes by the letters of that text).
     """
     env = {
-        "PERIODIC_CHECKS": ",".join([*CHECKS, *(["pvc"] if tested_class else [])]),
+        "PERIODIC_CHECKS": ",".join([*CHECKS, *(["pvc"] if tested_class else []), LAST]),
         "PVC_TEST_STORAGE_CLASS": tested_class or "",
         "DCGM_FATAL_ERRORS": "",
         "INVASIVE_JOB_TTLSEC": "",
@@ -63,6 +72,7 @@ def values(tested_class: str | None = None) -> Values:
     return {
         "image": {"tag": IMAGE_TAG},
         "invasive": NEVER_HOURS,
+        "annotations": ANNOTATIONS,
         "env": [{"name": name, "value": value} for name, value in env.items()],
     }
 

@@ -25,9 +25,9 @@ def refusals(**autopilot: Any) -> str:
 
 
 def test_its_checks_are_its_own_and_a_claim_is_made_where_it_is_asked_for() -> None:
-    assert env(component.values())["PERIODIC_CHECKS"] == "pciebw,remapped,dcgm,ping,gpupower"
+    assert env(component.values())["PERIODIC_CHECKS"] == "pciebw,remapped,gpupower,ping"
     tested = env(component.values("shared"))
-    assert tested["PERIODIC_CHECKS"].split(",")[-1] == "pvc"
+    assert tested["PERIODIC_CHECKS"] == "pciebw,remapped,gpupower,pvc,ping"
     assert tested["PVC_TEST_STORAGE_CLASS"] == "shared"
 
 
@@ -46,6 +46,7 @@ def test_its_pods_get_onto_nodes_with_any_taint_and_to_their_gpus() -> None:
     release = made.one(":Release", "autopilot")
     assert release.inputs["skipAwait"] is True, "its pods run only once they are patched"
     assert release.inputs["values"]["image"] == {"tag": "v2.1.3"}
+    assert release.inputs["values"]["annotations"], "without any, ping fails"
 
 
 @pytest.mark.parametrize("key", ["repeat", "invasive"])

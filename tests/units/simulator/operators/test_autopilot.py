@@ -10,6 +10,7 @@ import pytest
 
 from config.facts import skus
 from config.facts.scheduling import AUTOPILOT_LABEL
+from operators.autopilot.component import ANNOTATIONS
 from simulator.operators import autopilot
 from simulator.operators.gpu_operator import gates
 from simulator.world.faults import FaultKind, FaultStore, new_fault
@@ -18,7 +19,7 @@ from tests.support.fake_kube import Context, FakeKube, node, pod
 
 H100 = "Standard_ND96isr_H100_v5"
 DRIVER, TOOLKIT = pod("driver", {"app": gates.DRIVER_APP}), pod("toolkit", {"app": gates.TOOLKIT_APP})
-CHECKS = "pciebw,remapped,dcgm,ping,gpupower"
+CHECKS = "pciebw,remapped,ping,gpupower"
 
 
 @pytest.fixture(autouse=True)
@@ -32,10 +33,17 @@ def container(*, repeat: str = "1", invasive: str = "4") -> dict[str, Any]:
     return {"name": "autopilot", "command": ["sh", "-c", command]}
 
 
-def on_node(*, runtime: str = "nvidia", checks: str = CHECKS, storage_class: str = "", **flags: str) -> Context:
+def on_node(
+    *,
+    runtime: str = "nvidia",
+    checks: str = CHECKS,
+    storage_class: str = "",
+    annotations: dict[str, str] | None = ANNOTATIONS,
+    **flags: str,
+) -> Context:
     where = node("n", H100)
     made = pod("autopilot-1", {"app": "autopilot"})
-    made["metadata"]["namespace"] = "autopilot"
+    made["metadata"] |= {"namespace": "autopilot", "annotations": annotations or {}}
     made["spec"]["runtimeClassName"] = runtime
     environment = {"PERIODIC_CHECKS": checks, "PVC_TEST_STORAGE_CLASS": storage_class}
     kube = FakeKube(where)
@@ -80,6 +88,13 @@ def test_where_the_runtime_is_the_default_it_need_not_ask_for_it() -> None:
 
 def test_a_node_passes() -> None:
     assert label(on_node()) == "PASS"
+
+
+def test_without_any_annotation_ping_ends_the_round_before_the_checks_that_follow() -> None:
+    """Its script reads an annotation of Multus, and does not expect a pod without annotations."""
+    fault(FaultKind.THERMAL)
+    assert label(on_node(annotations=None)) == "PASS"
+    assert label(on_node(annotations=None, checks="gpupower,ping")) == "WARN"
 
 
 @pytest.mark.parametrize("kind", [FaultKind.ECC, FaultKind.THERMAL])
