@@ -21,6 +21,11 @@ RAY_VERSION = "2.60.0"
 """Of the image (docker/ray-finetuning/Dockerfile). By it KubeRay chooses probes: from 2.53 on by HTTP, with no wget
 (ray-operator 1.6.2, controllers/ray/common/pod.go, supportsUnifiedHealthCheck).
 """
+AUTH_OPTIONS = {"mode": "token"}
+"""By default Ray's API of jobs asks for no credentials: every pod in the cluster could run code here. KubeRay creates a
+token for each cluster, as a Secret of its name, and passes it to head, workers and submitter (ray-operator 1.6.2,
+controllers/ray/common/pod.go, SetContainerTokenAuthEnvVars; rayjob_controller.go, configureSubmitterContainer).
+"""
 HEAD, WORKER, SUBMITTER = "ray-head", "ray-worker", "ray-job-submitter"
 """Containers; the last one's name is KubeRay's."""
 DASHBOARD_PORT = 8265
@@ -175,6 +180,7 @@ def ray_job(run: Run) -> Manifest:
         "backoffLimit": run.options.restarts,
         "rayClusterSpec": {
             "rayVersion": RAY_VERSION,
+            "authOptions": AUTH_OPTIONS,
             "headGroupSpec": {
                 "rayStartParams": {"num-cpus": "0", "object-store-memory": _OBJECT_STORE},
                 "template": head(run),

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
-from simulator.sandbox.library import ray_cluster, uplink_client, view
+from simulator.sandbox.library import ray_cluster, ray_dashboard, uplink_client, view
 
 _TIMEOUT_S = 30.0
 
@@ -61,7 +61,8 @@ class JobClient:
             raise ClientError(refused)
         try:
             connection = _Connection(pod.ip, self._port, timeout=_TIMEOUT_S)
-            connection.request(method, path, None if body is None else json.dumps(body))
+            headers = {"Authorization": token} if (token := ray_dashboard.bearer()) else {}
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
             text = answer.read().decode()
         except (OSError, http.client.HTTPException) as error:

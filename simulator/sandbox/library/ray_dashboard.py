@@ -1,6 +1,7 @@
 """What a head of Ray serves: health, and the API of jobs, as far as KubeRay and `ray job` ask it; and its jobs.
 
-Source: Ray 2.60.0, dashboard/modules/job/job_head.py, job_supervisor.py and reporter/healthz_agent.py.
+Source: Ray 2.60.0, dashboard/modules/job/job_head.py, job_supervisor.py and reporter/healthz_agent.py; for tokens,
+dashboard/http_server_head.py and _private/authentication/http_token_authentication.py.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
+from email.message import Message
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,9 @@ from simulator.sandbox.library.ray_cluster import AGENT_PORT, DASHBOARD_PORT, VE
 API_VERSION = "4"
 ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 _TOLD_LINES = 10
+_PUBLIC = ("/", "/api/healthz", "/api/gcs_healthz", "/api/local_raylet_healthz")
+_TOKEN_HEADERS = ("Authorization", "X-Ray-Authorization")
+"""The second one is KubeRay's."""
 
 
 @dataclass
@@ -75,6 +80,23 @@ class Job:
         return {"type": "SUBMISSION", "submission_id": name, "job_id": None, **told, **times}
 
 
+def bearer() -> str:
+    """The header's value where the environment asks for a token, else empty."""
+    asks = os.environ.get("RAY_AUTH_MODE", "disabled") == "token"
+    return f"Bearer {os.environ.get('RAY_AUTH_TOKEN', '')}" if asks else ""
+
+
+def refusal(path: str, headers: Message[str, str]) -> tuple[HTTPStatus, str] | None:
+    """Why a request is refused, if it is."""
+    wanted = bearer()
+    given = next(filter(None, (headers.get(name) for name in _TOKEN_HEADERS)), "")
+    if not wanted or path in _PUBLIC or given == wanted:
+        return None
+    if not given:
+        return HTTPStatus.UNAUTHORIZED, "Unauthorized: Missing authentication token"
+    return HTTPStatus.FORBIDDEN, "Forbidden: Invalid authentication token"
+
+
 def serve_head() -> None:
     """Dashboard and health, each in a thread of its own."""
     _serve(DASHBOARD_PORT, type("Handler", (_Dashboard,), {"jobs": {}, "logs": Path(tempfile.mkdtemp())}))
@@ -115,6 +137,14 @@ class _Agent(http.server.BaseHTTPRequestHandler):
 class _Dashboard(_Agent):
     jobs: dict[str, Job]
     logs: Path
+
+    def parse_request(self) -> bool:
+        """Also refuses requests without the token."""
+        if not super().parse_request():
+            return False
+        if refused := refusal(self.path.partition("?")[0], self.headers):
+            self._answer(*refused)
+        return refused is None
 
     def do_GET(self) -> None:
         match self.path.partition("?")[0].strip("/").split("/"):

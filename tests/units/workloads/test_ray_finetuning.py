@@ -202,6 +202,13 @@ def test_kuberay_is_told_the_images_ray() -> None:
     assert version == manifests.RAY_VERSION == manifests.ray_job(run())["rayClusterSpec"]["rayVersion"]
 
 
+def test_its_cluster_requires_a_token_which_its_ray_version_knows() -> None:
+    """KubeRay rejects `authOptions` with a Ray version older than 2.52."""
+    cluster = manifests.ray_job(run())["rayClusterSpec"]
+    assert cluster["authOptions"] == {"mode": "token"}
+    assert [int(part) for part in cluster["rayVersion"].split(".")][:2] >= [2, 52]
+
+
 def test_the_estimate_is_what_was_measured() -> None:
     """docs/performance.md: OPT-1.3b, rank 16."""
     options = FinetuningOptions.model_validate({"pack": 16384})
