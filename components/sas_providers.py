@@ -7,6 +7,7 @@ not, read the clock and call the storage account.
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from collections.abc import Iterable, Mapping
@@ -22,6 +23,11 @@ CLOCK_SKEW = timedelta(minutes=15)
 PAUSE_SECONDS = 15
 ATTEMPTS = 41
 """Ten minutes, in which Azure promises that a new role assignment acts on blobs (Microsoft, RBAC troubleshooting)."""
+_OTHER_LOGINS = ("ARM_CLIENT_ID", "ARM_USE_MSI", "ARM_USE_OIDC")
+"""Environment variables with which the azure-native provider does not use Azure's CLI to log in.
+
+https://www.pulumi.com/registry/packages/azure-native/installation-configuration/
+"""
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -83,11 +89,10 @@ def _replaced(olds: Mapping[str, Any], news: Mapping[str, Any], names: Iterable[
 def _delegation_key(props: Properties) -> Any:
     """The account's key for the login, for the time of the SAS. A role that was just assigned is waited for."""
     from azure.core.exceptions import HttpResponseError
-    from azure.identity import DefaultAzureCredential
     from azure.storage.blob import BlobServiceClient
 
     forbidden = 403
-    with BlobServiceClient(props["endpoint"], credential=DefaultAzureCredential()) as service:
+    with BlobServiceClient(props["endpoint"], credential=_credential()) as service:
         for attempt in range(ATTEMPTS):
             if attempt:
                 time.sleep(PAUSE_SECONDS)
@@ -102,6 +107,18 @@ def _delegation_key(props: Properties) -> Any:
         "The login needs the role Storage Blob Data Contributor there, which this program assigns to the identity that "
         f"deploys (cluster.deployerObjectId, where set). The account said: {refusal}"
     )
+
+
+def _credential() -> Any:
+    """Returns the login that the azure-native provider deploys with.
+
+    On a VM, DefaultAzureCredential alone prefers the machine's managed identity to the user of `az login`.
+    """
+    from azure.identity import AzureCliCredential, ChainedTokenCredential, DefaultAzureCredential
+
+    if any(os.environ.get(name) for name in _OTHER_LOGINS):
+        return DefaultAzureCredential()
+    return ChainedTokenCredential(AzureCliCredential(), DefaultAzureCredential())
 
 
 def _sign(props: Properties, key: Any) -> str:

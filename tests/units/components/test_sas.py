@@ -150,8 +150,10 @@ class Account:
 
     def __init__(self, refusals: int = 0, status: int = 403) -> None:
         self.refusals, self.status, self.asked = refusals, status, 0
+        self.credential: Any = None
 
-    def __call__(self, _endpoint: str, **_options: Any) -> Account:
+    def __call__(self, _endpoint: str, *, credential: Any) -> Account:
+        self.credential = credential
         return self
 
     def __enter__(self) -> Account:
@@ -211,6 +213,27 @@ def test_other_errors_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(HttpResponseError):
         signed_by(account, monkeypatch)
     assert account.asked == 1
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, ["AzureCliCredential", "DefaultAzureCredential"]),
+        ({"ARM_USE_MSI": "true"}, ["DefaultAzureCredential"]),
+        ({"ARM_CLIENT_ID": "id"}, ["DefaultAzureCredential"]),
+    ],
+)
+def test_sas_are_signed_by_the_login_that_deploys(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: list[str]
+) -> None:
+    for name in ("ARM_CLIENT_ID", "ARM_USE_MSI", "ARM_USE_OIDC"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    account = Account()
+    signed_by(account, monkeypatch)
+    chain = [account.credential] if len(expected) == 1 else account.credential.credentials
+    assert [type(each).__name__ for each in chain] == expected
 
 
 def test_a_window_that_is_over_is_said_with_what_begins_another(monkeypatch: pytest.MonkeyPatch) -> None:
