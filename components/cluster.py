@@ -119,6 +119,8 @@ class Cluster(Component):
                 depends_on=own.needs if own else None,
                 hooks=hooks,
                 hide_diffs=[PROFILES],
+                # AKS widens it in place (components/existing_network.py); the provider would replace the cluster.
+                ignore_changes=["networkProfile.podCidr"],
             ),
         )
 

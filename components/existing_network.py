@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Network
 from typing import Any
 
 from components.cluster_network import SYSTEM_ZONE
@@ -27,6 +28,8 @@ class Difference:
 
     what: str
     keep: Fix
+    change: str = ""
+    """The command that changes it in place, if Azure can."""
 
 
 def network_refusal(settings: Settings, cluster: Any, address_space: str | None) -> str:
@@ -39,13 +42,19 @@ def network_refusal(settings: Settings, cluster: Any, address_space: str | None)
         return ""
     stack, private = settings.stack, _is_private(cluster)
     destroy = "PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy --refresh" if private else "pulumi destroy"
+    if all(difference.change for difference in found):
+        why, others = "An update cannot widen the range of pods.", ["Or widen it in place, and then refresh the stack:"]
+        others += [f"    {difference.change} && pulumi up --refresh -s {stack}" for difference in found]
+    else:
+        why = "Azure changes no network under what is in it."
+        others = ["Or take the stack down and build it anew; registry and data go with it, so save them first:"]
+        others += [f"    {destroy} -s {stack} && pulumi up -s {stack}"]
     return "\n".join(
         [
             *(difference.what for difference in found),
-            "Azure changes no network under what is in it. Nothing was changed. Keep it, and then `pulumi up` again:",
+            f"{why} Nothing was changed. Keep it, and then `pulumi up` again:",
             *(f"    {difference.keep.text(stack)}" for difference in found),
-            "Or take the stack down and build it anew; registry and data go with it, so save them first:",
-            f"    {destroy} -s {stack} && pulumi up -s {stack}",
+            *others,
         ]
     )
 
@@ -104,7 +113,19 @@ def _cluster(settings: Settings, cluster: Any, address_space: str | None) -> Ite
             if value and value != wanted[key]:
                 path: Path = ("network", key)
                 what = f"network.{key} is {wanted[key]}, and the cluster has {value}"
-                yield Difference(what, set_command(path, value))
+                change = _wider_pod_range(settings, value) if key == "podRange" else ""
+                yield Difference(what, set_command(path, value), change)
+
+
+def _wider_pod_range(settings: Settings, has: str) -> str:
+    """Returns the command that widens the pods' range, if the one in the settings contains the one in use.
+
+    https://learn.microsoft.com/azure/aks/azure-cni-overlay-pod-expand
+    """
+    names, wanted = settings.names, settings.network.pod_range
+    if not IPv4Network(has).subnet_of(IPv4Network(wanted)):
+        return ""
+    return f"az aks update --resource-group {names.resource_group} --name {names.cluster} --pod-cidr {wanted}"
 
 
 def _zone(settings: Settings, has: str | None) -> Iterator[Difference]:

@@ -11,6 +11,7 @@ from components.existing import check_existing
 from components.existing_system_pool import system_pool_refusal
 from config.rules.vcpu_quota import Nodes
 from config.schema.cluster import ClusterSettings, SystemPool
+from config.schema.network import NetworkSettings
 from config.schema.registry import RegistrySettings
 from config.schema.storage import StorageSettings
 from tests.support import mocked_azure
@@ -128,6 +129,20 @@ def test_the_way_ends_with_a_pool_as_the_program_makes_it() -> None:
     assert [step.split("--name ")[1].split()[0] for step in steps] == ["systemnext", "system", "system", "systemnext"]
     assert f"--node-vm-size {D8} --node-count 3" in steps[2]
     assert steps[2].endswith("--node-taints CriticalAddonsOnly=true:NoSchedule")
+
+
+def test_the_new_system_pool_gets_the_subnet_and_the_zones_of_the_old_one() -> None:
+    group = f"/subscriptions/{mocked_azure.SUBSCRIPTION}/resourceGroups/net"
+    subnet = f"{group}/providers/Microsoft.Network/virtualNetworks/hub/subnets/nodes"
+    pool = {"vmSize": D8, "vnetSubnetID": subnet, "availabilityZones": ["1", "2"]}
+    azure = Azure(cluster=True, pools={"system": pool})
+    network = NetworkSettings.model_validate({"id": subnet.partition("/subnets")[0], "nodeSubnet": subnet})
+    settings = settings_with(cluster=ClusterSettings(system_pool=SystemPool(vm_sku=D4)), network=network)
+    with pytest.raises(pulumi.RunError) as raised:
+        deploy(lambda: check_existing(settings), azure)
+    steps = [line for line in str(raised.value).splitlines() if " nodepool add " in line]
+    assert len(steps) == 2
+    assert all(f" --vnet-subnet-id {subnet} --zones 1 2 --name " in f"{step} " for step in steps)
 
 
 def test_a_system_pool_with_other_pods_is_told_the_way() -> None:

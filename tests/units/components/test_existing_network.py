@@ -106,6 +106,16 @@ def test_what_would_make_it_anew_is_refused_with_what_keeps_it(
     assert keep in said, said
 
 
+@pytest.mark.parametrize(("wanted", "widens"), [("10.244.0.0/14", True), ("10.248.0.0/14", False)])
+def test_a_wider_range_of_pods_needs_no_new_cluster(wanted: str, *, widens: bool) -> None:
+    profile = {"networkProfile": {**PROFILE, "podCidr": "10.244.0.0/16"}}
+    said = refused({**OWN, "podRange": wanted, "addressSpace": "10.1.0.0/16"}, OURS, "10.1.0.0/16", **profile)
+    update = f"az aks update --resource-group ai-on-aks-test --name ai-on-aks-test --pod-cidr {wanted}"
+    assert (f"    {update} && pulumi up --refresh -s test" in said.splitlines()) is widens, said
+    assert ("pulumi destroy" in said) is not widens
+    assert "network.podRange 10.244.0.0/16" in said
+
+
 def test_the_network_outlives_the_cluster_and_so_does_its_address_space() -> None:
     settings = settings_with(network=NetworkSettings.model_validate({"addressSpace": "10.0.0.0/15"}))
     with pytest.raises(pulumi.RunError, match=r"the network that is there has 10\.0\.0\.0/16"):
