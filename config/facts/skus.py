@@ -150,8 +150,13 @@ class VmSku(Facts):
 
     @property
     def os_disk_gib(self) -> int:
-        """The largest ephemeral OS disk that it is certain to take."""
-        return self.cache_gib if self.temp_is_nvme else self.local_gib
+        """The largest ephemeral OS disk that Azure certainly accepts.
+
+        For a size with a cache, sources disagree. Its error names the cache and the temporary disk, and a maintainer
+        says that either will do (MicrosoftDocs/azure-docs#115366, Azure/AKS#2672). AKS's page on storage says that the
+        cache alone counts (https://learn.microsoft.com/azure/aks/concepts-storage).
+        """
+        return self.cache_gib or (0 if self.temp_is_nvme else self.temp_gib)
 
     @property
     def gpu_pci_vendor(self) -> str:

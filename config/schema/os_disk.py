@@ -43,7 +43,7 @@ def os_disk(size: VmSku, gb: int | None = None, kind: DiskType | None = None) ->
     if kind is None:
         kind = "Ephemeral" if (gb or USUAL_GB) <= most_ephemeral(size.os_disk_gib) else "Managed"
     if gb is None:
-        most = most_ephemeral(size.local_gib)
+        most = most_ephemeral(size.os_disk_gib or size.local_gib)
         gb = min(USUAL_GB, most) if kind == "Ephemeral" and most >= MIN_OS_DISK_GB else USUAL_GB
     return OsDisk(gb, kind)
 

@@ -24,7 +24,6 @@ def test_images_have_room_on_every_size_and_are_local_where_a_disk_is_large_enou
     local = {size for size in gpu_sizes() if disk(size) == "512 GB Ephemeral"}
     assert local == {
         *("Standard_ND96isr_H100_v5", "Standard_ND96isr_H200_v5", ND_A100, "Standard_ND96amsr_A100_v4"),
-        "Standard_NC64as_T4_v3",
     }
     assert {disk(size) for size in gpu_sizes() if size not in local} == {"512 GB Managed"}
 
@@ -39,7 +38,9 @@ def test_images_have_room_on_every_size_and_are_local_where_a_disk_is_large_enou
         (ND_A100, {"osDiskGb": 2048}, "2048 GB Managed"),  # more than Azure makes of local ones
         (A100, {"osDiskGb": 256}, "256 GB Ephemeral"),  # in the cache
         (A100, {"osDiskType": "Ephemeral"}, "256 GB Ephemeral"),
-        (T4, {"osDiskType": "Ephemeral"}, "176 GB Ephemeral"),
+        (T4, {"osDiskType": "Ephemeral"}, "144 GB Ephemeral"),  # its cache: no source doubts that it takes this
+        (T4, {"osDiskGb": 176}, "176 GB Managed"),
+        (T4, {"osDiskGb": 176, "osDiskType": "Ephemeral"}, "176 GB Ephemeral"),
         (NC_H100, {"osDiskGb": 128}, "128 GB Managed"),  # its local disks are NVMe, which hold none
         (NC_H100, {"osDiskType": "Ephemeral"}, "512 GB Ephemeral"),  # whoever asks for it may know of a cache
     ],

@@ -232,7 +232,8 @@ def _fill_os_disk(properties: Body, sku: skus.VmSku) -> None:
         temporary = 0 if sku.temp_is_nvme or properties.get("osDiskType") == "Managed" else sku.temp_gib
         managed = next(gb for vcpus, gb in ((64, 1024), (16, 512), (8, 256), (0, 128)) if sku.vcpus >= vcpus)
         properties["osDiskSizeGB"] = most_ephemeral(temporary) if temporary >= _LEAST_LOCAL_GB else managed
-    fits = sku.os_disk_gib >= properties["osDiskSizeGB"]
+    local = sku.cache_gib if sku.temp_is_nvme else sku.local_gib
+    fits = local >= properties["osDiskSizeGB"]
     properties.setdefault("osDiskType", "Ephemeral" if fits else "Managed")
 
 
