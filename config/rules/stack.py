@@ -11,7 +11,7 @@ from config.facts.prices import by_price
 from config.facts.skus import catalogue, series, written_differently
 from config.facts.versions import versions
 from config.problems.errors import Problem
-from config.problems.fixes import Path, by_hand, either_by_hand, say, set_command
+from config.problems.fixes import Path, by_hand, either_by_hand, path_text, say, set_command
 from config.rules.accounts import account_problems
 from config.rules.blob_identity import identity_problems
 from config.rules.network import network_problems
@@ -88,6 +88,19 @@ def _default_pool(stack: StackFile) -> Iterator[Problem]:
     if stack.vm_sku is None:
         what, fix = "is not set, and pools are not either", by_hand(("vmSku",), "set")
         yield Problem(("vmSku",), what, by_price(gpu_sizes()), fix, lacking=("pools",))
+
+
+def _placement_groups(stack: StackFile) -> Iterator[Problem]:
+    """Azure would refuse the first node above the limit, after the others have started."""
+    limit = stack.cluster.placement_group_limit
+    for key, pool in stack.gpu_pools().items():
+        if pool.sku.infiniband is None or pool.max_nodes <= limit:
+            continue
+        last = ("autoscale", "max") if pool.autoscale else ("count",)
+        path: Path = ("pools", key, *last) if key in stack.pools else ("nodeCount",)
+        what = f"is {pool.max_nodes}, and a pool with InfiniBand ({pool.vm_sku}) has one placement group"
+        how = f"lower {path_text(path)}; or ask Azure support for more, then set cluster.placementGroupLimit"
+        yield Problem(path, what, f"at most {limit} nodes", say(how))
 
 
 def _system_pool(stack: StackFile) -> Iterator[Problem]:
@@ -198,6 +211,7 @@ def _value_problem(chart: str, found: ValueProblem, path: Path) -> Problem:
 RULES: tuple[Callable[[StackFile], Iterator[Problem]], ...] = (
     _kubernetes_version,
     _pools,
+    _placement_groups,
     _system_pool,
     _login,
     _identity,

@@ -19,6 +19,11 @@ from config.schema.resource_ids import ObjectId, UserAssignedIdentityId
 SYSTEM_DISK_GB, SYSTEM_DISK_TYPE = 128, "Managed"
 """The OS disk of the system pool's nodes."""
 
+PLACEMENT_GROUP_NODES = 100
+"""https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups; AKS has set
+singlePlacementGroup for sizes with RDMA since 2022 (Azure/AKS, CHANGELOG.md, release 2022-03-20).
+"""
+
 PrincipalType = Literal["User", "ServicePrincipal", "Group"]
 """What an object id is of, as role assignments call it; managed identities are service principals."""
 
@@ -92,5 +97,11 @@ class ClusterSettings(Model):
     """`Free`, `Standard` or `Premium`, which comes with AKS's long-term support."""
     system_pool: SystemPool = SystemPool()
     """The pool that AKS and the operators' controllers run on."""
+    placement_group_limit: Annotated[
+        int, Field(ge=PLACEMENT_GROUP_NODES, le=MAX_NODES), PLAIN_DIGITS, protects("limit")
+    ] = PLACEMENT_GROUP_NODES
+    """Nodes that a pool with InfiniBand may have. Azure's limit is 100 VMs in a scale set with a single placement
+    group, which AKS makes for such pools. If Azure support has raised it for your subscription, set the new limit.
+    """
     autoscaler: AutoscalerSettings = AutoscalerSettings()
     """The autoscaler's profile, for all pools with `autoscale`."""
