@@ -16,6 +16,7 @@ from simulator.host.paths import ROOT
 PLATFORM = "config:\n  ai-on-aks:vmSku: Standard_ND96isr_H100_v5\n"
 BORROWER = "config:\n  ai-on-aks:platformStack: dev\n"
 MAKE = """#!/bin/sh
+case "$3" in INSIDE=dev) exit 1 ;; esac
 [ "$2" = env ] && echo "export SIMULATOR_PYTHON='$0.python'"
 [ "$3" ] && echo "$2 $3" >>"$CALLS"
 exit 0
@@ -45,11 +46,13 @@ class Previews:
 
 @pytest.fixture
 def preview(tmp_path: Path) -> Callable[..., Previews]:
-    """Runs the script over two platforms, `alone` and `dev`, and two stacks on that of `dev`; one command may fail."""
+    """Runs the script over three platforms, of which `private` has a network, and three stacks on them."""
     project, tools, calls = tmp_path / "project", tmp_path / "tools", tmp_path / "calls"
     (project / ".ci").mkdir(parents=True)
     shutil.copy2(ROOT / ".ci" / "preview", project / ".ci")
-    for stack, text in {"alone": PLATFORM, "dev": PLATFORM, "health-check": BORROWER, "a-job": BORROWER}.items():
+    inside = BORROWER.replace("dev", "private")
+    platforms = dict.fromkeys(("alone", "dev", "private"), PLATFORM)
+    for stack, text in {**platforms, "health-check": BORROWER, "a-job": BORROWER, "inside": inside}.items():
         (project / f"Pulumi.{stack}.yaml").write_text(text)
     tools.mkdir()
     for name, text in {"make": MAKE, "make.python": PYTHON, "pulumi": PULUMI}.items():
@@ -74,11 +77,19 @@ def test_platforms_come_first_and_the_one_that_others_need_is_brought_up(preview
         "preview --stack dev",
         "tools STACK=dev",
         "up --stack dev",
+        "preview --stack private",
+        "tools STACK=private",
+        "up --stack private",
+        "env INSIDE=private",
+        "up --stack private",
         "preview --stack a-job",
         "preview --stack health-check",
+        "env INSIDE=private",
+        "preview --stack inside",
         "simulator clean",
     ]
-    assert {file.stem for file in done.folder.iterdir()} == {"alone", "dev", "a-job", "health-check"}
+    stacks = {"alone", "dev", "private", "a-job", "health-check", "inside"}
+    assert {file.stem for file in done.folder.iterdir()} == stacks
     assert done.text("dev") == "preview said something\n"
 
 
@@ -88,7 +99,7 @@ def test_a_failure_is_kept_and_the_others_are_still_previewed(preview: Callable[
     done = preview(failing)
     assert done.code == 1
     assert f"{command} said something" in done.text(stack)
-    assert done.calls[-2:] == ["preview --stack health-check", "simulator clean"]
+    assert done.calls[-2:] == ["preview --stack inside", "simulator clean"]
 
 
 def test_a_stack_that_cannot_be_made_says_so_in_its_file(preview: Callable[..., Previews]) -> None:

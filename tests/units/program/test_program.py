@@ -8,6 +8,7 @@ import pulumi
 import pytest
 
 import operators
+import workloads
 from components import platform_guard
 from config.rules.names import namespace_problems
 from config.schema.inventory import Inventory
@@ -93,7 +94,15 @@ def test_nothing_becomes_a_secret_of_a_workload_stack_because_it_read_the_platfo
     )
 
 
-@pytest.mark.parametrize("stack", [name for name in golden.FILES if golden.keys(name).get("platformStack") == "dev"])
+def test_each_workload_has_a_stack_file_that_runs_only_it_on_a_shared_platform() -> None:
+    stacks = {name: golden.keys(name) for name in golden.FILES}
+    alone = {name for name, keys in stacks.items() if "platformStack" in keys and keys["workloads"] == name}
+    assert alone == set(workloads.find())
+
+
+@pytest.mark.parametrize(
+    "stack", [name for name in golden.FILES if golden.keys(name).get("platformStack") in ("dev", "av-resim")]
+)
 def test_a_workload_stack_makes_a_namespace_and_what_is_in_it(stack: str) -> None:
     made = [resource for resource in golden.run(stack).registered if resource.custom]
     assert {resource.provider for resource in made if resource.type.startswith("kubernetes:")} == {
