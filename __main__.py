@@ -27,7 +27,7 @@ from components.preflight_azure import check_rights, check_subscription
 from components.reservations import check_reservations, groups, reserved_nodes
 from components.summary import report_plan, report_price
 from config.reading import loader
-from config.rules.advice import warnings
+from config.rules.advice import unread_options, warnings
 from config.rules.cost import hourly_cost
 from config.schema.inventory import Inventory
 from config.schema.models import Settings
@@ -38,7 +38,7 @@ def main() -> None:
     known_operators, known = operators.find(), workloads.find()
     settings = loader.load(Inventory(known_operators, known))
     outputs = own_outputs()
-    for warning in (*warnings(settings), *storage_warnings(settings, outputs)):
+    for warning in (*warnings(settings), *unread_options(settings, known), *storage_warnings(settings, outputs)):
         pulumi.log.warn(warning)
     report_plan(settings)
     prepare_all(settings)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic.alias_generators import to_snake
+
 from config.facts.allocatable import MAX_PODS, MIN_SYSTEM_PODS
 from config.problems.errors import Problem
-from config.problems.fixes import path_text, say, set_command
+from config.problems.fixes import path_text, remove_command, say, set_command
 from config.rules.platform_stack import in_platform
 from config.schema.cluster import ClusterSettings
 from config.schema.maintenance import ROLLING
 from config.schema.models import Placement, Settings
 from config.schema.storage import StorageSettings, next_rotation
+from config.schema.workload import WorkloadCatalogue
 
 
 def warnings(settings: Settings) -> Iterator[str]:
@@ -26,6 +29,17 @@ def warnings(settings: Settings) -> Iterator[str]:
         if settings.lender:
             found = in_platform(found, str(settings.lender.stack))
         yield from (problem.text(settings.stack) for problem in found)
+
+
+def unread_options(settings: Settings, known: WorkloadCatalogue) -> Iterator[str]:
+    """Yields a warning for each top-level key that sets an option of workloads, if the stack runs none of them."""
+    running = {placement.workload for placement in settings.placements.values()}
+    for key in sorted({key for spec in known.values() for key in spec.keys}):
+        readers = [name for name, spec in known.items() if key in spec.keys]
+        if running and running.isdisjoint(readers) and to_snake(key) in settings.model_fields_set:
+            what = f"is set, but no workload of this stack reads it ({', '.join(sorted(running))})"
+            allowed = f"a stack with {' or '.join(readers)}"
+            yield Problem((key,), what, allowed, remove_command((key,))).text(settings.stack)
 
 
 def _rolls_at_any_time(cluster: ClusterSettings) -> Iterator[Problem]:

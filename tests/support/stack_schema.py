@@ -131,7 +131,8 @@ def stack_schema(inventory: Inventory) -> str:
     for key in inventory.workload_keys:
         sets = [of_options[name][each.keys[key]] for name, each in inventory.workloads.items() if key in each.keys]
         choices = [choice for each in sets for choice in each.get("anyOf", [each])]
-        own[key] = {"description": own[key]["description"], "anyOf": choices}
+        unique = [choice for at, choice in enumerate(choices) if choice not in choices[:at]]
+        own[key] = {"description": own[key]["description"], "anyOf": unique}
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"Stack file of {PROJECT}",

@@ -28,6 +28,7 @@ class PytorchPretraining(Workload[PretrainingOptions]):
     name = NAME
     options = PretrainingOptions
     pods = GpuPods(container=CONTAINER)
+    keys = {"modelSize": "modelSize"}
 
     def nodes(self, options: PretrainingOptions, pool_nodes: int) -> int:
         """`numNodes`, apart from the pool's."""

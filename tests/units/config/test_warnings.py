@@ -8,7 +8,7 @@ import pulumi
 import pytest
 
 import workloads
-from config.rules.advice import warnings
+from config.rules.advice import unread_options, warnings
 from config.rules.provider_keys import unread_keys
 from config.schema.inventory import Inventory
 from tests.support import mocks
@@ -87,6 +87,18 @@ def test_a_training_without_an_end_outlives_its_sas(sas: dict[str, Any], days: i
 def test_a_training_with_an_end_or_a_sas_for_a_year_is_not_spoken_of() -> None:
     assert said(OLMO) == []
     assert said(ENDLESS, days=365) == []
+
+
+def test_a_model_size_that_no_workload_reads_is_reported() -> None:
+    stack = {"vmSku": H100, "workloads": "health-check,nccl-allreduce", "modelSize": "6.7b"}
+    (text,) = unread_options(load(stack, known=KNOWN), KNOWN)
+    assert text == (
+        "modelSize is set, but no workload of this stack reads it (health-check, nccl-allreduce)\n"
+        "    allowed: a stack with metaseq or pytorch-pretraining\n"
+        "    fix:     pulumi config rm -s dev modelSize"
+    )
+    for read in ({"workloads": "metaseq,health-check"}, {"workloads": ""}, {"modelSize": ""}):
+        assert not list(unread_options(load({**stack, **read}, known=KNOWN), KNOWN))
 
 
 def test_on_another_stack_s_platform_that_stack_is_told_of() -> None:
