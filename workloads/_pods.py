@@ -23,7 +23,8 @@ NOT_AWAITED = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagationPo
 The first also keeps Pulumi from waiting until a Job is deleted, and a successor of that name would find it there still:
 so it goes at once, and its pods after it.
 """
-_SHM_FRACTION = 16
+_SHM_FRACTION = 14
+"""Of a node's memory: at least the 128Gi of the AKS health-check guide on ND H100 v5 (1900 GiB) and ND H200 v5 (1850)."""
 
 
 @dataclass(frozen=True, kw_only=True)

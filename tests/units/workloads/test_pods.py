@@ -49,7 +49,7 @@ def test_part_of_a_node_comes_without_rdma() -> None:
 
 def test_shared_memory_is_in_ram() -> None:
     spec = template()["spec"]
-    assert spec["volumes"] == [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "118Gi"}}]
+    assert spec["volumes"] == [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "135Gi"}}]
     assert spec["containers"][0]["volumeMounts"] == [{"name": "shm", "mountPath": "/dev/shm"}]
 
 
