@@ -24,7 +24,7 @@ The first also keeps Pulumi from waiting until a Job is deleted, and a successor
 so it goes at once, and its pods after it.
 """
 _SHM_FRACTION = 14
-"""Of a node's memory: at least the 128Gi of the AKS health-check guide on ND H100 v5 (1900 GiB) and ND H200 v5 (1850)."""
+"""Part of a node's memory: at least the AKS health-check guide's 128Gi on ND H100 v5 (1900 GiB) and H200 (1850 GiB)."""
 
 
 @dataclass(frozen=True, kw_only=True)
