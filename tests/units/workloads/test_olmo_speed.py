@@ -43,8 +43,6 @@ def test_the_table_of_derived_speeds_follows_from_the_measured_ones(nodes: int) 
     speed_up = seconds_a_step(1) / seconds
     columns = nodes, gpus, f"{round(rate, -3):,.0f}", f"{speed_up:.2f}", f"{seconds:.1f}", f"{mfu * 100:.1f} %"
     row = f"| {' | '.join(map(str, columns))} |"
-        "%", " %"
-    )
     assert row in (ROOT / "docs" / "olmo.md").read_text("utf-8")
 
 
