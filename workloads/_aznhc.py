@@ -117,7 +117,10 @@ def _gpus(sku: VmSku, count: int) -> Iterator[Check]:
 
 
 def _collectives(sku: VmSku, topology: str) -> Iterator[Check]:
-    """Size before topology file: the other way round, which older charts have, mpirun fails on every healthy node."""
+    """Size before topology file: the other way round, which older charts have, mpirun fails on every healthy node.
+
+    `check_nccl_allreduce` ignores the file (v0.4.5, azure_nccl_allreduce.nhc: `-x NCCL_TOPO_FILE=`).
+    """
     health = sku.health
     limit = sku.busbw_floor(1) or health.nccl_gbs
     file = f" {topology}" if sku.topology else ""

@@ -89,8 +89,8 @@ class NodeCheck:
 
     def _variables(self, pool: GpuPool, gpus: int | None, topology: str) -> dict[str, str]:
         out = {*(() if self.depth == "full" else MEASURES), *(LOGS if self.of_team else ())}
-        if pool.sku.topology and not topology:  # without it another thing would be measured
-            out |= {"check_nccl_allreduce", "check_nccl_allreduce_ib_loopback"}
+        if pool.sku.health.ib_loopback_gbs is not None and not topology:
+            out |= {"check_nccl_allreduce_ib_loopback"}  # without the file, it would measure something else
         return {
             "CHECKS": configuration(pool.sku, topology, out, gpus=gpus),
             "BEFORE_JOB": "true",

@@ -71,6 +71,10 @@ def test_light_measures_nothing_and_full_does() -> None:
     assert checks(pod(check("full"), topology="/opt/x/topology.xml")) >= MEASURES
 
 
+def test_without_a_topology_file_only_the_check_that_reads_it_is_left_out() -> None:
+    assert MEASURES - checks(pod(check("full"))) <= {"check_nccl_allreduce_ib_loopback"}
+
+
 def test_of_a_part_of_a_node_so_many_gpus_are_counted() -> None:
     spec = pod(check(), gpus=2)
     assert " * || check_gpu_count 2" in variables(spec)["CHECKS"].splitlines()
