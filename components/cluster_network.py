@@ -48,6 +48,7 @@ def network_profile(network: NetworkSettings) -> containerservice.ContainerServi
         network_plugin="azure",
         network_plugin_mode="overlay",
         network_policy=None if network.policy == "none" else network.policy,
+        network_dataplane="cilium" if network.policy == "cilium" else None,
         pod_cidr=network.pod_range,
         load_balancer_sku="standard",
         outbound_type=_OUTBOUND.get(network.outbound, network.outbound) if network.own else "loadBalancer",

@@ -43,7 +43,7 @@ def network_refusal(settings: Settings, cluster: Any, address_space: str | None)
     stack, private = settings.stack, _is_private(cluster)
     destroy = "PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy --refresh" if private else "pulumi destroy"
     if all(difference.change for difference in found):
-        why, others = "An update cannot widen the range of pods.", ["Or widen it in place, and then refresh the stack:"]
+        why, others = "An update cannot change that.", ["Or let AKS change it in place, and then refresh the stack:"]
         others += [f"    {difference.change} && pulumi up --refresh -s {stack}" for difference in found]
     else:
         why = "Azure changes no network under what is in it."
@@ -104,7 +104,9 @@ def _cluster(settings: Settings, cluster: Any, address_space: str | None) -> Ite
     if policy != network.policy:
         what = f"network.policy is {network.policy}, and the cluster has {policy}"
         keep = remove_command(("network", "policy")) if policy == "none" else set_command(("network", "policy"), policy)
-        yield Difference(what, keep)
+        change = _policy_command(settings, policy)
+        cost = ". AKS reimages the nodes of all pools at once to change it, which ends their jobs" if change else ""
+        yield Difference(f"{what}{cost}", keep, change)
     if profile and network.own:
         wanted = {"outbound": network.outbound, "podRange": network.pod_range, "serviceRange": network.service_range}
         outbound = _OUTBOUND.get(profile.outbound_type or "", profile.outbound_type)
@@ -115,6 +117,20 @@ def _cluster(settings: Settings, cluster: Any, address_space: str | None) -> Ite
                 what = f"network.{key} is {wanted[key]}, and the cluster has {value}"
                 change = _wider_pod_range(settings, value) if key == "podRange" else ""
                 yield Difference(what, set_command(path, value), change)
+
+
+def _policy_command(settings: Settings, has: str) -> str:
+    """Returns the command that installs a policy engine, or replaces Calico by Cilium. None takes an engine away.
+
+    https://learn.microsoft.com/azure/aks/use-network-policies; AKS requires both options for Cilium
+    (Azure/azure-container-networking#4417).
+    """
+    names, wanted = settings.names, settings.network.policy
+    if (has, wanted) not in (("none", "calico"), ("none", "cilium"), ("calico", "cilium")):
+        return ""
+    plane = " --network-dataplane cilium" if wanted == "cilium" else ""
+    group, cluster = names.resource_group, names.cluster
+    return f"az aks update --resource-group {group} --name {cluster}{plane} --network-policy {wanted}"
 
 
 def _wider_pod_range(settings: Settings, has: str) -> str:

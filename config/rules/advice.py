@@ -24,6 +24,7 @@ def warnings(settings: Settings) -> Iterator[str]:
         yield from (problem.text(settings.stack) for problem in _rolls_at_any_time(settings.cluster))
         yield from (problem.text(settings.stack) for problem in _makes_no_files(settings.storage))
         yield from (problem.text(settings.stack) for problem in _few_pods(settings))
+        yield from (problem.text(settings.stack) for problem in _open_teams(settings))
     for name, placement in settings.placements.items():
         found = [*_unmounted(name, placement, settings.storage), *_outlived(name, placement, settings.storage)]
         if settings.lender:
@@ -47,6 +48,13 @@ def _rolls_at_any_time(cluster: ClusterSettings) -> Iterator[Problem]:
         path = ("cluster", "maintenanceWindow")
         why = f"with cluster.nodeOsChannel {cluster.node_os_channel}, AKS rolls nodes when it likes, under jobs"
         yield Problem(path, f"is not set: {why}", "a weekly window", set_command((*path, "day"), "Sunday"))
+
+
+def _open_teams(settings: Settings) -> Iterator[Problem]:
+    if settings.teams and settings.network.policy == "none":
+        path = ("network", "policy")
+        what = "is none, so nothing enforces the NetworkPolicies of teams: all pods reach the pods of each team"
+        yield Problem(path, what, "cilium or calico, before the cluster is created", set_command(path, "cilium"))
 
 
 def _few_pods(settings: Settings) -> Iterator[Problem]:

@@ -86,8 +86,10 @@ class NetworkSettings(Model):
 
     New networks of Azure have no way out of their own any more (AKS's page on outbound types).
     """
-    policy: Annotated[Literal["none", "calico"], protects(["calico", "none"])] = "none"
-    """Who enforces network policies of Kubernetes: nobody (`none`) or `calico`."""
+    policy: Annotated[Literal["none", "calico", "cilium"], protects(["cilium", "calico", "none"])] = "none"
+    """What enforces network policies of Kubernetes: nothing (`none`), `calico`, or `cilium`, which AKS recommends. Set
+    it before the cluster is created.
+    """
     pod_range: NetworkRange = POD_RANGE
     """Addresses of pods, in a network of one's own; each node takes a /24 of them."""
     service_range: NetworkRange = SERVICE_RANGE

@@ -13,7 +13,7 @@ from config.facts.scheduling import LOCAL_QUEUE, NVIDIA_RUNTIME, TEAM_LABELS
 from operators.kueue.priorities import CLASSES
 from operators.kueue.rights import FRAMEWORKS
 
-QUEUES, PODS, HOPELESS = "team-queues", "team-pods", "team-hopeless-jobs"
+QUEUES, PODS, SERVICES, HOPELESS = "team-queues", "team-pods", "team-services", "team-hopeless-jobs"
 """The policies, and their bindings. The last one only warns."""
 LABEL = "kueue.x-k8s.io/queue-name"
 _QUEUE_IT = f"put the label {LABEL}: {LOCAL_QUEUE} into its metadata"
@@ -44,7 +44,7 @@ def policies(scheduler: str | None, gpus: int, of_node: Mapping[str, int]) -> di
         gpus: The GPUs of all quotas together.
         of_node: The most that one node has of each device, by resource; GPUs come first.
     """
-    return {QUEUES: _queues(), PODS: _pods(scheduler), HOPELESS: _hopeless(gpus, of_node)}
+    return {QUEUES: _queues(), PODS: _pods(scheduler), SERVICES: _services(), HOPELESS: _hopeless(gpus, of_node)}
 
 
 def binding(policy: str) -> dict[str, Any]:
@@ -200,6 +200,26 @@ def _pods(scheduler: str | None) -> dict[str, Any]:
                 "runtimeClassName out, GPUs come by their resource",
             ),
             *([_of_scheduler(scheduler)] if scheduler else []),
+        ],
+    }
+
+
+def _services() -> dict[str, Any]:
+    """Services that would be reached from outside of the cluster: dashboards there ask for no password, and an external
+    address takes the traffic of others (CVE-2020-8554). Only changes of the spec are looked at, so that the load
+    balancer of an older one can be taken away.
+    """
+    return {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [_rule("", ["services"], "CREATE", "UPDATE")]},
+        "matchConditions": [{"name": "spec", "expression": "oldObject == null || object.spec != oldObject.spec"}],
+        "validations": [
+            _validation(
+                "!(object.spec.?type.orValue('ClusterIP') in ['LoadBalancer', 'NodePort']) && "
+                "size(object.spec.?externalIPs.orValue([])) == 0",
+                "it would be reached from outside of the cluster: write type: ClusterIP and no externalIPs, and use "
+                "kubectl port-forward",
+            ),
         ],
     }
 

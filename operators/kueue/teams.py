@@ -14,7 +14,7 @@ from config.facts.scheduling import GPU_RESOURCE, LOCAL_QUEUE, TEAM_LABELS
 from config.rules.teams import SLACK
 from config.schema.models import Settings
 from config.schema.teams import TeamSettings
-from operators.kueue import admission, pod_security, priorities, queues, rights
+from operators.kueue import admission, isolation, pod_security, priorities, queues, rights
 
 
 class Teams(Component):
@@ -49,7 +49,7 @@ class Teams(Component):
             _made("ClusterQueue", queues.queue_name(SLACK), queue, opts=self.child(depends_on=[flavor]))
         for team, chosen in sorted(settings.teams.items()):
             spec = queues.team_queue_spec(team, chosen, pools, settings.rdma_resource, flavor_name)
-            Team(team, chosen, spec, flavor, rules, opts=self.child())
+            Team(team, chosen, spec, flavor, rules, settings.network.pod_range, opts=self.child())
         self.register_outputs({})
 
     def _flavor(self, name: str, spec: dict[str, Any], kueue: pulumi.Resource) -> pulumi.Resource:
@@ -98,6 +98,7 @@ class Team(Component):
         spec: dict[str, Any],
         flavor: pulumi.Resource,
         rules: Sequence[pulumi.Resource],
+        pod_range: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
@@ -116,11 +117,17 @@ class Team(Component):
             spec={"clusterQueue": queue_name},
             opts=self.child(),
         )
+        isolated = kubernetes.networking.v1.NetworkPolicy(
+            f"{name}-{isolation.NAME}",
+            metadata={"name": isolation.NAME, "namespace": inside},
+            spec=isolation.policy(pod_range),
+            opts=self.child(),
+        )
         kubernetes.rbac.v1.RoleBinding(
             f"{name}-{rights.ROLE}",
             metadata={"name": rights.ROLE, "namespace": inside},
             **rights.binding(team),
-            opts=self.child(depends_on=rules),
+            opts=self.child(depends_on=[*rules, isolated]),
         )
         self.register_outputs({})
 

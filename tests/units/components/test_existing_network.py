@@ -20,6 +20,9 @@ OURS = HUB.replace("/net/", "/ai-on-aks-test/").replace("/hub", "/ai-on-aks-test
 OWN = {"addressSpace": "10.0.0.0/16"}
 IN_HUB = {"id": HUB, "nodeSubnet": NODES}
 PROFILE = {"outboundType": "userAssignedNATGateway", "podCidr": POD_RANGE, "serviceCidr": SERVICE_RANGE}
+CALICO = {"networkProfile": {"networkPolicy": "calico"}}
+CILIUM = "--network-dataplane cilium --network-policy cilium && pulumi up --refresh -s test"
+AKS = "az aks update --resource-group ai-on-aks-test --name ai-on-aks-test"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJq0rP3vE1RLhmKfkQm3pYbnL5KqXwF0U2m6c8aZ5tQw"
 PRIVATE = {"apiServerAccessProfile": {"enablePrivateCluster": True}}
 ZONES = [
@@ -87,7 +90,10 @@ def test_a_cluster_that_is_where_the_settings_want_it_stays(
             f"pulumi config set -s test --path 'network.zones[0]' {ZONES[1]}",
         ),
         ({"policy": "calico"}, None, "", {}, "policy is calico", "pulumi config rm -s test --path network.policy"),
-        ({}, None, "", {"networkProfile": {"networkPolicy": "calico"}}, "has calico", f"{SET}.policy calico"),
+        ({"policy": "calico"}, None, "", {}, "which ends their jobs", f"{AKS} --network-policy calico && pulumi up"),
+        ({"policy": "cilium"}, None, "", {}, "has none", f"{AKS} {CILIUM}"),
+        ({"policy": "cilium"}, None, "", CALICO, "has calico", f"{AKS} {CILIUM}"),
+        ({}, None, "", CALICO, "has calico", f"{SET}.policy calico"),
         (
             OWN, OURS, "10.0.0.0/16", {"networkProfile": {**PROFILE, "serviceCidr": "10.99.0.0/16"}},
             "the cluster has 10.99.0.0/16", f"{SET}.serviceRange 10.99.0.0/16",
@@ -114,6 +120,15 @@ def test_a_wider_range_of_pods_needs_no_new_cluster(wanted: str, *, widens: bool
     assert (f"    {update} && pulumi up --refresh -s test" in said.splitlines()) is widens, said
     assert ("pulumi destroy" in said) is not widens
     assert "network.podRange 10.244.0.0/16" in said
+
+
+@pytest.mark.parametrize(
+    ("wanted", "has"), [("none", "calico"), ("none", "cilium"), ("calico", "cilium"), ("none", "none")]
+)
+def test_no_command_takes_a_policy_engine_away(wanted: str, has: str) -> None:
+    said = refused({"policy": wanted}, None, "", networkProfile={"networkPolicy": has})
+    assert bool(said) is (wanted != has)
+    assert "az aks update" not in said
 
 
 def test_the_network_outlives_the_cluster_and_so_does_its_address_space() -> None:

@@ -136,7 +136,13 @@ def test_in_aks_own_network_services_and_nodes_are_where_they_were() -> None:
     assert (profile["serviceCidr"], profile["dnsServiceIP"]) == ("10.0.0.0/16", "10.0.0.10")
     assert "vnetSubnetID" not in cluster["agentPoolProfiles"][0]
     assert cluster["identity"]["type"] == "SystemAssigned"
-    assert profile["networkPolicy"] == "calico"
+    assert (profile["networkPolicy"], "networkDataplane" in profile) == ("calico", False)
+
+
+def test_cilium_enforces_policies_by_its_own_data_plane() -> None:
+    """Without the data plane, AKS has no Cilium (its page on Azure CNI Powered by Cilium)."""
+    profile = deployed({"policy": "cilium"}).one(":ManagedCluster").inputs["networkProfile"]
+    assert (profile["networkPolicy"], profile["networkDataplane"]) == ("cilium", "cilium")
 
 
 @pytest.mark.parametrize(

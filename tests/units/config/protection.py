@@ -10,7 +10,7 @@ SAFE: Mapping[str, tuple[Any, ...]] = {
     "cluster.entra": TRUE,
     "cluster.localAccounts": ("false", False),
     "network.private": TRUE,
-    "network.policy": ("calico",),
+    "network.policy": ("cilium", "calico"),
     "storage.protect": TRUE,
     "storage.auth": ("identity",),
 }

@@ -59,6 +59,18 @@ def test_pods_that_the_platform_alone_needs_are_reported() -> None:
     assert list(warnings(load({"pools": {"gpu": {"vmSku": H100, "maxPods": 30}}}))) == []
 
 
+def test_teams_without_a_policy_engine_are_reported() -> None:
+    stack = {
+        "vmSku": H100,
+        "operators": {"kueue": {"enabled": True}},
+        "teams": {"blue": {"gpus": 8, "users": ["alice"]}},
+    }
+    (warning,) = warnings(load(stack, known=KNOWN))
+    assert warning.startswith("network.policy is none, so nothing enforces the NetworkPolicies of teams")
+    assert warning.endswith("pulumi config set -s dev --path network.policy cilium")
+    assert list(warnings(load({**stack, "network": {"policy": "cilium"}}, known=KNOWN))) == []
+
+
 def test_a_sas_that_writes_to_a_hierarchical_namespace_must_set_permissions_too() -> None:
     containers = {"data": {"permissions": "racwdl"}}
     (text,) = warnings(load({"vmSku": H100, "storage": {"containers": containers}}, known=KNOWN))

@@ -36,7 +36,8 @@ def fill(network: Body) -> None:
         network["networkPlugin"] = "azure"
         network.setdefault("networkPluginMode", "overlay")
     network.setdefault("networkDataplane", "azure")
-    network.setdefault("networkPolicy", "none")
+    # Cilium's data plane enforces policies itself (AKS's page on Azure CNI Powered by Cilium).
+    network.setdefault("networkPolicy", "cilium" if network["networkDataplane"] == "cilium" else "none")
     if network.get("networkPluginMode") == "overlay" or network["networkPlugin"] == "kubenet":
         network.setdefault("podCidr", "10.244.0.0/16")
         network.setdefault("podCidrs", [network["podCidr"]])
@@ -64,6 +65,7 @@ def check(network: Body) -> None:
     """Raises ArmError where addresses of a network profile, its defaults filled in, do not fit together."""
     services, pods = _ranges(network, "serviceCidr"), _ranges(network, "podCidr")
     problems = [
+        *_engine(network),
         *_reserved(services, "serviceCidr", "service", "ServiceCidrOverlapping"),
         *_reserved(pods, "podCidr", "pod", "InvalidParameter"),
         *_sizes(services),
@@ -72,6 +74,17 @@ def check(network: Body) -> None:
     ]
     if problems:
         raise invalid(problems)
+
+
+def _engine(network: Body) -> Iterator[Problem]:
+    """Cilium's data plane and its policy engine go together (Azure/AKS-Construction#535 has the text of the first,
+    AdminTurnedDevOps/DevOps-The-Hard-Way-Azure#1 that of the second).
+    """
+    target, plane, policy = "networkProfile.networkPolicy", network["networkDataplane"], network["networkPolicy"]
+    if plane == "cilium" and policy != "cilium":
+        yield Problem(target, "Cilium dataplane requires network policy cilium.", "BadRequest")
+    elif plane != "cilium" and policy == "cilium":
+        yield Problem(target, "Network Policy cilium requires NetworkDataplane cilium", "NetworkPolicyNotSupported")
 
 
 def _ranges(network: Body, name: str) -> list[Range]:

@@ -210,6 +210,15 @@ def test_a_gateway_of_ones_own_is_on_the_subnet_with_an_address(network: Arm) ->
     assert "loadBalancerProfile" not in shown
 
 
+@pytest.mark.parametrize(
+    ("plane", "policy", "code"),
+    [("azure", "cilium", "NetworkPolicyNotSupported"), ("cilium", "calico", "BadRequest")],
+)
+def test_cilium_is_data_plane_and_policy_engine_at_once(network: Arm, plane: str, policy: str, code: str) -> None:
+    said = refused(network, body(networkDataplane=plane, networkPolicy=policy))
+    assert (said[0], said[2]) == (code, "networkProfile.networkPolicy")
+
+
 ROUTED: Body = {"outboundType": "userDefinedRouting"}
 
 
