@@ -20,6 +20,8 @@ MINUTES = 10
 _IMAGE = "node-health"
 _FOLDER = "/etc/idle-checks"
 _LABEL = "app.kubernetes.io/name"
+_LATE = 2
+"""Minutes that a round's pod may need to start: it ends itself before the next round is due."""
 _ENDS_S = 5
 """Seconds that a check has to end: a job waits for its GPUs."""
 _NOBODY = 65534
@@ -104,7 +106,7 @@ def cron_job_spec(name: str, image: str) -> Manifest:
         "successfulJobsHistoryLimit": 6,
         "failedJobsHistoryLimit": 1,
         "jobTemplate": {
-            "spec": {"backoffLimit": 0, "activeDeadlineSeconds": MINUTES * 60, "template": {"spec": pod}},
+            "spec": {"backoffLimit": 0, "activeDeadlineSeconds": (MINUTES + _LATE) * 60, "template": {"spec": pod}},
         },
     }
 

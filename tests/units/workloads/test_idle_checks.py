@@ -180,9 +180,10 @@ def test_checks_give_way_to_pods_for_which_no_scheduler_evicts_them(
     assert "done" in checks
 
 
-def test_a_round_ends_before_the_next_one() -> None:
+def test_a_round_watches_its_own_checks_and_ends_by_itself() -> None:
     spec = idle.cron_job_spec(idle.name_of(run()), "node-health:1")
-    assert spec["jobTemplate"]["spec"]["activeDeadlineSeconds"] <= idle.MINUTES * 60
+    assert spec["jobTemplate"]["spec"]["activeDeadlineSeconds"] > idle.MINUTES * 60
+    assert spec["concurrencyPolicy"] == "Forbid"
     labels = idle.pod_template(run(), "idle")["metadata"]["labels"]
     (container,) = spec["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     assert {"name": "LABEL", "value": "=".join(*labels.items())} in container["env"]
