@@ -23,6 +23,8 @@ class Chart(_Pin):
 
     name: str
     version: str
+    read_from: str | None = None
+    """The release whose values keys and CRDs were read, if it is not the pinned one."""
     repository: str | None = None
     oci: str | None = None
     timeout_s: int

@@ -6,6 +6,7 @@ import pulumi
 
 from components.operators import Installed, Site
 from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
+from config.facts.versions import versions
 from operators._release import Values, release
 from operators.volcano.settings import VolcanoSettings
 
@@ -61,7 +62,10 @@ def values(*, autoscaled: bool, preemption: bool = False) -> Values:
     actions = ["enqueue", "allocate", *(["preempt"] if preemption else []), "backfill"]
     override = {"scheduler_config_override": _SCHEDULER.format(actions=", ".join(actions))}
     return {
-        "basic": {"image_pull_policy": "IfNotPresent"},  # the image's tag never moves
+        "basic": {
+            "image_pull_policy": "IfNotPresent",  # the image's tag never moves
+            "image_tag_version": versions().images["vc-scheduler"].version,
+        },
         "custom": {
             "default_ns": SYSTEM_NODES,
             "default_tolerations": SYSTEM_TOLERATIONS,
