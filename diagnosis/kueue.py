@@ -91,7 +91,7 @@ def _held(cluster: Cluster, queued: Object) -> Iterator[Finding]:
         patch = f"""kubectl patch {resource} {where(queued)} --type merge -p '{{"spec":{{"active":true}}}}'"""
         why = joined(why, *_failed_checks(queued, why), by="; ") or "spec.active is false"
         told = f"Kueue has deactivated it and does not queue it again: {why}"
-        yield Finding(one_line(told), f"{patch}    # once the cause is fixed", lasts=True)
+        yield Finding(one_line(told), f"{patch}    # as an administrator, once the cause is fixed", lasts=True)
     elif finished.get("status") == "True":
         told = f"for Kueue it has finished ({finished.get('reason', '')}), so it is not started: {_said(finished)}"
         yield Finding(one_line(told), look, lasts=True)

@@ -19,6 +19,12 @@ UNCOUNTED = ("ephemeral-storage",)
 pkg/scheduler/flavorassigner/flavorassigner.go:1071, "unavailable in ClusterQueue"); nodes have this by themselves.
 """
 
+MEMORY = "2Gi"
+"""The manager's memory limit: it caches all Workloads and, with a topology, all pods and nodes. The value is that of
+upstream's example for TopologyAwareScheduling (kubernetes-sigs/kueue, charts/kueue/README.md); the chart has 512Mi.
+"""
+DAY_MINUTES, PAUSE_MINUTES = 24 * 60, 30
+
 
 class Kueue(Installed):
     """The release, and the teams that queue by it."""
@@ -45,7 +51,7 @@ def values(warm_up_minutes: int = Operators().warm_up_minutes, *, monitored: boo
         "controllerManager": {
             "nodeSelector": SYSTEM_NODES,
             "tolerations": SYSTEM_TOLERATIONS,
-            "manager": {"priorityClassName": SYSTEM_PRIORITY},
+            "manager": {"priorityClassName": SYSTEM_PRIORITY, "resources": {"limits": {"memory": MEMORY}}},
         },
         "managerConfig": {"controllerManagerConfigYaml": text},
         **({"enablePrometheus": True} if monitored else {}),
@@ -61,8 +67,14 @@ def configuration(warm_up_minutes: int) -> Values:
     """
     # AppWrappers as many at once as Jobs: one by one, the first of many starts when the last has its Workload.
     jobs = {"Job.batch": 5, "AppWrapper.workload.codeflare.dev": 5}
+    timeout = warm_up_minutes + 10  # else Kueue would take from AppWrapper what that still waits for
     concurrency = {**jobs, "Workload.kueue.x-k8s.io": 10, "LocalQueue.kueue.x-k8s.io": 5}
-    requeuing = {"timestamp": "Eviction", "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800}
+    requeuing = {
+        "timestamp": "Eviction",
+        "backoffBaseSeconds": 60,
+        "backoffMaxSeconds": PAUSE_MINUTES * 60,
+        "backoffLimitCount": requeue_limit(timeout),
+    }
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
@@ -77,9 +89,23 @@ def configuration(warm_up_minutes: int) -> Values:
         "manageJobsWithoutQueueName": True,
         "managedJobsNamespaceSelector": {"matchLabels": TEAM_LABELS},
         "waitForPodsReady": {
-            "timeout": f"{warm_up_minutes + 10}m",  # else Kueue would take from AppWrapper what that still waits for
+            "timeout": f"{timeout}m",
+            # Disabled: AppWrapper restarts its own jobs, and Kueue may never release the quota of a job that it evicts
+            # meanwhile (kubernetes-sigs/kueue#14811). Its default is `timeout`.
+            "recoveryTimeout": "0s",
             "blockAdmission": False,
             "requeuingStrategy": requeuing,
         },
+        # Both may preempt in an endless loop (kubernetes-sigs/kueue#14543); the alert PreemptionLoop reports that.
         "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
     }
+
+
+def requeue_limit(timeout_minutes: int) -> int:
+    """Returns after how many requeues Kueue deactivates a job whose pods are never ready: at least a day of attempts.
+
+    Each attempt takes the timeout and then a pause, which doubles from one minute to `PAUSE_MINUTES`. Three more
+    attempts make up for the first, shorter pauses. Kueue clears the count only when it deactivates the job (0.19.2,
+    pkg/controller/core/workload_controller.go).
+    """
+    return -(-DAY_MINUTES // (timeout_minutes + PAUSE_MINUTES)) + 3

@@ -171,12 +171,16 @@ def test_earlier_evictions_are_reported_before_what_the_job_waits_for(
     assert (found.why, found.lasts) == (why, lasts)
 
 
+TOO_OFTEN = "exceeding the maximum number of re-queuing retries"
+"""Kueue's words at its requeue limit (0.19.2, pkg/controller/core/workload_controller.go, triggerDeactivation)."""
+
+
 @pytest.mark.parametrize(
     ("said", "why"),
     [
         (
-            {"Evicted": ("True", "DeactivatedDueToRequeuingLimitExceeded", "The workload is deactivated due to x")},
-            "The workload is deactivated due to x",
+            {"Evicted": ("True", "Deactivated", f"The workload is deactivated due to {TOO_OFTEN}")},
+            f"The workload is deactivated due to {TOO_OFTEN}",
         ),
         (
             {"DeactivationTarget": ("True", "MaximumExecutionTimeExceeded", "exceeding the maximum execution time")},
@@ -190,7 +194,7 @@ def test_a_deactivated_job_is_not_queued_again_until_a_user_activates_it(said: d
     assert (found.why, found.lasts) == (f"Kueue has deactivated it and does not queue it again: {why}", True)
     assert found.fix == (
         "kubectl patch workloads.v1beta2.kueue.x-k8s.io -n ai job-train --type merge "
-        """-p '{"spec":{"active":true}}'    # once the cause is fixed"""
+        """-p '{"spec":{"active":true}}'    # as an administrator, once the cause is fixed"""
     )
 
 

@@ -10,6 +10,7 @@ import yaml
 from config.facts.allocatable import allocatable
 from config.facts.scheduling import GPU_TAINT, SPOT_TAINT, TEAM_LABELS
 from config.facts.skus import sku
+from config.schema.operators import MAX_WARM_UP
 from config.schema.pools import PoolSettings
 from config.schema.teams import TeamSettings
 from operators.kueue import component, queues, rights
@@ -31,7 +32,7 @@ def amount(text: str) -> int:
 
 
 def test_its_manager_is_among_the_last_to_be_evicted() -> None:
-    assert component.values()["controllerManager"]["manager"] == {"priorityClassName": "system-cluster-critical"}
+    assert component.values()["controllerManager"]["manager"]["priorityClassName"] == "system-cluster-critical"
 
 
 def test_in_the_namespaces_of_teams_no_job_goes_past_the_queue_and_elsewhere_none_is_touched() -> None:
@@ -57,6 +58,25 @@ def test_a_job_may_ask_for_room_on_its_nodes_disk_which_no_quota_counts() -> Non
 def test_kueue_waits_longer_for_pods_than_appwrapper_does() -> None:
     waits = component.configuration(90)["waitForPodsReady"]
     assert int(waits["timeout"].removesuffix("m")) > 90
+
+
+def test_only_appwrapper_restarts_jobs_that_were_ready() -> None:
+    """Kueue disables the check for a recovery timeout of 0 (0.19.2, pkg/controller/core/core.go, waitForPodsReady)."""
+    assert component.configuration(30)["waitForPodsReady"]["recoveryTimeout"] == "0s"
+
+
+@pytest.mark.parametrize("warm_up", [1, 30, 90, MAX_WARM_UP])
+def test_a_job_whose_pods_are_never_ready_is_tried_for_a_day(warm_up: int) -> None:
+    waits = component.configuration(warm_up)["waitForPodsReady"]
+    timeout, requeuing = int(waits["timeout"].removesuffix("m")) * 60, waits["requeuingStrategy"]
+    limit = requeuing["backoffLimitCount"]
+    pauses = [min(requeuing["backoffBaseSeconds"] * 2**n, requeuing["backoffMaxSeconds"]) for n in range(limit)]
+    assert (limit + 1) * timeout + sum(pauses) >= 24 * 3600
+    assert (limit - 4) * (timeout + max(pauses)) < 24 * 3600, "a job that never starts blocks GPUs for no longer"
+
+
+def test_the_manager_has_memory_for_all_pods_of_a_cluster() -> None:
+    assert component.values()["controllerManager"]["manager"]["resources"] == {"limits": {"memory": "2Gi"}}
 
 
 def test_a_team_of_whole_nodes_has_all_that_they_offer() -> None:
