@@ -8,7 +8,7 @@ import pulumi
 import yaml
 
 from components.operators import Installed, Site
-from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE, GPU_RESOURCE, WRAPPER_CONFIG
+from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE, GPU_RESOURCE, LOCAL_QUEUE, WRAPPER_CONFIG
 from operators._manifests import Changes, install
 
 NAME = "appwrapper"
@@ -38,7 +38,9 @@ def configuration(warm_up_minutes: int, scheduler: str | None) -> dict[str, Any]
 
     Jobs change what is in `faultTolerance` for themselves, by annotations, and by these alone say which exit codes are
     worth another try. Members of teams may wrap what they could not make by themselves, since Kueue queues it all.
-    Pods that name no scheduler get the one that places all others on GPU nodes.
+    Pods that name no scheduler get the one that places all others on GPU nodes. AppWrappers that name no queue get the
+    queue of teams, as in MLBatch (its setup.k8s/appwrapper/coscheduling/config_patch.yaml). Kueue ignores that label
+    outside of teams' namespaces (0.19.2, feature gate ManagedJobsNamespaceSelectorAlwaysRespected, locked to true).
     """
     return {
         "controllerManager": {
@@ -47,6 +49,7 @@ def configuration(warm_up_minutes: int, scheduler: str | None) -> dict[str, Any]
             "leaderElection": True,
         },
         "appwrapper": {
+            "defaultQueueName": LOCAL_QUEUE,
             "userRBACAdmissionCheck": False,
             **({"schedulerName": scheduler} if scheduler else {}),
             "autopilot": {

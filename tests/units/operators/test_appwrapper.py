@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from components import manifests
-from config.facts.scheduling import WRAPPER_CONFIG, WRAPPER_NAMESPACE
+from config.facts.scheduling import LOCAL_QUEUE, WRAPPER_CONFIG, WRAPPER_NAMESPACE
 from operators.appwrapper.component import configuration
 from tests.support.golden import H100
 from tests.support.mocks import Recorder, program
@@ -94,6 +94,11 @@ def test_warm_up_is_one_setting_for_both_and_kueue_waits_longer(stack: Recorder)
     assert configuration(45, None)["appwrapper"]["faultTolerance"]["warmupGracePeriod"] == 45 * MINUTE
     kueue = stack.one(":Release", "kueue").inputs["values"]["managerConfig"]["controllerManagerConfigYaml"]
     assert yaml.safe_load(kueue)["waitForPodsReady"]["timeout"] == "55m"
+
+
+def test_an_appwrapper_without_a_queue_gets_the_one_of_its_team() -> None:
+    """AppWrapper's mutating webhook adds the label; validating admission policies run after it."""
+    assert configuration(30, None)["appwrapper"]["defaultQueueName"] == LOCAL_QUEUE
 
 
 def test_wrapped_pods_get_the_scheduler_that_the_stack_installs() -> None:
