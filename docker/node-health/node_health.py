@@ -4,8 +4,9 @@
 A check's own pod taints the node that it has found bad (docker/aksnhc/tell-node.sh). This does what no such pod can:
 it takes what others have found (Autopilot's label, conditions of the node) for a failed check, and gives jobs their
 time. Then it labels such a node for AppWrapper, which reads labels and no taints. In the next round it makes the taint
-NoExecute. It takes no taint away: a check that passes does. Uses the Kubernetes API with the pod's service account,
-which needs `list` and `patch` of nodes.
+NoExecute. It takes no taint away: a check that passes does. It also sets how many GPUs the slack queue lends
+(slack_queue.py), if SLACK_QUEUE names one. Uses the Kubernetes API with the pod's service account, which needs `list`
+and `patch` of nodes, and `get` and `patch` of that queue.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+import slack_queue
 from api import CONFLICT, GONE, Object, call
 
 TAINT, FAILED = "aznhc", "failed"
@@ -128,24 +130,48 @@ def _time(text: str) -> datetime | None:
 
 
 def main() -> int:
-    """One round. 1 where a node could not be changed; one that is gone, or has changed meanwhile, is of the next."""
+    """Runs one round. Returns 1 if the API server refused a change."""
     rules = Rules.of(os.environ)
     selector = urllib.parse.quote(os.environ["NODES"])
-    failed = False
+    nodes, done = [], True
     for node in call("GET", f"/api/v1/nodes?labelSelector={selector}")["items"]:
-        name = node["metadata"]["name"]
-        body, said = change(node, rules, datetime.now(UTC))
-        if not body:
-            continue
-        try:
-            call("PATCH", f"/api/v1/nodes/{name}", body)
-        except urllib.error.HTTPError as error:
-            if error.code not in (CONFLICT, GONE):
-                failed = True
-                print(f"ERROR: node {name}: {error.code} {error.read().decode(errors='replace')}", file=sys.stderr)
-        else:
-            print(f"node {name} {said}".rstrip(), flush=True)
-    return int(failed)
+        found = _patched(f"/api/v1/nodes/{node['metadata']['name']}", node, *change(node, rules, datetime.now(UTC)))
+        nodes.append(found or node)
+        done = done and found is not None
+    if queue := os.environ.get("SLACK_QUEUE"):
+        done = _lends(f"{slack_queue.QUEUES}/{queue}", nodes, rules) and done
+    return int(not done)
+
+
+def _lends(path: str, nodes: list[Object], rules: Rules) -> bool:
+    """Sets what the slack queue lends. Returns False if the API server refuses."""
+    labels = {*rules.bad_labels, rules.label}
+    lost = sum(slack_queue.unusable(node, TAINT, labels) for node in nodes)
+    try:
+        queue = call("GET", path)
+    except urllib.error.HTTPError as error:
+        return _passes(path, error)
+    return _patched(path, queue, *slack_queue.change(queue, lost)) is not None
+
+
+def _patched(path: str, found: Object, body: Object, said: str) -> Object | None:
+    """Returns the object after the patch, or as it was found if the next round has to do it; None if it is refused."""
+    if not body:
+        return found
+    try:
+        found = call("PATCH", path, body)
+    except urllib.error.HTTPError as error:
+        return found if _passes(path, error) else None
+    print(f"{'/'.join(path.split('/')[-2:])} {said}".rstrip(), flush=True)
+    return found
+
+
+def _passes(path: str, error: urllib.error.HTTPError) -> bool:
+    """Returns whether the next round takes care of it: the object is gone, or has changed meanwhile. Else logs it."""
+    passes = error.code in (CONFLICT, GONE)
+    if not passes:
+        print(f"ERROR: {path}: {error.code} {error.read().decode(errors='replace')}", file=sys.stderr)
+    return passes
 
 
 if __name__ == "__main__":

@@ -22,6 +22,16 @@ TOPOLOGY = "infiniband"
 BLOCK = "ai-on-aks/ib-pkey"
 """The node labeler's label: nodes with the same value reach each other over InfiniBand."""
 COHORT = "default-cohort"
+TAKES_BACK = {"pulumi.com/patchForce": "true"}
+"""Annotations of the slack queue, whose lending limit the node-health job sets (docker/node-health/slack_queue.py).
+
+The program leaves the limit out, and the kubernetes plugin compares only what the program states, also after a refresh
+(pulumi-kubernetes, provider/pkg/provider/provider.go, pruneLiveState): so `pulumi up` sees no change. `ignore_changes`
+could not name the field: the plugin does not find paths through lists (provider/pkg/await/await.go,
+handleSSAIgnoreFields). For server-side apply, `spec.resourceGroups` is one field (Kueue's CRD: list type atomic). After
+the job's patch, an update of the quota is therefore a conflict unless it is forced. A forced update removes the
+limit, and the job's next round sets it again.
+"""
 
 
 def flavor_spec(pools: Iterable[PoolSettings], topology: bool = False) -> dict[str, Any]:
@@ -106,7 +116,7 @@ def quotas(gpus: int, pools: Sequence[PoolSettings], rdma_resource: str) -> dict
     return {
         "cpu": canonical(f"{share(lambda pool: allocatable(pool.sku, pool.pods).cpu_millis)}m"),
         "memory": canonical(f"{share(lambda pool: allocatable(pool.sku, pool.pods).memory_kib)}Ki"),
-        GPU_RESOURCE: str(gpus),
-        **({rdma_resource: str(rdma)} if any_rdma else {}),
-        "pods": str(share(lambda pool: pool.pods)),
+        GPU_RESOURCE: canonical(str(gpus)),
+        **({rdma_resource: canonical(str(rdma))} if any_rdma else {}),
+        "pods": canonical(str(share(lambda pool: pool.pods))),
     }

@@ -46,7 +46,8 @@ class Teams(Component):
         if settings.slack_gpus:
             quotas = queues.quotas(settings.slack_gpus, pools, settings.rdma_resource)
             queue = queues.cluster_queue_spec(quotas, None, flavor=flavor_name)
-            _made("ClusterQueue", queues.queue_name(SLACK), queue, opts=self.child(depends_on=[flavor]))
+            opts = self.child(depends_on=[flavor])
+            _made("ClusterQueue", queues.queue_name(SLACK), queue, opts=opts, annotations=queues.TAKES_BACK)
         for team, chosen in sorted(settings.teams.items()):
             spec = queues.team_queue_spec(team, chosen, pools, settings.rdma_resource, flavor_name)
             Team(team, chosen, spec, flavor, rules, settings.network.pod_range, opts=self.child())
@@ -133,9 +134,14 @@ class Team(Component):
 
 
 def _made(
-    kind: str, name: str, spec: dict[str, Any], opts: pulumi.ResourceOptions
+    kind: str,
+    name: str,
+    spec: dict[str, Any],
+    opts: pulumi.ResourceOptions,
+    annotations: Mapping[str, str] | None = None,
 ) -> kubernetes.apiextensions.CustomResource:
     """One of Kueue's resources that are in no namespace."""
+    metadata = {"name": name, **({"annotations": annotations} if annotations else {})}
     return kubernetes.apiextensions.CustomResource(
-        name, api_version=queues.API, kind=kind, metadata={"name": name}, spec=spec, opts=opts
+        name, api_version=queues.API, kind=kind, metadata=metadata, spec=spec, opts=opts
     )

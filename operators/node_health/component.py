@@ -17,15 +17,25 @@ from config.facts.scheduling import (
     SYSTEM_NODES,
     SYSTEM_TOLERATIONS,
 )
+from config.rules.teams import SLACK
 from config.schema.operators import NODE_HEALTH
 from operators._node_tools import CONFINED, NOBODY
 from operators._own_node import binding
+from operators.kueue.queues import queue_name
 from operators.node_health import policy
 from operators.node_health.settings import NodeHealthSettings
 from operators.node_problem_detector.conditions import condition_type, conditions
 
 RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}]
 OWN_RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "patch"]}]
+SLACK_RULES = [
+    {
+        "apiGroups": ["kueue.x-k8s.io"],
+        "resources": ["clusterqueues"],
+        "resourceNames": [queue_name(SLACK)],
+        "verbs": ["get", "patch"],
+    }
+]
 MINUTES = 5
 """Between two rounds."""
 _RBAC = "rbac.authorization.k8s.io"
@@ -80,7 +90,10 @@ class NodeHealth(Installed):
             f"{NODE_HEALTH}-account", metadata={"name": NODE_HEALTH, "namespace": space}, opts=own
         )
         role = kubernetes.rbac.v1.ClusterRole(
-            f"{NODE_HEALTH}-role", metadata={"name": NODE_HEALTH}, rules=OWN_RULES, opts=own
+            f"{NODE_HEALTH}-role",
+            metadata={"name": NODE_HEALTH},
+            rules=[*OWN_RULES, *(SLACK_RULES if site.settings.slack_gpus else [])],
+            opts=own,
         )
         binding = kubernetes.rbac.v1.ClusterRoleBinding(
             f"{NODE_HEALTH}-binding",
@@ -92,7 +105,7 @@ class NodeHealth(Installed):
         kubernetes.batch.v1.CronJob(
             NODE_HEALTH,
             metadata={"name": NODE_HEALTH, "namespace": space},
-            spec=cron_job_spec(pod_spec(site.image(NODE_HEALTH), settings)),
+            spec=cron_job_spec(pod_spec(site.image(NODE_HEALTH), settings, slack=bool(site.settings.slack_gpus))),
             opts=self.child(depends_on=[site.registry, account, binding]),
         )
 
@@ -117,8 +130,8 @@ def critical() -> list[str]:
     return [condition_type(name) for name, each in conditions().items() if each.alert.severity == "critical"]
 
 
-def pod_spec(image: str, settings: NodeHealthSettings) -> dict[str, Any]:
-    """A pod without any privilege, on the system pool."""
+def pod_spec(image: str, settings: NodeHealthSettings, *, slack: bool = False) -> dict[str, Any]:
+    """Returns a pod without any privilege, on the system pool. With `slack`, it sets what the slack queue lends."""
     variables = {
         "BAD_CONDITIONS": ",".join(critical()),
         "BAD_LABELS": f"{AUTOPILOT_LABEL}=EVICT",
@@ -126,6 +139,7 @@ def pod_spec(image: str, settings: NodeHealthSettings) -> dict[str, Any]:
         "LABEL": BAD_NODE,
         "NODES": f"{GPU_LABEL}=true",
         "TAINT_EFFECT": settings.taint_effect,
+        **({"SLACK_QUEUE": queue_name(SLACK)} if slack else {}),
     }
     return {
         "restartPolicy": "Never",

@@ -41,6 +41,29 @@ def test_each_team_has_a_namespace_a_queue_for_its_quota_and_its_members(stack: 
         assert (bound["metadata"]["namespace"], [each["name"] for each in bound["subjects"]]) == (team, [member])
 
 
+def test_an_update_of_the_slack_queue_goes_over_the_limit_that_node_health_has_set(stack: Recorder) -> None:
+    slack, blue = (stack.one(QUEUE, f"{name}-cluster-queue").inputs for name in ("slack", "blue"))
+    assert slack["metadata"]["annotations"] == {"pulumi.com/patchForce": "true"}
+    assert "annotations" not in blue["metadata"]
+    assert "lendingLimit" not in str(slack["spec"])
+
+
+def test_node_health_may_change_the_slack_queue_where_there_is_one(stack: Recorder) -> None:
+    def variables(found: Recorder) -> dict[str, str]:
+        spec = found.one(":CronJob", "node-health").inputs["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        return {each["name"]: each["value"] for each in spec["containers"][0]["env"]}
+
+    def groups(found: Recorder) -> set[str]:
+        rules = found.one(":ClusterRole", "node-health-role").inputs["rules"]
+        return {group for rule in rules for group in rule["apiGroups"]}
+
+    assert variables(stack)["SLACK_QUEUE"] == "slack-cluster-queue"
+    assert groups(stack) == {"", "kueue.x-k8s.io"}
+    without = program({**STACK, "slackGpus": 0})
+    assert "SLACK_QUEUE" not in variables(without)
+    assert groups(without) == {""}
+
+
 def test_queues_follow_kueue_and_namespaces_their_queue_so_that_jobs_go_before_it(stack: Recorder) -> None:
     def follows(resource: str, name: str) -> str:
         return " ".join(stack.one(resource, name).dependencies)

@@ -1,0 +1,57 @@
+"""Lowers what Kueue's slack queue lends by the GPUs that no job can get.
+
+Quotas count all nodes, so without this Kueue admits jobs that have nowhere to run. Jobs that run keep their GPUs: the
+limit holds for jobs that wait. AppWrapper did this until 1.0.7 (project-codeflare/mlbatch, QUOTA_MAINTENANCE.md).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection
+
+from api import Object
+
+QUEUES = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
+GPU = "nvidia.com/gpu"
+_CLOSED = ("NoSchedule", "NoExecute")
+_KUBERNETES = "node.kubernetes.io/"
+"""Taints of Kubernetes itself: a node that is cordoned, not ready, not reachable or under pressure."""
+
+
+def unusable(node: Object, taint: str, labels: Collection[str]) -> int:
+    """Returns how many GPUs of the node no job can get.
+
+    Args:
+        node: The node.
+        taint: Key of the taint of a failed check.
+        labels: KEY=VALUE of nodes that are bad.
+    """
+    status, given = node.get("status", {}), node["metadata"].get("labels") or {}
+    capacity, offered = (_count(status.get(part, {}).get(GPU, 0)) for part in ("capacity", "allocatable"))
+    taints = [each["key"] for each in node.get("spec", {}).get("taints") or [] if each["effect"] in _CLOSED]
+    closed = any(key == taint or key.startswith(_KUBERNETES) for key in taints)
+    bad = closed or any(f"{key}={value}" in labels for key, value in given.items())
+    return capacity if bad else max(0, capacity - offered)
+
+
+def change(queue: Object, lost: int) -> tuple[Object, str]:
+    """Returns the merge patch after which the queue lends its quota less the lost GPUs, empty for none, and a log line.
+
+    Without a limit the queue lends its whole quota.
+    """
+    groups, said = copy.deepcopy(queue["spec"]["resourceGroups"]), ""
+    resources = [each for group in groups for flavor in group["flavors"] for each in flavor["resources"]]
+    for each in (each for each in resources if each["name"] == GPU):
+        quota = _count(each["nominalQuota"])
+        lent = max(0, quota - lost)
+        if lent != _count(each.get("lendingLimit", quota)):
+            each["lendingLimit"], said = str(lent), f"lends {lent} of {quota} GPUs"
+    if not said:
+        return {}, ""
+    version = queue["metadata"]["resourceVersion"]  # the list is replaced whole
+    return {"metadata": {"resourceVersion": version}, "spec": {"resourceGroups": groups}}, said
+
+
+def _count(quantity: object) -> int:
+    """Returns a number of devices, of which 1000 is written as 1k (apimachinery, pkg/api/resource/quantity.go)."""
+    return int(str(quantity).replace("k", "000"))
