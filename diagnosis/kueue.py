@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from config.facts.scheduling import GPU_RESOURCE
+from config.rules.teams import QUEUE_SUFFIX, SLACK
 from diagnosis.autoscaler import may_add_pool
 from diagnosis.cluster import KUEUE_BEFORE, NODE, QUEUED, Cluster, Kind, Object, condition, where
 from diagnosis.devices import expected
 from diagnosis.finding import Finding, clock, joined, one_line
 from diagnosis.nodes import allocatable, chosen, requested
+from k8s import quantities
 
 CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", KUEUE_BEFORE)
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues", KUEUE_BEFORE)
@@ -122,14 +124,17 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
     quota, evicted, before = condition(queued, "QuotaReserved"), condition(queued, "Evicted"), _eviction(queued)
     now, lasts = _current(cluster, quota, queued["metadata"]["namespace"])
     large, never = _never_fits(_said(quota))
+    less = _lends_less(cluster) if GPU_RESOURCE in large else ""
     state = queued["status"].get("requeueState", {})
-    count = f" (requeue {state['count']})" if state.get("count") else ""
-    if never:
+    requeue = f" (requeue {state['count']})" if state.get("count") else ""
+    if less:
+        waits = f"it has no quota in {queue} while {less}: {never}"
+    elif never:
         waits = f"it never fits in {queue}: {never}"
     elif state.get("requeueAt"):
-        waits = f"it is queued again in {queue} at {clock(state['requeueAt'])}{count}"
+        waits = f"it is queued again in {queue} at {clock(state['requeueAt'])}{requeue}"
     elif before and now in ("", _said(evicted)):
-        waits = f"it waits in {queue}{count}"
+        waits = f"it waits in {queue}{requeue}"
     else:
         waits = f"it has no quota in {queue}: {now}"
     again = condition(queued, "Requeued")
@@ -137,7 +142,23 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
     others = " and ".join(sorted(large - {GPU_RESOURCE}))
     setting = f"teams.<team>.gpus{f', each with its share of {others}' if others else ''}"
     hint = f"    # ask for less{others and f' {others}'}, or have the quota raised ({setting})" if large else ""
-    return Finding(one_line(joined(before, waits, by="; ")), f"{look}{hint}", lasts=bool(never) or lasts or barred)
+    lasts = not less and (bool(never) or lasts or barred)
+    return Finding(one_line(joined(before, waits, by="; ")), look if less else f"{look}{hint}", lasts=lasts)
+
+
+def _lends_less(cluster: Cluster) -> str:
+    """Returns how many GPUs the slack queue lends if that is less than its quota, as it is while nodes are bad
+    (docker/node-health/slack_queue.py). Kueue counts the rest in no maximum.
+    """
+    queues = [each for each in cluster.all(CLUSTER_QUEUE) if each["metadata"]["name"] == f"{SLACK}{QUEUE_SUFFIX}"]
+    groups = [group for queue in queues for group in queue["spec"].get("resourceGroups", [])]
+    flavors = [flavor for group in groups for flavor in group.get("flavors", [])]
+    for each in (each for flavor in flavors for each in flavor.get("resources", []) if each["name"] == GPU_RESOURCE):
+        quota = each.get("nominalQuota")
+        lent, quota = quantities.count(each.get("lendingLimit", quota)), quantities.count(quota)
+        if lent < quota:
+            return f"the slack queue lends {lent} of {quota} GPUs, since nodes are bad or offer fewer"
+    return ""
 
 
 def _said(entry: Object) -> str:

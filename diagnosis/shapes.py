@@ -74,6 +74,7 @@ _SPEC = {
     **{name: {"*": {"replicas": COUNT, "template!": _TEMPLATE}} for name in REPLICA_SPECS},
     "podSets": [{"template!": _TEMPLATE}],
     "tasks": [{"name": str, "replicas": COUNT, "template!": _TEMPLATE}],
+    "resourceGroups": [{"flavors": [{"resources": [{"name!": str, "nominalQuota": ANY, "lendingLimit": ANY}]}]}],
 }
 _APPLICATION = {"status": str, "message": str, "serveDeploymentStatuses": {"*": {"status": str, "message": str}}}
 _RAY_CLUSTER = {"rayClusterStatus": {"state": str, "reason": str}}
