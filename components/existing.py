@@ -32,7 +32,6 @@ from config.rules.vcpu_quota import Nodes
 from config.schema.models import Settings
 from config.schema.network import JUMP_BOX
 from config.schema.os_disk import DiskType, OsDisk
-from config.schema.pools import PoolSettings
 from config.schema.regions import region_name
 from config.schema.storage import Account, AccountSku
 
@@ -208,7 +207,7 @@ def _warn_of_the_registry(settings: Settings, registry: containerregistry.GetReg
     """Of GPU nodes that come before it, and of another tier that it gets by default."""
     wanted = settings.registry.sku
     if registry is None:
-        nodes = any(pool.count for pool in settings.gpu_pools().values())
+        nodes = any(pool.min_nodes for pool in settings.gpu_pools().values())
         if nodes and settings.images.registry is None and not settings.network.two_phases:
             pulumi.log.warn(images_first(settings))
     elif registry.sku.name != wanted and "sku" not in settings.registry.model_fields_set:
@@ -242,8 +241,9 @@ def if_there(ask: Callable[[], Found]) -> Found | None:
 def images_first(settings: Settings) -> str:
     """Of GPU nodes that come with the registry: images are pushed when all is up, and by then nodes cost."""
     pools, stack = settings.gpu_pools(), settings.stack
-    nodes = sum(pool.count for pool in pools.values())
-    paths = [path for key, pool in pools.items() for path in _counts(key, pool)] if settings.pools else [("nodeCount",)]
+    nodes = sum(pool.min_nodes for pool in pools.values())
+    counts = [("pools", key, *pool.count_key) for key, pool in pools.items() if pool.min_nodes]
+    paths = counts if settings.pools else [("nodeCount",)]
     return "\n".join(
         [
             f"{nodes} GPU nodes would start before the registry has an image: they would cost while they wait.",
@@ -251,14 +251,6 @@ def images_first(settings: Settings) -> str:
             *(f"    {set_command(path, 0).text(stack)}" for path in paths),
         ]
     )
-
-
-def _counts(key: str, pool: PoolSettings) -> Iterator[tuple[str, ...]]:
-    """The keys that say how many nodes a pool begins with."""
-    if pool.count:
-        yield ("pools", key, "count")
-    if pool.autoscale and pool.autoscale.min:
-        yield ("pools", key, "autoscale", "min")
 
 
 def account_refusals(there: storage.GetStorageAccountResult, account: Account, stack: str) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pulumi
@@ -30,6 +30,12 @@ _IMMUTABLE = [
     "type",
 ]
 
+# The autoscaler changes `count`, so the program does not send it: AKS keeps the number of nodes if an update omits it
+# (kubernetes-sigs/cluster-api-provider-azure#1991), and new pools start without it (Azure/AKS, release 2024-08-27).
+# `pulumi refresh` copies the live count into the inputs, from which later updates send it. AKS ignores a count that is
+# sent for an autoscaled pool (Azure/AKS, release 2019-10-28).
+_AUTOSCALED = ["count"]
+
 
 class NodePools(Component):
     """All GPU pools. A pool's ARM name follows what cannot change, so that its successor can stand beside it."""
@@ -43,13 +49,11 @@ class NodePools(Component):
         cluster: Cluster,
         settings: Settings,
         *,
-        counts: Mapping[str, int] | None = None,
         after: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`counts` are the nodes that pools have now, by their names in ARM; `after` is what pools follow."""
+        """`after` is what pools follow."""
         super().__init__(name, opts)
-        self._counts = counts or {}
         self._cluster = cluster
         self._after = after
         self._version = settings.cluster.kubernetes_version
@@ -69,7 +73,7 @@ class NodePools(Component):
             # Else its nodes would stay at the version that they were made with when the control plane's is upgraded.
             orchestrator_version=self._version,
             vm_size=pool.vm_sku,
-            count=self._count(key, pool),
+            count=None if pool.autoscale else pool.count,
             os_type="Linux",
             os_sku="Ubuntu",
             os_disk_size_gb=pool.disk.gb,
@@ -87,16 +91,11 @@ class NodePools(Component):
             opts=self.child(
                 custom_timeouts=_TIMEOUTS,
                 replace_on_changes=_IMMUTABLE,
+                ignore_changes=_AUTOSCALED if pool.autoscale else None,
                 depends_on=self._after,
                 delete_before_replace=pool.replace == "delete-first",
             ),
         )
-
-    def _count(self, key: str, pool: PoolSettings) -> int:
-        """What the pool has now, where the autoscaler moves it: ARM refuses an update with another count ("Cannot
-        manually scale AgentPool", hashicorp/terraform-provider-azurerm#4543), or takes nodes away under their jobs.
-        """
-        return self._counts.get(agent_pool_name(key, pool), pool.count) if pool.autoscale else pool.count
 
 
 def gpu_pools(settings: Settings) -> dict[str, GpuPool]:

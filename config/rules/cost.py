@@ -115,7 +115,7 @@ def _way_in(settings: Settings) -> Iterator[Item]:
 
 
 def _pool(settings: Settings, key: str, pool: PoolSettings, node_counts: Mapping[str, int]) -> Iterator[Item]:
-    count = node_counts.get(agent_pool_name(key, pool), pool.count) if pool.autoscale else pool.count
+    count = node_counts.get(agent_pool_name(key, pool), pool.min_nodes) if pool.autoscale else pool.count
     name = f"{'Spot ' if pool.spot else ''}pool {key}"
     yield _nodes(settings, name, pool.vm_sku, count, pool)
     if pool.disk.type == "Managed":

@@ -59,11 +59,10 @@ def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
     if low > high:
         where = (*path, "autoscale", "max")
         yield Problem(where, f"is {high}, less than min ({low})", f"{low} to {MAX_NODES}", by_hand(where))
-    elif not low <= pool.count <= high:
+    if "count" in pool.model_fields_set:
         where = (*path, "count")
-        stated = "count" in pool.model_fields_set
-        fix = by_hand(where) if stated else set_command(where, min(max(pool.count, low), high))
-        yield Problem(where, f"is {pool.count}, outside autoscale", f"{low} to {high}", fix)
+        what = f"is {pool.count}, but autoscale decides the number of nodes, from min ({low})"
+        yield Problem(where, what, "no value beside autoscale", remove_command(where))
 
 
 def _disk_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:

@@ -115,14 +115,14 @@ def _jump_box_growth(chosen: JumpBoxSettings) -> Growth:
 def _growth(settings: Settings, key: str, pool: PoolSettings, there: Mapping[str, Nodes], reserved: int) -> Growth:
     has = there.get(agent_pool_name(key, pool))
     count = has.count if has else 0
-    wanted = (count if has else max(pool.count, pool.min_nodes)) if pool.autoscale else pool.count
+    wanted = max(count, pool.min_nodes) if pool.autoscale else pool.count
     free = max(reserved - count, 0)
     now = max(wanted - count - free, 0)
     return Growth(
         pool=f"pool {key}",
         sku=pool.sku,
         spot=pool.spot,
-        key=("pools", key, "count") if settings.vm_sku is None else ("nodeCount",),
+        key=("nodeCount",) if settings.vm_sku else ("pools", key, *pool.count_key),
         there=count,
         now=now,
         later=max(pool.max_nodes - max(count, wanted) - max(free - max(wanted - count, 0), 0), 0),

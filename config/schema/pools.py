@@ -90,11 +90,11 @@ MAX_PRIORITY = 1000
 
 
 class Autoscale(Model):
-    """Bounds of the cluster autoscaler; the pool's count is then only where it starts."""
+    """Bounds of the cluster autoscaler."""
 
     min: NodeCount
-    """Autoscale from so many nodes; nobody has yet seen AKS start the first InfiniBand node of an empty pool by itself,
-    so 1 is safe.
+    """Least number of nodes; a new pool starts with it. That AKS starts the first InfiniBand node of an empty pool is
+    not confirmed, so 1 is safe there.
     """
     max: NodeCount
     """To so many."""
@@ -115,9 +115,7 @@ class PoolSettings(Model):
     vm_sku: GpuSku
     """VM size of its nodes; `pools` stand in place of `vmSku` and `nodeCount`."""
     count: NodeCount = 2
-    """Nodes; with `autoscale`, how many to start with: later updates say the count that the pool has, which previews
-    show where the autoscaler has moved it.
-    """
+    """Number of nodes of a pool without `autoscale`."""
     spot: bool = False
     """Spot nodes."""
     spot_max_price: Annotated[SpotPrice, protects("limit")] = REGULAR_PRICE
@@ -174,6 +172,11 @@ class PoolSettings(Model):
             ]  # min, mistyped too
             raise unfit("is not set", max([info.data.get("count", 0), *given]), "max")
         return value
+
+    @property
+    def count_key(self) -> tuple[str, ...]:
+        """The key, below the pool's, that sets how many nodes a new pool starts with."""
+        return ("autoscale", "min") if self.autoscale else ("count",)
 
     @property
     def sku(self) -> VmSku:

@@ -16,11 +16,10 @@ from tests.support.world import Stack, ended, eventually, gpu_nodes, names
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 POOL: dict[str, Any] = {
     "vmSku": "Standard_ND96isr_H100_v5",
-    "count": 0,
     "autoscale": {"min": 0, "max": 2},
 }
 A100 = "Standard_ND96asr_v4"
-SPOT: dict[str, Any] = {"vmSku": A100, "count": 0, "spot": True, "autoscale": {"min": 0, "max": 1}}
+SPOT: dict[str, Any] = {"vmSku": A100, "spot": True, "autoscale": {"min": 0, "max": 1}}
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,6 @@ POOLS: dict[str, Any] = {
     "spot": {
         "vmSku": "Standard_NC64as_T4_v3",
         "spot": True,
-        "count": 5,
         "autoscale": {"min": 5, "max": 5},
     }
 }

@@ -39,7 +39,7 @@ FILES = {file.name.split(".")[1]: file for file in sorted(ROOT.glob("Pulumi.*.ya
 STACKS: dict[str, dict[str, Any]] = {
     "entra": {"vmSku": H100, "workloads": NCCL, "cluster": {"login": "workloadidentity"}},
     "spot": {"pools": {"a100": {"vmSku": "Standard_ND96asr_v4", "spot": True}}, "workloads": NCCL, "cluster": _LOCAL},
-    "autoscale": {"pools": {"gpu": {"vmSku": H100, "count": 0, "autoscale": {"min": 0, "max": 4}}}, "workloads": NCCL},
+    "autoscale": {"pools": {"gpu": {"vmSku": H100, "autoscale": {"min": 0, "max": 4}}}, "workloads": NCCL},
     "two-pools": {
         "pools": {
             "h100": {"vmSku": H100, "labels": {"team": "a"}},

@@ -195,7 +195,7 @@ def test_every_other_refusal_of_azure_is_told_without_a_traceback(monkeypatch: p
 
 NODES = "pulumi config set -s test nodeCount 0"
 TWO_POOLS: dict[str, Any] = {
-    "big": {"vmSku": H100, "count": 3, "autoscale": {"min": 1, "max": 4}},
+    "big": {"vmSku": H100, "autoscale": {"min": 1, "max": 4}},
     "none": {"vmSku": H100, "count": 0},
 }
 
@@ -204,7 +204,7 @@ TWO_POOLS: dict[str, Any] = {
     ("azure", "settings", "expected"),
     [
         (Azure(), {"vm_sku": H100}, ["2 GPU nodes would start before", NODES]),
-        (Azure(), {"pools": TWO_POOLS}, ["3 GPU nodes", "pools.big.count 0", "pools.big.autoscale.min 0"]),
+        (Azure(), {"pools": TWO_POOLS}, ["1 GPU nodes", "pools.big.autoscale.min 0"]),
         (Azure(), {"vm_sku": H100, "node_count": 0}, []),
         (Azure(), {"vm_sku": H100, "images": {"registry": "mirror.example.com"}}, []),
         (Azure(registry="Standard"), {"vm_sku": H100}, []),

@@ -60,7 +60,7 @@ def test_the_seeds_address_space_has_room_for_the_largest_pools_there_are() -> N
     [
         ({"vmSku": H100, "count": 4}, False, 2 + 1 + 4),
         ({"vmSku": H100, "count": 4}, True, 2 + 1 + 4 + 1),
-        ({"vmSku": H100, "count": 4, "autoscale": {"min": 0, "max": 9}}, False, 2 + 1 + 9),
+        ({"vmSku": H100, "autoscale": {"min": 0, "max": 9}}, False, 2 + 1 + 9),
         ({"vmSku": T4, "count": 4}, False, 2 + 1 + 4 + 1),
         ({"vmSku": H100, "count": 4, "spot": True}, False, 2 + 1 + 4 + 1),
     ],

@@ -27,14 +27,14 @@ def pool(**settings: Any) -> PoolSettings:
     return PoolSettings.model_validate({"vmSku": H100, **settings})
 
 
-def declared(version: str = "1.35", counts: dict[str, int] | None = None, **settings: Any) -> Registered:
+def declared(version: str = "1.35", **settings: Any) -> Registered:
     def declare() -> None:
         platform = ClusterSettings(kubernetes_version=version)
         stack = settings_with(
             cluster=platform,
             pools={"gpu": pool(**settings)},
         )
-        NodePools("pools", Cluster("cluster", stack, pulumi.Output.from_input("group")), stack, counts=counts)
+        NodePools("pools", Cluster("cluster", stack, pulumi.Output.from_input("group")), stack)
 
     return deploy(declare).one(":AgentPool")
 
@@ -89,20 +89,16 @@ def test_names_let_old_and_new_stand_side_by_side() -> None:
     assert declared(count=7, labels={"team": "a"}).inputs["agentPoolName"] == first
 
 
-@pytest.mark.parametrize(("now", "sent"), [(None, 1), (3, 3), (0, 0)])
-def test_the_autoscaler_owns_the_count(now: int | None, sent: int) -> None:
-    """An update says the nodes that there are: ARM refuses one with the count of an earlier update."""
-    scaling: dict[str, Any] = {"count": 1, "autoscale": {"min": 0, "max": 4}}
-    name = declared(**scaling).inputs["agentPoolName"]
-    scaled = declared(counts={} if now is None else {name: now}, **scaling)
-    assert scaled.inputs["count"] == sent
-    assert not scaled.request.ignoreChanges
-    assert declared(counts={declared().inputs["agentPoolName"]: 7}).inputs["count"] == 2, "without it, the settings do"
+def test_the_autoscaler_owns_the_count() -> None:
+    """No request states it, and one that a refresh has put into the state is no change."""
+    scaled, fixed = declared(autoscale={"min": 1, "max": 4}), declared(count=3)
+    assert ("count" in scaled.inputs, list(scaled.request.ignoreChanges)) == (False, ["count"])
+    assert (fixed.inputs["count"], list(fixed.request.ignoreChanges)) == (3, [])
 
 
 def test_the_autoscaler_is_told_of_devices_that_it_cannot_see_on_a_pool_without_nodes() -> None:
     """The tag's name ends in the resource's, with another sign for the slash, which tags cannot have."""
-    from_none: dict[str, Any] = {"count": 0, "autoscale": {"min": 0, "max": 4}}
+    from_none: dict[str, Any] = {"autoscale": {"min": 0, "max": 4}}
     tags = declared(**from_none).inputs["tags"]
     assert tags == {"k8s.io_cluster-autoscaler_node-template_resources_nvidia.com_mlnxnics": "8"}
     assert "tags" not in declared(vmSku=T4, **from_none).inputs

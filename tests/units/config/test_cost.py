@@ -78,7 +78,7 @@ def test_a_region_has_prices_of_its_own_or_those_of_another_which_is_said() -> N
 def test_spot_nodes_and_those_of_an_autoscaled_pool_are_said_apart() -> None:
     pools = {
         "spot": {"vmSku": T4, "spot": True, "count": 1},
-        "many": {"vmSku": T4, "count": 2, "autoscale": {"min": 1, "max": 5}},
+        "many": {"vmSku": T4, "autoscale": {"min": 1, "max": 5}},
     }
     name = agent_pool_name("many", settings_with(pools=pools).gpu_pools()["many"])
     found = cost(pools=pools, nodes={name: 4})

@@ -140,10 +140,11 @@ def test_a_time_zone_is_an_offset_here() -> None:
     assert fix == by_hand(f"{window}.utcOffset", f"{window}.timezone")
 
 
-def test_a_stated_count_outside_autoscale_is_not_raised() -> None:
+def test_a_count_beside_autoscale_is_removed_and_no_bound_raised() -> None:
     pool = {"vmSku": T4, "autoscale": {"min": 3, "max": 8}}
-    assert fix_of({"pools": {"gpu": {**pool, "count": 1}}}) == changed("pools.gpu.count")
-    assert fix_of({"pools": {"gpu": pool}}) == "pulumi config set --path pools.gpu.count 3"
+    for count in (1, 5, 9):
+        assert fix_of({"pools": {"gpu": {**pool, "count": count}}}) == "pulumi config rm --path pools.gpu.count"
+    load({"pools": {"gpu": pool}})
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ TRAIN, DEV = {"vmSku": H100}, {"vmSku": A100, "spot": True}
 FOUR_GPUS = "Standard_NC96ads_A100_v4"
 SMALL_GPUS = "Standard_ND96asr_v4"
 """InfiniBand, and GPUs of 40 GB."""
-BURST = {"vmSku": H100, "count": 0, "autoscale": {"min": 0, "max": 4}}
+BURST = {"vmSku": H100, "autoscale": {"min": 0, "max": 4}}
 PASSWORD = {"password": "open-sesame"}
 DATA = {
     "storage": {
@@ -133,7 +133,7 @@ def test_a_health_check_takes_every_pool_that_has_nodes_for_certain(
 @pytest.mark.parametrize("workload", ["health-check", "nccl-allreduce"])
 def test_nodes_that_only_the_autoscaler_may_bring_are_not_counted_on(workload: str) -> None:
     """A gang of them would wait for as long as Azure has not all at once."""
-    pool = {"vmSku": H100, "count": 3, "autoscale": {"min": 2, "max": 9}}
+    pool = {"vmSku": H100, "autoscale": {"min": 2, "max": 9}}
     assert placed({"gpu": pool}, workload) == {workload: ("gpu", 2, 16)}
     assert placed({"gpu": pool}, workload, numNodes=9) == {workload: ("gpu", 9, 72)}, "but when asked for"
 

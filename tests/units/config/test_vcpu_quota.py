@@ -69,9 +69,9 @@ def test_a_jump_box_counts_with_the_cluster_that_it_comes_with() -> None:
         ({"count": 2}, 2, {}),
         ({"count": 5}, 2, {"pool gpu": (3, 0)}),
         ({"count": 1}, 2, {}),
-        ({"count": 2, "autoscale": {"min": 0, "max": 4}}, 4, {}),
-        ({"count": 2, "autoscale": {"min": 0, "max": 4}}, 1, {"pool gpu": (0, 3)}),
-        ({"count": 2, "autoscale": {"min": 2, "max": 4}}, 2, {"pool gpu": (0, 2)}),
+        ({"autoscale": {"min": 0, "max": 4}}, 4, {}),
+        ({"autoscale": {"min": 0, "max": 4}}, 1, {"pool gpu": (0, 3)}),
+        ({"autoscale": {"min": 2, "max": 4}}, 2, {"pool gpu": (0, 2)}),
     ],
 )
 def test_a_pool_that_is_up_adds_what_it_grows_by(
@@ -120,7 +120,7 @@ def test_nodes_need_quota_as_far_as_they_are_not_reserved(count: int, has: int, 
 
 
 def test_the_autoscaler_may_go_beyond_what_is_reserved() -> None:
-    chosen = settings(gpu={"vmSku": A100, "count": 1, "autoscale": {"min": 1, "max": 5}})
+    chosen = settings(gpu={"vmSku": A100, "autoscale": {"min": 1, "max": 5}})
     found = growths(chosen, UP, "system", {"gpu": 3})
     assert [(each.now, each.later) for each in found] == [(0, 2)]
 
@@ -196,7 +196,7 @@ def test_no_other_pool_is_taken_for_the_old_one() -> None:
 
 
 def test_what_the_autoscaler_may_ask_for_only_warns() -> None:
-    chosen = settings(gpu={"vmSku": H100, "count": 2, "autoscale": {"min": 1, "max": 8}})
+    chosen = settings(gpu={"vmSku": H100, "autoscale": {"min": 2, "max": 8}})
     answer = {"value": [usage(name, 700) for name in (SPOT, TOTAL, SYSTEM, ND)]}
     warned, total = quota_objections(growths(chosen, {}, "system", {}), answer, chosen)
     assert warned.what == f"768 vCPUs of quota {ND} may be needed in eastus (autoscaler of pool gpu), and 700 are left"
@@ -210,7 +210,7 @@ def quota_stops(chosen: Settings, answer: dict[str, Any]) -> list[bool]:
 
 
 def test_a_limit_below_what_runs_already_stops_only_growth() -> None:
-    chosen = settings(gpu={"vmSku": H100, "count": 2, "autoscale": {"min": 1, "max": 8}})
+    chosen = settings(gpu={"vmSku": H100, "autoscale": {"min": 1, "max": 8}})
     (warning,) = told(chosen, {**UP, named(chosen): Nodes(H100, 2)}, **{ND: -96})
     assert warning.startswith(
         f"576 vCPUs of quota {ND} may be needed in eastus (autoscaler of pool gpu), and 0 are left"

@@ -95,7 +95,7 @@ def store(world: World, cluster: Record, record: Record, body: Body, existing: R
     record.facts["vmSize"] = properties.get("vmSize") or _DEFAULT_SIZE
     sku = _sku(properties, record.id.name, cluster, world)
     _check_fixed(body, existing)
-    _check_count(properties, record, existing)
+    _set_count(properties, existing)
     _fill(properties, cluster, sku)
     checks.check(properties, record.id.name, sku, scaled=existing is not None and checks.is_scaled(existing.properties))
     reservations.check(world, cluster, properties)
@@ -182,15 +182,20 @@ def _check_fixed(body: Body, existing: Record | None) -> None:
         raise invalid(problems)
 
 
-def _check_count(properties: Body, record: Record, existing: Record | None) -> None:
-    """The autoscaler's count is nobody else's to set (hashicorp/terraform-provider-azurerm#4543 quotes the refusal)."""
-    scaled = existing is not None and checks.is_scaled(existing.properties) and checks.is_scaled(properties)
-    if scaled and existing and properties["count"] != existing.properties["count"]:
-        message = (
-            f"Cannot manually scale AgentPool '{record.id.name}' of an AKS cluster with cluster autoscaler enabled. "
-            "Please disable cluster autoscaler in the cluster to manually scale."
-        )
-        raise bad_request(message, code="InvalidParameter", target="properties.count")
+def _set_count(properties: Body, existing: Record | None) -> None:
+    """Decides the number of nodes.
+
+    With the autoscaler, AKS ignores a given count (Azure/AKS, release of 2019-10-28). A new pool needs none (release of
+    2024-08-27); its number is not published, and clients send minCount. Without the autoscaler, a new pool needs one.
+    """
+    if not checks.is_scaled(properties):
+        if "count" not in properties:
+            message = "Required parameter properties.count is missing (null)."
+            raise bad_request(message, code="InvalidParameter", target="properties.count")
+    elif existing is not None and checks.is_scaled(existing.properties):
+        properties["count"] = existing.properties["count"]
+    else:
+        properties.setdefault("count", properties.get("minCount", 0))
 
 
 def _fill(properties: Body, cluster: Record, sku: skus.VmSku) -> None:
@@ -200,7 +205,6 @@ def _fill(properties: Body, cluster: Record, sku: skus.VmSku) -> None:
     azure = network.get("networkPlugin", "azure") == "azure"
     _fill_os_disk(properties, sku)
     defaults: Body = {
-        "count": 1,
         "mode": "User",
         "osType": "Linux",
         "osSKU": "Ubuntu",

@@ -119,14 +119,24 @@ def inline_pools(arm: Arm) -> list[dict[str, Any]]:
 
 
 def test_the_autoscalers_count_is_nobody_elses_to_set_but_its_bounds_are(cluster: Arm) -> None:
-    scaled = {"enableAutoScaling": True, "minCount": 0, "maxCount": 4}
-    cluster.put(pool_path(), pool_body(count=1, **scaled))
-    cluster.done()
-    status, code, message = cluster.refusal(cluster.put(pool_path(), pool_body(count=2, **scaled)))
-    assert (status, code) == (400, "InvalidParameter")
-    assert "Cannot manually scale AgentPool" in message
+    """Azure/AKS, releases of 2024-08-27 (a new pool needs no count) and of 2019-10-28 (a given one is ignored)."""
+    scaled = {"enableAutoScaling": True, "minCount": 1, "maxCount": 4}
+    for given in ({}, {"count": 2}):
+        assert cluster.put(pool_path(), pool_body(**scaled, **{"count": None, **given})).is_success
+        cluster.done()
+        assert cluster.get(pool_path())["properties"]["count"] == 1
     bounds = {**scaled, "minCount": 2}
-    assert cluster.put(pool_path(), pool_body(count=1, **bounds)).is_success, "the autoscaler brings the second"
+    assert cluster.put(pool_path(), pool_body(count=None, **bounds)).is_success, "the autoscaler brings the second"
+
+
+def test_a_new_pool_without_the_autoscaler_needs_a_count_and_an_update_keeps_it(cluster: Arm) -> None:
+    status, code, message = cluster.refusal(cluster.put(pool_path(), pool_body(count=None)))
+    assert (status, code) == (400, "InvalidParameter")
+    assert message == "Required parameter properties.count is missing (null)."
+    for count in (3, None):
+        assert cluster.put(pool_path(), pool_body(count=count)).is_success
+        cluster.done()
+        assert cluster.get(pool_path())["properties"]["count"] == 3
 
 
 @pytest.mark.parametrize(
