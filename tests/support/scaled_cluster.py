@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from config.facts import skus
 from diagnosis.cluster import Object
 from simulator.azure.autoscaler.scaler import Scaler
 from simulator.azure.ids import parse_id
@@ -56,7 +57,7 @@ class ScaledCluster:
     """`look` is one look of the autoscaler, so many seconds after the one before, and what follows in Azure."""
 
     def __init__(self, arm: Arm) -> None:
-        self.arm, self.kube, self.now = arm, EvictingKube(), 1000.0
+        self.arm, self.kube, self.now, self.slow = arm, EvictingKube(), 1000.0, False
         self.scaler = self.another()
 
     def another(self) -> Scaler:
@@ -79,13 +80,24 @@ class ScaledCluster:
             self.look(each)
 
     def sync(self) -> None:
-        """New nodes are ready at once, and those that are there keep what others gave them."""
+        """New nodes are ready at once, with their devices unless drivers are `slow`; existing ones stay as they are."""
         made = {node["metadata"]["name"]: node for node in self.arm.backend.nodes[CLUSTER]}
         for name in {node["metadata"]["name"] for node in self.kube.list("v1", "Node")} - made.keys():
             self.kube.delete("v1", "Node", name)
         for name, node in made.items():
             if not self.kube.find("v1", "Node", name):
                 self.kube.create({**node, "status": {**node["status"], "conditions": [READY]}})
+                if not self.slow:
+                    self.drivers(name)
+
+    def drivers(self, name: str) -> None:
+        """Lets a node offer its GPUs and, where it has InfiniBand, HCAs."""
+        node = self.kube.find("v1", "Node", name)
+        size = skus.sku(node["metadata"]["labels"]["node.kubernetes.io/instance-type"]) if node else None
+        if size and size.gpus:
+            devices = {"nvidia.com/gpu": size.gpus} | ({"nvidia.com/mlnxnics": 8} if size.infiniband else {})
+            offered = {device: str(count) for device, count in devices.items()}
+            self.kube.patch("v1", "Node", name, None, {"status": {"allocatable": offered}})
 
     def add(self, *pods: Object) -> None:
         for each in pods:
@@ -98,6 +110,13 @@ class ScaledCluster:
         assert record
         record.properties["autoScalerProfile"] = {name.replace("_", "-"): each for name, each in settings.items()}
         store.put(record)
+
+    def set_version(self, version: str) -> None:
+        """Sets the cluster's version of Kubernetes."""
+        record = self.arm.server.world.store.get(parse_id(CLUSTER))
+        assert record
+        record.properties["kubernetesVersion"] = version
+        self.arm.server.world.store.put(record)
 
     def nodes(self, pool: str = "gpu") -> list[str]:
         return [name for name in self.arm.node_names() if name.startswith(f"aks-{pool}-")]

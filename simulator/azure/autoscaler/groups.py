@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass
 
 from config.facts import skus
@@ -19,17 +19,20 @@ from simulator.azure.types.agent_pool import life, nodes
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 """Taint of a node that goes (cluster-autoscaler/utils/taints)."""
 _TEMPLATE = "k8s.io_cluster-autoscaler_node-template_resources_"
-_NOT_READY = "node.kubernetes.io/not-ready"
+_GPU_LABEL = "kubernetes.azure.com/accelerator"
+"""Label of nodes with GPUs (cluster-autoscaler/cloudprovider/azure/azure_cloud_provider.go)."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """A pool that is scaled, with the nodes that it has, as they will be once their drivers run."""
+    """A pool that is scaled, with its registered nodes."""
 
     pool: Record
     nodes: tuple[Object, ...]
     template: Object
-    """A node as the pool would make one."""
+    """A node as the pool would make one, with the devices that its drivers will offer."""
+    starting: Set[str]
+    """Names of new nodes that are not ready yet, of all pools."""
 
     @property
     def id(self) -> str:
@@ -49,9 +52,19 @@ class Group:
         return int(self.pool.properties["maxCount"])
 
     @property
+    def started(self) -> list[Object]:
+        """Nodes that are or have been ready, or have taken too long to become so."""
+        return [node for node in self.nodes if node["metadata"]["name"] not in self.starting]
+
+    @property
+    def ready(self) -> int:
+        """How many nodes are ready."""
+        return sum(map(is_ready, self.nodes))
+
+    @property
     def upcoming(self) -> int:
-        """Nodes that are asked for, and not there yet."""
-        return max(self.target - len(self.nodes), 0)
+        """Nodes that are requested and have not started yet, registered or not (clusterstate.go, GetUpcomingNodes)."""
+        return max(self.target - len(self.started), 0)
 
     @property
     def failed(self) -> bool:
@@ -64,23 +77,25 @@ def is_scaled(pool: Record) -> bool:
     return bool(properties.get("enableAutoScaling")) and properties.get("powerState", {}).get("code") != "Stopped"
 
 
-def groups(world: World, cluster: Record, found: Iterable[Object]) -> list[Group]:
+def groups(world: World, cluster: Record, found: Iterable[Object], starting: Set[str]) -> list[Group]:
+    """Returns the autoscaled pools of a cluster; `starting` are the nodes that are new and not ready."""
     there = list(found)
     scaled = [pool for pool in life.of_cluster(world, cluster.id) if is_scaled(pool)]
     return [
         Group(
             pool,
-            tuple(whole(pool, node) for node in there if _belongs(node, pool)),
-            whole(pool, life.template(world, cluster, pool)),
+            tuple(node for node in there if _belongs(node, pool)),
+            _whole(pool, life.template(world, cluster, pool)),
+            starting,
         )
         for pool in scaled
     ]
 
 
-def whole(pool: Record, node: Object) -> Object:
-    """The node with the devices that it is to offer, once it is ready and their drivers run.
+def _whole(pool: Record, node: Object) -> Object:
+    """Returns the node with the devices that its drivers will offer.
 
-    The VM size tells its GPUs, and tags of the pool tell other devices. One that was ready and is no more stays so.
+    The VM size gives the GPUs; tags of the pool give other devices.
     """
     sku = skus.sku(pool.properties["vmSize"])
     tags = pool.properties.get("tags") or {}
@@ -92,13 +107,20 @@ def whole(pool: Record, node: Object) -> Object:
     made = copy.deepcopy(node)
     lacking = {name: count for name, count in devices.items() if not allocatable(node, name)}
     made["status"]["allocatable"] = made["status"].get("allocatable", {}) | lacking
-    taints = node["spec"].get("taints") or []
-    made["spec"]["taints"] = [taint for taint in taints if taint["key"] != _NOT_READY]
     return made
 
 
 def is_ready(node: Object) -> bool:
-    return condition(node, "Ready").get("status") == "True"
+    """Returns whether the autoscaler counts a node as ready, which needs GPUs if it is labelled as having some."""
+    return condition(node, "Ready").get("status") == "True" and not lacks_gpus(node)
+
+
+def lacks_gpus(node: Object) -> bool:
+    """Returns whether a GPU node offers no GPUs, such as one whose driver is being built.
+
+    Source: cluster-autoscaler/processors/customresources/gpu_processor.go.
+    """
+    return _GPU_LABEL in node["metadata"].get("labels", {}) and not allocatable(node, GPU_RESOURCE)
 
 
 def increase(world: World, operations: Operations, group: Group, count: int) -> bool:

@@ -12,6 +12,10 @@ from config.facts import data
 
 PACE = 20.0
 """How much sooner the autoscaler's patience ends: ten minutes are half a minute. What pods do takes its own time."""
+START_UP_PACE = 3.0
+"""The same for new nodes, which take their own time to start: fifteen minutes are five."""
+_START_UP = "15m"
+"""How long a node may take to become ready; AKS's profile has no such setting (--max-node-startup-time)."""
 LEAST_INTERVAL_S = 2.0
 """Between looks, whatever the profile says: each costs a reckoning of all pods."""
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -30,6 +34,16 @@ class Profile:
     def patience_s(self, name: str) -> float:
         """A time of the profile, as it passes here."""
         return seconds(str(self._values[name])) / PACE
+
+    @property
+    def start_up_s(self) -> float:
+        """How long a registered node may take to become ready."""
+        return seconds(_START_UP) / START_UP_PACE
+
+    @property
+    def provision_s(self) -> float:
+        """How long a scale-up may take until its nodes are ready."""
+        return seconds(str(self._values["max-node-provision-time"])) / START_UP_PACE
 
     def number(self, name: str) -> float:
         return float(self._values[name])

@@ -49,7 +49,7 @@ class Removals:
 
     def advance(self, view: View) -> None:
         """Evicts, deletes what is empty, and gives up what takes too long."""
-        there = {node["metadata"]["name"] for node in view.nodes}
+        there = {node["metadata"]["name"] for node in view.all_nodes}
         self._until = {name: until for name, until in self._until.items() if name in there}
         for group in view.groups:
             empty = [node for node in group.nodes if self._is_empty(node, view)]

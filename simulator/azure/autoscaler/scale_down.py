@@ -11,7 +11,7 @@ from diagnosis.cluster import Object
 from diagnosis.nodes import allocatable
 from simulator.azure.autoscaler import fit
 from simulator.azure.autoscaler.fit import Resources
-from simulator.azure.autoscaler.groups import Group
+from simulator.azure.autoscaler.groups import Group, lacks_gpus
 from simulator.azure.autoscaler.profile import Profile
 from simulator.azure.autoscaler.view import View, is_going
 from simulator.kube import drain
@@ -43,7 +43,7 @@ def unneeded(view: View, budgets: Sequence[Object]) -> list[Unneeded]:
     skips = view.profile.holds("ignore-daemonsets-utilization")
     found: list[Unneeded] = []
     for group in view.groups:
-        for node in group.nodes:
+        for node in group.started:
             used = utilization(node, view.pods, skip_daemon_sets=skips)
             moved = drain.to_move(view.pods, _name(node))
             if _name(node) not in staying or _is_kept(node, used, moved, budgets, view.profile):
@@ -56,7 +56,9 @@ def unneeded(view: View, budgets: Sequence[Object]) -> list[Unneeded]:
 
 
 def utilization(node: Object, pods: Iterable[Object], *, skip_daemon_sets: bool) -> Fraction:
-    """Of the GPUs where there are any, else of CPU or memory, whichever is more."""
+    """Of the GPUs where there are any, else of CPU or memory, whichever is more; 0 while GPUs are not offered."""
+    if lacks_gpus(node):
+        return Fraction(0)
     here = [pod for pod in pods if not (skip_daemon_sets and drain.comes_with_nodes(pod))]
     has, left = fit.capacity(node), fit.free(node, here)
     names = (GPU_RESOURCE,) if allocatable(node, GPU_RESOURCE) else ("cpu", "memory")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from diagnosis.cluster import Object
@@ -11,7 +12,7 @@ from simulator.azure.arm_world import World
 from simulator.azure.autoscaler import expanders, groups, scale_up
 from simulator.azure.autoscaler.backoff import Backoff
 from simulator.azure.autoscaler.fit import is_waiting
-from simulator.azure.autoscaler.groups import Group, is_ready
+from simulator.azure.autoscaler.groups import Group, is_ready, lacks_gpus
 from simulator.azure.autoscaler.profile import Profile
 from simulator.azure.autoscaler.removals import Removals, choose
 from simulator.azure.autoscaler.scale_down import Unneeded, unneeded
@@ -23,8 +24,19 @@ from simulator.azure.store import Record
 from simulator.kube.client import KubeClient
 
 _MAX_REACHED, _BACKED_OFF = "max node group size reached", "in backoff after failed scale-up"
+_UNREADY = "not ready for scale-up"
+_COUNTS_GPUS_SINCE = 1, 35
+"""Version from which each scale-up counts the resources of all nodes, and fails if it cannot (see `_cannot_count`)."""
 _NO_MACHINE = "provisioning-state-failed", "Azure failed to provision a node for this node group"
 """What upstream knows of a machine that Azure does not find (cloudprovider/azure/azure_scale_set_instance_cache.go)."""
+
+
+@dataclass(frozen=True)
+class ScaleUp:
+    """A scale-up in progress: when it was requested, and how many nodes it adds."""
+
+    at: float
+    nodes: int
 
 
 class Scaler:
@@ -46,60 +58,83 @@ class Scaler:
         """Since when nobody needs a node, by its name."""
         self._failing: dict[str, float] = {}
         """Since when a group has fewer machines than it asks for, with nothing going on."""
-        self._asked: set[str] = set()
-        """Groups for which it asked for nodes that are not there yet."""
+        self._asked: dict[str, ScaleUp] = {}
+        """Scale-ups whose nodes have not started yet, by group."""
+        self._seen: dict[str, float] = {}
+        """When each node was first seen, by name."""
         self._grown = float("-inf")
 
     def look(self, cluster: Record, nodes: Sequence[Object], pods: Sequence[Object]) -> None:
         """Raises ApiError or httpx.HTTPError where the API server does not answer."""
-        found = groups.groups(self._world, cluster, nodes)
-        view = View(found, nodes, pods, Profile(cluster.properties.get("autoScalerProfile")), self._clock())
+        profile, now = Profile(cluster.properties.get("autoScalerProfile")), self._clock()
+        starting = self._starting(nodes, now - profile.start_up_s)
+        found = groups.groups(self._world, cluster, nodes, starting)
+        view = View(found, nodes, pods, profile, now, starting)
         self._backoff.keep({group.id for group in found}, view.now)
         self._note_refusals(view)
         spare: list[Unneeded] = []
         if view.healthy:
             self._removals.advance(view)
-            if not (self._fill(view) or self._grow(view)):
+            if _cannot_count(cluster, view) or not (self._fill(view) or self._grow(view)):
                 spare = self._shrink(view)
         refusals = [self._backoff.of(group.id, view.now) for group in found]
         could_go = [sum(each.group is group for each in spare) for group in found]
         self._reporter.write(summary(found, refusals, could_go, healthy=view.healthy))
 
+    def _starting(self, nodes: Sequence[Object], since: float) -> set[str]:
+        """Returns the nodes that are not ready and were registered after `since`."""
+        names = {node["metadata"]["name"]: is_ready(node) for node in nodes}
+        self._seen = {name: self._seen.get(name, self._clock()) for name in names}
+        return {name for name, ready in names.items() if not ready and self._seen[name] > since}
+
     # -- more nodes ----------------------------------------------------------------------------------------------------
 
     def _note_refusals(self, view: View) -> None:
-        """Of machines that Azure did not find: of those that it asked for itself it hears at once."""
+        """Notes machines that Azure did not find, at once for its own requests, and nodes that start too slowly."""
         patience_s = view.profile.patience_s("max-node-provision-time")
         for group in view.groups:
             if not group.failed:
                 self._failing.pop(group.id, None)
-                if group.id in self._asked and not group.pool.busy and not group.upcoming:
-                    self._asked.discard(group.id)
-                    self._backoff.grown(group.id)
+                self._end_scale_up(group, view)
                 continue
             since = self._failing.setdefault(group.id, view.now)
             patient = group.id not in self._asked and view.now < since + patience_s
             if not patient and groups.give_up(self._world, self._operations, group):
-                self._asked.discard(group.id)
+                self._asked.pop(group.id, None)
                 self._refused(group, *_NO_MACHINE, view.now)
+
+    def _end_scale_up(self, group: Group, view: View) -> None:
+        """Forgets a scale-up whose nodes have started, or that has timed out (clusterstate.go, updateScaleRequests)."""
+        request = self._asked.get(group.id)
+        if request is None or group.pool.busy:
+            return
+        if not group.upcoming:
+            self._backoff.grown(group.id)
+        elif view.now > request.at + view.profile.provision_s:
+            text = f"Nodes added to group {group.id} failed to register within {view.now - request.at:.0f}s"
+            self._reporter.tell("ScaleUpTimedOut", text, warning=True)
+            self._backoff.refused(group.id, "timeout", f"Scale-up timed out for node group {group.id}", view.now)
+        else:
+            return
+        del self._asked[group.id]
 
     def _fill(self, view: View) -> bool:
         """AKS keeps to the least count, whatever took nodes away (its page on the autoscaler)."""
-        short = [group for group in view.groups if group.target < group.least and not self._skipped(group, view.now)]
+        short = [group for group in view.groups if group.target < group.least and not self._skipped(group, view)]
         return any([self._ask(group, group.least, view.now) for group in short])
 
     def _grow(self, view: View) -> bool:
         delay = view.profile.patience_s("new-pod-scale-up-delay")
         waiting = [pod for pod in view.pods if is_waiting(pod) and (not delay or _age_s(pod) >= delay)]
         left = scale_up.unplaced(waiting, view) if waiting else []
-        able = [group for group in view.groups if not self._skipped(group, view.now)]
+        able = [group for group in view.groups if not self._skipped(group, view)]
         if options := scale_up.options(left, able):
             priorities = self._priorities(view.profile)
             chosen = expanders.best(view.profile.expander, options, priorities, self._chance, self._warn)
             if chosen is not None:
                 return self._ask(chosen.group, chosen.group.target + chosen.nodes, view.now, chosen.pods)
         for each in left:
-            text = scale_up.reasons(each.pods[0], view.groups, lambda group: self._skipped(group, view.now))
+            text = scale_up.reasons(each.pods[0], view.groups, lambda group: self._skipped(group, view))
             for pod in each.pods:
                 self._reporter.tell_once(pod, "Pod", "NotTriggerScaleUp", f"pod didn't trigger scale-up: {text}")
         return False
@@ -113,7 +148,8 @@ class Scaler:
         except ArmError as error:
             self._refused(group, error.code, f"{error.code}: {error}", now)
             return True
-        self._asked.add(group.id)
+        before = self._asked.get(group.id)
+        self._asked[group.id] = ScaleUp(now, count - group.target + (before.nodes if before else 0))
         self._grown = now
         self._reporter.tell("ScaledUpGroup", f"Scale-up: setting group {size}")
         text = f"pod triggered scale-up: [{{{group.id} {group.target}->{count} (max: {group.most})}}]"
@@ -126,9 +162,13 @@ class Scaler:
         text = f"Scale-up failed for group {group.id}: {message}"
         self._reporter.tell("FailedToScaleUpGroup", text, warning=True)
 
-    def _skipped(self, group: Group, now: float) -> str:
+    def _skipped(self, group: Group, view: View) -> str:
         """Why a group cannot grow now; empty where it can."""
-        if self._backoff.of(group.id, now):
+        request = self._asked.get(group.id)
+        expected = group.target - (request.nodes if request else 0)
+        if not view.tolerates(expected - group.ready, len(group.nodes)):  # clusterstate.go, IsNodeGroupHealthy
+            return _UNREADY
+        if self._backoff.of(group.id, view.now):
             return _BACKED_OFF
         return _MAX_REACHED if group.target >= group.most else ""
 
@@ -157,6 +197,16 @@ class Scaler:
         if now >= rests_until:
             self._removals.begin(choose(ready, self._removals, view), view)
         return spare
+
+
+def _cannot_count(cluster: Record, view: View) -> bool:
+    """Returns whether every scale-up fails, since a node of a fixed pool offers no GPUs and no template gives them.
+
+    Since 1.35 each scale-up counts the resources of all nodes first (resourcequotas/usage.go and gpu_processor.go,
+    kubernetes/autoscaler#10301). Only AKS's control-plane log has the error; pods get no event.
+    """
+    major, minor = cluster.properties["kubernetesVersion"].split(".")[:2]
+    return (int(major), int(minor)) >= _COUNTS_GPUS_SINCE and any(map(lacks_gpus, view.fixed))
 
 
 def _patience_s(each: Unneeded, profile: Profile) -> float:

@@ -14,7 +14,7 @@ import yaml
 
 from diagnosis.cluster import Object
 from simulator.azure.autoscaler.backoff import Refusal
-from simulator.azure.autoscaler.groups import Group, is_ready
+from simulator.azure.autoscaler.groups import Group
 from simulator.kube import events
 from simulator.kube.client import KubeClient
 
@@ -40,7 +40,7 @@ def summary(
 
 
 def _group(group: Group, refusal: Refusal | None, going: int) -> dict[str, Any]:
-    ready = sum(map(is_ready, group.nodes))
+    total, starting = len(group.nodes), len(group.nodes) - len(group.started)
     up: dict[str, Any] = {"status": "InProgress" if group.upcoming else "NoActivity"}
     if refusal:
         up = {"status": "Backoff", "backoffInfo": {"errorCode": refusal.code, "errorMessage": refusal.message}}
@@ -48,7 +48,14 @@ def _group(group: Group, refusal: Refusal | None, going: int) -> dict[str, Any]:
         "name": group.id,
         "health": {
             "status": "Healthy",
-            "nodeCounts": {"registered": {"total": len(group.nodes), "ready": ready}},
+            "nodeCounts": {
+                "registered": {
+                    "total": total,
+                    "ready": group.ready,
+                    "notStarted": starting,
+                    "unready": {"total": total - group.ready - starting},
+                }
+            },
             "cloudProviderTarget": group.target,
             "minSize": group.least,
             "maxSize": group.most,

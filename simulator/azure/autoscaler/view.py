@@ -1,8 +1,8 @@
-"""What the autoscaler sees of a cluster at one look."""
+"""The state of a cluster that the autoscaler works on in one iteration."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,27 +13,37 @@ from simulator.azure.autoscaler.profile import Profile
 
 @dataclass(frozen=True)
 class View:
-    """`all_nodes` are as the API server has them; `now` is in seconds, of any clock."""
+    """`starting` are new nodes that are not ready yet; `now` is in seconds, of any clock."""
 
     groups: Sequence[Group]
     all_nodes: Sequence[Object]
     pods: Sequence[Object]
     profile: Profile
     now: float
+    starting: Set[str] = frozenset()
+
+    @cached_property
+    def fixed(self) -> list[Object]:
+        """Nodes of pools without the autoscaler."""
+        names = {node["metadata"]["name"] for group in self.groups for node in group.nodes}
+        return [node for node in self.all_nodes if node["metadata"]["name"] not in names]
 
     @cached_property
     def nodes(self) -> list[Object]:
-        """Those of no group, then those of the groups, as they will be."""
-        own = [node for group in self.groups for node in group.nodes]
-        names = {node["metadata"]["name"] for node in own}
-        return [node for node in self.all_nodes if node["metadata"]["name"] not in names] + own
+        """Nodes that pods may be on. Those of autoscaled pools that are starting count as upcoming instead."""
+        return self.fixed + [node for group in self.groups for node in group.started]
 
     @property
     def healthy(self) -> bool:
-        """Else it does nothing: it might be the cluster that is broken."""
-        unready = sum(not is_ready(node) for node in self.all_nodes)
+        """Whether so few nodes are unready that the autoscaler acts (clusterstate.go, IsClusterHealthy)."""
+        unready = [node for node in self.all_nodes if not is_ready(node)]
+        broken = sum(node["metadata"]["name"] not in self.starting for node in unready)
+        return self.tolerates(broken, len(self.all_nodes))
+
+    def tolerates(self, unready: int, of: int) -> bool:
+        """Returns whether the profile allows so many unready nodes among these."""
         share = self.profile.number("max-total-unready-percentage") / 100
-        return unready <= self.profile.number("ok-total-unready-count") or unready <= share * len(self.all_nodes)
+        return unready <= self.profile.number("ok-total-unready-count") or unready <= share * of
 
 
 def is_going(node: Object) -> bool:

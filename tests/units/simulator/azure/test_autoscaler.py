@@ -6,13 +6,13 @@ import pytest
 
 from diagnosis.cluster import Cluster, Object
 from diagnosis.report import report
-from simulator.azure.autoscaler.profile import PACE, Profile
+from simulator.azure.autoscaler.profile import PACE, START_UP_PACE, Profile
 from simulator.azure.types.agent_pool import life
 from simulator.world.faults import new_fault
 from tests.support.arm import H100, pool_body, pool_path
-from tests.support.scaled_cluster import ScaledCluster, autoscaler_status, make_pool, pod
+from tests.support.scaled_cluster import T4, ScaledCluster, autoscaler_status, make_pool, pod
 
-TEN_MINUTES = 600 / PACE
+TEN_MINUTES, START_UP = 600 / PACE, 900 / START_UP_PACE
 UNSAFE = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
 QUIET = (TEN_MINUTES, 1, TEN_MINUTES, 1)
 """Looks that are enough for what nobody needs to go: noticed, grown patient, marked, deleted."""
@@ -36,10 +36,75 @@ def test_nodes_come_because_pods_wait(scaled: ScaledCluster) -> None:
     )
 
 
-def test_nodes_whose_devices_are_on_their_way_are_waited_for(scaled: ScaledCluster) -> None:
+def test_a_new_node_may_take_fifteen_minutes_to_offer_its_gpus(scaled: ScaledCluster) -> None:
+    """After that its pods get another node, and the first one goes (clusterstate.go, MaxNodeStartupTime)."""
+    scaled.slow = True
     make_pool(scaled, count=1)
     scaled.add(pod("one", gpu=8, mlnxnics=8))
+    scaled.looks(0, START_UP - 1)
+    (first,) = scaled.nodes()
+    group = autoscaler_status(scaled)["nodeGroups"][0]
+    counts = {"total": 1, "ready": 0, "notStarted": 1, "unready": {"total": 0}}
+    assert (group["health"]["nodeCounts"]["registered"], group["scaleUp"]["status"]) == (counts, "InProgress")
+    scaled.slow = False
+    scaled.look(2)
+    assert len(scaled.nodes()) == 2
+    scaled.add(pod("two", scaled.nodes()[1], gpu=8))
+    scaled.looks(1, 2 * TEN_MINUTES, 1, 1)
+    assert first not in scaled.nodes(), "unready for twenty minutes, and without a job"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"scale_down_unready_time": "60m"}, {"ok_total_unready_count": "0", "max_total_unready_percentage": "0"}],
+    ids=["unready time", "health"],
+)
+def test_a_slow_node_stays_by_the_profile(scaled: ScaledCluster, settings: dict[str, str]) -> None:
+    scaled.slow = True
+    make_pool(scaled, count=1)
+    scaled.profile(**settings)
+    scaled.looks(0, START_UP, 1, 2 * TEN_MINUTES, 1, 1)
+    assert len(scaled.nodes()) == 1
+
+
+def test_a_scale_up_whose_nodes_start_too_slowly_times_out(scaled: ScaledCluster) -> None:
+    """A node counts as upcoming until it offers its GPUs (clusterstate.go, updateScaleRequests)."""
+    scaled.slow = True
+    make_pool(scaled)
+    scaled.profile(max_node_provision_time="6m")
+    scaled.add(pod("one", gpu=8))
+    scaled.looks(0, 119)
+    assert not scaled.told("ScaleUpTimedOut")
+    scaled.look(2)
+    assert scaled.told("ScaleUpTimedOut")
+    assert autoscaler_status(scaled)["nodeGroups"][0]["scaleUp"]["status"] == "Backoff"
+    assert len(scaled.nodes()) == 1
+
+
+def test_a_pool_with_too_many_unready_nodes_does_not_grow(scaled: ScaledCluster) -> None:
+    scaled.slow = True
+    make_pool(scaled, count=2, maxCount=4)
+    scaled.profile(ok_total_unready_count="1")
+    scaled.add(*(pod(name, gpu=8) for name in ("one", "two", "three")))
+    scaled.look()
+    assert scaled.told("NotTriggerScaleUp") == ["pod didn't trigger scale-up: 1 not ready for scale-up"]
+    assert len(scaled.nodes()) == 2
+
+
+@pytest.mark.parametrize(("version", "nodes"), [("1.34.1", 1), ("1.35.4", 0)])
+def test_a_fixed_gpu_node_without_gpus_stops_every_scale_up_since_1_35(
+    scaled: ScaledCluster, version: str, nodes: int
+) -> None:
+    """kubernetes/autoscaler#10301: the pods get no event."""
+    scaled.slow = True
+    make_pool(scaled)
+    make_pool(scaled, "fixed", vmSize=T4, count=1, enableAutoScaling=False, minCount=None, maxCount=None, tags=None)
+    scaled.set_version(version)
+    scaled.add(pod("one", gpu=8, mlnxnics=8))
     scaled.looks(0, 2)
+    assert (len(scaled.nodes()), scaled.told("NotTriggerScaleUp")) == (nodes, [])
+    scaled.drivers(scaled.nodes("fixed")[0])
+    scaled.look(2)
     assert len(scaled.nodes()) == 1
 
 
@@ -197,7 +262,7 @@ def test_nothing_is_done_while_too_much_of_the_cluster_is_broken(scaled: ScaledC
     for name in scaled.nodes():
         body = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
         scaled.kube.patch("v1", "Node", name, None, body)
-    scaled.looks(0, *QUIET)
+    scaled.looks(0, START_UP, *QUIET)
     assert len(scaled.nodes()) == 2
     assert autoscaler_status(scaled)["clusterWide"]["health"] == {"status": "Unhealthy"}
 
