@@ -13,10 +13,10 @@ from typing import Any
 
 import yaml
 
-from config.facts.scheduling import POOL_LABEL
+from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, POOL_LABEL
 from diagnosis.cluster import CONFIG_MAP, EVENT, NODE, Cluster, Object, told_at
-from diagnosis.finding import Finding, one_line
-from diagnosis.nodes import choice, chosen, chosen_pools
+from diagnosis.finding import Finding, listed, one_line
+from diagnosis.nodes import allocatable, choice, chosen, chosen_pools
 from diagnosis.shapes import fit
 
 _NAMESPACE, _STATUS = "kube-system", "cluster-autoscaler-status"
@@ -41,6 +41,10 @@ _SHAPE = {
     ],
 }
 """What is read of the status."""
+_GPU_LABEL = "kubernetes.azure.com/accelerator"
+"""AKS's label of GPU nodes, by which the autoscaler knows them."""
+_COUNTS_GPUS = 1, 35
+"""The version since which the autoscaler counts the GPUs of all nodes before each scale-up."""
 _LOOK = f"kubectl get configmap -n {_NAMESPACE} {_STATUS} -o yaml"
 _RAISE = "pulumi config set --path 'pools.{key}.autoscale.max' <nodes>    # then pulumi up"
 
@@ -54,6 +58,8 @@ def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Fi
     last = {of[-1]["reason"]: (pod, of[-1]) for pod, of in events if of}
     found = list(_refusal(cluster, *last[_REFUSES], there=there)) if _REFUSES in last else []
     found += _growth(cluster, last[_ADDS][1]) if _ADDS in last else []
+    if pods and (cause := _stopped(cluster, pods[0])):
+        return [cause, *(finding for finding in found if finding.passing)]
     return found if found or there or not pods else list(_on_its_way(cluster, pods[0]))
 
 
@@ -71,6 +77,38 @@ def may_add_pool(cluster: Cluster, pod: Object) -> bool:
     """Returns whether the autoscaler may add a node of a pool without nodes, which may have a larger VM size."""
     names = [node["metadata"]["name"] for node in cluster.all(NODE)]
     return any(not any(name.startswith(group) for name in names) for group in _groups(cluster, pod) or ())
+
+
+def _stopped(cluster: Cluster, pod: Object) -> Finding | None:
+    """Returns that no pool grows, because a GPU node of a pool that the autoscaler does not know offers no GPUs.
+
+    The autoscaler writes neither events nor a status of it (kubernetes/autoscaler#10301, since 1.35).
+    """
+    groups = tuple(_status(cluster))
+    if not groups or not _groups(cluster, pod) or max(map(_version, cluster.all(NODE)), default=()) < _COUNTS_GPUS:
+        return None
+    nodes = [node for node in cluster.all(NODE) if not node["metadata"]["name"].startswith(groups)]
+    without = [node for node in nodes if _has_gpus(node) and not allocatable(node, GPU_RESOURCE)]
+    if not without:
+        return None
+    labels = without[0]["metadata"].get("labels", {})
+    pool, key = labels.get(AGENT_POOL_LABEL, "<pool>"), labels.get(POOL_LABEL, "<key>")
+    size = sum(node["metadata"].get("labels", {}).get(AGENT_POOL_LABEL) == pool for node in nodes)
+    names = listed([node["metadata"]["name"] for node in without], "node")
+    why = f"the autoscaler adds no node to any pool while {names} of pool {pool}, which does not autoscale, lacks GPUs"
+    bounds = (f"pulumi config set --path 'pools.{key}.autoscale.{bound}' {size}" for bound in ("min", "max"))
+    rest = "then remove its count and run pulumi up; a cordon does not help"
+    return Finding(why, f"{' && '.join(bounds)}    # {rest}")
+
+
+def _has_gpus(node: Object) -> bool:
+    return _GPU_LABEL in node["metadata"].get("labels", {})
+
+
+def _version(node: Object) -> tuple[int, ...]:
+    """Returns the minor version of a node's kubelet, which is never newer than the autoscaler's; unknown is newest."""
+    found = re.match(r"v(\d+)\.(\d+)", node.get("status", {}).get("nodeInfo", {}).get("kubeletVersion", ""))
+    return tuple(map(int, found.groups())) if found else _COUNTS_GPUS
 
 
 def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:

@@ -130,7 +130,12 @@ _KINDS: dict[str, dict[str, Any]] = {
     },
     "Node": {
         "spec!": {"unschedulable": bool, "taints": [{"key!": str, "effect!": str, "value": str, "timeAdded": TIME}]},
-        "status!": {"conditions": _CONDITIONS, "capacity": {"*": ANY}, "allocatable": {"*": ANY}},
+        "status!": {
+            "conditions": _CONDITIONS,
+            "capacity": {"*": ANY},
+            "allocatable": {"*": ANY},
+            "nodeInfo": {"kubeletVersion": str},
+        },
     },
     "Event": {
         "involvedObject!": {"apiVersion": str, "uid": str, "kind": str, "name": str, "namespace": str},

@@ -9,13 +9,16 @@ from pydantic.alias_generators import to_snake
 
 from config.facts.allocatable import MAX_PODS, MIN_SYSTEM_PODS
 from config.problems.errors import Problem
-from config.problems.fixes import path_text, remove_command, say, set_command
+from config.problems.fixes import Edit, Fix, path_text, remove_command, say, set_command
 from config.rules.platform_stack import in_platform
 from config.schema.cluster import ClusterSettings
 from config.schema.maintenance import ROLLING
 from config.schema.models import Placement, Settings
 from config.schema.storage import StorageSettings, next_rotation
 from config.schema.workload import WorkloadCatalogue
+
+_COUNTS_GPUS_SINCE = 1, 35
+"""The version of Kubernetes from which AKS's autoscaler counts the GPUs of nodes in pools without autoscale."""
 
 
 def warnings(settings: Settings) -> Iterator[str]:
@@ -25,6 +28,7 @@ def warnings(settings: Settings) -> Iterator[str]:
         yield from (problem.text(settings.stack) for problem in _makes_no_files(settings.storage))
         yield from (problem.text(settings.stack) for problem in _few_pods(settings))
         yield from (problem.text(settings.stack) for problem in _open_teams(settings))
+        yield from (problem.text(settings.stack) for problem in _fixed_beside_autoscaled(settings))
     for name, placement in settings.placements.items():
         found = [*_unmounted(name, placement, settings.storage), *_outlived(name, placement, settings.storage)]
         if settings.lender:
@@ -63,6 +67,30 @@ def _few_pods(settings: Settings) -> Iterator[Problem]:
             path = ("pools", key, "maxPods")
             what = f"is {pool.pods}: pods of AKS and of operators alone are about 25 on a node with GPUs"
             yield Problem(path, what, f"{MIN_SYSTEM_PODS} or more", set_command(path, MAX_PODS))
+
+
+def _fixed_beside_autoscaled(settings: Settings) -> Iterator[Problem]:
+    """Warns of pools whose nodes can stop every scale-up.
+
+    Since 1.35 the autoscaler counts the GPUs of all nodes before each scale-up. If a node offers none, it uses the
+    template of the node's pool, and fixed pools have no template (kubernetes/autoscaler#10301).
+    """
+    pools = settings.gpu_pools()
+    autoscaled = next((key for key, pool in pools.items() if pool.autoscale), None)
+    minor = tuple(int(part) for part in settings.cluster.kubernetes_version.split(".")[:2])
+    if autoscaled is None or minor < _COUNTS_GPUS_SINCE:
+        return
+    for key, pool in pools.items():
+        if pool.autoscale is None and pool.count:
+            path = ("pools", key)
+            what = (
+                f"has a fixed count ({pool.count}) beside pools.{autoscaled}, which autoscales: while one of its nodes "
+                "offers no GPUs, such as during a driver build, AKS adds nodes to no pool of the cluster"
+            )
+            count = (Edit((*path, "count")),) if "count" in pool.model_fields_set else ()
+            bounds = (Edit((*path, "autoscale", bound), pool.count) for bound in ("min", "max"))
+            allowed = f"autoscale with min and max {pool.count}, which keeps the number of nodes"
+            yield Problem(path, what, allowed, Fix((*bounds, *count)))
 
 
 def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:

@@ -146,3 +146,28 @@ def test_keys_that_nothing_reads_are_reported_with_the_near_name() -> None:
         "nothing in this program reads the key finops:owner",
         "nothing in this program reads the key gcp:nodeCount; near: ai-on-aks:nodeCount",
     ]
+
+
+FIXED: dict[str, Any] = {"vmSku": H100, "count": 4}
+SCALED: dict[str, Any] = {"vmSku": H100, "autoscale": {"min": 0, "max": 2}}
+
+
+def test_a_fixed_gpu_pool_beside_an_autoscaled_one_is_reported() -> None:
+    (warning,) = warnings(load({"pools": {"train": FIXED, "burst": SCALED}}))
+    assert warning == (
+        "pools.train has a fixed count (4) beside pools.burst, which autoscales: while one of its nodes offers no "
+        "GPUs, such as during a driver build, AKS adds nodes to no pool of the cluster\n"
+        "    allowed: autoscale with min and max 4, which keeps the number of nodes\n"
+        "    fix:     pulumi config set -s dev --path pools.train.autoscale.min 4 && "
+        "pulumi config set -s dev --path pools.train.autoscale.max 4 && "
+        "pulumi config rm -s dev --path pools.train.count"
+    )
+    (default,) = warnings(load({"pools": {"train": {"vmSku": H100}, "burst": SCALED}}))
+    assert default.endswith("pools.train.autoscale.max 2")
+    bounds = {"min": 4, "max": 4}
+    assert not list(warnings(load({"pools": {"train": {"vmSku": H100, "autoscale": bounds}, "burst": SCALED}})))
+
+
+@pytest.mark.parametrize("pools", [{"a": FIXED, "b": FIXED}, {"a": SCALED}, {"a": {**FIXED, "count": 0}, "b": SCALED}])
+def test_other_pools_do_not_stop_the_autoscaler(pools: dict[str, Any]) -> None:
+    assert not list(warnings(load({"pools": pools})))

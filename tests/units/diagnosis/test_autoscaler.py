@@ -132,3 +132,40 @@ def test_nodes_that_have_come_are_not_reported() -> None:
 def test_a_pool_that_does_not_scale_is_left_out() -> None:
     other = yaml.safe_dump({"nodeGroups": [{"name": "aks-system-12345678-vmss", "health": {"maxSize": 3}}]})
     assert not [each for each in found(status(other), refused=f"1 {NO_MATCH}") if "autoscaler" in each.why]
+
+
+def gpu_node(name: str, *, gpu: int = 0, version: str = "v1.35.4") -> tuple[Kind, Object]:
+    """Returns a GPU node of a pool that the autoscaler does not know."""
+    kind, found = make.node(name, gpu=gpu)
+    labels = {"kubernetes.azure.com/accelerator": "nvidia", "kubernetes.azure.com/agentpool": "fixed1234"}
+    found["metadata"]["labels"] |= labels | {"ai-on-aks/pool": "fixed"}
+    found["status"]["nodeInfo"] = {"kubeletVersion": version}
+    return kind, found
+
+
+@pytest.mark.parametrize("refused", [None, FULL])
+def test_a_fixed_gpu_node_without_gpus_stops_every_scale_up(refused: str | None) -> None:
+    """The autoscaler says nothing of it, so that an older refusal is not the cause."""
+    (finding,) = found(status(), gpu_node("bare"), gpu_node("whole", gpu=8), refused=refused)[:1]
+    assert finding.why == (
+        "the autoscaler adds no node to any pool while node bare of pool fixed1234, which does not autoscale, "
+        "lacks GPUs"
+    )
+    assert finding.fix.startswith(
+        "pulumi config set --path 'pools.fixed.autoscale.min' 2 && "
+        "pulumi config set --path 'pools.fixed.autoscale.max' 2    # then remove its count"
+    )
+
+
+@pytest.mark.parametrize(
+    ("node", "scaled"),
+    [
+        (gpu_node("whole", gpu=8), [status()]),
+        (gpu_node("old", version="v1.34.1"), [status()]),
+        (gpu_node(f"{GROUP}000000"), [status()]),
+        (gpu_node("bare"), []),
+    ],
+    ids=["has GPUs", "an older autoscaler", "of an autoscaled pool", "no autoscaler"],
+)
+def test_other_nodes_stop_no_scale_up(node: tuple[Kind, Object], scaled: list[tuple[Kind, Object]]) -> None:
+    assert not [finding for finding in found(*scaled, node) if "to any pool" in finding.why]
