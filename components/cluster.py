@@ -240,8 +240,9 @@ def _system_pool_version(pools: Iterable[Any] | None) -> str | None:
 
 
 def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPropertiesAutoScalerProfileArgs | None:
-    """Stated whole where any pool scales: what is left out keeps what it was once set to."""
-    if not any(pool.autoscale for pool in settings.gpu_pools().values()):
+    """Sends every field if any pool autoscales, because AKS keeps the previous value of omitted fields."""
+    pools = settings.gpu_pools().values()
+    if not any(pool.autoscale for pool in pools):
         return None
     chosen = settings.cluster.autoscaler
     return containerservice.ManagedClusterPropertiesAutoScalerProfileArgs(
@@ -249,6 +250,10 @@ def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPr
         scale_down_unneeded_time=f"{chosen.unneeded_minutes}m",
         scale_down_delay_after_add=f"{chosen.delay_after_add_minutes}m",
         max_graceful_termination_sec=str(chosen.max_termination_seconds),
+        max_node_provision_time=f"{chosen.provision_minutes}m",
+        scale_down_unready_time=f"{chosen.unready_minutes}m",
+        ok_total_unready_count=str(chosen.allowed_unready(sum(pool.max_nodes for pool in pools))),
+        max_total_unready_percentage=str(chosen.unready_percent),
     )
 
 

@@ -58,6 +58,8 @@ class MpiJob:
     """Let the InfiniBand switches reduce."""
     worker: Manifest = field(default_factory=dict)
     """Of the workers' container, over what all such jobs have."""
+    repeatable: bool = False
+    """Whether its work is cheap to repeat (GpuPod)."""
 
     def environment(self) -> dict[str, str]:
         """All variables of the master; hosts.sh hands those of NCCL and UCX to the ranks."""
@@ -81,6 +83,7 @@ class MpiJob:
             mounts=mounts,
             topology=topology_path(self.files),
             node_check=self.run.node_check,
+            repeatable=self.repeatable,
             overrides=self.run.options.pod_overrides,
         )
         master = self._container(_LAUNCH) | {"env": environment(self.environment())}

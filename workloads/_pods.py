@@ -23,6 +23,10 @@ NOT_AWAITED = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagationPo
 The first also keeps Pulumi from waiting until a Job is deleted, and a successor of that name would find it there still:
 so it goes at once, and its pods after it.
 """
+NOT_EVICTED = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+"""Annotation of pods that lose work. Without it, the cluster autoscaler evicts pods of Jobs from nodes with less than
+half of their GPUs requested, if other nodes have room (cluster-autoscaler/FAQ.md in kubernetes/autoscaler).
+"""
 _SHM_FRACTION = 14
 """Part of a node's memory: at least the AKS health-check guide's 128Gi on ND H100 v5 (1900 GiB) and H200 (1850 GiB)."""
 
@@ -71,6 +75,8 @@ class GpuPod:
     """Where it sees NCCL's topology file, if it does."""
     node_check: NodeCheck | None = None
     """What checks its node before it begins, if anything."""
+    repeatable: bool = False
+    """Whether its work is cheap to repeat: the cluster autoscaler may then evict it from a node with little load."""
     spec: Manifest = field(default_factory=dict)
     """More of the pod's spec: service account, subdomain, restart policy."""
     overrides: Manifest = field(default_factory=dict)
@@ -94,6 +100,8 @@ class GpuPod:
             **self.spec,
         }
         template = pod_template(spec, mounts)
+        if not self.repeatable:
+            template = merge({"metadata": {"annotations": NOT_EVICTED}}, template)
         if self.node_check is not None:
             template = self.node_check.added(template, self.pool, self.gpus, self.topology)
         overridden: Manifest = merge(template, self.overrides)

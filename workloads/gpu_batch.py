@@ -85,6 +85,7 @@ def job_spec(run: Run[GpuBatchOptions]) -> Manifest:
         container={"name": NAME, "image": run.image, "command": load},
         gpus=1,
         node_check=run.node_check,
+        repeatable=True,
         overrides=options.pod_overrides,
     )
     return batch_job_spec(

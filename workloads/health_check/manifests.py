@@ -81,6 +81,7 @@ def _pod(
         },
         variables={"KERNEL_LOGS": KERNEL_LOGS, "TIMEOUT_S": str(options.timeout_seconds), **variables},
         mounts=mounts,
+        repeatable=True,
         spec={
             "tolerations": tolerations(taints),
             **({"serviceAccountName": HEALTH_ACCOUNT} if run.taint_effect else {}),

@@ -47,6 +47,7 @@ def job(run: Run) -> MpiJob:
             "BUSBW_EXPECTED_GBS": "" if expected is None else f"{expected:g}",
         },
         sharp=run.options.sharp,
+        repeatable=True,
     )
 
 

@@ -60,6 +60,7 @@ def job(run: Run) -> MpiJob:
             **nccl_profiles()["ethernet"].ucx,
         },
         sharp=False,
+        repeatable=True,
         worker={"command": ["/bin/bash", own.path("node.sh")], "env": [node_name]},
     )
 

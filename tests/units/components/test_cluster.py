@@ -97,10 +97,24 @@ def test_the_autoscalers_profile_is_stated_whole_where_any_pool_scales() -> None
         "scaleDownUnneededTime": "10m",
         "scaleDownDelayAfterAdd": "10m",
         "maxGracefulTerminationSec": "600",
+        "maxNodeProvisionTime": "30m",
+        "scaleDownUnreadyTime": "60m",
+        "okTotalUnreadyCount": "6",
+        "maxTotalUnreadyPercentage": "45",
     }
     assert declared(pools={"a": fixed, "b": scaled}).inputs["autoScalerProfile"] == usual
     chosen = declared(pools={"b": scaled}, autoscaler={"expander": "priority", "unneededMinutes": 3})
-    assert chosen.inputs["autoScalerProfile"] == {**usual, "expander": "priority", "scaleDownUnneededTime": "3m"}
+    other = {"expander": "priority", "scaleDownUnneededTime": "3m", "okTotalUnreadyCount": "5"}
+    assert chosen.inputs["autoScalerProfile"] == {**usual, **other}
+    strict = {"unreadyNodes": 1, "unreadyPercent": 20, "unreadyMinutes": 20, "provisionMinutes": 15}
+    sent = declared(pools={"b": {**scaled, "autoscale": {"min": 0, "max": 1}}}, autoscaler=strict).inputs
+    assert sent["autoScalerProfile"] == {
+        **usual,
+        "maxNodeProvisionTime": "15m",
+        "scaleDownUnreadyTime": "20m",
+        "okTotalUnreadyCount": "1",
+        "maxTotalUnreadyPercentage": "20",
+    }
     assert "autoScalerProfile" not in declared(pools={"a": fixed}).inputs
 
 

@@ -73,6 +73,17 @@ def test_tolerations_match_their_taints(taint: str, expected: dict[str, str]) ->
     assert toleration(taint) == expected
 
 
+@pytest.mark.parametrize(("fields", "kept"), [({}, "false"), ({"repeatable": True}, None)])
+def test_the_autoscaler_moves_only_what_is_cheap_to_repeat(fields: dict[str, Any], kept: str | None) -> None:
+    annotations = template(**fields).get("metadata", {}).get("annotations", {})
+    assert annotations.get("cluster-autoscaler.kubernetes.io/safe-to-evict") == kept
+
+
+def test_the_users_annotation_comes_last() -> None:
+    mine = {"metadata": {"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"}}}
+    assert template(overrides=mine)["metadata"] == mine["metadata"]
+
+
 def test_the_containers_own_settings_are_kept() -> None:
     own: dict[str, Any] = {
         **CONTAINER,
@@ -98,7 +109,7 @@ def test_a_new_sas_is_a_new_pod() -> None:
         volume = BlobVolume(claim="data", read_only=True, annotations={"sas": expiry}, upload_secret=None)
         return template(mounts=[blob("data", volume, "/data")])
 
-    assert with_sas("1")["metadata"] == {"annotations": {"sas": "1"}}
+    assert with_sas("1")["metadata"]["annotations"]["sas"] == "1"
     assert with_sas("1") != with_sas("2")
     assert {"name": "data", "mountPath": "/data", "readOnly": True} in with_sas("1")["spec"]["containers"][0][
         "volumeMounts"
