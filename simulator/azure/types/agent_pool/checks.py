@@ -71,7 +71,11 @@ def _autoscale_problem(properties: Body, *, scaled: bool) -> str:
     if least is None or most is None:
         return "enableAutoScaling needs minCount and maxCount."
     if not scaled and not least <= properties["count"] <= most:
-        return f"count {properties['count']} must lie between minCount {least} and maxCount {most}."
+        # The words are AKS's (kubernetes-sigs/cluster-api-provider-azure#5947).
+        return (
+            f"agentPoolProfile.count was {properties['count']}. It must be greater or equal to minCount:{least} and "
+            f"less than or equal to maxCount:{most}."
+        )
     return ""
 
 

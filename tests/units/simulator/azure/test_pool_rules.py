@@ -35,7 +35,7 @@ def upgrades(**settings: str) -> dict[str, Any]:
         ("gpu", {"orchestratorVersion": "1.30"}, "AgentPoolK8sVersionNotSupported", "Version 1.30 is not supported"),
         ("gpu", {"orchestratorVersion": "1.36"}, "NodePoolMcVersionIncompatible", "incompatible"),
         ("gpu", {"enableAutoScaling": True}, "InvalidParameter", "needs minCount and maxCount"),
-        ("gpu", {"enableAutoScaling": True, "minCount": 3, "maxCount": 4}, "InvalidParameter", "must lie between"),
+        ("gpu", {"enableAutoScaling": True, "minCount": 3, "maxCount": 4}, "InvalidParameter", "equal to minCount:3"),
         ("gpu", {"minCount": 1, "maxCount": 2}, "InvalidParameter", "need enableAutoScaling"),
         ("gpu", {"spotMaxPrice": -1}, "InvalidParameter", "only be set with scaleSetPriority Spot"),
         ("gpu", {"scaleSetPriority": "Spot", "mode": "System"}, "InvalidParameter", "cannot have mode System"),
