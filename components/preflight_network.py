@@ -91,7 +91,9 @@ def _has_dns_servers(settings: Settings, arm: Arm | Unread) -> bool:
 def _about_roles(settings: Settings) -> Iterator[Question]:
     """Of the user's identity; that of the stack gets its roles."""
     zone = settings.network.zone("cluster", settings.location)
-    needed = (("Network Contributor", settings.network.id), ("Private DNS Zone Contributor", zone))
+    reserved = sorted({pool.capacity_reservation_group or "" for pool in settings.gpu_pools().values()})
+    needed = [("Network Contributor", settings.network.id), ("Private DNS Zone Contributor", zone)]
+    needed += [("Contributor", group) for group in reserved]
     principal = _principal(settings) if any(scope for _, scope in needed) else None
     for role, scope in needed if principal else ():
         if scope:

@@ -64,7 +64,7 @@ def check_reservations(settings: Settings, found: Groups) -> None:
 
 
 def _identity_problems(settings: Settings) -> Iterator[Problem]:
-    """Its role, which takes up to an hour to act, is not looked up."""
+    """Yields an error for an identity that does not exist; components/preflight_network.py looks up its role."""
     path = ("cluster", "identity")
     if settings.cluster.identity is None:
         return

@@ -24,6 +24,7 @@ _ABOVE = ("Network Contributor", "Contributor", "Owner")
 SUFFICIENT: Mapping[str, Collection[str]] = {
     "Network Contributor": {guid(name) for name in _ABOVE},
     "Private DNS Zone Contributor": {guid(name) for name in ("Private DNS Zone Contributor", *_ABOVE)},
+    "Contributor": {guid(name) for name in ("Contributor", "Owner")},
 }
 """The GUIDs of built-in roles that hold what a role does: itself, and those above it."""
 _NO_POLICIES = "Disabled"

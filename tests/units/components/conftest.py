@@ -16,7 +16,9 @@ def azure(monkeypatch: pytest.MonkeyPatch) -> dict[str, Answer]:
 
     def fetch(url: str, token: str, timeout: float) -> Answer:
         given[f"asked {url}"] = answer({})
-        found = next((found for part, found in given.items() if part in url and not part.startswith("asked")), None)
+        found = next(
+            (found for part, found in list(given.items()) if part in url and not part.startswith("asked")), None
+        )
         return found or everything(url, token, timeout)
 
     monkeypatch.setattr(arm, "fetch", fetch)

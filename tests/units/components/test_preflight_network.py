@@ -282,6 +282,16 @@ def test_an_identity_of_the_users_has_its_roles_from_them(azure: dict[str, Answe
     assert not warnings
 
 
+def test_an_identity_needs_a_role_on_the_reservations_of_its_pools(azure: dict[str, Answer]) -> None:
+    """Without it AKS refuses the pool, after cluster and system pool (its page on capacity reservation groups)."""
+    crg = f"{NETWORKS.partition('/providers')[0]}/providers/Microsoft.Compute/capacityReservationGroups/crg"
+    pools = {"gpu": PoolSettings(vm_sku=H100, capacity_reservation_group=crg)}
+    reserved = stack(identity=MINE).model_copy(update={"pools": pools})
+    assert refused(reserved) == ""
+    azure["crg/providers/Microsoft.Authorization/roleAssignments"] = answer({"value": []})
+    assert "cluster.identity has not the role Contributor on crg" in refused(reserved)
+
+
 def test_a_role_of_their_own_may_do(azure: dict[str, Answer], warnings: list[str]) -> None:
     azure["roleAssignments"] = answer({"value": [{"properties": {"roleDefinitionId": READER}}]})
     assert refused(stack(identity=MINE)) == ""
