@@ -9,11 +9,12 @@ import pulumi
 
 from components.operators import Installed, Site
 from config.facts.scheduling import ANY_TAINT, GPU_RESOURCE, SYSTEM_NODES, SYSTEM_TOLERATIONS
-from config.schema.operators import MONITORING, ChartSettings, DriverUpgrades
+from config.schema.operators import MONITORING, DriverUpgrades
 from config.schema.pools import PoolSettings
 from operators._driver_changes import settings_of, told
 from operators._driver_upgrades import upgrade_policy
 from operators._release import Values, release
+from operators.gpu_operator.settings import GpuOperatorSettings, KernelModules
 
 NAME = "gpu-operator"
 WHOLE_GPUS = "whole-gpus"
@@ -31,7 +32,7 @@ class GpuOperator(Installed):
         self,
         name: str,
         site: Site,
-        settings: ChartSettings,
+        settings: GpuOperatorSettings,
         upgrades: DriverUpgrades,
         *,
         after: Sequence[pulumi.Resource],
@@ -43,7 +44,11 @@ class GpuOperator(Installed):
             site,
             parent=self,
             values=values(
-                upgrades, rdma=bool(after), pools=site.settings.gpu_pools(), monitored=MONITORING in site.installed
+                upgrades,
+                rdma=bool(after),
+                pools=site.settings.gpu_pools(),
+                monitored=MONITORING in site.installed,
+                modules=settings.kernel_module_type,
             ),
             user_values=settings.values,
             depends_on=after,
@@ -64,18 +69,30 @@ def driver_made_of(release: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def values(
-    upgrades: DriverUpgrades, *, rdma: bool, pools: Mapping[str, PoolSettings], monitored: bool = False
+    upgrades: DriverUpgrades,
+    *,
+    rdma: bool,
+    pools: Mapping[str, PoolSettings],
+    monitored: bool = False,
+    modules: KernelModules = "auto",
 ) -> Values:
     """Values of the chart. `rdma` loads nvidia-peermem, which waits for OFED: never where nothing installs that.
     `monitored` brings the exporter of what the operator has validated on each node.
 
     It waits on every node, so the settings refuse pools with InfiniBand beside pools without, unless they turn it off.
     """
+    # Without a value, the chart's default is `auto`. One more value would be reported as a change of the driver.
+    of_modules = {} if modules == "auto" else {"kernelModuleType": modules}
     return {
         "nfd": {"enabled": False},
         "operator": {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS},
         "daemonsets": {"tolerations": ANY_TAINT},
-        "driver": {"enabled": True, "rdma": {"enabled": rdma}, "upgradePolicy": _upgrade_policy(upgrades)},
+        "driver": {
+            "enabled": True,
+            "rdma": {"enabled": rdma},
+            "upgradePolicy": _upgrade_policy(upgrades),
+            **of_modules,
+        },
         "toolkit": {"enabled": True},
         **_slices(pools),
         "migManager": _mig_manager(pools),

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, set_command
-from config.schema.operators import ChartSettings, Installation, OperatorSpec
+from config.schema.operators import Installation, OperatorSpec
+from operators.gpu_operator.settings import GpuOperatorSettings
 
 _RDMA = ("driver", "rdma", "enabled")
 _STRATEGY = ("mig", "strategy")
 _VALUES: Path = ("operators", "gpuOperator", "values")
 
 
-def one_kind_of_fabric(operator: OperatorSpec[ChartSettings], installation: Installation) -> Iterator[Problem]:
+def one_kind_of_fabric(operator: OperatorSpec[GpuOperatorSettings], installation: Installation) -> Iterator[Problem]:
     """With driver.rdma, the GPU driver waits for OFED on all nodes with a function of vendor 15b3 (k8s-driver-manager).
 
     Accelerated networking gives each VM such a function, of Ethernet, and OFED comes to nodes with InfiniBand only: a
@@ -33,7 +34,7 @@ def one_kind_of_fabric(operator: OperatorSpec[ChartSettings], installation: Inst
         yield Problem(path, what, allowed, set_command(path, False))
 
 
-def sharing_is_the_pools(operator: OperatorSpec[ChartSettings], installation: Installation) -> Iterator[Problem]:
+def sharing_is_the_pools(operator: OperatorSpec[GpuOperatorSettings], installation: Installation) -> Iterator[Problem]:
     """Values of the chart that would take away what pools say of their GPUs."""
     pools = installation.stack.gpu_pools()
     sliced = [key for key, pool in pools.items() if pool.slicing_profile]

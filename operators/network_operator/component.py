@@ -94,10 +94,12 @@ def values() -> Values:
 
 def policy_spec(settings: NetworkOperatorSettings, upgrades: DriverUpgrades, registry: str | None) -> dict[str, Any]:
     """The NicClusterPolicy: DOCA-OFED, and one SR-IOV device plugin. A second plugin would claim the same devices."""
+    env = [{"name": name, "value": value} for name, value in sorted(settings.ofed_env.items())]
     return {
         "ofedDriver": {
             **_image("doca-driver", registry, settings.ofed_version),
             **_OFED,
+            **({"env": env} if env else {}),
             "upgradePolicy": upgrade_policy(upgrades),
         },
         "sriovDevicePlugin": {

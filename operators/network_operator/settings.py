@@ -9,7 +9,7 @@ from pydantic import StringConstraints
 
 from config.problems.errors import Problem
 from config.problems.fixes import Path, set_command
-from config.schema.base import AS_TEXT, EMPTY_IS_UNSET, may_be
+from config.schema.base import AS_TEXT, EMPTY_IS_UNSET, Text, may_be
 from config.schema.operators import ChartSettings, Installation
 
 OfedVersion = Annotated[
@@ -19,6 +19,12 @@ OfedVersion = Annotated[
     may_be("a version of DOCA OFED's image, as in doca3.4.1-26.04-1.1.0.0-1 or 25.01-0.6.0.0-0"),
 ]
 """As in every release of the operator from 23.4 to 26.7 (`hack/release.yaml` of Mellanox/network-operator)."""
+
+EnvName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"),
+    may_be("names of environment variables: letters, digits and '_', the first no digit"),
+]
 
 
 def autoscaler_problems(installation: Installation, resource: str) -> Iterator[Problem]:
@@ -50,6 +56,12 @@ class NetworkOperatorSettings(ChartSettings):
     `config/facts/versions.yaml`.
 
     Without operating system and architecture.
+    """
+
+    ofed_env: dict[EnvName, Text] = {}
+    """Environment variables of the OFED driver's container, such as
+    `OFED_BLACKLIST_MODULES_FILE: /host/etc/modprobe.d/blacklist-ofed-modules.conf`
+    ([reloads that fail](drivers.md#ofed-cannot-be-reloaded)).
     """
 
     @property

@@ -17,6 +17,7 @@ from config.schema.pools import PoolSettings
 from operators._release import ChartLocation, locate, merge
 from operators.blob_csi_driver import component as blob_csi_driver
 from operators.gpu_operator import component as gpu_operator
+from operators.gpu_operator.settings import GpuOperatorSettings
 from operators.kueue import component as kueue
 from operators.network_operator import component as network_operator
 from operators.network_operator.settings import NetworkOperatorSettings
@@ -129,6 +130,27 @@ def test_ofed_is_the_pinned_one_unless_another_is_asked_for(unset: dict[str, Any
     asked = policy(ofedVersion="doca3.2.0-25.10-1.2.8.0-2")
     assert asked["ofedDriver"]["version"] == "doca3.2.0-25.10-1.2.8.0-2"
     assert asked["sriovDevicePlugin"] == policy()["sriovDevicePlugin"]
+
+
+def test_the_drivers_container_gets_the_environment_variables_of_the_settings() -> None:
+    env = {"OFED_BLACKLIST_MODULES_FILE": "/host/etc/modprobe.d/blacklist-ofed-modules.conf", "A": "1"}
+    assert policy(ofedEnv=env)["ofedDriver"]["env"] == [
+        {"name": "A", "value": "1"},
+        {"name": "OFED_BLACKLIST_MODULES_FILE", "value": "/host/etc/modprobe.d/blacklist-ofed-modules.conf"},
+    ]
+    assert "env" not in policy()["ofedDriver"], "one more key would be reported as another driver"
+    with pytest.raises(ValueError, match="should match pattern"):
+        policy(ofedEnv={"A B": "1"})
+
+
+def test_kernel_modules_are_the_charts_default_unless_set() -> None:
+    driver = gpu_operator.values("manual", rdma=False, pools={})["driver"]
+    assert "kernelModuleType" not in driver, "one more key would be reported as another driver"
+    chosen = gpu_operator.values("manual", rdma=False, pools={}, modules="proprietary")
+    assert chosen["driver"] == {**driver, "kernelModuleType": "proprietary"}
+    assert GpuOperatorSettings().kernel_module_type == "auto"
+    with pytest.raises(ValueError, match="'auto', 'open' or 'proprietary'"):
+        GpuOperatorSettings.model_validate({"kernelModuleType": "closed"})
 
 
 @pytest.mark.parametrize("upgrades", UPGRADES)
