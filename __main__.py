@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import date
 from typing import Any
 
 import pulumi
@@ -29,6 +30,7 @@ from components.summary import report_plan, report_price
 from config.reading import loader
 from config.rules.advice import unread_options, warnings
 from config.rules.cost import hourly_cost
+from config.rules.support_end import support_warnings
 from config.schema.inventory import Inventory
 from config.schema.models import Settings
 
@@ -38,7 +40,8 @@ def main() -> None:
     known_operators, known = operators.find(), workloads.find()
     settings = loader.load(Inventory(known_operators, known))
     outputs = own_outputs()
-    for warning in (*warnings(settings), *unread_options(settings, known), *storage_warnings(settings, outputs)):
+    told = [*warnings(settings), *unread_options(settings, known), *support_warnings(settings, date.today())]
+    for warning in (*told, *storage_warnings(settings, outputs)):
         pulumi.log.warn(warning)
     report_plan(settings)
     prepare_all(settings)

@@ -93,7 +93,7 @@ class Cluster(Component):
             kubernetes_version=cluster.kubernetes_version,
             sku=containerservice.ManagedClusterSKUArgs(name="Base", tier=cluster.tier),
             # The two go together (AKS's page on pricing tiers, "Create an AKS cluster in the Premium tier").
-            support_plan="AKSLongTermSupport" if cluster.tier == "Premium" else None,
+            support_plan="AKSLongTermSupport" if cluster.lts else None,
             identity=identity(cluster, own),
             enable_rbac=True,
             aad_profile=self._entra(),

@@ -21,7 +21,7 @@ def cluster_refusals(settings: Settings, cluster: containerservice.GetManagedClu
     """
     wanted, runs = settings.cluster.kubernetes_version, cluster.current_kubernetes_version or ""
     stack, step = settings.stack, _minor(wanted) - _minor(runs) if runs else 0
-    is_supported = runs.rpartition(".")[0] in versions().kubernetes.newest
+    is_supported = runs.rpartition(".")[0] in versions().kubernetes.offered(lts=settings.cluster.lts)
     if step < 0 or (step > 1 and is_supported):
         following = f"1.{_minor(runs) + 1}"
         why = "AKS takes no version back" if step < 0 else f"AKS skips no minor version; {following} comes first"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
+from datetime import date
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from config.facts import data
 
@@ -66,11 +68,37 @@ class Image(_Pin):
     version: str
 
 
+_Day = Annotated[date, BeforeValidator(date.fromisoformat)]
+
+
 class Kubernetes(_Pin):
-    """Kubernetes minor versions, each with its newest patch."""
+    """Kubernetes minor versions of AKS."""
 
     newest: dict[str, str]
+    """The newest patch of each minor version that AKS offers to any cluster."""
     default: str
+    ends: dict[str, _Day]
+    """The last day of support of each minor version."""
+    lts_ends: dict[str, _Day]
+    """The last day of AKS's long-term support."""
+    platform_upgrades_since: _Day
+    """The first day on which AKS upgrades unsupported clusters itself."""
+    platform_upgrade_grace_days: int
+    """Days between the end of support and that upgrade."""
+
+    def offered(self, *, lts: bool) -> list[str]:
+        """Returns the minor versions that a new cluster can have, with or without long-term support."""
+        return sorted({*self.newest, *(self.lts_ends if lts else ())}, key=lambda minor: int(minor.split(".")[1]))
+
+    def end(self, version: str, *, lts: bool) -> date | None:
+        """Returns the last day of support of a version, or None if it is not known."""
+        return (self.lts_ends if lts else self.ends).get(minor_of(version) or "")
+
+
+def minor_of(version: str) -> str | None:
+    """Returns the minor version of a version, which may have a patch, or None for other text."""
+    match = re.fullmatch(r"(\d+\.\d+)(?:\.\d+)?", version)
+    return match[1] if match else None
 
 
 class IdentityMounts(_Pin):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
 from config.facts.chart_values import ValueProblem, value_problems
 from config.facts.near import hint, near
 from config.facts.prices import by_price
 from config.facts.skus import catalogue, series, written_differently
-from config.facts.versions import versions
+from config.facts.versions import minor_of, versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand, either_by_hand, path_text, say, set_command
 from config.rules.accounts import account_problems
@@ -53,23 +52,17 @@ def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
     """Patches come every month, and Azure itself refuses at once those that it does not have."""
     known = versions().kubernetes
     version = stack.cluster.kubernetes_version
-    minor = _minor(version)
-    if minor in known.newest:
+    minor, offered = minor_of(version), known.offered(lts=stack.cluster.lts)
+    if minor in offered:
         return
     fault = "which AKS does not offer to new clusters" if minor else "not a version"
-    if minor and stack.cluster.tier == "Premium":
-        fault = "which this program does not know, even if AKS supports it for longer with cluster.tier Premium"
+    if minor in known.lts_ends:
+        fault = "which AKS supports with cluster.tier Premium alone"
     path = ("cluster", "kubernetesVersion")
-    allowed = f"{', '.join(known.newest)}, or with a patch that `az aks get-versions` lists"
+    allowed = f"{', '.join(offered)}, or with a patch that `az aks get-versions` lists"
     plain = version.strip().lstrip("vV")
-    fix = set_command(path, plain) if _minor(plain) in known.newest else by_hand(path)
+    fix = set_command(path, plain) if minor_of(plain) in offered else by_hand(path)
     yield Problem(path, f"is {version!r}, {fault}", allowed, fix)
-
-
-def _minor(version: str) -> str | None:
-    """Returns the minor version of a version, which may have a patch."""
-    match = re.fullmatch(r"(\d+\.\d+)(?:\.\d+)?", version)
-    return match[1] if match else None
 
 
 def _pools(stack: StackFile) -> Iterator[Problem]:

@@ -94,7 +94,9 @@ class ClusterSettings(Model):
     maintenance_window: Annotated[MaintenanceWindow | None, protects("stated")] = None
     """When AKS may roll images, each week; by default at any time."""
     tier: Literal["Free", "Standard", "Premium"] = "Standard"
-    """`Free`, `Standard` or `Premium`, which comes with AKS's long-term support."""
+    """`Free`, `Standard` or `Premium`, which comes with AKS's long-term support: another year for each version of
+    Kubernetes ([which patches](drivers.md#kubernetes-versions)).
+    """
     system_pool: SystemPool = SystemPool()
     """The pool that AKS and the operators' controllers run on."""
     placement_group_limit: Annotated[
@@ -105,3 +107,8 @@ class ClusterSettings(Model):
     """
     autoscaler: AutoscalerSettings = AutoscalerSettings()
     """The autoscaler's profile, for all pools with `autoscale`."""
+
+    @property
+    def lts(self) -> bool:
+        """Whether AKS supports the cluster's Kubernetes version for longer (long-term support)."""
+        return self.tier == "Premium"

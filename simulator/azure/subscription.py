@@ -88,7 +88,9 @@ class Subscription(BaseModel):
 
         The API server behind a simulated cluster is the simulator's own, whatever the version asked for.
         """
-        return versions().kubernetes.newest
+        known = versions().kubernetes
+        # AKS numbers patches of long-term support from 100 (Azure/AKS, CHANGELOG.md: 1.30.100).
+        return known.newest | {minor: f"{minor}.100" for minor in known.lts_ends if minor not in known.newest}
 
     def region(self, location: str) -> str | None:
         """The region's name in ARM's spelling ("East US" is eastus); None when there is no such region."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ipaddress import ip_network
 
+from config.facts.versions import minor_of, versions
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import ResourceId
@@ -13,6 +14,12 @@ from simulator.azure.types.agent_pool.life import of_cluster
 _VERSIONS_HELP = (
     "which is not supported in this region. Please use [az aks get-versions] command to get the supported version list "
     "in this region. For more information, please check https://aka.ms/supported-version-list"
+)
+_LTS_HELP = (  # apecloud/kubeblocks#10136
+    "which is only available for Long-Term Support (LTS). If you intend to onboard to LTS, please ensure the cluster "
+    "is in Premium tier and LTS support plan (see https://aka.ms/aks/enable-lts). Otherwise, use [az aks get-versions] "
+    "command to get the supported version list in this region. For more information, please check "
+    "https://aka.ms/supported-version-list"
 )
 _NEW_POOL = (
     "A new agent pool was introduced. Adding agent pools to an existing cluster is not allowed through managed cluster "
@@ -35,10 +42,13 @@ _NOT_USER_ASSIGNED = (
 
 
 def version(world: World, name: str, properties: Body, existing: Record | None) -> None:
-    asked = properties["kubernetesVersion"]
+    asked, plan = properties["kubernetesVersion"], properties.get("supportPlan")
     if world.subscription.kubernetes(asked) is None:
         offered = ", ".join(world.subscription.kubernetes_patches)
         message = f"Managed cluster {name} is on version {asked} {_VERSIONS_HELP} (Offered here: {offered}.)"
+        raise bad_request(message, code="K8sVersionNotSupported", target="properties.kubernetesVersion")
+    if minor_of(asked) not in versions().kubernetes.newest and plan != "AKSLongTermSupport":
+        message = f"Managed cluster {name} is on version {asked}, {_LTS_HELP}"
         raise bad_request(message, code="K8sVersionNotSupported", target="properties.kubernetesVersion")
     if existing:
         now = existing.properties["kubernetesVersion"]

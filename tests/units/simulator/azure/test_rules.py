@@ -34,7 +34,8 @@ def test_busy_resource_refuses_changes_but_not_deletion(cluster: Arm) -> None:
 @pytest.mark.parametrize(
     ("properties", "code", "part"),
     [
-        ({"kubernetesVersion": "1.34"}, "K8sVersionNotSupported", "1.34"),
+        ({"kubernetesVersion": "1.31"}, "K8sVersionNotSupported", "1.31"),
+        ({"kubernetesVersion": "1.34"}, "K8sVersionNotSupported", "only available for Long-Term Support (LTS)"),
         ({"agentPoolProfiles": None}, "InvalidParameter", "agentPoolProfiles is missing"),
         ({"agentPoolProfiles": [{"name": "a", "mode": "User"}]}, "BadRequest", "at least one system pool"),
         ({"dnsPrefix": "-x"}, "InvalidParameter", "DNS prefix"),
@@ -53,6 +54,12 @@ def test_cluster_refused(arm: Arm, properties: dict[str, Any], code: str, part: 
     status, found, message = arm.refusal(arm.put(CLUSTER, cluster_body(**properties)))
     assert (status, found) == (400, code)
     assert part in message
+
+
+def test_long_term_support_offers_older_versions(arm: Arm) -> None:
+    arm.put(GROUP, {"location": "eastus"})
+    body = cluster_body(kubernetesVersion="1.34", supportPlan="AKSLongTermSupport")
+    assert arm.put(CLUSTER, body | {"sku": {"name": "Base", "tier": "Premium"}}).status_code == 201
 
 
 def test_cluster_with_a_refused_inline_pool_leaves_nothing(arm: Arm) -> None:

@@ -1,0 +1,57 @@
+"""Warnings by date: when AKS stops supporting a cluster's Kubernetes version, and when it upgrades the cluster itself.
+
+https://learn.microsoft.com/azure/aks/supported-kubernetes-versions, .../aks/long-term-support and
+.../aks/platform-initiated-upgrades.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+
+from config.facts.versions import Kubernetes, versions
+from config.problems.errors import Problem
+from config.problems.fixes import Fix, say
+from config.schema.models import Settings
+
+NOTICE = timedelta(days=120)
+"""An upgrade reboots every node, so users plan it."""
+_PATH = ("cluster", "kubernetesVersion")
+
+
+def support_warnings(settings: Settings, today: date) -> Iterator[str]:
+    """Yields what to plan for the cluster's Kubernetes version; nothing in a stack on another stack's platform."""
+    if settings.lender is None:
+        known = versions().kubernetes
+        found = (*_end(settings, known, today), *_patches(settings, known, today))
+        yield from (problem.text(settings.stack) for problem in found)
+
+
+def _end(settings: Settings, known: Kubernetes, today: date) -> Iterator[Problem]:
+    cluster = settings.cluster
+    end = known.end(cluster.kubernetes_version, lts=cluster.lts)
+    if end is None or today < end - NOTICE:
+        return
+    forced = max(known.platform_upgrades_since, end + timedelta(days=known.platform_upgrade_grace_days))
+    verb = "ends" if today <= end else "ended"
+    what = (
+        f"is {cluster.kubernetes_version}, and AKS's support of it {verb} on {end}. From {forced} on, AKS upgrades the "
+        "cluster by itself, at any time and under jobs"
+    )
+    later = [minor for minor in known.newest if known.end(minor, lts=cluster.lts) != end]
+    yield Problem(_PATH, what, " or ".join(later) or "a newer version", _upgrade("the next minor version"))
+
+
+def _patches(settings: Settings, known: Kubernetes, today: date) -> Iterator[Problem]:
+    """The program sets `upgradeChannel` to none, because an upgrade restarts nodes under jobs."""
+    cluster = settings.cluster
+    community = known.end(cluster.kubernetes_version, lts=False)
+    if cluster.lts and (community is None or community < today):
+        what = f"is {cluster.kubernetes_version}, of which long-term support covers the two newest patches only"
+        names = settings.names
+        listed = f"az aks get-upgrades --resource-group {names.resource_group} --name {names.cluster}"
+        yield Problem(_PATH, what, f"the newest patch of `{listed}`", _upgrade("that patch"))
+
+
+def _upgrade(to: str) -> Fix:
+    return say(f"while no job runs, set cluster.kubernetesVersion to {to}, and then `pulumi up`")

@@ -1,0 +1,60 @@
+"""Warnings by date: the end of support of a Kubernetes version, and AKS's own upgrades."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from config.rules.support_end import support_warnings
+from tests.support.settings import H100, load, platform
+
+
+def said(day: str, **cluster: str) -> list[str]:
+    return list(support_warnings(load({"vmSku": H100, "cluster": cluster}), date.fromisoformat(day)))
+
+
+@pytest.mark.parametrize(
+    ("day", "version", "verb", "end", "forced"),
+    [
+        ("2026-12-01", "1.35", "ends", "2027-03-31", "2027-06-01"),
+        ("2027-03-31", "1.35.4", "ends", "2027-03-31", "2027-06-01"),
+        ("2027-04-01", "1.35", "ended", "2027-03-31", "2027-06-01"),
+        ("2027-05-01", "1.36", "ends", "2027-06-30", "2027-08-29"),
+    ],
+)
+def test_the_end_of_a_version_is_reported_with_the_day_of_the_forced_upgrade(
+    day: str, version: str, verb: str, end: str, forced: str
+) -> None:
+    (text,) = said(day, kubernetesVersion=version)
+    assert text.startswith(
+        f"cluster.kubernetesVersion is {version}, and AKS's support of it {verb} on {end}. From {forced} on, AKS "
+    )
+    assert "\n    allowed: 1." in text
+    assert "while no job runs" in text
+
+
+def test_a_version_with_months_left_is_not_reported() -> None:
+    assert said("2026-11-30", kubernetesVersion="1.35") == []
+    assert said("2026-12-01", kubernetesVersion="1.36") == []
+
+
+def test_long_term_support_covers_two_patches_once_the_communitys_support_has_ended() -> None:
+    lts = {"tier": "Premium", "kubernetesVersion": "1.34"}
+    (text,) = said("2026-12-01", **lts)
+    assert text.startswith("cluster.kubernetesVersion is 1.34, of which long-term support covers the two newest")
+    assert "az aks get-upgrades --resource-group ai-on-aks-dev --name ai-on-aks-dev" in text
+    assert said("2026-12-01", **{**lts, "kubernetesVersion": "1.35"}) == [], "the community still supports all patches"
+    ends, patches = said("2027-10-01", **lts)
+    assert ("ends on 2027-11-30. From 2028-01-29 on" in ends, "two newest" in patches) == (True, True)
+
+
+@pytest.mark.parametrize("version", ["1.32", "1.33", "1.34.12", "1.37"])
+def test_the_tier_premium_accepts_versions_of_long_term_support(version: str) -> None:
+    assert load({"vmSku": H100, "cluster": {"tier": "Premium", "kubernetesVersion": version}}).cluster.lts
+
+
+def test_a_stack_on_a_platform_of_another_has_no_version_to_upgrade() -> None:
+    others = {"dev": platform({"vmSku": H100})}
+    stack = load({"platformStack": "dev"}, name="jobs", others=others)
+    assert list(support_warnings(stack, date(2028, 1, 1))) == []
