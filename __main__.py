@@ -16,6 +16,7 @@ from components.borrowed_platform import BorrowedPlatform
 from components.container_access import by_identity
 from components.deleted_storage import storage_warnings
 from components.existing import check_existing, own_outputs
+from components.existing_system_pool import keep_system_pool
 from components.feature_check import check_infiniband
 from components.locks import check_locks
 from components.manifests import check_manifests
@@ -95,6 +96,7 @@ def _platform(
     existing = check_existing(settings)
     if within := way_in.deploys_inside(settings, existing):
         check_login(None if settings.cluster.local_accounts else settings.cluster.login, settings.stack)
+    settings = keep_system_pool(settings, existing.cluster)
     kept, reservations = keep_disks(settings, existing), groups(settings)
     check_all(
         (

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+import pulumi
 from pulumi_azure_native import containerservice
 
 from components.cluster import SYSTEM_POOL
 from config.facts.scheduling import SYSTEM_TAINT
+from config.facts.skus import catalogue
 from config.problems.fixes import set_command
 from config.schema.cluster import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, SystemPool
 from config.schema.models import Settings
@@ -15,10 +18,40 @@ from config.schema.models import Settings
 _NEXT_POOL = "systemnext"
 
 
+def keep_system_pool(settings: Settings, cluster: containerservice.GetManagedClusterResult | None) -> Settings:
+    """Returns the settings with the VM size and the number of nodes that the system pool has, unless they are set."""
+    wanted, has = settings.cluster.system_pool, _system_pool(cluster)
+    kept = _kept(wanted, has)
+    if has and (kept.vm_sku, kept.count) != (wanted.vm_sku, wanted.count):
+        path = ("cluster", "systemPool")
+        edits = (set_command((*path, "vmSku"), kept.vm_sku), set_command((*path, "count"), kept.count))
+        keep = " && ".join(edit.text(settings.stack) for edit in edits)
+        pulumi.log.warn(
+            f"the system pool keeps its {kept.count} nodes of {kept.vm_sku}; new clusters get {wanted.count} of "
+            f"{wanted.vm_sku}, as AKS recommends. Set cluster.systemPool to change it, or keep it: {keep}"
+        )
+    return settings.model_copy(update={"cluster": settings.cluster.model_copy(update={"system_pool": kept})})
+
+
+def _system_pool(cluster: containerservice.GetManagedClusterResult | None) -> Any:
+    """Returns the profile of the system pool, or None."""
+    pools = (cluster.agent_pool_profiles if cluster else None) or ()
+    return next((pool for pool in pools if pool.name == SYSTEM_POOL), None)
+
+
+def _kept(wanted: SystemPool, has: Any) -> SystemPool:
+    """Returns the settings of the pool, with what it has where nothing is set and the program knows the VM size."""
+    size = next((name for name in catalogue() if has and name.lower() == (has.vm_size or "").lower()), None)
+    own = {"vm_sku": size, "count": has and has.count}
+    return wanted.model_copy(
+        update={name: value for name, value in own.items() if value and name not in wanted.model_fields_set}
+    )
+
+
 def system_pool_refusals(settings: Settings, cluster: containerservice.GetManagedClusterResult) -> Iterator[str]:
     """Yields the error if the settings ask for another system pool than the cluster has."""
-    names, wanted = settings.names, settings.cluster.system_pool
-    has = next((pool for pool in cluster.agent_pool_profiles or () if pool.name == SYSTEM_POOL), None)
+    names, has = settings.names, _system_pool(cluster)
+    wanted = _kept(settings.cluster.system_pool, has)
     size, pods = (has.vm_size or "", has.max_pods) if has else ("", None)
     where = f"-g {names.resource_group} --cluster-name {names.cluster}"
     place = f" --vnet-subnet-id {has.vnet_subnet_id}" if has and has.vnet_subnet_id else ""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from config.facts.allocatable import MAX_PODS, MIN_SYSTEM_PODS
 from config.facts.skus import VmSku, sku
@@ -24,6 +24,9 @@ PLACEMENT_GROUP_NODES = 100
 singlePlacementGroup for sizes with RDMA since 2022 (Azure/AKS, CHANGELOG.md, release 2022-03-20).
 """
 
+_FREE: dict[str, Any] = {"vm_sku": "Standard_D4ads_v5", "count": 2}
+"""The system pool of a cluster without an uptime guarantee, unless it is set."""
+
 PrincipalType = Literal["User", "ServicePrincipal", "Group"]
 """What an object id is of, as role assignments call it; managed identities are service principals."""
 
@@ -31,14 +34,15 @@ PrincipalType = Literal["User", "ServicePrincipal", "Group"]
 class SystemPool(Model):
     """The pool that AKS and the operators' controllers run on."""
 
-    vm_sku: str = "Standard_D4ads_v5"
-    """VM size of the system pool, 4 vCPUs or more; Azure refuses to change it: previews say so, with the commands that
-    put another pool in its place.
+    vm_sku: str = "Standard_D8ads_v5"
+    """VM size of the system pool, 4 vCPUs or more; with `cluster.tier` `Free` by default `Standard_D4ads_v5`. Unless
+    set, a cluster that is up keeps its own. Azure refuses to change it: previews say so, with the commands that put
+    another pool in its place.
 
     PropertyChangeNotAllowed; components/existing.py tells the way.
     """
-    count: Annotated[int, Field(ge=1, le=MAX_NODES), PLAIN_DIGITS] = 2
-    """Its nodes."""
+    count: Annotated[int, Field(ge=1, le=MAX_NODES), PLAIN_DIGITS] = 3
+    """Its nodes; with `cluster.tier` `Free` by default 2. Unless set, a cluster that is up keeps its own number."""
     max_pods: Annotated[int | None, Field(ge=MIN_SYSTEM_PODS, le=MAX_PODS), PLAIN_DIGITS] = None
     """Pods that a node may have; by default 250. Azure refuses to change it, as the VM size."""
     taint: Annotated[bool, protects([True, False])] = False
@@ -107,6 +111,16 @@ class ClusterSettings(Model):
     """
     autoscaler: AutoscalerSettings = AutoscalerSettings()
     """The autoscaler's profile, for all pools with `autoscale`."""
+
+    @model_validator(mode="after")
+    def _fit_the_tier(self) -> Self:
+        """AKS recommends three nodes of 8 vCPUs (https://learn.microsoft.com/azure/aks/use-system-pools)."""
+        pool = self.system_pool
+        if self.tier == "Free":
+            values = dict(pool) | {name: value for name, value in _FREE.items() if name not in pool.model_fields_set}
+            # The model is frozen, and what the user has set must stay known.
+            object.__setattr__(self, "system_pool", SystemPool.model_construct(pool.model_fields_set, **values))
+        return self
 
     @property
     def lts(self) -> bool:

@@ -8,7 +8,7 @@ import pulumi
 import pytest
 
 from components.existing import check_existing
-from components.existing_system_pool import system_pool_refusal
+from components.existing_system_pool import keep_system_pool, system_pool_refusal
 from config.rules.vcpu_quota import Nodes
 from config.schema.cluster import ClusterSettings, SystemPool
 from config.schema.network import NetworkSettings
@@ -119,6 +119,38 @@ def test_a_system_pool_of_another_size_is_told_the_way() -> None:
     check(Azure(cluster=True, pools={"system": {"vmSize": D4.lower()}}))  # ARM keeps the case that it was given
     with pytest.raises(pulumi.RunError, match=f"but the system pool has nodes of {D8}"):
         check(Azure(cluster=True, pools={"system": {"vmSize": D8}}))
+
+
+def test_a_system_pool_that_is_up_keeps_its_nodes_unless_others_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", told.append)
+    azure = Azure(cluster=True, pools={"system": {"vmSize": D4, "count": 2}})
+
+    def kept(**given: Any) -> SystemPool:
+        found: list[SystemPool] = []
+        settings = settings_with(cluster=ClusterSettings(system_pool=SystemPool(**given)))
+
+        def keep() -> None:
+            found.append(keep_system_pool(settings, check_existing(settings).cluster).cluster.system_pool)
+
+        deploy(keep, azure)
+        return found[0]
+
+    pool = kept(taint=True)
+    assert (pool.vm_sku, pool.count, pool.taint) == (D4, 2, True)
+    (warning,) = told
+    assert "keeps its 2 nodes of Standard_D4ads_v5; new clusters get 3 of Standard_D8ads_v5" in warning
+    assert f"systemPool.vmSku {D4} && pulumi config set -s test --path cluster.systemPool.count 2" in warning
+    assert kept(vm_sku=D4, count=4).count == 4
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize(("tier", "nodes"), [("Standard", (D8, 3)), ("Premium", (D8, 3)), ("Free", (D4, 2))])
+def test_the_tier_sets_the_default_of_the_system_pool(tier: str, nodes: tuple[str, int]) -> None:
+    pool = ClusterSettings.model_validate({"tier": tier}).system_pool
+    assert (pool.vm_sku, pool.count) == nodes
+    stated = ClusterSettings.model_validate({"tier": tier, "systemPool": {"count": 5}}).system_pool
+    assert (stated.vm_sku, stated.count, stated.model_fields_set) == (nodes[0], 5, {"count"})
 
 
 def test_the_way_ends_with_a_pool_as_the_program_makes_it() -> None:

@@ -58,11 +58,11 @@ def test_the_seeds_address_space_has_room_for_the_largest_pools_there_are() -> N
 @pytest.mark.parametrize(
     ("pool", "private", "needed"),
     [
-        ({"vmSku": H100, "count": 4}, False, 2 + 1 + 4),
-        ({"vmSku": H100, "count": 4}, True, 2 + 1 + 4 + 1),
-        ({"vmSku": H100, "autoscale": {"min": 0, "max": 9}}, False, 2 + 1 + 9),
-        ({"vmSku": T4, "count": 4}, False, 2 + 1 + 4 + 1),
-        ({"vmSku": H100, "count": 4, "spot": True}, False, 2 + 1 + 4 + 1),
+        ({"vmSku": H100, "count": 4}, False, 3 + 1 + 4),
+        ({"vmSku": H100, "count": 4}, True, 3 + 1 + 4 + 1),
+        ({"vmSku": H100, "autoscale": {"min": 0, "max": 9}}, False, 3 + 1 + 9),
+        ({"vmSku": T4, "count": 4}, False, 3 + 1 + 4 + 1),
+        ({"vmSku": H100, "count": 4, "spot": True}, False, 3 + 1 + 4 + 1),
     ],
 )
 def test_nodes_need_addresses_for_the_most_there_can_be(pool: dict[str, Any], *, private: bool, needed: int) -> None:

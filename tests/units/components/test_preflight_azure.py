@@ -23,7 +23,7 @@ from tests.support.mocked_azure import DEPLOYER, SUBSCRIPTION, Azure
 from tests.support.mocks import deploy
 from tests.support.settings import H100, T4, settings_with
 
-D4 = "Standard_D4ads_v5"
+SYSTEM = "Standard_D8ads_v5"
 OWNER = guid("Owner")
 SCOPE = f"/subscriptions/{SUBSCRIPTION}"
 USAGES = f"{SCOPE}/providers/Microsoft.Compute/locations/eastus/usages?api-version=2024-07-01"
@@ -72,13 +72,13 @@ def test_of_a_new_stack_everything_is_asked(azure: dict[str, Answer]) -> None:
 def test_of_a_stack_that_is_up_only_what_grows_is_asked(count: int, paths: set[str], azure: dict[str, Answer]) -> None:
     settings = pools(count)
     name = agent_pool_name("gpu", settings.pools["gpu"])
-    check(settings, {"system": (D4, 2), name: (H100, 2)})
+    check(settings, {"system": (SYSTEM, 3), name: (H100, 2)})
     assert asked(azure) == paths
 
 
 def test_identities_need_rights_for_their_roles_in_a_stack_that_is_up_too(azure: dict[str, Answer]) -> None:
     settings = settings_with(storage=StorageSettings(auth="identity"))
-    there = {"system": (D4, 2)}
+    there = {"system": (SYSTEM, 3)}
     check(settings, there)
     providers = {f"{SCOPE}/providers/Microsoft.ManagedIdentity?api-version=2021-04-01"}
     assert asked(azure) == rights("ai-on-aks-test") | providers
@@ -96,13 +96,13 @@ def test_a_stack_on_anothers_platform_needs_rights_in_that_ones_group(azure: dic
 
 
 def test_a_pool_that_is_made_without_nodes_needs_its_size_too(azure: dict[str, Answer]) -> None:
-    azure["/skus"] = answer({"value": [{"resourceType": "virtualMachines", "name": D4, "locations": ["eastus"]}]})
+    azure["/skus"] = answer({"value": [{"resourceType": "virtualMachines", "name": SYSTEM, "locations": ["eastus"]}]})
     with pytest.raises(pulumi.RunError, match=f"{H100} \\(pool gpu\\) is not offered in eastus"):
-        check(pools(0), {"system": (D4, 2)})
+        check(pools(0), {"system": (SYSTEM, 3)})
 
 
 def test_pools_of_one_size_are_told_together(azure: dict[str, Answer]) -> None:
-    azure["/skus"] = answer({"value": [{"resourceType": "virtualMachines", "name": D4, "locations": ["eastus"]}]})
+    azure["/skus"] = answer({"value": [{"resourceType": "virtualMachines", "name": SYSTEM, "locations": ["eastus"]}]})
     both = settings_with(pools={key: PoolSettings(vm_sku=T4) for key in "ab"})
     with pytest.raises(pulumi.RunError, match=r"\(pool a, pool b\) is not offered"):
         check(both)
@@ -110,7 +110,7 @@ def test_pools_of_one_size_are_told_together(azure: dict[str, Answer]) -> None:
 
 def test_everything_that_is_refused_is_told_at_once(azure: dict[str, Answer], warnings: list[str]) -> None:
     azure["/usages"] = answer({"value": []})
-    azure["/skus"] = answer({"value": [{"resourceType": "virtualMachines", "name": D4, "locations": ["eastus"]}]})
+    azure["/skus"] = answer({"value": [{"resourceType": "virtualMachines", "name": SYSTEM, "locations": ["eastus"]}]})
     azure["Microsoft.Network?"] = answer({"registrationState": "NotRegistered"})
     azure["/permissions"] = answer({"value": []})
     with pytest.raises(pulumi.RunError) as refused:

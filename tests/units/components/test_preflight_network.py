@@ -45,7 +45,7 @@ def stack(nodes: int = 2, identity: str | None = None, *, containers: bool = Fal
 
 def refused(settings: Settings, *, cluster: bool = False) -> str:
     """What stops an update; empty where nothing does."""
-    pools = {"system": {"vmSize": "Standard_D4ads_v5", "count": 2, "vnetSubnetID": NODES}}
+    pools = {"system": {"vmSize": "Standard_D8ads_v5", "count": 3, "vnetSubnetID": NODES}}
     profiles = {"apiServerAccessProfile": {"enablePrivateCluster": True}}
     there = Azure(cluster=cluster, pools=pools if cluster else {}, profiles=profiles, identities={"me"})
     try:
@@ -93,9 +93,9 @@ DELEGATED: dict[str, Any] = {"delegations": [{"properties": {"serviceName": "Mic
         (
             hub(addressPrefix="192.168.0.0/28"),
             {"nodes": 7, "containers": True, "endpointSubnet": NODES},
-            "network.nodeSubnet has 11 addresses to give, and 15 are needed at most",
+            "network.nodeSubnet has 11 addresses to give, and 16 are needed at most",
         ),
-        (hub(addressPrefix="192.168.0.0/28"), {"nodes": 9}, "has 11 addresses to give, and 13 are needed at most"),
+        (hub(addressPrefix="192.168.0.0/28"), {"nodes": 9}, "has 11 addresses to give, and 14 are needed at most"),
         (hub(addressPrefixes=["192.168.0.0/28"], addressPrefix=None), {"nodes": 9}, "has 11 addresses to give"),
         (hub(), {"outbound": "natGateway"}, "network.outbound is natGateway, and network.nodeSubnet has none"),
         (hub(), {"nodeSubnet": f"{HUB}/subnets/none"}, "network.nodeSubnet is a subnet that network.id does not have"),
@@ -165,9 +165,9 @@ def test_authorized_ranges_must_hold_the_firewall(azure: dict[str, Answer], warn
 
 
 def test_a_subnet_that_is_just_large_enough_is_taken(azure: dict[str, Answer]) -> None:
-    """Seven GPU nodes in place, three system nodes with one for upgrades, and the API server's endpoint."""
+    """Six GPU nodes in place, three system nodes with one for upgrades, and the API server's endpoint."""
     azure["virtualNetworks/hub"] = answer(hub(addressPrefix="192.168.0.0/28"))
-    assert refused(stack(nodes=7)) == ""
+    assert refused(stack(nodes=6)) == ""
 
 
 def test_a_nat_gateway_on_the_subnet_is_enough(azure: dict[str, Answer]) -> None:

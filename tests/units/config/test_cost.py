@@ -16,8 +16,8 @@ from tests.support.lookups import HUB
 from tests.support.settings import H100, T4, settings_with
 
 PRICES = price_list()
-FIXED = 0.412 + 2 * 19.71 / 730 + 0.10 + 0.6666 / 24 + 0.03
-"""Two nodes of the system pool with their disks, the control plane, the registry, the load balancer."""
+FIXED = 3 * 0.412 + 3 * 19.71 / 730 + 0.10 + 0.6666 / 24 + 0.03
+"""Three nodes of the system pool with their disks, the control plane, the registry, the load balancer."""
 
 
 def cost(*, nodes: dict[str, int] | None = None, **settings: Any) -> Any:
@@ -63,7 +63,7 @@ def test_no_nodes_cost_nothing() -> None:
 def test_another_size_and_another_count_change_it() -> None:
     before = cost(vm_sku=H100).output()
     told = cost(vm_sku=H100, node_count=3).told(before).splitlines()
-    assert told[0] == f"$295.58 per hour, before ${before['perHour']} (Azure's list prices, {PRICES.as_of}):"
+    assert told[0] == f"$296.43 per hour, before ${before['perHour']} (Azure's list prices, {PRICES.as_of}):"
     assert f"     $294.96  3 x pool gpu: {H100}" in told
     assert "before" not in cost(vm_sku=H100).told(before)
     assert "before" not in cost(vm_sku=H100).told(None), "of a new stack"
@@ -89,7 +89,7 @@ def test_spot_nodes_and_those_of_an_autoscaled_pool_are_said_apart() -> None:
 @pytest.mark.parametrize(("replace", "lines"), [("create-first", 1), ("delete-first", 0)])
 def test_pools_that_are_replaced_cost_more_until_the_old_ones_are_deleted(replace: str, lines: int) -> None:
     settings = settings_with(pools={"gpu": {"vmSku": H100, "count": 2, "replace": replace}})
-    there = {"gpu0a1b": Nodes("Standard_NC4as_T4_v3", 3), "system": Nodes("Standard_D4ads_v5", 2)}
+    there = {"gpu0a1b": Nodes("Standard_NC4as_T4_v3", 3), "system": Nodes("Standard_D8ads_v5", 3)}
     found = list(price_meanwhile(settings, growths(settings, there, "system", {})))
     assert len(found) == lines
     for line in found:

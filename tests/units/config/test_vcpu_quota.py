@@ -20,7 +20,7 @@ SYSTEM, ND, NC, T4S = (
     "StandardNCADSA100v4Family",
     "Standard NCASv3_T4 Family",
 )
-UP = {"system": Nodes("Standard_D4ads_v5", 2)}
+UP = {"system": Nodes("Standard_D8ads_v5", 3)}
 PAGE = "https://portal.azure.com/#view/Microsoft_Azure_Capacity/QuotaMenuBlade/~/myQuotas"
 
 
@@ -47,15 +47,15 @@ def added(chosen: Settings, there: dict[str, Nodes]) -> dict[str, tuple[int, int
 
 
 def test_a_new_stack_adds_all_its_nodes() -> None:
-    assert added(settings(gpu={"vmSku": H100}), {}) == {"pool system": (2, 0), "pool gpu": (2, 0)}
+    assert added(settings(gpu={"vmSku": H100}), {}) == {"pool system": (3, 0), "pool gpu": (2, 0)}
     flat = settings_with(vm_sku=H100, node_count=3)
-    assert added(flat, {}) == {"pool system": (2, 0), "pool gpu": (3, 0)}
+    assert added(flat, {}) == {"pool system": (3, 0), "pool gpu": (3, 0)}
 
 
 def test_a_jump_box_counts_with_the_cluster_that_it_comes_with() -> None:
     network = NetworkSettings.model_validate({"addressSpace": "10.0.0.0/16", "private": True, "jumpBox": {}})
     chosen = settings_with(pools={"gpu": PoolSettings(vm_sku=H100, count=0)}, network=network)
-    assert added(chosen, {}) == {"pool system": (2, 0), "pool gpu": (0, 0), "the jump box": (1, 0)}
+    assert added(chosen, {}) == {"pool system": (3, 0), "pool gpu": (0, 0), "the jump box": (1, 0)}
     assert "the jump box" not in added(chosen, UP)
     (short, *_) = told(chosen, {}, **{"standardDSv5Family": 1})
     assert short.startswith(
@@ -92,15 +92,15 @@ def test_a_pool_without_nodes_is_made_too() -> None:
         ({"vmSku": H100, "count": 11}, {ND: 960}, [f"1056 vCPUs of quota {ND}"]),
         (
             {"vmSku": H100, "count": 11},
-            {ND: 960, TOTAL: 1063},
-            [f"1056 vCPUs of quota {ND}", f"1064 vCPUs of quota {TOTAL}"],
+            {ND: 960, TOTAL: 1079},
+            [f"1056 vCPUs of quota {ND}", f"1080 vCPUs of quota {TOTAL}"],
         ),
         ({"vmSku": H100, "count": 1}, {ND: -100}, [f"96 vCPUs of quota {ND}"]),
         ({"vmSku": H100, "count": 2, "spot": True}, {ND: 0, SPOT: 192}, []),
         ({"vmSku": H100, "count": 2, "spot": True}, {ND: 0, SPOT: 191}, [f"192 vCPUs of quota {SPOT}"]),
         ({"vmSku": T4, "count": 2}, {T4S: 7}, [f"8 vCPUs of quota {T4S}"]),
         ({"vmSku": H100, "count": 0}, {ND: 0}, []),
-        ({"vmSku": H100, "count": 2}, {SYSTEM: 7}, [f"8 vCPUs of quota {SYSTEM}"]),
+        ({"vmSku": H100, "count": 2}, {SYSTEM: 23}, [f"24 vCPUs of quota {SYSTEM}"]),
     ],
 )
 def test_what_comes_at_once_must_fit(pool: dict[str, Any], left: dict[str, int], objected: list[str]) -> None:

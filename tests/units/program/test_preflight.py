@@ -56,9 +56,9 @@ def test_the_simulators_own_subscription_lacks_nothing(lacking: Lacking) -> None
             ],
         ),
         (
-            {"quota": {**arm.SUBSCRIPTION.quota, "cores": 199}},
+            {"quota": {**arm.SUBSCRIPTION.quota, "cores": 215}},
             {},
-            ["200 vCPUs of quota cores are needed in eastus (pool system: 2 nodes of Standard_D4ads_v5, pool gpu: 2"],
+            ["216 vCPUs of quota cores are needed in eastus (pool system: 3 nodes of Standard_D8ads_v5, pool gpu: 2"],
         ),
         (
             {"quota": {**arm.SUBSCRIPTION.quota, "lowPriorityCores": 100}},

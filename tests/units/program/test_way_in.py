@@ -43,7 +43,7 @@ def refused(azure: Azure, network: dict[str, Any] | None = None) -> str:
 
 def up(tags: dict[str, str], **more: Any) -> Azure:
     """A cluster that is there, in a network that the stack has made."""
-    pools = {"system": {"vnetSubnetID": OUR_NODES, "vmSize": "Standard_D4ads_v5"}}
+    pools = {"system": {"vnetSubnetID": OUR_NODES, "vmSize": "Standard_D8ads_v5"}}
     as_made = {"autoUpgradeProfile": {"nodeOSUpgradeChannel": "Unmanaged"}}
     profiles = {**PRIVATE, **as_made, "apiServerAccessProfile": {"enablePrivateCluster": True}}
     return Azure(cluster=True, pools=pools, tags=tags, address_space="10.0.0.0/16", profiles=profiles, **more)
