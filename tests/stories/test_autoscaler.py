@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ POOL: dict[str, Any] = {
     "vmSku": "Standard_ND96isr_H100_v5",
     "autoscale": {"min": 0, "max": 2},
 }
+CLUSTER = "azure-native:containerservice:ManagedCluster cluster"
+POOLS = "azure-native:containerservice:AgentPool pool-gpu"
 A100 = "Standard_ND96asr_v4"
 SPOT: dict[str, Any] = {"vmSku": A100, "spot": True, "autoscale": {"min": 0, "max": 1}}
 
@@ -55,6 +58,45 @@ def test_nodes_that_nobody_needs_go(stack: Stack) -> None:
         stack.kube.delete("v1", "Pod", name, "default")
     eventually(lambda: of_pool(stack, "gpu") == [], "the pool is empty again")
     assert told(stack, "ScaleDownEmpty")
+
+
+def test_an_update_leaves_the_count_that_the_autoscaler_sets_meanwhile(stack: Stack) -> None:
+    stack.set(pools={"gpu": {**POOL, "labels": {"team": "b"}}, "cheap": SPOT})
+    with ThreadPoolExecutor(1) as updates:
+        update = updates.submit(stack.up)
+        for number in range(2):
+            stack.kube.create(whole_node(f"pod-{number}"))
+            eventually(lambda: len(of_pool(stack, "gpu")) == number + 1, "the autoscaler adds a node")  # noqa: B023
+        update.result()
+    assert len(of_pool(stack, "gpu")) == 2
+    assert [node["metadata"]["labels"].get("team") for node in of_pool(stack, "gpu")] == ["b", "b"]
+
+
+def test_a_changed_count_is_no_change_of_the_stack(stack: Stack) -> None:
+    prices = [stack.outputs()["price"]]
+    for count in (1, 0):
+        stack.kube.delete("v1", "Pod", f"pod-{count}", "default")
+        eventually(lambda: len(of_pool(stack, "gpu")) == count, "the autoscaler removes a node")  # noqa: B023
+        stack.up("--expect-no-changes")
+        prices.append(stack.outputs()["price"])
+    assert len({str(price) for price in prices}) == len(prices), "the price follows the count"
+    stack.kube.create(whole_node("pod-0"))
+    eventually(lambda: of_pool(stack, "gpu"), "the autoscaler adds a node")
+    assert set(stack.refreshed()) <= {POOLS, CLUSTER}
+    assert stack.steps() == {CLUSTER: "update"}, "its list of pools, which the refresh has copied"
+    stack.up("--expect-no-changes")
+    assert len(of_pool(stack, "gpu")) == 1
+
+
+def test_an_update_after_a_refresh_does_not_restore_the_count_of_the_refresh(stack: Stack) -> None:
+    stack.refreshed()
+    stack.kube.create(whole_node("pod-1"))
+    eventually(lambda: len(of_pool(stack, "gpu")) == 2, "the autoscaler adds a node")
+    stack.set(pools={"gpu": {**POOL, "labels": {"team": "c"}}, "cheap": SPOT})
+    stack.up()
+    assert len(of_pool(stack, "gpu")) == 2
+    for number in range(2):
+        stack.kube.delete("v1", "Pod", f"pod-{number}", "default")
 
 
 def test_spot_that_is_taken_back_is_drained_and_replaced_and_its_job_counts_no_failure(stack: Stack) -> None:
@@ -146,6 +188,17 @@ def batch() -> Object:
         "metadata": {"name": "batch", "namespace": "default"},
         "spec": spec,
     }
+
+
+def whole_node(name: str) -> Object:
+    """A pod that needs all GPUs of a node of the pool without Spot."""
+    container = {"name": "main", "image": "alpine", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
+    spec = {
+        "containers": [container],
+        "nodeSelector": {"node.kubernetes.io/instance-type": POOL["vmSku"]},
+        "tolerations": [{"operator": "Exists"}],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
 
 def hold(stack: Stack, node: str) -> None:
