@@ -96,6 +96,54 @@ def test_a_job_is_admitted_by_the_teams_queue_and_runs_to_its_end(stack: Stack) 
     eventually(lambda: reserved(stack) == 0, "the quota is free again")
 
 
+def test_upstreams_documented_appwrapper_runs_as_it_is_written(stack: Stack) -> None:
+    """It names neither queue nor scheduler (project-codeflare/mlbatch, setup.KubeConEU25/README.md, "Batch Inference").
+
+    Of its containers vLLM's runs here; the load generator, which tells that to stop, does not. Upstream's claim is of a
+    class of the NFS provisioner, this one of Azure Files.
+    """
+    claim: Object = {"accessModes": ["ReadWriteMany"], "storageClassName": "azurefile-csi"}
+    claim |= {"resources": {"requests": {"storage": "50Gi"}}}
+    metadata = {"name": "granite-3.2-8b-instruct"}
+    apply(stack, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": claim}, TEAM, USER)
+    mounts = [{"name": name, "mountPath": f"/.{name}"} for name in ("cache", "config")]
+    size = {"cpu": 4, "memory": "64Gi", GPU_RESOURCE: 1}
+    serve = "vllm serve ibm-granite/granite-3.2-8b-instruct &\nuntil [ -f /.config/halt ]; do sleep 1; done\n"
+    load = "until nc -zv localhost 8000; do sleep 1; done;\npython3 benchmark_serving.py;\ntouch /.config/halt\n"
+    containers = [
+        {
+            "name": "vllm",
+            "image": "quay.io/tardieu/vllm-openai:v0.7.3",
+            "command": ["sh", "-c", serve],
+            "ports": [{"containerPort": 8000}],
+            "resources": {"requests": size, "limits": size},
+            "volumeMounts": mounts,
+        },
+        {
+            "name": "load-generator",
+            "image": "quay.io/tardieu/vllm-benchmarks:v0.7.3",
+            "command": ["sh", "-c", load],
+            "volumeMounts": mounts,
+        },
+    ]
+    volumes = [
+        {"name": "cache", "persistentVolumeClaim": {"claimName": metadata["name"]}},
+        {"name": "config", "emptyDir": {}},
+    ]
+    pod = {"terminationGracePeriodSeconds": 0, "restartPolicy": "Never", "containers": containers, "volumes": volumes}
+    template = {"metadata": {"labels": {"app": "batch-inference"}}, "spec": pod}
+    named = {"name": "batch-inference"}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": named, "spec": {"template": template}}
+    wrapper = {"apiVersion": API, "kind": "AppWrapper", "metadata": named, "spec": {"components": [{"template": job}]}}
+    apply(stack, wrapper, TEAM, USER)
+    assert stack.kube.get(API, "AppWrapper", named["name"], TEAM)["metadata"]["labels"].items() >= QUEUED.items()
+    eventually(lambda: node_of(stack, named["name"]), "it runs", LOOKS_S)
+    (started,) = stack.kube.list("v1", "Pod", TEAM, labels="app=batch-inference")
+    assert started["spec"]["schedulerName"] == COSCHEDULER
+    kubectl(stack, "exec", "-n", TEAM, started["metadata"]["name"], "-c", "vllm", "--", "touch", "/.config/halt")
+    becomes(stack, named["name"], "Succeeded")
+
+
 def test_what_is_wrong_with_one_its_webhooks_say(stack: Stack) -> None:
     with pytest.raises(CommandFailed, match="AppWrappers cannot create objects in other namespaces"):
         wrap(stack, "astray", "true", elsewhere="default")

@@ -15,11 +15,13 @@ import pytest
 import yaml
 
 from components.kubeconfig import as_user
-from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE
+from config.facts.scheduling import BAD_NODE, COSCHEDULER, GPU_RESOURCE
+from config.schema.operators import NODE_HEALTH, NODE_TOOLS_NAMESPACE
 from diagnosis.cluster import condition
 from operators.kueue import queues
+from tests.stories.node_checks import run_now
 from tests.stories.team_jobs import QUEUED, apply, container, kubectl, shared_stack, workload
-from tests.support.world import CommandFailed, Stack, eventually, eventually_equals
+from tests.support.world import CommandFailed, Stack, eventually, eventually_equals, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 TEAMS: dict[str, Any] = {"blue": {"gpus": 8, "users": ["alice"]}, "red": {"gpus": 8, "users": ["bob"]}}
@@ -252,6 +254,50 @@ def test_older_versions_of_queues_are_converted(stack: Stack) -> None:
     assert (
         kubectl(stack, "get", "clusterqueues.v1beta1.kueue.x-k8s.io", "blue-cluster-queue", column) == "default-cohort"
     )
+
+
+def test_the_slack_queue_shrinks_with_a_node_that_turns_bad_and_grows_back(stack: Stack) -> None:
+    """The job's limit is not Pulumi's: nothing is left to do, also after a refresh."""
+    bad = names(gpu_nodes(stack.kube))[0]
+    assert slack(stack) == ("8", None)
+    kubectl(stack, "label", "node", bad, BAD_NODE)
+    run_now(stack, NODE_HEALTH, NODE_TOOLS_NAMESPACE)
+    assert slack(stack) == ("8", "0")
+    stack.up("--expect-no-changes")
+    stack.up("--refresh")
+    assert slack(stack) == ("8", "0")
+    stack.up("--expect-no-changes")
+    kubectl(stack, "label", "node", bad, f"{BAD_NODE.partition('=')[0]}-")
+    run_now(stack, NODE_HEALTH, NODE_TOOLS_NAMESPACE)
+    assert slack(stack) == ("8", "8")
+
+
+def test_another_size_of_the_slack_queue_goes_over_the_limit_of_the_job(stack: Stack) -> None:
+    bad = names(gpu_nodes(stack.kube))[0]
+    kubectl(stack, "cordon", bad)
+    run_now(stack, NODE_HEALTH, NODE_TOOLS_NAMESPACE)
+    assert slack(stack) == ("8", "0")
+    stack.set(slackGpus=4)
+    policy = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy team-hopeless-jobs-policy"
+    queue = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue slack-cluster-queue"
+    assert stack.steps() == {queue: "update", policy: "update"}
+    stack.up()
+    assert slack(stack) == ("4", None)
+    run_now(stack, NODE_HEALTH, NODE_TOOLS_NAMESPACE)
+    assert slack(stack) == ("4", "0")
+    kubectl(stack, "uncordon", bad)
+    stack.set(slackGpus=8)
+    stack.up()
+    run_now(stack, NODE_HEALTH, NODE_TOOLS_NAMESPACE)
+    assert slack(stack) == ("8", None)
+
+
+def slack(stack: Stack) -> tuple[str, str | None]:
+    """Returns the quota of the slack queue in GPUs, and how many of them it lends if that is limited."""
+    (group,) = stack.kube.get(queues.API, "ClusterQueue", "slack-cluster-queue")["spec"]["resourceGroups"]
+    (flavor,) = group["flavors"]
+    gpus = next(each for each in flavor["resources"] if each["name"] == GPU_RESOURCE)
+    return gpus["nominalQuota"], gpus.get("lendingLimit")
 
 
 def test_another_share_and_limits_change_its_queue_and_the_sum_alone_and_a_preview_tells_the_quotas(
