@@ -88,18 +88,20 @@ def test_a_teams_job_is_requeued_off_a_bad_node_and_runs_on_a_good_one(platform:
 
 
 def test_checks_of_idle_nodes_give_way_to_a_teams_job_at_once(platform: Stack, stack: Stack, bad: str) -> None:
+    """The job has a priority class of teams, for which no scheduler evicts anything: the CronJob deletes its checks."""
     platform.world.simulator("heal")
     ready_for_idle_checks(platform)
     for _ in range(2):  # a node in each round
-        run_now(platform, CRON, "ai")
+        run_now(platform, CRON, "ai", ends=False)
         eventually(lambda: {pod["status"].get("phase") for pod in idle_pods(platform)} == {"Running"}, "a check", 120)
     assert len(idle_pods(platform)) == 2
     platform.kube.patch("v1", "Node", bad, None, {"spec": {"taints": None}})
-    stack.set(workloadOptions={NAME: {**OPTIONS, "steps": 200}})
+    pod_overrides = {"spec": {"priorityClassName": "default-priority"}}
+    stack.set(workloadOptions={NAME: {**OPTIONS, "steps": 200, "podOverrides": pod_overrides}})
     stack.up()
     eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", LOOKS_S)
     assert observed(stack, platform)[NAME].phase == "Succeeded"
-    assert len(idle_pods(platform)) == 1
+    assert idle_pods(platform) == []
 
 
 def test_a_ray_job_gets_a_worker_on_another_node(

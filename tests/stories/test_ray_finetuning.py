@@ -14,13 +14,15 @@ from typing import Any
 
 import pytest
 
+from components import images
 from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE
 from diagnosis.cluster import Object, condition
-from operators.kueue import queues
+from operators.kueue import isolation, queues
 from simulator.kube.client import ApiError
 from tests.stories.runs import observed
 from tests.stories.team_jobs import QUEUED, apply, as_member, container, kubectl, shared_stack, workload
 from tests.support.world import Stack, World, eventually, log, names
+from workloads.ray_finetuning.manifests import DASHBOARD_PORT
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 NAME, TEAM, USER = "ray-finetuning", "blue", "alice"
@@ -163,8 +165,28 @@ def test_it_is_admitted_as_a_gang_and_trains(platform: Stack, stack: Stack) -> N
 
 
 def test_the_dashboard_answers_behind_a_service_whose_name_stays(platform: Stack) -> None:
-    service = f"/api/v1/namespaces/{TEAM}/services/{JOB}-head-svc:dashboard/proxy/api/version"
-    assert '"ray_version": "2.60.0"' in platform.kube.text(service, {})
+    service = f"/api/v1/namespaces/{TEAM}/services/{JOB}-head-svc:dashboard/proxy/"
+    assert "Ray's dashboard" in platform.kube.text(service, {})
+    with pytest.raises(ApiError, match="Missing authentication token"):
+        platform.kube.text(f"{service}api/version", {})
+
+
+def test_a_pod_of_another_team_cannot_run_code_on_the_head(platform: Stack) -> None:
+    """The simulator enforces no NetworkPolicy, so it is the token that refuses it."""
+    assert platform.kube.get("networking.k8s.io/v1", "NetworkPolicy", isolation.NAME, TEAM)
+    image = images.own(NAME, login_server=platform.outputs()["registry"], mirror=None)
+    head = f"http://{JOB}-head-svc.{TEAM}.svc.cluster.local:{DASHBOARD_PORT}"
+    command = ["ray", "job", "submit", "--address", head, "--no-wait", "--", "echo", "mine"]
+    spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": image, "command": command}]}
+    metadata = {"name": "intruder", "namespace": "red"}
+    platform.kube.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+    def phase() -> str:
+        return str(platform.kube.get("v1", "Pod", "intruder", "red")["status"].get("phase", ""))
+
+    eventually(lambda: phase() in ("Failed", "Succeeded"), "it ends", 120)
+    assert phase() == "Failed"
+    assert "401" in log(platform.kube, "intruder", "red")
 
 
 def test_without_its_worker_it_goes_on_with_the_one_that_comes_instead(platform: Stack) -> None:

@@ -29,6 +29,7 @@ ALL_GPUS, OF_NODE = 24, {"nvidia.com/gpu": 8, "nvidia.com/mlnxnics": 8}
 QUEUE = {"kueue.x-k8s.io/queue-name": "default-queue"}
 VERSIONS = {
     "Pod": "v1",
+    "Service": "v1",
     "Job": "batch/v1",
     "CronJob": "batch/v1",
     "Deployment": "apps/v1",
@@ -165,10 +166,15 @@ def wrapped(*templates: Object, labels: Object = QUEUE) -> Object:
     return named("AppWrapper", {"components": [{"template": each} for each in templates]}, labels=labels)
 
 
+def service(**spec: Any) -> Object:
+    return named("Service", {"selector": {"app": "a"}, "ports": [{"port": 80}], **spec})
+
+
 HERE: Object = {"schedulerName": COSCHEDULER}
 NO_QUEUE, PAST_IT = "it has no queue", "it would take GPUs past the queue"
 FORGED, PRIORITY = "it is part of another object", "it takes a priority that is no team's"
 SCHEDULER = f"write schedulerName: {COSCHEDULER}"
+REACHED = "it would be reached from outside of the cluster"
 RUNTIME = "its runtime would hand it all GPUs of its node"
 SYSTEM: Object = {"priorityClassName": "system-node-critical"}
 NONE = {**pods()["containers"][0], "resources": {"limits": {"nvidia.com/gpu": "0"}}}
@@ -205,6 +211,9 @@ REFUSED: dict[str, tuple[str, Object, str]] = {
     "an AppWrapper around one": (ALICE, wrapped(job(pods(8, schedulerName="default-scheduler"))), SCHEDULER),
     "a job with the runtime of NVIDIA's own pods": (ALICE, job(pods(runtimeClassName="nvidia")), RUNTIME),
     "a pod with it": (JOBS, named("Pod", pods(runtimeClassName="nvidia"), owner="Job"), RUNTIME),
+    "a service with a public address": (ALICE, service(type="LoadBalancer"), REACHED),
+    "one on a port of every node": (ALICE, service(type="NodePort"), REACHED),
+    "one with an address of others": (ALICE, service(externalIPs=["10.0.0.4"]), REACHED),
     "an AppWrapper around one with it": (ALICE, wrapped(named("Pod", pods(runtimeClassName="nvidia"))), RUNTIME),
 }
 
@@ -218,6 +227,8 @@ ALLOWED: dict[str, tuple[str, Object]] = {
     "an AppWrapper with what has no pods": (ALICE, wrapped({"apiVersion": "v1", "kind": "ConfigMap"})),
     "what AppWrapper makes of it": (APPWRAPPER, job(pods(8, **HERE), owner="AppWrapper", labels={})),
     "a Deployment that is wrapped": (APPWRAPPER, deployment(1, owner="AppWrapper")),
+    "a service within the cluster": (ALICE, service()),
+    "one without an address": (ALICE, service(clusterIP="None")),
     "a CronJob's job with a queue": (JOBS, job(pods(), owner="CronJob")),
     "Kueue's record of a wrapped job": (
         KUEUE,
