@@ -6,6 +6,7 @@ Its network is private: all that submits, reads and looks is inside of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from azure.core.exceptions import HttpResponseError
@@ -115,3 +116,16 @@ def test_the_sas_of_one_account_is_refused_by_the_other(stack: Stack) -> None:
 def test_the_sas_of_the_input_writes_nothing(stack: Stack) -> None:
     with blobs(stack, "input") as inputs, pytest.raises(HttpResponseError, match="AuthorizationPermissionMismatch"):
         inputs.upload_blob("mine", b"mine")
+
+
+@pytest.mark.parametrize("name", ["gpu-batch", "resim"])
+def test_each_batch_ends_in_a_stack_that_runs_only_it_on_the_platform(name: str, stack: Stack, tmp_path: Path) -> None:
+    guest = Stack.create(stack.world, name, tmp_path / "project", {"platformStack": NAME}, like=name)
+    guest.inside = stack.inside
+    try:
+        guest.up()
+        assert ended(guest, stack)[name].phase == "Complete"
+        assert "unchanged" in guest.up("--expect-no-changes")
+    finally:
+        guest.destroy("--remove")
+    eventually(lambda: stack.kube.find("v1", "Namespace", name) is None, f"the namespace {name} is gone")
