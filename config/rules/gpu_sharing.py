@@ -51,5 +51,5 @@ def _profile_problems(pool: PoolSettings, profile: str, where: Path) -> Iterator
             "is 0, but from no node the autoscaler knows whole GPUs alone, not their partitions, and would bring a "
             "node for each pod"
         )
-        fix = say(f"set {path_text(path)} to 1, which keeps a node running, or remove {path_text(where)}, in the stack file")
+        fix = say(f"set {path_text(path)} to 1, which keeps a node, or remove {path_text(where)}, in the stack file")
         yield Problem(path, what, "1 or more with migProfile", fix)

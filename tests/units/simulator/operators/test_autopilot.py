@@ -123,7 +123,7 @@ def test_a_claim_that_nobody_binds_is_a_warning_and_goes(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("flags", "error"), [({"repeat": "1h"}, "parse error"), ({"invasive": "0"}, "panic")])
-def test_flags_that_its_release_cannot_read_end_it(flags: dict[str, str], error: str) -> None:
+def test_flags_that_its_release_cannot_read_end_it(flags: dict[str, Any], error: str) -> None:
     with pytest.raises(ValueError, match=error):
         autopilot.run(on_node(**flags).as_pod_context(), threading.Event())
 
