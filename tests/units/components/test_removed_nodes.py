@@ -37,8 +37,8 @@ def test_all_nodes_go_with_another_vm_size() -> None:
     [
         ({"count": 2}, 2),
         ({"count": 3}, 2),
-        ({"count": 1, "autoscale": {"min": 1, "max": 4}}, 3),
-        ({"count": 1, "autoscale": {"min": 1, "max": 2}}, 3),
+        ({"autoscale": {"min": 1, "max": 4}}, 3),
+        ({"autoscale": {"min": 1, "max": 2}}, 3),
         ({"count": 0}, 0),
     ],
 )
