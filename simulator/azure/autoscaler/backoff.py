@@ -40,10 +40,6 @@ class Backoff:
             lasts = min(2 * before.lasts_s, MOST_S)
         self._refusals[group] = Refusal(code, message, now, lasts)
 
-    def grown(self, group: str) -> None:
-        """Its nodes are there."""
-        self._refusals.pop(group, None)
-
     def of(self, group: str, now: float) -> Refusal | None:
         """Why it is left alone; None where it is not."""
         found = self._refusals.get(group)

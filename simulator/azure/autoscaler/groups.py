@@ -19,7 +19,7 @@ from simulator.azure.types.agent_pool import life, nodes
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 """Taint of a node that goes (cluster-autoscaler/utils/taints)."""
 _TEMPLATE = "k8s.io_cluster-autoscaler_node-template_resources_"
-_GPU_LABEL = "kubernetes.azure.com/accelerator"
+GPU_LABEL = "kubernetes.azure.com/accelerator"
 """Label of nodes with GPUs (cluster-autoscaler/cloudprovider/azure/azure_cloud_provider.go)."""
 
 
@@ -120,13 +120,13 @@ def lacks_gpus(node: Object) -> bool:
 
     Source: cluster-autoscaler/processors/customresources/gpu_processor.go.
     """
-    return _GPU_LABEL in node["metadata"].get("labels", {}) and not allocatable(node, GPU_RESOURCE)
+    return GPU_LABEL in node["metadata"].get("labels", {}) and not allocatable(node, GPU_RESOURCE)
 
 
 def increase(world: World, operations: Operations, group: Group, count: int) -> bool:
     """Asks for so many nodes in all; False where something else goes on there. Raises ArmError where Azure refuses.
 
-    Azure tells at once of too little quota and too many requests, and later, by the pool, of too few machines.
+    Azure refuses at once if quota is short or requests are too many. A lack of machines shows later (`Group.failed`).
     """
     with world.store.lock:
         now = _idle(world, group.pool)
@@ -164,7 +164,7 @@ def delete(world: World, operations: Operations, group: Group, names: Collection
 
 
 def _idle(world: World, pool: Record) -> Record | None:
-    """The pool as it is now; None while an operation on it or on its cluster goes on."""
+    """The pool as it is now; None while ARM changes it or its cluster."""
     now, parent = world.store.get(pool.id), pool.id.parent
     cluster = world.store.get(parent) if parent else None
     busy = now is None or now.busy or cluster is None or cluster.busy
@@ -172,8 +172,13 @@ def _idle(world: World, pool: Record) -> Record | None:
 
 
 def _begin(world: World, operations: Operations, pool: Record) -> None:
-    pool.state, pool.error = "Updating", None
+    """Finds machines for the pool and starts their nodes.
+
+    The autoscaler changes the scale set (azure_scale_set.go), not the pool in ARM: the pool's state stays as it is, so
+    that ARM refuses no update meanwhile.
+    """
     world.store.put(pool)
+    life.allocate(world, pool, lambda seconds: None)
     operations.start(pool.id)
 
 

@@ -11,13 +11,17 @@ from diagnosis.cluster import Object
 from diagnosis.nodes import allocatable
 from simulator.azure.autoscaler import fit
 from simulator.azure.autoscaler.fit import Resources
-from simulator.azure.autoscaler.groups import Group, lacks_gpus
+from simulator.azure.autoscaler.groups import GPU_LABEL, Group, lacks_gpus
 from simulator.azure.autoscaler.profile import Profile
 from simulator.azure.autoscaler.view import View, is_going
 from simulator.kube import drain
 
 _SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 _DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+_GPU_THRESHOLD = 0.5
+"""Upstream's default of --scale-down-gpu-utilization-threshold. AKS's setting is for CPU and memory (its page on the
+cluster autoscaler).
+"""
 _REPLICATED = ("ReplicationController", "ReplicaSet", "Job", "StatefulSet")
 """Whose pods come again elsewhere; upstream's --skip-nodes-with-custom-controller-pods leaves out others'."""
 
@@ -46,7 +50,7 @@ def unneeded(view: View, budgets: Sequence[Object]) -> list[Unneeded]:
         for node in group.started:
             used = utilization(node, view.pods, skip_daemon_sets=skips)
             moved = drain.to_move(view.pods, _name(node))
-            if _name(node) not in staying or _is_kept(node, used, moved, budgets, view.profile):
+            if _name(node) not in staying or _is_used(node, used, view) or _is_kept(node, moved, budgets, view.profile):
                 continue
             rest = {name: each for name, each in staying.items() if name != _name(node)}
             if _moves(moved, rest, room):
@@ -84,12 +88,15 @@ def keeps(pod: Object, budgets: Iterable[Object], profile: Profile) -> str:
     return f"pod annotated as not safe to evict present: {name}" if safe == "false" else ""
 
 
-def _is_kept(
-    node: Object, used: Fraction, moved: Iterable[Object], budgets: Sequence[Object], profile: Profile
-) -> bool:
+def _is_used(node: Object, used: Fraction, view: View) -> bool:
+    """Returns whether the node is used too much to go (eligibility.go): since 1.35, one at the threshold may go."""
+    named = view.profile.number("scale-down-utilization-threshold")
+    threshold = Fraction(_GPU_THRESHOLD if GPU_LABEL in node["metadata"].get("labels", {}) else named)
+    return used > threshold or (used == threshold and not view.since_1_35)
+
+
+def _is_kept(node: Object, moved: Iterable[Object], budgets: Sequence[Object], profile: Profile) -> bool:
     if node["metadata"].get("annotations", {}).get(_DISABLED) == "true":
-        return True
-    if used >= Fraction(profile.number("scale-down-utilization-threshold")):
         return True
     return any(keeps(pod, budgets, profile) for pod in moved)
 

@@ -17,7 +17,7 @@ from simulator.azure.autoscaler.profile import Profile
 from simulator.azure.autoscaler.removals import Removals, choose
 from simulator.azure.autoscaler.scale_down import Unneeded, unneeded
 from simulator.azure.autoscaler.status import NAMESPACE, Reporter, summary
-from simulator.azure.autoscaler.view import View
+from simulator.azure.autoscaler.view import View, is_since_1_35
 from simulator.azure.errors import ArmError
 from simulator.azure.operations import Operations
 from simulator.azure.store import Record
@@ -25,8 +25,6 @@ from simulator.kube.client import KubeClient
 
 _MAX_REACHED, _BACKED_OFF = "max node group size reached", "in backoff after failed scale-up"
 _UNREADY = "not ready for scale-up"
-_COUNTS_GPUS_SINCE = 1, 35
-"""Version from which each scale-up counts the resources of all nodes, and fails if it cannot (see `_cannot_count`)."""
 _NO_MACHINE = "provisioning-state-failed", "Azure failed to provision a node for this node group"
 """What upstream knows of a machine that Azure does not find (cloudprovider/azure/azure_scale_set_instance_cache.go)."""
 
@@ -69,14 +67,16 @@ class Scaler:
         profile, now = Profile(cluster.properties.get("autoScalerProfile")), self._clock()
         starting = self._starting(nodes, now - profile.start_up_s)
         found = groups.groups(self._world, cluster, nodes, starting)
-        view = View(found, nodes, pods, profile, now, starting)
+        view = View(found, nodes, pods, profile, now, starting, is_since_1_35(cluster.properties["kubernetesVersion"]))
         self._backoff.keep({group.id for group in found}, view.now)
         self._note_refusals(view)
         spare: list[Unneeded] = []
         if view.healthy:
             self._removals.advance(view)
-            if _cannot_count(cluster, view) or not (self._fill(view) or self._grow(view)):
+            if _cannot_count(view) or not (self._fill(view) or self._grow(view)):
                 spare = self._shrink(view)
+        else:
+            self._since = {}  # core/static_autoscaler.go, CleanUpUnneededNodes
         refusals = [self._backoff.of(group.id, view.now) for group in found]
         could_go = [sum(each.group is group for each in spare) for group in found]
         self._reporter.write(summary(found, refusals, could_go, healthy=view.healthy))
@@ -108,15 +108,13 @@ class Scaler:
         request = self._asked.get(group.id)
         if request is None or group.pool.busy:
             return
-        if not group.upcoming:
-            self._backoff.grown(group.id)
-        elif view.now > request.at + view.profile.provision_s:
+        late = view.now > request.at + view.profile.provision_s
+        if group.upcoming and late:
             text = f"Nodes added to group {group.id} failed to register within {view.now - request.at:.0f}s"
             self._reporter.tell("ScaleUpTimedOut", text, warning=True)
             self._backoff.refused(group.id, "timeout", f"Scale-up timed out for node group {group.id}", view.now)
-        else:
-            return
-        del self._asked[group.id]
+        if late or not group.upcoming:
+            del self._asked[group.id]
 
     def _fill(self, view: View) -> bool:
         """AKS keeps to the least count, whatever took nodes away (its page on the autoscaler)."""
@@ -199,14 +197,13 @@ class Scaler:
         return spare
 
 
-def _cannot_count(cluster: Record, view: View) -> bool:
+def _cannot_count(view: View) -> bool:
     """Returns whether every scale-up fails, since a node of a fixed pool offers no GPUs and no template gives them.
 
     Since 1.35 each scale-up counts the resources of all nodes first (resourcequotas/usage.go and gpu_processor.go,
     kubernetes/autoscaler#10301). Only AKS's control-plane log has the error; pods get no event.
     """
-    major, minor = cluster.properties["kubernetesVersion"].split(".")[:2]
-    return (int(major), int(minor)) >= _COUNTS_GPUS_SINCE and any(map(lacks_gpus, view.fixed))
+    return view.since_1_35 and any(map(lacks_gpus, view.fixed))
 
 
 def _patience_s(each: Unneeded, profile: Profile) -> float:

@@ -13,7 +13,10 @@ from simulator.azure.autoscaler.profile import Profile
 
 @dataclass(frozen=True)
 class View:
-    """`starting` are new nodes that are not ready yet; `now` is in seconds, of any clock."""
+    """`starting` are new nodes that are not ready yet; `now` is in seconds, of any clock.
+
+    `since_1_35` is whether the cluster's autoscaler is of Kubernetes 1.35 or later.
+    """
 
     groups: Sequence[Group]
     all_nodes: Sequence[Object]
@@ -21,6 +24,7 @@ class View:
     profile: Profile
     now: float
     starting: Set[str] = frozenset()
+    since_1_35: bool = True
 
     @cached_property
     def fixed(self) -> list[Object]:
@@ -44,6 +48,12 @@ class View:
         """Returns whether the profile allows so many unready nodes among these."""
         share = self.profile.number("max-total-unready-percentage") / 100
         return unready <= self.profile.number("ok-total-unready-count") or unready <= share * of
+
+
+def is_since_1_35(version: str) -> bool:
+    """Returns whether a version of Kubernetes is 1.35 or later."""
+    major, minor = version.split(".")[:2]
+    return (int(major), int(minor)) >= (1, 35)
 
 
 def is_going(node: Object) -> bool:

@@ -7,9 +7,10 @@ import pytest
 from diagnosis.cluster import Cluster, Object
 from diagnosis.report import report
 from simulator.azure.autoscaler.profile import PACE, START_UP_PACE, Profile
+from simulator.azure.ids import parse_id
 from simulator.azure.types.agent_pool import life
 from simulator.world.faults import new_fault
-from tests.support.arm import H100, pool_body, pool_path
+from tests.support.arm import CLUSTER, H100, pool_body, pool_path
 from tests.support.scaled_cluster import T4, ScaledCluster, autoscaler_status, make_pool, pod
 
 TEN_MINUTES, START_UP = 600 / PACE, 900 / START_UP_PACE
@@ -213,10 +214,9 @@ def test_a_node_that_is_little_used_is_emptied_where_its_pods_have_room_elsewher
         ({"annotations": UNSAFE}, {}),
         ({"namespace": "kube-system"}, {}),
         ({}, {"skip_nodes_with_local_storage": "true"}),
-        ({}, {"scale_down_utilization_threshold": "0.1"}),
         ({}, {"scale_down_unneeded_time": "60m"}),
     ],
-    ids=["no controller", "not safe to evict", "of the system", "local storage", "used enough", "patience"],
+    ids=["no controller", "not safe to evict", "of the system", "local storage", "patience"],
 )
 def test_what_keeps_a_node(scaled: ScaledCluster, change: Object, settings: dict[str, str]) -> None:
     make_pool(scaled, count=2)
@@ -228,6 +228,49 @@ def test_what_keeps_a_node(scaled: ScaledCluster, change: Object, settings: dict
     scaled.add(kept, pod("two", second, gpu=5))
     scaled.looks(0, *QUIET)
     assert len(scaled.nodes()) == 2
+
+
+@pytest.mark.parametrize(("version", "left"), [("1.34.1", 2), ("1.35.4", 1)])
+def test_a_node_at_the_threshold_may_go_since_1_35(scaled: ScaledCluster, version: str, left: int) -> None:
+    """The setting of AKS's profile is for CPU and memory: a node with GPUs has upstream's threshold of a half."""
+    make_pool(scaled, count=2)
+    scaled.profile(scale_down_utilization_threshold="0.1")
+    scaled.set_version(version)
+    first, second = scaled.nodes()
+    scaled.add(pod("one", first, gpu=4), pod("two", second, gpu=4))
+    scaled.looks(0, *QUIET)
+    assert len(scaled.nodes()) == left
+
+
+def test_arm_accepts_updates_of_a_pool_that_scales(scaled: ScaledCluster) -> None:
+    """The autoscaler changes the scale set, so the pool in ARM is not busy."""
+    make_pool(scaled)
+    scaled.add(pod("one", gpu=8))
+    scaled.arm.done()
+    record = scaled.arm.server.world.store.get(parse_id(CLUSTER))
+    assert record
+    scaled.scaler.look(record, [], scaled.kube.list("v1", "Pod"))
+    bounds = {"enableAutoScaling": True, "minCount": 0, "maxCount": 2, "count": 0}
+    answer = scaled.arm.put(pool_path(), pool_body(**bounds, nodeLabels={"team": "a"}))
+    assert answer.status_code == 200, answer.text
+    scaled.arm.done()
+    assert len(scaled.nodes()) == 1
+
+
+def test_a_pool_backs_off_longer_if_it_fails_again_after_a_success(scaled: ScaledCluster) -> None:
+    """A scale-up that succeeds does not reset the time (no release from 1.34 to 1.36 calls RemoveBackoff)."""
+    make_pool(scaled, maxCount=3)
+    fault = new_fault("capacity", size=H100)
+    scaled.arm.server.world.faults.fault(fault)
+    scaled.add(pod("one", gpu=8))
+    scaled.looks(0, 2)
+    scaled.arm.server.world.faults.heal("capacity")
+    scaled.looks(16, 2)
+    assert len(scaled.nodes()) == 1
+    scaled.arm.server.world.faults.fault(fault)
+    scaled.add(pod("two", gpu=8), pod("one-runs", scaled.nodes()[0], gpu=8))
+    scaled.looks(2, 2, 16)
+    assert autoscaler_status(scaled)["nodeGroups"][0]["scaleUp"]["status"] == "Backoff"
 
 
 def test_a_budget_that_forbids_it_in_the_middle_brings_the_node_back(scaled: ScaledCluster) -> None:
