@@ -26,9 +26,10 @@ def keep_system_pool(settings: Settings, cluster: containerservice.GetManagedClu
         path = ("cluster", "systemPool")
         edits = (set_command((*path, "vmSku"), kept.vm_sku), set_command((*path, "count"), kept.count))
         keep = " && ".join(edit.text(settings.stack) for edit in edits)
+        source = "" if settings.cluster.tier == "Free" else ", as AKS recommends"
         pulumi.log.warn(
             f"the system pool keeps its {kept.count} nodes of {kept.vm_sku}; new clusters get {wanted.count} of "
-            f"{wanted.vm_sku}, as AKS recommends. Set cluster.systemPool to change it, or keep it: {keep}"
+            f"{wanted.vm_sku}{source}. Set cluster.systemPool to change it, or keep it: {keep}"
         )
     return settings.model_copy(update={"cluster": settings.cluster.model_copy(update={"system_pool": kept})})
 

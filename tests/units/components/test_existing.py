@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pulumi
@@ -12,6 +13,7 @@ from components.existing_system_pool import keep_system_pool, system_pool_refusa
 from config.rules.vcpu_quota import Nodes
 from config.schema.cluster import ClusterSettings, SystemPool
 from config.schema.network import NetworkSettings
+from config.schema.pools import PoolSettings, agent_pool_name
 from config.schema.registry import RegistrySettings
 from config.schema.storage import StorageSettings
 from tests.support import mocked_azure
@@ -143,6 +145,37 @@ def test_a_system_pool_that_is_up_keeps_its_nodes_unless_others_are_set(monkeypa
     assert f"systemPool.vmSku {D4} && pulumi config set -s test --path cluster.systemPool.count 2" in warning
     assert kept(vm_sku=D4, count=4).count == 4
     assert len(told) == 1
+
+
+def test_a_cluster_of_the_tier_free_is_not_said_to_have_fewer_nodes_than_aks_recommends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", told.append)
+    settings = settings_with(cluster=ClusterSettings(tier="Free"))
+    azure = Azure(cluster=True, pools={"system": {"vmSize": D8, "count": 3}})
+    deploy(lambda: keep_system_pool(settings, check_existing(settings).cluster) and None, azure)
+    assert "keeps its 3 nodes of Standard_D8ads_v5; new clusters get 2 of Standard_D4ads_v5. Set" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "there", "fix"),
+    [
+        ((6, 8), {}, "autoscale.min 4"),
+        ((0, 2), {}, "autoscale.max 4"),
+        ((4, 4), {}, ""),
+        ((6, 8), {"enableAutoScaling": True}, ""),
+    ],
+)
+def test_a_fixed_pool_autoscales_only_from_the_nodes_that_it_has(
+    bounds: tuple[int, int], there: dict[str, Any], fix: str
+) -> None:
+    low, high = bounds
+    pool = PoolSettings.model_validate({"vmSku": H100, "autoscale": {"min": low, "max": high}})
+    settings = settings_with(vm_sku=None, pools={"gpu": pool})
+    azure = Azure(cluster=True, pools={agent_pool_name("gpu", pool): {"vmSize": H100, "count": 4, **there}})
+    with pytest.raises(pulumi.RunError, match=f"--path pools.gpu.{fix}") if fix else contextlib.nullcontext():
+        deploy(lambda: check_existing(settings) and None, azure)
 
 
 @pytest.mark.parametrize(("tier", "nodes"), [("Standard", (D8, 3)), ("Premium", (D8, 3)), ("Free", (D4, 2))])
