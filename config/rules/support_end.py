@@ -11,7 +11,7 @@ from datetime import date, timedelta
 
 from config.facts.versions import Kubernetes, versions
 from config.problems.errors import Problem
-from config.problems.fixes import Fix, say
+from config.problems.fixes import Fix, say, set_command
 from config.schema.models import Settings
 
 NOTICE = timedelta(days=120)
@@ -38,8 +38,9 @@ def _end(settings: Settings, known: Kubernetes, today: date) -> Iterator[Problem
         f"is {cluster.kubernetes_version}, and AKS's support of it {verb} on {end}. From {forced} on, AKS upgrades the "
         "cluster by itself, at any time and under jobs"
     )
-    later = [minor for minor in known.newest if known.end(minor, lts=cluster.lts) != end]
-    yield Problem(_PATH, what, " or ".join(later) or "a newer version", _upgrade("the next minor version"))
+    later = [minor for minor in known.offered(lts=cluster.lts) if (known.end(minor, lts=cluster.lts) or end) > end]
+    command = _upgrade_to(later[0], settings.stack) if later else _upgrade("the next minor version")
+    yield Problem(_PATH, what, " or ".join(later) or "a newer version", command)
 
 
 def _patches(settings: Settings, known: Kubernetes, today: date) -> Iterator[Problem]:
@@ -51,6 +52,11 @@ def _patches(settings: Settings, known: Kubernetes, today: date) -> Iterator[Pro
         names = settings.names
         listed = f"az aks get-upgrades --resource-group {names.resource_group} --name {names.cluster}"
         yield Problem(_PATH, what, f"the newest patch of `{listed}`", _upgrade("that patch"))
+
+
+def _upgrade_to(minor: str, stack: str) -> Fix:
+    """Returns the command for the next minor version: AKS skips none."""
+    return say(f"while no job runs: {set_command(_PATH, minor).text(stack)} && pulumi up -s {stack}")
 
 
 def _upgrade(to: str) -> Fix:

@@ -34,6 +34,21 @@ def test_the_end_of_a_version_is_reported_with_the_day_of_the_forced_upgrade(
     assert "while no job runs" in text
 
 
+@pytest.mark.parametrize(
+    ("version", "tier", "allowed", "following"),
+    [
+        ("1.36", "Standard", "1.37", "1.37"),
+        ("1.32", "Premium", "1.33 or 1.34 or 1.35 or 1.36 or 1.37", "1.33"),
+    ],
+)
+def test_the_fix_is_the_next_minor_version_and_no_older_one(
+    version: str, tier: str, allowed: str, following: str
+) -> None:
+    text = said("2027-03-15", kubernetesVersion=version, tier=tier)[0]
+    assert f"\n    allowed: {allowed}\n" in text
+    assert f"pulumi config set -s dev --path cluster.kubernetesVersion {following} && pulumi up -s dev" in text
+
+
 def test_a_version_with_months_left_is_not_reported() -> None:
     assert said("2026-11-30", kubernetesVersion="1.35") == []
     assert said("2026-12-01", kubernetesVersion="1.36") == []
