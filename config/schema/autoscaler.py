@@ -33,8 +33,8 @@ class AutoscalerSettings(Model):
     max_termination_seconds: Annotated[int, Field(ge=0, le=86400), PLAIN_DIGITS] = 600
     """How long pods of a node that goes may take to end."""
     unready_minutes: Minutes = 60
-    """How long a node is unready before it is deleted. A GPU node is unready until it offers GPUs; AKS's default of 20
-    may delete a node whose drivers are almost built.
+    """How long a node is unready before it is deleted; the first 15 minutes of a new node do not count. A GPU node is
+    unready until it offers GPUs; AKS's default of 20 may delete a node whose drivers are almost built.
     """
     unready_nodes: Annotated[int | None, Field(ge=0, le=MAX_CLUSTER_NODES), PLAIN_DIGITS] = None
     """How many nodes may be unready before the autoscaler pauses; by default as many as the GPU pools have at most,
