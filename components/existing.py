@@ -16,7 +16,7 @@ from pulumi_azure_native import compute, containerregistry, containerservice, ne
 
 from components.existing_cluster import cluster_refusals
 from components.existing_network import jump_box_warnings, network_refusal
-from components.existing_pools import bounds_refusals
+from components.existing_pools import excluded_nodes
 from components.existing_system_pool import system_pool_refusals
 from components.jump_box import jump_box_name
 from components.kept_files import kept_before
@@ -164,6 +164,7 @@ def _warnings(settings: Settings, existing: Existing) -> Iterator[str]:
             f"these. List them: kubectl get persistentvolumeclaims -n {team}"
         )
     yield from removed_nodes(settings, existing.outputs, existing.node_counts)
+    yield from excluded_nodes(settings, existing.cluster)
     if existing.has_way_in:
         names = {"resource_group_name": existing.group, "vm_name": jump_box_name(settings)}
         if machine := if_there(lambda: compute.get_virtual_machine(**names)):
@@ -188,7 +189,6 @@ def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
     if cluster:
         yield from cluster_refusals(settings, cluster)
         yield from system_pool_refusals(settings, cluster)
-        yield from bounds_refusals(settings, cluster)
     if why := network_refusal(settings, cluster, existing.address_space):
         yield why
     for account in settings.storage.made_accounts():

@@ -1,4 +1,4 @@
-"""What an existing pool cannot get: bounds of the autoscaler that do not include the number of its nodes."""
+"""Warns of bounds of the autoscaler that AKS may refuse for an existing pool."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from config.schema.models import Settings
 from config.schema.pools import agent_pool_name
 
 
-def bounds_refusals(settings: Settings, cluster: containerservice.GetManagedClusterResult) -> Iterator[str]:
-    """Yields an error for each pool with a fixed count that would start to autoscale outside of its new bounds.
+def excluded_nodes(settings: Settings, cluster: containerservice.GetManagedClusterResult | None) -> Iterator[str]:
+    """Yields a warning for each pool with a fixed count that will autoscale within bounds that exclude this count.
 
-    AKS refuses such an update (kubernetes-sigs/cluster-api-provider-azure#5947). It accepts any bounds for a pool that
-    autoscales already.
+    AKS refuses such a count in a new pool (kubernetes-sigs/cluster-api-provider-azure#5947). It accepts any bounds for
+    a pool that autoscales already (Azure/AKS#1758). No source is certain for a pool that starts to autoscale.
     """
-    there = {pool.name: pool for pool in cluster.agent_pool_profiles or ()}
+    there = {pool.name: pool for pool in (cluster.agent_pool_profiles if cluster else None) or ()}
     for key, pool in settings.gpu_pools().items():
         has, bounds = there.get(agent_pool_name(key, pool)), pool.autoscale
         if has is None or bounds is None or has.enable_auto_scaling or bounds.min <= (has.count or 0) <= bounds.max:
@@ -26,9 +26,6 @@ def bounds_refusals(settings: Settings, cluster: containerservice.GetManagedClus
         count = has.count or 0
         bound, limit = ("min", "most") if count < bounds.min else ("max", "least")
         path = ("pools", key, "autoscale", bound)
-        what = (
-            f"is {getattr(bounds, bound)}, but the pool has {count} nodes: AKS refuses bounds that do not include them"
-        )
-        yield Problem(
-            path, what, f"at {limit} {count}; other bounds once it autoscales", set_command(path, count)
-        ).text(settings.stack)
+        what = f"is {getattr(bounds, bound)}, but the pool has {count} nodes: AKS may refuse bounds that exclude them"
+        allowed = f"at {limit} {count}, and any bounds once the pool autoscales"
+        yield Problem(path, what, allowed, set_command(path, count)).text(settings.stack)

@@ -32,6 +32,7 @@ _IMMUTABLE = [
 
 # The autoscaler changes `count`, so the program does not send it: AKS keeps the number of nodes if an update omits it
 # (kubernetes-sigs/cluster-api-provider-azure#1991), and new pools start without it (Azure/AKS, release 2024-08-27).
+# Their first number of nodes is not documented: `minCount` is expected, but the reference's default of `count` is 1.
 # `pulumi refresh` copies the live count into the inputs, from which later updates send it. AKS ignores a count that is
 # sent for an autoscaled pool (Azure/AKS, release 2019-10-28).
 _AUTOSCALED = ["count"]
