@@ -186,7 +186,8 @@ def _set_count(properties: Body, existing: Record | None) -> None:
     """Decides the number of nodes.
 
     With the autoscaler, AKS ignores a given count (Azure/AKS, release of 2019-10-28). A new pool needs none (release of
-    2024-08-27); its number is not published, and clients send minCount. Without the autoscaler, a new pool needs one.
+    2024-08-27). What it gets then is not published (the reference's default is 1, and clients send minCount). Here it
+    is minCount. Without the autoscaler, a new pool needs one.
     """
     if not checks.is_scaled(properties):
         if "count" not in properties:
