@@ -43,6 +43,10 @@ def test_pods_of_the_largest_pool_have_addresses_of_their_own() -> None:
     assert not any(network.overlaps(ip_network(other)) for other in AKS_NETWORKS)
 
 
+def test_a_changed_range_of_pods_does_not_replace_the_cluster() -> None:
+    assert list(declared().request.ignoreChanges) == ["networkProfile.podCidr"]
+
+
 @pytest.mark.parametrize(
     ("given", "sent"),
     [([], []), (["137.117.106.88/29", "20.1.2.3"], ["137.117.106.88/29", "20.1.2.3/32"])],

@@ -30,14 +30,21 @@ class Image:
 
 
 _UBUNTU_2404 = Image("AKSUbuntu-2404gen2containerd-202511.07.0", "Ubuntu 24.04.3 LTS", "6.8.0-1030-azure")
+_UBUNTU_2204 = Image("AKSUbuntu-2204gen2containerd-202511.07.0", "Ubuntu 22.04.5 LTS", "5.15.0-1098-azure")
 _AZURE_LINUX = Image("AKSAzureLinux-V3gen2-202511.07.0", "Microsoft Azure Linux 3.0", "6.6.104.2-4.azl3")
-IMAGES: Mapping[str, Image] = {
-    "Ubuntu": _UBUNTU_2404,  # 24.04 from Kubernetes 1.35 on, the oldest that is offered
-    "Ubuntu2204": Image("AKSUbuntu-2204gen2containerd-202511.07.0", "Ubuntu 22.04.5 LTS", "5.15.0-1098-azure"),
+_IMAGES: Mapping[str, Image] = {
+    "Ubuntu": _UBUNTU_2404,
+    "Ubuntu2204": _UBUNTU_2204,
     "AzureLinux": _AZURE_LINUX,
     "AzureLinux3": _AZURE_LINUX,
     "CBLMariner": _AZURE_LINUX,
 }
+
+
+def image(os_sku: str, kubernetes: str) -> Image:
+    """Returns what an osSKU boots: `Ubuntu` is 24.04 since Kubernetes 1.35, and 22.04 before."""
+    is_old = tuple(map(int, kubernetes.split(".")[:2])) < (1, 35)
+    return _UBUNTU_2204 if os_sku == "Ubuntu" and is_old else _IMAGES[os_sku]
 
 
 @dataclass(frozen=True)
@@ -113,7 +120,7 @@ def _labels(pool: Pool, sku: VmSku, name: str, instance: int) -> dict[str, str]:
         f"{aks}/agentpool": pool.name,
         f"{aks}/cluster": pool.node_group,
         f"{aks}/mode": properties["mode"].lower(),
-        f"{aks}/node-image-version": IMAGES[properties["osSKU"]].version,
+        f"{aks}/node-image-version": image(properties["osSKU"], pool.kubernetes).version,
         f"{aks}/nodepool-type": "VirtualMachineScaleSets",
         f"{aks}/os-sku": properties["osSKU"],
         f"{aks}/role": "agent",
@@ -152,7 +159,7 @@ def _status(pool: Pool, sku: VmSku, name: str, instance: int) -> Node:
     left = allocatable(sku, pods)
     shared = {"hugepages-1Gi": "0", "hugepages-2Mi": "0", "pods": str(pods)}
     offset = pool.index * ADDRESSES_PER_POOL + _FIRST_ADDRESS + instance % ADDRESSES_PER_POOL
-    image = IMAGES[pool.properties["osSKU"]]
+    boots = image(pool.properties["osSKU"], pool.kubernetes)
     return {
         "addresses": [
             {"type": "InternalIP", "address": f"10.224.{offset // 256}.{offset % 256}"},
@@ -175,12 +182,12 @@ def _status(pool: Pool, sku: VmSku, name: str, instance: int) -> Node:
             "architecture": sku.arch,
             "bootID": hashlib.sha256(f"{name}/boot".encode()).hexdigest()[:32],
             "containerRuntimeVersion": "containerd://2.1.4-1",
-            "kernelVersion": image.kernel,
+            "kernelVersion": boots.kernel,
             "kubeProxyVersion": "",
             "kubeletVersion": f"v{pool.kubernetes}",
             "machineID": hashlib.sha256(name.encode()).hexdigest()[:32],
             "operatingSystem": "linux",
-            "osImage": image.os,
+            "osImage": boots.os,
             "systemUUID": hashlib.sha256(f"{name}/uuid".encode()).hexdigest()[:32],
         },
     }

@@ -116,7 +116,7 @@ def view_properties(record: Record) -> Body:
     """What ARM shows of a pool, inline or by itself."""
     properties = {name: value for name, value in record.properties.items() if _UNSHOWN.get(name) != value}
     return properties | {
-        "nodeImageVersion": nodes.IMAGES[properties["osSKU"]].version,
+        "nodeImageVersion": nodes.image(properties["osSKU"], properties["orchestratorVersion"]).version,
         "currentOrchestratorVersion": record.facts.get("kubernetes", ""),
         "vmSize": record.facts.get("vmSize", properties["vmSize"]),
     }

@@ -60,6 +60,9 @@ def test_long_term_support_offers_older_versions(arm: Arm) -> None:
     arm.put(GROUP, {"location": "eastus"})
     body = cluster_body(kubernetesVersion="1.34", supportPlan="AKSLongTermSupport")
     assert arm.put(CLUSTER, body | {"sku": {"name": "Base", "tier": "Premium"}}).status_code == 201
+    arm.done()
+    (node,) = {node["status"]["nodeInfo"]["osImage"] for node in arm.backend.nodes[CLUSTER]}
+    assert node == "Ubuntu 22.04.5 LTS", "24.04 comes with 1.35"
 
 
 def test_cluster_with_a_refused_inline_pool_leaves_nothing(arm: Arm) -> None:
