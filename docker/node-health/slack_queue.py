@@ -7,31 +7,36 @@ limit holds for jobs that wait. AppWrapper did this until 1.0.7 (project-codefla
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from api import Object
 
 QUEUES = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
 GPU = "nvidia.com/gpu"
+POOL = "ai-on-aks/pool"
+"""The label of a node's pool."""
 _CLOSED = ("NoSchedule", "NoExecute")
 _KUBERNETES = "node.kubernetes.io/"
 """Taints of Kubernetes itself: a node that is cordoned, not ready, not reachable or under pressure."""
 
 
-def unusable(node: Object, taint: str, labels: Collection[str]) -> int:
+def unusable(node: Object, taint: str, labels: Collection[str], pools: Mapping[str, int]) -> int:
     """Returns how many GPUs of the node no job can get.
 
     Args:
         node: The node.
         taint: Key of the taint of a failed check.
         labels: KEY=VALUE of nodes that are bad.
+        pools: The GPUs of each node of a pool. For other pools, the node's capacity counts, which leaves out GPUs that
+            were lost before the device plugin started.
     """
-    status, given = node.get("status", {}), node["metadata"].get("labels") or {}
+    status, given, spec = node.get("status", {}), node["metadata"].get("labels") or {}, node.get("spec", {})
     capacity, offered = (_count(status.get(part, {}).get(GPU, 0)) for part in ("capacity", "allocatable"))
-    taints = [each["key"] for each in node.get("spec", {}).get("taints") or [] if each["effect"] in _CLOSED]
-    closed = any(key == taint or key.startswith(_KUBERNETES) for key in taints)
+    expected = max(capacity, pools.get(given.get(POOL, ""), 0))
+    taints = [each["key"] for each in spec.get("taints") or [] if each["effect"] in _CLOSED]
+    closed = spec.get("unschedulable") or any(key == taint or key.startswith(_KUBERNETES) for key in taints)
     bad = closed or any(f"{key}={value}" in labels for key, value in given.items())
-    return capacity if bad else max(0, capacity - offered)
+    return expected if bad else max(0, expected - offered)
 
 
 def change(queue: Object, lost: int) -> tuple[Object, str]:

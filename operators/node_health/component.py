@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pulumi
@@ -18,6 +19,7 @@ from config.facts.scheduling import (
     SYSTEM_TOLERATIONS,
 )
 from config.rules.teams import SLACK
+from config.schema.models import Settings
 from config.schema.operators import NODE_HEALTH
 from operators._node_tools import CONFINED, NOBODY
 from operators._own_node import binding
@@ -105,7 +107,7 @@ class NodeHealth(Installed):
         kubernetes.batch.v1.CronJob(
             NODE_HEALTH,
             metadata={"name": NODE_HEALTH, "namespace": space},
-            spec=cron_job_spec(pod_spec(site.image(NODE_HEALTH), settings, slack=bool(site.settings.slack_gpus))),
+            spec=cron_job_spec(pod_spec(site.image(NODE_HEALTH), settings, slack=slack_variables(site.settings))),
             opts=self.child(depends_on=[site.registry, account, binding]),
         )
 
@@ -130,8 +132,19 @@ def critical() -> list[str]:
     return [condition_type(name) for name, each in conditions().items() if each.alert.severity == "critical"]
 
 
-def pod_spec(image: str, settings: NodeHealthSettings, *, slack: bool = False) -> dict[str, Any]:
-    """Returns a pod without any privilege, on the system pool. With `slack`, it sets what the slack queue lends."""
+def slack_variables(settings: Settings) -> dict[str, str]:
+    """Returns the variables by which the pod sets what the slack queue lends, empty if there is no such queue.
+
+    Pools that autoscale are left out: a new node there has no GPUs yet, and more of them can come.
+    """
+    if not settings.slack_gpus:
+        return {}
+    fixed = {key: pool.gpus for key, pool in settings.gpu_pools().items() if pool.autoscale is None}
+    return {"SLACK_QUEUE": queue_name(SLACK), "POOLS": ",".join(f"{key}={gpus}" for key, gpus in fixed.items())}
+
+
+def pod_spec(image: str, settings: NodeHealthSettings, slack: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Returns a pod without any privilege, on the system pool."""
     variables = {
         "BAD_CONDITIONS": ",".join(critical()),
         "BAD_LABELS": f"{AUTOPILOT_LABEL}=EVICT",
@@ -139,7 +152,7 @@ def pod_spec(image: str, settings: NodeHealthSettings, *, slack: bool = False) -
         "LABEL": BAD_NODE,
         "NODES": f"{GPU_LABEL}=true",
         "TAINT_EFFECT": settings.taint_effect,
-        **({"SLACK_QUEUE": queue_name(SLACK)} if slack else {}),
+        **(slack or {}),
     }
     return {
         "restartPolicy": "Never",

@@ -9,19 +9,21 @@ from urllib.error import HTTPError
 
 import pytest
 
-from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE
+from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE, POOL_LABEL
 from config.schema.pools import PoolSettings
 from operators.kueue import queues
-from operators.node_health.component import OWN_RULES, SLACK_RULES, pod_spec
+from operators.node_health.component import OWN_RULES, SLACK_RULES, pod_spec, slack_variables
 from operators.node_health.settings import NodeHealthSettings
 from simulator.plugins.kubernetes.checkpoint import prune
 from simulator.plugins.kubernetes.structural import compare
 from tests.support.node_health import imported
+from tests.support.settings import H100, settings_with
 
 Object = dict[str, Any]
 GPU = "nvidia.com/gpu"
 LABEL, _, VALUE = BAD_NODE.partition("=")
-QUOTAS = queues.quotas(8, [PoolSettings(vm_sku="Standard_ND96isr_H100_v5")], "nvidia.com/mlnxnics")
+FIXED = {POOL_LABEL: "train"}
+QUOTAS = queues.quotas(8, [PoolSettings(vm_sku=H100)], "nvidia.com/mlnxnics")
 SPEC = queues.cluster_queue_spec(QUOTAS, None)
 PATH = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/slack-cluster-queue"
 
@@ -31,11 +33,13 @@ def script() -> ModuleType:
     return imported("slack_queue")
 
 
-def node(*taints: tuple[str, str], offered: int = 8, name: str = "n", labels: Object | None = None) -> Object:
+def node(
+    *taints: tuple[str, str], offered: int = 8, capacity: int = 8, name: str = "n", labels: Object | None = None
+) -> Object:
     return {
         "metadata": {"name": name, "resourceVersion": "7", "labels": labels or {}},
         "spec": {"taints": [{"key": key, "effect": effect} for key, effect in taints]},
-        "status": {"capacity": {GPU: "8"}, "allocatable": {GPU: str(offered)}},
+        "status": {"capacity": {GPU: str(capacity)}, "allocatable": {GPU: str(offered)}},
     }
 
 
@@ -67,11 +71,17 @@ def limits(body: Object) -> Object:
         (node(labels={LABEL: VALUE}), 8),
         (node(labels={AUTOPILOT_LABEL: "EVICT"}), 8),
         (node(labels={AUTOPILOT_LABEL: "PASS"}), 0),
+        ({"metadata": {"name": "n"}, "spec": {"unschedulable": True}, "status": {"capacity": {GPU: "8"}}}, 8),
+        (node(offered=7, capacity=7, labels=FIXED), 1),  # the device plugin has started without the lost GPU
+        (node(offered=0, capacity=0, labels=FIXED), 8),
+        (node(("aznhc", "NoSchedule"), offered=7, capacity=7, labels=FIXED), 8),
+        (node(offered=0, capacity=0, labels={POOL_LABEL: "burst"}), 0),
         ({"metadata": {"name": "without drivers"}}, 0),
     ],
 )
 def test_gpus_that_no_job_can_get(script: ModuleType, found: Object, gpus: int) -> None:
-    assert script.unusable(found, "aznhc", {BAD_NODE, f"{AUTOPILOT_LABEL}=EVICT"}) == gpus
+    assert script.POOL == POOL_LABEL
+    assert script.unusable(found, "aznhc", {BAD_NODE, f"{AUTOPILOT_LABEL}=EVICT"}, {"train": 8}) == gpus
 
 
 @pytest.mark.parametrize(
@@ -122,7 +132,8 @@ class NodesAndQueue:
 
 def round_of(api: NodesAndQueue, monkeypatch: pytest.MonkeyPatch) -> int:
     health = imported("node_health")
-    (container,) = pod_spec("image", NodeHealthSettings(), slack=True)["containers"]
+    variables = {"SLACK_QUEUE": "slack-cluster-queue", "POOLS": "train=8,b=4"}
+    (container,) = pod_spec("image", NodeHealthSettings(), variables)["containers"]
     for entry in container["env"]:
         monkeypatch.setenv(entry["name"], entry["value"])
     monkeypatch.setattr(health, "call", api.call)
@@ -144,10 +155,24 @@ def test_a_round_shrinks_the_queue_by_the_node_that_it_taints_and_a_later_one_gr
     assert api.patched == []
 
 
+def test_a_round_counts_gpus_that_a_node_of_a_fixed_pool_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = NodesAndQueue(node(offered=7, capacity=7, labels=FIXED))
+    assert round_of(api, monkeypatch) == 0
+    assert limits(api.objects[PATH]) == {GPU: "7"}
+
+
 def test_a_round_without_the_queue_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
     api = NodesAndQueue(node())
     del api.objects[PATH]
     assert round_of(api, monkeypatch) == 0
+
+
+def test_only_nodes_of_fixed_pools_are_expected_to_offer_all_gpus() -> None:
+    """A new node of a pool that autoscales has no GPUs before its drivers are built."""
+    scaled = PoolSettings.model_validate({"vmSku": H100, "autoscale": {"min": 0, "max": 2}})
+    pools = {"train": PoolSettings(vm_sku=H100, count=2), "burst": scaled}
+    assert slack_variables(settings_with(pools=pools, slack_gpus=8))["POOLS"] == "train=8"
+    assert slack_variables(settings_with(pools=pools, slack_gpus=0)) == {}
 
 
 def test_the_job_may_change_that_queue_alone(script: ModuleType) -> None:

@@ -58,9 +58,10 @@ def test_node_health_may_change_the_slack_queue_where_there_is_one(stack: Record
         return {group for rule in rules for group in rule["apiGroups"]}
 
     assert variables(stack)["SLACK_QUEUE"] == "slack-cluster-queue"
+    assert variables(stack)["POOLS"] == "gpu=8"
     assert groups(stack) == {"", "kueue.x-k8s.io"}
     without = program({**STACK, "slackGpus": 0})
-    assert "SLACK_QUEUE" not in variables(without)
+    assert not {"SLACK_QUEUE", "POOLS"} & variables(without).keys()
     assert groups(without) == {""}
 
 
