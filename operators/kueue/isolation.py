@@ -19,9 +19,14 @@ def policy(pod_range: str) -> dict[str, Any]:
     """Returns the spec of the NetworkPolicy. Kubelets reach all pods of their node in any case.
 
     In: the team's own pods; KubeRay, which asks the heads of Ray clusters (ray-operator 1.6.2, controllers/ray/utils,
-    dashboardclient); Prometheus. Out: the team's own pods, the cluster's DNS, and all that is no pod: the API server,
-    storage, registries of packages and models. With Cilium, `ipBlock` never matches pods or nodes (AKS's page on Azure
-    CNI Powered by Cilium); with Calico, it does, so the range of pods is excluded.
+    dashboardclient); Prometheus. Out: the team's own pods, the cluster's DNS, and other addresses: the API server,
+    storage, registries of packages and models, and Azure's metadata service. Checks of nodes before jobs read the VM
+    size there: without an answer, `check_hw_topology` fails on healthy nodes (azurehpc-health-checks v0.4.5,
+    customTests/azure_hw_topology_check.nhc).
+
+    With Cilium, `ipBlock` never matches pods or nodes (AKS's page on Azure CNI Powered by Cilium), so AKS's LocalDNS,
+    which this program does not turn on, would need a CiliumNetworkPolicy. With Calico, `ipBlock` matches pods, so their
+    range is excluded.
     """
     own: dict[str, Any] = {"podSelector": {}}
     return {

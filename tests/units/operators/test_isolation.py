@@ -27,7 +27,8 @@ def test_only_the_team_and_what_serves_its_jobs_reaches_its_pods() -> None:
     assert namespaces(rule["from"]) == {"own", KUBERAY.namespace, MONITORING.namespace}
 
 
-def test_its_pods_reach_each_other_dns_and_what_is_no_pod() -> None:
+def test_its_pods_reach_each_other_dns_and_other_addresses() -> None:
+    """Among them is 169.254.169.254, which checks of nodes before a team's jobs ask for the VM size."""
     own, dns, outside = SPEC["egress"]
     assert "Egress" in SPEC["policyTypes"]
     assert own == {"to": [{"podSelector": {}}]}
