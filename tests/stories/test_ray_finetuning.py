@@ -175,7 +175,8 @@ def test_a_pod_of_another_team_cannot_run_code_on_the_head(platform: Stack) -> N
     """The simulator enforces no NetworkPolicy, so it is the token that refuses it."""
     assert platform.kube.get("networking.k8s.io/v1", "NetworkPolicy", isolation.NAME, TEAM)
     image = images.own(NAME, login_server=platform.outputs()["registry"], mirror=None)
-    head = f"http://{JOB}-head-svc.{TEAM}.svc.cluster.local:{DASHBOARD_PORT}"
+    head = f"http://{job(platform)['dashboardURL']}"
+    assert f".{TEAM}.svc.cluster.local:{DASHBOARD_PORT}" in head
     command = ["ray", "job", "submit", "--address", head, "--no-wait", "--", "echo", "mine"]
     spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": image, "command": command}]}
     metadata = {"name": "intruder", "namespace": "red"}

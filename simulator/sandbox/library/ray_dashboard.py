@@ -143,6 +143,7 @@ class _Dashboard(_Agent):
         if not super().parse_request():
             return False
         if refused := refusal(self.path.partition("?")[0], self.headers):
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))  # else the client may get a reset, no answer
             self._answer(*refused)
         return refused is None
 

@@ -71,11 +71,19 @@ class Pod:
     @property
     def names(self) -> set[str]:
         """By which pods of its namespace find it: address and headless services' records. Ended pods have neither."""
+        return self._names(SERVICE_SUFFIXES)
+
+    @property
+    def names_elsewhere(self) -> set[str]:
+        """Returns the names by which pods of other namespaces find it: they state its namespace."""
+        return self._names(SERVICE_SUFFIXES[1:])
+
+    def _names(self, suffixes: tuple[str, ...]) -> set[str]:
         if not self.ip or self.ended:
             return set()
         short = [f"{self.hostname}.{self.facts['subdomain']}"] if self.facts["subdomain"] else []
         records = [*short, *self.facts.get("services", ())]
-        return {self.ip, *(record + suffix.format(self.namespace) for record in records for suffix in SERVICE_SUFFIXES)}
+        return {self.ip, *(record + suffix.format(self.namespace) for record in records for suffix in suffixes)}
 
 
 @dataclass(frozen=True)
@@ -87,14 +95,16 @@ class View:
     me: Pod
 
     def resolve(self, host: str) -> Pod | None:
-        """The pod of that name or address in this pod's namespace; names of pods without an address do not resolve.
+        """Returns the pod of that name or address; names of pods without an address do not resolve.
 
         None also for an address that leads nowhere (`is_address`), which is no lack of a name.
         """
         if host in (self.me.hostname, *LOOPBACK):
             return self.me
-        same = (pod for pod in self.pods.values() if pod.namespace == self.me.namespace)
-        return next((pod for pod in same if host in pod.names), None)
+        same = [pod for pod in self.pods.values() if pod.namespace == self.me.namespace]
+        others = (pod for pod in self.pods.values() if pod.namespace != self.me.namespace)
+        found = (pod for pod in same if host in pod.names)
+        return next(found, None) or next((pod for pod in others if host in pod.names_elsewhere), None)
 
     def node_of(self, pod: Pod) -> Json:
         return self.nodes.get(pod.node, {"sku": "", "ready": False, "cpus": 1, "gpus": [], "hcas": []})

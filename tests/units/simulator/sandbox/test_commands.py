@@ -249,6 +249,17 @@ def test_a_name_leads_to_the_try_that_runs_not_to_the_one_before() -> None:
     assert _world(_pod("other", ip="10.244.0.7"), before, now).resolve("w-0.w") is now
 
 
+@pytest.mark.parametrize(
+    ("host", "found"),
+    [("w-0.w", False), ("w-0.w.blue", True), ("w-0.w.blue.svc.cluster.local", True), ("10.244.0.9", True)],
+)
+def test_a_pod_of_another_namespace_is_found_by_its_address_and_by_names_with_its_namespace(
+    host: str, found: bool
+) -> None:
+    other = view.Pod("blue/w-0", _pod("w-0", ip="10.244.0.9").facts)
+    assert (_world(_pod("me", ip="10.244.0.7"), other).resolve(host) is other) is found
+
+
 def test_ssh_refuses_keys_that_others_may_read(tmp_path: Path) -> None:
     with pytest.raises(ssh_access.SshError, match="too open"):
         ssh_access.connect(_world(_pod(), _server()), "w-1.w", {}, _ssh_folder(tmp_path, 0o644))

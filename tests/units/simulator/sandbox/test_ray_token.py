@@ -53,5 +53,17 @@ def test_head_requires_the_token(
     assert status(port, path, headers) == answer
 
 
+def test_head_refuses_to_run_code_without_the_token(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", TOKEN)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("POST", "/api/jobs/", "x" * 100_000)
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (401, b"Unauthorized: Missing authentication token")
+    finally:
+        connection.close()
+
+
 def test_head_without_a_mode_lets_everybody_run_code(port: int) -> None:
     assert status(port, "/api/jobs/", {}) == HTTPStatus.OK
