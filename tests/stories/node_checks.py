@@ -61,8 +61,12 @@ def found(stack: Stack, name: str) -> str:
 
 
 def run_now(stack: Stack, cron_job: str, namespace: str, *, ends: bool = True) -> None:
-    """Starts a round of a CronJob. If it `ends` by itself, waits until it has succeeded."""
-    cron = stack.kube.get("batch/v1", "CronJob", cron_job, namespace)
+    """Starts a round of a CronJob. If it `ends` by itself, waits until it has succeeded.
+
+    Suspends the CronJob, so that its schedule starts no rounds between those of the test. The program does not state
+    that field.
+    """
+    cron = stack.kube.patch("batch/v1", "CronJob", cron_job, namespace, {"spec": {"suspend": True}})
     name = f"now-{time.monotonic_ns()}"
     metadata = {"name": name, "namespace": namespace}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": cron["spec"]["jobTemplate"]["spec"]}

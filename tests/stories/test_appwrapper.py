@@ -99,8 +99,8 @@ def test_a_job_is_admitted_by_the_teams_queue_and_runs_to_its_end(stack: Stack) 
 def test_upstreams_documented_appwrapper_runs_as_it_is_written(stack: Stack) -> None:
     """It names neither queue nor scheduler (project-codeflare/mlbatch, setup.KubeConEU25/README.md, "Batch Inference").
 
-    Of its containers vLLM's runs here; the load generator, which tells that to stop, does not. Upstream's claim is of a
-    class of the NFS provisioner, this one of Azure Files.
+    vLLM's container runs here. The load generator's does not, so the test stops vLLM. Upstream's claim has the class of
+    the NFS provisioner, this one Azure Files.
     """
     claim: Object = {"accessModes": ["ReadWriteMany"], "storageClassName": "azurefile-csi"}
     claim |= {"resources": {"requests": {"storage": "50Gi"}}}

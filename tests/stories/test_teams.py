@@ -208,6 +208,8 @@ NOBODYS = (
     "rbac.authorization.k8s.io/rolebindings",
     "rbac.authorization.k8s.io/clusterrolebindings",
     "admissionregistration.k8s.io/validatingadmissionpolicybindings",
+    "networking.k8s.io/networkpolicies",
+    "networking.k8s.io/ingresses",
     "scheduling.k8s.io/priorityclasses",
     "/resourcequotas",
     "/serviceaccounts",
@@ -259,7 +261,8 @@ def test_older_versions_of_queues_are_converted(stack: Stack) -> None:
 def test_the_slack_queue_shrinks_with_a_node_that_turns_bad_and_grows_back(stack: Stack) -> None:
     """The job's limit is not Pulumi's: nothing is left to do, also after a refresh."""
     bad = names(gpu_nodes(stack.kube))[0]
-    assert slack(stack) == ("8", None)
+    run_now(stack, NODE_HEALTH, NODE_TOOLS_NAMESPACE)
+    assert slack(stack) in (("8", None), ("8", "8"))  # the latter if a round ran before all nodes had their drivers
     kubectl(stack, "label", "node", bad, BAD_NODE)
     run_now(stack, NODE_HEALTH, NODE_TOOLS_NAMESPACE)
     assert slack(stack) == ("8", "0")
