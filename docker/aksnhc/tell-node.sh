@@ -16,7 +16,7 @@ say() {
 }
 
 # Runs kubectl, at most three times: `kubectl taint` writes the list of taints that it has read. If another taint was set in
-# between, the admission policy refuses that list. The last error is told with what is allowed.
+# between, the admission policy refuses that list. Prints the last error with what is allowed.
 change() {
   local said tries
   for tries in 1 2 3; do

@@ -205,9 +205,9 @@ def _pods(scheduler: str | None) -> dict[str, Any]:
 
 
 def _services() -> dict[str, Any]:
-    """Services that would be reached from outside of the cluster: dashboards there ask for no password, and an external
-    address takes the traffic of others (CVE-2020-8554). Only changes of the spec are looked at, so that the load
-    balancer of an older one can be taken away.
+    """Rejects Services that are reachable from outside the cluster: dashboards there need no password, and an external
+    address receives traffic meant for others (CVE-2020-8554). It checks only changes of the spec, so that the cloud
+    controller can remove the load balancer of an older Service.
     """
     return {
         "failurePolicy": "Fail",

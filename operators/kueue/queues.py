@@ -23,7 +23,7 @@ BLOCK = "ai-on-aks/ib-pkey"
 """The node labeler's label: nodes with the same value reach each other over InfiniBand."""
 COHORT = "default-cohort"
 TAKES_BACK = {"pulumi.com/patchForce": "true"}
-"""Annotations of the slack queue, whose lending limit the node-health job sets (docker/node-health/slack_queue.py).
+"""Annotations of the slack queue. The node-health job sets its lending limit (docker/node-health/slack_queue.py).
 
 The program leaves the limit out, and the kubernetes plugin compares only what the program states, also after a refresh
 (pulumi-kubernetes, provider/pkg/provider/provider.go, pruneLiveState): so `pulumi up` sees no change. `ignore_changes`
