@@ -20,6 +20,10 @@ SOON_S = 60.0
 """For Kueue to see that something has changed, and for pods to begin."""
 DRIVERS_S = 1800.0
 """On Azure drivers take a node a quarter of an hour (simulator/bench/durations.yaml), and its boot some minutes."""
+LENDS_S = 400.0
+"""The node-health job sets every five minutes how many GPUs the slack queue lends: fewer while a node is bad, as in the
+step `recovery`.
+"""
 LOOKS_S = 180.0
 """AppWrapper looks at what runs once a minute, and gives its pods a minute to go."""
 
@@ -93,6 +97,13 @@ class Demonstration:
         for team in (BLUE, RED):
             if self.cluster.pods(team):
                 raise Failed(f"team {team} has pods already\n  fix: kubectl delete jobs,appwrappers --all -n {team}")
+        if not self._lends_all():
+            self.tell("a node was bad: the slack queue lends all its GPUs again after the next round of node-health")
+            self.cluster.waits(self._lends_all, "the slack queue lends its 8 GPUs", LENDS_S)
+
+    def _lends_all(self) -> bool:
+        queue = ("clusterqueue", "slack-cluster-queue", "--ignore-not-found")
+        return self.cluster.kubectl("get", *queue, "--output=jsonpath={..lendingLimit}") in ("", "8")
 
     def _offered(self) -> list[int]:
         """GPUs of each node that has some."""

@@ -136,6 +136,15 @@ def test_the_picture_is_of_what_the_dashboard_shows() -> None:
     assert picture.QUERY in {panel.query for panel in dashboards()["gpu-use"].panels}
 
 
+def test_it_waits_until_the_slack_queue_lends_all_its_gpus(told: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "STEPS", ())
+    cluster, limits = FakeCluster(8, 8, 8), ["0", "0", "8"]
+    monkeypatch.setattr(cluster, "kubectl", lambda *_, **__: limits.pop(0))
+    Demonstration(cluster, told.append).run()
+    assert told == ["a node was bad: the slack queue lends all its GPUs again after the next round of node-health"]
+    assert limits == []
+
+
 def test_it_waits_for_drivers_of_the_three_nodes(told: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "STEPS", ())
     cluster = FakeCluster(8, 8, 4)
