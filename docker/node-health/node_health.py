@@ -45,20 +45,16 @@ class Rules:
     """Types of conditions that say so where they are True."""
     label: str
     """Of nodes whose jobs have to go."""
-    pools: Mapping[str, int]
-    """The GPUs of each node, by pool."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Rules:
         """From the container's variables; lists are separated by commas."""
-        pools = [each.split("=") for each in environment.get("POOLS", "").split(",") if each]
         return cls(
             effect=environment["TAINT_EFFECT"],
             grace=timedelta(minutes=0 if environment["TAINT_EFFECT"] == GOES else int(environment["GRACE_MINUTES"])),
             bad_labels=tuple(filter(None, environment.get("BAD_LABELS", "").split(","))),
             bad_conditions=tuple(filter(None, environment.get("BAD_CONDITIONS", "").split(","))),
             label=environment["LABEL"],
-            pools={pool: int(gpus) for pool, gpus in pools},
         )
 
 
@@ -150,7 +146,7 @@ def main() -> int:
 def _lends(path: str, nodes: list[Object], rules: Rules) -> bool:
     """Sets what the slack queue lends. Returns False if the API server refuses."""
     labels = {*rules.bad_labels, rules.label}
-    lost = sum(slack_queue.unusable(node, TAINT, labels, rules.pools) for node in nodes)
+    lost = slack_queue.lost(nodes, slack_queue.Rules.of(os.environ, TAINT, labels), datetime.now(UTC))
     try:
         queue = call("GET", path)
     except urllib.error.HTTPError as error:

@@ -7,7 +7,9 @@ limit holds for jobs that wait. AppWrapper did this until 1.0.7 (project-codefla
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from api import Object
 
@@ -20,35 +22,80 @@ _KUBERNETES = "node.kubernetes.io/"
 """Taints of Kubernetes itself: a node that is cordoned, not ready, not reachable or under pressure."""
 
 
-def unusable(node: Object, taint: str, labels: Collection[str], pools: Mapping[str, int]) -> int:
-    """Returns how many GPUs of the node no job can get.
+@dataclass(frozen=True)
+class Pool:
+    """A pool with a fixed number of nodes."""
 
-    Args:
-        node: The node.
-        taint: Key of the taint of a failed check.
-        labels: KEY=VALUE of nodes that are bad.
-        pools: The GPUs of each node of a pool. For other pools, the node's capacity counts, which leaves out GPUs that
-            were lost before the device plugin started.
+    nodes: int
+    gpus: int
+    """Of each node."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What counts as lost."""
+
+    taint: str
+    """Key of the taint of a failed check."""
+    labels: Collection[str]
+    """KEY=VALUE of nodes that are bad."""
+    pools: Mapping[str, Pool]
+    """By key. For nodes of other pools, their capacity counts, which leaves out GPUs that were lost before the device
+    plugin started.
     """
-    status, given, spec = node.get("status", {}), node["metadata"].get("labels") or {}, node.get("spec", {})
-    capacity, offered = (_count(status.get(part, {}).get(GPU, 0)) for part in ("capacity", "allocatable"))
-    expected = max(capacity, pools.get(given.get(POOL, ""), 0))
+    warm_up: timedelta
+    """How long a new node of a fixed pool may be without GPUs: its drivers are being built."""
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str], taint: str, labels: Collection[str]) -> Rules:
+        """Reads POOLS, a list of KEY=NODESxGPUS, and WARM_UP_MINUTES."""
+        given = (each.partition("=") for each in environment["POOLS"].split(",") if each)
+        pools = {key: Pool(*map(int, size.split("x"))) for key, _, size in given}
+        return cls(taint, labels, pools, timedelta(minutes=int(environment["WARM_UP_MINUTES"])))
+
+
+def lost(nodes: Iterable[Object], rules: Rules, now: datetime) -> int:
+    """Returns how many GPUs of these nodes, which are all that have any, no job can get."""
+    left, others = {key: pool.nodes * pool.gpus for key, pool in rules.pools.items()}, 0
+    for node in nodes:
+        key, capacity = (node["metadata"].get("labels") or {}).get(POOL, ""), _gpus(node, "capacity")
+        if key not in left:
+            others += max(0, capacity - _offered(node, rules))
+        elif not capacity and now - _created(node) < rules.warm_up:
+            left[key] -= rules.pools[key].gpus
+        else:
+            left[key] -= _offered(node, rules)
+    return others + sum(max(0, each) for each in left.values())
+
+
+def _offered(node: Object, rules: Rules) -> int:
+    """Returns how many GPUs of the node jobs can get."""
+    given, spec = node["metadata"].get("labels") or {}, node.get("spec", {})
     taints = [each["key"] for each in spec.get("taints") or [] if each["effect"] in _CLOSED]
-    closed = spec.get("unschedulable") or any(key == taint or key.startswith(_KUBERNETES) for key in taints)
-    bad = closed or any(f"{key}={value}" in labels for key, value in given.items())
-    return expected if bad else max(0, expected - offered)
+    closed = spec.get("unschedulable") or any(key == rules.taint or key.startswith(_KUBERNETES) for key in taints)
+    bad = closed or any(f"{key}={value}" in rules.labels for key, value in given.items())
+    return 0 if bad else _gpus(node, "allocatable")
 
 
-def change(queue: Object, lost: int) -> tuple[Object, str]:
-    """Returns the merge patch after which the queue lends its quota less the lost GPUs, empty for none, and a log line.
+def _gpus(node: Object, part: str) -> int:
+    return _count(node.get("status", {}).get(part, {}).get(GPU, 0))
 
+
+def _created(node: Object) -> datetime:
+    return datetime.fromisoformat(node["metadata"]["creationTimestamp"])
+
+
+def change(queue: Object, gone: int) -> tuple[Object, str]:
+    """Returns the merge patch after which the queue lends its quota less the GPUs that are gone, and a log line.
+
+    The patch is empty if nothing changes.
     Without a limit the queue lends its whole quota.
     """
     groups, said = copy.deepcopy(queue["spec"]["resourceGroups"]), ""
     resources = [each for group in groups for flavor in group["flavors"] for each in flavor["resources"]]
     for each in (each for each in resources if each["name"] == GPU):
         quota = _count(each["nominalQuota"])
-        lent = max(0, quota - lost)
+        lent = max(0, quota - gone)
         if lent != _count(each.get("lendingLimit", quota)):
             each["lendingLimit"], said = str(lent), f"lends {lent} of {quota} GPUs"
     if not said:

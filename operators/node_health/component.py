@@ -135,12 +135,16 @@ def critical() -> list[str]:
 def slack_variables(settings: Settings) -> dict[str, str]:
     """Returns the variables by which the pod sets what the slack queue lends, empty if there is no such queue.
 
-    Pools that autoscale are left out: a new node there has no GPUs yet, and more of them can come.
+    Pools that autoscale are left out: nodes that are missing there can come.
     """
     if not settings.slack_gpus:
         return {}
-    fixed = {key: pool.gpus for key, pool in settings.gpu_pools().items() if pool.autoscale is None}
-    return {"SLACK_QUEUE": queue_name(SLACK), "POOLS": ",".join(f"{key}={gpus}" for key, gpus in fixed.items())}
+    fixed = {key: pool for key, pool in settings.gpu_pools().items() if pool.autoscale is None}
+    return {
+        "POOLS": ",".join(f"{key}={pool.count}x{pool.gpus}" for key, pool in fixed.items()),
+        "SLACK_QUEUE": queue_name(SLACK),
+        "WARM_UP_MINUTES": str(settings.operators.warm_up_minutes),
+    }
 
 
 def pod_spec(image: str, settings: NodeHealthSettings, slack: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from datetime import UTC, datetime
 from types import ModuleType
 from typing import Any
 from urllib.error import HTTPError
@@ -23,6 +24,8 @@ Object = dict[str, Any]
 GPU = "nvidia.com/gpu"
 LABEL, _, VALUE = BAD_NODE.partition("=")
 FIXED = {POOL_LABEL: "train"}
+NOW, NEW = datetime(2026, 11, 27, 8, tzinfo=UTC), "2026-11-27T07:31:00Z"
+NOT_READY = ("node.kubernetes.io/not-ready", "NoSchedule")
 QUOTAS = queues.quotas(8, [PoolSettings(vm_sku=H100)], "nvidia.com/mlnxnics")
 SPEC = queues.cluster_queue_spec(QUOTAS, None)
 PATH = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/slack-cluster-queue"
@@ -34,13 +37,23 @@ def script() -> ModuleType:
 
 
 def node(
-    *taints: tuple[str, str], offered: int = 8, capacity: int = 8, name: str = "n", labels: Object | None = None
+    *taints: tuple[str, str],
+    offered: int = 8,
+    capacity: int = 8,
+    name: str = "n",
+    labels: Object | None = None,
+    created: str = "2026-11-01T08:00:00Z",
 ) -> Object:
     return {
-        "metadata": {"name": name, "resourceVersion": "7", "labels": labels or {}},
+        "metadata": {"name": name, "resourceVersion": "7", "labels": labels or {}, "creationTimestamp": created},
         "spec": {"taints": [{"key": key, "effect": effect} for key, effect in taints]},
         "status": {"capacity": {GPU: str(capacity)}, "allocatable": {GPU: str(offered)}},
     }
+
+
+def rules(script: ModuleType, pools: str) -> Any:
+    environment = {"POOLS": pools, "WARM_UP_MINUTES": "30"}
+    return script.Rules.of(environment, "aznhc", {BAD_NODE, f"{AUTOPILOT_LABEL}=EVICT"})
 
 
 def queue(limit: str | None = None, quota: str = "8") -> Object:
@@ -74,6 +87,8 @@ def limits(body: Object) -> Object:
         ({"metadata": {"name": "n"}, "spec": {"unschedulable": True}, "status": {"capacity": {GPU: "8"}}}, 8),
         (node(offered=7, capacity=7, labels=FIXED), 1),  # the device plugin has started without the lost GPU
         (node(offered=0, capacity=0, labels=FIXED), 8),
+        (node(NOT_READY, offered=0, capacity=0, labels=FIXED, created=NEW), 0),  # its drivers are being built
+        (node(NOT_READY, labels=FIXED, created=NEW), 8),
         (node(("aznhc", "NoSchedule"), offered=7, capacity=7, labels=FIXED), 8),
         (node(offered=0, capacity=0, labels={POOL_LABEL: "burst"}), 0),
         ({"metadata": {"name": "without drivers"}}, 0),
@@ -81,7 +96,24 @@ def limits(body: Object) -> Object:
 )
 def test_gpus_that_no_job_can_get(script: ModuleType, found: Object, gpus: int) -> None:
     assert script.POOL == POOL_LABEL
-    assert script.unusable(found, "aznhc", {BAD_NODE, f"{AUTOPILOT_LABEL}=EVICT"}, {"train": 8}) == gpus
+    pools = "train=1x8" if found["metadata"].get("labels") == FIXED else ""
+    assert script.lost([found], rules(script, pools), NOW) == gpus
+
+
+@pytest.mark.parametrize(
+    ("nodes", "gpus"),
+    [
+        ([node(labels=FIXED), node(labels=FIXED)], 0),
+        ([node(labels=FIXED)], 8),  # a machine is missing
+        ([node(("node.kubernetes.io/unschedulable", "NoSchedule"), labels=FIXED), *[node(labels=FIXED)] * 2], 0),
+        ([node(labels=FIXED), node(labels={POOL_LABEL: "burst"})], 8),  # which is another pool's
+    ],
+    ids=["whole", "missing", "surge of an upgrade", "another pool"],
+)
+def test_a_fixed_pool_lacks_what_its_nodes_do_not_offer_together(
+    script: ModuleType, nodes: list[Object], gpus: int
+) -> None:
+    assert script.lost(nodes, rules(script, "train=2x8,empty=0x4"), NOW) == gpus
 
 
 @pytest.mark.parametrize(
@@ -130,9 +162,9 @@ class NodesAndQueue:
         return self.objects[path]
 
 
-def round_of(api: NodesAndQueue, monkeypatch: pytest.MonkeyPatch) -> int:
+def round_of(api: NodesAndQueue, monkeypatch: pytest.MonkeyPatch, pools: str = "") -> int:
     health = imported("node_health")
-    variables = {"SLACK_QUEUE": "slack-cluster-queue", "POOLS": "train=8,b=4"}
+    variables = slack_variables(settings_with(slack_gpus=8)) | {"POOLS": pools}
     (container,) = pod_spec("image", NodeHealthSettings(), variables)["containers"]
     for entry in container["env"]:
         monkeypatch.setenv(entry["name"], entry["value"])
@@ -157,7 +189,7 @@ def test_a_round_shrinks_the_queue_by_the_node_that_it_taints_and_a_later_one_gr
 
 def test_a_round_counts_gpus_that_a_node_of_a_fixed_pool_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     api = NodesAndQueue(node(offered=7, capacity=7, labels=FIXED))
-    assert round_of(api, monkeypatch) == 0
+    assert round_of(api, monkeypatch, "train=1x8") == 0
     assert limits(api.objects[PATH]) == {GPU: "7"}
 
 
@@ -171,7 +203,7 @@ def test_only_nodes_of_fixed_pools_are_expected_to_offer_all_gpus() -> None:
     """A new node of a pool that autoscales has no GPUs before its drivers are built."""
     scaled = PoolSettings.model_validate({"vmSku": H100, "autoscale": {"min": 0, "max": 2}})
     pools = {"train": PoolSettings(vm_sku=H100, count=2), "burst": scaled}
-    assert slack_variables(settings_with(pools=pools, slack_gpus=8))["POOLS"] == "train=8"
+    assert slack_variables(settings_with(pools=pools, slack_gpus=8))["POOLS"] == "train=2x8"
     assert slack_variables(settings_with(pools=pools, slack_gpus=0)) == {}
 
 

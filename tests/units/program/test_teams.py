@@ -58,10 +58,10 @@ def test_node_health_may_change_the_slack_queue_where_there_is_one(stack: Record
         return {group for rule in rules for group in rule["apiGroups"]}
 
     assert variables(stack)["SLACK_QUEUE"] == "slack-cluster-queue"
-    assert variables(stack)["POOLS"] == "gpu=8"
+    assert (variables(stack)["POOLS"], variables(stack)["WARM_UP_MINUTES"]) == ("gpu=3x8", "30")
     assert groups(stack) == {"", "kueue.x-k8s.io"}
     without = program({**STACK, "slackGpus": 0})
-    assert not {"SLACK_QUEUE", "POOLS"} & variables(without).keys()
+    assert not {"SLACK_QUEUE", "POOLS", "WARM_UP_MINUTES"} & variables(without).keys()
     assert groups(without) == {""}
 
 
