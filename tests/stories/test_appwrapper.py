@@ -109,7 +109,11 @@ def test_upstreams_documented_appwrapper_runs_as_it_is_written(stack: Stack) -> 
     mounts = [{"name": name, "mountPath": f"/.{name}"} for name in ("cache", "config")]
     size = {"cpu": 4, "memory": "64Gi", GPU_RESOURCE: 1}
     serve = "vllm serve ibm-granite/granite-3.2-8b-instruct &\nuntil [ -f /.config/halt ]; do sleep 1; done\n"
-    load = "until nc -zv localhost 8000; do sleep 1; done;\npython3 benchmark_serving.py;\ntouch /.config/halt\n"
+    load = (
+        "until nc -zv localhost 8000; do sleep 1; done;\npython3 benchmark_serving.py "
+        "--model=ibm-granite/granite-3.2-8b-instruct --backend=vllm --dataset-name=random --random-input-len=128 "
+        "--random-output-len=128 --max-concurrency=16 --num-prompts=512;\ntouch /.config/halt\n"
+    )
     containers = [
         {
             "name": "vllm",
@@ -131,7 +135,8 @@ def test_upstreams_documented_appwrapper_runs_as_it_is_written(stack: Stack) -> 
         {"name": "config", "emptyDir": {}},
     ]
     pod = {"terminationGracePeriodSeconds": 0, "restartPolicy": "Never", "containers": containers, "volumes": volumes}
-    template = {"metadata": {"labels": {"app": "batch-inference"}}, "spec": pod}
+    shown = {"kubectl.kubernetes.io/default-container": "load-generator"}
+    template = {"metadata": {"annotations": shown, "labels": {"app": "batch-inference"}}, "spec": pod}
     named = {"name": "batch-inference"}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": named, "spec": {"template": template}}
     wrapper = {"apiVersion": API, "kind": "AppWrapper", "metadata": named, "spec": {"components": [{"template": job}]}}
