@@ -96,16 +96,8 @@ def test_a_job_is_admitted_by_the_teams_queue_and_runs_to_its_end(stack: Stack) 
     eventually(lambda: reserved(stack) == 0, "the quota is free again")
 
 
-def test_upstreams_documented_appwrapper_runs_as_it_is_written(stack: Stack) -> None:
-    """It names neither queue nor scheduler (project-codeflare/mlbatch, setup.KubeConEU25/README.md, "Batch Inference").
-
-    vLLM's container runs here. The load generator's does not, so the test stops vLLM. Upstream's claim has the class of
-    the NFS provisioner, this one Azure Files.
-    """
-    claim: Object = {"accessModes": ["ReadWriteMany"], "storageClassName": "azurefile-csi"}
-    claim |= {"resources": {"requests": {"storage": "50Gi"}}}
-    metadata = {"name": "granite-3.2-8b-instruct"}
-    apply(stack, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": claim}, TEAM, USER)
+def upstreams_containers() -> list[Object]:
+    """Returns the containers of upstream's AppWrapper."""
     mounts = [{"name": name, "mountPath": f"/.{name}"} for name in ("cache", "config")]
     size = {"cpu": 4, "memory": "64Gi", GPU_RESOURCE: 1}
     serve = "vllm serve ibm-granite/granite-3.2-8b-instruct &\nuntil [ -f /.config/halt ]; do sleep 1; done\n"
@@ -114,7 +106,7 @@ def test_upstreams_documented_appwrapper_runs_as_it_is_written(stack: Stack) -> 
         "--model=ibm-granite/granite-3.2-8b-instruct --backend=vllm --dataset-name=random --random-input-len=128 "
         "--random-output-len=128 --max-concurrency=16 --num-prompts=512;\ntouch /.config/halt\n"
     )
-    containers = [
+    return [
         {
             "name": "vllm",
             "image": "quay.io/tardieu/vllm-openai:v0.7.3",
@@ -130,11 +122,24 @@ def test_upstreams_documented_appwrapper_runs_as_it_is_written(stack: Stack) -> 
             "volumeMounts": mounts,
         },
     ]
+
+
+def test_upstreams_documented_appwrapper_runs_as_it_is_written(stack: Stack) -> None:
+    """It names neither queue nor scheduler (project-codeflare/mlbatch, setup.KubeConEU25/README.md, "Batch Inference").
+
+    vLLM's container runs here. The load generator's does not, so the test stops vLLM. Upstream's claim has the class of
+    the NFS provisioner, this one Azure Files.
+    """
+    claim: Object = {"accessModes": ["ReadWriteMany"], "storageClassName": "azurefile-csi"}
+    claim |= {"resources": {"requests": {"storage": "50Gi"}}}
+    metadata = {"name": "granite-3.2-8b-instruct"}
+    apply(stack, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": claim}, TEAM, USER)
     volumes = [
         {"name": "cache", "persistentVolumeClaim": {"claimName": metadata["name"]}},
         {"name": "config", "emptyDir": {}},
     ]
-    pod = {"terminationGracePeriodSeconds": 0, "restartPolicy": "Never", "containers": containers, "volumes": volumes}
+    pod = {"terminationGracePeriodSeconds": 0, "restartPolicy": "Never", "volumes": volumes}
+    pod["containers"] = upstreams_containers()
     shown = {"kubectl.kubernetes.io/default-container": "load-generator"}
     template = {"metadata": {"annotations": shown, "labels": {"app": "batch-inference"}}, "spec": pod}
     named = {"name": "batch-inference"}
