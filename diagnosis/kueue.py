@@ -124,7 +124,7 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
     quota, evicted, before = condition(queued, "QuotaReserved"), condition(queued, "Evicted"), _eviction(queued)
     now, lasts = _current(cluster, quota, queued["metadata"]["namespace"])
     large, never = _never_fits(_said(quota))
-    less = _lends_less(cluster) if GPU_RESOURCE in large else ""
+    less = _lends_less(cluster, _said(quota)) if GPU_RESOURCE in large else ""
     state = queued["status"].get("requeueState", {})
     requeue = f" (requeue {state['count']})" if state.get("count") else ""
     if less:
@@ -146,17 +146,21 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
     return Finding(one_line(joined(before, waits, by="; ")), look if less else f"{look}{hint}", lasts=lasts)
 
 
-def _lends_less(cluster: Cluster) -> str:
-    """Returns how many GPUs the slack queue lends if that is less than its quota, as it is while nodes are bad
-    (docker/node-health/slack_queue.py). Kueue counts the rest in no maximum.
+def _lends_less(cluster: Cluster, message: str) -> str:
+    """Returns how many GPUs the slack queue lends, if the job of Kueue's message would fit with all of its quota.
+
+    It lends fewer while nodes are bad (docker/node-health/slack_queue.py), and Kueue counts the rest in no maximum.
     """
+    sizes = [found.groupdict() for found in _TOO_MUCH.finditer(message) if found["resource"] == GPU_RESOURCE]
+    sums = ({name: quantities.count(size[name]) for name in ("before", "asked", "most")} for size in sizes)
+    lacking = min((size["before"] + size["asked"] - size["most"] for size in sums), default=0)
     queues = [each for each in cluster.all(CLUSTER_QUEUE) if each["metadata"]["name"] == f"{SLACK}{QUEUE_SUFFIX}"]
     groups = [group for queue in queues for group in queue["spec"].get("resourceGroups", [])]
     flavors = [flavor for group in groups for flavor in group.get("flavors", [])]
     for each in (each for flavor in flavors for each in flavor.get("resources", []) if each["name"] == GPU_RESOURCE):
         quota = each.get("nominalQuota")
         lent, quota = quantities.count(each.get("lendingLimit", quota)), quantities.count(quota)
-        if lent < quota:
+        if lent < quota and lacking <= quota - lent:
             return f"the slack queue lends {lent} of {quota} GPUs, since nodes are bad or offer fewer"
     return ""
 

@@ -66,14 +66,15 @@ def test_a_job_that_its_queue_can_never_hold(message: str, why: str) -> None:
     assert (found.why, found.lasts) == (f"{NEVER}{why or message.removeprefix(FLAVORS)}", True)
 
 
-@pytest.mark.parametrize(("lent", "lasts"), [("0", False), ("8", True)])
+@pytest.mark.parametrize(("lent", "lasts"), [("0", False), ("1", True), ("16", True)])
 def test_a_job_that_only_the_slack_queue_could_hold_waits_for_nodes(lent: str, lasts: bool) -> None:
-    gpus = {"name": "nvidia.com/gpu", "nominalQuota": "8", "lendingLimit": lent}
+    """It lacks 16 GPUs."""
+    gpus = {"name": "nvidia.com/gpu", "nominalQuota": "16", "lendingLimit": lent}
     spec = {"resourceGroups": [{"flavors": [{"resources": [gpus]}]}]}
     slack = (CLUSTER_QUEUE, {"metadata": {"name": "slack-cluster-queue", "uid": "q"}, "spec": spec, "status": {}})
     found = held(conditions(QuotaReserved=f"{FLAVORS}{H100}"), slack)
     assert found.lasts == lasts
-    assert ("lends 0 of 8 GPUs" in found.why, "never fits" in found.why) == (not lasts, lasts)
+    assert ("lends 0 of 16 GPUs" in found.why, "never fits" in found.why) == (not lasts, lasts)
 
 
 @pytest.mark.parametrize(
