@@ -125,10 +125,13 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
     now, lasts = _current(cluster, quota, queued["metadata"]["namespace"])
     large, never = _never_fits(_said(quota))
     less = _lends_less(cluster, _said(quota)) if GPU_RESOURCE in large else ""
+    unsure = GPU_RESOURCE in large and cluster.partial
     state = queued["status"].get("requeueState", {})
     requeue = f" (requeue {state['count']})" if state.get("count") else ""
     if less:
         waits = f"it has no quota in {queue} while {less}: {never}"
+    elif unsure:
+        waits = f"it does not fit in {queue}: {never} now; the slack queue lends fewer while nodes are bad"
     elif never:
         waits = f"it never fits in {queue}: {never}"
     elif state.get("requeueAt"):
@@ -142,7 +145,7 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
     others = " and ".join(sorted(large - {GPU_RESOURCE}))
     setting = f"teams.<team>.gpus{f', each with its share of {others}' if others else ''}"
     hint = f"    # ask for less{others and f' {others}'}, or have the quota raised ({setting})" if large else ""
-    lasts = not less and (bool(never) or lasts or barred)
+    lasts = not (less or unsure) and (bool(never) or lasts or barred)
     return Finding(one_line(joined(before, waits, by="; ")), look if less else f"{look}{hint}", lasts=lasts)
 
 

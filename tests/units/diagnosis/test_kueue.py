@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from diagnosis.cluster import CONFIG_MAP, QUEUED, Kind, Object
+from diagnosis.cluster import CONFIG_MAP, QUEUED, Cluster, Kind, Object
 from diagnosis.finding import Finding
 from diagnosis.kueue import CLUSTER_QUEUE, LOCAL_QUEUE
 from diagnosis.report import report
@@ -64,6 +64,18 @@ WAITS = "it has no quota in its queue main: "
 def test_a_job_that_its_queue_can_never_hold(message: str, why: str) -> None:
     found = held(conditions(QuotaReserved=message))
     assert (found.why, found.lasts) == (f"{NEVER}{why or message.removeprefix(FLAVORS)}", True)
+
+
+def test_members_of_teams_who_see_no_slack_queue_get_no_final_answer() -> None:
+    kind, queued = make.queued("main", "")
+    queued["status"] = {"conditions": conditions(QuotaReserved=f"{FLAVORS}{H100}")}
+    known = make.cluster(make.job(suspend=True), (kind, queued))
+    (found,) = report(Cluster(known._read, only="ai"), "ai", "train").findings
+    size = SIZE.format("32", "h100")
+    assert found.why == (
+        f"it does not fit in its queue main: {size} now; the slack queue lends fewer while nodes are bad"
+    )
+    assert not found.lasts
 
 
 @pytest.mark.parametrize(("lent", "lasts"), [("0", False), ("1", True), ("16", True)])
