@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pulumi
@@ -30,11 +30,8 @@ _IMMUTABLE = [
     "type",
 ]
 
-# The autoscaler changes `count`, so the program does not send it: AKS keeps the number of nodes if an update omits it
-# (kubernetes-sigs/cluster-api-provider-azure#1991), and new pools start without it (Azure/AKS, release 2024-08-27).
-# Their first number of nodes is not documented: `minCount` is expected, but the reference's default of `count` is 1.
-# `pulumi refresh` copies the live count into the inputs, from which later updates send it. AKS ignores a count that is
-# sent for an autoscaled pool (Azure/AKS, release 2019-10-28).
+# The autoscaler changes `count`. A new pool starts with the least number; later updates send the one in Pulumi's state,
+# which AKS ignores for an autoscaled pool, bounds included (Azure/AKS, releases 2019-10-28 and 2019-12-02).
 _AUTOSCALED = ["count"]
 
 
@@ -50,11 +47,13 @@ class NodePools(Component):
         cluster: Cluster,
         settings: Settings,
         *,
+        there: Collection[str] = (),
         after: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`after` is what pools follow."""
+        """`there` are the names in ARM of pools that exist; `after` is what pools follow."""
         super().__init__(name, opts)
+        self._there = there
         self._cluster = cluster
         self._after = after
         self._version = settings.cluster.kubernetes_version
@@ -64,17 +63,18 @@ class NodePools(Component):
         self.register_outputs({"pools": {key: pool.agent_pool for key, pool in self.pools.items()}})
 
     def _pool(self, key: str, pool: PoolSettings) -> containerservice.AgentPool:
+        name = agent_pool_name(key, pool)
         return containerservice.AgentPool(
             f"pool-{key}",
             resource_group_name=self._cluster.resource_group,
             resource_name_=self._cluster.name,
-            agent_pool_name=agent_pool_name(key, pool),
+            agent_pool_name=name,
             mode="User",
             type="VirtualMachineScaleSets",
             # Else its nodes would stay at the version that they were made with when the control plane's is upgraded.
             orchestrator_version=self._version,
             vm_size=pool.vm_sku,
-            count=None if pool.autoscale else pool.count,
+            count=pool.min_nodes,
             os_type="Linux",
             os_sku="Ubuntu",
             os_disk_size_gb=pool.disk.gb,
@@ -92,7 +92,7 @@ class NodePools(Component):
             opts=self.child(
                 custom_timeouts=_TIMEOUTS,
                 replace_on_changes=_IMMUTABLE,
-                ignore_changes=_AUTOSCALED if pool.autoscale else None,
+                ignore_changes=_AUTOSCALED if pool.autoscale and name in self._there else None,
                 depends_on=self._after,
                 delete_before_replace=pool.replace == "delete-first",
             ),

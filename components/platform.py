@@ -121,7 +121,9 @@ class Platform(Component):
         )
         # Side by side at first, to save minutes. Later, new nodes must not get drivers that this very update changes.
         policies = self.operators.policies if existing.cluster else []
-        self.pools = NodePools("pools", self.cluster, settings, after=policies, opts=self.child())
+        self.pools = NodePools(
+            "pools", self.cluster, settings, there=existing.node_counts, after=policies, opts=self.child()
+        )
         if settings.cluster.autoscaler.expander == "priority":
             AutoscalerPriorities("autoscaler-priorities", settings, hooks, opts=in_cluster)
         # All of them, also for pods that users bring along.

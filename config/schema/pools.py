@@ -93,7 +93,7 @@ class Autoscale(Model):
     """Bounds of the cluster autoscaler."""
 
     min: NodeCount
-    """Least number of nodes. For InfiniBand, set the number that jobs need
+    """Least number of nodes; a new pool starts with it. For InfiniBand, set the number that jobs need
     ([why](autoscaler.md#nodes-that-build-drivers)). That AKS starts the first InfiniBand node of an empty pool is not
     confirmed.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 import pulumi
@@ -27,14 +28,14 @@ def pool(**settings: Any) -> PoolSettings:
     return PoolSettings.model_validate({"vmSku": H100, **settings})
 
 
-def declared(version: str = "1.35", **settings: Any) -> Registered:
+def declared(version: str = "1.35", there: Collection[str] = (), **settings: Any) -> Registered:
     def declare() -> None:
         platform = ClusterSettings(kubernetes_version=version)
         stack = settings_with(
             cluster=platform,
             pools={"gpu": pool(**settings)},
         )
-        NodePools("pools", Cluster("cluster", stack, pulumi.Output.from_input("group")), stack)
+        NodePools("pools", Cluster("cluster", stack, pulumi.Output.from_input("group")), stack, there=there)
 
     return deploy(declare).one(":AgentPool")
 
@@ -89,11 +90,18 @@ def test_names_let_old_and_new_stand_side_by_side() -> None:
     assert declared(count=7, labels={"team": "a"}).inputs["agentPoolName"] == first
 
 
-def test_the_autoscaler_owns_the_count() -> None:
-    """No request states it, and one that a refresh has put into the state is no change."""
-    scaled, fixed = declared(autoscale={"min": 1, "max": 4}), declared(count=3)
-    assert ("count" in scaled.inputs, list(scaled.request.ignoreChanges)) == (False, ["count"])
-    assert (fixed.inputs["count"], list(fixed.request.ignoreChanges)) == (3, [])
+def test_the_autoscaler_owns_the_count_of_a_pool_that_exists() -> None:
+    """A new pool starts with the least number of nodes, also if it replaces one with another number."""
+    bounds: dict[str, Any] = {"autoscale": {"min": 1, "max": 4}}
+    name = declared(**bounds).inputs["agentPoolName"]
+    for settings, there, count, ignored in (
+        (bounds, (), 1, []),
+        (bounds, ("other",), 1, []),
+        (bounds, (name,), 1, ["count"]),
+        ({"count": 3}, (name,), 3, []),
+    ):
+        made = declared(there=there, **settings)
+        assert (made.inputs["count"], list(made.request.ignoreChanges)) == (count, ignored)
 
 
 def test_the_autoscaler_is_told_of_devices_that_it_cannot_see_on_a_pool_without_nodes() -> None:
