@@ -14,7 +14,7 @@ from config.problems.errors import Problem
 from config.problems.fixes import Fix, say, set_command
 from config.schema.models import Settings
 
-NOTICE = timedelta(days=120)
+NOTICE = timedelta(days=90)
 """An upgrade reboots every node, so users plan it."""
 _PATH = ("cluster", "kubernetesVersion")
 

@@ -17,7 +17,7 @@ def said(day: str, **cluster: str) -> list[str]:
 @pytest.mark.parametrize(
     ("day", "version", "verb", "end", "forced"),
     [
-        ("2026-12-01", "1.35", "ends", "2027-03-31", "2027-06-01"),
+        ("2026-12-31", "1.35", "ends", "2027-03-31", "2027-06-01"),
         ("2027-03-31", "1.35.4", "ends", "2027-03-31", "2027-06-01"),
         ("2027-04-01", "1.35", "ended", "2027-03-31", "2027-06-01"),
         ("2027-05-01", "1.36", "ends", "2027-06-30", "2027-08-29"),
@@ -44,14 +44,14 @@ def test_the_end_of_a_version_is_reported_with_the_day_of_the_forced_upgrade(
 def test_the_fix_is_the_next_minor_version_and_no_older_one(
     version: str, tier: str, allowed: str, following: str
 ) -> None:
-    text = said("2027-03-15", kubernetesVersion=version, tier=tier)[0]
+    text = said("2027-04-15", kubernetesVersion=version, tier=tier)[0]
     assert f"\n    allowed: {allowed}\n" in text
     assert f"pulumi config set -s dev --path cluster.kubernetesVersion {following} && pulumi up -s dev" in text
 
 
 def test_a_version_with_months_left_is_not_reported() -> None:
-    assert said("2026-11-30", kubernetesVersion="1.35") == []
-    assert said("2026-12-01", kubernetesVersion="1.36") == []
+    assert said("2026-12-30", kubernetesVersion="1.35") == []
+    assert said("2026-12-31", kubernetesVersion="1.36") == []
 
 
 def test_long_term_support_covers_two_patches_once_the_communitys_support_has_ended() -> None:
