@@ -42,6 +42,8 @@ _SETTLED_S = 1.0
 WHOLE_BYTES = 256 * 2**20
 """Of larger blobs only the beginning is copied; the rest of the file is a hole."""
 _BEGINNING_BYTES = 2**20
+_COPIED_BYTES = 64 * 2**20
+"""Larger blobs are read from the container although another mount has them: a copy is in memory for a moment."""
 _NOT_AUTHENTIC = ("AuthorizationFailure", "InvalidAuthenticationInfo")
 """What Azurite says where Azure says AuthenticationFailed."""
 _NOT_FROM_HERE = "This request is not authorized to perform this operation."
@@ -244,7 +246,7 @@ class BlobMount:
         length = blob.size if blob.size <= WHOLE_BYTES else _BEGINNING_BYTES
         if not length:  # storage refuses a range of nothing
             return iter(())
-        if blob.size <= _BEGINNING_BYTES and (content := self._copies.content(name, blob.etag)) is not None:
+        if blob.size <= _COPIED_BYTES and (content := self._copies.content(name, blob.etag)) is not None:
             return iter((content,))
         return iter(self._container.download_blob(name, offset=0, length=length).chunks())
 

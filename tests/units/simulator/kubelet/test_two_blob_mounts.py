@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from simulator.kubelet.csi.contents import Copies
 from simulator.kubelet.csi.mount import BlobMount
-from tests.support.fake_container import FakeContainer
+from tests.support.fake_container import Blob, FakeContainer
 
 
 @pytest.fixture
@@ -38,6 +39,24 @@ def two_mounts(
         for name in ("first", "second")
     )
     return first, second
+
+
+def test_a_blob_is_read_from_the_container_once_for_all_nodes(
+    tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container, copies = FakeContainer(weights=b"w" * 2 * 2**20), Copies()
+    read: list[str] = []
+    download = container.download_blob
+
+    def counted(name: str, *, offset: int, length: int) -> Blob:
+        read.append(name)
+        return download(name, offset=offset, length=length)
+
+    monkeypatch.setattr(container, "download_blob", counted)
+    for node in ("first", "second"):
+        made = BlobMount(container.as_client(), tmp_path / node, read_only=True, report=told.append, copies=copies)
+        assert (made.path / "weights").read_bytes() == container.blobs["weights"].content
+    assert read == ["weights"]
 
 
 def test_what_a_node_remembers_as_absent_stays_so_for_a_while(
