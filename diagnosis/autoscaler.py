@@ -13,7 +13,13 @@ from typing import Any
 
 import yaml
 
-from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, POOL_LABEL
+from config.facts.scheduling import (
+    ACCELERATOR_LABEL,
+    AGENT_POOL_LABEL,
+    ALL_GPUS_COUNTED_SINCE,
+    GPU_RESOURCE,
+    POOL_LABEL,
+)
 from diagnosis.cluster import CONFIG_MAP, EVENT, NODE, Cluster, Object, told_at
 from diagnosis.finding import Finding, listed, one_line
 from diagnosis.nodes import allocatable, choice, chosen, chosen_pools
@@ -41,10 +47,6 @@ _SHAPE = {
     ],
 }
 """What is read of the status."""
-_GPU_LABEL = "kubernetes.azure.com/accelerator"
-"""AKS's label of GPU nodes, by which the autoscaler knows them."""
-_COUNTS_GPUS = 1, 35
-"""The version since which the autoscaler counts the GPUs of all nodes before each scale-up."""
 _LOOK = f"kubectl get configmap -n {_NAMESPACE} {_STATUS} -o yaml"
 _RAISE = "pulumi config set --path 'pools.{key}.autoscale.max' <nodes>    # then pulumi up"
 
@@ -85,7 +87,8 @@ def _stopped(cluster: Cluster, pod: Object) -> Finding | None:
     The autoscaler writes neither events nor a status of it (kubernetes/autoscaler#10301, since 1.35).
     """
     groups = tuple(_status(cluster))
-    if not groups or not _groups(cluster, pod) or max(map(_version, cluster.all(NODE)), default=()) < _COUNTS_GPUS:
+    newest = max(map(_version, cluster.all(NODE)), default=())
+    if not groups or not _groups(cluster, pod) or newest < ALL_GPUS_COUNTED_SINCE:
         return None
     nodes = [node for node in cluster.all(NODE) if not node["metadata"]["name"].startswith(groups)]
     without = [node for node in nodes if _has_gpus(node) and not allocatable(node, GPU_RESOURCE)]
@@ -102,13 +105,13 @@ def _stopped(cluster: Cluster, pod: Object) -> Finding | None:
 
 
 def _has_gpus(node: Object) -> bool:
-    return _GPU_LABEL in node["metadata"].get("labels", {})
+    return ACCELERATOR_LABEL in node["metadata"].get("labels", {})
 
 
 def _version(node: Object) -> tuple[int, ...]:
     """Returns the minor version of a node's kubelet, which is never newer than the autoscaler's; unknown is newest."""
     found = re.match(r"v(\d+)\.(\d+)", node.get("status", {}).get("nodeInfo", {}).get("kubeletVersion", ""))
-    return tuple(map(int, found.groups())) if found else _COUNTS_GPUS
+    return tuple(map(int, found.groups())) if found else ALL_GPUS_COUNTED_SINCE
 
 
 def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:

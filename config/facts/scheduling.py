@@ -11,6 +11,12 @@ POOL_LABEL = "ai-on-aks/pool"
 """Ours: the key of a GPU pool in the settings."""
 GPU_LABEL = "ai-on-aks/gpu"
 """Ours: "true" on every GPU node. AKS's accelerator label is not promised on pools without AKS's driver."""
+ACCELERATOR_LABEL = "kubernetes.azure.com/accelerator"
+"""AKS's own: of GPU nodes, by which its autoscaler knows them (cloudprovider/azure/azure_cloud_provider.go)."""
+ALL_GPUS_COUNTED_SINCE = 1, 35
+"""The version of Kubernetes since which AKS's autoscaler counts the GPUs of all nodes before each scale-up
+(kubernetes/autoscaler#10301).
+"""
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 """Kubernetes' own: the VM size of a node."""
 GPU_TAINT = "sku=gpu:NoSchedule"

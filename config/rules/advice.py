@@ -8,6 +8,7 @@ from typing import Any
 from pydantic.alias_generators import to_snake
 
 from config.facts.allocatable import MAX_PODS, MIN_SYSTEM_PODS
+from config.facts.scheduling import ALL_GPUS_COUNTED_SINCE
 from config.problems.errors import Problem
 from config.problems.fixes import Edit, Fix, path_text, remove_command, say, set_command
 from config.rules.platform_stack import in_platform
@@ -16,9 +17,6 @@ from config.schema.maintenance import ROLLING
 from config.schema.models import Placement, Settings
 from config.schema.storage import StorageSettings, next_rotation
 from config.schema.workload import WorkloadCatalogue
-
-_COUNTS_GPUS_SINCE = 1, 35
-"""The version of Kubernetes from which AKS's autoscaler counts the GPUs of nodes in pools without autoscale."""
 
 
 def warnings(settings: Settings) -> Iterator[str]:
@@ -78,7 +76,7 @@ def _fixed_beside_autoscaled(settings: Settings) -> Iterator[Problem]:
     pools = settings.gpu_pools()
     autoscaled = next((key for key, pool in pools.items() if pool.autoscale), None)
     minor = tuple(int(part) for part in settings.cluster.kubernetes_version.split(".")[:2])
-    if autoscaled is None or minor < _COUNTS_GPUS_SINCE:
+    if autoscaled is None or minor < ALL_GPUS_COUNTED_SINCE:
         return
     for key, pool in pools.items():
         if pool.autoscale is None and pool.count:
