@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
-from diagnosis.cluster import CLAIM, Cluster, Object, where
+from config.facts.near import hint, near
+from diagnosis.cluster import CLAIM, STORAGE_CLASS, Cluster, Object, condition, where
 from diagnosis.finding import Finding, grouped, one_line
 from diagnosis.messages import cause, most_telling
 
 _WHY = ("ExternalProvisioning", "FailedBinding", "VolumeMismatch", "ClaimMisbound", "ClaimLost", "ProvisioningFailed")
 """Events of a claim (pkg/controller/volume/events), from a provisioner that is waited for to a volume that failed."""
+
+_NO_CLAIM = re.compile(r'persistentvolumeclaim "([^"]+)" not found')
+"""Of Kubernetes' scheduler (pkg/scheduler/framework/plugins/volumebinding)."""
+_NO_CLASS = re.compile(r'storageclass\.storage\.k8s\.io "([^"]+)" not found')
+
+
+def missing_claims(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
+    """Yields the claims that the scheduler does not find, each once."""
+    namespace = pods[0]["metadata"]["namespace"]
+    told = [condition(pod, "PodScheduled").get("message", "") for pod in pods]
+    for name in sorted({name for message in told for name in _NO_CLAIM.findall(message)}):
+        there = [claim["metadata"]["name"] for claim in cluster.all(CLAIM, namespace)]
+        if name not in there:
+            fix = f"kubectl get pvc -n {namespace}    # create claim {name}, or name another in the pod's spec.volumes"
+            yield Finding(f"claim {name} does not exist{hint(near(name, there))}", fix)
 
 
 def without_volume(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
@@ -23,7 +40,12 @@ def without_volume(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding
         if events:
             event = most_telling(events[max(events, key=_WHY.index)])
             why = f"claim {metadata['name']} has no volume: {cause(event['message'])}"
-            yield Finding(one_line(why), f"kubectl describe pvc {where(claim)}")
+            if found := _NO_CLASS.search(why):
+                classes = [each["metadata"]["name"] for each in cluster.allowed(STORAGE_CLASS)]
+                again = "kubectl get storageclass    # a claim keeps its class: delete it and create another"
+                yield Finding(f"{one_line(why)}{hint(near(found[1], classes))}", again)
+            else:
+                yield Finding(one_line(why), f"kubectl describe pvc {where(claim)}")
 
 
 def _claims(pod: Object) -> Iterator[str]:

@@ -33,6 +33,7 @@ POD = Kind("v1", "Pod", "pods")
 EVENT = Kind("v1", "Event", "events", ("events.k8s.io/v1",))
 CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+STORAGE_CLASS = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses")
 NODE = Kind("v1", "Node", "nodes")
 DAEMON_SET = Kind("apps/v1", "DaemonSet", "daemonsets")
 REPLICA_SET = Kind("apps/v1", "ReplicaSet", "replicasets")
@@ -156,12 +157,12 @@ class Cluster:
         """The object of a reference; without its spec and status if it cannot be read."""
         metadata = {"name": reference["name"], "namespace": namespace, "uid": reference["uid"]}
         bare = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}
-        there = self._allowed(kind, namespace)
+        there = self.allowed(kind, namespace)
         same = (each for each in there if each["metadata"]["uid"] == reference["uid"])
         return next(same, shaped(kind.name, bare))
 
-    def _allowed(self, kind: Kind, namespace: str) -> list[Object]:
-        """Objects of a kind that another object names; none if the user may not read it, or it cannot be listed."""
+    def allowed(self, kind: Kind, namespace: str = "") -> list[Object]:
+        """Returns all objects of a kind; none if the user may not read it, or it cannot be listed."""
         try:
             return self.all(kind, namespace) if kind.api_version else []
         except ReadFailed:
@@ -171,7 +172,7 @@ class Cluster:
         """Objects of the name that events are about, of any kind, which may own nothing."""
         told = [event["involvedObject"] for event in self.all(EVENT, namespace)]
         kinds = dict.fromkeys(kind_of(each) for each in told if each.get("name") == name and each.get("kind"))
-        there = ((kind, each) for kind in kinds for each in self._allowed(kind, namespace))
+        there = ((kind, each) for kind in kinds for each in self.allowed(kind, namespace))
         return [(kind.name.lower(), each) for kind, each in there if each["metadata"]["name"] == name]
 
     @property

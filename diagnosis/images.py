@@ -92,7 +92,7 @@ def _refused(pull: _Pull) -> Finding:
     has = one_line(absent[-1]) if absent else has
     why = f"{pull.host} refuses image {pull.image}, which {_whose(pull.host)}: {has} ({pull.said})"
     secret = f"kubectl create secret docker-registry -n {pull.pod['metadata']['namespace']} --help"
-    return Finding(why, f"{secret}    # then name it in podOverrides.spec.imagePullSecrets", lasts=True)
+    return Finding(why, f"{secret}    # then name it in imagePullSecrets of the pod's spec", lasts=True)
 
 
 def _whose(host: str) -> str:
@@ -115,7 +115,7 @@ def _is_of_others(pull: _Pull) -> bool:
 def _missing(pull: _Pull) -> Finding:
     """Images of `docker/` are pushed under the tag of their content; any other is the user's own."""
     found = _REFERENCE.fullmatch(pull.image)
-    fix = f"{pull.look}    # then push it, or name another in the workload's options"
+    fix = f"{pull.look}    # then push it, or name another image in the pod's spec or workloadOptions"
     if found and found["name"] in image_names() and found["tag"] == content_tag(found["name"]):
         fix = pull.push.format(registry=found["host"])
     return Finding(f"its registry does not have the image {pull.image}", fix, lasts=True)

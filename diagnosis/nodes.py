@@ -2,19 +2,45 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from config.facts.scheduling import AGENT_POOL_LABEL, GPU_TAINT, SPOT_TAINT, SYSTEM_TAINT
 from diagnosis.cluster import Object
-from k8s.quantities import count
+from k8s.quantities import count, is_quantity, value
 
 _OF_POOL = f"{AGENT_POOL_LABEL}="
 
 
 def requested(pod: Object) -> dict[str, int]:
-    """Returns the extended resources that a pod requests, whose names have a slash.
+    """Returns the extended resources that a pod requests, whose names have a slash."""
+    return {name: math.ceil(amount / 1000) for name, amount in _requests(pod).items() if "/" in name}
+
+
+def too_small(node: Object, pod: Object) -> tuple[str, str, str] | None:
+    """Returns the first of Kubernetes' own resources of which the pod requests more than the node has, taken or not.
+
+    With it come the requested and the allocatable amount.
+    """
+    has = node.get("status", {}).get("allocatable", {})
+    for name, amount in _requests(pod).items():
+        if "/" not in name and is_quantity(has.get(name)) and amount > _thousandths(has[name]):
+            return name, _shown(name, amount), _shown(name, _thousandths(has[name]))
+    return None
+
+
+def _shown(name: str, amount: int) -> str:
+    return f"{amount / 1000:g}" if name == "cpu" else f"{amount / 1000 / 2**30:.1f}Gi"
+
+
+def _thousandths(amount: Any) -> int:
+    return math.ceil(value(amount) * 1000)
+
+
+def _requests(pod: Object) -> dict[str, int]:
+    """Returns what a pod requests of each resource, in thousandths.
 
     An init container needs its own beside those of earlier sidecars, and all others run together (Kubernetes,
     component-helpers/resource/helpers.go, AggregateContainerRequests).
@@ -23,16 +49,17 @@ def requested(pod: Object) -> dict[str, int]:
     sidecars: Counter[str] = Counter()
     most: Counter[str] = Counter()
     for container in spec.get("initContainers") or []:
-        most |= sidecars + _devices(container)
+        most |= sidecars + _of_container(container)
         if container.get("restartPolicy") == "Always":
-            sidecars += _devices(container)
-    return dict(most | sum(map(_devices, spec.get("containers") or []), sidecars))
+            sidecars += _of_container(container)
+    return dict(most | sum(map(_of_container, spec.get("containers") or []), sidecars))
 
 
-def _devices(container: Object) -> Counter[str]:
+def _of_container(container: Object) -> Counter[str]:
+    """Returns the requests of a container, which are its limits by default."""
     resources = container.get("resources") or {}
-    asked = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
-    return Counter({name: count(amount) for name, amount in asked.items() if "/" in name})
+    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return Counter({name: _thousandths(amount) for name, amount in asked.items() if is_quantity(amount)})
 
 
 def allocatable(node: Object, resource: str) -> int:
@@ -55,6 +82,12 @@ def choice(pod: Object) -> str:
     labels = [wish for wish in wanted if not wish.startswith(_OF_POOL)]
     said = [f"of pool {' and '.join(pools)}"] if pools else []
     return " ".join([*said, *([f"with {' and '.join(labels)}"] if labels else [])])
+
+
+def asked_labels(pod: Object) -> list[str]:
+    """Returns the keys of the labels that the pod's node selector and required affinity ask for, each once."""
+    keys = [*(pod["spec"].get("nodeSelector") or {}), *(each["key"] for term in _terms(pod) for each in term)]
+    return list(dict.fromkeys(keys))
 
 
 def chosen_pools(pod: Object) -> set[str]:

@@ -9,14 +9,24 @@ from typing import Any
 from config.facts.scheduling import AGENT_POOL_LABEL, HEALTH_TAINT, SPOT_LABEL
 from diagnosis import schedulers
 from diagnosis.autoscaler import may_grow, scaling
-from diagnosis.claims import without_volume
+from diagnosis.claims import missing_claims, without_volume
 from diagnosis.cluster import NODE, Cluster, Object, labelled
 from diagnosis.conditions import failed_check
 from diagnosis.cordons import cordon, troubles
 from diagnosis.drivers import not_offered
 from diagnosis.finding import Finding, Obstacle, grouped, together
 from diagnosis.node_states import is_of_person, leaving, manager, of_taints, writers
-from diagnosis.nodes import allocatable, choice, chosen, is_of_program, requested, untolerated, words_of
+from diagnosis.nodes import (
+    allocatable,
+    asked_labels,
+    choice,
+    chosen,
+    is_of_program,
+    requested,
+    too_small,
+    untolerated,
+    words_of,
+)
 from diagnosis.policies import unready_policies
 
 _JOB_LABELS = ("volcano.sh/job-name", "batch.kubernetes.io/job-name")
@@ -42,7 +52,8 @@ def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
     policies = unready_policies(cluster) if any(_lack_devices(cluster, pod) for pod in pods) else []
     if scaled and not there:  # its words are the cause of the scheduler's, and of there being no node
         return [*gated, *scaled, *policies, *without_volume(cluster, pods)]
-    said = schedulers.said(cluster, pods, known=bool(findings))
+    claims = list(missing_claims(cluster, pods))
+    said = claims or schedulers.said(cluster, pods, known=bool(findings))
     return [*gated, *said, *findings, *scaled, *policies, *without_volume(cluster, pods)]
 
 
@@ -59,7 +70,8 @@ def _behind(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
     if not nodes:
         spot = any(each.get("key") == SPOT_LABEL for each in pod["spec"].get("tolerations", []))
         evicted = "    # Azure may have evicted Spot nodes; without autoscale: pulumi up --refresh" if spot else ""
-        return [Finding(f"there is no node {choice(pod)}".rstrip() + " yet", f"kubectl get nodes{evicted}")]
+        shows = f" -L {labels}" if (labels := ",".join(asked_labels(pod))) else ""
+        return [Finding(f"there is no node {choice(pod)}".rstrip() + " yet", f"kubectl get nodes{shows}{evicted}")]
     found = {node["metadata"]["name"]: _obstacles(cluster, node, pod, wanted) for node in nodes}
     obstacles = [(name, obstacle) for name, each in found.items() for obstacle in each]
     needed = len(pods) if wanted else 1
@@ -89,6 +101,10 @@ def _obstacles(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, in
 
 def _obstacle(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int]) -> Obstacle | None:
     """What keeps a pod off a node that it might choose."""
+    if small := too_small(node, pod):
+        name, asked, has = small
+        fix = f"lower the requests of each pod to less than {has} {name}    # or add a pool with a larger VM size"
+        return Obstacle(f"each pod requests {asked} {name}, and only {has} are allocatable", fix)
     if taints := untolerated(node, pod["spec"]):
         return _tainted(cluster, node, taints)
     for resource, count in wanted.items():
@@ -124,15 +140,22 @@ def _tainted(cluster: Cluster, node: Object, taints: Sequence[Object]) -> Obstac
         who = manager(node, "f:taints") or "the controller or user that set it"
         return Obstacle(what, f"kubectl describe node {name}    # ask {who}: do not tolerate it or uncordon the node")
     what = f"no toleration for taint {words_of(taint)}"
-    tolerate = "or list it with all others in podOverrides.spec.tolerations"
+    add = f"add to the pod's spec.tolerations: {_toleration(taint)}"
+    whole = "for a workload of the stack, list it with all others in podOverrides.spec.tolerations"
     if is_of_program(taint):
         ask = "; if the pool does not set it, ask who did" if len(_of_pool(cluster, node)) == 1 else ""
-        return Obstacle(what, f"take it from the pool (pools.<key>.taints)    # {tolerate}{ask}")
+        return Obstacle(what, f"{add}    # {whole}{ask}")
     pool, who = node["metadata"].get("labels", {}).get(AGENT_POOL_LABEL, "<pool>"), manager(node, "f:taints")
     look = f"az aks nodepool show -g <group> --cluster-name <cluster> -n {pool} --query nodeTaints"
-    only = f"only if pools.<key>.taints of the stack lists it, take it from there {tolerate}"
-    fix = f"{look}    # {only}; otherwise a controller is taking the node away"
+    unless = "unless pools.<key>.taints of the stack lists it, a controller is taking the node away"
+    fix = f"{look}    # {unless}; if it does, {add}; {whole}"
     return Obstacle(f"{what}{f', last written by {who}' if who else ''}", fix)
+
+
+def _toleration(taint: Object) -> str:
+    """Returns the toleration of a taint as YAML."""
+    value = f'operator: Equal, value: "{taint["value"]}"' if taint.get("value") else "operator: Exists"
+    return f"{{key: {taint['key']}, {value}, effect: {taint['effect']}}}"
 
 
 def _is_of_node(cluster: Cluster, node: Object, taint: Object) -> bool:

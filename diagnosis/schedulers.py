@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from config.facts.near import hint, near
 from config.facts.scheduling import COSCHEDULER, VOLCANO
 from diagnosis import kueue, volcano
-from diagnosis.cluster import Cluster, Object, condition, told_at, where
+from diagnosis.cluster import POD, Cluster, Object, condition, told_at, where
 from diagnosis.finding import Finding, grouped, listed, one_line
 
 _SCHEDULERS = {
@@ -15,6 +16,9 @@ _SCHEDULERS = {
     COSCHEDULER: ("the scheduler of scheduler-plugins", ("component", "scheduler")),
 }
 """By their names in pods: what they are called here, and the label of their pods, as their charts have it."""
+_DEFAULT = "default-scheduler"
+_GATED = "SchedulingGated"
+"""Reason that the API server gives a new pod with gates (pkg/registry/core/pod/strategy.go)."""
 _FAILED = "FailedScheduling"
 """Event of a pod, by Kubernetes' schedulers."""
 _FITS = "can possibly be assigned to"
@@ -35,11 +39,29 @@ _KUEUES = "kueue.x-k8s.io/"
 
 
 def off(cluster: Cluster, pod: Object) -> Finding | None:
-    """Returns that the scheduler of the pod does not run."""
-    called, (label, value) = _SCHEDULERS.get(pod["spec"].get("schedulerName"), ("", ("", "")))
-    if not called or cluster.runs({label: value}):
+    """Returns that the scheduler of the pod does not run, or that the cluster has no scheduler of its name."""
+    name = pod["spec"].get("schedulerName") or _DEFAULT
+    if name not in _SCHEDULERS:
+        return None if name == _DEFAULT else _unknown(cluster, pod, name)
+    called, (label, value) = _SCHEDULERS[name]
+    if cluster.runs({label: value}):
         return None
     return Finding(f"{called} does not run", f"kubectl get pods -A --selector {label}={value}")
+
+
+def _unknown(cluster: Cluster, pod: Object, name: str) -> Finding | None:
+    """Returns that no scheduler of the name has looked at the pod, and that none has placed a pod of the cluster."""
+    placed = {
+        each["spec"].get("schedulerName") or _DEFAULT for each in cluster.all(POD) if each["spec"].get("nodeName")
+    }
+    told = condition(pod, "PodScheduled").get("reason", _GATED) != _GATED
+    failed = any(event["reason"] == _FAILED for event in cluster.events(pod))
+    if not cluster.whole or name in placed or told or failed:
+        return None
+    run = [each for each, (_, (label, value)) in _SCHEDULERS.items() if cluster.runs({label: value})]
+    known = sorted({_DEFAULT, *placed, *run})
+    why = f"no scheduler has looked at pod {pod['metadata']['name']}, whose schedulerName is {name}"
+    return Finding(f"{why}{hint(near(name, known))}", f"create the pod again with schedulerName {' or '.join(known)}")
 
 
 def gates(pod: Object) -> tuple[str, ...]:

@@ -106,8 +106,9 @@ def test_an_unknown_taint_is_to_be_tolerated_only_if_the_settings_of_its_pool_li
     assert found.why == f"no toleration for taint {key}:NoSchedule{by} on node a"
     assert found.fix == (
         f"az aks nodepool show -g <group> --cluster-name <cluster> -n {make.POOL} --query nodeTaints    "
-        "# only if pools.<key>.taints of the stack lists it, take it from there or list it with all others in "
-        "podOverrides.spec.tolerations; otherwise a controller is taking the node away"
+        "# unless pools.<key>.taints of the stack lists it, a controller is taking the node away; if it does, add "
+        f"to the pod's spec.tolerations: {{key: {key}, operator: Exists, effect: NoSchedule}}; for a workload of the "
+        "stack, list it with all others in podOverrides.spec.tolerations"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diagnosis.cluster import CLAIM, Cluster, Kind, Object
+from diagnosis.cluster import CLAIM, STORAGE_CLASS, Cluster, Kind, Object
 from diagnosis.report import report
 from tests.units.diagnosis import objects as make
 
@@ -52,13 +52,14 @@ def test_what_volcano_writes_to_pods_that_would_fit_is_not_a_cause() -> None:
 def test_a_taint_that_the_pods_do_not_tolerate() -> None:
     assert told(free("a"), free("b"), tolerates=False) == [
         "waits: no toleration for taint sku=gpu:NoSchedule on nodes a and b",
-        "do: take it from the pool (pools.<key>.taints)    "
-        "# or list it with all others in podOverrides.spec.tolerations",
+        'do: add to the pod\'s spec.tolerations: {key: sku, operator: Equal, value: "gpu", effect: NoSchedule}    '
+        "# for a workload of the stack, list it with all others in podOverrides.spec.tolerations",
     ]
 
 
 def test_a_pool_without_nodes() -> None:
-    assert told()[:2] == [f"waits: there is no node of pool {make.POOL} yet", "do: kubectl get nodes"]
+    look = "do: kubectl get nodes -L kubernetes.azure.com/agentpool"
+    assert told()[:2] == [f"waits: there is no node of pool {make.POOL} yet", look]
 
 
 def test_a_spot_pool_whose_nodes_azure_evicted() -> None:
@@ -72,7 +73,10 @@ def test_a_pool_without_nodes_that_have_a_label_which_the_pods_want() -> None:
     pod = make.worker("train-0")
     pod[1]["spec"]["nodeSelector"] = {"zone": "1"}
     found = lines(make.cluster(make.volcano_job(), pod, free("a")))
-    assert found[0] == f"waits: there is no node of pool {make.POOL} with zone=1 yet"
+    assert found[:2] == [
+        f"waits: there is no node of pool {make.POOL} with zone=1 yet",
+        "do: kubectl get nodes -L zone,kubernetes.azure.com/agentpool",
+    ]
 
 
 def test_pods_that_go_anywhere_where_there_are_no_nodes_at_all() -> None:
@@ -95,6 +99,63 @@ def test_a_gang_that_is_larger_than_its_pool() -> None:
     found = told(free("a"), free("b"), workers=3)
     wanted = "3 pods want 8 nvidia.com/gpu, 8 nvidia.com/mlnxnics each"
     assert found == [f"waits: {wanted}, and the nodes that they may use have room for 2"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "asked", "has", "shown"),
+    [
+        ("cpu", "300", "95820m", ("300 cpu", "95.82")),
+        ("memory", "2Ti", "1800Gi", ("2048.0Gi memory", "1800.0Gi")),
+        ("ephemeral-storage", "900Gi", "450Gi", ("900.0Gi ephemeral-storage", "450.0Gi")),
+    ],
+)
+def test_a_pod_that_is_larger_than_each_node(resource: str, asked: str, has: str, shown: tuple[str, str]) -> None:
+    pod, nodes = make.pod("train-0", owner="train"), [make.node("a", taints=()), make.node("b")]
+    pod[1]["spec"]["containers"][0]["resources"] = {"requests": {resource: asked}}
+    for _, each in nodes:
+        each["status"]["allocatable"][resource] = has
+    assert lines(make.cluster(make.job(), pod, *nodes)) == [
+        f"waits: each pod requests {shown[0]}, and only {shown[1]} are allocatable on nodes a and b",
+        f"do: lower the requests of each pod to less than {shown[1]} {resource}    "
+        "# or add a pool with a larger VM size",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("resources", "fits"),
+    [
+        ({"requests": {"cpu": "500m"}, "limits": {"cpu": "300"}}, True),
+        ({"limits": {"cpu": "300"}}, False),
+        ({"requests": {"cpu": "64"}}, True),
+    ],
+)
+def test_requests_are_compared_and_limits_are_their_default(resources: Object, *, fits: bool) -> None:
+    pod, node = make.pod("train-0", owner="train"), make.node("a", taints=())
+    pod[1]["spec"]["containers"][0]["resources"] = resources
+    node[1]["status"]["allocatable"]["cpu"] = "64"
+    assert ("only 64 are" in "".join(lines(make.cluster(make.job(), pod, node)))) != fits
+
+
+def test_a_scheduler_that_does_not_exist() -> None:
+    pod = make.pod("train-0", owner="train")
+    pod[1]["spec"]["schedulerName"] = "volcanoo"
+    placed = make.pod("other", on="a")
+    assert lines(make.cluster(make.job(), pod, free("a"), placed)) == [
+        "waits: no scheduler has looked at pod train-0, whose schedulerName is volcanoo; near: volcano",
+        "do: create the pod again with schedulerName default-scheduler or volcano",
+    ]
+
+
+@pytest.mark.parametrize("known_by", ["a pod that it has placed", "its words", "an event"])
+def test_a_scheduler_of_another_vendor_is_known_by_what_it_does(known_by: str) -> None:
+    pod, placed = make.pod("train-0", owner="train"), make.pod("other", on="a")
+    event = make.event(pod, "FailedScheduling" if known_by == "an event" else "Other", "no GPUs")
+    if known_by == "its words":
+        pod = make.pod("train-0", owner="train", said="no GPUs")
+    if known_by == "a pod that it has placed":
+        placed[1]["spec"]["schedulerName"] = "runai-scheduler"
+    pod[1]["spec"]["schedulerName"] = "runai-scheduler"
+    assert "schedulerName" not in "".join(lines(make.cluster(make.job(), pod, free("a"), placed, event)))
 
 
 def test_many_nodes_are_counted() -> None:
@@ -289,9 +350,21 @@ def test_each_event_of_a_claim_without_a_volume_is_reported(reason: str) -> None
 def test_a_class_that_does_not_exist_is_told_of_the_claim() -> None:
     why = 'storageclass.storage.k8s.io "fast" not found'
     waits = make.event(claim(), "ExternalProvisioning", "waiting for a volume", at="2026-11-22T11:00:00Z")
-    assert mounting(claim(), make.event(claim(), "ProvisioningFailed", why), waits) == [
-        f"waits: claim work has no volume: {why}",
-        "do: kubectl describe pvc -n ai work",
+    classes = [(STORAGE_CLASS, {"metadata": {"name": name}}) for name in ("fast-csi", "managed")]
+    assert mounting(claim(), make.event(claim(), "ProvisioningFailed", why), waits, *classes) == [
+        f"waits: claim work has no volume: {why}; near: fast-csi",
+        "do: kubectl get storageclass    # a claim keeps its class: delete it and create another",
+    ]
+
+
+def test_a_claim_that_does_not_exist_is_reported_once() -> None:
+    said = (
+        '0/2 nodes are available: persistentvolumeclaim "wrok" not found. preemption: 0/2 nodes are available: '
+        "2 Preemption is not helpful for scheduling."
+    )
+    assert told(free("a"), free("b"), claim(), said=said) == [
+        "waits: claim wrok does not exist; near: work",
+        "do: kubectl get pvc -n ai    # create claim wrok, or name another in the pod's spec.volumes",
     ]
 
 

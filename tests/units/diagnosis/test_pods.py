@@ -45,9 +45,8 @@ def test_an_image_of_the_users_own_is_theirs_to_push(own: str) -> None:
     (image,) = found(
         make.pod("train-0", owner="train", on="a", **make.waiting("ErrImagePull", NOT_FOUND.format(own), own))
     )
-    assert (
-        image.fix == "kubectl describe pod -n ai train-0    # then push it, or name another in the workload's options"
-    )
+    rest = "then push it, or name another image in the pod's spec or workloadOptions"
+    assert image.fix == f"kubectl describe pod -n ai train-0    # {rest}"
     assert image.lasts
 
 

@@ -96,7 +96,7 @@ def test_a_job_that_only_waits_is_told_with_its_cause_and_is_not_to_be_run_again
         "olmo: Pending",
         f"  waits: its registry does not have the image {IMAGE}",
         "    do: kubectl describe pod -n ai olmo-0",
-        "        # then push it, or name another in the workload's options",
+        "        # then push it, or name another image in the pod's spec or workloadOptions",
         "  look at it:   python -m why",
     ]
 
