@@ -134,7 +134,8 @@ def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Rep
         look = f"kubectl describe {kind} {where(workload)}"
         causes |= dict.fromkeys(Finding(text, look, passing=True) for text in tries)
         tries = []
-    all_remarks = (*remarks_on_nodes(cluster, pods), *disrupted(pods), *tries)
+    fakes = [pod for pod in live if is_ready(pod) and pod["status"].get("reason")]  # the node runs nothing for them
+    all_remarks = (*remarks_on_nodes(cluster, pods), *remarks(fakes), *disrupted(pods), *tries)
     return Report(*told, findings=tuple(causes), remarks=all_remarks)
 
 

@@ -121,6 +121,12 @@ def test_a_job_that_is_done_has_nothing_to_look_at_but_what_is_said_of_its_pods(
     ]
 
 
+def test_a_pod_that_runs_is_reported_as_faked() -> None:
+    faked = make.pod("train", on="a", ready=True, reason="Faked", message="image mine:1 has no recipe")
+    expected = ["train: Running", "  pod train: Faked: image mine:1 has no recipe"]
+    assert report(make.cluster(faked), "ai", "train").lines() == expected
+
+
 def test_one_that_is_done_is_not_looked_at_further() -> None:
     kind, job = make.job()
     job["status"] = {"conditions": [{"type": "Complete", "status": "True", "message": "as it should"}]}
