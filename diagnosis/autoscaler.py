@@ -20,6 +20,7 @@ from config.facts.scheduling import (
     GPU_RESOURCE,
     POOL_LABEL,
 )
+from config.rules.pools import autoscale_fixed
 from diagnosis.cluster import CONFIG_MAP, EVENT, NODE, Cluster, Object, told_at
 from diagnosis.finding import Finding, listed, one_line
 from diagnosis.nodes import allocatable, choice, chosen, chosen_pools
@@ -99,9 +100,8 @@ def _stopped(cluster: Cluster, pod: Object) -> Finding | None:
     size = sum(node["metadata"].get("labels", {}).get(AGENT_POOL_LABEL) == pool for node in nodes)
     names = listed([node["metadata"]["name"] for node in without], "node")
     why = f"the autoscaler adds no node to any pool while {names} of pool {pool}, which does not autoscale, lacks GPUs"
-    bounds = (f"pulumi config set --path 'pools.{key}.autoscale.{bound}' {size}" for bound in ("min", "max"))
-    rest = "then remove its count and run pulumi up; a cordon does not help"
-    return Finding(why, f"{' && '.join(bounds)}    # {rest}")
+    fix = autoscale_fixed(("pools", key), size)
+    return Finding(why, f"{fix}    # then run pulumi up; a cordon does not help")
 
 
 def _has_gpus(node: Object) -> bool:

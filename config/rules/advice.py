@@ -10,8 +10,9 @@ from pydantic.alias_generators import to_snake
 from config.facts.allocatable import MAX_PODS, MIN_SYSTEM_PODS
 from config.facts.scheduling import ALL_GPUS_COUNTED_SINCE
 from config.problems.errors import Problem
-from config.problems.fixes import Edit, Fix, path_text, remove_command, say, set_command
+from config.problems.fixes import path_text, remove_command, say, set_command
 from config.rules.platform_stack import in_platform
+from config.rules.pools import autoscale_fixed
 from config.schema.cluster import ClusterSettings
 from config.schema.maintenance import ROLLING
 from config.schema.models import Placement, Settings
@@ -85,10 +86,9 @@ def _fixed_beside_autoscaled(settings: Settings) -> Iterator[Problem]:
                 f"has a fixed count ({pool.count}) beside pools.{autoscaled}, which autoscales: while one of its nodes "
                 "offers no GPUs, such as during a driver build, AKS adds nodes to no pool of the cluster"
             )
-            count = (Edit((*path, "count")),) if "count" in pool.model_fields_set else ()
-            bounds = (Edit((*path, "autoscale", bound), pool.count) for bound in ("min", "max"))
+            fix = autoscale_fixed(path, pool.count, counted="count" in pool.model_fields_set)
             allowed = f"autoscale with min and max {pool.count}, which keeps the number of nodes"
-            yield Problem(path, what, allowed, Fix((*bounds, *count)))
+            yield Problem(path, what, allowed, fix)
 
 
 def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from config.facts.scheduling import SCRATCH_LABEL
 from config.facts.skus import catalogue
 from config.problems.errors import Problem
-from config.problems.fixes import Path, by_hand, either_by_hand, path_text, remove_command, say, set_command
+from config.problems.fixes import Edit, Fix, Path, by_hand, either_by_hand, path_text, remove_command, say, set_command
 from config.rules.gpu_sharing import sharing_problems
 from config.rules.labels import label_problems, taint_problems
 from config.schema.os_disk import MIN_OS_DISK_GB, most_ephemeral
@@ -63,6 +63,15 @@ def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
         where = (*path, "count")
         what = f"is {pool.count}, but autoscale decides the number of nodes, from min ({low})"
         yield Problem(where, what, "no value beside autoscale", remove_command(where))
+
+
+def autoscale_fixed(path: Path, nodes: int, *, counted: bool = True) -> Fix:
+    """Returns the commands by which a pool with a fixed count autoscales, and keeps its nodes.
+
+    `counted` is whether its `count` may be set. Pulumi also removes a key that is not there.
+    """
+    bounds = (Edit((*path, "autoscale", bound), nodes) for bound in ("min", "max"))
+    return Fix((*bounds, *((Edit((*path, "count")),) if counted else ())))
 
 
 def _disk_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:

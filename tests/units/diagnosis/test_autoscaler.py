@@ -152,8 +152,9 @@ def test_a_fixed_gpu_node_without_gpus_stops_every_scale_up(refused: str | None)
         "lacks GPUs"
     )
     assert finding.fix.startswith(
-        "pulumi config set --path 'pools.fixed.autoscale.min' 2 && "
-        "pulumi config set --path 'pools.fixed.autoscale.max' 2    # then remove its count"
+        "pulumi config set --path pools.fixed.autoscale.min 2 && "
+        "pulumi config set --path pools.fixed.autoscale.max 2 && "
+        "pulumi config rm --path pools.fixed.count    # then run pulumi up"
     )
 
 
