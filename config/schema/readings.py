@@ -45,8 +45,8 @@ def mend(path: Path, schema: Schema, given: object, *, is_entry: bool = False) -
     number = _number(path, schema, given)
     if number is not None:
         return set_command(path, number)
-    if is_entry and kind == "object":
-        return say(f"write {path_text(path)} as a map in the stack file: {path[-1]}: {{...}}")
+    if is_entry and (written := _entry(path, schema, given)):
+        return written
     if given and not is_item and _is_section(schema):
         form = f"{path[-1]}: {{<name>: {{...}}}}"
         return say(f"write {path_text(path)} as a map in the stack file, with each entry under its name: {form}")
@@ -56,10 +56,24 @@ def mend(path: Path, schema: Schema, given: object, *, is_entry: bool = False) -
     return remove_command(path) if value is None else set_command(path, value)
 
 
+def _entry(path: Path, schema: Schema, given: object) -> Fix | None:
+    """Returns how an entry is written in the stack file that has to be a map, or text that YAML reads as a boolean."""
+    if schema.get("type") == "object":
+        return say(f"write {path_text(path)} as a map in the stack file: {path[-1]}: {{...}}")
+    if schema.get("type") == "string" and isinstance(given, bool):
+        return say(f'quote the value of {path_text(path)} in the stack file: {path[-1]}: "{text_of(given)}"')
+    return None
+
+
 def _is_section(schema: Schema) -> bool:
     """Returns whether a schema is a map of entries with known keys, such as pools, under names that users choose."""
+    return any("$ref" in each for each in _entries(schema))
+
+
+def _entries(schema: Schema) -> list[Mapping[str, Any]]:
+    """Returns the schemas of the values under names that users choose."""
     entries = [schema.get("additionalProperties"), *schema.get("patternProperties", {}).values()]
-    return any(isinstance(each, Mapping) and "$ref" in each for each in entries)
+    return [each for each in entries if isinstance(each, Mapping)]
 
 
 def truth_of(given: object) -> bool | None:
@@ -77,8 +91,12 @@ def is_reading(schema: Schema, given: object, value: object) -> bool:
 
 def is_table(schema: Schema) -> bool:
     """Returns whether a schema is a map from any name to a plain value, such as tags."""
-    values = schema.get("additionalProperties")
-    return isinstance(values, Mapping) and values.get("type") in ("string", "number", "integer")
+    return any(each.get("type") in ("string", "number", "integer") for each in _entries(schema))
+
+
+def is_text_table(schema: Schema) -> bool:
+    """Returns whether a schema is a map from any name to text, such as environment variables."""
+    return any(each.get("type") == "string" for each in _entries(schema))
 
 
 def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
@@ -92,12 +110,20 @@ def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
         pairs = [each.partition("=") for each in re.split(r"[,;\s]+(?=[^\s,;=]+=)", given.strip(" ,;"))]
         is_clear = all(map(all, pairs)) and not any(re.search("[,;]", value) for _, _, value in pairs)
         below = {name: value for name, _, value in pairs} if is_clear else {}
+    elif is_text_table(schema) and isinstance(given, list) and all(map(_is_pair, given)):
+        below = {each["name"]: each["value"] for each in given}
     elif schema.get("type") == "object" and isinstance(given, str | int | float):
         below = _as_key(schema, given)
-    if not 0 < len(below) <= _MAX_SPREAD:
+    as_bool = is_text_table(schema) and any(text_of(each) in ("true", "false") for each in below.values())
+    if as_bool or not 0 < len(below) <= _MAX_SPREAD:
         return None
     spread = Fix((Edit(path), *(Edit((*path, part), value) for part, value in below.items())))
     return spread if spread.is_command else None
+
+
+def _is_pair(given: object) -> bool:
+    """Returns whether an entry of a list is a name and a value, as Kubernetes has environment variables."""
+    return isinstance(given, Mapping) and given.keys() == {"name", "value"} and isinstance(given["name"], str)
 
 
 def _as_key(schema: Schema, given: object) -> dict[str | int, object]:

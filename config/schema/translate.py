@@ -38,7 +38,7 @@ from config.problems.fixes import (
     text_of,
 )
 from config.schema.base import UNFIT, Unfit
-from config.schema.readings import Schema, mend, truth_of
+from config.schema.readings import Schema, is_text_table, mend, truth_of
 
 MAX_SHOWN = 80
 _SUCCEEDED: Mapping[Path, Path] = {("operators", "networkOperator", "drainOnUpgrade"): ("operators", "driverUpgrades")}
@@ -270,6 +270,8 @@ def allowed(schema: Schema) -> str:
         case "array":
             return "a list, as in [a, b]"
         case "object":
+            if is_text_table(schema):
+                return 'a map of text, as in {NAME: "value"}'
             keys = ", ".join(schema.get("properties", {}))
             return f"a map with the keys {keys}" if keys else "a map"
         case "string":

@@ -40,6 +40,12 @@ def test_says_what_is_wrong_and_how_to_mend_it(case: dict[str, Any]) -> None:
     assert all(problem.allowed for problem in found)
 
 
+@pytest.mark.parametrize("given", [[{"name": "A", "value": "b"}], "A=b", 1])
+def test_a_map_of_text_is_shown_by_an_example(given: object) -> None:
+    (problem,) = problems({"vmSku": H100, "operators": {"networkOperator": {"ofedEnv": given}}})
+    assert problem.allowed == 'a map of text, as in {NAME: "value"}'
+
+
 def on_dev(row: dict[str, Any]) -> dict[str, Any]:
     """The row laid over the stack `dev`, whose workloads all run too. A row without a size means that there is none."""
     left_out = {"vmSku", "nodeCount", *(["modelSize"] if "sized" in str(row) else [])}
