@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 from config.problems.errors import Problem
 from config.problems.fixes import Path, say, secret_command
 from config.schema.models import Settings
+from config.schema.operators import OperatorSettings
 from config.schema.workload import WorkloadOptions
 
 _LOOKS = "looks like a secret in plain text; anybody who reads the stack file or the pod knows it, so choose another"
@@ -53,12 +54,13 @@ def unset_secret(path: Path, what: str, allowed: str) -> Problem:
 
 
 def plain_values(settings: Settings, *, encrypted: bool) -> Iterator[str]:
-    """Yields a warning for each value of a chart or of a pod's environment that looks like a secret, without the value.
+    """Yields a warning for each setting of an operator or value of a pod that looks like a secret, without the value.
 
-    Those of charts are not in plain text where Pulumi states that `operators` are `encrypted`.
+    Those of operators are not in plain text where Pulumi states that `operators` are `encrypted`.
     """
     for key, operator in settings.operators if not (encrypted or settings.lender) else ():
-        for path in _secrets(getattr(operator, "values", {}), ("operators", to_camel(key), "values")):
+        chosen = operator.model_dump(by_alias=True) if isinstance(operator, OperatorSettings) else {}
+        for path in _secrets(chosen, ("operators", to_camel(key))):
             encrypt = secret_command(path).text(settings.stack)
             how = f"name a Kubernetes Secret, if the chart can read one, or encrypt it in the stack file: {encrypt}"
             yield Problem(path, _LOOKS, "the name of a Secret, or an encrypted value", say(how)).text(settings.stack)

@@ -184,6 +184,16 @@ def test_values_that_look_like_secrets_are_reported_without_being_printed() -> N
     assert len(list(plain_values(settings, encrypted=True))) == 1
 
 
+def test_secrets_in_other_settings_of_operators_are_reported() -> None:
+    env = {"HTTP_PROXY": "http://u:hunter2@proxy:3128", "MY_TOKEN": "hunter2", "UNLOAD_STORAGE_MODULES": "true"}
+    settings = load({"vmSku": H100, "nodeCount": 2, "operators": {"networkOperator": {"ofedEnv": env}}})
+    found = list(plain_values(settings, encrypted=False))
+    assert [text.partition(" ")[0] for text in found] == [
+        f"operators.networkOperator.ofedEnv.{name}" for name in ("HTTP_PROXY", "MY_TOKEN")
+    ]
+    assert "hunter2" not in "".join(found)
+
+
 @pytest.mark.parametrize(
     ("values", "count"),
     [
