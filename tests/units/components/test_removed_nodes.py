@@ -27,6 +27,17 @@ def test_a_smaller_number_of_nodes_is_reported_with_what_is_deleted() -> None:
     assert f"grep aks-{NAME}-" in warning
 
 
+def test_nodes_go_with_autoscale_where_the_default_count_is_lower() -> None:
+    (warning,) = warnings({}, 5)
+    assert "removes 3 of 5 nodes" in warning
+    assert "since pools.gpu.count is 2. To keep them: pulumi config set -s dev --path pools.gpu.count 5\n" in warning
+
+
+def test_a_pool_that_no_output_names_yet_is_looked_at_too() -> None:
+    settings = load(STACK)
+    assert len(list(removed_nodes(settings, {}, {NAME: 3, "foreign": 4}))) == 1
+
+
 def test_all_nodes_go_with_another_vm_size() -> None:
     (warning,) = warnings({"vmSku": "Standard_ND96asr_v4", "count": 2}, 2)
     assert f"removes 2 of 2 nodes of pool gpu ({NAME})" in warning
