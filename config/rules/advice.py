@@ -28,6 +28,7 @@ def warnings(settings: Settings) -> Iterator[str]:
         yield from (problem.text(settings.stack) for problem in _few_pods(settings))
         yield from (problem.text(settings.stack) for problem in _open_teams(settings))
         yield from (problem.text(settings.stack) for problem in _fixed_beside_autoscaled(settings))
+        yield from (problem.text(settings.stack) for problem in _shorter_than_a_build(settings))
     for name, placement in settings.placements.items():
         found = [*_unmounted(name, placement, settings.storage), *_outlived(name, placement, settings.storage)]
         if settings.lender:
@@ -89,6 +90,24 @@ def _fixed_beside_autoscaled(settings: Settings) -> Iterator[Problem]:
             fix = autoscale_fixed(path, pool.count, counted="count" in pool.model_fields_set)
             allowed = f"autoscale with min and max {pool.count}, which keeps the number of nodes"
             yield Problem(path, what, allowed, fix)
+
+
+def _shorter_than_a_build(settings: Settings) -> Iterator[Problem]:
+    """Warns of times of the autoscaler in which a node cannot build its drivers."""
+    chosen = settings.cluster.autoscaler
+    pools = [(key, pool) for key, pool in settings.gpu_pools().items() if pool.autoscale]
+    builds = {key: settings.operators.driver_minutes(infiniband=bool(pool.sku.infiniband)) for key, pool in pools}
+    key = max(builds, key=lambda each: builds[each], default="")
+    for name, minutes, effect in (
+        ("unreadyMinutes", chosen.unready_minutes, "deletes it"),
+        ("provisionMinutes", chosen.provision_minutes, "gives up the scale-up"),
+    ):
+        if minutes < (least := builds.get(key, 0)):
+            path = ("cluster", "autoscaler", name)
+            what = (
+                f"is {minutes}: a node of pools.{key} builds drivers for up to {least} minutes, and AKS {effect} before"
+            )
+            yield Problem(path, what, f"{least} or more", remove_command(path))
 
 
 def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:

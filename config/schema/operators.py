@@ -62,6 +62,16 @@ class OperatorSettings(Model):
         """Whether it has pods of a higher priority class drive out those of a lower one, beside Kubernetes' own."""
         return False
 
+    @property
+    def gpu_driver_minutes(self) -> int:
+        """How many minutes a GPU node builds its driver at most; 0 without one."""
+        return 0
+
+    @property
+    def rdma_driver_minutes(self) -> int:
+        """The same for its driver of nodes with InfiniBand."""
+        return 0
+
 
 class QueuedOperatorSettings(OperatorSettings):
     """Of one that runs jobs of queues: it is off unless it is asked for, as the queues are."""
@@ -178,6 +188,10 @@ class Operators(Model):
     def failure_effect(self) -> str | None:
         """Of the taint of a node whose check fails; None where no check may taint it."""
         return next(filter(None, (each.failure_effect for each in self._enabled())), None)
+
+    def driver_minutes(self, *, infiniband: bool) -> int:
+        """Returns how many minutes a node builds drivers at most, one after the other."""
+        return sum(each.gpu_driver_minutes + infiniband * each.rdma_driver_minutes for each in self._enabled())
 
 
 @dataclass(frozen=True)

@@ -17,3 +17,10 @@ class GpuOperatorSettings(ChartSettings):
     """NVIDIA's kernel modules on all GPU nodes: `open`, `proprietary`, or what the driver's installer recommends for
     the GPU (`auto`). For T4, see [drivers.md](drivers.md#kernel-modules-of-t4).
     """
+
+    @property
+    def gpu_driver_minutes(self) -> int:
+        """How many minutes the GPU driver is compiled at most (docs/drivers.md)."""
+        driver = self.values.get("driver")
+        chosen = driver if isinstance(driver, dict) else {}
+        return 8 if chosen.get("enabled", True) and not chosen.get("usePrecompiled") else 0

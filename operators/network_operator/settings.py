@@ -68,3 +68,8 @@ class NetworkOperatorSettings(ChartSettings):
     def resource_name(self) -> str:
         """What pods request, e.g. nvidia.com/mlnxnics."""
         return f"nvidia.com/{self.rdma_resource}"
+
+    @property
+    def rdma_driver_minutes(self) -> int:
+        """How many minutes OFED is compiled at most (network-operator#318)."""
+        return 12

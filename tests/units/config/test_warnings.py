@@ -12,7 +12,7 @@ from config.rules.advice import unread_options, warnings
 from config.rules.provider_keys import unread_keys
 from config.schema.inventory import Inventory
 from tests.support import mocks
-from tests.support.settings import H100, load, platform
+from tests.support.settings import H100, T4, load, platform
 
 KNOWN = workloads.find()
 OLMO = {"vmSku": H100, "workloads": "olmo", "workloadOptions": {"olmo": {"stopAt": 5}}}
@@ -166,6 +166,30 @@ def test_a_fixed_gpu_pool_beside_an_autoscaled_one_is_reported() -> None:
     assert default.endswith("pools.train.autoscale.max 2")
     bounds = {"min": 4, "max": 4}
     assert not list(warnings(load({"pools": {"train": {"vmSku": H100, "autoscale": bounds}, "burst": SCALED}})))
+
+
+@pytest.mark.parametrize(
+    ("size", "operators", "profile", "expected"),
+    [
+        (H100, {}, {}, []),
+        (H100, {}, {"unreadyMinutes": 20, "provisionMinutes": 20}, []),
+        (H100, {}, {"unreadyMinutes": 5, "provisionMinutes": 19}, [("unreadyMinutes", 5), ("provisionMinutes", 19)]),
+        (T4, {}, {"provisionMinutes": 8}, []),
+        (T4, {}, {"provisionMinutes": 0}, [("provisionMinutes", 0)]),
+        (T4, {"gpuOperator": {"values": {"driver": {"enabled": False}}}}, {"provisionMinutes": 0}, []),
+    ],
+)
+def test_times_of_the_autoscaler_that_are_shorter_than_a_driver_build_are_reported(
+    size: str, operators: dict[str, Any], profile: dict[str, int], expected: list[tuple[str, int]]
+) -> None:
+    pools = {"gpu": {"vmSku": size, "autoscale": {"min": 1, "max": 2}}}
+    found = list(warnings(load({"pools": pools, "operators": operators, "cluster": {"autoscaler": profile}})))
+    begun = [
+        f"cluster.autoscaler.{name} is {minutes}: a node of pools.gpu builds drivers" for name, minutes in expected
+    ]
+    assert len(found) == len(begun)
+    assert all(text.startswith(beginning) for text, beginning in zip(found, begun, strict=True))
+    assert all("pulumi config rm -s dev --path cluster.autoscaler." in text for text in found)
 
 
 @pytest.mark.parametrize("pools", [{"a": FIXED, "b": FIXED}, {"a": SCALED}, {"a": {**FIXED, "count": 0}, "b": SCALED}])
