@@ -178,7 +178,7 @@ class Cluster(Component):
                 f"the nodes of the system pool run Kubernetes {runs}, not {wanted}: cluster.kubernetesVersion upgrades "
                 "the control plane and the GPU pools. Upgrade them by: az aks nodepool upgrade "
                 f"--resource-group {group} --cluster-name {cluster} --name {SYSTEM_POOL} --kubernetes-version {wanted} "
-                "&& pulumi up --refresh"
+                f"&& pulumi up --refresh -s {self.settings.stack}"
             )
 
 

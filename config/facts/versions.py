@@ -126,6 +126,13 @@ class Coscheduling(_Pin):
     kubernetes: str
     """The newest minor version of Kubernetes."""
 
+    def supports(self, version: str) -> bool:
+        """Whether its scheduler may serve that Kubernetes: it may be one minor version older than the API server, and
+        no more (kubernetes.io/releases/version-skew-policy). A version that cannot be read is trusted.
+        """
+        found, newest = (re.match(r"(\d+)\.(\d+)", text) for text in (version, self.kubernetes))
+        return not (found and newest) or tuple(map(int, found.groups())) <= tuple(map(int, newest.groups()))
+
 
 class Versions(_Pin):
     """All pins."""

@@ -65,7 +65,8 @@ class Problem:
         allowed, fix = printable(self.allowed, MAX_COMMAND), printable(self.mending.text(stack), 3 * MAX_COMMAND)
         if self.stack:
             fix = fix.replace("in the stack file", f"in the stack file of {self.stack}")
-        return f"{printable(where)} {printable(self.what)}\n    allowed: {allowed}\n    fix:     {fix}"
+        said = f"{printable(where)} {printable(self.what)}".lstrip()  # of the stack itself, no key is wrong
+        return f"{said}\n    allowed: {allowed}\n    fix:     {fix}"
 
     def __str__(self) -> str:
         return self.text("")

@@ -225,7 +225,9 @@ def by_hand(path: Path, verb: str = "change") -> Fix:
 def replace_by_hand(path: Path, places: Mapping[str, bool]) -> Fix:
     """Says which settings stand for a key that is not one; True marks those that mean the opposite."""
     if not places:
-        return say(f"remove {printable(path_text(path))} if you do not need it: no setting of this program replaces it")
+        return say(
+            f"remove {printable(path_text(path))} if you do not need it: no setting of this program has a similar name"
+        )
     listed = " or ".join(f"{there} (its opposite)" if opposite else there for there, opposite in places.items())
     if any(_SECRET.search(there) for there in places):
         how = "to a new value by `pulumi config set --secret --path`"

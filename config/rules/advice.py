@@ -41,8 +41,8 @@ def unread_options(settings: Settings, known: WorkloadCatalogue) -> Iterator[str
     running = {placement.workload for placement in settings.placements.values()}
     for key in sorted({key for spec in known.values() for key in spec.keys}):
         readers = [name for name, spec in known.items() if key in spec.keys]
-        if running and running.isdisjoint(readers) and to_snake(key) in settings.model_fields_set:
-            what = f"is set, but no workload of this stack reads it ({', '.join(sorted(running))})"
+        if running.isdisjoint(readers) and to_snake(key) in settings.model_fields_set:
+            what = f"is set, but no workload of this stack reads it ({', '.join(sorted(running)) or 'it runs none'})"
             allowed = f"a stack with {' or '.join(readers)}"
             yield Problem((key,), what, allowed, remove_command((key,))).text(settings.stack)
 
@@ -58,7 +58,12 @@ def _open_teams(settings: Settings) -> Iterator[Problem]:
     if settings.teams and settings.network.policy == "none":
         path = ("network", "policy")
         what = "is none, so nothing enforces the NetworkPolicies of teams: all pods reach the pods of each team"
-        yield Problem(path, what, "cilium or calico, before the cluster is created", set_command(path, "cilium"))
+        yield Problem(
+            path,
+            what,
+            "cilium or calico; of a cluster that exists, the next preview prints the az command that must come first",
+            set_command(path, "cilium"),
+        )
 
 
 def _few_pods(settings: Settings) -> Iterator[Problem]:

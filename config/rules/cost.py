@@ -136,7 +136,7 @@ def _nodes(settings: Settings, name: str, size: str, count: int, pool: PoolSetti
     """What a Spot node costs today the market says: at most the regular price."""
     each, note = _price(settings, size)
     most = "at most" if pool and pool.spot else ""
-    grows = f"up to {pool.max_nodes} nodes" if pool and pool.autoscale else ""
+    grows = f"up to {pool.max_nodes} nodes" if pool and pool.max_nodes > count else ""
     notes = ", ".join(filter(None, [note, most, grows]))
     return Item(f"{name}: {size}", each, count, notes, override=path_text(("prices", size)))
 

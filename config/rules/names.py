@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 
 from config.problems.errors import Problem
-from config.problems.fixes import by_hand, run, set_command
+from config.problems.fixes import Fix, by_hand, run, set_command
 from config.schema.names import (
     MAX_DNS_LABEL,
     MAX_DNS_PREFIX,
@@ -32,7 +33,7 @@ def name_problems(names: Names) -> Iterator[Problem]:
             (),
             f"the stack's name makes the cluster's name {names.cluster!r}, {len(names.cluster)} characters long",
             f"a stack name of at most {room} characters (the API server's DNS prefix has {MAX_DNS_PREFIX} at most)",
-            run(f"pulumi stack rename {names.stack[:room].rstrip('-._')}"),
+            _renamed(names.stack, names.stack[:room].rstrip("-._")),
         )
     yield from _resource_group_problems(names)
 
@@ -70,11 +71,11 @@ def namespace_problems(stack: str, of_operators: Iterable[str]) -> Iterator[Prob
     better = namespace_of(stack)
     if is_taken(stack, of_operators):
         what = f"the stack is named {stack!r}, and so would its namespace be, but the platform has one of that name"
-        yield Problem((), what, f"any name but kube-*, {', '.join(taken)}", run(f"pulumi stack rename my-{better}"))
+        yield Problem((), what, f"any name but kube-*, {', '.join(taken)}", _renamed(stack, f"my-{better}"))
     elif stack != better:
         what = f"the stack is named {stack!r}, which Kubernetes refuses as the name of its namespace"
         allowed = f"at most {MAX_DNS_LABEL} lower-case letters, digits and hyphens, a letter or digit at both ends"
-        yield Problem((), what, allowed, run(f"pulumi stack rename {better or 'my-stack'}"))
+        yield Problem((), what, allowed, _renamed(stack, better or "my-stack"))
 
 
 def job_name_problems(stack: str, workloads: Iterable[str]) -> Iterator[Problem]:
@@ -86,4 +87,9 @@ def job_name_problems(stack: str, workloads: Iterable[str]) -> Iterator[Problem]
     if room > 0 and (len(stack) > room or not stack[:1].isalpha()):
         better = f"s-{namespace_of(stack)}"[:room].rstrip("-") if not stack[:1].isalpha() else stack[:room].rstrip("-")
         what = f"the stack is named {stack!r}, and so names of its jobs in the team's namespace begin"
-        yield Problem((), what, f"at most {room} characters, the first a letter", run(f"pulumi stack rename {better}"))
+        yield Problem((), what, f"at most {room} characters, the first a letter", _renamed(stack, better))
+
+
+def _renamed(stack: str, better: str) -> Fix:
+    """Returns the command that renames this stack: without `-s` it renames the selected one, whichever that is."""
+    return run(f"pulumi stack rename -s {shlex.quote(stack)} {better}")

@@ -163,9 +163,12 @@ class Placer:
             self.problems.append(replace(self._no_infiniband(spec, first, self._pools[first]), lacking=_POOLS))
         elif options.pool not in self._pools:
             path = ("workloadOptions", spec.name, "pool")
-            likely = (near(options.pool, self._pools) or list(self._pools))[0]
-            what = f"is {options.pool!r}, not a pool of this stack"
-            fix = set_command(path, likely)
+            platform = self._stack.platform_stack
+            whose = f"the platform of stack {platform}" if platform else "this stack"
+            what = f"is {options.pool!r}, not a pool of {whose}"
+            only = list(self._pools) if len(self._pools) == 1 and not platform else []
+            likely = near(options.pool, self._pools) or only  # any other could be many times dearer
+            fix = set_command(path, likely[0]) if likely else by_hand(path)
             self.problems.append(Problem(path, what, ", ".join(self._pools), fix, lacking=_POOLS))
         elif options.pool in suitable:
             return [options.pool]

@@ -92,7 +92,9 @@ def lender(text: str, here: StackName, outputs_of: OutputsOf, stack_file: type[S
         outputs = outputs_of(str(stack))
     except LookupError as error:
         what = f"is {text!r}, and its outputs cannot be read: {error.args[0]}"
-        raise _refused(what, say(f"{_LIST}; bring the platform up first, with pulumi up -s {short}")) from None
+        new = f"pulumi stack init --no-select {short}"
+        how = f"{_LIST}; bring the platform up first, with pulumi up -s {short} (if it is new, after {new})"
+        raise _refused(what, say(how)) from None
     if other := outputs.get("platformStack"):
         raise _refused(f"is {text!r}, which has no platform but runs on that of {other}", set_command(_PATH, other))
     if OUTPUT not in outputs and NEXT in outputs:

@@ -58,7 +58,9 @@ def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
     low, high = pool.autoscale.min, pool.autoscale.max
     if low > high:
         where = (*path, "autoscale", "max")
-        yield Problem(where, f"is {high}, less than min ({low})", f"{low} to {MAX_NODES}", by_hand(where))
+        yield Problem(
+            where, f"is {high}, less than min ({low})", f"{low} to {MAX_NODES}, or a lower min", by_hand(where)
+        )
     if "count" in pool.model_fields_set:
         where = (*path, "count")
         what = f"is {pool.count}, but autoscale decides the number of nodes, from min ({low})"

@@ -10,7 +10,7 @@ from config.facts.prices import by_price
 from config.facts.skus import catalogue, series, written_differently
 from config.facts.versions import minor_of, versions
 from config.problems.errors import Problem
-from config.problems.fixes import Path, by_hand, either_by_hand, path_text, say, set_command
+from config.problems.fixes import Path, by_hand, either_by_hand, say, set_command
 from config.rules.accounts import account_problems
 from config.rules.blob_identity import identity_problems
 from config.rules.network import network_problems
@@ -92,8 +92,8 @@ def _placement_groups(stack: StackFile) -> Iterator[Problem]:
         last = ("autoscale", "max") if pool.autoscale else ("count",)
         path: Path = ("pools", key, *last) if key in stack.pools else ("nodeCount",)
         what = f"is {pool.max_nodes}, and a pool with InfiniBand ({pool.vm_sku}) has one placement group"
-        how = f"lower {path_text(path)}; or ask Azure support for more, then set cluster.placementGroupLimit"
-        yield Problem(path, what, f"at most {limit} nodes", say(how))
+        allowed = f"at most {limit} nodes; if Azure support has allowed more, set cluster.placementGroupLimit to that"
+        yield Problem(path, what, allowed, set_command(path, limit))
 
 
 def _system_pool(stack: StackFile) -> Iterator[Problem]:

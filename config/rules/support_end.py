@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date, timedelta
 
+from config.facts.scheduling import COSCHEDULER, VOLCANO
 from config.facts.versions import Kubernetes, versions
 from config.problems.errors import Problem
 from config.problems.fixes import Fix, say, set_command
@@ -39,8 +40,24 @@ def _end(settings: Settings, known: Kubernetes, today: date) -> Iterator[Problem
         "cluster by itself, at any time and under jobs"
     )
     later = [minor for minor in known.offered(lts=cluster.lts) if (known.end(minor, lts=cluster.lts) or end) > end]
-    command = _upgrade_to(later[0], settings.stack) if later else _upgrade("the next minor version")
-    yield Problem(_PATH, what, " or ".join(later) or "a newer version", command)
+    following = next(iter(later), None)
+    if following and settings.operators.scheduler == COSCHEDULER and not versions().coscheduling.supports(following):
+        yield _kept_by_scheduler(settings, known, what, following)
+    else:
+        command = _upgrade_to(following, settings.stack) if following else _upgrade("the next minor version")
+        yield Problem(_PATH, what, following or "a newer version", command)
+
+
+def _kept_by_scheduler(settings: Settings, known: Kubernetes, what: str, following: str) -> Problem:
+    """Returns the ways of a stack that cannot be upgraded yet; none is a command, for each has a price."""
+    lts_end = known.end(settings.cluster.kubernetes_version, lts=True)
+    premium = f", or cluster.tier Premium (support until {lts_end})" if lts_end and not settings.cluster.lts else ""
+    scheduler = f"scheduler-plugins {versions().charts['scheduler-plugins'].version}"
+    allowed = (
+        f"{following}, once a newer {scheduler.split()[0]} supports it, or with operators.scheduler {VOLCANO}{premium}"
+    )
+    how = say(f"plan one of these before that day: {scheduler} does not support {following}")
+    return Problem(_PATH, what, allowed, how)
 
 
 def _patches(settings: Settings, known: Kubernetes, today: date) -> Iterator[Problem]:
@@ -49,8 +66,7 @@ def _patches(settings: Settings, known: Kubernetes, today: date) -> Iterator[Pro
     community = known.end(cluster.kubernetes_version, lts=False)
     if cluster.lts and (community is None or community < today):
         what = f"is {cluster.kubernetes_version}, of which long-term support covers the two newest patches only"
-        names = settings.names
-        listed = f"az aks get-upgrades --resource-group {names.resource_group} --name {names.cluster}"
+        listed = f"az aks get-versions --location {settings.location} --output table"
         yield Problem(_PATH, what, f"the newest patch of `{listed}`", _upgrade("that patch"))
 
 

@@ -28,7 +28,7 @@ def mend(path: Path, schema: Schema, given: object, *, is_entry: bool = False) -
     """
     match given:
         case [str() as only] if schema.get("type") in _PLAIN:
-            return set_command(path, only)
+            return set_command(path, only) if only.strip() else mend(path, schema, "", is_entry=is_entry)
         case [int() | float() as only] if schema.get("type") in ("integer", "number"):
             return set_command(path, only)
     choices = schema.get("enum", ()) if isinstance(given, str) else ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -35,12 +34,10 @@ def _map(value: Any) -> Mapping[str, Any]:
 
 
 def _too_new(version: str) -> Iterator[Problem]:
-    """A scheduler may be one minor version older than the API server, and no more
-    (kubernetes.io/releases/version-skew-policy).
-    """
-    newest = versions().coscheduling.kubernetes
-    found, last = (re.match(r"(\d+)\.(\d+)", text) for text in (version, newest))
-    if found and last and tuple(map(int, found.groups())) > tuple(map(int, last.groups())):
+    pin = versions().coscheduling
+    if not pin.supports(version):
         path = ("cluster", "kubernetesVersion")
         what = f"is {version}, too new for the scheduler of {NAME} {versions().charts[NAME].version}"
-        yield Problem(path, what, f"up to {newest}, or operators.scheduler {VOLCANO}", set_command(path, newest))
+        yield Problem(
+            path, what, f"up to {pin.kubernetes}, or operators.scheduler {VOLCANO}", set_command(path, pin.kubernetes)
+        )

@@ -91,6 +91,7 @@ def test_down_says_which_pod_it_waits_for_and_goes_on_when_the_node_is_back(plat
         rest, _ = going.communicate()
         platform.world.simulator("start")
     assert going.returncode == 0, rest
+    visitor.pulumi("stack", "rm", "--yes", VISITOR)  # another story of this worker may have a stack of that name
 
 
 def test_down_forgets_what_was_in_a_cluster_that_azure_has_no_more(platform: Stack, guest: Stack) -> None:

@@ -33,7 +33,7 @@ def by_hand(place: str, key: str) -> str:
 
 
 def replaced_by_nothing(key: str) -> str:
-    return f"remove {key} if you do not need it: no setting of this program replaces it"
+    return f"remove {key} if you do not need it: no setting of this program has a similar name"
 
 
 def chosen(place: str, key: str) -> str:

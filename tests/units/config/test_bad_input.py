@@ -135,7 +135,7 @@ def test_secret_values_are_not_printed(key: str) -> None:
 def test_a_stack_name_too_long_for_the_cluster() -> None:
     (problem,) = problems({"vmSku": H100}, name="x" * 60)
     assert "60 characters" not in problem.what
-    assert problem.fix == f"pulumi stack rename {'x' * 44}"
+    assert problem.fix == f"pulumi stack rename -s {'x' * 60} {'x' * 44}"
 
 
 def test_the_program_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,6 +84,7 @@ def test_spot_nodes_and_those_of_an_autoscaled_pool_are_said_apart() -> None:
     found = cost(pools=pools, nodes={name: 4})
     assert f"       $0.53  Spot pool spot: {T4} (at most)" in found.told(None)
     assert f"       $2.10  4 x pool many: {T4} (up to 5 nodes)" in found.told(None), "as the autoscaler has it now"
+    assert f"5 x pool many: {T4}\n" in cost(pools=pools, nodes={name: 5}).told(None), "it cannot grow"
 
 
 @pytest.mark.parametrize(("replace", "lines"), [("create-first", 1), ("delete-first", 0)])

@@ -29,7 +29,7 @@ AUTOSCALER = "cluster.autoscaler"
 @pytest.mark.parametrize(
     ("keys", "fix"),
     [
-        ({"nodeCount": "1001"}, "pulumi config set nodeCount 1000"),
+        ({"nodeCount": "1001"}, "pulumi config set nodeCount 100"),
         ({"nodeCount": "1e2"}, "pulumi config set nodeCount 100"),
         ({"nodeCount": "8 nodes"}, "pulumi config set nodeCount 8"),
         ({"location": "eu-west-1"}, changed("location")),

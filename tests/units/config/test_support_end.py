@@ -38,7 +38,7 @@ def test_the_end_of_a_version_is_reported_with_the_day_of_the_forced_upgrade(
     ("version", "tier", "allowed", "following"),
     [
         ("1.36", "Standard", "1.37", "1.37"),
-        ("1.32", "Premium", "1.33 or 1.34 or 1.35 or 1.36 or 1.37", "1.33"),
+        ("1.32", "Premium", "1.33", "1.33"),
     ],
 )
 def test_the_fix_is_the_next_minor_version_and_no_older_one(
@@ -47,6 +47,21 @@ def test_the_fix_is_the_next_minor_version_and_no_older_one(
     text = said("2027-04-15", kubernetesVersion=version, tier=tier)[0]
     assert f"\n    allowed: {allowed}\n" in text
     assert f"pulumi config set -s dev --path cluster.kubernetesVersion {following} && pulumi up -s dev" in text
+
+
+def test_a_stack_whose_scheduler_is_too_old_for_the_next_version_gets_no_command_that_is_refused() -> None:
+    operators = {
+        "scheduler": "scheduler-plugins-scheduler",
+        "kueue": {"enabled": True},
+        "appwrapper": {"enabled": True},
+    }
+    stack = load({"vmSku": H100, "cluster": {"kubernetesVersion": "1.35"}, "operators": operators})
+    (text,) = support_warnings(stack, date(2027, 2, 1))
+    assert (
+        "\n    allowed: 1.36, once a newer scheduler-plugins supports it, or with operators.scheduler volcano" in text
+    )
+    assert "cluster.tier Premium (support until 2028-03-31)" in text
+    assert "pulumi config set" not in text
 
 
 def test_a_version_with_months_left_is_not_reported() -> None:
@@ -58,7 +73,7 @@ def test_long_term_support_covers_two_patches_once_the_communitys_support_has_en
     lts = {"tier": "Premium", "kubernetesVersion": "1.34"}
     (text,) = said("2026-12-01", **lts)
     assert text.startswith("cluster.kubernetesVersion is 1.34, of which long-term support covers the two newest")
-    assert "az aks get-upgrades --resource-group ai-on-aks-dev --name ai-on-aks-dev" in text
+    assert "az aks get-versions --location eastus --output table" in text
     assert said("2026-12-01", **{**lts, "kubernetesVersion": "1.35"}) == [], "the community still supports all patches"
     ends, patches = said("2027-10-01", **lts)
     assert ("ends on 2027-11-30. From 2028-01-29 on" in ends, "two newest" in patches) == (True, True)

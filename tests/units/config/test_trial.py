@@ -16,7 +16,7 @@ from tests.support.settings import H100, INVENTORY, SECRET, as_engine, dev, load
 from tests.units.config import commands
 
 KNOWN = workloads.find()
-UNNEEDED = "if you do not need it: no setting of this program replaces it"
+UNNEEDED = "if you do not need it: no setting of this program has a similar name"
 
 
 def fixes(stack: dict[str, Any], **options: Any) -> dict[str, str]:
@@ -43,7 +43,7 @@ def fixes(stack: dict[str, Any], **options: Any) -> dict[str, str]:
         ({"azure-native:locaton": "mars"}, "set azure-native:location to what you need in the stack file, and remove "
          "azure-native:locaton"),
         ({"operators": {"drainOnUpgrade": True}}, "remove operators.drainOnUpgrade if you do not need it: no setting "
-         "of this program replaces it"),
+         "of this program has a similar name"),
         ({"operators": {"driverUpgrade": "when-idle"}}, "pulumi config set --path operators.driverUpgrades when-idle"
          " && pulumi config rm --path operators.driverUpgrade"),
         ({"storage": {"containers": {"data": {"dais": 9000}}}},

@@ -109,7 +109,9 @@ def test_a_model_size_that_no_workload_reads_is_reported() -> None:
         "    allowed: a stack with metaseq or pytorch-pretraining\n"
         "    fix:     pulumi config rm -s dev modelSize"
     )
-    for read in ({"workloads": "metaseq,health-check"}, {"workloads": ""}, {"modelSize": ""}):
+    (text,) = unread_options(load({**stack, "workloads": ""}, known=KNOWN), KNOWN)
+    assert text.startswith("modelSize is set, but no workload of this stack reads it (it runs none)\n")
+    for read in ({"workloads": "metaseq,health-check"}, {"modelSize": ""}):
         assert not list(unread_options(load({**stack, **read}, known=KNOWN), KNOWN))
 
 

@@ -173,7 +173,7 @@ def test_no_stack_on_the_platform_can_have_the_name_of_a_namespace_of_it(dev: Re
     taken = Inventory(operators.find(), {}).namespaces
     for name in made | used | {"kube-system", "default"}:
         (problem,) = namespace_problems(name, taken)
-        assert problem.fix == f"pulumi stack rename my-{name}"
+        assert problem.fix == f"pulumi stack rename -s {name} my-{name}"
         assert not list(namespace_problems(f"my-{name}", taken))
 
 
