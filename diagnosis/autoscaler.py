@@ -20,10 +20,11 @@ from config.facts.scheduling import (
     GPU_RESOURCE,
     POOL_LABEL,
 )
-from diagnosis.cluster import CONFIG_MAP, EVENT, NODE, Cluster, Object, told_at
+from diagnosis.cluster import CONFIG_MAP, EVENT, NODE, Cluster, told_at
 from diagnosis.finding import Finding, listed, one_line
 from diagnosis.nodes import allocatable, choice, chosen, chosen_pools
 from diagnosis.shapes import fit
+from k8s.objects import Object
 
 _NAMESPACE, _STATUS = "kube-system", "cluster-autoscaler-status"
 _ADDS, _REFUSES = "TriggeredScaleUp", "NotTriggerScaleUp"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from diagnosis.cluster import CLAIM, Cluster, Object, where
+from diagnosis.cluster import CLAIM, Cluster, where
 from diagnosis.finding import Finding, grouped, one_line
 from diagnosis.messages import cause, most_telling
+from k8s.objects import Object
 
 _WHY = ("ExternalProvisioning", "FailedBinding", "VolumeMismatch", "ClaimMisbound", "ClaimLost", "ProvisioningFailed")
 """Events of a claim (pkg/controller/volume/events), from a provisioner that is waited for to a volume that failed."""

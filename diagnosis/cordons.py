@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 
-from diagnosis.cluster import EVENT, NODE, Cluster, Object, is_ready, labelled, told_at
+from diagnosis.cluster import EVENT, NODE, Cluster, labelled, told_at
 from diagnosis.conditions import sick
 from diagnosis.drivers import broken
 from diagnosis.finding import Finding, Obstacle, joined, listed, one_line, together
 from diagnosis.node_states import is_of_person, is_taken, leaving, manager
 from diagnosis.nodes import is_of_program, requested, words_of
+from k8s.objects import Object, is_ready
 
 _DRIVERS = {"ofed": "DOCA OFED", "gpu": "the GPU driver"}
 _DRIVER_PODS = {"ofed": {"nvidia.com/ofed-driver": ""}, "gpu": {"app.kubernetes.io/component": "nvidia-driver"}}

@@ -20,10 +20,6 @@ from diagnosis.cluster import (
     RESOURCE_SLICE,
     Cluster,
     Kind,
-    Object,
-    condition,
-    has_ended,
-    is_ready,
     labelled,
     owners_of,
 )
@@ -32,6 +28,7 @@ from diagnosis.devices import configured, expected, is_gpu
 from diagnosis.finding import Finding, Obstacle, is_past, joined, later, one_line, together
 from diagnosis.nodes import allocatable, requested, untolerated, words_of
 from diagnosis.pods import Waiting, waiting
+from k8s.objects import Object, condition, has_ended, is_ready
 from k8s.quantities import count
 
 _GENERATION = "deprecated.daemonset.template.generation"

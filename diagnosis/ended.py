@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from diagnosis.cluster import Object, condition, has_ended, where
+from diagnosis.cluster import where
 from diagnosis.finding import grouped, joined, listed, one_line
 from diagnosis.pods import NEVER_STARTED
+from k8s.objects import Object, condition, has_ended
 
 _VERDICT = "VERDICT:"
 _PASSED = f"{_VERDICT} PASS"

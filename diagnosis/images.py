@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from config.facts.content_tags import content_tag, image_names
-from diagnosis.cluster import POD, Cluster, Object
+from diagnosis.cluster import POD, Cluster
 from diagnosis.finding import Finding, one_line
 from diagnosis.messages import cause, is_symptom, most_telling
+from k8s.objects import Object
 
 PULLING = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrRegistryUnavailable")
 NEVER = "ErrImageNeverPull"

@@ -6,7 +6,8 @@ import json
 import re
 import subprocess
 
-from diagnosis.cluster import NODE, POD, Kind, Object, ReadFailed
+from diagnosis.cluster import NODE, POD, Kind, ReadFailed
+from k8s.objects import Object
 
 _PREFIX = re.compile(r"\[pod/[^\]]+\] ")
 """Of a line that is of a log (kubectl, pkg/cmd/logs/logs.go)."""

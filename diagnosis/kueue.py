@@ -14,11 +14,12 @@ from dataclasses import replace
 from config.facts.scheduling import GPU_RESOURCE
 from config.rules.teams import QUEUE_SUFFIX, SLACK
 from diagnosis.autoscaler import may_add_pool
-from diagnosis.cluster import KUEUE_BEFORE, NODE, QUEUED, Cluster, Kind, Object, condition, where
+from diagnosis.cluster import KUEUE_BEFORE, NODE, QUEUED, Cluster, Kind, where
 from diagnosis.devices import expected
 from diagnosis.finding import Finding, clock, joined, one_line
 from diagnosis.nodes import allocatable, chosen, requested
 from k8s import quantities
+from k8s.objects import Object, condition
 
 CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", KUEUE_BEFORE)
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues", KUEUE_BEFORE)

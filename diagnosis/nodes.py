@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from config.facts.scheduling import AGENT_POOL_LABEL, GPU_TAINT, SPOT_TAINT, SYSTEM_TAINT
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from k8s.quantities import count
 
 _OF_POOL = f"{AGENT_POOL_LABEL}="

@@ -10,7 +10,7 @@ from config.facts.scheduling import AGENT_POOL_LABEL, HEALTH_TAINT, SPOT_LABEL
 from diagnosis import schedulers
 from diagnosis.autoscaler import may_grow, scaling
 from diagnosis.claims import without_volume
-from diagnosis.cluster import NODE, Cluster, Object, labelled
+from diagnosis.cluster import NODE, Cluster, labelled
 from diagnosis.conditions import failed_check
 from diagnosis.cordons import cordon, troubles
 from diagnosis.drivers import not_offered
@@ -18,6 +18,7 @@ from diagnosis.finding import Finding, Obstacle, grouped, together
 from diagnosis.node_states import is_of_person, leaving, manager, of_taints, writers
 from diagnosis.nodes import allocatable, choice, chosen, is_of_program, requested, untolerated, words_of
 from diagnosis.policies import unready_policies
+from k8s.objects import Object
 
 _JOB_LABELS = ("volcano.sh/job-name", "batch.kubernetes.io/job-name")
 _SET_ASIDE = re.compile(

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from diagnosis.cluster import Cluster, Object, has_ended, where
+from diagnosis.cluster import Cluster, where
 from diagnosis.finding import Finding, grouped, joined, one_line
 from diagnosis.images import NEVER, PULLING, WRONG_PLATFORM, never_pulled, pull_failure, wrong_platform
 from diagnosis.messages import cause, hidden_by_notice, is_symptom, most_telling
+from k8s.objects import Object, has_ended
 
 _NEVER_RAN = (
     *PULLING, NEVER, "InvalidImageName", "ImageInspectError", "SignatureValidationFailed", "CreateContainerConfigError",

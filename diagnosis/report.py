@@ -17,10 +17,6 @@ from diagnosis.cluster import (
     WORKLOADS,
     Cluster,
     Kind,
-    Object,
-    condition,
-    has_ended,
-    is_ready,
     kind_of,
     owners_of,
     where,
@@ -41,6 +37,7 @@ from diagnosis.retries import failing, job_retries
 from diagnosis.templates import templates
 from diagnosis.under_way import under_way
 from diagnosis.wrappers import failure, holding, kept, started_anew
+from k8s.objects import Object, condition, has_ended, is_ready
 
 PUSH = "make images REGISTRY={registry}    # on the simulator: make images"
 GONE = "Gone"

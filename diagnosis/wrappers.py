@@ -13,9 +13,10 @@ from collections.abc import Iterator
 import yaml
 
 from config.facts.scheduling import WRAPPER_ANNOTATION, WRAPPER_CONFIG, WRAPPER_NAMESPACE
-from diagnosis.cluster import CONFIG_MAP, POD, Cluster, Object, condition, labelled, where
+from diagnosis.cluster import CONFIG_MAP, POD, Cluster, labelled, where
 from diagnosis.finding import Finding, clock, joined, later, one_line
 from diagnosis.shapes import ANY, fit
+from k8s.objects import Object, condition
 
 _LABEL = "workload.codeflare.dev/appwrapper"
 """Of its pods: its name."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.cluster import addons, entra
 from simulator.cluster.azure_files import AzureFiles
 from simulator.cluster.controlplane import ControlPlane, NotReady

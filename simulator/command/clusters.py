@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import httpx
 
-from diagnosis.cluster import Object
 from diagnosis.lost import never_ending
+from k8s.objects import Object
 from simulator.azure import locks
 from simulator.azure.store import records
 from simulator.azure.types.agent_pool.life import stopped as is_stopped

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.azure import gateway as gateways
 from simulator.azure import subscription
 from simulator.azure.autoscaler.loop import Autoscaler

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from diagnosis.cluster import Cluster, Kind, Object
+from diagnosis.cluster import Cluster, Kind
 from diagnosis.finding import wrapped
 from diagnosis.owners import makers_of, pods_of
 from diagnosis.phases import RUNNING
 from diagnosis.report import BAD, DONE, Report, report
+from k8s.objects import Object
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from simulator.kubelet import placements
 from simulator.kubelet.status import FAKED

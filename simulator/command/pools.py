@@ -12,8 +12,8 @@ from rich.table import Table
 
 from config.facts import skus
 from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, POOL_LABEL
-from diagnosis.cluster import Object, condition, has_ended
 from diagnosis.nodes import allocatable, requested
+from k8s.objects import Object, condition, has_ended
 
 _WORKLOAD = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "app.kubernetes.io/name")
 """Labels of a workload's pods, of which each kind of workload has its own."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from diagnosis.cluster import Object, has_ended
 from diagnosis.nodes import requested
+from k8s.objects import Object, has_ended
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.devices import Unavailable
 from simulator.kubelet.events import Teller

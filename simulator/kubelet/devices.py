@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from config.facts.scheduling import GPU_RESOURCE
-from diagnosis.cluster import Object, has_ended
 from diagnosis.nodes import allocatable, requested
+from k8s.objects import Object, has_ended
 from k8s.quantities import canonical, count
 from simulator.world.hardware import Hca, NodeHardware
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import httpx
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from simulator.kube.informer import Changes
 from simulator.kubelet.programs import PodContext

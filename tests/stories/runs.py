@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.command import jobs
 from simulator.kubelet import placements
 from tests.support.world import Stack, eventually

@@ -16,7 +16,7 @@ import pytest
 
 from components import images
 from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE
-from diagnosis.cluster import Object, condition
+from k8s.objects import Object, condition
 from operators.kueue import isolation, queues
 from simulator.kube.client import ApiError
 from tests.stories.runs import observed

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from diagnosis.cluster import Object, condition, has_ended
 from diagnosis.nodes import chosen, requested, untolerated
+from k8s.objects import Object, condition, has_ended
 from k8s.quantities import value
 
 Resources = dict[str, Fraction]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from config.facts.scheduling import GPU_RESOURCE
-from diagnosis.cluster import Object
 from diagnosis.nodes import allocatable
+from k8s.objects import Object
 from simulator.azure.autoscaler import fit
 from simulator.azure.autoscaler.fit import Resources
 from simulator.azure.autoscaler.groups import GPU_LABEL, Group, lacks_gpus

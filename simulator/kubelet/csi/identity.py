@@ -17,7 +17,7 @@ from azure.core.exceptions import ClientAuthenticationError
 
 from config.facts.blobfuse import AUDIENCE
 from config.facts.versions import versions
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.cloud import Cloud
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.operators._loop import digest_of, label, tolerates
 
 NIC_LABEL = "feature.node.kubernetes.io/pci-15b3.present"

@@ -26,12 +26,12 @@ from diagnosis.cluster import (
     TRAINING_JOBS,
     Cluster,
     Kind,
-    Object,
 )
 from diagnosis.kueue import CLUSTER_QUEUE
 from diagnosis.nodes import requested
 from diagnosis.report import platform, report
 from diagnosis.volcano import QUEUE
+from k8s.objects import Object
 from tests.units.diagnosis import objects
 
 Objects = list[tuple[Kind, Object]]

@@ -28,20 +28,20 @@ MAY_IMPORT = {
     ),
     "workloads": ("workloads", "config", "k8s", "components._base", "components.context"),
     "diagnosis": ("diagnosis", "config", "k8s"),
-    "demos": ("demos", "config.facts", "diagnosis"),
+    "demos": ("demos", "config.facts", "diagnosis", "k8s"),
 }
 
 FLOORS: dict[str, tuple[str, ...]] = {
     "host": (),
     "tools": ("host", "config"),
-    "kube": ("host", "diagnosis"),
-    "world": ("host", "kube", "config", "diagnosis", "k8s"),
+    "kube": ("host", "k8s"),
+    "world": ("host", "kube", "config", "k8s"),
     "sandbox": ("host", "tools", "world"),
     "kubelet": ("host", "kube", "world", "sandbox", "config", "diagnosis", "k8s"),
-    "cluster": ("host", "kube", "kubelet", "diagnosis"),
-    "operators": ("host", "kube", "world", "sandbox", "kubelet", "config", "diagnosis"),
+    "cluster": ("host", "kube", "kubelet", "k8s"),
+    "operators": ("host", "kube", "world", "sandbox", "kubelet", "config", "k8s"),
     "azure": ("host", "kube", "world", "config", "diagnosis", "k8s"),
-    "plugins": ("host", "tools", "kube", "azure", "config", "diagnosis", "k8s"),
+    "plugins": ("host", "tools", "kube", "azure", "config", "k8s"),
     "command": (
         "host",
         "tools",
@@ -55,6 +55,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "plugins",
         "config",
         "diagnosis",
+        "k8s",
     ),
     "bench": ("host", "tools"),
 }

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from diagnosis.cluster import Object
 from diagnosis.report import Report
+from k8s.objects import Object
 from simulator.command import jobs
 from simulator.kube.client import ApiError
 from simulator.kubelet import placements
