@@ -118,19 +118,6 @@ def set_labels(kube: Nodes, node: Object, wanted: Mapping[str, str | None]) -> b
     return bool(changes)
 
 
-def tolerates(tolerations: Iterable[Object], taint: Object) -> bool:
-    """Whether one of the tolerations matches the taint, by Kubernetes' rules."""
-    for toleration in tolerations:
-        if toleration.get("effect") not in (None, "", taint["effect"]):
-            continue
-        if toleration.get("operator", "Equal") == "Exists":
-            if toleration.get("key") in (None, "", taint["key"]):
-                return True
-        elif toleration.get("key") == taint["key"] and toleration.get("value", "") == taint.get("value", ""):
-            return True
-    return False
-
-
 def owner_reference(owner: Object, *, controller: bool = False) -> Object:
     reference = {key: owner[key] for key in ("apiVersion", "kind")}
     reference |= {key: owner["metadata"][key] for key in ("name", "uid")}

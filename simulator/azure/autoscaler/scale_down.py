@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from config.facts.scheduling import GPU_RESOURCE
-from diagnosis.nodes import allocatable
 from k8s.objects import Object
+from k8s.resources import Resources, allocatable
 from simulator.azure.autoscaler import fit
-from simulator.azure.autoscaler.fit import Resources
 from simulator.azure.autoscaler.groups import GPU_LABEL, Group, lacks_gpus
 from simulator.azure.autoscaler.profile import Profile
 from simulator.azure.autoscaler.view import View, is_going

@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "config/schema": ("config.schema", "config.problems", "config.facts", "k8s"),
     "config/rules": ("config.rules", "config.schema", "config.problems", "config.facts"),
     "config/reading": ("config",),
-    "k8s": (),
+    "k8s": ("k8s",),
     "components": ("components", "config"),
     "operators": (
         "operators",
@@ -37,10 +37,10 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "kube": ("host", "k8s"),
     "world": ("host", "kube", "config", "k8s"),
     "sandbox": ("host", "tools", "world"),
-    "kubelet": ("host", "kube", "world", "sandbox", "config", "diagnosis", "k8s"),
+    "kubelet": ("host", "kube", "world", "sandbox", "config", "k8s"),
     "cluster": ("host", "kube", "kubelet", "k8s"),
     "operators": ("host", "kube", "world", "sandbox", "kubelet", "config", "k8s"),
-    "azure": ("host", "kube", "world", "config", "diagnosis", "k8s"),
+    "azure": ("host", "kube", "world", "config", "k8s"),
     "plugins": ("host", "tools", "kube", "azure", "config", "k8s"),
     "command": (
         "host",
