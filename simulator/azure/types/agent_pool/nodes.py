@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from config.facts.allocatable import allocatable
 from config.facts.skus import VmSku
 from simulator.world.nodes import DRIVER_ANNOTATION, PARTITION_ANNOTATION
 
 Node = dict[str, Any]
 ADDRESSES_PER_POOL = 1024  # in 10.224.0.0/16; a pool has 1000 nodes at most
 _FIRST_ADDRESS = 4  # Azure keeps the first four of a subnet
+_EVICTION_MIB = 100  # the kubelet's memory.available
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -156,7 +156,7 @@ def _annotations(pool: Pool, sku: VmSku) -> dict[str, str]:
 
 def _status(pool: Pool, sku: VmSku, name: str, instance: int) -> Node:
     pods, disk_kib = int(pool.properties["maxPods"]), int(pool.properties["osDiskSizeGB"]) * 1024**2
-    left = allocatable(sku, pods)
+    cpu, memory = _reserved(sku.vcpus, sku.memory_gib * 1024, pods)
     shared = {"hugepages-1Gi": "0", "hugepages-2Mi": "0", "pods": str(pods)}
     offset = pool.index * ADDRESSES_PER_POOL + _FIRST_ADDRESS + instance % ADDRESSES_PER_POOL
     boots = image(pool.properties["osSKU"], pool.kubernetes)
@@ -172,8 +172,8 @@ def _status(pool: Pool, sku: VmSku, name: str, instance: int) -> Node:
             **shared,
         },
         "allocatable": {
-            "cpu": f"{left.cpu_millis}m",
-            "memory": f"{left.memory_kib}Ki",
+            "cpu": f"{sku.vcpus * 1000 - cpu}m",
+            "memory": f"{(sku.memory_gib * 1024 - memory) * 1024}Ki",
             "ephemeral-storage": str(disk_kib * 1024 * 9 // 10),  # kubelet: imagefs eviction threshold of 10 %
             **shared,
         },
@@ -191,6 +191,16 @@ def _status(pool: Pool, sku: VmSku, name: str, instance: int) -> Node:
             "systemUUID": hashlib.sha256(f"{name}/uuid".encode()).hexdigest()[:32],
         },
     }
+
+
+def _reserved(cores: int, memory_mib: int, pods: int) -> tuple[int, int]:
+    """Returns the CPU (millicores) and the memory (MiB) of a node that pods cannot have.
+
+    Sources: https://learn.microsoft.com/azure/aks/node-resource-reservations and https://github.com/Azure/AKSFlexNode
+    (pkg/config, defaultKubeReserved), which has the steps between the numbers of that page.
+    """
+    cpu = sum(60 if core == 0 else 40 if core == 1 else 20 if core < 4 else 10 for core in range(cores))
+    return cpu, min(20 * pods + 50, memory_mib // 4) + _EVICTION_MIB
 
 
 def _taint(text: str) -> dict[str, str]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from config.facts import skus
 from config.facts.scheduling import SPOT_LABEL, SPOT_TAINT
-from config.schema.os_disk import most_ephemeral
 from simulator.azure import features, quota, reservations
 from simulator.azure.arm_world import World
 from simulator.azure.errors import Problem, bad_request, conflict, in_progress, invalid
@@ -18,8 +17,9 @@ from simulator.azure.ids import ResourceId
 from simulator.azure.kind import Kind, Use, envelope
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
-from simulator.azure.types.agent_pool import checks, life, nodes, subnets
+from simulator.azure.types.agent_pool import checks, life, nodes, os_disks, subnets
 from simulator.azure.types.agent_pool.life import of_cluster
+from simulator.host import similar
 
 TYPE = life.TYPE
 _VERSIONS_HELP = (
@@ -29,7 +29,6 @@ _VERSIONS_HELP = (
 _DEFAULT_SIZE = "Standard_D4ads_v5"
 _UNSHOWN = {"enableUltraSSD": False, "scaleSetPriority": "Regular"}
 """Defaults that AKS keeps to itself."""
-_LEAST_LOCAL_GB = 128  # so much temporary disk, or none of it is taken by default (AKS's page on storage)
 
 
 class AgentPools(Kind):
@@ -148,13 +147,11 @@ def _sku(properties: Body, name: str, cluster: Record, world: World) -> skus.VmS
     size: str
     location: str
     size, location = properties.get("vmSize") or _DEFAULT_SIZE, cluster.body["location"]
-    sizes = {known.lower(): known for known in skus.catalogue()}
-    try:
-        sku = skus.sku(sizes.get(size.lower(), size))
-    except skus.UnknownSku as error:
-        also = f" Did you mean {' or '.join(error.near)}?" if error.near else ""
+    sku = {known.lower(): sku for known, sku in skus.catalogue().items()}.get(size.lower())
+    if sku is None:
+        also = similar.hint(size, skus.catalogue())
         message = f"Virtual Machine size: '{size}' is not supported for subscription in location '{location}'.{also}"
-        raise bad_request(message, target="properties.vmSize") from error
+        raise bad_request(message, target="properties.vmSize")
     if not world.subscription.offers(sku, location):
         offered = ", ".join(region for region in world.subscription.regions if world.subscription.offers(sku, region))
         message = (
@@ -204,7 +201,7 @@ def _fill(properties: Body, cluster: Record, sku: skus.VmSku) -> None:
     network = cluster.properties.get("networkProfile", {})
     overlay = network.get("networkPluginMode") == "overlay"
     azure = network.get("networkPlugin", "azure") == "azure"
-    _fill_os_disk(properties, sku)
+    os_disks.fill(properties, sku)
     defaults: Body = {
         "mode": "User",
         "osType": "Linux",
@@ -226,20 +223,6 @@ def _fill(properties: Body, cluster: Record, sku: skus.VmSku) -> None:
         properties.setdefault("scaleSetEvictionPolicy", "Delete")
         properties.setdefault("spotMaxPrice", -1)
         _add_spot_marks(properties)
-
-
-def _fill_os_disk(properties: Body, sku: skus.VmSku) -> None:
-    """AKS's page on storage: all of the temporary disk, else a managed one by the number of vCPUs.
-
-    How much of one that is larger than any ephemeral disk, the page does not say: as much as Azure makes.
-    """
-    if not properties.get("osDiskSizeGB"):  # 0 asks for the default too
-        temporary = 0 if sku.temp_is_nvme or properties.get("osDiskType") == "Managed" else sku.temp_gib
-        managed = next(gb for vcpus, gb in ((64, 1024), (16, 512), (8, 256), (0, 128)) if sku.vcpus >= vcpus)
-        properties["osDiskSizeGB"] = most_ephemeral(temporary) if temporary >= _LEAST_LOCAL_GB else managed
-    local = sku.cache_gib if sku.temp_is_nvme else sku.local_gib
-    fits = local >= properties["osDiskSizeGB"]
-    properties.setdefault("osDiskType", "Ephemeral" if fits else "Managed")
 
 
 def _add_spot_marks(properties: Body) -> None:
