@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from config.facts import skus
-from config.rules.vcpu_quota import SPOT, TOTAL
 from simulator.azure import reservations
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request, conflict
 from simulator.azure.ids import ResourceId
 from simulator.azure.store import Body
 
+SPOT, TOTAL = "lowPriorityCores", "cores"
+_DISPLAYED = {SPOT: "Total Regional Low-priority vCPUs", TOTAL: "Total Regional vCPUs"}
+"""How Azure shows them. Spot nodes count against the first alone.
+
+Sources: https://github.com/Azure/azure-cli (vm/tests/latest/recordings/test_vm_usage.yaml) and
+https://learn.microsoft.com/azure/quotas/spot-quota
+"""
 _POOLS = "Microsoft.ContainerService/managedClusters/agentPools"
 _MORE = (
     "If you want to increase the quota, please follow this instruction: "
@@ -97,7 +103,7 @@ def view(world: World, location: str) -> Body:
     return {
         "value": [
             {
-                "name": {"value": name, "localizedValue": name},
+                "name": {"value": name, "localizedValue": _DISPLAYED.get(name, name)},
                 "unit": "Count",
                 "currentValue": used.get(name, 0),
                 "limit": limit,
