@@ -16,9 +16,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from config.facts import data
-from config.facts.near import near
 from simulator.azure import tags
 from simulator.azure.errors import Problem
+from simulator.host import similar
 
 FOLDER = Path(__file__).resolve().parent / "types"
 CONTAINER = "properties"
@@ -230,8 +230,7 @@ def _check_object(value: Mapping[str, Any], field: Field, path: str, what: str) 
         if name in field.fields:
             yield from _check(item, field.fields[name], dot + name, what)
         else:
-            also = near(name, field.fields)
-            hint = f" Did you mean {' or '.join(repr(dot + other) for other in also)}?" if also else ""
+            hint = similar.hint(name, field.fields, dot)
             yield Problem(dot + name, f"The property '{dot}{name}' is not known to {what} (or not simulated).{hint}")
     for name, inner in field.fields.items():
         if inner.required and value.get(name) is None:

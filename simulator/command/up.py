@@ -10,12 +10,12 @@ from typing import Any
 
 from rich.console import Console
 
-from config.facts.near import near
 from diagnosis.finding import wrapped
 from diagnosis.report import platform
 from simulator.command import clusters, environment, images, jobs, networks, pulumi_cli, stacks, waiting
 from simulator.command.recovery import goes_on, recover, take_away_forgotten
 from simulator.host import paths
+from simulator.host.similar import similar
 from simulator.kube.client import KubeClient
 from simulator.tools.progress import elapsed
 
@@ -88,7 +88,7 @@ def require_known(stack: str) -> None:
     if stack in {*sizes, *files}:
         return
     there = ", ".join(f"{name} ({size} resources)" for name, size in sorted(sizes.items())) or "none"
-    meant = near(stack, sorted({*sizes, *files}))
+    meant = similar(stack, sorted({*sizes, *files}))
     raise UpFailed(
         f"there is no stack {stack}: neither in the simulator nor as a file Pulumi.{stack}.yaml. Nothing was stopped.\n"
         f"  the simulator has: {there}"

@@ -110,6 +110,26 @@ def test_imports_go_one_way(folder: str) -> None:
     }
 
 
+SHARED_FACTS = frozenset(
+    f"config.facts.{name}"
+    for name in (
+        *("blobfuse", "chart_values", "content_tags", "data", "gpu_sharing", "language_models", "near", "scheduling"),
+        *("skus", "versions"),
+    )
+)
+"""What the program and the simulator share: data files of constants, with sources, and what reads them."""
+
+
+def test_the_simulator_shares_no_decision_of_the_settings_with_the_program() -> None:
+    """Else a wrong rule on both sides would pass: the simulator judges what the program does."""
+    todo = {name for name in imports("simulator") if name.startswith("config.")}
+    found: set[str] = set()
+    while todo:
+        found |= todo
+        todo = {name for module in todo for name in imports(f"{module.replace('.', '/')}.py")} - found
+    assert found == SHARED_FACTS
+
+
 @pytest.mark.parametrize("text", ["from simulator.sandbox import commands", "import simulator.sandbox.commands"])
 def test_what_counts_as_an_import(text: str, tmp_path: Path) -> None:
     (tmp_path / "module.py").write_text(text)
