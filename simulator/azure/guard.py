@@ -39,7 +39,7 @@ def review(world: World, path: str, body: Body) -> Body:
 
 
 def _action(spec: Body) -> str:
-    """A verb that guard does not know adds nothing: its action is the resource alone (getActionName)."""
+    """Returns the data action of a request. A verb that guard does not know adds nothing to it (getActionName)."""
     asked = spec.get("resourceAttributes") or spec["nonResourceAttributes"]
     verb = _ACTIONS.get(asked["verb"], "")
     if (asked.get("resource"), asked.get("subresource")) == ("pods", "exec"):

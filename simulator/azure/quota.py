@@ -11,7 +11,7 @@ from simulator.azure.store import Body
 
 SPOT, TOTAL = "lowPriorityCores", "cores"
 _DISPLAYED = {SPOT: "Total Regional Low-priority vCPUs", TOTAL: "Total Regional vCPUs"}
-"""How Azure shows them. Spot nodes count against the first alone.
+"""The names that Azure shows. Spot nodes count against the first alone.
 
 Sources: https://github.com/Azure/azure-cli (vm/tests/latest/recordings/test_vm_usage.yaml) and
 https://learn.microsoft.com/azure/quotas/spot-quota

@@ -14,7 +14,7 @@ from simulator.azure.types.virtual_network.rules import TYPE as NETWORKS
 from simulator.host import paths
 
 _PROJECT = "ai-on-aks"
-"""Begins the name of each stack's resource group, unless the stack's file names the group."""
+"""The first part of the name of each stack's resource group, unless the stack's file names the group."""
 
 
 def find(text: str) -> list[str]:

@@ -23,7 +23,7 @@ def allows(world: World, principal: str, action: str, scope: ResourceId) -> bool
 
 
 def grants(action: str, actions: Iterable[str], not_actions: Iterable[str]) -> bool:
-    """Whether a role grants an action: one of its actions matches, and none of those that it excludes.
+    """Returns whether a role grants an action: one of its actions matches, and none of those that it excludes.
 
     `*` stands for any text, slashes included, and case does not count
     (https://learn.microsoft.com/azure/role-based-access-control/role-definitions).
@@ -36,7 +36,7 @@ def _matches_any(action: str, patterns: Iterable[str]) -> bool:
 
 
 def _matches(text: str, parts: list[str]) -> bool:
-    """Whether a text consists of these parts in order, with any text between them."""
+    """Returns whether a text consists of these parts in order, with any text between them."""
     first, *others = parts
     if not others:
         return text == first
