@@ -23,7 +23,8 @@ def selects(pod: Object, node: Object) -> bool:
         return False
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    return required is None or any(_matches(term, node, labels) for term in required["nodeSelectorTerms"])
+    terms = (required or {}).get("nodeSelectorTerms") or []
+    return required is None or any(_matches(term, node, labels) for term in terms)
 
 
 def repelling_taint(pod: Object, node: Object) -> Object | None:
