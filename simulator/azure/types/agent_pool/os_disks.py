@@ -12,7 +12,7 @@ from simulator.azure.store import Body
 
 _LARGEST_EPHEMERAL_GIB = 2040
 _LEAST_TEMPORARY_GIB = 128
-"""AKS takes all of a temporary disk by default if the disk has this size."""
+"""AKS makes the OS disk ephemeral by default if the temporary disk has this size."""
 _MANAGED_GIB = ((64, 1024), (16, 512), (8, 256), (0, 128))
 """The default sizes of managed disks, each with the fewest vCPUs that get it."""
 
@@ -21,17 +21,20 @@ def fill(properties: Body, sku: VmSku) -> None:
     """Sets the size and the type that a request leaves out; a size of 0 also asks for the default.
 
     The page has no default for a temporary disk that is larger than any ephemeral disk: here it is the largest one.
+    Its default is the size of the temporary disk. A recorded NC4as_T4_v3 node has a disk of the size of the cache
+    (tests/truth/recordings/nodes.yaml).
     """
     temporary = 0 if sku.temp_is_nvme else sku.temp_gib
+    local = sku.cache_gib or temporary
     if not properties.get("osDiskSizeGB"):
         is_local = temporary >= _LEAST_TEMPORARY_GIB and properties.get("osDiskType") != "Managed"
         managed = next(gib for vcpus, gib in _MANAGED_GIB if sku.vcpus >= vcpus)
-        properties["osDiskSizeGB"] = min(temporary, _LARGEST_EPHEMERAL_GIB) if is_local else managed
+        properties["osDiskSizeGB"] = min(local, _LARGEST_EPHEMERAL_GIB) if is_local else managed
         if is_local:
             properties.setdefault("osDiskType", "Ephemeral")
     # If a size has a cache, the cache alone decides, whatever the temporary disk could hold (the page on storage, and
     # https://github.com/Azure/karpenter-provider-azure, pkg/providers/instancetype/suite_test.go: Standard_B20ms).
-    fits = properties["osDiskSizeGB"] <= min(sku.cache_gib or temporary, _LARGEST_EPHEMERAL_GIB)
+    fits = properties["osDiskSizeGB"] <= min(local, _LARGEST_EPHEMERAL_GIB)
     properties.setdefault("osDiskType", "Ephemeral" if fits else "Managed")
 
 

@@ -44,8 +44,7 @@ _NOT_USER_ASSIGNED = (
 def version(world: World, name: str, properties: Body, existing: Record | None) -> None:
     asked, plan = properties["kubernetesVersion"], properties.get("supportPlan")
     if world.subscription.kubernetes(asked) is None:
-        offered = ", ".join(world.subscription.kubernetes_patches)
-        message = f"Managed cluster {name} is on version {asked} {_VERSIONS_HELP} (Offered here: {offered}.)"
+        message = f"Managed cluster {name} is on version {asked} {_VERSIONS_HELP}"
         raise bad_request(message, code="K8sVersionNotSupported", target="properties.kubernetesVersion")
     if ".".join(asked.split(".")[:2]) not in versions().kubernetes.newest and plan != "AKSLongTermSupport":
         message = f"Managed cluster {name} is on version {asked}, {_LTS_HELP}"

@@ -148,7 +148,7 @@ def test_pool_takes_defaults_and_scales(cluster: Arm) -> None:
         (A100, {"osDiskSizeGB": 256}, (256, "Ephemeral")),
         (ND_A100, {}, (2040, "Ephemeral")),
         ("Standard_NC40ads_H100_v5", {}, (512, "Managed")),
-        (T4, {}, (176, "Ephemeral")),
+        (T4, {}, (144, "Ephemeral")),  # its cache
         (T4, {"osDiskSizeGB": 150}, (150, "Managed")),  # more than its cache
         (T4, {"osDiskSizeGB": 150, "osDiskType": "Ephemeral"}, (150, "Ephemeral")),  # on its temporary disk
         (ND_A100, {"osDiskSizeGB": 2041}, (2041, "Managed")),
