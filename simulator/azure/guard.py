@@ -31,7 +31,7 @@ def review(world: World, path: str, body: Body) -> Body:
     namespace = f"/namespaces/{asked['namespace']}" if asked.get("namespace") else ""
     who = {spec.get("uid", ""), *spec.get("groups", ())}
     held = roles.held(world, who, path.removesuffix(PATH) + namespace)
-    action, known = _action(spec), _permissions()
+    action, known = _action(spec), permissions()
     roles_held = (known[role] for role in held & known.keys())
     allowed = any(roles.grants(action, role["dataActions"], role.get("notDataActions", ())) for role in roles_held)
     status = {"allowed": allowed, "denied": not allowed, "reason": _ALLOWED if allowed else NO_ACCESS}
@@ -49,7 +49,7 @@ def _action(spec: Body) -> str:
 
 
 @functools.cache
-def _permissions() -> dict[str, dict[str, list[str]]]:
+def permissions() -> dict[str, dict[str, list[str]]]:
     """The data actions of each role."""
     found: dict[str, dict[str, list[str]]] = data.parsed(Path(__file__).with_name("kubernetes_roles.yaml").read_text())
     return found

@@ -7,6 +7,7 @@ from simulator.azure import reservations
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request, conflict
 from simulator.azure.ids import ResourceId
+from simulator.azure.rest import Asked
 from simulator.azure.store import Body
 
 SPOT, TOTAL = "lowPriorityCores", "cores"
@@ -97,9 +98,9 @@ def _add(used: dict[str, int], sku: skus.VmSku, machines: int, *, spot: bool = F
         used[name] = used.get(name, 0) + machines * sku.vcpus
 
 
-def view(world: World, location: str) -> Body:
-    """The answer of Microsoft.Compute/locations/usages."""
-    used = usages(world, location, without=None)
+def view(world: World, asked: Asked) -> Body:
+    """Usage_List of Microsoft.Compute."""
+    used = usages(world, asked["region"].lower(), without=None)
     return {
         "value": [
             {

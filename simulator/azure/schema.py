@@ -161,6 +161,17 @@ def lookup(body: Mapping[str, Any], path: str) -> Any:
     return value
 
 
+def merged(body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the body with the changes of a PATCH; null takes a property out (RFC 7396)."""
+    found = dict(body)
+    for name, value in changes.items():
+        if isinstance(value, dict) and isinstance(found.get(name), dict) and name != "tags":
+            found[name] = merged(found[name], value)
+        else:
+            found[name] = value
+    return found
+
+
 @functools.cache
 def rooms() -> dict[str, Schema]:
     """All resource types by the folders that they live in."""

@@ -137,7 +137,7 @@ def _simulated_azure(parts: contextlib.ExitStack) -> tuple[Clusters, Server]:
     clusters, blobs = Clusters(PROGRAMS, extended_resources), BlobService()
     parts.callback(blobs.stop)
     server = serve(ports.require_free("arm"), token_file().read_text().strip(), subscription.load(), clusters, blobs)
-    gateway = Gateway(ports.require_free(gateways.PORT), server.world, outer_proxy())
+    gateway = Gateway(ports.require_free(gateways.PORT), server.world, server.port, outer_proxy())
     for part in (gateway, RegistryFront(server.world, gateway.came_to), clusters, server):
         parts.callback(part.stop)
     clusters.cloud = DataPlane(server.world, server.tokens, gateway.port)

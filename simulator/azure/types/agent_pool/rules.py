@@ -35,6 +35,10 @@ class AgentPools(Kind):
     """Child resources of a cluster, also written inline in it when it is made."""
 
     asynchronous = True
+    actions = {
+        "upgradenodeimageversion": lambda world, record, _query, _body: _upgrade_image(world, record),
+        "deletemachines": lambda world, record, _query, body: _delete_machines(world, record, body),
+    }
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         parent = record.id.parent
@@ -85,6 +89,26 @@ class AgentPools(Kind):
 
 
 KIND = AgentPools()
+
+
+def _upgrade_image(world: World, record: Record) -> Body:
+    """Changes nothing: the simulator has one node image of each OS SKU and Kubernetes version, the newest."""
+    KIND.check_idle(world, record)
+    return KIND.view(world, record)
+
+
+def _delete_machines(world: World, record: Record, body: Body) -> None:
+    """Deletes machines by the names of their nodes, without a drain (AKS's page on deleting machines)."""
+    KIND.check_idle(world, record)
+    there, asked = life.by_node([record]), body.get("machineNames") or []
+    if unknown := sorted(set(asked) - there.keys()):
+        message = f"The machines {', '.join(unknown)} are not in agent pool {record.id.name}: {', '.join(there)}."
+        raise bad_request(message, code="InvalidParameter", target="machineNames")
+    with world.store.lock:
+        life.remove(world, record, {there[name][1] for name in asked})
+        if now := world.store.get(record.id):
+            now.state = "Updating"
+            world.store.put(now)
 
 
 def store(world: World, cluster: Record, record: Record, body: Body, existing: Record | None) -> None:
@@ -139,8 +163,8 @@ def _keep(properties: Body, old: Body) -> None:
     """What an update leaves out and cannot change, or what the autoscaler moves, stays as it is."""
     fixed = {path.split(".")[1] for path in schemas()[TYPE.lower()].immutable if path.count(".") == 1}
     for name in fixed | {"count", "gpuProfile", "mode", "osSKU", "orchestratorVersion"}:
-        if name in old:
-            properties.setdefault(name, old[name])
+        if name in old and properties.get(name) in (None, ""):
+            properties[name] = old[name]
 
 
 def _sku(properties: Body, name: str, cluster: Record, world: World) -> skus.VmSku:
@@ -213,12 +237,15 @@ def _fill(properties: Body, cluster: Record, sku: skus.VmSku) -> None:
         "type": "VirtualMachineScaleSets",
         "orchestratorVersion": cluster.properties["kubernetesVersion"],
         "powerState": {"code": "Running"},
-        "upgradeSettings": {} if properties.get("scaleSetPriority") == "Spot" else {"maxSurge": "10%"},
     }
     if sku.gpu_vendor == "nvidia":
         defaults["gpuProfile"] = {"driver": "Install"}
     for name, value in defaults.items():
-        properties.setdefault(name, value)
+        if properties.get(name) in (None, "", {}):  # the Azure CLI sends empty ones, which AKS takes as unset
+            properties[name] = value
+    settings = properties.setdefault("upgradeSettings", {})
+    if not settings.get("maxUnavailable") and properties["scaleSetPriority"] != "Spot":
+        settings.setdefault("maxSurge", "10%")
     if properties.get("scaleSetPriority") == "Spot":
         properties.setdefault("scaleSetEvictionPolicy", "Delete")
         properties.setdefault("spotMaxPrice", -1)
