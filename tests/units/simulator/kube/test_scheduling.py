@@ -30,7 +30,9 @@ _EXPRESSION = st.one_of(
         }
     ),
     st.fixed_dictionaries({"key": _KEYS, "operator": st.sampled_from(["Exists", "DoesNotExist"])}),
-    st.fixed_dictionaries({"key": _KEYS, "operator": st.sampled_from(["Gt", "Lt"]), "values": st.tuples(_VALUES)}),
+    st.fixed_dictionaries(
+        {"key": _KEYS, "operator": st.sampled_from(["Gt", "Lt"]), "values": st.lists(_VALUES, min_size=1, max_size=1)}
+    ),
 )
 _FIELD = st.fixed_dictionaries(
     {
