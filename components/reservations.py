@@ -92,8 +92,9 @@ def problems(settings: Settings, key: str, pool: PoolSettings, group: Group | No
         what = f"is a group that reserves {', '.join(sorted(group.reserved)) or 'nothing'}, not {pool.vm_sku}"
         place = ResourceName.of(str(pool.capacity_reservation_group))
         names = f"--resource-group {place.group} --capacity-reservation-group {place.name} --name {pool.vm_sku}"
-        how = f"az capacity reservation create {names} --sku {pool.vm_sku} --capacity {pool.max_nodes}"
-        yield Problem(path, what, f"a group with a reservation of {pool.vm_sku}", run(how))
+        how = f"--location {group.location} --sku {pool.vm_sku} --capacity {pool.max_nodes}"
+        command = run(f"az capacity reservation create {names} {how}")
+        yield Problem(path, what, f"a group with a reservation of {pool.vm_sku}", command)
 
 
 def shortage(key: str, pool: PoolSettings, group: Group) -> str:

@@ -2,13 +2,18 @@
 
 Without a workload: nodes that are not in order or cordoned, and policies of NVIDIA's operators that are not ready.
 Who may not read the cluster's nodes and pods, as members of a team, is told what the namespace says.
+docs/diagnosis.md describes the JSON document.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
 import json
+import signal
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,10 +21,14 @@ from config.rules.azure_errors import explain_log
 from config.schema.names import WORKLOAD_NAMESPACE
 from diagnosis import kubectl
 from diagnosis.cluster import POD, Cluster
+from diagnosis.document import of_platform, of_workloads
 from diagnosis.ended import selector
 from diagnosis.report import BAD, DONE, GONE, Report, names, platform, report, with_kinds
+from k8s.objects import Object
 
 _NOT_SEEN = "not looked at: nodes, and what is in other namespaces. You may not read them; who runs the platform may"
+
+_WATCH_S = 1.0
 
 
 class _NoSuchWorkload(Exception):
@@ -40,12 +49,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--azure-error", metavar="FILE", help="explain Azure's error in a log of pulumi instead; - reads standard input"
     )
+    parser.add_argument("-o", "--output", choices=["text", "json"], default="text", help="the format (text)")
+    parser.add_argument(
+        "--watch", action="store_true", help="with --output json: print the document, on one line, every second"
+    )
     options = parser.parse_args(argv)
+    if options.watch and options.output != "json":
+        parser.error("--watch prints JSON documents only. Add: --output json")
     if options.azure_error:
         return _explain(Path(options.azure_error))
+    namespace, as_json = options.namespace or WORKLOAD_NAMESPACE, options.output == "json"
     try:
-        _tell(options.namespace or WORKLOAD_NAMESPACE, options.workload)
-        if options.namespace and not options.workload:
+        if options.watch:
+            return _watch(namespace, options.workload)
+        _tell(namespace, options.workload, as_json=as_json)
+        if options.namespace and not options.workload and not as_json:
             own = Cluster(kubectl.read_own, only=options.namespace)
             there = ", ".join(names(own, options.namespace)) or "none"
             print(f"not looked at: workloads of namespace {options.namespace}, which must be named. It has {there}")
@@ -73,7 +91,24 @@ def _text(log: bytes) -> str:
     return log.decode(json.detect_encoding(log), errors="replace")
 
 
-def _tell(namespace: str, workloads: Sequence[str]) -> None:
+def _watch(namespace: str, workloads: Sequence[str]) -> int:
+    """Prints a document every second until it is interrupted, or nothing reads it any more."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    judge = functools.lru_cache(functools.partial(_judged, namespace))
+    with kubectl.reading_often() as read, contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
+        while True:
+            cluster = Cluster(read)
+            reports = [judge(each) for each in _reports(cluster, namespace, workloads)]
+            print(json.dumps(_document(cluster, namespace, workloads, reports)), flush=True)
+            time.sleep(_WATCH_S)
+    return 0
+
+
+def _document(cluster: Cluster, namespace: str, workloads: Sequence[str], reports: Sequence[Report]) -> Object:
+    return of_workloads(cluster, namespace, reports) if workloads else of_platform(cluster, reports[0])
+
+
+def _tell(namespace: str, workloads: Sequence[str], *, as_json: bool) -> None:
     cluster = Cluster(kubectl.read)
     try:
         reports = _reports(cluster, namespace, workloads)
@@ -83,19 +118,22 @@ def _tell(namespace: str, workloads: Sequence[str]) -> None:
         cluster = Cluster(kubectl.read_own, only=namespace)
         cluster.all(POD, namespace)  # refused where it is not theirs
         reports = _reports(cluster, namespace, workloads)
+    reports = [_judged(namespace, each) for each in reports]
+    if as_json:
+        print(json.dumps(_document(cluster, namespace, workloads, reports), indent=2))
     for told in reports:
-        if told.phase != GONE:
+        if told.phase != GONE and not as_json:
             print("\n".join(told.lines()))
     if gone := [told.name for told in reports if told.phase == GONE]:
         there = ", ".join(names(cluster, namespace)) or "none"
         raise _NoSuchWorkload(f"namespace {namespace} has no workload {', '.join(gone)}; it has {there}")
-    if not cluster.whole:
+    if not cluster.whole and not as_json:
         print(_NOT_SEEN)
 
 
 def _reports(cluster: Cluster, namespace: str, workloads: Sequence[str]) -> list[Report]:
     named = [each for name in workloads for each in with_kinds(cluster, namespace, name)]
-    return [_judged(namespace, report(cluster, namespace, name)) for name in named] or [platform(cluster)]
+    return [report(cluster, namespace, name) for name in named] or [platform(cluster)]
 
 
 def _judged(namespace: str, told: Report) -> Report:

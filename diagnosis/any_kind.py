@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from diagnosis.cluster import Object
 from diagnosis.finding import Finding, joined, one_line
+from k8s.objects import Object
 
 _DONE = re.compile(r"complete|succeeded|finished|success", re.IGNORECASE)
 _FAILED = re.compile(r"(fail(ed|ure)?|error)$", re.IGNORECASE)

@@ -21,10 +21,12 @@ from config.facts.scheduling import (
     POOL_LABEL,
 )
 from config.rules.pools import autoscale_fixed
-from diagnosis.cluster import CONFIG_MAP, EVENT, NODE, Cluster, Object, told_at
+from diagnosis.cluster import CONFIG_MAP, EVENT, NODE, Cluster, told_at
 from diagnosis.finding import Finding, listed, one_line
-from diagnosis.nodes import allocatable, choice, chosen, chosen_pools
+from diagnosis.nodes import choice, chosen, chosen_pools
 from diagnosis.shapes import fit
+from k8s.objects import Object
+from k8s.resources import allocatable
 
 _NAMESPACE, _STATUS = "kube-system", "cluster-autoscaler-status"
 _ADDS, _REFUSES = "TriggeredScaleUp", "NotTriggerScaleUp"

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from config.facts.near import hint, near
-from diagnosis.cluster import CLAIM, STORAGE_CLASS, Cluster, Object, condition, where
+from diagnosis.cluster import CLAIM, STORAGE_CLASS, Cluster, where
 from diagnosis.finding import Finding, grouped, one_line
 from diagnosis.messages import cause, most_telling
+from k8s.objects import Object, condition
 
 _WHY = ("ExternalProvisioning", "FailedBinding", "VolumeMismatch", "ClaimMisbound", "ClaimLost", "ProvisioningFailed")
 """Events of a claim (pkg/controller/volume/events), from a provisioner that is waited for to a volume that failed."""

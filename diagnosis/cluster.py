@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from diagnosis.shapes import shaped
-
-Object = dict[str, Any]
+from k8s.objects import Object, has_ended, is_ready
 
 
 @dataclass(frozen=True)
@@ -231,20 +229,6 @@ def where(obj: Object) -> str:
 def labelled(obj: Object, labels: Mapping[str, str]) -> bool:
     """Whether it carries all of these labels; the template of a DaemonSet may have no metadata."""
     return bool(labels.items() <= obj.get("metadata", {}).get("labels", {}).items())
-
-
-def condition(obj: Object, kind: str) -> Object:
-    """The condition of that type; empty where there is none."""
-    found: Sequence[Object] = obj.get("status", {}).get("conditions") or []
-    return next((entry for entry in found if entry["type"] == kind), {})
-
-
-def is_ready(pod: Object) -> bool:
-    return bool(condition(pod, "Ready").get("status") == "True" and not pod["metadata"].get("deletionTimestamp"))
-
-
-def has_ended(pod: Object) -> bool:
-    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
 def told_at(event: Object) -> str:

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE, CONDITION_PREFIX, HEALTH_TAINT
-from diagnosis.cluster import NODE, Cluster, Object, has_ended
+from diagnosis.cluster import NODE, Cluster
 from diagnosis.finding import Finding, Obstacle, one_line, together
 from diagnosis.node_states import is_problem, like_ours
+from k8s.objects import Object, has_ended
 
 _VERDICT = f"{HEALTH_TAINT}-verdict"
 _UNLABEL = f"kubectl label node {{nodes}} {BAD_NODE.partition('=')[0]}-    # once their GPUs are well again"

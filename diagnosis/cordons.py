@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 
-from diagnosis.cluster import EVENT, NODE, Cluster, Object, is_ready, labelled, told_at
+from diagnosis.cluster import EVENT, NODE, Cluster, labelled, told_at
 from diagnosis.conditions import sick
 from diagnosis.drivers import broken
 from diagnosis.finding import Finding, Obstacle, joined, listed, one_line, together
 from diagnosis.node_states import is_of_person, is_taken, leaving, manager
-from diagnosis.nodes import is_of_program, requested, words_of
+from diagnosis.nodes import is_of_program, words_of
+from k8s.objects import Object, is_ready
+from k8s.resources import device_requests
 
 _DRIVERS = {"ofed": "DOCA OFED", "gpu": "the GPU driver"}
 _DRIVER_PODS = {"ofed": {"nvidia.com/ofed-driver": ""}, "gpu": {"app.kubernetes.io/component": "nvidia-driver"}}
@@ -95,9 +97,9 @@ def _upgrade(cluster: Cluster, node: Object, driver: str, what: str) -> Obstacle
 
 def _waited_for(cluster: Cluster, node: Object, driver: str, state: str) -> list[Object]:
     """Pods of the node that have to end, or to start, before the next state; those with devices first."""
-    there = sorted(cluster.on_node(node), key=lambda pod: not requested(pod))
+    there = sorted(cluster.on_node(node), key=lambda pod: not device_requests(pod))
     if state in (_JOBS, _DRAIN, _DELETION):
-        return [pod for pod in there if not _of_daemon_set(pod) and (state != _DELETION or requested(pod))]
+        return [pod for pod in there if not _of_daemon_set(pod) and (state != _DELETION or device_requests(pod))]
     if state in (_RESTART, _VALIDATION):
         return [pod for pod in there if labelled(pod, _DRIVER_PODS[driver]) and not is_ready(pod)]
     return []

@@ -7,8 +7,9 @@ import json
 from config.facts.gpu_sharing import MIG_LABEL, MIG_STATE_LABEL, mig_profiles, partition_of
 from config.facts.scheduling import GPU_RESOURCE, INSTANCE_TYPE
 from config.facts.skus import VmSku, catalogue
-from diagnosis.cluster import NIC_POLICY, Cluster, Object
+from diagnosis.cluster import NIC_POLICY, Cluster
 from diagnosis.shapes import fit
+from k8s.objects import Object
 from k8s.quantities import count
 
 SHARED_GPU = f"{GPU_RESOURCE}.shared"

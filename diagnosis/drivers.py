@@ -20,19 +20,17 @@ from diagnosis.cluster import (
     RESOURCE_SLICE,
     Cluster,
     Kind,
-    Object,
-    condition,
-    has_ended,
-    is_ready,
     labelled,
     owners_of,
 )
 from diagnosis.conditions import CHECK_AGAIN
 from diagnosis.devices import configured, expected, is_gpu
 from diagnosis.finding import Finding, Obstacle, is_past, joined, later, one_line, together
-from diagnosis.nodes import allocatable, requested, untolerated, words_of
+from diagnosis.nodes import untolerated, words_of
 from diagnosis.pods import Waiting, waiting
+from k8s.objects import Object, condition, has_ended, is_ready
 from k8s.quantities import count
+from k8s.resources import allocatable, device_requests
 
 _GENERATION = "deprecated.daemonset.template.generation"
 _POD_GENERATION = "pod-template-generation"
@@ -199,7 +197,7 @@ def in_use(cluster: Cluster, pods: Iterable[Object]) -> str:
     """What to wait for before driver pods are deleted: a driver that goes takes the devices of running pods with it."""
     nodes = {pod["spec"].get("nodeName") for pod in pods}
     busy = any(
-        pod["spec"].get("nodeName") in nodes and requested(pod) for pod in cluster.all(POD) if not has_ended(pod)
+        pod["spec"].get("nodeName") in nodes and device_requests(pod) for pod in cluster.all(POD) if not has_ended(pod)
     )
     return "    # once the pods that have devices there have ended" if busy else ""
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from diagnosis.cluster import Object, condition, has_ended, where
+from diagnosis.cluster import where
 from diagnosis.finding import grouped, joined, listed, one_line
 from diagnosis.pods import NEVER_STARTED
+from diagnosis.wrappers import WRAPPER_LABEL
+from k8s.objects import Object, condition, has_ended
 
 _VERDICT = "VERDICT:"
 _PASSED = f"{_VERDICT} PASS"
@@ -14,8 +16,13 @@ _GOING = "being evicted or preempted"
 
 
 def selector(kind: str, name: str, uid: str) -> str:
-    """Of the pods of a job, whose kind is as kubectl calls it; empty for what is no job."""
-    return {"job": f"batch.kubernetes.io/controller-uid={uid}", "vcjob": f"volcano.sh/job-name={name}"}.get(kind, "")
+    """Returns the selector of a job's pods, whose kind is as kubectl calls it; empty for what is not a job."""
+    labels = {
+        "job": f"batch.kubernetes.io/controller-uid={uid}",
+        "vcjob": f"volcano.sh/job-name={name}",
+        "appwrapper": f"{WRAPPER_LABEL}={name}",
+    }
+    return labels.get(kind, "")
 
 
 def verdicts(last_lines: Iterable[str]) -> list[str]:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from config.facts.content_tags import content_tag, image_names
-from diagnosis.cluster import POD, Cluster, Object
+from diagnosis.cluster import POD, Cluster
 from diagnosis.finding import Finding, one_line
 from diagnosis.messages import cause, is_symptom, most_telling
+from k8s.objects import Object
 
 PULLING = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrRegistryUnavailable")
 NEVER = "ErrImageNeverPull"
@@ -38,7 +39,6 @@ class _Pull:
     image: str
     said: str
     look: str
-    push: str
 
     @property
     def host(self) -> str:
@@ -48,14 +48,14 @@ class _Pull:
         return first if named else _DOCKER_HUB
 
 
-def pull_failure(cluster: Cluster, pod: Object, image: str, message: str, look: str, push: str) -> Finding:
-    """Why the image of a pod cannot be pulled; `push` as in `report.report`."""
+def pull_failure(cluster: Cluster, pod: Object, image: str, message: str, look: str) -> Finding:
+    """Returns why the image of a pod cannot be pulled."""
     bare = not cause(message.replace(image, "").partition('""')[2])  # Back-off pulling image "..." and nothing else
     told = [each for each in cluster.events(pod) if _FAILED in each["message"] and image in each["message"]]
     if told and (bare or is_symptom(message)):
         best = most_telling(told)["message"]
         message = best if bare or not is_symptom(best) else message
-    pull = _Pull(cluster, pod, image, one_line(_end(message)) or _NO_REASON, look, push)
+    pull = _Pull(cluster, pod, image, one_line(_end(message)) or _NO_REASON, look)
     words = _NAMES.sub("", message.replace(image, ""))
     return next(found(pull) for pattern, found in _CAUSES if re.search(pattern, words))
 
@@ -117,7 +117,7 @@ def _missing(pull: _Pull) -> Finding:
     found = _REFERENCE.fullmatch(pull.image)
     fix = f"{pull.look}    # then push it, or name another image in the pod's spec or workloadOptions"
     if found and found["name"] in image_names() and found["tag"] == content_tag(found["name"]):
-        fix = pull.push.format(registry=found["host"])
+        fix = f"make images REGISTRY={found['host']}    # on the simulator: make images"
     return Finding(f"its registry does not have the image {pull.image}", fix, lasts=True)
 
 

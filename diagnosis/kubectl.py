@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import re
+import socket
 import subprocess
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
 
-from diagnosis.cluster import NODE, POD, Kind, Object, ReadFailed
+from diagnosis.cluster import NODE, POD, Kind, Read, ReadFailed
+from k8s.objects import Object
 
 _PREFIX = re.compile(r"\[pod/[^\]]+\] ")
 """Of a line that is of a log (kubectl, pkg/cmd/logs/logs.go)."""
+_TIMEOUT_S = 60
 _NO_SUCH_KIND = "the server doesn't have a resource type"
 _LOG_LINE = re.compile(r"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ ")
 """Begins a line of kubectl's own log (klog), which says beforehand what its last line says again."""
@@ -109,6 +119,61 @@ def read_own(kind: Kind, namespace: str) -> list[Object]:
         return []
 
 
+@contextlib.contextmanager
+def reading_often() -> Iterator[Read]:
+    """Yields a `diagnosis.cluster.Read` that starts no kubectl for each kind: one `kubectl proxy` logs in for them all.
+
+    It allows reading only, through a socket that no other user can open. Raises KubectlFailed.
+    """
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        path, log = Path(folder) / "api", Path(folder) / "log"
+        command = ["kubectl", "proxy", "--unix-socket", str(path), "--reject-methods", "^(POST|PUT|PATCH|DELETE)$"]
+        errors = stack.enter_context(log.open("w"))
+        try:
+            proxy = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True))
+        except OSError as error:
+            raise KubectlFailed(f"kubectl cannot be started: {error.strerror}") from error
+        stack.callback(proxy.terminate)
+        if proxy.stdout and not proxy.stdout.readline():  # it prints a line once it serves
+            raise _failed("kubectl proxy", log.read_text())
+        yield partial(_get, path)
+
+
+class _Connection(http.client.HTTPConnection):
+    """HTTP through a socket in the file system."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=_TIMEOUT_S)
+        self._path = path
+
+    def connect(self) -> None:
+        """Opens the socket."""
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+def _get(socket_path: Path, kind: Kind, namespace: str) -> list[Object]:
+    root = "/apis" if "/" in kind.api_version else "/api"
+    scope = f"/namespaces/{namespace}" if namespace else ""
+    url = f"{root}/{kind.api_version}{scope}/{kind.plural}"
+    try:
+        with contextlib.closing(_Connection(socket_path)) as connection:
+            connection.request("GET", url)
+            answer = connection.getresponse()
+            text = answer.read().decode()
+    except (OSError, http.client.HTTPException) as error:
+        raise KubectlFailed(f"kubectl proxy does not answer: {error}") from error
+    if answer.status == HTTPStatus.NOT_FOUND:
+        return []
+    if answer.status != HTTPStatus.OK:
+        with contextlib.suppress(ValueError):
+            text = json.loads(text)["message"]
+        raise _failed(f"GET {url}", f"({answer.reason}) {text}")
+    items: list[Object] = json.loads(text)["items"]
+    return [{"apiVersion": kind.api_version, "kind": kind.name, **item} for item in items]
+
+
 def last_lines(namespace: str, selector: str) -> tuple[list[str], list[str]]:
     """The last line of the log of each pod with these labels, and why others have none. Raises KubectlFailed."""
     chosen = ("--namespace", namespace, "--selector", selector)
@@ -124,11 +189,15 @@ def _said(*arguments: str) -> str:
     except OSError as error:
         raise KubectlFailed(f"kubectl cannot be started: {error.strerror}") from error
     if answer.returncode:
-        said = _once(answer.stderr)
-        hint = next((hint for pattern, hint in _HINTS if re.search(pattern, said)), "")
-        failed = Forbidden if hint == _FORBIDDEN else KubectlFailed
-        raise failed("\n".join(filter(None, [f"kubectl {' '.join(arguments)}", said, hint])))
+        raise _failed(f"kubectl {' '.join(arguments)}", answer.stderr)
     return answer.stdout
+
+
+def _failed(asked: str, stderr: str) -> KubectlFailed:
+    said = _once(stderr)
+    hint = next((hint for pattern, hint in _HINTS if re.search(pattern, said)), "")
+    failed = Forbidden if hint == _FORBIDDEN else KubectlFailed
+    return failed("\n".join(filter(None, [asked, said, hint])))
 
 
 def _once(stderr: str) -> str:

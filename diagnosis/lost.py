@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from diagnosis.cluster import POD, Cluster, Object, condition, has_ended
+from diagnosis.cluster import POD, Cluster
 from diagnosis.finding import Finding, clock, grouped, later, listed, one_line
 from diagnosis.nodes import tolerates
+from k8s.objects import Object, condition, has_ended
 
 _LOST = {"Unknown": "silent", "False": "not ready"}
 """By the status of a node's condition Ready."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 
 _NOTICES = re.compile(
     r"\*{3} ?\S*fuse2?:[^\n]*?(?:\*{3}|\n|$)|\*{3} [^\n*]* \*{3}"

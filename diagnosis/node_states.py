@@ -11,8 +11,9 @@ from typing import Any
 
 from config.facts import data
 from config.facts.scheduling import CONDITION_PREFIX
-from diagnosis.cluster import NODE, Cluster, Object
+from diagnosis.cluster import NODE, Cluster
 from diagnosis.finding import Finding, Obstacle, joined, one_line, together
+from k8s.objects import Object
 
 Entry = Mapping[str, Any]
 _OF_PERSONS = re.compile(

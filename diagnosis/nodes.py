@@ -1,22 +1,19 @@
-"""Which nodes a pod may go to, by Kubernetes' rules of selectors, taints and extended resources. Pure."""
+"""Which nodes a pod may go to, by Kubernetes' rules of selectors and taints. Pure."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from typing import Any
 
 from config.facts.scheduling import AGENT_POOL_LABEL, GPU_TAINT, SPOT_TAINT, SYSTEM_TAINT
-from diagnosis.cluster import Object
-from k8s.quantities import count, is_quantity, value
+from k8s.objects import Object
+from k8s.quantities import is_quantity, value
+from k8s.resources import pod_requests
 
 _OF_POOL = f"{AGENT_POOL_LABEL}="
-
-
-def requested(pod: Object) -> dict[str, int]:
-    """Returns the extended resources that a pod requests, whose names have a slash."""
-    return {name: math.ceil(amount / 1000) for name, amount in _requests(pod).items() if "/" in name}
+_NAME_FIELD = "metadata.name"
+"""The one field that terms of node affinity may match."""
 
 
 def too_small(node: Object, pod: Object) -> tuple[str, str, str] | None:
@@ -25,45 +22,14 @@ def too_small(node: Object, pod: Object) -> tuple[str, str, str] | None:
     With it come the requested and the allocatable amount.
     """
     has = node.get("status", {}).get("allocatable", {})
-    for name, amount in _requests(pod).items():
-        if "/" not in name and is_quantity(has.get(name)) and amount > _thousandths(has[name]):
-            return name, _shown(name, amount), _shown(name, _thousandths(has[name]))
+    for name, amount in pod_requests(pod, lambda name: "/" not in name).items():
+        if is_quantity(has.get(name)) and amount > value(has[name]):
+            return name, _shown(name, amount), _shown(name, value(has[name]))
     return None
 
 
-def _shown(name: str, amount: int) -> str:
-    return f"{amount / 1000:g}" if name == "cpu" else f"{amount / 1000 / 2**30:.1f}Gi"
-
-
-def _thousandths(amount: Any) -> int:
-    return math.ceil(value(amount) * 1000)
-
-
-def _requests(pod: Object) -> dict[str, int]:
-    """Returns what a pod requests of each resource, in thousandths.
-
-    An init container needs its own beside those of earlier sidecars, and all others run together (Kubernetes,
-    component-helpers/resource/helpers.go, AggregateContainerRequests).
-    """
-    spec = pod["spec"]
-    sidecars: Counter[str] = Counter()
-    most: Counter[str] = Counter()
-    for container in spec.get("initContainers") or []:
-        most |= sidecars + _of_container(container)
-        if container.get("restartPolicy") == "Always":
-            sidecars += _of_container(container)
-    return dict(most | sum(map(_of_container, spec.get("containers") or []), sidecars))
-
-
-def _of_container(container: Object) -> Counter[str]:
-    """Returns the requests of a container, which are its limits by default."""
-    resources = container.get("resources") or {}
-    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return Counter({name: _thousandths(amount) for name, amount in asked.items() if is_quantity(amount)})
-
-
-def allocatable(node: Object, resource: str) -> int:
-    return count(node.get("status", {}).get("allocatable", {}).get(resource, 0))
+def _shown(name: str, amount: Fraction) -> str:
+    return f"{float(amount):g}" if name == "cpu" else f"{float(amount) / 2**30:.1f}Gi"
 
 
 def chosen(node: Object, pod: Object) -> bool:
@@ -71,8 +37,8 @@ def chosen(node: Object, pod: Object) -> bool:
     labels = node["metadata"].get("labels", {})
     if not (pod["spec"].get("nodeSelector") or {}).items() <= labels.items():
         return False
-    terms = _terms(pod)
-    return not terms or any(all(_holds(labels, wanted) for wanted in term) for term in terms)
+    terms, known = _terms(pod), labels | {_NAME_FIELD: node["metadata"]["name"]}
+    return not terms or any(term and all(_holds(known, wanted) for wanted in term) for term in terms)
 
 
 def choice(pod: Object) -> str:
@@ -104,12 +70,16 @@ def untolerated(node: Object, pod_spec: Mapping[str, Any]) -> list[Object]:
 
 
 def tolerates(tolerations: Iterable[Object], taint: Object) -> bool:
-    """Whether one of the tolerations matches the taint (Kubernetes' `Toleration.ToleratesTaint`)."""
+    """Returns whether one of the tolerations matches the taint (Kubernetes' `Toleration.ToleratesTaint`).
+
+    Operators Lt and Gt match nothing, since TaintTolerationComparisonOperators is an alpha feature (1.35 to 1.37).
+    """
     for toleration in tolerations:
         same_effect = toleration.get("effect") in (None, "", taint["effect"])
         same_key = toleration.get("key") in (None, "", taint["key"])
-        exists = toleration.get("operator", "Equal") == "Exists"
-        if same_effect and same_key and (exists or toleration.get("value", "") == taint.get("value", "")):
+        operator = toleration.get("operator") or "Equal"
+        same_value = operator == "Equal" and toleration.get("value", "") == taint.get("value", "")
+        if same_effect and same_key and (operator == "Exists" or same_value):
             return True
     return False
 
@@ -128,7 +98,8 @@ def is_of_program(taint: Object) -> bool:
 def _terms(pod: Object) -> list[list[Object]]:
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    return [term.get("matchExpressions", []) for term in required.get("nodeSelectorTerms", [])]
+    terms = required.get("nodeSelectorTerms", [])
+    return [[*term.get("matchExpressions", []), *term.get("matchFields", [])] for term in terms]
 
 
 def _wishes(pod: Object) -> list[str]:
@@ -142,7 +113,6 @@ def _wish(entry: Object) -> str:
 
 
 def _holds(labels: Mapping[str, str], wanted: Object) -> bool:
-    """Gt and Lt count as held: nothing here uses them, and a wrong no would mislead."""
     there, values = labels.get(wanted["key"]), wanted.get("values", [])
     match wanted["operator"]:
         case "In":
@@ -153,4 +123,13 @@ def _holds(labels: Mapping[str, str], wanted: Object) -> bool:
             return there is not None
         case "DoesNotExist":
             return there is None
-    return True
+        case "Gt":
+            return _is_less(next(iter(values), None), there)
+        case "Lt":
+            return _is_less(there, next(iter(values), None))
+    return False
+
+
+def _is_less(one: str | None, other: str | None) -> bool:
+    """Compares two whole numbers; labels may have other values, which no comparison matches."""
+    return bool(one and other and one.isdecimal() and other.isdecimal() and int(one) < int(other))

@@ -10,22 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from diagnosis.cluster import (
-    APP_WRAPPER,
-    MAKERS,
-    POD,
-    RAY_CLUSTER,
-    Cluster,
-    Kind,
-    Object,
-    condition,
-    is_ready,
-    owners_of,
-    told_at,
-)
+from diagnosis.cluster import APP_WRAPPER, MAKERS, POD, RAY_CLUSTER, Cluster, Kind, owners_of, told_at
 from diagnosis.finding import Finding, one_line
 from diagnosis.messages import cause, is_symptom
 from diagnosis.wrappers import wrapped_pods
+from k8s.objects import Object, condition, is_ready
 from k8s.quantities import count
 
 _CREATION = re.compile(r"^Failed(To)?Create|^(PodGroup|Plugin|PVC|JobStatus)Error$|^Invalid")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from diagnosis import any_kind, ray
-from diagnosis.cluster import WORKLOADS, Object, condition, has_ended, is_ready
+from diagnosis.cluster import WORKLOADS
 from diagnosis.under_way import unfinished_rollout, unfinished_set
+from k8s.objects import Object, condition, has_ended, is_ready
 
 PENDING = "Pending"
 RUNNING = "Running"

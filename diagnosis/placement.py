@@ -10,24 +10,16 @@ from config.facts.scheduling import AGENT_POOL_LABEL, HEALTH_TAINT, SPOT_LABEL
 from diagnosis import schedulers
 from diagnosis.autoscaler import may_grow, scaling
 from diagnosis.claims import missing_claims, without_volume
-from diagnosis.cluster import NODE, Cluster, Object, labelled
+from diagnosis.cluster import NODE, Cluster, labelled
 from diagnosis.conditions import failed_check
 from diagnosis.cordons import cordon, troubles
 from diagnosis.drivers import not_offered
 from diagnosis.finding import Finding, Obstacle, grouped, together
 from diagnosis.node_states import is_of_person, leaving, manager, of_taints, writers
-from diagnosis.nodes import (
-    allocatable,
-    asked_labels,
-    choice,
-    chosen,
-    is_of_program,
-    requested,
-    too_small,
-    untolerated,
-    words_of,
-)
+from diagnosis.nodes import asked_labels, choice, chosen, is_of_program, too_small, untolerated, words_of
 from diagnosis.policies import unready_policies
+from k8s.objects import Object
+from k8s.resources import allocatable, device_requests
 
 _JOB_LABELS = ("volcano.sh/job-name", "batch.kubernetes.io/job-name")
 _SET_ASIDE = re.compile(
@@ -60,12 +52,12 @@ def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
 def _alike(pods: Iterable[Object]) -> list[list[Object]]:
     """Pods that may go to the same nodes and want the same there."""
     fields = ("nodeSelector", "affinity", "tolerations")
-    keys = ((str([*map(pod["spec"].get, fields), requested(pod)]), pod) for pod in pods)
+    keys = ((str([*map(pod["spec"].get, fields), device_requests(pod)]), pod) for pod in pods)
     return list(grouped(keys).values())
 
 
 def _behind(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
-    pod, wanted = pods[0], requested(pods[0])
+    pod, wanted = pods[0], device_requests(pods[0])
     nodes = _candidates(cluster, pod)
     if not nodes:
         spot = any(each.get("key") == SPOT_LABEL for each in pod["spec"].get("tolerations", []))
@@ -82,14 +74,14 @@ def _behind(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
 
 def _lack_devices(cluster: Cluster, pod: Object) -> bool:
     """Whether a node that the pod may choose offers fewer devices than it wants, taken or not."""
-    wanted = requested(pod).items()
+    wanted = device_requests(pod).items()
     return any(allocatable(node, name) < count for node in _candidates(cluster, pod) for name, count in wanted)
 
 
 def _candidates(cluster: Cluster, pod: Object) -> list[Object]:
     """Nodes that the pod may choose; AKS's system nodes only if it wants no devices."""
     nodes = [node for node in cluster.all(NODE) if chosen(node, pod)]
-    return [node for node in nodes if not requested(pod) or not labelled(node, _SYSTEM)]
+    return [node for node in nodes if not device_requests(pod) or not labelled(node, _SYSTEM)]
 
 
 def _obstacles(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int]) -> Iterable[Obstacle]:
@@ -111,8 +103,8 @@ def _obstacle(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int
         if allocatable(node, resource) < count:
             return not_offered(cluster, node, resource, count)
     for resource, count in wanted.items():
-        holders = [other for other in cluster.on_node(node) if requested(other).get(resource)]
-        free = allocatable(node, resource) - sum(requested(other)[resource] for other in holders)
+        holders = [other for other in cluster.on_node(node) if device_requests(other).get(resource)]
+        free = allocatable(node, resource) - sum(device_requests(other)[resource] for other in holders)
         if free < count:
             taken = " and ".join(sorted({_workload(other) for other in holders}))
             return Obstacle(f"{resource} is taken by {taken}")

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from diagnosis.cluster import Cluster, Object, has_ended, where
+from diagnosis.cluster import Cluster, where
 from diagnosis.finding import Finding, grouped, joined, one_line
 from diagnosis.images import NEVER, PULLING, WRONG_PLATFORM, never_pulled, pull_failure, wrong_platform
 from diagnosis.messages import cause, hidden_by_notice, is_symptom, most_telling
+from k8s.objects import Object, has_ended
 
 _NEVER_RAN = (
     *PULLING, NEVER, "InvalidImageName", "ImageInspectError", "SignatureValidationFailed", "CreateContainerConfigError",
@@ -90,9 +91,9 @@ def ended(state: Object | None) -> str:
     return joined(code if reason in ("", "Error") else f"{reason} ({code})", end.get("message"))
 
 
-def not_started_pods(cluster: Cluster, pods: Iterable[Object], push: str) -> Iterator[Finding]:
+def not_started_pods(cluster: Cluster, pods: Iterable[Object]) -> Iterator[Finding]:
     """Yields why containers of these pods do not start: each cause once, with how many other pods have it."""
-    found = ((pod, not_started(cluster, pod, push)) for pod in pods)
+    found = ((pod, not_started(cluster, pod)) for pod in pods)
     for first, *others in grouped((_common(pod, each.why), each) for pod, each in found if each).values():
         more = f"; the same holds for {len(others)} other {'pod' if len(others) == 1 else 'pods'}" if others else ""
         yield replace(first, why=f"{first.why}{more}")
@@ -104,8 +105,8 @@ def _common(pod: Object, why: str) -> str:
     return re.sub("|".join([*map(re.escape, filter(None, own)), _VARIES]), "", why)
 
 
-def not_started(cluster: Cluster, pod: Object, push: str) -> Finding | None:
-    """Why its containers do not start; None where nothing is known to be wrong. `push` as in `report.report`."""
+def not_started(cluster: Cluster, pod: Object) -> Finding | None:
+    """Why its containers do not start; None where nothing is known to be wrong."""
     look = f"kubectl describe pod {where(pod)}"
     if pod["status"].get("phase") == "Failed":
         return _rejected(pod, look)
@@ -113,7 +114,7 @@ def not_started(cluster: Cluster, pod: Object, push: str) -> Finding | None:
     if held is None:
         return _restarted(cluster, pod)
     if held.reason in PULLING:
-        return pull_failure(cluster, pod, held.image, held.message, look, push)
+        return pull_failure(cluster, pod, held.image, held.message, look)
     if held.reason == NEVER:
         return never_pulled(held.image, look)
     if held.reason == "InvalidImageName":

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from diagnosis.cluster import CLUSTER_POLICY, NIC_POLICY, Cluster, Kind, Object, condition, is_ready
+from diagnosis.cluster import CLUSTER_POLICY, NIC_POLICY, Cluster, Kind
 from diagnosis.drivers import begun, daemon_sets, in_use, is_old, pods_of
 from diagnosis.finding import Finding, clock, grouped, joined, listed, one_line
 from diagnosis.pods import waiting
+from k8s.objects import Object, condition, is_ready
 
 
 def unready_policies(cluster: Cluster, *, starting: bool = False) -> list[Finding]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from diagnosis.cluster import JOB, Cluster, Object, condition, where
+from diagnosis.cluster import JOB, Cluster, where
 from diagnosis.finding import Finding, clock, joined, one_line
+from k8s.objects import Object, condition
 
 RETRYING = "Retrying"
 """Status of a RayJob whose cluster is deleted so that another one can be made."""

@@ -17,10 +17,6 @@ from diagnosis.cluster import (
     WORKLOADS,
     Cluster,
     Kind,
-    Object,
-    condition,
-    has_ended,
-    is_ready,
     kind_of,
     owners_of,
     where,
@@ -41,8 +37,8 @@ from diagnosis.retries import failing, job_retries
 from diagnosis.templates import templates
 from diagnosis.under_way import under_way
 from diagnosis.wrappers import failure, holding, kept, started_anew
+from k8s.objects import Object, condition, has_ended, is_ready
 
-PUSH = "make images REGISTRY={registry}    # on the simulator: make images"
 GONE = "Gone"
 BAD = ("Failed", "Aborted", "Terminated", GONE)
 DONE = ("Completed", "Complete", "Available", "Succeeded")
@@ -79,6 +75,12 @@ class Report:
     log: str = ""
     """Once it has failed: the command that shows its log, or why there is none."""
 
+    @property
+    def outcome(self) -> str:
+        """How far the workload is, whatever its kind calls that."""
+        known = {**dict.fromkeys(BAD, "failed"), **dict.fromkeys(DONE, "succeeded"), RUNNING: "running"}
+        return known.get(self.phase, "pending")
+
     def head(self) -> list[str]:
         """How the workload fares."""
         return wrapped(f"{self.name}: {self.phase} {one_line(self.message)}".rstrip(), "  ")
@@ -97,11 +99,8 @@ class Report:
         return replace(self, verdicts=(*verdicts(last_lines), *failed))
 
 
-def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Report:
-    """`name` may be `kind/name`; of several workloads of a name, the first that is not made by another is reported.
-
-    `push` is the command that pushes an image of `docker/` which is missing; {registry} stands for its host.
-    """
+def report(cluster: Cluster, namespace: str, name: str) -> Report:
+    """`name` may be `kind/name`; of several workloads of a name, the first that is not made by another is reported."""
     found = _found(cluster, namespace, name)
     if not found:
         return Report(name, GONE, "there is no such object in the cluster")
@@ -127,7 +126,7 @@ def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Rep
             ray.failed_submitter(cluster, workload, pods) or log(pods),
         )
         return Report(*told, tuple(lost_pods(cluster, pods)), remarks=all_remarks, exits=tuple(exits(pods)), log=look)
-    causes = dict.fromkeys(_causes(cluster, workload, kind, phase, push))
+    causes = dict.fromkeys(_causes(cluster, workload, kind, phase))
     if phase == PENDING and (not causes or all(each.passing for each in causes)):
         causes |= dict.fromkeys(_under_way(cluster, workload, kind, pods, known=bool(causes)))
     if phase == PENDING:  # then it waits for another try, too
@@ -182,7 +181,7 @@ def _found(cluster: Cluster, namespace: str, name: str) -> list[tuple[str, Objec
     return next(filter(None, alike), [])
 
 
-def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str) -> Iterable[Finding]:
+def _causes(cluster: Cluster, workload: Object, kind: str, phase: str) -> Iterable[Finding]:
     pods = pods_of(cluster, _namespace(workload), workload["metadata"]["uid"])
     yield from lost_pods(cluster, pods)
     if kind == _WRAPPER:
@@ -195,7 +194,7 @@ def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str
     on_nodes = [
         pod for pod in counts if pod["spec"].get("nodeName") and not is_ready(pod) and not is_lost(cluster, pod)
     ]
-    yield from not_started_pods(cluster, on_nodes, push)
+    yield from not_started_pods(cluster, on_nodes)
     if _is_any(kind) and phase == PENDING:
         yield from _of_any_kind(cluster, workload, kind)
     if not pods and (kind in _SERVICES or _is_any(kind)):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from diagnosis.cluster import Object, condition, owners_of
+from diagnosis.cluster import owners_of
 from diagnosis.ended import exits, remarks
 from diagnosis.finding import joined, one_line
+from k8s.objects import Object, condition
 
 _UNLIMITED = 2**31 - 1
 """Of a Job that counts by index alone (kubernetes.io, "Jobs", Backoff limit per index)."""

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from config.facts.near import hint, near
 from config.facts.scheduling import COSCHEDULER, VOLCANO
 from diagnosis import kueue, volcano
-from diagnosis.cluster import POD, Cluster, Object, condition, told_at, where
+from diagnosis.cluster import POD, Cluster, told_at, where
 from diagnosis.finding import Finding, grouped, listed, one_line
+from k8s.objects import Object, condition
 
 _SCHEDULERS = {
     VOLCANO: ("Volcano's scheduler", ("app", "volcano-scheduler")),

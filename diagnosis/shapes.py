@@ -35,7 +35,7 @@ _METADATA = {
 _RESOURCES = {"requests": {"*": ANY}, "limits": {"*": ANY}}
 _CONTAINERS = [{"name!": str, "image": str, "restartPolicy": str, "resources": _RESOURCES}]
 _EXPRESSIONS = [{"key!": str, "operator!": str, "values": [str]}]
-_REQUIRED = {"nodeSelectorTerms": [{"matchExpressions": _EXPRESSIONS}]}
+_REQUIRED = {"nodeSelectorTerms": [{"matchExpressions": _EXPRESSIONS, "matchFields": _EXPRESSIONS}]}
 _POD_SPEC = {
     "nodeName": str,
     "schedulerName": str,

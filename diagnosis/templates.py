@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 from config.facts.scheduling import VOLCANO_GROUP
-from diagnosis.cluster import POD_GROUP, Cluster, Object, owners_of
+from diagnosis.cluster import POD_GROUP, Cluster, owners_of
 from diagnosis.shapes import REPLICA_SPECS
+from k8s.objects import Object
 
 
 def templates(cluster: Cluster, workload: Object) -> list[Object]:

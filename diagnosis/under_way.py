@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from diagnosis.cluster import Cluster, Object, condition, has_ended, is_ready, where
+from diagnosis.cluster import Cluster, where
 from diagnosis.finding import Finding, grouped, joined, listed, one_line
 from diagnosis.messages import cause, most_telling
+from k8s.objects import Object, condition, has_ended, is_ready
 
 _UNHEALTHY = "Unhealthy"
 """Event of a probe that failed."""

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from config.facts.scheduling import VOLCANO_GROUP
-from diagnosis.cluster import POD_GROUP, Cluster, Kind, Object, condition, where
+from diagnosis.cluster import POD_GROUP, Cluster, Kind, where
 from diagnosis.finding import Finding, joined, listed, one_line
+from k8s.objects import Object, condition
 from k8s.quantities import count
 
 QUEUE = Kind("scheduling.volcano.sh/v1beta1", "Queue", "queues")

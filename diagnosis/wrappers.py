@@ -13,11 +13,12 @@ from collections.abc import Iterator
 import yaml
 
 from config.facts.scheduling import WRAPPER_ANNOTATION, WRAPPER_CONFIG, WRAPPER_NAMESPACE
-from diagnosis.cluster import CONFIG_MAP, POD, Cluster, Object, condition, labelled, where
+from diagnosis.cluster import CONFIG_MAP, POD, Cluster, labelled, where
 from diagnosis.finding import Finding, clock, joined, later, one_line
 from diagnosis.shapes import ANY, fit
+from k8s.objects import Object, condition
 
-_LABEL = "workload.codeflare.dev/appwrapper"
+WRAPPER_LABEL = "workload.codeflare.dev/appwrapper"
 """Of its pods: its name."""
 _PERIODS = {
     "admissionGracePeriodDuration": "admissionGracePeriod",
@@ -41,7 +42,7 @@ def wrapped_pods(cluster: Cluster, wrapper: Object) -> list[Object]:
     """Also those whose job is gone already: it waits for them all the same."""
     metadata = wrapper["metadata"]
     pods = cluster.all(POD, metadata["namespace"])
-    return [pod for pod in pods if labelled(pod, {_LABEL: metadata["name"]})]
+    return [pod for pod in pods if labelled(pod, {WRAPPER_LABEL: metadata["name"]})]
 
 
 def holding(cluster: Cluster, wrapper: Object) -> Iterator[Finding]:

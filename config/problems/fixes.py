@@ -21,7 +21,7 @@ _MAX_MOVED = 5
 
 
 def path_text(path: Path) -> str:
-    """A path as `pulumi config --path` reads it: `pools.gpu.taints[0]`, `pools.gpu.labels["a/b"]`."""
+    """A path as `pulumi config set --path` reads it: `pools.gpu.taints[0]`, `pools.gpu.labels["a/b"]`."""
     text = str(path[0]) if path else ""  # a top-level key is a name, whatever is in it
     for part in path[1:]:
         if isinstance(part, int):

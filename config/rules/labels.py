@@ -10,7 +10,7 @@ from config.problems.errors import Problem
 from config.problems.fixes import Fix, Path, by_hand, move_command, remove_command, set_command
 
 _NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
-_PREFIX = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
+_PREFIX = r"(?=[^/]{1,253}/)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
 _KEY = re.compile(rf"({_PREFIX}/)?{_NAME}")
 _VALUE = re.compile(rf"({_NAME})?")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")

@@ -59,7 +59,7 @@ def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
     if minor in known.lts_ends:
         fault = "which AKS supports with cluster.tier Premium alone"
     path = ("cluster", "kubernetesVersion")
-    allowed = f"{', '.join(offered)}, or with a patch that `az aks get-versions` lists"
+    allowed = f"{', '.join(offered)}, or with a patch that `az aks get-versions --location {stack.location}` lists"
     plain = version.strip().lstrip("vV")
     fix = set_command(path, plain) if minor_of(plain) in offered else by_hand(path)
     yield Problem(path, f"is {version!r}, {fault}", allowed, fix)

@@ -188,9 +188,7 @@ def _usages(answer: Json) -> Iterator[tuple[str, _Usage]]:
 
 
 def _plain(family: str) -> str:
-    """Sizes and quotas write one family with and without spaces: `standard NDAMSv4_A100Family` is the size's, of
-    ND96amsr (kubernetes/autoscaler, azure_instance_types.go).
-    """
+    """Azure's lists and pages write one family in any case, with and without spaces."""
     return family.replace(" ", "").lower()
 
 

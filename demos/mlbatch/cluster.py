@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from config.facts.scheduling import GPU_RESOURCE
-from diagnosis.cluster import Object
-from diagnosis.nodes import requested
+from k8s.objects import Object
+from k8s.resources import device_requests
 
 JOBS = Path(__file__).parent / "jobs"
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.5, 2.0
@@ -86,4 +86,4 @@ def runs(pod: Object) -> bool:
 
 def gpus(pod: Object) -> int:
     """How many it has."""
-    return requested(pod).get(GPU_RESOURCE, 0)
+    return device_requests(pod).get(GPU_RESOURCE, 0)

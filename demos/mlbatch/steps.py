@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from config.facts.scheduling import BAD_NODE, GPU_LABEL, GPU_RESOURCE
 from demos.mlbatch.cluster import JOBS, Cluster, Denied, Failed, gpus, runs
-from diagnosis.nodes import allocatable
+from k8s.resources import allocatable
 
 BLUE, RED = "blue", "red"
 ALICE, BOB = "alice@example.com", "bob@example.com"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
-from simulator.azure import faults, features, locks, lookups, reservations
+from simulator.azure import api_versions, faults, locks, lookups, node_group, providers, reservations, tenancy
 from simulator.azure.arm_world import World
 from simulator.azure.errors import (
     ArmError,
@@ -21,12 +22,13 @@ from simulator.azure.ids import GROUP_TYPE, Path, ResourceId, parse
 from simulator.azure.kind import Kind
 from simulator.azure.operations import Operations, remove
 from simulator.azure.polling import Polling
-from simulator.azure.rest import CORRELATION, CREATOR, Request, Response
+from simulator.azure.rest import CORRELATION, CREATOR, Asked, Request, Response
 from simulator.azure.rooms import kinds
-from simulator.azure.schema import Schema, schemas
+from simulator.azure.schema import Schema, merged, schemas
 from simulator.azure.store import Body, Record
 
 _SUBSCRIPTION_PARTS = 2  # of `/subscriptions/<id>`
+_LOCATION = "location"
 
 
 class Api:
@@ -36,17 +38,20 @@ class Api:
         self._world, self._operations, self._polling = world, operations, Polling(world, endpoint)
 
     def handle(self, request: Request) -> Response:
+        faults.check_rate(self._world, request.method)
+        if looked_up := lookups.find(request):
+            return self._look_up(*looked_up)
         path = parse(request.path)
         if path is None:
-            return self._above_groups(request)
+            message = f"The path '{request.path}' names nothing in Azure Resource Manager."
+            raise ArmError(HTTPStatus.NOT_FOUND, "NotFound", message)
         self._check_subscription(path)
-        faults.check_rate(self._world, request.method)
         locks.check(self._world, request.method, path)
         special = self._special(request, path)
         if special is not None:
             return special
         schema = _schema(path)
-        _check_version(request, schema.type, schema.api_versions)
+        self._check_version(request, schema.type, path)
         kind = kinds()[schema.type.lower()]
         if path.tail:
             return self._collection_or_action(request, path, kind)
@@ -70,7 +75,7 @@ class Api:
     # -- changing ------------------------------------------------------------------------------------------------------
 
     def _put(self, request: Request, resource: ResourceId, schema: Schema, kind: Kind) -> Response:
-        lookups.check_registered(self._world.subscription, schema.type)
+        providers.check_registered(self._world, schema.type)
         body = _checked(request.body, schema)
         with self._world.store.lock:
             resource = self._canonical(resource)
@@ -91,16 +96,23 @@ class Api:
         return Record(resource, {}, correlation=request.headers.get(CORRELATION, ""), facts=created)
 
     def _patch(self, request: Request, resource: ResourceId, schema: Schema, kind: Kind) -> Response:
-        """Tags only, as most resource types have it."""
-        body = request.body
-        if not isinstance(body, dict) or set(body) - {"tags"}:
+        """A change of some properties (RFC 7396), which the rules of the type see as a whole update."""
+        changes = request.body
+        if not isinstance(changes, dict):
+            raise bad_request(
+                "The request content was invalid: a JSON object is required.", code="InvalidRequestContent"
+            )
+        if kind.patches_tags and set(changes) - {"tags"}:
             raise bad_request("Only 'tags' can be patched: {\"tags\": {...}}.", code="InvalidParameter")
-        if problems := [problem for problem in schema.problems(body) if problem.path.startswith("tags")]:
+        if not kind.patches_tags:
+            record = self._find(resource)
+            return self._put(replace(request, body=merged(record.body, changes)), record.id, schema, kind)
+        if problems := [problem for problem in schema.problems(changes) if problem.path.startswith("tags")]:
             raise invalid(problems)
         with self._world.store.lock:
             record = self._find(resource)
-            if "tags" in body:
-                record.body["tags"] = body["tags"] or {}
+            if "tags" in changes:
+                record.body["tags"] = changes["tags"] or {}
                 self._world.store.put(record)
         return Response(HTTPStatus.OK, kind.view(self._world, record))
 
@@ -127,7 +139,14 @@ class Api:
                 raise not_allowed(request.method, "an action")
             record = self._find(ResourceId(path.scope, _schema(path).type, path.names))
             answer = act(self._world, record, request.query, request.body or {})
-            return Response(HTTPStatus.OK, answer) if answer else Response(HTTPStatus.NO_CONTENT)
+            if isinstance(answer, Record):
+                return self._polling.result_at(answer)
+            if answer is not None:
+                return Response(HTTPStatus.OK, answer)
+            now = self._find(record.id)
+            if now.busy:
+                return self._polling.began(HTTPStatus.ACCEPTED, now, kind, self._operations.start(now.id))
+            return Response(HTTPStatus.NO_CONTENT)
         if request.method != "GET":
             raise not_allowed(request.method, "a list")
         self._check_group(path)
@@ -136,40 +155,28 @@ class Api:
         if path.names:  # children of a resource, which must be there
             scope = self._find(ResourceId(path.scope, listed.rpartition("/")[0], path.names)).id.text
         records = [record for record in self._world.store.all(listed) if record.id.key.startswith(f"{scope}/".lower())]
+        records += node_group.groups(self._world) if listed == GROUP_TYPE else []
         chosen = kind.chosen(self._world, scope, records, request.query.get("$filter", ""))
         return Response(HTTPStatus.OK, {"value": [kind.view(self._world, record) for record in chosen]})
 
-    def _above_groups(self, request: Request) -> Response:
-        """What is in no subscription, and a subscription itself. Raises ArmError."""
-        lookup = lookups.above_groups(self._world.subscription, request.path)
-        if lookup is None:
-            raise ArmError(
-                HTTPStatus.NOT_FOUND, "NotFound", f"The path '{request.path}' names nothing in Azure Resource Manager."
-            )
-        faults.check_rate(self._world, request.method)
-        if request.method != "GET":
-            raise not_allowed(request.method, request.path)
-        _check_version(request, lookup.what, lookup.api_versions)
-        return Response(HTTPStatus.OK, lookup.view(request.query))
+    def _look_up(self, lookup: lookups.Lookup, asked: Asked) -> Response:
+        scope = asked.names.get("scope") or "/".join(("", "subscriptions", asked.names.get("subscription", "")))
+        if "group" in asked.names:
+            scope += f"/resourceGroups/{asked['group']}"
+        path = parse(f"{scope}/providers/{lookup.what}")
+        if path is not None and path.scope.count("/") >= _SUBSCRIPTION_PARTS:
+            tenancy.check_subscription(self._world.subscription, path.scope.split("/")[2])
+            self._check_group(path)
+        api_versions.check(asked.query.get("api-version", ""), lookup.what, self._regions)
+        return Response(HTTPStatus.OK, lookup.view(self._world, asked))
 
     def _special(self, request: Request, path: Path) -> Response | None:
-        """What is no resource of the store: operations, what can be looked up, features."""
+        """Operations and capacity reservations, which are not resources of the store."""
         if operation := self._polling.find(path):
             return operation
-        if request.method == "GET" and (lookup := lookups.find(self._world, path)):
-            _check_version(request, lookup.what, lookup.api_versions)
-            self._check_group(path)
-            return Response(HTTPStatus.OK, lookup.view(request.query))
         if request.method == "GET" and reservations.is_about(self._world, path):
-            _check_version(request, reservations.TYPE, reservations.API_VERSIONS)
+            self._check_version(request, reservations.TYPE, path)
             return Response(HTTPStatus.OK, reservations.view(self._world, path))
-        if path.type.lower() == features.TYPE.lower() and not path.tail:
-            _check_version(request, features.TYPE, features.API_VERSIONS)
-            resource = ResourceId(path.scope, features.TYPE, path.names)
-            states = {"PUT": "Registered", "DELETE": "NotRegistered"}
-            if request.method in states:
-                return Response(HTTPStatus.OK, features.change(self._world, resource, states[request.method]))
-            return Response(HTTPStatus.OK, features.view(self._world, resource))
         return None
 
     # -- checks --------------------------------------------------------------------------------------------------------
@@ -179,13 +186,26 @@ class Api:
         if len(parts) < 3 or parts[1] != "subscriptions":
             message = "The request did not have a subscription or a valid tenant level resource provider."
             raise ArmError(HTTPStatus.NOT_FOUND, "MissingSubscription", message)
-        lookups.check_subscription(self._world.subscription, parts[2])
+        tenancy.check_subscription(self._world.subscription, parts[2])
+
+    @property
+    def _regions(self) -> tuple[str, ...]:
+        return tuple(self._world.subscription.regions)
+
+    def _check_version(self, request: Request, resource_type: str, path: Path) -> None:
+        group = ResourceId(path.scope, path.type, path.names).group_id
+        found = self._world.store.get(group) if group else None
+        location = found.body[_LOCATION] if found else ""
+        api_versions.check(request.query.get("api-version", ""), resource_type, self._regions, location)
 
     def _check_group(self, path: Path) -> None:
         """Raises ArmError where the path is of a group that is not there."""
         group = ResourceId(path.scope, path.type, path.names).group_id
-        if group and self._world.store.get(group) is None:
+        if group and not self._has_group(group):
             raise group_not_found(group.name)
+
+    def _has_group(self, group: ResourceId) -> bool:
+        return self._world.store.get(group) is not None or node_group.find(self._world, group) is not None
 
     def _canonical(self, resource: ResourceId) -> ResourceId:
         """The id as it was first written, whatever the request's case. Raises ArmError where a parent is missing."""
@@ -212,8 +232,10 @@ class Api:
         if record is not None:
             return record
         if resource.type == GROUP_TYPE:
+            if nodes := node_group.find(self._world, resource):
+                return nodes
             raise group_not_found(resource.name)
-        if (group := resource.group_id) and self._world.store.get(group) is None:
+        if (group := resource.group_id) and not self._has_group(group):
             raise group_not_found(group.name)
         if (parent := resource.parent) and self._world.store.get(parent) is None:
             raise parent_not_found(parent.type, parent.name)
@@ -236,23 +258,6 @@ def _schema(path: Path) -> Schema:
         )
         raise ArmError(HTTPStatus.NOT_FOUND, "InvalidResourceType", message)
     return found
-
-
-def _check_version(request: Request, what: str, supported: tuple[str, ...] | list[str]) -> None:
-    version, versions = request.query.get("api-version"), ", ".join(supported)
-    if not version:
-        message = "The api-version query parameter (?api-version=) is required for all requests."
-        raise bad_request(message, code="MissingApiVersionParameter")
-    if version in supported:
-        return
-    if what in (GROUP_TYPE, lookups.ACCOUNT):
-        message = f"The api-version '{version}' is invalid. The supported versions are '{versions}'."
-        raise bad_request(message, code="InvalidApiVersionParameter")
-    message = (
-        f"No registered resource provider found for API version '{version}' for type '{what.partition('/')[2]}'. "
-        f"The supported api-versions are '{versions}' (in the simulator)."
-    )
-    raise bad_request(message, code="NoRegisteredProviderFound")
 
 
 def _check_scope(resource: ResourceId, schema: Schema) -> None:

@@ -23,6 +23,12 @@ class ClusterBackend(Protocol):
     def halt(self, cluster_id: str) -> None:
         """Stops the control plane and keeps its state; nothing to do when it does not run."""
 
+    def rotate(self, cluster_id: str) -> None:
+        """Ends what runs and deletes its certificates; `create` makes others."""
+
+    def run(self, cluster_id: str, argv: Sequence[str], folder: Path, token: str) -> tuple[int, str]:
+        """Runs kubectl or helm in a folder, as administrator or by a token; returns exit code and output."""
+
     def admin_kubeconfig(self, cluster_id: str) -> str:
         """A kubeconfig (YAML) with an administrator's client certificate; KeyError while the cluster is down.
 

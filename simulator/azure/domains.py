@@ -11,9 +11,22 @@ BLOBS, DFS, FILES = "blob.core.windows.net", "dfs.core.windows.net", "file.core.
 REGISTRIES = "azurecr.io"
 CLUSTERS = "azmk8s.io"
 ALL = (BLOBS, DFS, FILES, REGISTRIES, CLUSTERS)
+GRAPH, LOGIN = "graph.microsoft.com", "login.microsoftonline.com"
+SERVED = (GRAPH, LOGIN)
+"""Hosts of Microsoft that the server of simulated Resource Manager answers for, through the proxy."""
+MICROSOFT = (
+    *("microsoft.com", "microsoftonline.com", "azure.com", "azure.net", "windows.net", "aka.ms", "live.com"),
+    *("azureedge.net", "azurefd.net", "azurewebsites.net", "trafficmanager.net", "cloudapp.net", "visualstudio.com"),
+    *("msauth.net", "msftauth.net", "office.com", "office365.com", "windows.com", "msecnd.net"),
+)
+"""Domains of Microsoft. The proxy lets no request to them out: a client could send simulated tokens and data there."""
 INSIDE = "/inside/"
 IDENTITY = "/identity/token"
 """Where machines ask for tokens of their managed identity (`managed_identity.py`)."""
+
+
+def is_microsoft(host: str) -> bool:
+    return any(f".{host.lower().rstrip('.')}".endswith(f".{domain}") for domain in MICROSOFT)
 
 
 def proxy(port: int, label: str) -> str:

@@ -1,4 +1,7 @@
-"""Preview features of the subscription (`Microsoft.Features`): what is registered, and changing it."""
+"""Preview features of the subscription (`Microsoft.Features`): what is registered, and changing it.
+
+The azure-native plugin uses subscriptionFeatureRegistrations, the Azure CLI providers/features: two views of one state.
+"""
 
 from __future__ import annotations
 
@@ -8,52 +11,81 @@ from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import envelope
+from simulator.azure.rest import Asked
 from simulator.azure.store import Body, Record
 
 TYPE = "Microsoft.Features/featureProviders/subscriptionFeatureRegistrations"
-API_VERSIONS = ("2021-07-01",)
+_STATE = "state"
+REGISTERED, NOT_REGISTERED = "Registered", "NotRegistered"
 INFINIBAND = "Microsoft.ContainerService/AKSInfinibandSupport"
 
 
 def registered(world: World, feature: str) -> bool:
-    return _state(world, feature) == "Registered"
+    return _state(world, feature) == REGISTERED
 
 
-def view(world: World, resource: ResourceId) -> Body:
-    """A registration as GET shows it, which a feature that is not registered has too. Raises ArmError (404)."""
-    feature = _known(world, resource)
-    namespace, _, name = feature.partition("/")
+def features(world: World, asked: Asked) -> Body:
+    """Features_List and Features_ListAll."""
+    above = f"{asked['provider']}/".lower() if "provider" in asked.names else ""
+    return {"value": [_feature(world, each) for each in world.subscription.features if each.lower().startswith(above)]}
+
+
+def feature(world: World, asked: Asked, change: str = "") -> Body:
+    """Features_Get, and with a change Features_Register and _Unregister. Raises ArmError (404)."""
+    return _feature(world, _changed(world, asked, change))
+
+
+def registration(world: World, asked: Asked, change: str = "") -> Body:
+    """SubscriptionFeatureRegistrations_Get, and with a change _CreateOrUpdate and _Delete. Raises ArmError (404)."""
+    return _registration(world, _changed(world, asked, change))
+
+
+def _registration(world: World, name: str) -> Body:
+    """A feature that is not registered has one too."""
+    provider, _, own = name.partition("/")
     properties = {
         "subscriptionId": world.subscription.subscription_id,
         "tenantId": world.subscription.tenant_id,
-        "providerNamespace": namespace,
-        "featureName": name,
-        "state": _state(world, feature),
+        "providerNamespace": provider,
+        "featureName": own,
+        "state": _state(world, name),
         "registrationDate": None,
     }
+    resource = ResourceId(f"/subscriptions/{world.subscription.subscription_id}", TYPE, (provider, own))
     return envelope(Record(resource, {}), {"properties": properties})
 
 
-def change(world: World, resource: ResourceId, state: str) -> Body:
-    """Sets `Registered` or `NotRegistered`, at once where Azure takes a quarter of an hour."""
-    feature = _known(world, resource)
-    world.store.put(Record(resource, {"properties": {"state": state}}, facts={"feature": feature}))
-    return view(world, resource)
+def _feature(world: World, name: str) -> Body:
+    provider, _, own = name.partition("/")
+    scope = f"/subscriptions/{world.subscription.subscription_id}/providers/Microsoft.Features/providers/{provider}"
+    shown = {"id": f"{scope}/features/{own}", "name": name, "type": "Microsoft.Features/providers/features"}
+    return shown | {"properties": {"state": _state(world, name)}}
 
 
-def _known(world: World, resource: ResourceId) -> str:
-    wanted = "/".join(resource.names)
-    for feature in world.subscription.features:
-        if feature.lower() == wanted.lower():
-            return feature
+def _changed(world: World, asked: Asked, state: str) -> str:
+    """The name of the feature, registered or not at once; Azure takes a quarter of an hour."""
+    name = _known(world, asked)
+    if state:
+        world.store.put(Record(_stored(world, name), {}, facts={_STATE: state}))
+    return name
+
+
+def _stored(world: World, name: str) -> ResourceId:
+    """Where the store keeps a changed state. Not a child of anything, which a restart would delete as an orphan."""
+    scope = f"/subscriptions/{world.subscription.subscription_id}"
+    return ResourceId(scope, "Microsoft.Features/states", (name.replace("/", "."),))
+
+
+def _known(world: World, asked: Asked) -> str:
+    wanted = f"{asked['provider']}/{asked['feature']}"
+    for name in world.subscription.features:
+        if name.lower() == wanted.lower():
+            return name
     known = ", ".join(world.subscription.features)
-    message = f"The feature '{resource.name}' could not be found. Known to the simulated subscription: {known}."
+    message = f"The feature '{asked['feature']}' could not be found. Known to the simulated subscription: {known}."
     raise ArmError(HTTPStatus.NOT_FOUND, "FeatureNotFound", message)
 
 
 def _state(world: World, feature: str) -> str:
-    for record in world.store.all(TYPE):
-        if record.facts["feature"] == feature:
-            state: str = record.properties["state"]
-            return state
-    return world.subscription.features[feature]
+    changed = world.store.get(_stored(world, feature))
+    return changed.facts[_STATE] if changed else world.subscription.features[feature]

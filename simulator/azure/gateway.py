@@ -10,7 +10,7 @@ import socket
 import socketserver
 import threading
 
-from simulator.azure import inside
+from simulator.azure import domains, inside
 from simulator.azure.arm_world import World
 from simulator.azure.ids import ResourceId
 from simulator.azure.inside import Reached, Unreached
@@ -23,9 +23,16 @@ _POLL_S = 0.05
 class Gateway:
     """Serves until stopped."""
 
-    def __init__(self, port: int, world: World, outer: str = "") -> None:
-        """`outer` is the URL of the user's own proxy, empty where he has none."""
-        self.world, self.outer = world, outer
+    def __init__(self, port: int, world: World, arm: int, outer: str = "") -> None:
+        """Starts to serve.
+
+        Args:
+            port: The port to listen at; 0 takes a free one.
+            world: Simulated Azure.
+            arm: The port of simulated Resource Manager, which serves Microsoft Graph and the login host too.
+            outer: The URL of the user's own proxy, empty without one.
+        """
+        self.world, self.outer, self._arm = world, outer, arm
         self._origins: dict[int, ResourceId] = {}
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.gateway = self
@@ -63,6 +70,13 @@ class Gateway:
                 self._origins.pop(own, None)
 
     def _dial(self, wanted: connect.Wanted, service: ResourceId | None) -> socket.socket:
+        if service is None and wanted.host.lower() in domains.SERVED and wanted.port == inside.HTTPS:
+            return connect.dial(self._arm)
+        if service is None and domains.is_microsoft(wanted.host):
+            raise Unreached(
+                f"The simulator does not serve {wanted.host}, and its proxy does not let requests to Microsoft out. "
+                "Leave its environment to reach the real host"
+            )
         if service is None:
             return connect.dial_outside((wanted.host, wanted.port), self.outer)
         return connect.dial(inside.served_at(self.world, service, wanted.port))

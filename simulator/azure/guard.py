@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Any
 
 from config.facts import data
-from config.rules.subscription import allows
 from simulator.azure.arm_world import World
 from simulator.azure.store import Body
 from simulator.azure.types.role_assignment import allowed as roles
@@ -33,29 +31,25 @@ def review(world: World, path: str, body: Body) -> Body:
     namespace = f"/namespaces/{asked['namespace']}" if asked.get("namespace") else ""
     who = {spec.get("uid", ""), *spec.get("groups", ())}
     held = roles.held(world, who, path.removesuffix(PATH) + namespace)
-    action, known = _action(spec), _permissions()
-    allowed = any(allows(known[role], action) for role in held & known.keys())
+    action, known = _action(spec), permissions()
+    roles_held = (known[role] for role in held & known.keys())
+    allowed = any(roles.grants(action, role["dataActions"], role.get("notDataActions", ())) for role in roles_held)
     status = {"allowed": allowed, "denied": not allowed, "reason": _ALLOWED if allowed else NO_ACCESS}
     return {"apiVersion": body["apiVersion"], "kind": body["kind"], "status": status}
 
 
 def _action(spec: Body) -> str:
-    asked = spec.get("resourceAttributes")
-    if asked is None:
-        other: Body = spec["nonResourceAttributes"]
-        return "/".join((other["path"].strip("/"), _ACTIONS.get(other["verb"], "")))
-    group, resource = asked.get("group", ""), asked["resource"]
-    verb = _ACTIONS.get(asked["verb"], asked["verb"])
-    if (resource, asked.get("subresource")) == ("pods", "exec"):
+    """Returns the data action of a request. A verb that guard does not know adds nothing to it (getActionName)."""
+    asked = spec.get("resourceAttributes") or spec["nonResourceAttributes"]
+    verb = _ACTIONS.get(asked["verb"], "")
+    if (asked.get("resource"), asked.get("subresource")) == ("pods", "exec"):
         verb = "exec/action"
-    return "/".join(part for part in (group, resource, verb) if part)
+    parts = (asked.get("group"), asked.get("resource") or asked.get("path", "").strip("/"), verb)
+    return "/".join(part for part in parts if part)
 
 
 @functools.cache
-def _permissions() -> dict[str, dict[str, Any]]:
-    """Of each role, in the terms of Azure's actions."""
-    found = data.parsed(Path(__file__).with_name("kubernetes_roles.yaml").read_text())
-    return {
-        name: {"actions": role["dataActions"], "notActions": role.get("notDataActions", [])}
-        for name, role in found.items()
-    }
+def permissions() -> dict[str, dict[str, list[str]]]:
+    """The data actions of each role."""
+    found: dict[str, dict[str, list[str]]] = data.parsed(Path(__file__).with_name("kubernetes_roles.yaml").read_text())
+    return found

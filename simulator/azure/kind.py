@@ -11,8 +11,12 @@ from simulator.azure.errors import in_progress
 from simulator.azure.ids import ResourceId
 from simulator.azure.store import Body, Record
 
-Action = Callable[[World, Record, Mapping[str, str], Body], Body]
-"""A POST: answers from the resource, the query and the request's body; raises ArmError."""
+Action = Callable[[World, Record, Mapping[str, str], Body], Body | Record | None]
+"""A POST: answers from the resource, the query and the request's body; raises ArmError.
+
+None answers with 204, or with 202 if it has changed the resource's state so that an operation goes on. A record is a
+result that clients read at its own path.
+"""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ class Kind(ABC):
     """Whether of these changes creation alone goes on, and is seen at its result; the others are answered when done."""
     deleted_later: bool = False
     """Whether the deletion alone goes on, and is seen at its result."""
+    patches_tags: bool = True
+    """Whether PATCH takes tags and nothing else (`TagsObject` in azure-rest-api-specs)."""
     actions: Mapping[str, Action] = {}
     """By name, in lower case."""
 

@@ -12,11 +12,11 @@ from http import HTTPStatus
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError
 from simulator.azure.ids import Path
+from simulator.azure.rest import Asked
 from simulator.azure.store import Body
 from simulator.world.faults import Fault, FaultKind
 
 TYPE = "Microsoft.Authorization/locks"
-API_VERSIONS = ("2016-09-01", "2020-05-01")
 _SUBSCRIPTION, _EVERY_GROUP = "subscription", "group"
 _GROUPS = "resourcegroups"
 
@@ -38,9 +38,9 @@ def check(world: World, method: str, path: Path) -> None:
         raise ArmError(HTTPStatus.CONFLICT, "ScopeLocked", message)
 
 
-def view(world: World, path: Path) -> Body:
+def view(world: World, asked: Asked) -> Body:
     """Returns the locks of a resource group, or those of the subscription itself."""
-    group = _group(f"{path.scope}/")
+    group = _group(f"{asked['scope']}/")
     return {"value": [_lock(world, lock, group) for lock in _here(world, group) if bool(group) != _is_above(lock)]}
 
 

@@ -13,7 +13,7 @@ import hmac
 from http import HTTPStatus
 from urllib.parse import parse_qsl
 
-from simulator.azure import directory, federation
+from simulator.azure import directory, domains, federation
 from simulator.azure.arm_world import World
 from simulator.azure.errors import LoginError
 from simulator.azure.store import Body
@@ -21,16 +21,27 @@ from simulator.azure.subscription import Principal
 from simulator.azure.tokens import LIFETIME_S, Tokens
 
 DISCOVERY = "/.well-known/openid-configuration"
+INSTANCE = "/common/discovery/instance"
 KEYS = "/discovery/keys"
 TOKEN = "/oauth2/v2.0/token"  # noqa: S105 - a path
 _V2 = "/v2.0"
 _SCOPE = "/.default"
+_ANY = ("organizations", "common")
+"""Names that stand for the tenant of who signs in."""
 
 
-def discovery(path: str, tokens: Tokens) -> Body:
-    """Of a GET: where a tenant signs in, and who issues its tokens. Raises LoginError."""
+def instance() -> Body:
+    """Of a GET: that the login host is one that MSAL may send secrets to. Only Microsoft's login host is asked."""
+    host = f"https://{domains.LOGIN}/{_ANY[0]}"
+    known = {"preferred_network": domains.LOGIN, "preferred_cache": domains.LOGIN, "aliases": [domains.LOGIN]}
+    return {"api-version": "1.1", "tenant_discovery_endpoint": f"{host}{_V2}{DISCOVERY}", "metadata": [known]}
+
+
+def discovery(path: str, tokens: Tokens, host: str = "") -> Body:
+    """Of a GET: where a tenant signs in, and who issues its tokens, at the host that was asked. Raises LoginError."""
     stem = path.removesuffix(DISCOVERY)
-    here = f"{tokens.arm}/{_tenant(stem.removesuffix(_V2), tokens)}"
+    base = f"https://{host}" if host == domains.LOGIN else tokens.arm
+    here = f"{base}/{_tenant(stem.removesuffix(_V2), tokens)}"
     return {
         "authorization_endpoint": f"{here}/oauth2/v2.0/authorize",
         "issuer": f"{here}{_V2}" if stem.endswith(_V2) else tokens.issuer,
@@ -92,7 +103,7 @@ def _check_resource(resource: str, tenant: str, tokens: Tokens) -> None:
 
 def _tenant(path: str, tokens: Tokens) -> str:
     name, known = path.strip("/"), tokens.subscription.tenant_id
-    if name.lower() != known.lower():
+    if name.lower() not in (known.lower(), *_ANY):
         message = f"Tenant '{name}' not found. The simulated one is '{known}'."
         raise LoginError(HTTPStatus.BAD_REQUEST, "invalid_tenant", 90002, message)
     return known

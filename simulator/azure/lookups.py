@@ -1,152 +1,121 @@
-"""Lookups in a subscription that are not resources: vCPUs, VM sizes, resource providers, rights, locks.
+"""What clients look up in a subscription beside resources: one table of methods, paths and answers.
 
-In the shapes of azure-rest-api-specs: Tenants_List, Subscriptions_List and _Get, Usage_List, Providers_Get,
-ListAvailableResourceSkusForARegion, and Permissions_ListForResourceGroup, which a subscription answers too.
+In the shapes of azure-rest-api-specs: each view names its operation there.
 """
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from http import HTTPStatus
+from functools import partial
 
-from config.facts.skus import VmSku, catalogue
-from simulator.azure import locks, quota
+from simulator.azure import (
+    aks_lists,
+    authorization,
+    features,
+    locks,
+    node_group,
+    providers,
+    quota,
+    tenancy,
+    vm_sizes,
+)
 from simulator.azure.arm_world import World
-from simulator.azure.errors import ArmError, Problem, bad_request
-from simulator.azure.ids import Path
+from simulator.azure.errors import not_allowed
+from simulator.azure.rest import Asked, Request
 from simulator.azure.store import Body
-from simulator.azure.subscription import Subscription
 
-_FILTER = re.compile(r"location eq '(\w+)'")
-_SIZES = ("microsoft.compute", "skus")
-_USAGES = ("microsoft.compute/locations", "usages")
-_DISPLAYED = "Simulator"
-ACCOUNT = "Microsoft.Resources/subscriptions"
-_RIGHTS, _LOCKS = ("microsoft.authorization", "permissions"), ("microsoft.authorization", "locks")
+_SUBSCRIPTION = "/subscriptions/{subscription}"
+_GROUP = f"{_SUBSCRIPTION}/resourceGroups/{{group}}"
+_PROVIDERS = f"{_SUBSCRIPTION}/providers"
+_CLUSTER = f"{_GROUP}/providers/Microsoft.ContainerService/managedClusters/{{cluster}}"
+_POOL = f"{_CLUSTER}/agentPools/{{pool}}"
+_SCALE_SETS = f"{_GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets"
+_MACHINE = f"{_SCALE_SETS}/{{set}}/virtualMachines/{{machine}}"
+_PROVIDER = f"{_PROVIDERS}/{{provider}}"
+_AKS = "Microsoft.ContainerService"
+_FEATURES = f"{_PROVIDERS}/Microsoft.Features"
+_FEATURE = f"{_FEATURES}/providers/{{provider}}/features/{{feature}}"
+_REGISTRATION = f"{_FEATURES}/featureProviders/{{provider}}/subscriptionFeatureRegistrations/{{feature}}"
+_AUTHORIZATION = "{scope}/providers/Microsoft.Authorization"
+View = Callable[[World, Asked], Body]
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """One of them; `view` makes the answer, of the request's query."""
+    """A row of the table."""
 
+    method: str
+    path: str
+    """With parameters in braces; `{scope}` is a subscription or anything below it."""
     what: str
-    api_versions: tuple[str, ...]
-    view: Callable[[Mapping[str, str]], Body]
+    """The resource type that has the API versions."""
+    view: View
+
+    @functools.cached_property
+    def pattern(self) -> re.Pattern[str]:
+        parts = re.split(r"\{(\w+)\}", self.path)
+        pattern = ""
+        for text, name in zip(parts[::2], [*parts[1::2], ""], strict=True):
+            matched = r"/subscriptions/[^/]+(?:/.+?)?" if name == "scope" else "[^/]+"
+            pattern += re.escape(text) + (f"(?P<{name}>{matched})" if name else "")
+        return re.compile(f"{pattern}/?", re.IGNORECASE)
 
 
-def above_groups(subscription: Subscription, path: str) -> Lookup | None:
-    """What the path of a tenant's lists, or of a subscription, looks up; None for others. Raises ArmError."""
-    match [part.lower() for part in path.split("/") if part]:
-        case ["tenants"]:
-            tenant = {"tenantId": subscription.tenant_id, "tenantCategory": "Home", "displayName": _DISPLAYED}
-            found: Body = {"value": [{"id": f"/tenants/{subscription.tenant_id}", **tenant}]}
-        case ["subscriptions"]:
-            found = {"value": [_subscription(subscription)]}
-        case ["subscriptions", asked]:
-            check_subscription(subscription, asked)
-            found = _subscription(subscription)
-        case _:
-            return None
-    return Lookup(ACCOUNT, ("2022-12-01",), lambda _: found)
+_TABLE = (
+    Lookup("GET", "/tenants", tenancy.ACCOUNT, tenancy.tenants),
+    Lookup("GET", "/subscriptions", tenancy.ACCOUNT, tenancy.subscriptions),
+    Lookup("GET", _SUBSCRIPTION, tenancy.ACCOUNT, tenancy.subscription),
+    Lookup("GET", f"{_SUBSCRIPTION}/locations", tenancy.ACCOUNT, tenancy.locations),
+    Lookup("GET", f"{_SUBSCRIPTION}/resources", "Microsoft.Resources", providers.resources),
+    Lookup("GET", f"{_GROUP}/resources", "Microsoft.Resources", providers.resources),
+    Lookup("GET", _PROVIDERS, providers.TYPE, providers.all_of_them),
+    Lookup("GET", _PROVIDER, providers.TYPE, providers.one),
+    Lookup("POST", f"{_PROVIDER}/register", providers.TYPE, partial(providers.one, change="Registered")),
+    Lookup("POST", f"{_PROVIDER}/unregister", providers.TYPE, partial(providers.one, change="Unregistered")),
+    Lookup("GET", f"{_FEATURES}/features", features.TYPE, features.features),
+    Lookup("GET", f"{_FEATURES}/providers/{{provider}}/features", features.TYPE, features.features),
+    Lookup("GET", _FEATURE, features.TYPE, features.feature),
+    Lookup("POST", f"{_FEATURE}/register", features.TYPE, partial(features.feature, change=features.REGISTERED)),
+    Lookup("POST", f"{_FEATURE}/unregister", features.TYPE, partial(features.feature, change=features.NOT_REGISTERED)),
+    Lookup("GET", _REGISTRATION, features.TYPE, features.registration),
+    Lookup("PUT", _REGISTRATION, features.TYPE, partial(features.registration, change=features.REGISTERED)),
+    Lookup("DELETE", _REGISTRATION, features.TYPE, partial(features.registration, change=features.NOT_REGISTERED)),
+    Lookup("GET", f"{_AUTHORIZATION}/locks", locks.TYPE, locks.view),
+    Lookup("GET", f"{_AUTHORIZATION}/permissions", "Microsoft.Authorization", authorization.permissions),
+    Lookup("GET", f"{_AUTHORIZATION}/roleDefinitions", "Microsoft.Authorization", authorization.role_definitions),
+    Lookup(
+        "GET", f"{_AUTHORIZATION}/roleDefinitions/{{role}}", "Microsoft.Authorization", authorization.role_definition
+    ),
+    Lookup("GET", f"{_PROVIDERS}/Microsoft.Compute/skus", "Microsoft.Compute/skus", vm_sizes.skus),
+    Lookup("GET", f"{_PROVIDERS}/Microsoft.Compute/locations/{{region}}/usages", "Microsoft.Compute", quota.view),
+    Lookup("GET", _SCALE_SETS, node_group.TYPE, node_group.scale_sets),
+    Lookup("GET", f"{_SCALE_SETS}/{{set}}", node_group.TYPE, node_group.scale_set),
+    Lookup("GET", f"{_SCALE_SETS}/{{set}}/instanceView", node_group.TYPE, node_group.instance_view),
+    Lookup("GET", f"{_SCALE_SETS}/{{set}}/virtualMachines", node_group.TYPE, node_group.machines),
+    Lookup("GET", f"{_MACHINE}/instanceView", node_group.TYPE, node_group.instance_view),
+    Lookup("GET", f"{_PROVIDERS}/{_AKS}/locations/{{region}}/kubernetesVersions", _AKS, aks_lists.kubernetes_versions),
+    Lookup("GET", f"{_CLUSTER}/upgradeProfiles/default", _AKS, aks_lists.cluster_upgrades),
+    Lookup("GET", f"{_POOL}/upgradeProfiles/default", _AKS, aks_lists.pool_upgrades),
+    Lookup("GET", f"{_CLUSTER}/commandResults/{{command}}", _AKS, aks_lists.command_result),
+    Lookup("GET", f"{_POOL}/machines", _AKS, aks_lists.machines),
+    *(
+        Lookup(
+            "POST", f"{_PROVIDERS}/{of.split('/')[0]}/checkNameAvailability", of, partial(providers.check_name, of=of)
+        )
+        for of in ("Microsoft.Storage/storageAccounts", "Microsoft.ContainerRegistry/registries")
+    ),
+)
 
 
-def check_subscription(subscription: Subscription, asked: str) -> None:
-    """Raises ArmError (404) for another one."""
-    mine = subscription.subscription_id
-    if asked.lower() != mine:
-        message = f"The subscription '{asked}' could not be found. The simulated one is '{mine}'."
-        raise ArmError(HTTPStatus.NOT_FOUND, "SubscriptionNotFound", message)
-
-
-def find(world: World, path: Path) -> Lookup | None:
-    """What a path looks up; None where it is of a resource. Raises ArmError."""
-    subscription = world.subscription
-    kind = (path.type.lower(), path.tail.lower())
-    if kind == _USAGES and path.names:
-        region = path.names[-1].lower()
-        return Lookup("Microsoft.Compute/locations/usages", ("2024-07-01",), lambda _: quota.view(world, region))
-    if kind == _SIZES:
-        return Lookup("Microsoft.Compute/skus", ("2021-07-01",), lambda query: _sizes(subscription, query))
-    if kind == _RIGHTS:
-        rights = {"value": [dict(role) for role in subscription.rights]}
-        return Lookup("Microsoft.Authorization/permissions", ("2022-04-01",), lambda _: rights)
-    if kind == _LOCKS:
-        return Lookup(locks.TYPE, locks.API_VERSIONS, lambda _: locks.view(world, path))
-    if "/" not in path.type and not path.tail:
-        return Lookup("Microsoft.Resources/providers", ("2021-04-01",), lambda _: _provider(subscription, path.type))
+def find(request: Request) -> tuple[Lookup, Asked] | None:
+    """The row for a request, with what it asks for; None for a path of resources. Raises ArmError for its method."""
+    rows = [(row, found) for row in _TABLE if (found := row.pattern.fullmatch(request.path))]
+    for row, found in rows:
+        if row.method == request.method:
+            return row, Asked(found.groupdict(), request.query, request.body)
+    if rows:
+        raise not_allowed(request.method, request.path)
     return None
-
-
-def check_registered(subscription: Subscription, resource_type: str) -> None:
-    """Raises ArmError (409) for a resource of a provider that is not registered."""
-    namespace = resource_type.partition("/")[0]
-    if subscription.providers.get(namespace, "Registered") in ("Registered", "Registering"):
-        return
-    code = "MissingSubscriptionRegistration"
-    message = (
-        f"The subscription is not registered to use namespace '{namespace}'. "
-        "See https://aka.ms/rps-not-found for how to register subscriptions."
-    )
-    raise ArmError(HTTPStatus.CONFLICT, code, message, details=[Problem(namespace, message, code)])
-
-
-def _subscription(subscription: Subscription) -> Body:
-    return {
-        "id": f"/subscriptions/{subscription.subscription_id}",
-        "subscriptionId": subscription.subscription_id,
-        "tenantId": subscription.tenant_id,
-        "displayName": _DISPLAYED,
-        "state": "Enabled",
-        "authorizationSource": "RoleBased",
-        "managedByTenants": [],
-    }
-
-
-def _provider(subscription: Subscription, namespace: str) -> Body:
-    found = next((name for name in subscription.providers if name.lower() == namespace.lower()), None)
-    if found is None:
-        message = f"The resource namespace '{namespace}' is invalid, or not simulated."
-        raise ArmError(HTTPStatus.NOT_FOUND, "InvalidResourceNamespace", message)
-    return {
-        "id": f"/subscriptions/{subscription.subscription_id}/providers/{found}",
-        "namespace": found,
-        "registrationPolicy": "RegistrationRequired",
-        "registrationState": subscription.providers[found],
-        "resourceTypes": [],
-    }
-
-
-def _sizes(subscription: Subscription, query: Mapping[str, str]) -> Body:
-    chosen = query.get("$filter")
-    match = _FILTER.fullmatch(chosen) if chosen else None
-    if chosen and match is None:
-        raise bad_request(f"The filter '{chosen}' is not supported; only location eq '<region>' is.")
-    wanted = [match[1].lower()] if match else list(subscription.regions)
-    regions = [region for region in wanted if region in subscription.regions]
-    return {"value": [view for region in regions for view in _of_region(subscription, region)]}
-
-
-def _of_region(subscription: Subscription, region: str) -> Iterator[Body]:
-    for sku in catalogue().values():
-        restricted = sku.family in subscription.restricted.get(region, ())
-        if restricted or subscription.offers(sku, region):
-            yield _size(sku, region, restricted=restricted)
-
-
-def _size(sku: VmSku, region: str, *, restricted: bool) -> Body:
-    where = {"type": "Location", "values": [region], "restrictionInfo": {"locations": [region]}}
-    tier, _, size = sku.name.partition("_")
-    numbers = {"vCPUs": sku.vcpus, "MemoryGB": sku.memory_gib, "GPUs": sku.gpus}
-    return {
-        "resourceType": "virtualMachines",
-        "name": sku.name,
-        "tier": tier,
-        "size": size,
-        "family": sku.family,
-        "locations": [region],
-        "locationInfo": [{"location": region, "zones": [], "zoneDetails": []}],
-        "capabilities": [{"name": name, "value": str(number)} for name, number in numbers.items() if number],
-        "restrictions": [{**where, "reasonCode": "NotAvailableForSubscription"}] if restricted else [],
-    }

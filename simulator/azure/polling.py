@@ -21,6 +21,7 @@ from simulator.azure.rooms import kinds
 from simulator.azure.store import Body, Record
 
 _STATUSES, _RESULTS = "operations", "operationresults"
+_VERSION = "2025-09-01"
 _SOON = {"Retry-After": "1"}
 """Without it the azure-native plugin polls every 10 seconds, and every 30 for a deletion (client_azcore.go)."""
 
@@ -40,6 +41,12 @@ class Polling:
             return self._accepted(record.id)
         shown = kind.view(self._world, record) if status != HTTPStatus.ACCEPTED else None
         return Response(status, shown, {"Azure-AsyncOperation": self._url(record.id, _STATUSES), **_SOON})
+
+    def result_at(self, result: Record) -> Response:
+        """The answer to an action: its result has a path of its own."""
+        location = f"{self._endpoint}{result.id.text}?api-version={_VERSION}"
+        going_on = {"id": result.id.name, "properties": {"provisioningState": "Running"}}
+        return Response(HTTPStatus.ACCEPTED, going_on, {"Location": location, **_SOON})
 
     def find(self, path: Path) -> Response | None:
         """The answer at an operation's URL; None for what is none. Raises ArmError."""
@@ -68,7 +75,7 @@ class Polling:
         """An operation is known by its resource, so its id needs no store."""
         operation = base64.urlsafe_b64encode(resource.text.encode()).decode().rstrip("=")
         path = f"providers/{resource.type.partition('/')[0]}/locations/global/{what}/{operation}"
-        return f"{self._endpoint}/subscriptions/{resource.subscription}/{path}?api-version=2025-09-01"
+        return f"{self._endpoint}/subscriptions/{resource.subscription}/{path}?api-version={_VERSION}"
 
 
 def _resource(operation: str) -> ResourceId | None:

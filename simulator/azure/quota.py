@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from config.facts import skus
-from config.rules.vcpu_quota import SPOT, TOTAL
 from simulator.azure import reservations
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request, conflict
 from simulator.azure.ids import ResourceId
+from simulator.azure.rest import Asked
 from simulator.azure.store import Body
 
+SPOT, TOTAL = "lowPriorityCores", "cores"
+_DISPLAYED = {SPOT: "Total Regional Low-priority vCPUs", TOTAL: "Total Regional vCPUs"}
+"""The names that Azure shows. Spot nodes count against the first alone.
+
+Sources: https://github.com/Azure/azure-cli (vm/tests/latest/recordings/test_vm_usage.yaml) and
+https://learn.microsoft.com/azure/quotas/spot-quota
+"""
 _POOLS = "Microsoft.ContainerService/managedClusters/agentPools"
 _MORE = (
     "If you want to increase the quota, please follow this instruction: "
@@ -91,13 +98,13 @@ def _add(used: dict[str, int], sku: skus.VmSku, machines: int, *, spot: bool = F
         used[name] = used.get(name, 0) + machines * sku.vcpus
 
 
-def view(world: World, location: str) -> Body:
-    """The answer of Microsoft.Compute/locations/usages."""
-    used = usages(world, location, without=None)
+def view(world: World, asked: Asked) -> Body:
+    """Usage_List of Microsoft.Compute."""
+    used = usages(world, asked["region"].lower(), without=None)
     return {
         "value": [
             {
-                "name": {"value": name, "localizedValue": name},
+                "name": {"value": name, "localizedValue": _DISPLAYED.get(name, name)},
                 "unit": "Count",
                 "currentValue": used.get(name, 0),
                 "limit": limit,

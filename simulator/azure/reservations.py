@@ -18,7 +18,6 @@ from simulator.azure.subscription import Reservation, guid
 TYPE = "Microsoft.Compute/capacityReservationGroups"
 MEMBERS = f"{TYPE}/capacityReservations"
 IDENTITIES = "Microsoft.ManagedIdentity/userAssignedIdentities"
-API_VERSIONS = ("2024-11-01", "2023-01-31")  # of the groups and of the identities
 _POOLS = "Microsoft.ContainerService/managedClusters/agentPools"
 _KEY = "capacityReservationGroupID"
 

@@ -23,6 +23,24 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A request to a path with parameters (`lookups.py`)."""
+
+    names: Mapping[str, str]
+    """The parameters, as `/subscriptions/{subscription}` names them."""
+    query: Mapping[str, str]
+    body: Any = None
+
+    def __getitem__(self, name: str) -> str:
+        return self.names[name]
+
+    def field(self, name: str) -> str:
+        """Returns a string of the request's body, empty where it has none."""
+        found = self.body.get(name) if isinstance(self.body, dict) else None
+        return found if isinstance(found, str) else ""
+
+
+@dataclass(frozen=True)
 class Response:
     status: int
     body: Any = None

@@ -16,9 +16,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from config.facts import data
-from config.facts.near import near
 from simulator.azure import tags
 from simulator.azure.errors import Problem
+from simulator.host import similar
 
 FOLDER = Path(__file__).resolve().parent / "types"
 CONTAINER = "properties"
@@ -161,6 +161,17 @@ def lookup(body: Mapping[str, Any], path: str) -> Any:
     return value
 
 
+def merged(body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the body with the changes of a PATCH; null takes a property out (RFC 7396)."""
+    found = dict(body)
+    for name, value in changes.items():
+        if isinstance(value, dict) and isinstance(found.get(name), dict) and name != "tags":
+            found[name] = merged(found[name], value)
+        else:
+            found[name] = value
+    return found
+
+
 @functools.cache
 def rooms() -> dict[str, Schema]:
     """All resource types by the folders that they live in."""
@@ -230,8 +241,7 @@ def _check_object(value: Mapping[str, Any], field: Field, path: str, what: str) 
         if name in field.fields:
             yield from _check(item, field.fields[name], dot + name, what)
         else:
-            also = near(name, field.fields)
-            hint = f" Did you mean {' or '.join(repr(dot + other) for other in also)}?" if also else ""
+            hint = similar.hint(name, field.fields, dot)
             yield Problem(dot + name, f"The property '{dot}{name}' is not known to {what} (or not simulated).{hint}")
     for name, inner in field.fields.items():
         if inner.required and value.get(name) is None:

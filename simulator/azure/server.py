@@ -9,6 +9,7 @@ import hmac
 import json
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from simulator.azure import domains, guard, instance_metadata, login, managed_identity, metadata, trust
+from simulator.azure import domains, graph, guard, instance_metadata, login, managed_identity, metadata, trust
 from simulator.azure.api import Api
 from simulator.azure.arm_world import World
 from simulator.azure.backend import BlobBackend, ClusterBackend
@@ -31,7 +32,7 @@ from simulator.azure.rest import CORRELATION, Request, Response
 from simulator.azure.schema import schemas
 from simulator.azure.store import BadRecords, Store
 from simulator.azure.subscription import Subscription
-from simulator.azure.tokens import Tokens
+from simulator.azure.tokens import GRAPH, Tokens
 from simulator.host import paths
 from simulator.world.faults import FaultStore
 
@@ -55,8 +56,9 @@ class Server:
         registries, faults = Registries(folder.parent / "registries"), FaultStore(folder.parent)
         self.world = World(_store(folder), subscription, backend, blobs, registries, faults)
         self.operations = Operations(self.world)
-        self._http = _Http(port, trust.authority(folder.parent), _Handler)
-        self.endpoint = f"https://127.0.0.1:{self._http.server_port}"
+        self._http = _Http(port, trust.authority(folder.parent), _Handler, trust.FRONT)
+        self.port: int = self._http.server_port
+        self.endpoint = f"https://127.0.0.1:{self.port}"
         self.tokens = Tokens(token, trust.token_key(folder.parent), subscription, self.endpoint)
         self._http.front = _Front(self.world, Api(self.world, self.operations, self.endpoint), self.tokens)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(_POLL_S,), name="arm-http", daemon=True)
@@ -126,7 +128,10 @@ class _Front:
         open_to_all = self._without_token(request, content)
         if open_to_all is not None:
             return Response(HTTPStatus.OK, open_to_all)
-        self._check_token(request.headers.get("authorization", ""))
+        if _host(request) == domains.GRAPH:
+            self._check_token(request.headers.get("authorization", ""), GRAPH)
+            return Response(HTTPStatus.OK, graph.answer(self.world, replace(request, body=_json(content))))
+        self._check_token(request.headers.get("authorization", ""), self.tokens.arm)
         if request.path.endswith(guard.PATH):
             return Response(HTTPStatus.OK, guard.review(self.world, request.path, _json(content)))
         return self.api.handle(replace(request, body=_json(content)))
@@ -145,7 +150,10 @@ class _Front:
                 return instance_metadata.answer(self.world, path, request.headers)
             case path if path.endswith(login.DISCOVERY):
                 _check_method(request, "GET")
-                return login.discovery(path, self.tokens)
+                return login.discovery(path, self.tokens, _host(request))
+            case login.INSTANCE:
+                _check_method(request, "GET")
+                return login.instance()
             case path if path.endswith(login.KEYS):
                 _check_method(request, "GET")
                 return login.keys(path, self.tokens)
@@ -154,7 +162,7 @@ class _Front:
                 return login.token(path, content, self.world, self.tokens)
         return None
 
-    def _check_token(self, given: str) -> None:
+    def _check_token(self, given: str, audience: str) -> None:
         """The simulator's own, which its stand-in has, and those of its sign-in count."""
         if not given:
             message = "Authentication failed. The 'Authorization' header is missing."
@@ -168,10 +176,15 @@ class _Front:
         claims = self.tokens.claims(token)
         if claims is None:
             raise ArmError(HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationToken", "The access token is invalid.")
-        if claims["aud"].rstrip("/") != self.tokens.arm:
+        # As quoted at learn.microsoft.com/azure/logic-apps/create-single-tenant-workflows-azure-portal.
+        if claims["exp"] < time.time():
+            ended, now = _utc(claims["exp"]), _utc()
+            message = f"The access token expiry UTC time '{ended}' is earlier than current UTC time '{now}'."
+            raise ArmError(HTTPStatus.UNAUTHORIZED, "ExpiredAuthenticationToken", message)
+        if claims["aud"].rstrip("/") != audience:
             message = (
                 f"The access token has been obtained for wrong audience or resource '{claims['aud']}'. "
-                f"It should exactly match with one of the allowed audiences '{self.tokens.arm}'."
+                f"It should exactly match with one of the allowed audiences '{audience}'."
             )
             raise ArmError(HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationTokenAudience", message)
 
@@ -243,6 +256,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         _log.debug(format, *args)
+
+
+def _host(request: Request) -> str:
+    return request.headers.get("host", "").lower().partition(":")[0]
+
+
+def _utc(seconds: float | None = None) -> str:
+    return time.strftime("%m/%d/%Y %I:%M:%S %p", time.gmtime(seconds))
 
 
 def _check_method(request: Request, method: str) -> None:

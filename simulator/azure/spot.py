@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import httpx
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.azure import faults
 from simulator.azure.arm_world import World
 from simulator.azure.operations import Operations

@@ -20,6 +20,8 @@ from simulator.host import files, paths
 from simulator.host.certificates import Authority, rsa_key
 
 SERVER = "server"
+FRONT = "front"
+"""The certificate of simulated Resource Manager, which answers for hosts of Microsoft too."""
 STORAGE = "storage"
 """The certificate of storage accounts, which has their names too."""
 REGISTRY = "registry"
@@ -35,6 +37,7 @@ def authority(home: Path | None = None) -> Authority:
     with _own(home) as folder:
         made = Authority(folder, "simulated-azure-ca")
         made.issue(SERVER, "127.0.0.1", hosts=_HERE, server=True)
+        made.issue(FRONT, "127.0.0.1", hosts=(*_HERE, *domains.SERVED), server=True)
         made.issue(STORAGE, _ACCOUNTS[0], hosts=(*_HERE, *_ACCOUNTS), server=True)
         made.issue(REGISTRY, _REGISTRIES, hosts=(*_HERE, _REGISTRIES), server=True)
     return made

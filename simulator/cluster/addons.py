@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import KubeClient
 
 _MANAGED = {"addonmanager.kubernetes.io/mode": "Reconcile"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube import events
 from simulator.kube.client import KubeClient
 

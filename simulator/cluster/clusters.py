@@ -5,28 +5,32 @@ from __future__ import annotations
 import contextlib
 import functools
 import shutil
+import subprocess
 import threading
+import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.cluster import addons, entra
 from simulator.cluster.azure_files import AzureFiles
 from simulator.cluster.controlplane import ControlPlane, NotReady
 from simulator.cluster.load_balancers import LoadBalancers
 from simulator.cluster.provisioner import Provisioner
 from simulator.cluster.webhooks import await_webhooks
-from simulator.host import paths, ports
+from simulator.host import files, paths, ports
 from simulator.host.network import ClusterNetwork
 from simulator.kube.client import ApiError, KubeClient, ignore_missing
 from simulator.kubelet.cloud import Cloud, NoCloud
 from simulator.kubelet.kubelet import Kubelet
 from simulator.kubelet.programs import ImageProgram, Offers
 
+_RUN_TIMEOUT_S = 120
 _OF_OTHERS = ("node.kubernetes.io/", "ToBeDeletedByClusterAutoscaler", "remediator.kubernetes.azure.com/")
 """Beginnings of taints that no pool gives."""
 _POOL_LABELS = "simulator/pool-labels"
@@ -97,6 +101,34 @@ class Clusters:
         name = _name(cluster_id)
         with self._locks[name]:
             self._end(name)
+
+    def rotate(self, cluster_id: str) -> None:
+        """Stops what runs and deletes the authority; `create` makes another one. Pods end and start again."""
+        name = _name(cluster_id)
+        with self._locks[name]:
+            self._end(name)
+            shutil.rmtree(paths.cluster(cluster_id) / "pki")
+
+    def run(self, cluster_id: str, argv: Sequence[str], folder: Path, token: str) -> tuple[int, str]:
+        """Runs kubectl or helm there; returns the exit code and the output. By a token it acts as who has it."""
+        plane = self.running(cluster_id).plane
+        own = plane.authority.kubeconfig("admin", plane.server, plane.name)
+        if token:
+            own["users"][0]["user"] = {"token": token}
+        config = folder / f".{uuid.uuid4().hex}"
+        files.replace(config, yaml.safe_dump(own))
+        environment = {"KUBECONFIG": str(config), "HOME": str(folder), "PATH": ""}
+        done = subprocess.run(
+            [str(paths.tool(argv[0])), *argv[1:]],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_RUN_TIMEOUT_S,
+            check=False,
+        )
+        return done.returncode, done.stdout.decode(errors="replace")
 
     def admin_kubeconfig(self, cluster_id: str) -> str:
         return yaml.safe_dump(self.running(cluster_id).plane.for_users(), sort_keys=False)

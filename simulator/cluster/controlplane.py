@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import yaml
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.cluster import entra
 from simulator.host import files, paths, ports
 from simulator.host.certificates import FRONT_PROXY, Authority, cluster_certificates

@@ -14,7 +14,7 @@ from typing import Literal
 
 import httpx
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube import events
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kube.informer import Changes

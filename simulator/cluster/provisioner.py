@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.cluster.azure_files import DRIVER, AzureFiles, NotMadeError
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kube.informer import Informer

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import KubeClient
 
 _KINDS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")

@@ -4,18 +4,18 @@ its platform's, whether these are gone, and what holds deletions up there.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
 import httpx
 
-from diagnosis.cluster import Object
-from diagnosis.lost import never_ending
+from k8s.objects import Object
 from simulator.azure import locks
 from simulator.azure.store import records
 from simulator.azure.types.agent_pool.life import stopped as is_stopped
 from simulator.azure.types.managed_cluster.rules import TYPE
-from simulator.command import jobs, pulumi_cli
+from simulator.command import diagnosed, pulumi_cli
 from simulator.host import paths
 from simulator.kube.client import ApiError, KubeClient
 from simulator.world.faults import FaultStore
@@ -85,10 +85,12 @@ def claims(clusters: Iterable[str]) -> list[str]:
 
 def held_up(clusters: Iterable[str]) -> list[str]:
     """Lines of what keeps pods from ending there; none of a cluster that is gone, or does not answer."""
-    found = [
-        finding for each in sorted(clusters) for finding in _read(each, lambda kube: never_ending(jobs.look(kube)))
-    ]
-    return [line for finding in found for line in finding.lines()]
+    found: list[str] = []
+    for each in sorted(clusters):
+        own = paths.cluster(each) / "admin.kubeconfig"
+        with contextlib.suppress(diagnosed.DiagnosisFailed):
+            found += diagnosed.texts(diagnosed.platform(own)["neverEnding"]) if own.exists() else []
+    return found
 
 
 def _read(cluster: str, read: Callable[[KubeClient], list[Found]]) -> list[Found]:

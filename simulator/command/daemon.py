@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.azure import gateway as gateways
 from simulator.azure import subscription
 from simulator.azure.autoscaler.loop import Autoscaler
@@ -137,7 +137,7 @@ def _simulated_azure(parts: contextlib.ExitStack) -> tuple[Clusters, Server]:
     clusters, blobs = Clusters(PROGRAMS, extended_resources), BlobService()
     parts.callback(blobs.stop)
     server = serve(ports.require_free("arm"), token_file().read_text().strip(), subscription.load(), clusters, blobs)
-    gateway = Gateway(ports.require_free(gateways.PORT), server.world, outer_proxy())
+    gateway = Gateway(ports.require_free(gateways.PORT), server.world, server.port, outer_proxy())
     for part in (gateway, RegistryFront(server.world, gateway.came_to), clusters, server):
         parts.callback(part.stop)
     clusters.cloud = DataPlane(server.world, server.tokens, gateway.port)

@@ -160,7 +160,9 @@ def _proxies() -> dict[str, str]:
 
 def _is_azure(name: str) -> bool:
     """Whether an entry of NO_PROXY would let names of Azure out: `*`, `.windows.net`."""
-    return any(f".{domain}".endswith(f".{name.lstrip('*.')}".rstrip(".")) for domain in domains.ALL)
+    return any(
+        f".{domain}".endswith(f".{name.lstrip('*.')}".rstrip(".")) for domain in (*domains.ALL, *domains.MICROSOFT)
+    )
 
 
 def unset() -> list[str]:

@@ -8,8 +8,8 @@ from collections.abc import Collection
 from typing import Any
 
 from config.facts import skus
-from config.facts.near import near
 from simulator.host import paths
+from simulator.host.similar import similar
 from simulator.world.faults import OF_AZURE, OF_GPU, Fault, FaultError, FaultKind, FaultStore, new_fault
 from simulator.world.hardware import node_hardware
 
@@ -132,7 +132,7 @@ def _devices(fault: Fault, node: dict[str, Any], infiniband: Collection[str]) ->
 def _check_size(size: str) -> None:
     if size and size not in skus.catalogue():
         with_gpus = [each.name for each in skus.catalogue().values() if each.gpus]
-        likely = near(size, with_gpus) or with_gpus
+        likely = similar(size, with_gpus) or with_gpus
         raise FaultError(f"--size {size}: not a VM size of config/facts/skus.yaml, such as {', '.join(likely)}")
 
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from diagnosis.cluster import Cluster, Kind, Object
-from diagnosis.finding import wrapped
-from diagnosis.owners import makers_of, pods_of
-from diagnosis.phases import RUNNING
-from diagnosis.report import BAD, DONE, Report, report
-from simulator.kube.client import ApiError, KubeClient, NoKindMatch
+from simulator.command import diagnosed
+from simulator.command.diagnosed import Report
+from simulator.kube.client import KubeClient
 from simulator.kubelet import placements
 from simulator.kubelet.status import FAKED
+from simulator.tools.progress import wrapped
 
-_PUSH = "make images"
-_BAD_REQUEST = 400
 _TYPES = {"appwrapper": "AppWrapper", "pytorchjob": "PyTorchJob", "rayjob": "RayJob"}
 """What types of Pulumi end with, by kinds as kubectl calls them; those of others end with Job."""
 
@@ -44,14 +41,14 @@ class Workload:
     def phase(self) -> str:
         """What is faked is told as such wherever it would look like success."""
         phase = self.report.phase
-        if not self.faked or phase not in (*DONE, RUNNING):
+        if not self.faked or self.report.outcome not in ("succeeded", "running"):
             return phase
         whole = any(why.startswith(f"{FAKED}:") for why in self.faked)
         return f"{phase} ({'faked: nothing ran' if whole else 'partly faked'})"
 
     @property
     def failed(self) -> bool:
-        return self.report.phase in BAD
+        return self.report.outcome == "failed"
 
     @property
     def passed(self) -> bool:
@@ -65,18 +62,19 @@ class Workload:
 
     @property
     def settled(self) -> bool:
-        phase = self.report.phase
-        return self.failed or phase in DONE or (phase == RUNNING and not self.ends)
+        outcome = self.report.outcome
+        return outcome in ("failed", "succeeded") or (outcome == "running" and not self.ends)
 
-    def head(self) -> list[str]:
+    @property
+    def head(self) -> str:
         """How it fares."""
-        return replace(self.report, phase=self.phase).head()
+        return f"{self.report.name}: {self.phase}" if self.phase != self.report.phase else self.report.text
 
     def complaint(self, stack: str) -> str:
         """What to tell of one of the stack's that is not as it should be, and what to do."""
-        causes = [line for finding in self.report.findings for line in finding.lines()]
+        causes = [finding.text for finding in self.report.findings]
         faked = [line for why in self.faked for line in wrapped(f"  {why}", "    ")]
-        told = [*self.head(), *causes, *faked]
+        told = [self.head, *causes, *faked]
         told.append(f"  look at it:   {self.command if self.failed or self.faked else self.why}")
         if self.failed or self.faked:
             told.append(f"  run it again: {self._again(stack)}")
@@ -91,42 +89,36 @@ class Workload:
         return f"pulumi up -s {stack} --replace '**:{_TYPES.get(self.report.kind, 'Job')}::{self.name}'"
 
 
-def observe(kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Path) -> list[Workload]:
+@contextlib.contextmanager
+def watching(
+    kube: KubeClient, cluster: Path, outputs: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Callable[[], list[Workload]]]:
+    """Yields a function that waits for the next look at a stack's workloads, which diagnosis takes every second.
+
+    `cluster` is the cluster's folder, and `outputs` the stack's `workloadDetails`. The function raises DiagnosisFailed.
+    """
+    wanted: dict[str, list[str]] = {}
+    for output in outputs.values():
+        wanted.setdefault(output["namespace"], []).append(output["name"])
+    with diagnosed.watching(cluster / "admin.kubeconfig", wanted) as look:
+        yield lambda: observe(kube, outputs, cluster / "placements.json", look())
+
+
+def observe(
+    kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Path, reports: Iterable[tuple[str, Report]]
+) -> list[Workload]:
     """`outputs` is the stack's `workloadDetails`; `ran` the kubelet's record of placements."""
-    cluster, placed = look(kube), placements.load(ran)
+    placed, told = placements.load(ran), dict[tuple[str, str], Report]()
+    for namespace, report in reports:  # diagnosis names a workload with its kind where several have its name
+        told.setdefault((namespace, report.name.rpartition("/")[2]), report)
+    live = {name: kube.list("v1", "Pod", name) for name in {output["namespace"] for output in outputs.values()}}
     found = []
     for name, output in sorted(outputs.items()):
-        told = report(cluster, output["namespace"], output["name"], _PUSH)
-        makers = makers_of(cluster, output["namespace"], told.uid)
-        pods = [pod for pod in placed if pod["job_uid"] in makers]
+        report = told[output["namespace"], output["name"]]
+        pods = [pod for pod in placed if pod["job_uid"] in report.objects]
         ran_on = sorted((pod["pod"], pod["node"]) for pod in pods)
-        live = (placements.why_faked(pod) for pod in pods_of(cluster, output["namespace"], told.uid))
-        faked = {why for why in (*live, *(pod.get("why_faked", "") for pod in pods)) if why}
+        mine = (pod for pod in live[output["namespace"]] if pod["metadata"]["name"] in report.pods)
+        faked = {why for why in (*map(placements.why_faked, mine), *(pod.get("why_faked", "") for pod in pods)) if why}
         given = (output["namespace"], output["command"], output["why"], output["ends"])
-        found.append(Workload(name, *given, told, tuple(ran_on), tuple(sorted(faked))))
+        found.append(Workload(name, *given, report, tuple(ran_on), tuple(sorted(faked))))
     return found
-
-
-def look(kube: KubeClient) -> Cluster:
-    """The cluster as it is now."""
-    return Cluster(lambda kind, namespace: _read(kube, kind, namespace))
-
-
-def judged(kube: KubeClient, workload: Workload) -> Workload:
-    """With the verdicts that the logs of its pods end with. Raises ApiError for logs that cannot be read."""
-    last = []
-    for pod, _ in workload.ran_on:
-        try:
-            last.append(kube.text(f"/api/v1/namespaces/{workload.namespace}/pods/{pod}/log", {"tailLines": 1}))
-        except ApiError as error:
-            # Volcano removes pods of jobs that are over; of several containers one has to be named: none is a test's
-            if not error.not_found and error.code != _BAD_REQUEST:
-                raise
-    return replace(workload, report=workload.report.judged(last))
-
-
-def _read(kube: KubeClient, kind: Kind, namespace: str) -> list[Object]:
-    try:
-        return kube.list(kind.api_version, kind.name, namespace or None)
-    except NoKindMatch:
-        return []

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from config.schema.names import Names
 from simulator.azure import inside
 from simulator.azure.ids import parse_id
 from simulator.azure.store import Record, records
@@ -14,6 +14,7 @@ from simulator.azure.types.virtual_network.rules import TYPE as NETWORKS
 from simulator.host import paths
 
 _PROJECT = "ai-on-aks"
+"""The first part of the name of each stack's resource group, unless the stack's file names the group."""
 
 
 def find(text: str) -> list[str]:
@@ -21,7 +22,7 @@ def find(text: str) -> list[str]:
     there = _there()
     if not text:
         return sorted(inside.label(record.id) for record in _of(there, NETWORKS))
-    found = inside.find(there, text) or inside.find(there, Names(_PROJECT, text).resource_group)
+    found = inside.find(there, text) or inside.find(there, re.sub("[^A-Za-z0-9]+", "-", f"{_PROJECT}-{text}"))
     return sorted(inside.label(network) for network in found)
 
 

@@ -12,8 +12,8 @@ from rich.table import Table
 
 from config.facts import skus
 from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, POOL_LABEL
-from diagnosis.cluster import Object, condition, has_ended
-from diagnosis.nodes import allocatable, requested
+from k8s.objects import Object, condition, has_ended
+from k8s.resources import allocatable, device_requests
 
 _WORKLOAD = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "app.kubernetes.io/name")
 """Labels of a workload's pods, of which each kind of workload has its own."""
@@ -39,7 +39,7 @@ def pools(agent_pools: Mapping[str, Object], nodes: Iterable[Object], pods: Iter
     """`agent_pools` are the properties of Azure's, by name: a pool of no nodes is in no cluster's objects."""
     holders: dict[str, Counter[str]] = {}
     for pod in pods:
-        if not has_ended(pod) and (gpus := requested(pod).get(GPU_RESOURCE)):
+        if not has_ended(pod) and (gpus := device_requests(pod).get(GPU_RESOURCE)):
             holders.setdefault(pod["spec"].get("nodeName", ""), Counter())[_workload(pod)] += gpus
     members: dict[str, list[Object]] = {name: [] for name in agent_pools}
     for node in nodes:

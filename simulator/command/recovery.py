@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 import httpx
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.command import updates
 from simulator.command.pulumi_cli import PulumiFailed, quiet, read
 from simulator.host import paths

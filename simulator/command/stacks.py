@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from pathlib import Path
 
 import yaml
 
-from config.reading.check_stack_file import fault
 from simulator.host import paths
 
 DEFAULT = "dev"
@@ -27,7 +28,7 @@ def files() -> list[str]:
 def platform_of(stack: str) -> str | None:
     """The stack whose platform it runs on, as its file names it; None for one with a platform of its own."""
     file = paths.ROOT / f"Pulumi.{stack}.yaml"
-    if stack not in files() or fault(file):
+    if stack not in files() or _fault(file):
         return None
     config = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get("config") or {}
     named = config.get(_PLATFORM)
@@ -43,7 +44,14 @@ def problem(stack: str) -> str | None:
             f"there is no stack {stack}: no file Pulumi.{stack}.yaml. The stacks are: {', '.join(files())}.\n"
             "  fix: choose one of them (make up STACK=dev), or copy a stack's file to the new name"
         )
-    return fault(paths.ROOT / f"Pulumi.{stack}.yaml")
+    return _fault(paths.ROOT / f"Pulumi.{stack}.yaml")
+
+
+def _fault(file: Path) -> str | None:
+    """Returns what the program's own check reports about a stack file, or None if Pulumi can read the file."""
+    command = [sys.executable, "-m", "config.reading.check_stack_file", str(file)]
+    checked = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=False)
+    return checked.stderr.strip() if checked.returncode else None
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import yaml
 from rich.console import Console
 
 from config.facts.scheduling import GPU_RESOURCE
-from diagnosis.cluster import Object, condition
+from k8s.objects import Object, condition
 from simulator.azure.store import Record, records
 from simulator.azure.types.agent_pool import life
 from simulator.azure.types.agent_pool.rules import TYPE as AGENT_POOLS

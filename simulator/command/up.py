@@ -10,14 +10,12 @@ from typing import Any
 
 from rich.console import Console
 
-from config.facts.near import near
-from diagnosis.finding import wrapped
-from diagnosis.report import platform
-from simulator.command import clusters, environment, images, jobs, networks, pulumi_cli, stacks, waiting
+from simulator.command import clusters, diagnosed, environment, images, jobs, networks, pulumi_cli, stacks, waiting
 from simulator.command.recovery import goes_on, recover, take_away_forgotten
 from simulator.host import paths
+from simulator.host.similar import similar
 from simulator.kube.client import KubeClient
-from simulator.tools.progress import elapsed
+from simulator.tools.progress import elapsed, wrapped
 
 JOBS_TIMEOUT_S = 600
 CLUSTER = "cluster"
@@ -88,7 +86,7 @@ def require_known(stack: str) -> None:
     if stack in {*sizes, *files}:
         return
     there = ", ".join(f"{name} ({size} resources)" for name, size in sorted(sizes.items())) or "none"
-    meant = near(stack, sorted({*sizes, *files}))
+    meant = similar(stack, sorted({*sizes, *files}))
     raise UpFailed(
         f"there is no stack {stack}: neither in the simulator nor as a file Pulumi.{stack}.yaml. Nothing was stopped.\n"
         f"  the simulator has: {there}"
@@ -222,16 +220,18 @@ def _sizes() -> dict[str, int]:
 def _settle(outputs: dict[str, Any]) -> list[jobs.Workload]:
     """Waits for the workloads, and tells what is not in order with what they run on."""
     wanted, cluster = outputs["workloadDetails"], paths.cluster(outputs["clusterId"])
-    ran = cluster / "placements.json"
-    own = (cluster / "admin.kubeconfig").read_text()  # the simulator's, which needs neither network nor login
-    with KubeClient.from_kubeconfig(own) as kube:
-        if wanted:
-            _told(f"waiting for the workloads ({JOBS_TIMEOUT_S // 60} minutes at most)")
-        workloads = waiting.wait(lambda: jobs.observe(kube, wanted, ran), JOBS_TIMEOUT_S, _told)
-        found = platform(jobs.look(kube))
-        if found.findings:
-            _told("\n".join(found.lines()))
-        return [jobs.judged(kube, workload) for workload in workloads]
+    own = cluster / "admin.kubeconfig"  # the simulator's, which needs neither network nor login
+    if wanted:
+        _told(f"waiting for the workloads ({JOBS_TIMEOUT_S // 60} minutes at most)")
+    try:
+        with KubeClient.from_kubeconfig(own.read_text()) as kube, jobs.watching(kube, cluster, wanted) as look:
+            workloads = waiting.wait(look, JOBS_TIMEOUT_S, _told)
+        found = diagnosed.platform(own)
+    except diagnosed.DiagnosisFailed as error:
+        raise UpFailed(f"python -m diagnosis failed: {error}") from error
+    if found["findings"]:
+        _told("\n".join([f"platform: {found['phase']}", *diagnosed.texts(found["findings"])]))
+    return workloads
 
 
 def _told(text: str) -> None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.tools.progress import elapsed
 
 _QUIET_S = 30.0

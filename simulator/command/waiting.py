@@ -6,11 +6,10 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from diagnosis.finding import Finding, wrapped
+from simulator.command.diagnosed import Finding
 from simulator.command.jobs import Workload
-from simulator.tools.progress import elapsed
+from simulator.tools.progress import elapsed, wrapped
 
-_POLL_S = 1.0
 _LASTS_S = 10.0
 """For so long something is missing before it counts as missing: a kubelet needs a few seconds to try again."""
 _HEARTBEAT_S = 30.0
@@ -22,7 +21,7 @@ _LACKS = re.compile(r"(\d+ Insufficient \S+\s*)+")
 
 
 def wait(observed: Callable[[], list[Workload]], timeout_s: float, tell: Callable[[str], None]) -> list[Workload]:
-    """Until all have settled, one is stuck, or time is up."""
+    """Until all have settled, one is stuck, or time is up. `observed` waits for the next look."""
     start = time.monotonic()
     teller = _Teller(tell, start)
     stuck_since: dict[str, float] = {}
@@ -34,7 +33,6 @@ def wait(observed: Callable[[], list[Workload]], timeout_s: float, tell: Callabl
             return workloads
         if any(now - since >= _LASTS_S for since in stuck_since.values()):
             return workloads
-        time.sleep(_POLL_S)
 
 
 class _Teller:
@@ -51,22 +49,22 @@ class _Teller:
         news: dict[str, list[str]] = {}
         silent = now - self._spoke >= _HEARTBEAT_S
         for workload in workloads:
-            changed = "\n".join(workload.head()) not in self._seen.get(workload.name, ())
+            changed = workload.head not in self._seen.get(workload.name, ())
             causes = [cause for cause in workload.report.findings if changed or silent or not cause.passing]
             shared |= dict.fromkeys(cause for cause in causes if cause.shared)
             news[workload.name] = self._changes(
-                workload.name, workload.head(), [cause for cause in causes if not cause.shared], now
+                workload.name, workload.head, [cause for cause in causes if not cause.shared], now
             )
-        news["platform"] = self._changes("platform", ["platform: NotReady"] if shared else [], list(shared), now)
+        news["platform"] = self._changes("platform", "platform: NotReady" if shared else "", list(shared), now)
         self._tell_all({name: lines for name, lines in news.items() if lines})
         waiting = [f"{each.name} {each.phase}" for each in workloads if not each.settled]
         if waiting and now - self._spoke >= _HEARTBEAT_S:
             self._spoke = now
             self._tell("\n".join(wrapped(f"{elapsed(now - self._start)} still waiting: {', '.join(waiting)}", "  ")))
 
-    def _changes(self, name: str, head: list[str], causes: Sequence[Finding], now: float) -> list[str]:
+    def _changes(self, name: str, head: str, causes: Sequence[Finding], now: float) -> list[str]:
         """Returns the head, and causes that are new since the last look and were not reported lately."""
-        texts = ["\n".join(lines) for lines in (head, *map(Finding.lines, causes))]
+        texts = [head, *(cause.text for cause in causes)]
         parts = {_gist(text): text for text in texts}
         seen, self._seen[name] = self._seen.get(name, set()), set(parts)
         lately = now - _REPEAT_S

@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 import yaml
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from http import HTTPStatus
 
-from diagnosis.cluster import Object, has_ended
+from k8s.objects import Object, has_ended
 from simulator.kube.client import ApiError, KubeClient
 
 _ENDED_WITH_NODES = ("DaemonSet", "Node")

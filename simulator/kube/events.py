@@ -6,7 +6,7 @@ import datetime
 import logging
 from typing import Literal
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import ApiError, KubeClient
 
 _log = logging.getLogger(__name__)

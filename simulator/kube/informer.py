@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 import httpx
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 
 _RETRY_S = 0.5

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.host.network import ClusterNetwork
 from simulator.kubelet import folders
 from simulator.kubelet.logs import logs_in

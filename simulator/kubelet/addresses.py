@@ -7,7 +7,7 @@ import itertools
 import threading
 from collections.abc import Callable, Sequence
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.host import ports
 
 POD_CIDR = "10.244.128.0/17"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from diagnosis.cluster import Object, has_ended
-from diagnosis.nodes import requested
+from k8s.objects import Object, has_ended
+from k8s.resources import device_requests
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.devices import Unavailable
 from simulator.kubelet.events import Teller
@@ -28,7 +28,7 @@ class Admission:
 
     def admits(self, pod: Object, node: Object) -> bool:
         """False for one that is, or was, refused; what goes or has ended is let pass, to be cleared away."""
-        if has_ended(pod) or pod["metadata"].get("deletionTimestamp") or not requested(pod):
+        if has_ended(pod) or pod["metadata"].get("deletionTimestamp") or not device_requests(pod):
             return True
         if pod["metadata"]["uid"] in self._refused:
             return False

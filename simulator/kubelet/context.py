@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.host import files
 from simulator.kube.client import KubeClient
 from simulator.kubelet.csi.confined import contained

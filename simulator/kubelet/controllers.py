@@ -6,7 +6,7 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 
-from diagnosis.cluster import Object, is_ready
+from k8s.objects import Object, is_ready
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.programs import Controller

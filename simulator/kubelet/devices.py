@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from config.facts.scheduling import GPU_RESOURCE
-from diagnosis.cluster import Object, has_ended
-from diagnosis.nodes import allocatable, requested
+from k8s.objects import Object, has_ended
 from k8s.quantities import canonical, count
+from k8s.resources import allocatable, device_requests
 from simulator.world.hardware import Hca, NodeHardware
 
 Allocation = dict[str, list[Any]]
@@ -54,7 +54,7 @@ class DeviceManager:
         with self._lock:
             if uid not in self._held:
                 self._release()
-                wanted = {name: count for name, count in requested(pod).items() if name in offered}
+                wanted = {name: count for name, count in device_requests(pod).items() if name in offered}
                 if not runs:
                     self._check(node, hardware, wanted, offered)
                 gpus = [gpu.index for gpu in hardware.gpus if runs or gpu.healthy]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from k8s.quantities import value
 from simulator.kubelet.errors import VolumeNotReady
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube import events
 from simulator.kube.client import KubeClient
 from simulator.kubelet.pulls import Waiting

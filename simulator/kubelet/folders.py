@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 
 _FOLDERS = ("nodes/*/*", "pods/*", "pod-logs/*")
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from diagnosis.cluster import Object, has_ended
+from k8s.objects import Object, has_ended
 from simulator.host.certificates import Authority
 from simulator.host.network import ClusterNetwork
 from simulator.kube.client import STRATEGIC_MERGE_PATCH, ApiError, KubeClient, ignore_missing

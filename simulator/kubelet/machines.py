@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from diagnosis.cluster import Object, is_ready
+from k8s.objects import Object, is_ready
 from simulator.kubelet import folders
 from simulator.kubelet.pods import PodCatalogue
 from simulator.sandbox import machine

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 
-from diagnosis.cluster import Object, has_ended
+from k8s.objects import Object, has_ended
 from simulator.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, KubeClient, ignore_missing
 from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext

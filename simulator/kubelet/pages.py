@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from diagnosis.cluster import Object, is_ready
+from k8s.objects import Object, is_ready
 from simulator.host.network import ClusterNetwork
 from simulator.kubelet.devices import Allocation
 from simulator.kubelet.pods import PodCatalogue

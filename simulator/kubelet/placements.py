@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from diagnosis.cluster import Object, has_ended
+from k8s.objects import Object, has_ended
 from simulator.host import files
 from simulator.kubelet.status import FAKED, PARTLY_FAKED
 

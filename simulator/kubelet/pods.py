@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kubelet.programs import Controller, Gate, HostProcess, ImageProgram, OneShot, Page
 from simulator.kubelet.pulls import repository
 from simulator.kubelet.runner import Runnable, Script

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kubelet.shim_client import Shim, ShimError
 
 Probe = dict[str, Any]

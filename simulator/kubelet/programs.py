@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import KubeClient
 from simulator.world.hardware import NodeHardware
 

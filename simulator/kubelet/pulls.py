@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 1.0, 5.0
 """A real kubelet waits 10 s, then twice as long each time, 5 minutes at most."""

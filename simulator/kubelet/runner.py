@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.host import paths
 from simulator.host.processes import marked_environment
 from simulator.kubelet import events

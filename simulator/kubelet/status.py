@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass, field
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 
 FAKED, PARTLY_FAKED = "Faked", "PartlyFaked"
 """Reasons of pods for which nothing runs, or not all of their containers."""

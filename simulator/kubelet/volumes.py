@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.host.files import replace
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.csi.claims import ClaimMounts, Mounted

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import httpx
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from simulator.kube.informer import Changes
 from simulator.kubelet.programs import PodContext
@@ -116,19 +116,6 @@ def set_labels(kube: Nodes, node: Object, wanted: Mapping[str, str | None]) -> b
         kube.patch("v1", "Node", node["metadata"]["name"], None, {"metadata": {"labels": changes}})
         node["metadata"]["labels"] = {k: v for k, v in (labels | changes).items() if v is not None}
     return bool(changes)
-
-
-def tolerates(tolerations: Iterable[Object], taint: Object) -> bool:
-    """Whether one of the tolerations matches the taint, by Kubernetes' rules."""
-    for toleration in tolerations:
-        if toleration.get("effect") not in (None, "", taint["effect"]):
-            continue
-        if toleration.get("operator", "Equal") == "Exists":
-            if toleration.get("key") in (None, "", taint["key"]):
-                return True
-        elif toleration.get("key") == taint["key"] and toleration.get("value", "") == taint.get("value", ""):
-            return True
-    return False
 
 
 def owner_reference(owner: Object, *, controller: bool = False) -> Object:

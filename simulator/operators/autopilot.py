@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from config.facts import skus
 from config.facts.scheduling import AUTOPILOT_LABEL, NVIDIA_RUNTIME
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import ApiError
 from simulator.kubelet.programs import Holder, PodContext
 from simulator.operators._loop import labelled, set_labels

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from diagnosis.cluster import Object, is_ready
+from k8s.objects import Object, is_ready
 from simulator.operators._loop import label, labelled
 from simulator.operators.gpu_operator.gates import DEVICE_PLUGIN_APP, has_driver
 from simulator.operators.gpu_operator.sharing import Sharing, SharingError, sharing

@@ -10,7 +10,7 @@ import shutil
 import threading
 from pathlib import Path
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube import events
 from simulator.kubelet.csi.claims import PROVISIONED_BY
 from simulator.kubelet.programs import PodContext

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from diagnosis.cluster import Object, has_ended, is_ready
+from k8s.objects import Object, has_ended, is_ready
 from simulator.kube.client import ApiError, KubeClient
 from simulator.operators._loop import label
 

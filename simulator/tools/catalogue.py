@@ -84,6 +84,8 @@ class Pip(_Data):
     """An executable of the Python packages that `modules/<module>` locks."""
 
     module: str
+    executable: str = ""
+    """Its name among theirs; empty where it is the tool's."""
 
 
 class System(_Data):

@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from config.facts.content_tags import IMAGES, UnknownImage, chosen_images, content_tag
-from config.schema.references import REGISTRY
 from simulator.tools.errors import ToolError
 
 PLATFORM = "linux/amd64"
 """Of every VM size that is supported; the GB200 and GB300 sizes, which are arm64, are not."""
 ACR = ".azurecr.io"
+_REGISTRY = r"[\w.-]+(:\d+)?(/[\w./-]+)?"
+"""A host, and perhaps a port and a path, without a scheme."""
 ACR_BUILD_S = 4 * 3600
 """Azure ends a build after an hour by default (az acr build, `--timeout`), and PyTorch's bases have tens of GB."""
 Command = Sequence[str]
@@ -97,7 +98,7 @@ BUILDERS = {
 
 def choose(registry: str, wanted: str | None, works: Callable[[Command], bool]) -> str:
     """The builder to use. Raises ToolError where there is none, with what to do."""
-    if not re.fullmatch(REGISTRY, registry):
+    if not re.fullmatch(_REGISTRY, registry):
         raise ToolError(f"{registry!r} is no registry; give its host, as in myregistry{ACR}")
     usable = [name for name in BUILDERS if name != "acr" or registry.endswith(ACR)]
     if wanted and wanted not in usable:

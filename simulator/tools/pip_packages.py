@@ -31,7 +31,7 @@ def install(tool: Tool, source: Pip, folder: Path, *, modules: Path, log: Path) 
             "pip takes packages from the index that it is set up for (pip config list). "
             "Run the same command to try again."
         )
-    (folder / tool.name).symlink_to(Path(_PACKAGES) / "bin" / tool.name)
+    (folder / tool.name).symlink_to(Path(_PACKAGES) / "bin" / (source.executable or tool.name))
 
 
 def packages(executable: Path) -> Path:

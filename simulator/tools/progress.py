@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from rich.spinner import Spinner
 _LOOK_SECONDS = 0.5
 _PLAIN_SECONDS = 30.0  # between two signs of life in a log
 _LIVE_SECONDS = 0.2
+_WIDTH = 80
 Step = Callable[[], tuple[str, float]]
 """Returns a text like `[2/7] helm: building`, and the time at which that began."""
 
@@ -22,6 +24,11 @@ Step = Callable[[], tuple[str, float]]
 def elapsed(seconds: float) -> str:
     """Minutes and seconds, as 4:07."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+def wrapped(text: str, indent: str) -> list[str]:
+    """Lines that fit a terminal, but for names that are longer; all but the first are indented."""
+    return textwrap.wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 class Progress:

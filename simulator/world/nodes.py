@@ -8,7 +8,7 @@ import re
 
 from config.facts import skus
 from config.facts.scheduling import INSTANCE_TYPE
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from k8s.quantities import count
 from simulator.world.boots import BootStore
 from simulator.world.faults import Fault, FaultKind, FaultStore

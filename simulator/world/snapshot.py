@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from k8s.quantities import value
 from simulator.host import files
 from simulator.world.hardware import NodeHardware

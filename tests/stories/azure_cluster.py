@@ -9,7 +9,7 @@ from typing import Any
 
 from azure.storage.blob import ContainerClient
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.azure.registries import Registries
 from simulator.kube.client import KubeClient
 from tests.support.arm import API, cluster_body

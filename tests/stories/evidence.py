@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 
-from diagnosis.cluster import Object, is_ready
+from k8s.objects import Object, is_ready
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from tests.support.world import World, log
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from tests.support.world import Stack, eventually, gpu_nodes, names
 
 CHECK, NAMESPACE = "health-check", "ai"

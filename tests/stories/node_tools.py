@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from tests.support.world import Stack, gpu_nodes
 
 NAMESPACE = "node-tools"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diagnosis.cluster import is_ready
+from k8s.objects import is_ready
 from tests.stories.team_jobs import kubectl
 from tests.support.world import Stack, eventually
 

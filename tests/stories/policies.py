@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import KubeClient
 from tests.support.world import Stack, eventually, gpu_nodes, job_phase, names
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from diagnosis.cluster import Object
 from simulator.command import jobs
 from simulator.kubelet import placements
 from tests.support.world import Stack, eventually
@@ -34,24 +33,20 @@ _NOTEBOOK = "app.kubernetes.io/name=jupyterlab"
 
 def observed(stack: Stack, platform: Stack) -> dict[str, jobs.Workload]:
     """By name, with the verdicts of those that judge."""
-    return _observed(stack.workloads(), platform)
-
-
-def _observed(outputs: Object, platform: Stack) -> dict[str, jobs.Workload]:
-    found = jobs.observe(platform.kube, outputs, _record(platform))
-    return {workload.name: jobs.judged(platform.kube, workload) for workload in found}
+    with jobs.watching(platform.kube, _folder(platform), stack.workloads()) as look:
+        return {workload.name: workload for workload in look()}
 
 
 def ended(stack: Stack, platform: Stack) -> dict[str, jobs.Workload]:
     """All workloads once each is done, or has failed."""
-    outputs = stack.workloads()
+    with jobs.watching(platform.kube, _folder(platform), stack.workloads()) as look:
 
-    def all_done() -> dict[str, jobs.Workload]:
-        found = _observed(outputs, platform)
-        return found if all(each.failed or each.phase == DONE[each.name] for each in found.values()) else {}
+        def all_done() -> dict[str, jobs.Workload]:
+            found = {workload.name: workload for workload in look()}
+            return found if all(each.failed or each.phase == DONE[each.name] for each in found.values()) else {}
 
-    found: dict[str, jobs.Workload] = eventually(all_done, "all workloads are done", 400, every=1)
-    return found
+        found: dict[str, jobs.Workload] = eventually(all_done, "all workloads are done", 400, every=0.1)
+        return found
 
 
 def all_pass(stack: Stack, platform: Stack) -> None:
@@ -78,11 +73,11 @@ def gpu_pod_nodes(platform: Stack, workload: str, namespace: str = "ai") -> list
         pods = platform.kube.list("v1", "Pod", namespace, labels=_NOTEBOOK)
         return sorted(pod["spec"].get("nodeName", "") for pod in pods)
     uid = run(platform, workload, namespace)
-    pods = [pod for pod in placements.load(_record(platform)) if pod["job_uid"] == uid]
+    pods = [pod for pod in placements.load(_folder(platform) / "placements.json") if pod["job_uid"] == uid]
     return sorted(pod["node"] for pod in pods if not pod["pod"].endswith("-mpimaster-0"))
 
 
-def _record(platform: Stack) -> Path:
-    """The kubelet's record of where pods ran."""
+def _folder(platform: Stack) -> Path:
+    """Returns the folder of the platform's cluster."""
     name = f"ai-on-aks-{platform.name}"
-    return platform.world.home / "clusters" / f"{name}+{name}" / "placements.json"
+    return platform.world.home / "clusters" / f"{name}+{name}"

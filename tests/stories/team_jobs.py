@@ -11,7 +11,7 @@ import yaml
 
 from components import images
 from config.facts.scheduling import GPU_RESOURCE
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from operators.kueue import queues
 from simulator.host.paths import ROOT
 from tests.support.world import Stack, eventually, gpu_nodes

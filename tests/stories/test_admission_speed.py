@@ -21,7 +21,7 @@ import yaml
 
 from config.facts.scheduling import COSCHEDULER, WRAPPER_NAMESPACE
 from config.schema.operators import MLBATCH_NAMESPACE
-from diagnosis.cluster import Object, condition
+from k8s.objects import Object, condition
 from operators.kueue import admission
 from operators.kueue.queues import API
 from simulator.host.paths import ROOT

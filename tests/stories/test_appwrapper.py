@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from config.facts.scheduling import BAD_NODE, COSCHEDULER, GPU_RESOURCE, WRAPPER_CONFIG, WRAPPER_NAMESPACE
-from diagnosis.cluster import Object, condition
+from k8s.objects import Object, condition
 from tests.stories.team_jobs import QUEUED, apply, container, kubectl, shared_stack
 from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from config.facts.scheduling import GPU_TAINT, SPOT_LABEL
-from diagnosis.cluster import Object, condition
+from k8s.objects import Object, condition
 from tests.support.world import Stack, ended, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from azure.core.exceptions import HttpResponseError
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from tests.stories.batches import blobs, kept, most_at_once, results, told
 from tests.stories.runs import ended, gpu_pod_nodes
 from tests.support.world import Stack, World, eventually, gpu_nodes, log

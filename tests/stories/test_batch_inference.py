@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from config.facts.scheduling import COSCHEDULER
-from diagnosis.cluster import Object, condition
+from k8s.objects import Object, condition
 from operators.kueue import queues
 from simulator.kube.client import ApiError
 from tests.stories.runs import observed

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import ApiError
 from tests.stories.batches import LIGHT, add_template, blobs, kept, most_at_once, resim, told
 from tests.stories.runs import ended

@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import ApiError
 from tests.stories.mistakes import (
     WITHOUT_FEATURE_CHECK,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from tests.stories.policies import offers_gpus
 from tests.stories.runs import ended, gpu_pod_nodes, observed
 from tests.support.world import Stack, eventually, gpu_nodes

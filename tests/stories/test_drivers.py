@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from tests.stories.policies import CLUSTER_POLICY, NIC_POLICY, offers_gpus, policy_is_ready
 from tests.support.pages import PAGES
 from tests.support.world import Stack, ended, eventually, gpu_nodes, job_phase, names

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import ApiError
 from tests.support.checkout import kill, processes
 from tests.support.world import Stack, eventually, gpu_nodes

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from tests.support.world import World
 
 pytestmark = pytest.mark.simulator

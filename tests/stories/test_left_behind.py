@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.host.paths import ROOT
 from tests.support.world import Stack, World, eventually, gpu_nodes, job_phase, names
 

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.cluster.load_balancers import FINALIZER, INTERNAL, NODE_SUBNET, PUBLIC
 from tests.stories.azure_cluster import AzureCluster
 from tests.support.plugin_engine import KubernetesPlugin

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.host import paths
 from tests.support.world import Stack
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from diagnosis.cluster import condition
+from k8s.objects import condition
 from simulator.host.paths import ROOT
 from tests.support.world import Stack, World, eventually, gpu_nodes
 

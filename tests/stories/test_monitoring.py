@@ -19,7 +19,7 @@ import pytest
 
 from config.facts.scheduling import AUTOPILOT_LABEL, GPU_RESOURCE, SPOT_LABEL, VOLCANO
 from demos.chart import Chart, svg
-from diagnosis.cluster import Object, condition
+from k8s.objects import Object, condition
 from operators.kueue.queues import queue_name
 from operators.monitoring.component import NAMESPACE, commands
 from operators.monitoring.files import Panel, dashboards, rules

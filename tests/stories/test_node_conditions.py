@@ -12,7 +12,7 @@ import pytest
 
 from config.facts.scheduling import CONDITION_PREFIX
 from config.schema.operators import NODE_TOOLS_NAMESPACE, NVIDIA_NAMESPACE
-from diagnosis.cluster import Object, condition
+from k8s.objects import Object, condition
 from operators.node_problem_detector.conditions import condition_type, conditions
 from tests.support.world import Stack, eventually, gpu_nodes, names
 

@@ -12,7 +12,7 @@ import pytest
 
 from config.facts.content_tags import content_tag
 from config.facts.scheduling import BAD_NODE, GPU_RESOURCE
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from tests.stories.node_checks import (
     CRON,
     LASTING,

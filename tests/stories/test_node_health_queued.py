@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from config.facts.scheduling import COSCHEDULER
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import ApiError
 from tests.stories.node_checks import (
     CRON,

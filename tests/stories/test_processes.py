@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from diagnosis.cluster import has_ended, is_ready
+from k8s.objects import has_ended, is_ready
 from simulator.kube.client import ApiError, KubeClient
 from tests.support.checkout import kill, listening, processes
 from tests.support.world import Stack, World, ended, eventually, eventually_equals, job_phase

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE
-from diagnosis.cluster import Object, condition
+from k8s.objects import Object, condition
 from operators.kueue import queues
 from operators.training_operator.component import NAME
 from tests.stories.team_jobs import QUEUED, apply, container, kubectl, shared_stack, workload

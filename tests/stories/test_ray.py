@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from config.facts.scheduling import GPU_RESOURCE, VOLCANO
-from diagnosis.cluster import Object, condition
+from k8s.objects import Object, condition
 from operators.kueue import queues
 from tests.stories.team_jobs import QUEUED, apply, kubectl, shared_stack, workload
 from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names

@@ -16,7 +16,7 @@ import pytest
 
 from components import images
 from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE
-from diagnosis.cluster import Object, condition
+from k8s.objects import Object, condition
 from operators.kueue import isolation, queues
 from simulator.kube.client import ApiError
 from tests.stories.runs import observed
@@ -147,7 +147,7 @@ def test_it_is_held_without_a_cluster_while_others_have_the_quota(platform: Stac
     stack.up("--expect-no-changes")
     eventually(lambda: observed(stack, platform)[NAME].report.findings, "it is told why it waits")
     (finding,) = observed(stack, platform)[NAME].report.findings
-    assert "it has no quota in its queue default-queue" in finding.lines()[0]
+    assert "it has no quota in its queue default-queue" in finding.text
     assert names(platform.kube.list(API, "RayCluster", TEAM)) == []
     assert platform.kube.find("v1", "Namespace", "tune") is None
 

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from components.sas_providers import instant
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from tests.stories.runs import ended, run
 from tests.support.arm import API
 from tests.support.world import Stack, World, log, names

@@ -13,7 +13,7 @@ import yaml
 
 from components import images
 from config.facts.scheduling import AUTOPILOT_LABEL
-from diagnosis.cluster import Object, is_ready
+from k8s.objects import Object, is_ready
 from simulator.host import paths
 from tests.support.world import CommandFailed, Stack, eventually, log, names
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from diagnosis.cluster import Object, condition
+from k8s.objects import Object, condition
 from tests.support.world import Stack, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]

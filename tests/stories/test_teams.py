@@ -17,7 +17,7 @@ import yaml
 from components.kubeconfig import as_user
 from config.facts.scheduling import BAD_NODE, COSCHEDULER, GPU_RESOURCE
 from config.schema.operators import NODE_HEALTH, NODE_TOOLS_NAMESPACE
-from diagnosis.cluster import condition
+from k8s.objects import condition
 from operators.kueue import queues
 from tests.stories.node_checks import run_now
 from tests.stories.team_jobs import QUEUED, apply, container, kubectl, shared_stack, workload

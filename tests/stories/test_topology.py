@@ -14,7 +14,7 @@ import yaml
 
 from components import images
 from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE, GPU_TAINT, LOCAL_QUEUE
-from diagnosis.cluster import condition
+from k8s.objects import condition
 from operators.kueue import queues
 from tests.support.world import Stack, eventually, gpu_nodes
 

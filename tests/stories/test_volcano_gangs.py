@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from config.facts.scheduling import ANY_TAINT, GPU_RESOURCE, VOLCANO
-from diagnosis.cluster import Object, condition
+from k8s.objects import Object, condition
 from tests.support.world import Stack, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]

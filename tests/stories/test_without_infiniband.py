@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from tests.stories.policies import CLUSTER_POLICY, NIC_POLICY, offers_gpus, policy_is_ready
 from tests.stories.runs import observed
 from tests.support.world import Stack, eventually, eventually_equals, gpu_nodes, names

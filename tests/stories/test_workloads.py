@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from components import platform_guard
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.azure.schema import schemas
 from simulator.host.paths import ROOT
 from simulator.kube.client import ApiError

@@ -47,6 +47,7 @@ class FakeBackend:
     admins: dict[str, list[str]] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
     halted: list[str] = field(default_factory=list)
+    rotated: list[str] = field(default_factory=list)
     api_ports: dict[str, int] = field(default_factory=dict)
     gate: threading.Event = field(default_factory=threading.Event)
     failure: str = ""
@@ -68,6 +69,13 @@ class FakeBackend:
 
     def halt(self, cluster_id: str) -> None:
         self.halted.append(cluster_id)
+
+    def rotate(self, cluster_id: str) -> None:
+        self.rotated.append(cluster_id)
+
+    def run(self, cluster_id: str, argv: Sequence[str], folder: Path, token: str) -> tuple[int, str]:
+        """Answers with the command and the names of the files that came with it."""
+        return 0, f"{' '.join(argv)} {sorted(each.name for each in folder.iterdir())}"
 
     def admin_kubeconfig(self, cluster_id: str) -> str:
         return yaml.safe_dump(

@@ -115,7 +115,7 @@ def blob_account(home: Path) -> Iterator[BlobAccount]:
     with mock.patch.dict(os.environ, {"SIMULATOR_HOME": str(home)}):
         blobs = BlobService()
         server = serve(0, TOKEN, SUBSCRIPTION, FakeBackend(), blobs, home / "azure")
-        gateway = Gateway(0, server.world)
+        gateway = Gateway(0, server.world, server.port)
         blobs.open(Policy(server.world, server.tokens, gateway.came_to).refusal)
         server.start()
         client = client_of(server.endpoint, home, timeout=60)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import ApiError, KubeClient, Resource
 from simulator.kubelet.programs import PodContext
 from simulator.world.nodes import DRIVER_ANNOTATION

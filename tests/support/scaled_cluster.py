@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from config.facts import skus
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.azure.autoscaler.scaler import Scaler
 from simulator.azure.ids import parse_id
 from simulator.kube.client import ApiError

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import yaml
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.azure import subscription, trust
 from simulator.azure.registries import Registries
 from simulator.command import images

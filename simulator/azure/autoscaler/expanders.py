@@ -11,7 +11,7 @@ from fractions import Fraction
 import yaml
 
 from config.facts import data
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.azure.autoscaler import fit
 from simulator.azure.autoscaler.groups import Group
 

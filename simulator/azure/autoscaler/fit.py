@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from diagnosis.cluster import Object, condition, has_ended
-from diagnosis.nodes import chosen, requested, untolerated
+from k8s.objects import Object, condition, has_ended
 from k8s.quantities import value
+from k8s.resources import Resources, pod_requests
+from simulator.kube.scheduling import repelling_taint, selects
 
-Resources = dict[str, Fraction]
 _EXPENDABLE = -10
 """Pods of a lower priority bring no nodes (AKS's page; --expendable-pods-priority-cutoff)."""
 
@@ -50,13 +50,8 @@ def alike(pods: Iterable[Object]) -> list[Alike]:
 
 
 def asked_by(pod: Object) -> Resources:
-    """CPU, memory, devices, and its place among the node's pods."""
-    total = {"pods": Fraction(1)} | {name: Fraction(count) for name, count in requested(pod).items()}
-    for container in pod["spec"]["containers"]:
-        asked = container.get("resources", {}).get("requests", {})
-        for name in asked.keys() & {"cpu", "memory"}:
-            total[name] = total.get(name, Fraction(0)) + value(asked[name])
-    return total
+    """Returns the pod's requests and its place among the node's pods."""
+    return {"pods": Fraction(1)} | pod_requests(pod)
 
 
 def capacity(node: Object) -> Resources:
@@ -86,15 +81,15 @@ def place(node: Object, room: Resources, waiting: Iterable[Alike]) -> list[Objec
 
 
 def may_run(pod: Object, node: Object) -> bool:
-    return chosen(node, pod) and not untolerated(node, pod["spec"]) and not node["spec"].get("unschedulable")
+    return selects(pod, node) and repelling_taint(pod, node) is None
 
 
 def why_not(pod: Object, node: Object) -> str:
     """Why an empty node has no place for the pod, in the scheduler's words; empty where it has."""
-    if not chosen(node, pod):
+    if not selects(pod, node):
         return "node(s) didn't match Pod's node affinity/selector"
-    if taints := untolerated(node, pod["spec"]):
-        return f"node(s) had untolerated taint {{{taints[0]['key']}: {taints[0].get('value', '')}}}"
+    if taint := repelling_taint(pod, node):
+        return f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"
     room = capacity(node)
     lacking = [name for name, amount in asked_by(pod).items() if amount > room.get(name, 0)]
     return f"Insufficient {lacking[0]}" if lacking else ""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from config.facts import skus
 from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE
-from diagnosis.cluster import Object, condition
-from diagnosis.nodes import allocatable
+from k8s.objects import Object, condition
+from k8s.resources import allocatable
 from simulator.azure import faults, quota
 from simulator.azure.arm_world import World
 from simulator.azure.operations import Operations

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import httpx
 
-from diagnosis.cluster import has_ended
+from k8s.objects import has_ended
 from simulator.azure.arm_world import World
 from simulator.azure.autoscaler.groups import is_scaled
 from simulator.azure.autoscaler.profile import Profile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.azure.autoscaler.groups import TO_BE_DELETED, Group
 from simulator.azure.autoscaler.profile import PACE
 from simulator.azure.autoscaler.scale_down import Unneeded

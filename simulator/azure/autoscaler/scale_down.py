@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from config.facts.scheduling import GPU_RESOURCE
-from diagnosis.cluster import Object
-from diagnosis.nodes import allocatable
+from k8s.objects import Object
+from k8s.resources import Resources, allocatable
 from simulator.azure.autoscaler import fit
-from simulator.azure.autoscaler.fit import Resources
 from simulator.azure.autoscaler.groups import GPU_LABEL, Group, lacks_gpus
 from simulator.azure.autoscaler.profile import Profile
 from simulator.azure.autoscaler.view import View, is_going
@@ -59,12 +58,15 @@ def unneeded(view: View, budgets: Sequence[Object]) -> list[Unneeded]:
     return found
 
 
-def utilization(node: Object, pods: Iterable[Object], *, skip_daemon_sets: bool) -> Fraction:
-    """Of the GPUs where there are any, else of CPU or memory, whichever is more; 0 while GPUs are not offered."""
+def utilization(node: Object, pods: Sequence[Object], *, skip_daemon_sets: bool) -> Fraction:
+    """Of the GPUs where there are any, else of CPU or memory, whichever is more; 0 while GPUs are not offered.
+
+    What skipped DaemonSets request is not part of what the node offers (simulator/utilization/info.go).
+    """
     if lacks_gpus(node):
         return Fraction(0)
-    here = [pod for pod in pods if not (skip_daemon_sets and drain.comes_with_nodes(pod))]
-    has, left = fit.capacity(node), fit.free(node, here)
+    skipped = [pod for pod in pods if skip_daemon_sets and drain.comes_with_nodes(pod)]
+    has, left = fit.free(node, skipped), fit.free(node, pods)
     names = (GPU_RESOURCE,) if allocatable(node, GPU_RESOURCE) else ("cpu", "memory")
     return max((has[name] - left[name]) / has[name] for name in names)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.azure.autoscaler import fit
 from simulator.azure.autoscaler.expanders import Option
 from simulator.azure.autoscaler.fit import Alike

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.azure.arm_world import World
 from simulator.azure.autoscaler import expanders, groups, scale_up
 from simulator.azure.autoscaler.backoff import Backoff

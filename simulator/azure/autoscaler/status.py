@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import yaml
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.azure.autoscaler.backoff import Refusal
 from simulator.azure.autoscaler.groups import Group
 from simulator.kube import events

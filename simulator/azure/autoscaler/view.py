@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.azure.autoscaler.groups import TO_BE_DELETED, Group, is_ready
 from simulator.azure.autoscaler.profile import Profile
 

@@ -6,6 +6,7 @@ Signatures, permissions and times of a SAS, and what a token is for, are Azurite
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -58,6 +59,13 @@ _NO_ROLE = Refusal(
     "AuthorizationPermissionMismatch",
     "This request is not authorized to perform this operation using this permission.",
 )
+_REVOKED = Refusal(
+    HTTPStatus.FORBIDDEN,
+    "AuthenticationFailed",
+    "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly "
+    "including the signature.",
+)
+"""To a SAS whose user delegation key was revoked (Azure's page "Create a user delegation SAS")."""
 _NO_TOKEN = Refusal(
     HTTPStatus.UNAUTHORIZED,
     "InvalidAuthenticationInfo",
@@ -92,6 +100,8 @@ class Policy:
         if not accounts.is_public(account) and self._came_to(request.client) != account.id:
             return _NOT_FROM_HERE
         if "skoid" in request.query:
+            if _began(request.query.get("skt", "")) < account.facts.get(keys.REVOKED, 0):
+                return _REVOKED
             return self._by_role(request, account, rest, request.query["skoid"])
         if "sig" in request.query or request.authorization.startswith("SharedKey"):
             return None if keys.allowed(account) else _NO_KEYS
@@ -112,6 +122,14 @@ class Policy:
                 return _KEY_TOO_LONG
             action = "issue delegation keys"
         return None if roles.allows(self._world, principal, action, scope) else _NO_ROLE
+
+
+def _began(text: str) -> float:
+    """When a user delegation key became valid; infinity where the SAS does not say so, which Azurite refuses."""
+    try:
+        return datetime.datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return math.inf
 
 
 def _outlives(content: bytes) -> bool:

@@ -21,7 +21,7 @@ from azure.core.exceptions import AzureError, HttpResponseError
 from azure.core.pipeline.transport import RequestsTransport
 from azure.storage.blob import ContainerClient
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kubelet.cloud import BlobService, Cloud
 from simulator.kubelet.csi import blobfuse
 from simulator.kubelet.csi.blobfuse import BlobfuseError

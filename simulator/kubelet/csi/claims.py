@@ -19,7 +19,7 @@ from pathlib import Path
 from azure.core.exceptions import AzureError
 
 from config.facts.blobfuse import DRIVER
-from diagnosis.cluster import Object, is_ready
+from k8s.objects import Object, is_ready
 from simulator.kube.client import KubeClient
 from simulator.kubelet.cloud import Cloud
 from simulator.kubelet.csi import blob, identity, nfs

@@ -7,6 +7,7 @@ driver hands it to blobfuse2, which trades it for one of the managed identity (k
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +17,12 @@ from azure.core.credentials import AccessToken
 from azure.core.exceptions import ClientAuthenticationError
 
 from config.facts.blobfuse import AUDIENCE
-from config.facts.versions import versions
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.cloud import Cloud
 
+_SINCE = [1, 27, 0]
+"""The version of the driver that mounts by the pod's token."""
 _WITH_TOKEN, _CLIENT = "mountwithworkloadidentitytoken", "clientid"
 
 
@@ -33,7 +35,7 @@ def is_asked(volume: Object) -> bool:
 def why_not(volume: Object, tag: str, driver: Object) -> str | None:
     """Why a driver of this version and CSIDriver does not mount it by the token alone; None where it does."""
     attributes = _attributes(volume)
-    if versions().identity_mounts.is_older(tag) or attributes.get(_WITH_TOKEN, "").lower() != "true":
+    if _is_old(tag) or attributes.get(_WITH_TOKEN, "").lower() != "true":
         account = attributes.get("storageaccount", "")
         return (
             f"[the driver, {tag}, would have the identity fetch the key of account {account}, and not mount by the "
@@ -45,6 +47,12 @@ def why_not(volume: Object, tag: str, driver: Object) -> str | None:
     if AUDIENCE not in [request.get("audience") for request in asked]:
         return f"service account token is empty [its CSIDriver has no tokenRequests for {AUDIENCE}]"
     return None
+
+
+def _is_old(tag: str) -> bool:
+    """Returns whether a driver is older than that. A tag that is not a version, as `latest`, is not."""
+    numbers = [int(number) for number in re.findall(r"\d+", tag)[: len(_SINCE)]]
+    return len(numbers) == len(_SINCE) and numbers < _SINCE
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kubelet.cloud import Cloud
 
 _FIXED = ["vers=4,minorversion=1,sec=sys"]

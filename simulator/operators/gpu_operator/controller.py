@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import ignore_missing
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import Operator, owner_reference, set_labels

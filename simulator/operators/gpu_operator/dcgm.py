@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kubelet.programs import Holder
 from simulator.operators._metrics import Family, exposition
 from simulator.world.hardware import Gpu, NodeHardware

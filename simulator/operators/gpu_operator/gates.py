@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from diagnosis.cluster import Object, is_ready
+from k8s.objects import Object, is_ready
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import labelled, set_labels
 from simulator.operators.gpu_operator.nodes import DEPLOY_DRIVER, DRIVER_PREINSTALLED

@@ -6,7 +6,7 @@ import threading
 
 from config.facts.scheduling import GPU_RESOURCE
 from config.facts.skus import gpu_models
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import label, owner_reference, reconcile
 from simulator.operators.gpu_operator.gates import DRIVER_APP

@@ -10,7 +10,7 @@ import threading
 
 from config.facts.gpu_sharing import MIG_LABEL, MIG_STATE_LABEL, mig_profiles
 from config.facts.skus import gpu_models
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import label, reconcile, set_labels
 from simulator.operators.gpu_operator.sharing import MIG_ANNOTATION

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kubelet.programs import Holder
 from simulator.operators._metrics import Family, exposition
 from simulator.world.hardware import NodeHardware

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import ignore_missing
 from simulator.kubelet.programs import Holder, PodContext
 from simulator.operators._loop import Operator, label, labelled, owner_reference, set_labels

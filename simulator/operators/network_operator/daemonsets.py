@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from diagnosis.cluster import Object
-from simulator.operators._loop import digest_of, label, tolerates
+from k8s.objects import Object
+from simulator.kube.scheduling import tolerates
+from simulator.operators._loop import digest_of, label
 
 NIC_LABEL = "feature.node.kubernetes.io/pci-15b3.present"
 OS_LABEL = "feature.node.kubernetes.io/system-os_release.ID"

@@ -10,8 +10,8 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from config.facts.near import near
 from simulator.azure.schema import Field
+from simulator.host.similar import similar
 from simulator.plugins.azure_native.resources import API_VERSION, CREATE_BEFORE_DELETE, Definition, of_urn
 from simulator.plugins.marshal import UNKNOWN, Properties, Secret, decode, encode
 from simulator.plugins.protocol import provider_pb2
@@ -98,7 +98,7 @@ def _check_object(
     for name, item in value.items():
         field = fields.get(name)
         if field is None or field.read_only:
-            also = near(name, known)
+            also = similar(name, known)
             hint = f"; did you mean {' or '.join(repr(dot + other) for other in also)}?" if also else ""
             yield dot + name, f"unknown property '{dot}{name}' (or not simulated){hint}", False
         else:

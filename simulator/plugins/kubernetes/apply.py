@@ -6,7 +6,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any, Final
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import JSON_PATCH, ApiError, NoKindMatch
 from simulator.plugins.kubernetes import managed_fields, naming
 from simulator.plugins.kubernetes.kinds import is_crd, is_patch, kind_of

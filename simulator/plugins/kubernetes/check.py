@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.plugins.errors import PluginError
 from simulator.plugins.kubernetes import naming
 from simulator.plugins.kubernetes.checkpoint import to_object, to_properties

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.plugins.marshal import Properties, Secret, has_secret, reveal
 
 INPUTS, API_VERSION, FIELD_MANAGER = "__inputs", "__initialApiVersion", "__fieldManager"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import ApiError
 from simulator.plugins.kubernetes import naming
 from simulator.plugins.kubernetes.checkpoint import parse, prune, to_object

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 
 CREATOR = "pulumi-kubernetes"
 _PLUGINS = (CREATOR, "pulumi-kubernetes.exe", "pulumi-resource-kubernetes")

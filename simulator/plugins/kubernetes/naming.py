@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.plugins.errors import PluginError
 from simulator.plugins.kubernetes.kinds import urn_name
 from simulator.plugins.marshal import UNKNOWN

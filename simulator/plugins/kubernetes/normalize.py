@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import Any
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from k8s.quantities import canonical
 from simulator.plugins.kubernetes.kinds import is_crd, kind_of
 from simulator.plugins.marshal import has_unknown

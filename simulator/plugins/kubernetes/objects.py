@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import ApiError, NoKindMatch
 from simulator.plugins.errors import InitializationFailed, PluginError
 from simulator.plugins.kubernetes import apply, awaiters, naming

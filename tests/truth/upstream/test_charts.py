@@ -15,7 +15,7 @@ import yaml
 
 from config.facts.chart_values import value_problems
 from config.facts.versions import versions
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.charts import make_schema
 from tests.support.charts import VALUES, helm
 

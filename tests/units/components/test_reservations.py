@@ -76,7 +76,7 @@ def test_a_group_that_has_what_the_pool_wants_is_fine(monkeypatch: pytest.Monkey
         (
             azure(Standard_NC4as_T4_v3=8),
             f"that reserves Standard_NC4as_T4_v3, not {A100}",
-            f"group crg --name {A100} --sku {A100}",
+            f"group crg --name {A100} --location eastus --sku {A100}",
         ),
     ],
 )

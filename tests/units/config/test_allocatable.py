@@ -17,7 +17,7 @@ def test_reserved_memory_is_a_quarter_at_most() -> None:
     assert reserved_memory_kib(4 * 1024**2, 250) == 1024**2 + 100 * 1024
 
 
-def test_a_node_has_for_pods_what_aks_does_not_keep() -> None:
+def test_a_node_offers_what_linux_and_aks_do_not_keep() -> None:
     left = allocatable(sku("Standard_ND96isr_H100_v5"))
     assert left.cpu_millis == 96_000 - 1060
-    assert left.memory_kib == (1900 * 1024 - 20 * 250 - 50 - 100) * 1024
+    assert left.memory_kib == (1900 * 1024 * 63 // 64 - 320 - 20 * 250 - 50 - 100) * 1024

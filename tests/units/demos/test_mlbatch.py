@@ -12,7 +12,7 @@ from config.facts.scheduling import GPU_LABEL
 from demos.mlbatch import picture, steps
 from demos.mlbatch.cluster import Cluster, Denied, Failed
 from demos.mlbatch.steps import Demonstration
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from operators.monitoring.files import dashboards
 
 

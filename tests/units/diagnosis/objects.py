@@ -21,9 +21,9 @@ from diagnosis.cluster import (
     VOLCANO_JOB,
     Cluster,
     Kind,
-    Object,
 )
 from diagnosis.report import Report
+from k8s.objects import Object
 
 POOL = "gpu4082"
 SKU_TAINT = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}

@@ -17,10 +17,10 @@ from diagnosis.cluster import (
     TRAIN_JOB,
     Cluster,
     Kind,
-    Object,
 )
 from diagnosis.kubectl import KubectlFailed
 from diagnosis.report import Report, report
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 MPI_JOB = Kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs")

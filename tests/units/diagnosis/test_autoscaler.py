@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from diagnosis.cluster import CONFIG_MAP, Kind, Object
+from diagnosis.cluster import CONFIG_MAP, Kind
 from diagnosis.finding import Finding
 from diagnosis.report import report
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 GROUP = f"aks-{make.POOL}-12345678-vmss"

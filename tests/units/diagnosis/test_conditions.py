@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from diagnosis.cluster import Kind, Object
+from diagnosis.cluster import Kind
 from diagnosis.report import platform, report
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 AT = "2026-11-22T10:30:00Z"

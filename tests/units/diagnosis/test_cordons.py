@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from diagnosis.cluster import EVENT, Kind, Object
+from diagnosis.cluster import EVENT, Kind
 from diagnosis.report import platform, report
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule", "timeAdded": "2026-11-22T10:42:00Z"}

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from diagnosis import drivers
-from diagnosis.cluster import NIC_POLICY, RESOURCE_SLICE, Kind, Object
+from diagnosis.cluster import NIC_POLICY, RESOURCE_SLICE, Kind
 from diagnosis.report import platform, report
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 H100, A100, T4 = "Standard_ND96isr_H100_v5", "Standard_ND96asr_v4", "Standard_NC64as_T4_v3"

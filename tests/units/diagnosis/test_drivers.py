@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from diagnosis.cluster import NODE, Kind, Object
+from diagnosis.cluster import NODE, Kind
 from diagnosis.report import platform, report
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 NOT_READY = {"name": "state-OFED", "state": "notReady"}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from diagnosis.cluster import CLAIM, Kind, Object
+from diagnosis.cluster import CLAIM, Kind
 from diagnosis.finding import Finding
 from diagnosis.report import report
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 ACR, NGC, HUB = "contoso4082.azurecr.io/team/train:1", "nvcr.io/4082/team/agent:1.2", "docker.io/example/trainer:2"

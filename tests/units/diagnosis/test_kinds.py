@@ -16,10 +16,10 @@ from diagnosis.cluster import (
     WORKLOADS,
     Cluster,
     Kind,
-    Object,
 )
 from diagnosis.report import Report, names, report
 from diagnosis.shapes import REPLICA_SPECS
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 GATE = [{"name": "kueue.x-k8s.io/admission"}]

@@ -9,7 +9,8 @@ import pytest
 
 from diagnosis import kubectl
 from diagnosis.__main__ import main
-from diagnosis.cluster import NODE, POD, VOLCANO_JOB, Object
+from diagnosis.cluster import NODE, POD, VOLCANO_JOB
+from k8s.objects import Object
 
 
 @pytest.fixture

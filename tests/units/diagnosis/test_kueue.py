@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from diagnosis.cluster import CONFIG_MAP, QUEUED, Cluster, Kind, Object
+from diagnosis.cluster import CONFIG_MAP, QUEUED, Cluster, Kind
 from diagnosis.finding import Finding
 from diagnosis.kueue import CLUSTER_QUEUE, LOCAL_QUEUE
 from diagnosis.report import report
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 LOOK = "kubectl describe workloads.v1beta2.kueue.x-k8s.io -n ai job-train"

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from diagnosis.cluster import NODE, Kind, Object
+from diagnosis.cluster import NODE, Kind
 from diagnosis.report import platform, report
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 SAID = "Kubelet stopped posting node status."

@@ -8,7 +8,8 @@ import pytest
 
 from diagnosis import __main__ as command
 from diagnosis import kubectl
-from diagnosis.cluster import EVENT, JOB, POD, PYTORCH_JOB, QUEUED, Kind, Object
+from diagnosis.cluster import EVENT, JOB, POD, PYTORCH_JOB, QUEUED, Kind
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 NOT_SEEN = "not looked at: nodes, and what is in other namespaces."

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from config.facts import data
-from diagnosis.cluster import Kind, Object
+from diagnosis.cluster import Kind
 from diagnosis.finding import Finding
 from diagnosis.report import platform, report
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 MINE = {"key": "quarantine", "value": "yes", "effect": "NoSchedule"}

@@ -15,10 +15,10 @@ from diagnosis.cluster import (
     REPLICA_SET,
     WORKLOADS,
     Kind,
-    Object,
 )
 from diagnosis.owners import makers_of
 from diagnosis.report import report
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 QUOTA = 'pods "train-" is forbidden: exceeded quota: team, requested: pods=1, used: pods=2, limited: pods=2'

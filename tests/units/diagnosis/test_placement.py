@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from diagnosis.cluster import CLAIM, STORAGE_CLASS, Cluster, Kind, Object
+from diagnosis.cluster import CLAIM, STORAGE_CLASS, Cluster, Kind
 from diagnosis.report import report
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 VOLCANO_SAYS = (

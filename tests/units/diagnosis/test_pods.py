@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from config.facts.content_tags import content_tag
-from diagnosis.cluster import Kind, Object
+from diagnosis.cluster import Kind
 from diagnosis.finding import Finding
 from diagnosis.report import report
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 HOST = "stack4082.azurecr.io"

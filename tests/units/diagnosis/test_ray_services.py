@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from diagnosis.cluster import RAY_SERVICE, Kind, Object
+from diagnosis.cluster import RAY_SERVICE, Kind
 from diagnosis.report import Report, report
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 HEAD = make.pod("head", owner="cluster-train", on="a", ready=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from diagnosis.cluster import DEPLOYMENT, POD, PYTORCH_JOB, REPLICA_SET, VOLCANO_JOB, Cluster, Kind, Object
+from diagnosis.cluster import DEPLOYMENT, POD, PYTORCH_JOB, REPLICA_SET, VOLCANO_JOB, Cluster, Kind
 from diagnosis.finding import Finding
 from diagnosis.report import Report, report
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 QUOTA = (

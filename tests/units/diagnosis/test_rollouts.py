@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from diagnosis.cluster import DEPLOYMENT, REPLICA_SET, Kind, Object
+from diagnosis.cluster import DEPLOYMENT, REPLICA_SET, Kind
 from diagnosis.report import report
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 STUCK = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "timed out"}

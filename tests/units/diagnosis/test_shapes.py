@@ -26,12 +26,11 @@ from diagnosis.cluster import (
     TRAINING_JOBS,
     Cluster,
     Kind,
-    Object,
 )
 from diagnosis.kueue import CLUSTER_QUEUE
-from diagnosis.nodes import requested
 from diagnosis.report import platform, report
 from diagnosis.volcano import QUEUE
+from k8s.objects import Object
 from tests.units.diagnosis import objects
 
 Objects = list[tuple[Kind, Object]]
@@ -235,29 +234,3 @@ def test_owners_and_events_without_a_uid_belong_to_no_object() -> None:
     (pod,) = cluster.all(POD)
     assert not cluster.owned(POD, "ai", [""])
     assert not cluster.events(pod)
-
-
-@pytest.mark.parametrize(
-    ("init", "containers", "devices"),
-    [
-        ([], [{"requests": {"nvidia.com/gpu": "1k"}}], {"nvidia.com/gpu": 1000}),
-        ([], [{"requests": {"rdma/ib": 2}}, {"limits": {"rdma/ib": "1"}}], {"rdma/ib": 3}),
-        ([{"limits": {"nvidia.com/gpu": "8"}}], [{"limits": {"nvidia.com/gpu": "1"}}], {"nvidia.com/gpu": 8}),
-        ([], [{"limits": {"nvidia.com/gpu": "0", "cpu": "4", "memory": "1Gi", "hugepages-2Mi": "1Gi"}}], {}),
-        ([], [{"limits": {"nvidia.com/gpu": "-1", "example.com/card": "many"}}], {}),
-    ],
-)
-def test_devices_of_a_pod_are_counted_as_the_scheduler_counts_them(
-    init: list[Object], containers: list[Object], devices: dict[str, int]
-) -> None:
-    spec = {
-        kind: [{"resources": each} for each in of]
-        for kind, of in (("initContainers", init), ("containers", containers))
-    }
-    assert requested({"spec": spec}) == devices
-
-
-def test_a_sidecar_holds_its_devices_beside_the_others() -> None:
-    one = {"resources": {"limits": {"example.com/card": "1"}}}
-    spec = {"initContainers": [{**one, "restartPolicy": "Always"}, one], "containers": [one]}
-    assert requested({"spec": spec}) == {"example.com/card": 2}

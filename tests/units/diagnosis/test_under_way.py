@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from diagnosis.cluster import DEPLOYMENT, REPLICA_SET, Kind, Object
+from diagnosis.cluster import DEPLOYMENT, REPLICA_SET, Kind
 from diagnosis.report import report
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 REFUSED = 'Readiness probe failed: Get "http://10.0.0.1:8888/api": dial tcp 10.0.0.1:8888: connect: connection refused'

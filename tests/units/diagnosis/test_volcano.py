@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from diagnosis.cluster import Kind, Object
+from diagnosis.cluster import Kind
 from diagnosis.finding import Finding
 from diagnosis.report import report
 from diagnosis.volcano import QUEUE
+from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
 QUOTA = "queue resource quota insufficient"

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from diagnosis.cluster import CONFIG_MAP, Kind, Object
+from diagnosis.cluster import CONFIG_MAP, Kind
 from diagnosis.report import Report, report
+from k8s.objects import Object
 from operators.appwrapper.component import configuration
 from tests.units.diagnosis import objects as make
 

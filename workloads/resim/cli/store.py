@@ -151,12 +151,12 @@ def refusal(error: AzureError, container: Container) -> Refused:
     where = f"container {container.name} ({container.url})"
     if not container.sas and (isinstance(error, ClientAuthenticationError) or "Permission" in code):
         what = f"{where} lets you not in: {code or _line(error)}"
-        fix = "az login; az role assignment create --role 'Storage Blob Data Contributor' --scope <the account's id>"
-        return Refused(what, "an identity with a role on its blobs", fix)
+        grant = "az role assignment create --role 'Storage Blob Data Contributor' --assignee <your object ID>"
+        return Refused(what, "an identity with a role on its blobs", f"az login; {grant} --scope <the account's ID>")
     if code in _NOT_LET_IN:
         what = f"{where} is not opened by the SAS of the stack's outputs: {code}"
         allowed = "a SAS of that account that has not ended, and for a private account its network"
-        return Refused(what, allowed, "pulumi up, which tells a SAS that has ended; docs/way-in.md for the network")
+        return Refused(what, allowed, "pulumi up    # warns about a SAS that has ended; docs/way-in.md for the network")
     if "Permission" in code:
         what = f"{where} refuses what a batch needs: {code}"
         return Refused(what, "a SAS with racwdlmp", f"permissions of container {container.name}, and pulumi up")

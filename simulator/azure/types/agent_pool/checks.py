@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 
 from config.facts import skus
-from config.facts.scheduling import SPOT_LABEL
-from config.rules import labels
 from simulator.azure.errors import Problem, bad_request, invalid
 from simulator.azure.store import Body, Record
+from simulator.azure.types.agent_pool import labels, os_disks
 
 
 def check(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) -> None:
     """Raises ArmError; `scaled` is whether the autoscaler had the pool before."""
-    _check_labels(properties)
-    _check_taints(properties)
+    labels.check(properties)
     _check_spot_upgrades(properties)
-    _check_ephemeral_disk(properties, sku)
+    os_disks.check(properties, sku)
     checks = {
-        "properties.nodeLabels": _label_problem(properties),
         "properties.minCount": _autoscale_problem(properties, scaled=scaled),
         "properties.scaleSetEvictionPolicy": _spot_problem(properties),
         "properties.spotMaxPrice": _price_problem(properties),
@@ -29,38 +26,6 @@ def check(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) -> None
     problems = [Problem(path, f"Agent pool '{name}': {text}") for path, text in checks.items() if text]
     if problems:
         raise invalid(problems)
-
-
-def _check_labels(properties: Body) -> None:
-    """The refusal as Azure/AKS#1538 quotes it."""
-    for key, value in properties.get("nodeLabels", {}).items():
-        if not (labels.is_key(key) and labels.is_value(value)):
-            message = (
-                f"Node label '{key}: {value}' does not meet syntax and character specifications. Please see "
-                "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ for more details."
-            )
-            raise bad_request(message, target="properties.nodeLabels")
-
-
-def _check_taints(properties: Body) -> None:
-    """Those that no API server takes. That AKS looks at them says Azure/AKS#1412; the words are ours."""
-    seen: set[tuple[str, str]] = set()
-    for taint in properties.get("nodeTaints", []):
-        pair, _, effect = taint.rpartition(":")
-        key, _, value = pair.partition("=")
-        if not (labels.is_key(key) and labels.is_value(value)) or (key, effect) in seen:
-            message = f"Node taint '{taint}' is invalid: key and value as of labels, each key and effect once."
-            raise bad_request(message, code="InvalidParameter", target="properties.nodeTaints")
-        seen.add((key, effect))
-
-
-def _label_problem(properties: Body) -> str:
-    spot = properties.get("scaleSetPriority") == "Spot"
-    for label in properties.get("nodeLabels", {}):
-        reserved = label.startswith(("kubernetes.azure.com/", "kubernetes.io/")) or ".kubernetes.io/" in label
-        if reserved and not (spot and label == SPOT_LABEL):
-            return f"label '{label}' has a prefix that AKS or Kubernetes reserves."
-    return ""
 
 
 def _autoscale_problem(properties: Body, *, scaled: bool) -> str:
@@ -98,22 +63,6 @@ def _deallocation_problem(properties: Body) -> str:
     if properties["osDiskType"] == "Ephemeral" and properties["scaleDownMode"] == "Deallocate":
         return "scaleDownMode Deallocate needs osDiskType Managed."
     return ""
-
-
-def _check_ephemeral_disk(properties: Body, sku: skus.VmSku) -> None:
-    """As Azure/AKS#2694 and MicrosoftDocs/azure-docs#115366 quote the refusals."""
-    if properties["osDiskType"] != "Ephemeral" or sku.local_gib >= properties["osDiskSizeGB"]:
-        return
-    if not sku.local_gib:
-        message = f"The Virtual Machine size {sku.name} does not support Ephemeral OS disk."
-        raise bad_request(message, code="VMSizeDoesNotSupportEphemeralOS")
-    cache, temporary, needed = (gib * 2**30 for gib in (sku.cache_gib, sku.temp_gib, properties["osDiskSizeGB"]))
-    message = (
-        f"The virtual machine size {sku.name} has a cache size of {cache} bytes and temporary disk size of {temporary} "
-        f"bytes, but the OS disk requires {needed} bytes. "
-        "Use a VM size with larger cache, larger temp disk, or disable ephemeral OS."
-    )
-    raise bad_request(message, code="VMCannotFitEphemeralOSDisk")
 
 
 def _check_spot_upgrades(properties: Body) -> None:

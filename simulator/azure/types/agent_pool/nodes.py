@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from config.facts.allocatable import allocatable
 from config.facts.skus import VmSku
 from simulator.world.nodes import DRIVER_ANNOTATION, PARTITION_ANNOTATION
 
 Node = dict[str, Any]
 ADDRESSES_PER_POOL = 1024  # in 10.224.0.0/16; a pool has 1000 nodes at most
 _FIRST_ADDRESS = 4  # Azure keeps the first four of a subnet
+_EVICTION_MIB = 100  # the kubelet's memory.available
+_KERNEL_MIB = 160  # 112 to 316 on recorded nodes (tests/truth/recordings/nodes.yaml), beside the page tables
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -24,14 +25,23 @@ _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 class Image:
     """What an osSKU boots."""
 
+    sku: str
+    """The osSKU with its version, as AKS labels nodes."""
     version: str
     os: str
     kernel: str
+    containerd: str
 
 
-_UBUNTU_2404 = Image("AKSUbuntu-2404gen2containerd-202511.07.0", "Ubuntu 24.04.3 LTS", "6.8.0-1030-azure")
-_UBUNTU_2204 = Image("AKSUbuntu-2204gen2containerd-202511.07.0", "Ubuntu 22.04.5 LTS", "5.15.0-1098-azure")
-_AZURE_LINUX = Image("AKSAzureLinux-V3gen2-202511.07.0", "Microsoft Azure Linux 3.0", "6.6.104.2-4.azl3")
+_UBUNTU_2404 = Image(
+    "Ubuntu2404", "AKSUbuntu-2404gen2containerd-202511.07.0", "Ubuntu 24.04.3 LTS", "6.8.0-1030-azure", "2.1.4-1"
+)
+_UBUNTU_2204 = Image(
+    "Ubuntu2204", "AKSUbuntu-2204gen2containerd-202511.07.0", "Ubuntu 22.04.5 LTS", "5.15.0-1098-azure", "1.7.28-1"
+)
+_AZURE_LINUX = Image(
+    "AzureLinux3", "AKSAzureLinux-V3gen2-202511.07.0", "Microsoft Azure Linux 3.0", "6.6.104.2-4.azl3", "2.1.4-1"
+)
 _IMAGES: Mapping[str, Image] = {
     "Ubuntu": _UBUNTU_2404,
     "Ubuntu2204": _UBUNTU_2204,
@@ -110,28 +120,32 @@ def _node(pool: Pool, sku: VmSku, instance: int) -> Node:
 
 def _labels(pool: Pool, sku: VmSku, name: str, instance: int) -> dict[str, str]:
     properties, aks = pool.properties, "kubernetes.azure.com"
-    zones = properties.get("availabilityZones")
+    zones, boots = properties.get("availabilityZones"), image(properties["osSKU"], pool.kubernetes)
     zone = f"{pool.location}-{zones[instance % len(zones)]}" if zones else "0"
+    profile = {"storageprofile": properties["osDiskType"].lower(), "storagetier": "Premium_LRS"}
     labels = {
         "agentpool": pool.name,
         "beta.kubernetes.io/arch": sku.arch,
         "beta.kubernetes.io/instance-type": sku.name,
         "beta.kubernetes.io/os": "linux",
+        "failure-domain.beta.kubernetes.io/region": pool.location,
+        "failure-domain.beta.kubernetes.io/zone": zone,
         f"{aks}/agentpool": pool.name,
         f"{aks}/cluster": pool.node_group,
         f"{aks}/mode": properties["mode"].lower(),
-        f"{aks}/node-image-version": image(properties["osSKU"], pool.kubernetes).version,
+        f"{aks}/node-image-version": boots.version,
         f"{aks}/nodepool-type": "VirtualMachineScaleSets",
         f"{aks}/os-sku": properties["osSKU"],
+        f"{aks}/os-sku-effective": boots.sku,
+        f"{aks}/os-sku-requested": properties["osSKU"],
         f"{aks}/role": "agent",
         f"{aks}/sku-cpu": str(sku.vcpus),
         f"{aks}/sku-memory": str(sku.memory_gib * 1024),
-        f"{aks}/storageprofile": "ephemeral" if properties["osDiskType"] == "Ephemeral" else "managed",
-        f"{aks}/storagetier": "Premium_LRS",
+        **profile,
+        **{f"{aks}/{name}": value for name, value in profile.items()},
         "kubernetes.io/arch": sku.arch,
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
-        "kubernetes.io/role": "agent",
         "node.kubernetes.io/instance-type": sku.name,
         "topology.disk.csi.azure.com/zone": zone if zones else "",
         "topology.kubernetes.io/region": pool.location,
@@ -139,6 +153,8 @@ def _labels(pool: Pool, sku: VmSku, name: str, instance: int) -> dict[str, str]:
     }
     if sku.gpu_vendor == "nvidia":
         labels |= {"accelerator": "nvidia", f"{aks}/accelerator": "nvidia"}
+    if properties.get("scaleSetPriority") == "Spot":
+        labels |= {f"{aks}/priority": "spot", f"{aks}/scalesetpriority": "spot"}
     return labels | dict(properties.get("nodeLabels", {}))
 
 
@@ -156,7 +172,8 @@ def _annotations(pool: Pool, sku: VmSku) -> dict[str, str]:
 
 def _status(pool: Pool, sku: VmSku, name: str, instance: int) -> Node:
     pods, disk_kib = int(pool.properties["maxPods"]), int(pool.properties["osDiskSizeGB"]) * 1024**2
-    left = allocatable(sku, pods)
+    cpu, memory = _reserved(sku.vcpus, sku.memory_gib * 1024, pods)
+    linux = sku.memory_gib * 1008 - _KERNEL_MIB  # MiB; the page tables take a 64th
     shared = {"hugepages-1Gi": "0", "hugepages-2Mi": "0", "pods": str(pods)}
     offset = pool.index * ADDRESSES_PER_POOL + _FIRST_ADDRESS + instance % ADDRESSES_PER_POOL
     boots = image(pool.properties["osSKU"], pool.kubernetes)
@@ -167,13 +184,13 @@ def _status(pool: Pool, sku: VmSku, name: str, instance: int) -> Node:
         ],
         "capacity": {
             "cpu": str(sku.vcpus),
-            "memory": f"{sku.memory_gib * 1024**2}Ki",
+            "memory": f"{linux * 1024}Ki",
             "ephemeral-storage": f"{disk_kib}Ki",
             **shared,
         },
         "allocatable": {
-            "cpu": f"{left.cpu_millis}m",
-            "memory": f"{left.memory_kib}Ki",
+            "cpu": f"{sku.vcpus * 1000 - cpu}m",
+            "memory": f"{(linux - memory) * 1024}Ki",
             "ephemeral-storage": str(disk_kib * 1024 * 9 // 10),  # kubelet: imagefs eviction threshold of 10 %
             **shared,
         },
@@ -181,7 +198,7 @@ def _status(pool: Pool, sku: VmSku, name: str, instance: int) -> Node:
         "nodeInfo": {
             "architecture": sku.arch,
             "bootID": hashlib.sha256(f"{name}/boot".encode()).hexdigest()[:32],
-            "containerRuntimeVersion": "containerd://2.1.4-1",
+            "containerRuntimeVersion": f"containerd://{boots.containerd}",
             "kernelVersion": boots.kernel,
             "kubeProxyVersion": "",
             "kubeletVersion": f"v{pool.kubernetes}",
@@ -191,6 +208,16 @@ def _status(pool: Pool, sku: VmSku, name: str, instance: int) -> Node:
             "systemUUID": hashlib.sha256(f"{name}/uuid".encode()).hexdigest()[:32],
         },
     }
+
+
+def _reserved(cores: int, memory_mib: int, pods: int) -> tuple[int, int]:
+    """Returns the CPU (millicores) and the memory (MiB) of a node that pods cannot have.
+
+    Sources: https://learn.microsoft.com/azure/aks/node-resource-reservations and https://github.com/Azure/AKSFlexNode
+    (pkg/config, defaultKubeReserved), which has the steps between the numbers of that page.
+    """
+    cpu = sum(60 if core == 0 else 40 if core == 1 else 20 if core < 4 else 10 for core in range(cores))
+    return cpu, min(20 * pods + 50, memory_mib // 4) + _EVICTION_MIB
 
 
 def _taint(text: str) -> dict[str, str]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from config.facts import skus
 from config.facts.scheduling import SPOT_LABEL, SPOT_TAINT
-from config.schema.os_disk import most_ephemeral
 from simulator.azure import features, quota, reservations
 from simulator.azure.arm_world import World
 from simulator.azure.errors import Problem, bad_request, conflict, in_progress, invalid
@@ -18,8 +17,9 @@ from simulator.azure.ids import ResourceId
 from simulator.azure.kind import Kind, Use, envelope
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
-from simulator.azure.types.agent_pool import checks, life, nodes, subnets
+from simulator.azure.types.agent_pool import checks, life, nodes, os_disks, subnets
 from simulator.azure.types.agent_pool.life import of_cluster
+from simulator.host import similar
 
 TYPE = life.TYPE
 _VERSIONS_HELP = (
@@ -29,13 +29,16 @@ _VERSIONS_HELP = (
 _DEFAULT_SIZE = "Standard_D4ads_v5"
 _UNSHOWN = {"enableUltraSSD": False, "scaleSetPriority": "Regular"}
 """Defaults that AKS keeps to itself."""
-_LEAST_LOCAL_GB = 128  # so much temporary disk, or none of it is taken by default (AKS's page on storage)
 
 
 class AgentPools(Kind):
     """Child resources of a cluster, also written inline in it when it is made."""
 
     asynchronous = True
+    actions = {
+        "upgradenodeimageversion": lambda world, record, _query, _body: _upgrade_image(world, record),
+        "deletemachines": lambda world, record, _query, body: _delete_machines(world, record, body),
+    }
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         parent = record.id.parent
@@ -86,6 +89,26 @@ class AgentPools(Kind):
 
 
 KIND = AgentPools()
+
+
+def _upgrade_image(world: World, record: Record) -> Body:
+    """Changes nothing: the simulator has one node image of each OS SKU and Kubernetes version, the newest."""
+    KIND.check_idle(world, record)
+    return KIND.view(world, record)
+
+
+def _delete_machines(world: World, record: Record, body: Body) -> None:
+    """Deletes machines by the names of their nodes, without a drain (AKS's page on deleting machines)."""
+    KIND.check_idle(world, record)
+    there, asked = life.by_node([record]), body.get("machineNames") or []
+    if unknown := sorted(set(asked) - there.keys()):
+        message = f"The machines {', '.join(unknown)} are not in agent pool {record.id.name}: {', '.join(there)}."
+        raise bad_request(message, code="InvalidParameter", target="machineNames")
+    with world.store.lock:
+        life.remove(world, record, {there[name][1] for name in asked})
+        if now := world.store.get(record.id):
+            now.state = "Updating"
+            world.store.put(now)
 
 
 def store(world: World, cluster: Record, record: Record, body: Body, existing: Record | None) -> None:
@@ -140,21 +163,19 @@ def _keep(properties: Body, old: Body) -> None:
     """What an update leaves out and cannot change, or what the autoscaler moves, stays as it is."""
     fixed = {path.split(".")[1] for path in schemas()[TYPE.lower()].immutable if path.count(".") == 1}
     for name in fixed | {"count", "gpuProfile", "mode", "osSKU", "orchestratorVersion"}:
-        if name in old:
-            properties.setdefault(name, old[name])
+        if name in old and properties.get(name) in (None, ""):
+            properties[name] = old[name]
 
 
 def _sku(properties: Body, name: str, cluster: Record, world: World) -> skus.VmSku:
     size: str
     location: str
     size, location = properties.get("vmSize") or _DEFAULT_SIZE, cluster.body["location"]
-    sizes = {known.lower(): known for known in skus.catalogue()}
-    try:
-        sku = skus.sku(sizes.get(size.lower(), size))
-    except skus.UnknownSku as error:
-        also = f" Did you mean {' or '.join(error.near)}?" if error.near else ""
+    sku = {known.lower(): sku for known, sku in skus.catalogue().items()}.get(size.lower())
+    if sku is None:
+        also = similar.hint(size, skus.catalogue())
         message = f"Virtual Machine size: '{size}' is not supported for subscription in location '{location}'.{also}"
-        raise bad_request(message, target="properties.vmSize") from error
+        raise bad_request(message, target="properties.vmSize")
     if not world.subscription.offers(sku, location):
         offered = ", ".join(region for region in world.subscription.regions if world.subscription.offers(sku, region))
         message = (
@@ -204,7 +225,7 @@ def _fill(properties: Body, cluster: Record, sku: skus.VmSku) -> None:
     network = cluster.properties.get("networkProfile", {})
     overlay = network.get("networkPluginMode") == "overlay"
     azure = network.get("networkPlugin", "azure") == "azure"
-    _fill_os_disk(properties, sku)
+    os_disks.fill(properties, sku)
     defaults: Body = {
         "mode": "User",
         "osType": "Linux",
@@ -216,30 +237,19 @@ def _fill(properties: Body, cluster: Record, sku: skus.VmSku) -> None:
         "type": "VirtualMachineScaleSets",
         "orchestratorVersion": cluster.properties["kubernetesVersion"],
         "powerState": {"code": "Running"},
-        "upgradeSettings": {} if properties.get("scaleSetPriority") == "Spot" else {"maxSurge": "10%"},
     }
     if sku.gpu_vendor == "nvidia":
         defaults["gpuProfile"] = {"driver": "Install"}
     for name, value in defaults.items():
-        properties.setdefault(name, value)
+        if properties.get(name) in (None, "", {}):  # the Azure CLI sends empty ones, which AKS takes as unset
+            properties[name] = value
+    settings = properties.setdefault("upgradeSettings", {})
+    if not settings.get("maxUnavailable") and properties["scaleSetPriority"] != "Spot":
+        settings.setdefault("maxSurge", "10%")
     if properties.get("scaleSetPriority") == "Spot":
         properties.setdefault("scaleSetEvictionPolicy", "Delete")
         properties.setdefault("spotMaxPrice", -1)
         _add_spot_marks(properties)
-
-
-def _fill_os_disk(properties: Body, sku: skus.VmSku) -> None:
-    """AKS's page on storage: all of the temporary disk, else a managed one by the number of vCPUs.
-
-    How much of one that is larger than any ephemeral disk, the page does not say: as much as Azure makes.
-    """
-    if not properties.get("osDiskSizeGB"):  # 0 asks for the default too
-        temporary = 0 if sku.temp_is_nvme or properties.get("osDiskType") == "Managed" else sku.temp_gib
-        managed = next(gb for vcpus, gb in ((64, 1024), (16, 512), (8, 256), (0, 128)) if sku.vcpus >= vcpus)
-        properties["osDiskSizeGB"] = most_ephemeral(temporary) if temporary >= _LEAST_LOCAL_GB else managed
-    local = sku.cache_gib if sku.temp_is_nvme else sku.local_gib
-    fits = local >= properties["osDiskSizeGB"]
-    properties.setdefault("osDiskType", "Ephemeral" if fits else "Managed")
 
 
 def _add_spot_marks(properties: Body) -> None:

@@ -24,6 +24,8 @@ _CHECK_NAME = "https://docs.microsoft.com/en-us/rest/api/containerregistry/regis
 class ContainerRegistries(Kind):
     """A registry, empty until images are pushed to it."""
 
+    patches_tags = False
+
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         body["location"] = _rules.location(world, record.id, body, existing)
         _check_name(world, record.id, existing)

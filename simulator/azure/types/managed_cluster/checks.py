@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipaddress import ip_network
 
-from config.facts.versions import minor_of, versions
+from config.facts.versions import versions
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import ResourceId
@@ -44,10 +44,9 @@ _NOT_USER_ASSIGNED = (
 def version(world: World, name: str, properties: Body, existing: Record | None) -> None:
     asked, plan = properties["kubernetesVersion"], properties.get("supportPlan")
     if world.subscription.kubernetes(asked) is None:
-        offered = ", ".join(world.subscription.kubernetes_patches)
-        message = f"Managed cluster {name} is on version {asked} {_VERSIONS_HELP} (Offered here: {offered}.)"
+        message = f"Managed cluster {name} is on version {asked} {_VERSIONS_HELP}"
         raise bad_request(message, code="K8sVersionNotSupported", target="properties.kubernetesVersion")
-    if minor_of(asked) not in versions().kubernetes.newest and plan != "AKSLongTermSupport":
+    if ".".join(asked.split(".")[:2]) not in versions().kubernetes.newest and plan != "AKSLongTermSupport":
         message = f"Managed cluster {name} is on version {asked}, {_LTS_HELP}"
         raise bad_request(message, code="K8sVersionNotSupported", target="properties.kubernetesVersion")
     if existing:

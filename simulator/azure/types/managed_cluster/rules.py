@@ -17,7 +17,7 @@ from simulator.azure.types import _rules
 from simulator.azure.types.agent_pool import life
 from simulator.azure.types.agent_pool import rules as pools
 from simulator.azure.types.agent_pool.life import of_cluster
-from simulator.azure.types.managed_cluster import checks, credentials, networks, private
+from simulator.azure.types.managed_cluster import checks, credentials, networks, private, run_command
 from simulator.azure.types.user_assigned_identity import rules as user_identities
 from simulator.world.boots import BootStore
 
@@ -36,6 +36,8 @@ class ManagedClusters(Kind):
         ),
         "stop": lambda world, record, _query, _body: _stop(world, record),
         "start": lambda world, record, _query, _body: _start(world, record),
+        "rotateclustercertificates": lambda world, record, _query, _body: _rotate_certificates(world, record),
+        "runcommand": lambda world, record, _query, body: run_command.run(world, record, body),
     }
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
@@ -108,24 +110,30 @@ class ManagedClusters(Kind):
 KIND = ManagedClusters()
 
 
-def _stop(world: World, record: Record) -> Body:
+def _stop(world: World, record: Record) -> None:
     """Stops the API server and the machines without a delay; Azure takes minutes."""
     life.check_runs(record, "stopping")
     KIND.check_idle(world, record)
     record.properties["powerState"] = life.STOPPED
     world.store.put(record)
     world.backend.halt(record.id.text)
-    return {}
 
 
-def _start(world: World, record: Record) -> Body:
+def _start(world: World, record: Record) -> None:
     """Boots all nodes."""
     record.properties.pop("powerState", None)
     world.store.put(record)
     for node in life.by_node(of_cluster(world, record.id)):
         BootStore().boot(node)
     life.boot(world, record.id)
-    return {}
+
+
+def _rotate_certificates(world: World, record: Record) -> None:
+    """Makes a new authority, so that kubeconfigs of the old one are refused, and boots all nodes."""
+    life.check_runs(record, "rotating certificates")
+    KIND.check_idle(world, record)
+    world.backend.rotate(record.id.text)
+    _start(world, record)
 
 
 def _store_pools(world: World, cluster: Record, profiles: list[Body]) -> None:
@@ -172,6 +180,8 @@ def _keep(properties: Body, old: Body) -> None:
         path.split(".")[1] for path in schemas()[TYPE.lower()].immutable if path.count(".") == 1 and path != "location"
     )
     for name in (*fixed, "aadProfile", "kubernetesVersion"):
+        if properties.get(name) == "":  # so the Azure CLI sends what is unset
+            del properties[name]
         if name in old:
             properties.setdefault(name, old[name])
     networks.keep(properties.setdefault("networkProfile", {}), old.get("networkProfile", {}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from simulator.azure import faults
 from simulator.azure.arm_world import World
@@ -20,6 +20,35 @@ def allows(world: World, principal: str, action: str, scope: ResourceId) -> bool
     if principal == world.subscription.object_id and "Owner" in roles:
         return True
     return not roles.isdisjoint(held(world, (principal,), scope.text))
+
+
+def grants(action: str, actions: Iterable[str], not_actions: Iterable[str]) -> bool:
+    """Returns whether a role grants an action: one of its actions matches, and none of those that it excludes.
+
+    `*` stands for any text, slashes included, and case does not count
+    (https://learn.microsoft.com/azure/role-based-access-control/role-definitions).
+    """
+    return _matches_any(action, actions) and not _matches_any(action, not_actions)
+
+
+def _matches_any(action: str, patterns: Iterable[str]) -> bool:
+    return any(_matches(action.lower(), pattern.lower().split("*")) for pattern in patterns)
+
+
+def _matches(text: str, parts: list[str]) -> bool:
+    """Returns whether a text consists of these parts in order, with any text between them."""
+    first, *others = parts
+    if not others:
+        return text == first
+    if not text.startswith(first):
+        return False
+    position = len(first)
+    for part in others[:-1]:
+        found = text.find(part, position)
+        if found < 0:
+            return False
+        position = found + len(part)
+    return text[position:].endswith(others[-1])
 
 
 def held(world: World, principals: Collection[str], scope: str) -> set[str]:

@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from http import HTTPStatus
 
-from config.rules.subscription import ASSIGN
-from config.rules.subscription import allows as allows_action
 from simulator.azure import faults
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request, conflict
@@ -15,8 +13,9 @@ from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.kind import Kind, envelope
 from simulator.azure.store import Body, Record
 from simulator.azure.types.managed_cluster import rules as clusters
-from simulator.azure.types.role_assignment.allowed import TYPE
+from simulator.azure.types.role_assignment.allowed import TYPE, grants
 
+_WRITE = f"{TYPE}/write"
 _NAMESPACES = f"{clusters.TYPE}/namespaces".lower()
 _FIXED = ("principalId", "roleDefinitionId")
 _FILTER = re.compile(r"(?P<at>atScope\(\))?(?: and )?(?:assignedTo\('(?P<to>[\w-]+)'\))?")
@@ -26,7 +25,9 @@ class RoleAssignments(Kind):
     """One principal, one role, one scope."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        if not any(allows_action(each, ASSIGN) for each in world.subscription.rights):
+        if not any(
+            grants(_WRITE, each.get("actions", ()), each.get("notActions", ())) for each in world.subscription.rights
+        ):
             raise _not_allowed(world, record.id)
         properties = body["properties"]
         role = properties["roleDefinitionId"].rpartition("/")[2].lower()
@@ -93,7 +94,7 @@ def _not_allowed(world: World, assignment: ResourceId) -> ArmError:
     who = world.subscription
     message = (
         f"The client '{who.client_id}' with object id '{who.object_id}' does not have authorization to perform action "
-        f"'{ASSIGN}' over scope '{assignment.text}' or the scope is invalid. If access was recently granted, please "
+        f"'{_WRITE}' over scope '{assignment.text}' or the scope is invalid. If access was recently granted, please "
         "refresh your credentials."
     )
     return ArmError(HTTPStatus.FORBIDDEN, "AuthorizationFailed", message)

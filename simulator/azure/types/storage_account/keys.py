@@ -5,16 +5,27 @@ from __future__ import annotations
 import base64
 import secrets
 
-from simulator.azure.errors import conflict
+from simulator.azure.errors import bad_request, conflict
 from simulator.azure.store import Body, Record
 
 NAMES = ("key1", "key2")
+REVOKED = "delegationKeysRevoked"
+"""Of an account's facts: when user delegation keys were revoked. Those that began before then sign nothing."""
 _BYTES = 64
 
 
 def made() -> list[str]:
     """New ones."""
     return [base64.b64encode(secrets.token_bytes(_BYTES)).decode() for _ in NAMES]
+
+
+def regenerate(record: Record, name: object) -> None:
+    """Replaces a key. Raises ArmError for a name that is not a key's."""
+    if name not in NAMES:
+        message = f"Values for request parameters are invalid: keyName. Allowed: {', '.join(NAMES)}."
+        raise bad_request(message, code="InvalidValuesForRequestParameters", target="keyName")
+    index = NAMES.index(str(name))
+    record.facts["keys"] = [*record.facts["keys"][:index], made()[0], *record.facts["keys"][index + 1 :]]
 
 
 def listed(record: Record) -> Body:

@@ -5,6 +5,7 @@ Texts of refusals: Azure's, where its documentation or an issue quotes them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 from simulator.azure.arm_world import World
@@ -28,9 +29,12 @@ class StorageAccounts(Kind):
     """An account has a key pair of its own, and becomes ready when the blob service knows it."""
 
     asynchronous = True
+    patches_tags = False
     creation_alone = True  # the REST specification: 202 or 200 of a PUT, 200 or 204 of a DELETE
     actions = {
         "listkeys": lambda _world, record, _query, _body: keys.listed(record),
+        "regeneratekey": lambda world, record, _query, body: _regenerate_key(world, record, body),
+        "revokeuserdelegationkeys": lambda world, record, _query, _body: _revoke_delegation_keys(world, record),
         "listservicesas": lambda _world, record, _query, body: service_sas.issue(record, body),
     }
 
@@ -88,6 +92,20 @@ class StorageAccounts(Kind):
 
 
 KIND = StorageAccounts()
+
+
+def _regenerate_key(world: World, record: Record, body: Body) -> Body:
+    keys.regenerate(record, body.get("keyName"))
+    world.store.put(record)
+    if has_blobs(record):
+        world.blobs.set_accounts(lambda: _served(world))
+    return keys.listed(record)
+
+
+def _revoke_delegation_keys(world: World, record: Record) -> Body:
+    record.facts[keys.REVOKED] = time.time()
+    world.store.put(record)
+    return {}
 
 
 def named(world: World, name: str) -> Record | None:

@@ -7,7 +7,7 @@ from typing import Final
 
 import httpx
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import ApiError, NoKindMatch
 from simulator.plugins.kubernetes import naming
 from simulator.plugins.kubernetes.awaiters import networking, pods, storage, wait_for, workloads

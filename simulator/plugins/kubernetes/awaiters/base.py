@@ -9,7 +9,7 @@ from typing import Final
 
 import httpx
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from simulator.plugins.kubernetes.kinds import kind_of
 from simulator.plugins.kubernetes.session import Cancelled, Session

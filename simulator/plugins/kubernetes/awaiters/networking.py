@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.plugins.kubernetes.awaiters.base import Look, Progress
 
 _NO_PODS = (

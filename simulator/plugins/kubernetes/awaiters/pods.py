@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.plugins.kubernetes.awaiters.base import Look, Progress
 
 _NORMAL_WAITING = {"ContainerCreating", "PodInitializing"}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.plugins.kubernetes.kinds import urn_name
 from simulator.plugins.marshal import Properties
 

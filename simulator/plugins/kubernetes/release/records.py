@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import KubeClient
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.plugins.errors import InitializationFailed, PluginError
 from simulator.plugins.kubernetes.checkpoint import INPUTS, prune
 from simulator.plugins.kubernetes.engine import WARNING

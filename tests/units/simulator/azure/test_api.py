@@ -15,6 +15,7 @@ import pytest
 from simulator.azure.store import Store
 from simulator.azure.subscription import guid
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, TOKEN, Arm, cluster_body, pool_body, pool_path
+from tests.support.blob_account import ACCOUNT, account_body
 
 HERE = f"/subscriptions/{SUBSCRIPTION.subscription_id}"
 FEATURE = (
@@ -26,8 +27,10 @@ FEATURE = (
 @pytest.mark.parametrize(
     ("path", "version", "status", "code"),
     [
-        (CLUSTER, "2020-01-01", 400, "NoRegisteredProviderFound"),
-        (GROUP, "2020-01-01", 400, "InvalidApiVersionParameter"),
+        (CLUSTER, "2099-01-01", 400, "NoRegisteredProviderFound"),
+        (CLUSTER, "2013-01-01", 400, "NoRegisteredProviderFound"),
+        (CLUSTER, "latest", 400, "NoRegisteredProviderFound"),
+        (GROUP, "2099-01-01", 400, "InvalidApiVersionParameter"),
         (CLUSTER, "", 400, "MissingApiVersionParameter"),
         (CLUSTER.replace("rg/", "other/"), "2025-09-01", 404, "ResourceGroupNotFound"),
         (CLUSTER, "2025-09-01", 404, "ResourceNotFound"),
@@ -36,13 +39,26 @@ FEATURE = (
         ("/subscriptions/other/resourceGroups/rg", "2024-03-01", 404, "SubscriptionNotFound"),
         ("/providers/Microsoft.ContainerService/managedClusters/a", "2025-09-01", 404, "MissingSubscription"),
         ("/nothing", "2025-09-01", 404, "NotFound"),
-        ("/subscriptions", "2015-01-01", 400, "InvalidApiVersionParameter"),
+        ("/subscriptions", "2099-01-01", 400, "InvalidApiVersionParameter"),
         ("/subscriptions/other", "2022-12-01", 404, "SubscriptionNotFound"),
     ],
 )
 def test_refused_paths(arm: Arm, path: str, version: str, status: int, code: str) -> None:
     arm.put(GROUP, {"location": "eastus"})
     assert arm.refusal(arm.call("GET", path, **{"api-version": version}))[:2] == (status, code)
+
+
+@pytest.mark.parametrize("version", ["2026-06-01", "2020-01-01", "2026-07-02-preview"])
+def test_any_api_version_up_to_the_newest_of_the_type(version: str, cluster: Arm) -> None:
+    assert cluster.call("GET", CLUSTER, **{"api-version": version}).status_code == 200
+
+
+def test_a_version_that_the_type_does_not_have_is_refused_in_azures_words(cluster: Arm) -> None:
+    message = cluster.refusal(cluster.call("GET", CLUSTER, **{"api-version": "2099-01-01"}))[2]
+    assert message.startswith(
+        "No registered resource provider found for location 'eastus' and API version '2099-01-01' for type "
+        "'managedClusters'. The supported api-versions are '2026-10-02-preview' and older ones. The supported "
+    )
 
 
 def test_every_request_needs_the_token(arm: Arm) -> None:
@@ -187,7 +203,9 @@ def test_lists(cluster: Arm) -> None:
     clusters = f"{GROUP}/providers/Microsoft.ContainerService/managedClusters"
     assert [found["name"] for found in cluster.get(clusters)["value"]] == ["aks"]
     groups = GROUP.rpartition("/")[0]
-    assert [found["name"] for found in cluster.get(groups)["value"]] == ["rg"]
+    assert [found["name"] for found in cluster.get(groups)["value"]] == ["rg", "MC_rg_aks_eastus"], (
+        "with the nodes' group"
+    )
 
 
 def test_group_is_in_one_region_that_exists(arm: Arm) -> None:
@@ -220,6 +238,35 @@ def test_tags_can_be_patched(cluster: Arm) -> None:
     assert answer.json()["tags"] == {"team": "a"}
     assert cluster.call("PATCH", CLUSTER, {}).json()["tags"] == {"team": "a"}, "what is left out stays"
     assert cluster.call("PATCH", CLUSTER, {"location": "x"}).status_code == 400
+
+
+def test_accounts_and_registries_can_be_patched_whole(arm: Arm) -> None:
+    arm.put(GROUP, {"location": "eastus"})
+    arm.put(ACCOUNT, account_body(allowBlobPublicAccess=False, minimumTlsVersion="TLS1_2"))
+    arm.done()
+    changed = arm.call("PATCH", ACCOUNT, {"properties": {"allowSharedKeyAccess": False}, "tags": {"team": "a"}}).json()
+    shown = [changed["properties"][name] for name in ("allowSharedKeyAccess", "minimumTlsVersion")]
+    assert (shown, changed["tags"], changed["sku"]["name"]) == ([False, "TLS1_2"], {"team": "a"}, "Standard_LRS")
+    refused = arm.call("PATCH", ACCOUNT, {"kind": "FileStorage"})
+    assert arm.refusal(refused)[0] in (400, 409)
+    assert arm.refusal(arm.call("PATCH", ACCOUNT, {"properties": {"nothing": 1}}))[0] == 400
+    assert arm.refusal(arm.call("PATCH", ACCOUNT, []))[:2] == (400, "InvalidRequestContent")
+    assert arm.refusal(arm.call("PATCH", f"{ACCOUNT}x", {"tags": {}}))[:2] == (404, "ResourceNotFound")
+
+
+def test_empty_values_of_the_azure_cli_are_unset(arm: Arm) -> None:
+    arm.put(GROUP, {"location": "eastus"})
+    pool = {"name": "system", "mode": "System", "count": 1, "vmSize": "Standard_D4ads_v5"}
+    empty = pool | {"orchestratorVersion": "", "upgradeSettings": {}}
+    assert arm.put(CLUSTER, cluster_body(kubernetesVersion="", agentPoolProfiles=[empty])).status_code == 201
+    arm.done()
+    shown = arm.get(CLUSTER)["properties"]
+    newest = next(iter(SUBSCRIPTION.kubernetes_patches))
+    assert (shown["kubernetesVersion"], shown["agentPoolProfiles"][0]["orchestratorVersion"]) == (newest, newest)
+    assert shown["agentPoolProfiles"][0]["upgradeSettings"] == {"maxSurge": "10%"}
+    body = pool_body(upgradeSettings={"undrainableNodeBehavior": "Schedule"})  # so az aks nodepool add sends it
+    added = arm.put(pool_path(), body).json()["properties"]["upgradeSettings"]
+    assert added == {"undrainableNodeBehavior": "Schedule", "maxSurge": "10%"}
 
 
 def test_feature_decides_the_fabric_of_pools_made_later(cluster: Arm) -> None:

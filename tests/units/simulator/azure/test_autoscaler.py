@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from diagnosis.cluster import Cluster, Object
+from diagnosis.cluster import Cluster
 from diagnosis.report import report
+from k8s.objects import Object
 from simulator.azure.autoscaler.profile import PACE, START_UP_PACE, Profile
 from simulator.azure.ids import parse_id
 from simulator.azure.types.agent_pool import life

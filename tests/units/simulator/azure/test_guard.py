@@ -68,7 +68,12 @@ def test_without_a_role_nothing_is_allowed_and_azure_s_words_say_so(cluster: Arm
         (
             WRITER,
             ("list secrets", "patch deployments.apps", "create pods/exec", "deletecollection pods"),
-            ("get roles.rbac.authorization.k8s.io", "create jobs.batch.volcano.sh", "create namespaces"),
+            (
+                "get roles.rbac.authorization.k8s.io",
+                "create jobs.batch.volcano.sh",
+                "create namespaces",
+                "proxy pods",  # not a verb that guard knows: the data action is `pods`, which `pods/*` does not match
+            ),
         ),
         (
             ADMIN,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from urllib.parse import unquote
 from urllib.request import ProxyHandler, build_opener
@@ -187,7 +188,7 @@ def test_there_is_no_machine_outside(network: Arm) -> None:
 
 @pytest.fixture
 def gateway(network: Arm) -> Iterator[Gateway]:
-    started = Gateway(0, network.server.world)
+    started = Gateway(0, network.server.world, network.server.port)
     yield started
     started.stop()
 
@@ -287,3 +288,20 @@ def test_the_world_outside_is_reached_through_it(gateway: Gateway, listener: soc
         with server:
             client.sendall(b"hello")
             assert server.recv(5) == b"hello"
+
+
+@pytest.mark.parametrize(
+    "host", ["management.azure.com", "aka.ms", "dc.services.visualstudio.com", "MCR.microsoft.com"]
+)
+def test_no_other_host_of_microsoft_is_reached(gateway: Gateway, host: str) -> None:
+    with pytest.raises(OSError, match=f"502 The simulator does not serve {host}, and its proxy does not let requests"):
+        connect(gateway, host)
+
+
+@pytest.mark.parametrize("host", domains.SERVED)
+def test_hosts_of_microsoft_that_the_simulator_serves(network: Arm, gateway: Gateway, host: str) -> None:
+    """A client of them verifies the certificate by the simulator's authority."""
+    trusted = ssl.create_default_context(cafile=network.ca_file)
+    with httpx.Client(proxy=domains.proxy(gateway.port, ""), verify=trusted, trust_env=False) as client:
+        answer = client.get(f"https://{host}/organizations/v2.0/.well-known/openid-configuration")
+    assert answer.json()["token_endpoint"].endswith("/oauth2/v2.0/token")

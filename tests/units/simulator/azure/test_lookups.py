@@ -84,12 +84,15 @@ def test_without_a_filter_all_regions_are_listed(arm: Arm) -> None:
 
 def test_a_provider_in_azures_shape(arm: Arm) -> None:
     path = f"{SCOPE}/providers/microsoft.compute"
-    assert arm.call("GET", path, **{"api-version": "2021-04-01"}).json() == {
+    found = arm.call("GET", path, **{"api-version": "2021-04-01"}).json()
+    (machines,) = found.pop("resourceTypes")
+    assert (machines["resourceType"], "eastus" in machines["locations"]) == ("virtualMachines", True)
+    assert machines["apiVersions"][-1] == "2024-11-01"
+    assert found == {
         "id": f"{SCOPE}/providers/Microsoft.Compute",
         "namespace": "Microsoft.Compute",
         "registrationPolicy": "RegistrationRequired",
         "registrationState": "Registered",
-        "resourceTypes": [],
     }
     unknown = arm.call("GET", f"{SCOPE}/providers/Microsoft.Nothing", **{"api-version": "2021-04-01"})
     assert arm.refusal(unknown)[:2] == (404, "InvalidResourceNamespace")
@@ -148,10 +151,134 @@ def test_role_assignments_are_listed_by_whose_they_are_and_from_where(arm: Arm) 
     assert "The filter 'asTarget()' is not supported" in arm.refusal(refused)[2]
 
 
-@pytest.mark.parametrize("path", [SIZES, f"{SCOPE}/{PERMISSIONS}", f"{SCOPE}/providers/Microsoft.Compute"])
-def test_lookups_have_versions_and_are_only_read(path: str, arm: Arm) -> None:
-    assert arm.refusal(arm.call("GET", path, **{"api-version": "2001-01-01"}))[:2] == (400, "NoRegisteredProviderFound")
-    assert arm.call("PUT", path, {}, **{"api-version": "2021-07-01"}).status_code == 404
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        (SIZES, "NoRegisteredProviderFound"),
+        (f"{SCOPE}/{PERMISSIONS}", "NoRegisteredProviderFound"),
+        (f"{SCOPE}/providers/Microsoft.Compute", "InvalidApiVersionParameter"),
+    ],
+)
+def test_lookups_have_versions_and_are_only_read(path: str, code: str, arm: Arm) -> None:
+    assert arm.refusal(arm.call("GET", path, **{"api-version": "2001-01-01"}))[:2] == (400, code)
+    assert arm.call("PUT", path, {}, **{"api-version": "2021-07-01"}).status_code == 405
+
+
+NEWEST = {"api-version": "2021-04-01"}
+AKS = {"api-version": "2026-06-01"}
+NODES = f"{SCOPE}/resourceGroups/MC_rg_aks_eastus"
+SETS = f"{NODES}/providers/Microsoft.Compute/virtualMachineScaleSets"
+
+
+def names(answer: dict[str, Any]) -> list[str]:
+    return [each["name"] for each in answer["value"]]
+
+
+def test_regions_and_role_definitions_are_listed(arm: Arm) -> None:
+    assert names(arm.call("GET", f"{SCOPE}/locations", **{"api-version": "2022-12-01"}).json()) == list(
+        SUBSCRIPTION.regions
+    )
+    roles = f"{SCOPE}/providers/Microsoft.Authorization/roleDefinitions"
+    query = {"api-version": "2022-05-01-preview", "$filter": "roleName eq 'acrpull'"}
+    (role,) = arm.call("GET", roles, **query).json()["value"]
+    assert (role["name"], role["properties"]["roleName"]) == ("7f951dda-4ed3-4680-a7ca-43fe172d538d", "AcrPull")
+    assert arm.call("GET", f"{roles}/{role['name']}").json() == role
+    assert arm.refusal(arm.call("GET", f"{roles}/{role['name'][:-1]}0"))[1] == "RoleDefinitionDoesNotExist"
+    assert arm.call("GET", roles, **query | {"$filter": "roleName eq 'Emperor'"}).json() == {"value": []}
+
+
+def test_a_provider_is_registered(another: Start) -> None:
+    arm = another(providers={**SUBSCRIPTION.providers, "Microsoft.ContainerService": "NotRegistered"})
+    path = f"{SCOPE}/providers/Microsoft.ContainerService"
+    assert arm.call("POST", f"{path}/register", **NEWEST).json()["registrationState"] == "Registered"
+    arm.put(GROUP, {"location": "eastus"})
+    assert arm.put(CLUSTER, cluster_body()).status_code == 201
+    assert arm.call("POST", f"{SCOPE}/providers/Microsoft.Nothing/register", **NEWEST).status_code == 404
+
+
+def test_features_as_the_azure_cli_asks_for_them(arm: Arm) -> None:
+    above, version = f"{SCOPE}/providers/Microsoft.Features", {"api-version": "2021-07-01"}
+    path = f"{above}/providers/microsoft.containerservice/features/AKSInfinibandSupport"
+
+    def state(method: str, tail: str = "") -> str:
+        return str(arm.call(method, f"{path}{tail}", **version).json()["properties"]["state"])
+
+    assert [state("GET"), state("POST", "/unregister"), state("GET")] == [
+        "Registered",
+        "NotRegistered",
+        "NotRegistered",
+    ]
+    assert state("POST", "/register") == "Registered"
+    (listed,) = arm.call("GET", f"{above}/features", **version).json()["value"]
+    assert listed["name"] == "Microsoft.ContainerService/AKSInfinibandSupport"
+    assert arm.call("GET", f"{above}/providers/Microsoft.Compute/features", **version).json() == {"value": []}
+    refused = arm.call("POST", f"{above}/providers/Microsoft.ContainerService/features/Nothing/register", **version)
+    assert arm.refusal(refused)[:2] == (404, "FeatureNotFound")
+
+
+def test_states_of_features_and_providers_outlive_a_restart(arm: Arm) -> None:
+    feature = f"{SCOPE}/providers/Microsoft.Features/providers/Microsoft.ContainerService/features/AKSInfinibandSupport"
+    provider = f"{SCOPE}/providers/Microsoft.Compute"
+    arm.call("POST", f"{feature}/unregister", **{"api-version": "2021-07-01"})
+    arm.call("POST", f"{provider}/unregister", **NEWEST)
+    arm.server.operations.resume()
+    shown = arm.call("GET", feature, **{"api-version": "2021-07-01"}).json()
+    assert shown["properties"]["state"] == "NotRegistered"
+    assert arm.call("GET", provider, **NEWEST).json()["registrationState"] == "Unregistered"
+
+
+def test_resources_are_listed_by_type_name_and_group(cluster: Arm) -> None:
+    def listed(scope: str, text: str = "") -> list[str]:
+        return names(cluster.call("GET", f"{scope}/resources", **NEWEST, **({"$filter": text} if text else {})).json())
+
+    assert listed(SCOPE) == listed(GROUP) == ["aks"]
+    assert listed(SCOPE, "resourceType eq 'microsoft.containerservice/managedclusters' and name eq 'AKS'") == ["aks"]
+    assert listed(SCOPE, "resourceType eq 'Microsoft.Storage/storageAccounts'") == []
+    refused = cluster.call("GET", f"{SCOPE}/resources", **NEWEST, **{"$filter": "tagName eq 'x'"})
+    assert "The filter 'tagName eq 'x'' is not supported" in cluster.refusal(refused)[2]
+
+
+@pytest.mark.parametrize(
+    ("provider", "name", "reason"),
+    [
+        ("Microsoft.Storage", "free", None),
+        ("Microsoft.Storage", "contoso", "AlreadyExists"),
+        ("Microsoft.Storage", "No", "AccountNameInvalid"),
+        ("Microsoft.ContainerRegistry", "images", "AlreadyExists"),
+    ],
+)
+def test_whether_a_name_is_free(provider: str, name: str, reason: str | None, arm: Arm) -> None:
+    answer = arm.call("POST", f"{SCOPE}/providers/{provider}/checkNameAvailability", {"name": name, "type": "x"}).json()
+    assert (answer["nameAvailable"], answer.get("reason")) == (reason is None, reason)
+
+
+def test_versions_and_upgrades_of_kubernetes(cluster: Arm) -> None:
+    path = f"{SCOPE}/providers/Microsoft.ContainerService/locations/eastus/kubernetesVersions"
+    offered = cluster.call("GET", path, **AKS).json()["values"]
+    assert {each["version"] for each in offered} == set(SUBSCRIPTION.kubernetes_patches)
+    assert [each["isDefault"] for each in offered].count(True) == 1
+    plane = cluster.call("GET", f"{CLUSTER}/upgradeProfiles/default", **AKS).json()["properties"]
+    pool = cluster.call("GET", f"{CLUSTER}/agentPools/system/upgradeProfiles/default", **AKS).json()["properties"]
+    assert [each["name"] for each in plane["agentPoolProfiles"]] == ["system"]
+    assert pool["upgrades"] == [], "a pool is at most as new as its control plane"
+    newest = cluster.get(f"{CLUSTER}/agentPools/system")["properties"]["nodeImageVersion"]
+    assert pool["latestNodeImageVersion"] == newest
+
+
+def test_the_group_of_the_nodes_can_be_read(cluster: Arm) -> None:
+    group = cluster.get(NODES)
+    assert (group["location"], group["managedBy"]) == ("eastus", CLUSTER)
+    assert cluster.call("HEAD", NODES).status_code == 204
+    assert names(cluster.get(f"{SCOPE}/resourceGroups")) == ["rg", "MC_rg_aks_eastus"]
+    (found,) = cluster.get(SETS)["value"]
+    assert (found["sku"]["capacity"], found["tags"]) == (2, {"aks-managed-poolName": "system"})
+    assert cluster.get(f"{SETS}/{found['name']}") == found
+    machines = cluster.get(f"{SETS}/{found['name']}/virtualMachines")["value"]
+    assert [each["properties"]["osProfile"]["computerName"] for each in machines] == cluster.node_names()
+    view = cluster.get(f"{SETS}/{found['name']}/virtualMachines/1/instanceView")
+    assert view["statuses"][-1]["code"] == "PowerState/running"
+    assert cluster.call("GET", f"{SETS}/{found['name']}/virtualMachines/7/instanceView").status_code == 404
+    assert cluster.call("GET", f"{SETS}/other").status_code == 404
 
 
 def test_a_client_finds_arm_and_its_token(arm: Arm, plugin: AzurePlugin) -> None:
@@ -160,3 +287,19 @@ def test_a_client_finds_arm_and_its_token(arm: Arm, plugin: AzurePlugin) -> None
     found = arm.client.get(asked, headers={"Authorization": ""}).json()
     assert found["resourceManager"] == arm.server.endpoint
     assert plugin.invoke("azure-native:authorization:getClientToken", {}) == {"token": TOKEN}
+
+
+def test_machines_are_listed_and_deleted_by_name(cluster: Arm) -> None:
+    pool = f"{CLUSTER}/agentPools/system"
+    listed = cluster.call("GET", f"{pool}/machines", **AKS).json()
+    first, second = names(listed)
+    assert [first, second] == cluster.node_names()
+    assert listed["value"][0]["properties"]["resourceId"].lower().startswith(NODES.lower())
+    assert cluster.call("POST", f"{pool}/deleteMachines", {"machineNames": ["other"]}).status_code == 400
+    begun = cluster.call("POST", f"{pool}/deleteMachines", {"machineNames": [first]})
+    assert (begun.status_code, "Azure-AsyncOperation" in begun.headers) == (202, True)
+    cluster.done()
+    assert (cluster.node_names(), cluster.get(pool)["properties"]["count"]) == ([second], 1)
+    image = cluster.get(pool)["properties"]["nodeImageVersion"]
+    upgraded = cluster.call("POST", f"{pool}/upgradeNodeImageVersion").json()
+    assert upgraded["properties"]["nodeImageVersion"] == image

@@ -12,6 +12,7 @@ SPOT = {"scaleSetPriority": "Spot"}
 LOCAL = {"osDiskType": "Ephemeral"}
 CANNOT_FIT = "VMCannotFitEphemeralOSDisk"
 A100, ND_A100, D4S = "Standard_NC24ads_A100_v4", "Standard_ND96asr_v4", "Standard_D4s_v5"
+T4 = "Standard_NC4as_T4_v3"
 
 
 def upgrades(**settings: str) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def upgrades(**settings: str) -> dict[str, Any]:
         ("gpu", {"count": -1}, "InvalidParameter", "the least is 0"),
         ("gpu", {"count": "two"}, "InvalidParameter", "must be of type integer"),
         ("gpu", {"vmSze": "x"}, "InvalidParameter", "Did you mean 'properties.vmSize'"),
-        ("gpu", {"vmSize": "Standard_ND96isr_H10_v5"}, "BadRequest", f"Did you mean {H100}"),
+        ("gpu", {"vmSize": "Standard_ND96isr_H10_v5"}, "BadRequest", f"Did you mean '{H100}'"),
         ("gpu", {"vmSize": "Standard_ND96isr_MI300X_v5"}, "BadRequest", "not allowed in your subscription"),
         ("gpu", {"osSKU": "Ubuntu2404"}, "InvalidParameter", "simulated): 'Ubuntu2404'. Allowed: Ubuntu, Ubuntu2204"),
         ("gpu", {"gpuProfile": {"driver": "none"}}, "InvalidParameter", "simulated): 'none'. Allowed: Install, None."),
@@ -53,12 +54,29 @@ def upgrades(**settings: str) -> dict[str, Any]:
         ("gpu", {"nodeTaints": ["a=b:NoSchedule", "a=c:NoSchedule"]}, "InvalidParameter", "each key and effect once"),
         ("gpu", {"nodeLabels": {"a b": "c"}}, "BadRequest", "Node label 'a b: c' does not meet syntax and character"),
         ("gpu", {"nodeLabels": {"a": "x y"}}, "BadRequest", "Node label 'a: x y' does not meet syntax and character"),
-        ("gpu", {"nodeLabels": {"kubernetes.azure.com/x": "y"}}, "InvalidParameter", "reserves"),
+        (
+            "gpu",
+            {"nodeLabels": {"kubernetes.azure.com/x": "y"}},
+            "BadRequest",
+            "prefix is preserved by aks system labels",
+        ),
+        (
+            "gpu",
+            {"nodeLabels": {"k8s.io/x": "y"}},
+            "BadRequest",
+            "must begin with an allowed prefix (kubelet.kubernetes.io",
+        ),
         ("gpu", {"count": 11}, "ErrCode_InsufficientVCPUQuota", "requested 1056, remaining 960"),
         ("gpu", {"vmSize": "Standard_D4ads_v5"}, "InvalidParameter", "has no GPU"),
         ("gpu", {**LOCAL, "osDiskSizeGB": 1025}, CANNOT_FIT, "temporary disk size of 1099511627776 bytes"),
         ("gpu", {**LOCAL, "osDiskSizeGB": 257, "vmSize": A100}, CANNOT_FIT, "a cache size of 274877906944 bytes"),
         ("sys", {**LOCAL, "vmSize": D4S, "gpuProfile": None}, "VMSizeDoesNotSupportEphemeralOS", f"size {D4S} does"),
+        (
+            "gpu",
+            {**LOCAL, "osDiskSizeGB": 2041, "vmSize": ND_A100},
+            "NotSupported",
+            "greater than 2040 GB is not allowed",
+        ),
         ("gpu", {**LOCAL, "scaleDownMode": "Deallocate"}, "InvalidParameter", "needs osDiskType Managed"),
         ("gpu", {**SPOT, **upgrades(maxSurge="1")}, "InvalidParameter", "Spot pools can't set max surge."),
         ("gpu", {**SPOT, **upgrades(maxUnavailable="1")}, "InvalidParameter", "Spot pools can't set maxUnavailable."),
@@ -130,7 +148,10 @@ def test_pool_takes_defaults_and_scales(cluster: Arm) -> None:
         (A100, {"osDiskSizeGB": 256}, (256, "Ephemeral")),
         (ND_A100, {}, (2040, "Ephemeral")),
         ("Standard_NC40ads_H100_v5", {}, (512, "Managed")),
-        ("Standard_NC4as_T4_v3", {}, (176, "Ephemeral")),
+        (T4, {}, (144, "Ephemeral")),  # its cache
+        (T4, {"osDiskSizeGB": 150}, (150, "Managed")),  # more than its cache
+        (T4, {"osDiskSizeGB": 150, "osDiskType": "Ephemeral"}, (150, "Ephemeral")),  # on its temporary disk
+        (ND_A100, {"osDiskSizeGB": 2041}, (2041, "Managed")),
     ],
 )
 def test_a_pool_takes_its_disk_from_the_vm_size(
@@ -196,3 +217,5 @@ def test_quota_is_shown_as_used(cluster: Arm) -> None:
     shown = {usage["name"]["value"]: (usage["currentValue"], usage["limit"]) for usage in usages}
     assert shown["standardNDSH100v5Family"] == (192, 960)
     assert shown["cores"] == (200 + 4 * 24, 4000), "with what is reserved"
+    names = {usage["name"]["value"]: usage["name"]["localizedValue"] for usage in usages}
+    assert (names["cores"], names["lowPriorityCores"]) == ("Total Regional vCPUs", "Total Regional Low-priority vCPUs")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -53,3 +56,37 @@ def test_it_stays_stopped_when_the_simulator_starts_again(cluster: Arm) -> None:
     (record,) = world.store.all("Microsoft.ContainerService/managedClusters")
     assert life.boot(world, record.id) == {}
     assert not cluster.backend.nodes
+
+
+def test_new_certificates_end_the_old_ones(cluster: Arm) -> None:
+    assert cluster.call("POST", f"{CLUSTER}/rotateClusterCertificates").status_code == 204
+    assert cluster.backend.rotated == [CLUSTER]
+    assert all(BootStore().last(node) for node in cluster.node_names())
+    cluster.call("POST", f"{CLUSTER}/stop")
+    assert cluster.call("POST", f"{CLUSTER}/rotateClusterCertificates").status_code == 409
+
+
+def test_a_command_runs_with_its_files(cluster: Arm) -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as files:
+        files.writestr("job.yaml", "{}")
+    body = {"command": "kubectl apply -f job.yaml", "context": base64.b64encode(archive.getvalue()).decode()}
+    begun = cluster.call("POST", f"{CLUSTER}/runCommand", body)
+    assert begun.json()["properties"] == {"provisioningState": "Running"}
+    answer = cluster.client.get(begun.headers["Location"]).json()["properties"]
+    assert (answer["exitCode"], answer["logs"]) == (0, "kubectl apply -f job.yaml ['job.yaml']")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"command": "kubectl get pods; rm -rf /"}, "a single command of kubectl or helm, without a shell"),
+        ({"command": "bash"}, "not 'bash'"),
+        ({"command": "kubectl 'get"}, "without a shell"),
+        ({}, "not ''"),
+        ({"command": "kubectl get pods", "context": "no archive"}, "a zip archive in base64"),
+    ],
+)
+def test_what_is_not_a_command(body: dict[str, str], words: str, cluster: Arm) -> None:
+    status, _, message = cluster.refusal(cluster.call("POST", f"{CLUSTER}/runCommand", body))
+    assert (status, words in message) == (400, True), message

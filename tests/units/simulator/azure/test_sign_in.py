@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import ssl
+import time
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,31 @@ def test_no_token_for_anything_else(arm: Arm) -> None:
     answer = ask(arm, resource="https://vault.azure.net")
     assert arm.refusal(answer)[:2] == (400, "InvalidResource")
     assert "only for https://storage.azure.com" in answer.text
+
+
+def test_tenants_that_stand_for_every_tenant(arm: Arm) -> None:
+    """`az logout` asks for `organizations`."""
+    for name in ("organizations", "common", SUBSCRIPTION.tenant_id):
+        found = arm.client.get(f"/{name}/v2.0/.well-known/openid-configuration").json()
+        assert found["token_endpoint"] == f"{arm.server.endpoint}/{SUBSCRIPTION.tenant_id}/oauth2/v2.0/token"
+    refused = arm.client.get("/00000000-0000-4000-8000-0000000000ff/v2.0/.well-known/openid-configuration")
+    assert refused.json()["error_codes"] == [90002]
+
+
+def test_microsoft_s_login_host_names_itself(arm: Arm) -> None:
+    """A client of MSAL sends a secret to no other host than the one that it trusts."""
+    host = {"Host": "login.microsoftonline.com"}
+    instance = arm.client.get("/common/discovery/instance?api-version=1.1", headers=host).json()
+    assert instance["metadata"][0]["aliases"] == ["login.microsoftonline.com"]
+    path = f"/{SUBSCRIPTION.tenant_id}/v2.0/.well-known/openid-configuration"
+    found = arm.client.get(path, headers=host).json()
+    assert found["issuer"] == f"https://login.microsoftonline.com/{SUBSCRIPTION.tenant_id}/v2.0"
+
+
+def test_an_expired_token_is_refused(arm: Arm) -> None:
+    token, _ = arm.server.tokens.issue(arm.server.endpoint, now=time.time() - LIFETIME_S - 1)
+    answer = arm.client.get(GROUP, params={"api-version": "2024-03-01"}, headers={"Authorization": f"Bearer {token}"})
+    assert arm.refusal(answer)[:2] == (401, "ExpiredAuthenticationToken")
 
 
 def test_tokens_end() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from config.facts.scheduling import SPOT_TAINT
-from diagnosis.cluster import condition
+from k8s.objects import condition
 from simulator.azure import spot
 from simulator.azure.spot import NOTICE_S, Evictor
 from simulator.azure.types.agent_pool import life

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.arm import GROUP, Arm
+from simulator.azure.blobs.policy import BlobRequest, Policy
+from tests.support.arm import GROUP, SUBSCRIPTION, Arm
 from tests.support.blob_account import ACCOUNT, CONTAINER, account_body
 
 SAS = {
@@ -50,6 +51,30 @@ def test_keys_are_random_and_kept(storage: Arm) -> None:
     storage.done()
     assert storage.call("POST", f"{ACCOUNT}/listKeys").json()["keys"] == first
     assert not [key["value"] for key in first if key["value"] in str(storage.get(ACCOUNT))]
+
+
+def test_a_key_is_renewed(storage: Arm) -> None:
+    first = storage.call("POST", f"{ACCOUNT}/listKeys").json()["keys"]
+    second = storage.call("POST", f"{ACCOUNT}/regenerateKey", {"keyName": "key2"}).json()["keys"]
+    assert (first[0] == second[0], first[1] == second[1]) == (True, False)
+    assert storage.blobs.accounts["models"] == [key["value"] for key in second]
+    refused = storage.call("POST", f"{ACCOUNT}/regenerateKey", {"keyName": "key3"})
+    assert storage.refusal(refused)[:2] == (400, "InvalidValuesForRequestParameters")
+
+
+def test_a_sas_of_a_revoked_delegation_key_opens_nothing(storage: Arm) -> None:
+    policy = Policy(storage.server.world, storage.server.tokens)
+
+    def refusal(start: str) -> str:
+        query = {"skoid": SUBSCRIPTION.object_id, "skt": start}
+        found = policy.refusal(BlobRequest("GET", "/models/data/blob", query, ""))
+        return found.code if found else ""
+
+    by_role = "AuthorizationPermissionMismatch"
+    assert refusal("2026-01-01T00:00:00Z") == by_role
+    assert storage.call("POST", f"{ACCOUNT}/revokeUserDelegationKeys").status_code == 200
+    assert refusal("2026-01-01T00:00:00Z") == "AuthenticationFailed"
+    assert refusal("2099-01-01T00:00:00Z") == by_role, "a key that begins afterwards counts"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.azure.data_plane import DataPlane
 from simulator.azure.guard import NO_ACCESS
 from simulator.azure.subscription import Principal

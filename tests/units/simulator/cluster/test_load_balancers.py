@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.azure.types.agent_pool.nodes import ADDRESSES_PER_POOL
 from simulator.cluster import load_balancers
 from simulator.cluster.load_balancers import FINALIZER, INTERNAL, NODE_SUBNET, PUBLIC, LoadBalancers, free_address, step

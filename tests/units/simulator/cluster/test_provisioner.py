@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.cluster import addons
 from simulator.cluster.azure_files import AzureFiles
 from simulator.cluster.provisioner import step

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.azure.ids import parse_id
 from simulator.azure.store import Record, Store
 from simulator.command import clusters, pulumi_cli

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.command.pools import Pool, pools, table
 
 H100, CPU = "Standard_ND96isr_H100_v5", "Standard_D4ads_v5"

@@ -42,7 +42,7 @@ def test_a_stack_is_selected_with_its_cluster_in_one_shell_alone(
     run = subprocess.run
 
     def captured(arguments: list[str], **options: Any) -> Any:
-        answer = run(arguments, **options, capture_output=True, text=True)
+        answer = run(arguments, **{**options, "capture_output": True, "text": True})
         printed.append(answer.stdout)
         return answer
 

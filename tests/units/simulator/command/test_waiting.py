@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 
 import pytest
 
-from diagnosis.finding import Finding
-from diagnosis.report import Report
 from simulator.command import waiting
+from simulator.command.diagnosed import Finding, Report
 from simulator.command.jobs import Workload
 
 Told = list[tuple[float, str]]
 Watch = Callable[..., tuple[list[Workload], Told]]
-MISSING = Finding("its registry does not have the image olmo:1", lasts=True)
-LACKING = Finding("the scheduler says: 2 Insufficient nvidia.com/gpu.")
-TAKEN = Finding("nvidia.com/gpu is taken by ai/metaseq on nodes a and b")
+OUTCOMES = {"Pending": "pending", "Running": "running", "Complete": "succeeded"}
+
+
+def cause(why: str, **flags: bool) -> Finding:
+    return Finding(why, f"  waits: {why}", **flags)
+
+
+MISSING = cause("its registry does not have the image olmo:1", lasts=True)
+LACKING = cause("the scheduler says: 2 Insufficient nvidia.com/gpu.")
+TAKEN = cause("nvidia.com/gpu is taken by ai/metaseq on nodes a and b")
 
 
 def olmo(phase: str = "Pending", *findings: Finding, name: str = "olmo") -> Workload:
-    told = Report(name, phase, findings=findings)
+    told = Report(name, phase, OUTCOMES[phase], f"{name}: {phase}", findings=findings)
     return Workload(name, "ai", "kubectl logs", "python -m diagnosis", ends=True, report=told)
 
 
@@ -32,13 +39,15 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
         now, told = 0.0, Told()
         looks = (workload for times, workload in states for _ in range(times))
 
-        def sleep(seconds: float) -> None:
+        seconds = itertools.count()
+
+        def look() -> list[Workload]:
             nonlocal now
-            now += seconds
+            now = next(seconds)
+            return [next(looks)]
 
         monkeypatch.setattr(time, "monotonic", lambda: now)
-        monkeypatch.setattr(time, "sleep", sleep)
-        found = waiting.wait(lambda: [next(looks)], timeout_s, lambda text: told.append((now, text)))
+        found = waiting.wait(look, timeout_s, lambda text: told.append((now, text)))
         assert not list(looks)
         return found, told
 
@@ -59,7 +68,7 @@ def test_what_a_scheduler_counts_is_told_once_though_it_names_devices_in_turn(wa
         "1 Insufficient nvidia.com/gpu, 1 Insufficient nvidia.com/mlnxnics.",
         "2 Insufficient nvidia.com/mlnxnics.",
     )
-    others = [Finding(f"the scheduler says: {count}") for count in counts]
+    others = [cause(f"the scheduler says: {count}") for count in counts]
     _, told = watch(
         (3, olmo("Pending", LACKING)), *((3, olmo("Pending", each)) for each in others), (1, olmo("Complete"))
     )
@@ -80,7 +89,7 @@ def test_while_nothing_changes_there_is_a_sign_of_life(watch: Watch) -> None:
 
 def test_of_pods_that_are_simply_under_way_not_each_step_is_told(watch: Watch) -> None:
     """The one at which the phase changes, and then after each half minute in which nothing was told."""
-    steps = [Finding(f"pod olmo-0 is {state}", passing=True) for state in ("not placed yet", "being started", "slow")]
+    steps = [cause(f"pod olmo-0 is {state}", passing=True) for state in ("not placed yet", "being started", "slow")]
     states = [(5, olmo("Pending", steps[0])), (10, olmo("Pending", steps[1])), (55, olmo("Pending", steps[2]))]
     _, told = watch(*states, (1, olmo("Complete")))
     assert told == [
@@ -96,17 +105,15 @@ def test_only_what_is_new_is_told_of_a_workload_that_waits_on(watch: Watch) -> N
     assert told[1] == (1, "olmo: Pending\n  waits: the scheduler says: 2 Insufficient nvidia.com/gpu.")
 
 
-def test_what_all_workloads_share_is_told_once_as_the_platforms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "sleep", lambda _: None)
+def test_what_all_workloads_share_is_told_once_as_the_platforms() -> None:
     told: list[str] = []
-    policy = Finding("ClusterPolicy cluster-policy is notReady", shared=True)
+    policy = cause("ClusterPolicy cluster-policy is notReady", shared=True)
     looks = iter([[olmo("Pending", policy), olmo("Pending", policy, name="metaseq")], []])
     waiting.wait(lambda: next(looks), 600, told.append)
     assert told == ["olmo: Pending", "metaseq: Pending", f"platform: NotReady\n  waits: {policy.why}"]
 
 
-def test_a_cause_that_several_have_is_told_once_with_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "sleep", lambda _: None)
+def test_a_cause_that_several_have_is_told_once_with_all_of_them() -> None:
     told: list[str] = []
     first = [olmo("Pending", TAKEN, LACKING), olmo("Pending", TAKEN, name="metaseq"), olmo("Running", name="nccl")]
     later = [*first[:2], olmo("Pending", TAKEN, name="nccl")]

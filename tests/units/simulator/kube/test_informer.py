@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube import informer
 from simulator.kube.client import ApiError, NoKindMatch, Resource
 from simulator.kube.informer import Informer

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from config.facts.blobfuse import DRIVER
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kubelet.csi import blob
 from simulator.kubelet.csi.claims import ClaimMounts, Mounted
 from simulator.kubelet.errors import VolumeNotReady

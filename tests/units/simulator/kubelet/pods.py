@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.events import Teller

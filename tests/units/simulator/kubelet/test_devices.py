@@ -9,7 +9,7 @@ import pytest
 
 from config.facts.scheduling import GPU_RESOURCE
 from config.facts.skus import catalogue
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kubelet.admission import Admission
 from simulator.kubelet.devices import DeviceManager, Unavailable, plugin_resources, status_patch
 from simulator.kubelet.events import Teller

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kubelet.events import Teller
 from simulator.kubelet.faked import FakedPods
 from simulator.kubelet.pods import PodCatalogue

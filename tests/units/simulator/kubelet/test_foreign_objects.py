@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from config.facts.scheduling import GPU_RESOURCE
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.azure.autoscaler import fit
 from simulator.kube import drain
 from simulator.kubelet.admission import Admission

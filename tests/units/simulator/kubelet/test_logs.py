@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.host.network import ClusterNetwork
 from simulator.kubelet import folders, logs
 from simulator.kubelet.access import PodAccess

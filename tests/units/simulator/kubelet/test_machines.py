@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from config.facts.skus import sku
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kubelet import folders
 from simulator.kubelet.machines import Machines
 from simulator.kubelet.pods import PodCatalogue

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import KubeClient
 from simulator.kubelet.devices import DeviceManager
 from simulator.kubelet.errors import VolumeNotReady

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kubelet.csi.registered import RegisteredDrivers
 from tests.support.fake_kube import FakeKube
 from tests.units.simulator.kubelet.cluster import driver_pod

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kubelet.errors import VolumeNotReady
 from tests.units.simulator.kubelet.cluster import Cluster
 from tests.units.simulator.kubelet.pods import context, make, node_root

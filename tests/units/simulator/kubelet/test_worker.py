@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kube.client import STRATEGIC_MERGE_PATCH, ApiError
 from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext

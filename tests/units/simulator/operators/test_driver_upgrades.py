@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from config.schema.operators import DriverUpgrades
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from operators._driver_upgrades import upgrade_policy
 from operators.gpu_operator import component as gpu_operator
 from simulator.host.paths import ROOT

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from config.facts.skus import catalogue
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.host import paths
 from simulator.kubelet.programs import Holder, HostProcess
 from simulator.operators.gpu_operator import dcgm

@@ -8,7 +8,6 @@ import pytest
 
 from operators.network_operator.component import policy_spec
 from operators.network_operator.settings import NetworkOperatorSettings as Settings
-from simulator.operators._loop import tolerates
 from simulator.operators.network_operator import daemonsets as build
 from simulator.operators.network_operator.controller import Controller
 from simulator.operators.upgrade import TEMPLATE_GENERATION
@@ -175,18 +174,3 @@ def test_an_older_driver_is_upgraded_as_the_policy_says() -> None:
     for _ in range(3):
         step(kube)
     assert kube.objects[("Node", "", "n")]["spec"]["unschedulable"] is True
-
-
-@pytest.mark.parametrize(
-    ("toleration", "expected"),
-    [
-        ({"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}, True),
-        ({"key": "sku", "value": "gpu"}, True),
-        ({"key": "sku", "operator": "Exists"}, True),
-        ({"operator": "Exists"}, True),
-        ({"key": "sku", "operator": "Equal", "value": "cpu"}, False),
-        ({"key": "sku", "operator": "Exists", "effect": "NoExecute"}, False),
-    ],
-)
-def test_tolerations_match_as_kubernetes_does(toleration: dict[str, Any], expected: bool) -> None:
-    assert tolerates([toleration], TAINT) is expected

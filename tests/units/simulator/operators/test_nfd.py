@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from operators.nfd import component as program
 from simulator.charts import make_schema
 from simulator.cluster.controlplane import ControlPlane

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.operators.nfs_subdir import Provisioner
 from tests.support.fake_kube import Context, FakeKube
 

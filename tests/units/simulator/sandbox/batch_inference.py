@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from config.facts import skus
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.sandbox import sandbox
 from simulator.sandbox.images import image_name
 from simulator.sandbox.sandbox import Mount

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from components.context import GpuPool
 from config.facts import skus
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.sandbox import sandbox
 from simulator.sandbox.images import image_name
 from simulator.world import snapshot

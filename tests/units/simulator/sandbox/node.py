@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from config.facts import skus
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.sandbox import machine, sandbox
 from simulator.sandbox.images import image_name
 from simulator.sandbox.sandbox import Mount, SandboxSpec

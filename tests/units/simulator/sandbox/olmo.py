@@ -15,7 +15,7 @@ from pathlib import Path
 from components.context import BlobVolume
 from config.facts import skus
 from config.facts.blobfuse import mount_options
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kubelet.csi import blobfuse
 from simulator.kubelet.csi.mount import BlobMount
 from simulator.sandbox import sandbox

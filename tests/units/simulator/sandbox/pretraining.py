@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from config.facts import skus
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kubelet.shim_client import Shim
 from simulator.sandbox import sandbox
 from simulator.sandbox.images import image_name

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from config.facts import skus
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from operators.node_problem_detector.component import called_for, pod_spec
 from operators.node_problem_detector.conditions import configurations, of_size
 from simulator.sandbox import machine, sandbox

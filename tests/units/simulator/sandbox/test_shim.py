@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnosis.cluster import Object
+from k8s.objects import Object
 from simulator.kubelet.probes import Prober
 from simulator.kubelet.shim_client import Shim, ShimError
 from simulator.sandbox import sandbox

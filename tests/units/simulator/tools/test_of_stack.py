@@ -17,7 +17,7 @@ from simulator.tools.of_stack import of_stack
 
 CATALOGUE = load()
 SIMULATORS = CATALOGUE.needed_for("simulator")
-COMMANDS = {"simulator", "program", "check"}
+COMMANDS = {"simulator", "program", "check", "test-long"}
 NONE: list[str] = []
 KUEUE = ["kueue-manager"]
 SCHEDULER = ["scheduler-plugins-scheduler", "scheduler-plugins-controller"]

@@ -1,0 +1,24 @@
+"""Kubernetes objects as JSON, and what their status states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+Object = dict[str, Any]
+
+
+def condition(obj: Object, kind: str) -> Object:
+    """Returns the condition of that type; empty where there is none."""
+    found: Sequence[Object] = obj.get("status", {}).get("conditions") or []
+    return next((entry for entry in found if entry["type"] == kind), {})
+
+
+def is_ready(pod: Object) -> bool:
+    """Returns whether a pod has the condition Ready and is not being deleted."""
+    return bool(condition(pod, "Ready").get("status") == "True" and not pod["metadata"].get("deletionTimestamp"))
+
+
+def has_ended(pod: Object) -> bool:
+    """Returns whether all containers of a pod have ended for good."""
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")

@@ -1,0 +1,68 @@
+"""Resources that pods request and nodes offer.
+
+Follows PodRequests of Kubernetes (component-helpers, resource/helpers.go, 1.35.4), which the scheduler, the kubelet and
+the cluster autoscaler share. Templates have not been through the API server, which sets a missing request to its limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+from k8s.objects import Object
+from k8s.quantities import count, is_quantity, value
+
+Resources = dict[str, Fraction]
+_POD_LEVEL = ("cpu", "memory", "hugepages-")
+
+
+def pod_requests(pod: Object, counts: Callable[[str], bool] = lambda name: True) -> Resources:
+    """Returns what a pod needs of each resource that `counts`.
+
+    An init container needs its own beside those of earlier sidecars, and all others run together.
+    """
+    spec = pod["spec"]
+    sidecars, starting = Resources(), Resources()
+    for container in spec.get("initContainers") or []:
+        own = _requests(container, counts)
+        starting = _most(starting, _sum(sidecars, own))
+        if container.get("restartPolicy") == "Always":
+            sidecars = _sum(sidecars, own)
+    running = _sum(sidecars, *(_requests(container, counts) for container in spec.get("containers") or []))
+    of_pod = _amounts((spec.get("resources") or {}).get("requests"), lambda name: name.startswith(_POD_LEVEL))
+    whole = _most(starting, running) | {name: amount for name, amount in of_pod.items() if counts(name)}
+    return {name: amount for name, amount in _sum(whole, _amounts(spec.get("overhead"), counts)).items() if amount > 0}
+
+
+def device_requests(pod: Object) -> dict[str, int]:
+    """Returns the extended resources that a pod requests, whose names have a slash."""
+    return {name: math.ceil(amount) for name, amount in pod_requests(pod, lambda name: "/" in name).items()}
+
+
+def allocatable(node: Object, resource: str) -> int:
+    """Returns how much of a resource a node offers to pods."""
+    return count(node.get("status", {}).get("allocatable", {}).get(resource, 0))
+
+
+def _requests(container: Object, counts: Callable[[str], bool]) -> Resources:
+    resources = container.get("resources") or {}
+    return _amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})}, counts)
+
+
+def _amounts(quantities: Mapping[str, object] | None, counts: Callable[[str], bool]) -> Resources:
+    """Returns 0 for what is not a quantity: templates of other vendors may have any value."""
+    named = ((name, text) for name, text in (quantities or {}).items() if counts(name))
+    return {name: value(text) if is_quantity(text) else Fraction(0) for name, text in named}
+
+
+def _sum(*parts: Resources) -> Resources:
+    total = Resources()
+    for part in parts:
+        for name, amount in part.items():
+            total[name] = total.get(name, Fraction(0)) + amount
+    return total
+
+
+def _most(one: Resources, other: Resources) -> Resources:
+    return {name: max(one.get(name, Fraction(0)), other.get(name, Fraction(0))) for name in one | other}

@@ -1,0 +1,120 @@
+"""What AKS lists beside clusters and pools: versions, upgrades and machines.
+
+Shapes: azure-rest-api-specs, ManagedClusters_ListKubernetesVersions, _GetUpgradeProfile, AgentPools_GetUpgradeProfile,
+Machines_List.
+"""
+
+from __future__ import annotations
+
+from config.facts.versions import versions
+from simulator.azure.arm_world import World
+from simulator.azure.errors import not_found
+from simulator.azure.ids import ResourceId
+from simulator.azure.rest import Asked
+from simulator.azure.store import Body, Record
+from simulator.azure.types.agent_pool import life, nodes
+from simulator.azure.types.managed_cluster import run_command
+
+_CLUSTERS = "Microsoft.ContainerService/managedClusters"
+
+
+def kubernetes_versions(world: World, _asked: Asked) -> Body:
+    patches, regular = world.subscription.kubernetes_patches, versions().kubernetes.newest
+    values = [
+        {
+            "version": minor,
+            "isDefault": minor == next(iter(patches)),
+            "isPreview": False,
+            "capabilities": {"supportPlan": ["KubernetesOfficial"] * (minor in regular) + ["AKSLongTermSupport"]},
+            "patchVersions": {patch: {"upgrades": _newer(world, patch)}},
+        }
+        for minor, patch in patches.items()
+    ]
+    return {"values": values}
+
+
+def cluster_upgrades(world: World, asked: Asked) -> Body:
+    cluster = _cluster(world, asked)
+    pools = [_of_pool(world, cluster, pool) | {"name": pool.id.name} for pool in life.of_cluster(world, cluster.id)]
+    properties = {"controlPlaneProfile": _upgrades(world, cluster.properties["kubernetesVersion"])}
+    return _default(cluster, properties | {"agentPoolProfiles": pools})
+
+
+def pool_upgrades(world: World, asked: Asked) -> Body:
+    cluster, pool = _cluster(world, asked), _pool(world, asked)
+    image = nodes.image(pool.properties["osSKU"], pool.properties["orchestratorVersion"]).version
+    return _default(pool, _of_pool(world, cluster, pool) | {"latestNodeImageVersion": image})
+
+
+def machines(world: World, asked: Asked) -> Body:
+    pool = _pool(world, asked)
+    return {"value": [_machine(world, pool, name, number) for name, (_, number) in life.by_node([pool]).items()]}
+
+
+def command_result(world: World, asked: Asked) -> Body:
+    result = _found(world, _cluster(world, asked).id.child(run_command.RESULTS, asked["command"]))
+    return {"id": result.id.name, **result.body}
+
+
+def _newer(world: World, version: str) -> list[str]:
+    """The patches of this minor version and of the next one."""
+    minors = dict(sorted(world.subscription.kubernetes_patches.items(), key=lambda each: _number(each[0])))
+    own = _number(version)
+    return [patch for minor, patch in minors.items() if _number(minor) in (own, own + 1) and patch != version]
+
+
+def _number(minor: str) -> int:
+    return int(minor.split(".")[1])
+
+
+def _upgrades(world: World, asked: str, newest: int = 99) -> Body:
+    version = world.subscription.kubernetes(asked) or asked
+    offered = [each for each in _newer(world, version) if _number(each) <= newest]
+    upgrades = [{"kubernetesVersion": each, "isPreview": False} for each in offered]
+    return {"kubernetesVersion": version, "osType": "Linux", "upgrades": upgrades}
+
+
+def _of_pool(world: World, cluster: Record, pool: Record) -> Body:
+    """A pool can become as new as its control plane (AKS's page on upgrades of node pools)."""
+    return _upgrades(world, pool.properties["orchestratorVersion"], _number(cluster.properties["kubernetesVersion"]))
+
+
+def _default(record: Record, properties: Body) -> Body:
+    return {
+        "id": f"{record.id.text}/upgradeProfiles/default",
+        "name": "default",
+        "type": f"{record.id.type}/upgradeProfiles",
+        "properties": properties,
+    }
+
+
+def _machine(world: World, pool: Record, node: str, number: int) -> Body:
+    there = {each["metadata"]["name"]: each for each in life.node_objects(world, pool.id.parent or pool.id)}
+    manifest = there[node]
+    addresses = [{"family": "IPv4", "ip": each["address"]} for each in manifest["status"]["addresses"][:1]]
+    properties = {
+        "network": {"ipAddresses": addresses},
+        "resourceId": manifest["spec"]["providerID"].removeprefix("azure://"),
+    }
+    return {
+        "id": f"{pool.id.text}/machines/{node}",
+        "name": node,
+        "type": f"{pool.id.type}/machines",
+        "properties": properties,
+    }
+
+
+def _cluster(world: World, asked: Asked) -> Record:
+    scope = f"/subscriptions/{asked['subscription']}/resourceGroups/{asked['group']}"
+    return _found(world, ResourceId(scope, _CLUSTERS, (asked["cluster"],)))
+
+
+def _pool(world: World, asked: Asked) -> Record:
+    return _found(world, _cluster(world, asked).id.child("agentPools", asked["pool"]))
+
+
+def _found(world: World, resource: ResourceId) -> Record:
+    record = world.store.get(resource)
+    if record is None:
+        raise not_found(resource.type, "/".join(resource.names), resource.group)
+    return record

@@ -1,0 +1,51 @@
+"""Which API versions requests may name: any from Resource Manager's first to the newest of the resource type."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+
+from config.facts import data
+from simulator.azure.errors import bad_request
+from simulator.azure.ids import GROUP_TYPE
+
+_FIRST = "2014-04-01"
+"""Resource Manager's own first version."""
+_VERSION = re.compile(r"(\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01]))(-\w+)?")
+_OWN = "Microsoft.Resources"
+"""Resource Manager checks versions of its own types itself, with another error."""
+
+
+def newest(resource_type: str) -> str:
+    """Returns the newest version of a type; that of its parent type or provider where it has no own one."""
+    known, name = _known(), resource_type.lower()
+    while name not in known and "/" in name:
+        name = name.rpartition("/")[0]
+    return known[name]
+
+
+def check(version: str, resource_type: str, regions: tuple[str, ...], location: str = "") -> None:
+    """Raises ArmError (400) for a version that the type does not have. Wording: Azure/azure-cli#28368, #28038."""
+    if not version:
+        message = "The api-version query parameter (?api-version=) is required for all requests."
+        raise bad_request(message, code="MissingApiVersionParameter")
+    found = _VERSION.fullmatch(version)
+    latest = newest(resource_type)
+    if found and _FIRST <= found[1] <= latest[:10]:
+        return
+    if resource_type.partition("/")[0] == _OWN or resource_type == GROUP_TYPE:
+        message = f"The api-version '{version}' is invalid. The supported versions are '{latest}' and older ones."
+        raise bad_request(message, code="InvalidApiVersionParameter")
+    message = (
+        f"No registered resource provider found for location '{location}' and API version '{version}' for type "
+        f"'{resource_type.partition('/')[2]}'. The supported api-versions are '{latest}' and older ones. "
+        f"The supported locations are '{', '.join(regions)}'."
+    )
+    raise bad_request(message, code="NoRegisteredProviderFound")
+
+
+@functools.cache
+def _known() -> dict[str, str]:
+    found: dict[str, str] = data.parsed(Path(__file__).with_name("api_versions.yaml").read_text())
+    return {name.lower(): version for name, version in found.items()}

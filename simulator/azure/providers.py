@@ -1,0 +1,118 @@
+"""Resource providers of the subscription (Providers_*), the list of resources, and whether a name is taken."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+
+from simulator.azure import api_versions
+from simulator.azure.arm_world import World
+from simulator.azure.errors import ArmError, Problem, bad_request
+from simulator.azure.ids import ResourceId
+from simulator.azure.rest import Asked
+from simulator.azure.rooms import kinds
+from simulator.azure.schema import schemas
+from simulator.azure.store import Body, Record
+from simulator.azure.types import _rules
+
+TYPE = "Microsoft.Resources/providers"
+_STATE = "state"
+_CONDITION = re.compile(r"(resourceType|name|resourceGroup|location) eq '([^']*)'", re.IGNORECASE)
+_LISTED = ("location", "tags", "kind", "sku", "identity")
+
+
+def all_of_them(world: World, _asked: Asked) -> Body:
+    return {"value": [_view(world, name) for name in world.subscription.providers]}
+
+
+def one(world: World, asked: Asked, change: str = "") -> Body:
+    """Providers_Get, and with a change _Register and _Unregister, at once where Azure takes minutes. ArmError (404)."""
+    namespace = next((name for name in world.subscription.providers if name.lower() == asked["provider"].lower()), None)
+    if namespace is None:
+        message = f"The resource namespace '{asked['provider']}' is invalid, or not simulated."
+        raise ArmError(HTTPStatus.NOT_FOUND, "InvalidResourceNamespace", message)
+    if change:
+        world.store.put(Record(_id(world, namespace), {}, facts={_STATE: change}))
+    return _view(world, namespace)
+
+
+def check_registered(world: World, resource_type: str) -> None:
+    """Raises ArmError (409) for a resource of a provider that is not registered."""
+    namespace = resource_type.partition("/")[0]
+    if namespace not in world.subscription.providers or _state(world, namespace) in ("Registered", "Registering"):
+        return
+    code = "MissingSubscriptionRegistration"
+    message = (
+        f"The subscription is not registered to use namespace '{namespace}'. "
+        "See https://aka.ms/rps-not-found for how to register subscriptions."
+    )
+    raise ArmError(HTTPStatus.CONFLICT, code, message, details=[Problem(namespace, message, code)])
+
+
+def resources(world: World, asked: Asked) -> Body:
+    """Resources_List and _ListByResourceGroup: resources that have a location. Raises ArmError for other filters."""
+    text = asked.query.get("$filter", "")
+    wanted = {name.lower(): value.lower() for name, value in _CONDITION.findall(text)}
+    if _CONDITION.sub("", text).replace(" and ", "").strip():
+        raise bad_request(
+            f"The filter '{text}' is not supported; only name, resourceType and location eq '<value>' are."
+        )
+    if "group" in asked.names:
+        wanted["resourcegroup"] = asked["group"].lower()
+    listed = [record for record in world.store.all() if record.id.group and "location" in record.body]
+    return {"value": [_entry(world, each) for each in listed if _fits(each, wanted)]}
+
+
+def check_name(world: World, asked: Asked, of: str) -> Body:
+    """StorageAccounts_CheckNameAvailability and Registries_CheckNameAvailability, by the rules for new resources."""
+    name, schema = asked.field("name"), schemas()[of.lower()]
+    if problems := schema.name_problems(name):
+        return {"nameAvailable": False, "reason": "AccountNameInvalid", "message": problems[0].message}
+    resource = ResourceId("", of, (name,))
+    if _rules.named(world, of, name) or _rules.taken_elsewhere(world, resource):
+        return {"nameAvailable": False, "reason": "AlreadyExists", "message": f"The name {name} is already in use."}
+    return {"nameAvailable": True}
+
+
+def _fits(record: Record, wanted: dict[str, str]) -> bool:
+    has = {
+        "name": record.id.name,
+        "resourcetype": record.id.type,
+        "resourcegroup": record.id.group or "",
+        "location": record.body["location"],
+    }
+    return all(has[name].lower() == value for name, value in wanted.items())
+
+
+def _entry(world: World, record: Record) -> Body:
+    shown = kinds()[record.id.type.lower()].view(world, record)
+    own = {"id": record.id.text, "name": record.id.name, "type": record.id.type}
+    return own | {name: shown[name] for name in _LISTED if name in shown}
+
+
+def _id(world: World, namespace: str) -> ResourceId:
+    return ResourceId(f"/subscriptions/{world.subscription.subscription_id}", TYPE, (namespace,))
+
+
+def _state(world: World, namespace: str) -> str:
+    changed = world.store.get(_id(world, namespace))
+    return changed.facts[_STATE] if changed else world.subscription.providers[namespace]
+
+
+def _view(world: World, namespace: str) -> Body:
+    own = [schema for schema in schemas().values() if schema.type.partition("/")[0] == namespace]
+    types = [
+        {
+            "resourceType": schema.type.partition("/")[2],
+            "locations": list(world.subscription.regions),
+            "apiVersions": list(dict.fromkeys((api_versions.newest(schema.type), *reversed(schema.api_versions)))),
+        }
+        for schema in own
+    ]
+    return {
+        "id": f"/subscriptions/{world.subscription.subscription_id}/providers/{namespace}",
+        "namespace": namespace,
+        "registrationPolicy": "RegistrationRequired",
+        "registrationState": _state(world, namespace),
+        "resourceTypes": types,
+    }

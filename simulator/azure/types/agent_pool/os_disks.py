@@ -1,0 +1,66 @@
+"""OS disks of a pool's nodes: what AKS chooses, and what it refuses.
+
+Sources: https://learn.microsoft.com/azure/aks/concepts-storage for the defaults, and
+https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks for ephemeral disks.
+"""
+
+from __future__ import annotations
+
+from config.facts.skus import VmSku
+from simulator.azure.errors import bad_request
+from simulator.azure.store import Body
+
+_LARGEST_EPHEMERAL_GIB = 2040
+_LEAST_TEMPORARY_GIB = 128
+"""AKS makes the OS disk ephemeral by default if the temporary disk has this size."""
+_MANAGED_GIB = ((64, 1024), (16, 512), (8, 256), (0, 128))
+"""The default sizes of managed disks, each with the fewest vCPUs that get it."""
+
+
+def fill(properties: Body, sku: VmSku) -> None:
+    """Sets the size and the type that a request leaves out; a size of 0 also asks for the default.
+
+    The page has no default for a temporary disk that is larger than any ephemeral disk: here it is the largest one.
+    Its default is the size of the temporary disk. A recorded NC4as_T4_v3 node has a disk of the size of the cache
+    (tests/truth/recordings/nodes.yaml).
+    """
+    temporary = 0 if sku.temp_is_nvme else sku.temp_gib
+    local = sku.cache_gib or temporary
+    if not properties.get("osDiskSizeGB"):
+        is_local = temporary >= _LEAST_TEMPORARY_GIB and properties.get("osDiskType") != "Managed"
+        managed = next(gib for vcpus, gib in _MANAGED_GIB if sku.vcpus >= vcpus)
+        properties["osDiskSizeGB"] = min(local, _LARGEST_EPHEMERAL_GIB) if is_local else managed
+        if is_local:
+            properties.setdefault("osDiskType", "Ephemeral")
+    # If a size has a cache, the cache alone decides, whatever the temporary disk could hold (the page on storage, and
+    # https://github.com/Azure/karpenter-provider-azure, pkg/providers/instancetype/suite_test.go: Standard_B20ms).
+    fits = properties["osDiskSizeGB"] <= min(local, _LARGEST_EPHEMERAL_GIB)
+    properties.setdefault("osDiskType", "Ephemeral" if fits else "Managed")
+
+
+def check(properties: Body, sku: VmSku) -> None:
+    """Raises ArmError for an ephemeral disk that neither the cache nor the temporary disk can hold.
+
+    Sources of the texts: https://github.com/Azure/AKS/issues/2694,
+    https://github.com/MicrosoftDocs/azure-docs/issues/115366, and Azure's page for the largest ephemeral disk.
+    """
+    gib = properties["osDiskSizeGB"]
+    local = max(sku.cache_gib, sku.temp_gib)
+    if properties["osDiskType"] != "Ephemeral" or gib <= min(local, _LARGEST_EPHEMERAL_GIB):
+        return
+    if not local:
+        message = f"The Virtual Machine size {sku.name} does not support Ephemeral OS disk."
+        raise bad_request(message, code="VMSizeDoesNotSupportEphemeralOS")
+    if gib <= local:
+        message = (
+            f"OS disk of Ephemeral VM with size greater than {_LARGEST_EPHEMERAL_GIB} GB is not allowed for VM size "
+            f"{sku.name} when the DiffDiskPlacement is ResourceDisk."
+        )
+        raise bad_request(message, code="NotSupported")
+    cache, temporary, needed = (size * 2**30 for size in (sku.cache_gib, sku.temp_gib, gib))
+    message = (
+        f"The virtual machine size {sku.name} has a cache size of {cache} bytes and temporary disk size of {temporary} "
+        f"bytes, but the OS disk requires {needed} bytes. "
+        "Use a VM size with larger cache, larger temp disk, or disable ephemeral OS."
+    )
+    raise bad_request(message, code="VMCannotFitEphemeralOSDisk")

@@ -1,0 +1,69 @@
+"""`runCommand`: runs kubectl or helm in a cluster for people who cannot reach its API server.
+
+Source: AKS's page on `az aks command invoke`; shapes of azure-rest-api-specs, ManagedClusters_RunCommand.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import shlex
+import tempfile
+import uuid
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from simulator.azure.arm_world import World
+from simulator.azure.errors import bad_request
+from simulator.azure.store import Body, Record
+from simulator.azure.types.agent_pool import life
+
+RESULTS = "commandResults"
+_PROGRAMS = ("kubectl", "helm")
+_OPERATORS = set("|&;<>()$`\n")
+
+
+def run(world: World, cluster: Record, body: Body) -> Record:
+    """Returns the stored result. Raises ArmError (400) for a command that is not a single call of kubectl or helm."""
+    life.check_runs(cluster, "running a command")
+    if cluster.properties.get("apiServerAccessProfile", {}).get("disableRunCommand"):
+        raise bad_request("Run command is disabled on this cluster (apiServerAccessProfile.disableRunCommand).")
+    began = datetime.now(UTC).isoformat()
+    with tempfile.TemporaryDirectory() as folder:
+        _unpack(body.get("context") or "", Path(folder))
+        argv, token = _argv(str(body.get("command") or "")), str(body.get("clusterToken") or "")
+        code, logs = world.backend.run(cluster.id.text, argv, Path(folder), token)
+    properties = {
+        "provisioningState": "Succeeded",
+        "exitCode": code,
+        "startedAt": began,
+        "finishedAt": datetime.now(UTC).isoformat(),
+        "logs": logs,
+    }
+    result = Record(cluster.id.child(RESULTS, uuid.uuid4().hex), {"properties": properties})
+    world.store.put(result)
+    return result
+
+
+def _argv(command: str) -> list[str]:
+    """On Azure a shell runs the command; here there is no shell, which would be this machine's."""
+    try:
+        argv = shlex.split(command)
+    except ValueError:
+        argv = []
+    if not argv or argv[0] not in _PROGRAMS or _OPERATORS & set(command):
+        message = f"The simulator runs a single command of {' or '.join(_PROGRAMS)}, without a shell, not '{command}'."
+        raise bad_request(message, target="command")
+    return argv
+
+
+def _unpack(context: str, folder: Path) -> None:
+    """The files of `--file`: a zip archive in base64. Raises ArmError (400)."""
+    try:
+        if context:
+            with zipfile.ZipFile(io.BytesIO(base64.b64decode(context, validate=True))) as archive:
+                archive.extractall(folder)
+    except (binascii.Error, ValueError, zipfile.BadZipFile) as error:
+        raise bad_request("The property 'context' must be a zip archive in base64.", target="context") from error

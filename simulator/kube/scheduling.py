@@ -1,0 +1,76 @@
+"""Whether a node is one that the scheduler may choose for a pod, apart from free resources.
+
+Follows the scheduler's plugins NodeAffinity, TaintToleration and NodeUnschedulable (component-helpers,
+scheduling/corev1/nodeaffinity/nodeaffinity.go and helpers.go; api, core/v1/toleration.go; Kubernetes 1.35.4), which
+the cluster autoscaler runs too. Operators Lt and Gt of tolerations match nothing: their feature gate
+TaintTolerationComparisonOperators is off by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from k8s.objects import Object
+
+_CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+_REPELLING = ("NoSchedule", "NoExecute")
+
+
+def selects(pod: Object, node: Object) -> bool:
+    """Returns whether the pod's node selector and its required node affinity match the node."""
+    spec, labels = pod["spec"], node["metadata"].get("labels") or {}
+    if any(labels.get(key) != wanted for key, wanted in (spec.get("nodeSelector") or {}).items()):
+        return False
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    terms = (required or {}).get("nodeSelectorTerms") or []
+    return required is None or any(_matches(term, node, labels) for term in terms)
+
+
+def repelling_taint(pod: Object, node: Object) -> Object | None:
+    """Returns the first taint that keeps the pod off the node; a cordoned node counts as tainted."""
+    taints = [taint for taint in node["spec"].get("taints") or [] if taint["effect"] in _REPELLING]
+    if node["spec"].get("unschedulable"):
+        taints.append(_CORDONED)
+    tolerations = pod["spec"].get("tolerations") or []
+    return next((taint for taint in taints if not tolerates(tolerations, taint)), None)
+
+
+def tolerates(tolerations: Iterable[Object], taint: Object) -> bool:
+    """Returns whether one of the tolerations matches the taint."""
+    return any(_tolerates(toleration, taint) for toleration in tolerations)
+
+
+def _tolerates(toleration: Object, taint: Object) -> bool:
+    if any(toleration.get(field) not in (None, "", taint[field]) for field in ("effect", "key")):
+        return False
+    match toleration.get("operator") or "Equal":
+        case "Exists":
+            return True
+        case "Equal":
+            return (toleration.get("value") or "") == (taint.get("value") or "")
+    return False
+
+
+def _matches(term: Object, node: Object, labels: Mapping[str, str]) -> bool:
+    """Returns whether all requirements of a term are met; a term without any matches no node."""
+    fields = {"metadata.name": node["metadata"]["name"]}
+    met = [_meets(labels.get(each["key"]), each) for each in term.get("matchExpressions") or []]
+    met += [_meets(fields.get(each["key"]), each) for each in term.get("matchFields") or []]
+    return bool(met) and all(met)
+
+
+def _meets(found: str | None, requirement: Object) -> bool:
+    values = requirement.get("values") or []
+    match requirement["operator"]:
+        case "In":
+            return found in values
+        case "NotIn":
+            return found not in values
+        case "Exists":
+            return found is not None
+        case "DoesNotExist":
+            return found is None
+        case "Gt" | "Lt" as operator if found and all(text.isdecimal() for text in (found, *values)):
+            return int(found) > int(values[0]) if operator == "Gt" else int(found) < int(values[0])
+    return False

@@ -1,0 +1,84 @@
+"""The real Azure CLI, logged in to a simulated Azure."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from simulator.azure import domains
+from simulator.azure.gateway import Gateway
+from simulator.host import paths
+from simulator.tools.pip_packages import packages
+from tests.support.arm import TOKEN, Arm
+
+_SETTINGS = {
+    "AZURE_CORE_COLLECT_TELEMETRY": "no",
+    "AZURE_CORE_INSTANCE_DISCOVERY": "false",  # else MSAL asks Microsoft whether it knows this cloud
+    "AZURE_CORE_NO_COLOR": "true",
+    "AZURE_CORE_ONLY_SHOW_ERRORS": "false",
+}
+
+
+@dataclass(frozen=True)
+class AzureCliResult:
+    """What a command printed."""
+
+    code: int
+    output: str
+    errors: str
+
+
+@dataclass(frozen=True)
+class AzureCli:
+    """`az` with a configuration folder of its own; `environment` leads it to the simulated Azure."""
+
+    folder: Path
+    environment: Mapping[str, str]
+
+    def run(self, line: str) -> AzureCliResult:
+        """Runs a command, as it stands in a shell behind `az`; variables are replaced."""
+        installed = packages(paths.tools_bin() / "azure-cli")
+        own = {"PYTHONPATH": str(installed), "AZURE_CONFIG_DIR": str(self.folder / "azure"), "HOME": str(self.folder)}
+        kept = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+        done = subprocess.run(
+            [sys.executable, "-m", "azure.cli", *shlex.split(line)],
+            cwd=self.folder,
+            env={**kept, **_SETTINGS, **self.environment, **own},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        return AzureCliResult(done.returncode, done.stdout.strip(), done.stderr.strip())
+
+    def log_in(self) -> None:
+        """As the deployer."""
+        for line in (
+            f"cloud register --name Simulator --endpoint-resource-manager {self.environment['SIMULATOR_ARM_ENDPOINT']}",
+            "cloud set --name Simulator",
+            "login --identity",
+        ):
+            result = self.run(line)
+            assert result.code == 0, result.errors
+
+
+def of_arm(arm: Arm, gateway: Gateway, folder: Path) -> AzureCli:
+    """For a Resource Manager without clusters behind it."""
+    proxy = domains.proxy(gateway.port, "")
+    return AzureCli(
+        folder,
+        {
+            "SIMULATOR_ARM_ENDPOINT": arm.server.endpoint,
+            "IDENTITY_ENDPOINT": f"{arm.server.endpoint}{domains.IDENTITY}",
+            "IDENTITY_HEADER": TOKEN,
+            "REQUESTS_CA_BUNDLE": arm.ca_file,
+            "HTTPS_PROXY": proxy,
+            "https_proxy": proxy,
+            "NO_PROXY": "127.0.0.1,localhost",
+        },
+    )

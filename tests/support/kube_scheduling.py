@@ -1,0 +1,34 @@
+"""Answers of Kubernetes itself on scheduling, to which the program and the simulator are both held."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from k8s.objects import Object
+
+NODE = "n1"
+
+
+@cache
+def recorded(part: str) -> tuple[Object, ...]:
+    """Returns the cases of a part of the recording; each has the answer beside what was asked."""
+    return tuple(yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))[part])
+
+
+def pod(case: Object) -> Object:
+    """Returns the pod that a case is about."""
+    spec = {"nodeSelector": case.get("selector", {}), "tolerations": case.get("tolerations", []), "containers": []}
+    if "terms" in case:
+        required = {"nodeSelectorTerms": case["terms"]}
+        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return {"metadata": {"name": "p", "namespace": "ai"}, "spec": case.get("spec", spec)}
+
+
+def node(case: Object) -> Object:
+    """Returns the node that a case is about; it has a taint if the case has an effect."""
+    taint = {"key": "sku", "value": "gpu", "effect": case.get("effect", "")}
+    taints = [taint] if taint["effect"] else []
+    return {"metadata": {"name": NODE, "labels": case.get("labels", {})}, "spec": {"taints": taints}}

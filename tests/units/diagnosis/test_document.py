@@ -1,0 +1,98 @@
+"""The JSON document of the command, which docs/diagnosis.md describes, and reading for many looks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from diagnosis import kubectl
+from diagnosis.__main__ import main
+from diagnosis.cluster import CLUSTER_POLICY, POD, VOLCANO_JOB
+from simulator.host.paths import ROOT
+from tests.support import kubectl_proxy
+
+PAGE = (ROOT / "docs" / "diagnosis.md").read_text("utf-8")
+JOB = {"metadata": {"name": "train", "namespace": "ai", "uid": "u"}, "spec": {}, "status": {}}
+POLICY = {"metadata": {"name": "p", "uid": "p"}, "status": {"state": "notReady"}}
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A kubectl whose script a test writes."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return tmp_path / "kubectl"
+
+
+def script(file: Path, text: str) -> None:
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+
+
+def serve(fake: Path, items: Mapping[str, object]) -> None:
+    """Has the fake kubectl return an object for each of these resources, and none for others."""
+    cases = "".join(f"{kind}) echo '{json.dumps({'items': [each]})}';; " for kind, each in items.items())
+    script(fake, f'case "$2" in {cases}*) echo \'{{"items": []}}\';; esac')
+
+
+def described(heading: str) -> set[str]:
+    """Fields in the table of a section of the page."""
+    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return {name for row in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+
+
+def test_the_document_has_the_fields_that_the_page_describes(fake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    serve(fake, {"jobs.v1.batch": JOB})
+    assert main(["-n", "ai", "train", "--output", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    (workload,) = document["workloads"]
+    assert document["partial"] is False
+    assert set(workload) == described("Workloads")
+    assert all(set(each) == described("Findings") for each in workload["findings"])
+    assert (workload["outcome"], workload["objects"], workload["pods"]) == ("pending", ["u"], [])
+    assert workload["findings"][0]["text"].startswith(f"  waits: {workload['findings'][0]['why']}")
+
+
+def test_a_workload_that_does_not_exist_has_failed(fake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    serve(fake, {})
+    assert main(["-n", "ai", "train", "--output", "json"]) == 1
+    printed = capsys.readouterr()
+    (workload,) = json.loads(printed.out)["workloads"]
+    assert (workload["phase"], workload["outcome"], workload["kind"]) == ("Gone", "failed", "")
+    assert "has no workload train" in printed.err
+
+
+def test_the_document_on_the_platform(fake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    serve(fake, {CLUSTER_POLICY.resource: POLICY})
+    assert main(["--output", "json"]) == 0
+    platform = json.loads(capsys.readouterr().out)["platform"]
+    assert (platform["phase"], platform["neverEnding"]) == ("NotReady", [])
+    assert "notReady" in platform["findings"][0]["why"]
+
+
+def test_watching_prints_json_only(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["train", "--watch"])
+    assert "--watch prints JSON documents only. Add: --output json" in capsys.readouterr().err
+
+
+def test_one_proxy_reads_all_kinds(fake: Path) -> None:
+    answers = {
+        "/api/v1/namespaces/ai/pods": (200, {"items": [{"metadata": {"name": "a"}}]}),
+        "/apis/nvidia.com/v1/clusterpolicies": (403, {"message": "User alice cannot list them"}),
+    }
+    kubectl_proxy.install(fake.parent, answers)
+    with kubectl.reading_often() as read:
+        assert read(POD, "ai") == [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}]
+        assert read(VOLCANO_JOB, "") == []
+        with pytest.raises(kubectl.Forbidden, match="User alice cannot list them"):
+            read(CLUSTER_POLICY, "")
+
+
+def test_a_proxy_that_does_not_start_is_reported_in_its_words(fake: Path) -> None:
+    script(fake, "echo 'error: no configuration has been provided' >&2; exit 1")
+    with pytest.raises(kubectl.KubectlFailed, match="no configuration has been provided"), kubectl.reading_often():
+        pass

@@ -1,0 +1,94 @@
+"""Labels and taints of pools: Kubernetes' syntax, AKS's reserved names, and the program's check of the same."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from config.rules import labels as program
+from simulator.azure.errors import ArmError
+from simulator.azure.types.agent_pool import labels
+
+TEXTS = st.text("aZ0-._/", max_size=9) | st.text(max_size=4)
+RESERVED = "For Kubernetes version greater than or equal to 1.16, node label keys in the 'kubernetes.io' or 'k8s.io'"
+
+
+@pytest.mark.parametrize(
+    ("key", "is_key"),
+    [
+        # What https://github.com/kubernetes/apimachinery, pkg/api/validate/content/kube_test.go, also tries
+        ("1234", True),
+        ("1.2.3.4/5678", True),
+        ("now-with.dashes-and.dots/simple", True),
+        ("example.com/Uppercase_Is_OK_123", True),
+        ("a" * 63, True),
+        (f"{'a' * 253}/{'b' * 63}", True),
+        ("a" * 64, False),
+        (f"{'a' * 254}/abc", False),
+        ("Example.com/abc", False),
+        ("example_com/abc", False),
+        ("example.com/", False),
+        ("/simple", False),
+        ("only/one/slash", False),
+        ("cantendwithadash-", False),
+        # The parts of a subdomain are DNS labels (pkg/api/validate/content/dns.go)
+        ("a..b/c", False),
+        ("a-.b/c", False),
+        ("a.-b/c", False),
+        ("a\n", False),
+        ("", False),
+    ],
+)
+def test_keys_are_those_that_kubernetes_accepts(key: str, *, is_key: bool) -> None:
+    assert (labels.is_key(key), program.is_key(key)) == (is_key, is_key)
+
+
+@given(TEXTS)
+def test_the_program_reads_labels_as_kubernetes_does(text: str) -> None:
+    assert program.is_key(text) == labels.is_key(text)
+    assert program.is_value(text) == labels.is_value(text)
+
+
+@pytest.mark.parametrize(
+    ("key", "refusal"),
+    [
+        ("app", ""),
+        ("agentpool.example.com/x", ""),
+        ("node.kubernetes.io/lifecycle", ""),  # https://github.com/Azure/AKS/issues/1937
+        ("x.kubelet.kubernetes.io/y", ""),
+        # https://github.com/ams0/aks-nvme-ssd-provisioner/issues/5
+        ("kubernetes.azure.com/aks-local-ssd", "Invalid node label key kubernetes.azure.com/aks-local-ssd. The 'kube"),
+        ("node-restriction.kubernetes.io/mvis", RESERVED),  # https://github.com/Azure/AKS/issues/2866
+        ("node-role.kubernetes.io/control-plane", RESERVED),  # https://github.com/Azure/AKS/issues/4613
+        ("kubernetes.io/arch", RESERVED),
+        ("x.k8s.io/y", RESERVED),
+        ("node.kubernetes.io/instance-type", RESERVED),
+    ],
+)
+def test_reserved_names(key: str, refusal: str) -> None:
+    """The program refuses more: all of Kubernetes' and AKS's namespaces, as AKS's page on labels advises."""
+    assert refused({"nodeLabels": {key: "value"}}).startswith(refusal)
+    assert bool(refused({"nodeLabels": {key: "value"}})) == bool(refusal)
+    if refusal:
+        assert list(program.label_problems({key: "value"}, ("pools", "gpu", "labels")))
+
+
+def test_spot_pools_have_their_label() -> None:
+    label = {"kubernetes.azure.com/scalesetpriority": "spot"}
+    assert refused({"nodeLabels": label})
+    assert not refused({"nodeLabels": label, "scaleSetPriority": "Spot"})
+
+
+@given(st.lists(st.text("a=:-/.", max_size=4).map(lambda pair: f"{pair}:NoSchedule"), max_size=2))
+def test_aks_accepts_what_the_program_accepts(taints: list[str]) -> None:
+    if not list(program.taint_problems(taints, ("pools", "gpu", "taints"))):
+        assert not refused({"nodeTaints": taints})
+
+
+def refused(properties: dict[str, object]) -> str:
+    try:
+        labels.check(properties)
+    except ArmError as error:
+        return error.message
+    return ""
