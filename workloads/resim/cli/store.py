@@ -151,8 +151,11 @@ def refusal(error: AzureError, container: Container) -> Refused:
     where = f"container {container.name} ({container.url})"
     if not container.sas and (isinstance(error, ClientAuthenticationError) or "Permission" in code):
         what = f"{where} lets you not in: {code or _line(error)}"
-        grant = "az role assignment create --role 'Storage Blob Data Contributor' --assignee <your object ID>"
-        return Refused(what, "an identity with a role on its blobs", f"az login; {grant} --scope <the account's ID>")
+        fix = (
+            "az login; az role assignment create --role 'Storage Blob Data Contributor' --assignee <your object ID> "
+            "--scope <ID of the account>"
+        )
+        return Refused(what, "an identity with a role on its blobs", fix)
     if code in _NOT_LET_IN:
         what = f"{where} is not opened by the SAS of the stack's outputs: {code}"
         allowed = "a SAS of that account that has not ended, and for a private account its network"
