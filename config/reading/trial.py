@@ -29,7 +29,7 @@ _FOLLOWING = 3
 """How often what fixes leave behind is mended by them too."""
 _MOST_LEFT = 10
 """How much of it: more is another mistake."""
-_MAX_LENGTH = 10_000
+MAX_LENGTH = 10_000
 """Characters of settings of which it is: reading more takes long, and nobody has written it by hand."""
 
 
@@ -47,7 +47,7 @@ def tried(problems: Iterable[Problem], keys: Keys, look: Look, privacy: Privacy)
         offers = _each_mistake_once(offers, keys, look, before)
         _move_one_to_a_key(offers)
         _choose(offers, keys, look, before)
-        if sum(map(len, keys.values())) <= _MAX_LENGTH:
+        if sum(map(len, keys.values())) <= MAX_LENGTH:
             offers = _without_rival(_complete(offers, keys, look, privacy), keys, look)
     return [privacy.shown(offer.problem, offer.choices[0]) for offer in offers]
 

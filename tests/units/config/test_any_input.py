@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import workloads
 from config.problems.errors import Problem, SettingsError
 from config.problems.fixes import Path
+from config.reading.trial import MAX_LENGTH
 from config.rules.advice import warnings
 from config.rules.platform_stack import shared_settings
 from config.schema.readings import example
@@ -213,7 +214,8 @@ def holds(stack: dict[str, Any], usual: float) -> None:
         assert str(error).encode()
         for problem in error.problems:
             complete(problem)
-        if len(error.problems) < MOST:  # else there may be more, which move up
+        # Else there may be more, which move up; and of longer settings, what fixes leave behind is not looked for.
+        if len(error.problems) < MOST and len(json.dumps(stack, default=str)) <= MAX_LENGTH:
             mends(error.problems, stack)
 
 

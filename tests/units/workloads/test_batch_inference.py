@@ -54,7 +54,7 @@ def test_both_take_a_share_of_the_node_as_large_as_of_its_gpus() -> None:
     server, generator = containers(run(gpus=2))
     asked = [each["resources"]["requests"] for each in (server, generator)]
     assert sum(int(each["cpu"]) for each in asked) == 21
-    assert sum(int(each["memory"].removesuffix("Gi")) for each in asked) == 426
+    assert sum(int(each["memory"].removesuffix("Gi")) for each in asked) == 419
 
 
 def test_options_reach_both() -> None:
