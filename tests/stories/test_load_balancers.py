@@ -55,8 +55,9 @@ def balanced(cluster: AzureCluster, name: str) -> tuple[int, list[str]]:
 
 
 def reasons(cluster: AzureCluster, name: str) -> list[str]:
+    """Of its load balancer: the API server may report of its cluster IP too (ClusterIPNotAllocated)."""
     events = cluster.kube.list("v1", "Event", "default", fields=f"involvedObject.name={name}")
-    return sorted(event["reason"] for event in events)
+    return sorted(event["reason"] for event in events if "LoadBalancer" in event["reason"])
 
 
 def test_pulumi_gets_a_service_with_an_address_and_takes_it_away_whole(

@@ -65,7 +65,7 @@ def test_a_service_principal(arm: Arm) -> None:
     with ClientSecretCredential(*who, authority=arm.server.endpoint, disable_instance_discovery=True) as credential:
         resource = Operations(groups, arm.server.endpoint, credential)
         with resource.client:
-            assert [found["name"] for found in resource.list()] == ["rg"]
+            assert [found["name"] for found in resource.list()] == ["rg", "MC_rg_aks_eastus"]
 
 
 def test_what_is_above_groups(arm: Arm, credential: ManagedIdentityCredential) -> None:
