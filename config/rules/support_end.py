@@ -52,11 +52,9 @@ def _kept_by_scheduler(settings: Settings, known: Kubernetes, what: str, followi
     """Returns the ways of a stack that cannot be upgraded yet; none is a command, for each has a price."""
     lts_end = known.end(settings.cluster.kubernetes_version, lts=True)
     premium = f", or cluster.tier Premium (support until {lts_end})" if lts_end and not settings.cluster.lts else ""
-    scheduler = f"scheduler-plugins {versions().charts['scheduler-plugins'].version}"
-    allowed = (
-        f"{following}, once a newer {scheduler.split()[0]} supports it, or with operators.scheduler {VOLCANO}{premium}"
-    )
-    how = say(f"plan one of these before that day: {scheduler} does not support {following}")
+    allowed = f"{following}, once a newer scheduler-plugins supports it, or with operators.scheduler {VOLCANO}{premium}"
+    pinned = versions().charts["scheduler-plugins"].version
+    how = say(f"plan one of these before that day: scheduler-plugins {pinned} does not support {following}")
     return Problem(_PATH, what, allowed, how)
 
 

@@ -25,6 +25,12 @@ with Server(sys.argv[sys.argv.index("--unix-socket") + 1], Handler) as server:
 """
 
 
+def script(file: Path, text: str) -> None:
+    """Writes an executable shell script."""
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+
+
 def install(folder: Path, answers: Mapping[str, tuple[int, object]]) -> None:
     """Writes kubectl to the folder; `answers` has the status and body for each path, and others do not exist."""
     server, kubectl = folder / "proxy.py", folder / "kubectl"

@@ -14,22 +14,11 @@ from diagnosis.__main__ import main
 from diagnosis.cluster import CLUSTER_POLICY, POD, VOLCANO_JOB
 from simulator.host.paths import ROOT
 from tests.support import kubectl_proxy
+from tests.support.kubectl_proxy import script
 
 PAGE = (ROOT / "docs" / "diagnosis.md").read_text("utf-8")
 JOB = {"metadata": {"name": "train", "namespace": "ai", "uid": "u"}, "spec": {}, "status": {}}
 POLICY = {"metadata": {"name": "p", "uid": "p"}, "status": {"state": "notReady"}}
-
-
-@pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A kubectl whose script a test writes."""
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    return tmp_path / "kubectl"
-
-
-def script(file: Path, text: str) -> None:
-    file.write_text(f"#!/bin/sh\n{text}\n")
-    file.chmod(0o755)
 
 
 def serve(fake: Path, items: Mapping[str, object]) -> None:

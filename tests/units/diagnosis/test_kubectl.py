@@ -11,18 +11,7 @@ from diagnosis import kubectl
 from diagnosis.__main__ import main
 from diagnosis.cluster import NODE, POD, VOLCANO_JOB
 from k8s.objects import Object
-
-
-@pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A kubectl whose script a test writes."""
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    return tmp_path / "kubectl"
-
-
-def script(file: Path, text: str) -> None:
-    file.write_text(f"#!/bin/sh\n{text}\n")
-    file.chmod(0o755)
+from tests.support.kubectl_proxy import script
 
 
 def test_kubectl_is_asked_for_a_kind_by_its_whole_name(fake: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 
 from simulator.azure import faults
@@ -32,23 +33,7 @@ def grants(action: str, actions: Iterable[str], not_actions: Iterable[str]) -> b
 
 
 def _matches_any(action: str, patterns: Iterable[str]) -> bool:
-    return any(_matches(action.lower(), pattern.lower().split("*")) for pattern in patterns)
-
-
-def _matches(text: str, parts: list[str]) -> bool:
-    """Returns whether a text consists of these parts in order, with any text between them."""
-    first, *others = parts
-    if not others:
-        return text == first
-    if not text.startswith(first):
-        return False
-    position = len(first)
-    for part in others[:-1]:
-        found = text.find(part, position)
-        if found < 0:
-            return False
-        position = found + len(part)
-    return text[position:].endswith(others[-1])
+    return any(re.fullmatch(".*".join(map(re.escape, each.split("*"))), action, re.I | re.S) for each in patterns)
 
 
 def held(world: World, principals: Collection[str], scope: str) -> set[str]:
