@@ -162,11 +162,14 @@ def lookup(body: Mapping[str, Any], path: str) -> Any:
 
 
 def merged(body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the body with the changes of a PATCH; null takes a property out (RFC 7396)."""
+    """Returns the body with the changes of a PATCH (RFC 7396): null takes a property out. Tags are replaced whole."""
     found = dict(body)
     for name, value in changes.items():
-        if isinstance(value, dict) and isinstance(found.get(name), dict) and name != "tags":
-            found[name] = merged(found[name], value)
+        if value is None:
+            found.pop(name, None)
+        elif isinstance(value, dict) and name != "tags":
+            old = found.get(name)
+            found[name] = merged(old if isinstance(old, dict) else {}, value)
         else:
             found[name] = value
     return found

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from simulator.azure.schema import merged
 from simulator.azure.store import Store
 from simulator.azure.subscription import guid
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, TOKEN, Arm, cluster_body, pool_body, pool_path
@@ -252,6 +253,12 @@ def test_accounts_and_registries_can_be_patched_whole(arm: Arm) -> None:
     assert arm.refusal(arm.call("PATCH", ACCOUNT, {"properties": {"nothing": 1}}))[0] == 400
     assert arm.refusal(arm.call("PATCH", ACCOUNT, []))[:2] == (400, "InvalidRequestContent")
     assert arm.refusal(arm.call("PATCH", f"{ACCOUNT}x", {"tags": {}}))[:2] == (404, "ResourceNotFound")
+
+
+def test_null_in_a_patch_takes_a_property_out() -> None:
+    body = {"properties": {"kept": [1], "old": 2}, "tags": {"x": "1"}}
+    changes = {"properties": {"old": None, "new": {"none": None}}, "tags": {"y": "2"}}
+    assert merged(body, changes) == {"properties": {"kept": [1], "new": {}}, "tags": {"y": "2"}}
 
 
 def test_empty_values_of_the_azure_cli_are_unset(arm: Arm) -> None:
