@@ -50,7 +50,7 @@ class Api:
         special = self._special(request, path)
         if special is not None:
             return special
-        schema = _schema(path)
+        schema = _schema(path, request.query.get("api-version", ""))
         self._check_version(request, schema.type, path)
         kind = kinds()[schema.type.lower()]
         if path.tail:
@@ -242,19 +242,21 @@ class Api:
         raise not_found(resource.type, "/".join(resource.names), resource.group)
 
 
-def _schema(path: Path) -> Schema:
-    """Of the resource, of the listed ones, or of the resource that the action is on."""
+def _schema(path: Path, version: str = "") -> Schema:
+    """Of the resource, of the listed ones, or of the resource that the action is on. Raises ArmError (404).
+
+    Wording: https://learn.microsoft.com/azure/azure-netapp-files/azure-netapp-files-register
+    """
     wanted = f"{path.type}/{path.tail}" if path.tail else path.type
     acting = kinds().get(path.type.lower())
     if acting and path.tail.lower() in acting.actions:
         wanted = path.type
     found = schemas().get(wanted.lower())
     if found is None:
-        namespace, _, kind = wanted.partition("/")
         served = ", ".join(sorted(schema.type for schema in schemas().values()))
         message = (
-            f"The resource type '{kind}' could not be found in the namespace '{namespace}'. "
-            f"The simulator serves: {served}."
+            f"The resource type could not be found in the namespace '{wanted.partition('/')[0]}' for api version "
+            f"'{version}'. The simulator serves: {served}."
         )
         raise ArmError(HTTPStatus.NOT_FOUND, "InvalidResourceType", message)
     return found

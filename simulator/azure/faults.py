@@ -20,7 +20,8 @@ from http import HTTPStatus
 from simulator.azure import reservations
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request, conflict
-from simulator.azure.store import Record
+from simulator.azure.rest import Asked
+from simulator.azure.store import Body, Record
 from simulator.world.faults import FaultKind
 
 CREATED = "created"
@@ -36,8 +37,11 @@ _OF_SPOT = (
     _SIZE,
 )
 _OF_REGULAR = (_NETWORKING, "Subscription Pinning", _SIZE)
+_MANAGEMENT_GROUP = "/providers/Microsoft.Management/managementGroups/contoso"
+POLICY_ASSIGNMENT = f"{_MANAGEMENT_GROUP}/providers/Microsoft.Authorization/policyAssignments/require-tag"
 _TAG_POLICY = "/providers/Microsoft.Authorization/policyDefinitions/96670d01-0a4d-4649-9c89-2d3abc0a5025"
-"""Azure's built-in policy "Require a tag on resource groups"."""
+_REQUIRES = "Require a tag on resource groups"
+"""Azure's built-in policy, and its name."""
 
 
 def check_rate(world: World, method: str) -> None:
@@ -67,12 +71,27 @@ def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, in
             raise _node_group_refusal(group, fault.tag) if inner else _policy_refusal(group)
 
 
+def policy_assignment(world: World, _asked: Asked) -> Body:
+    """PolicyAssignments_Get. Raises ArmError (404)."""
+    fault = next((each for each in world.faults.load() if each.kind is FaultKind.POLICY), None)
+    if fault is None:
+        message = "The policy assignment 'require-tag' is not found."
+        raise ArmError(HTTPStatus.NOT_FOUND, "PolicyAssignmentNotFound", message)
+    properties = {
+        "displayName": _REQUIRES,
+        "policyDefinitionId": _TAG_POLICY,
+        "scope": _MANAGEMENT_GROUP,
+        "parameters": {"tagName": {"value": fault.tag}},
+        "enforcementMode": "Default",
+    }
+    own = {"id": POLICY_ASSIGNMENT, "name": "require-tag", "type": "Microsoft.Authorization/policyAssignments"}
+    return own | {"properties": properties}
+
+
 def _policy_refusal(group: str) -> ArmError:
-    name = "Require a tag on resource groups"
-    assignment = "/providers/Microsoft.Management/managementGroups/contoso/providers/Microsoft.Authorization"
     ids = (
-        f'[{{"policyAssignment":{{"name":"{name}","id":"{assignment}/policyAssignments/require-tag"}},'
-        f'"policyDefinition":{{"name":"{name}","id":"{_TAG_POLICY}"}}}}]'
+        f'[{{"policyAssignment":{{"name":"{_REQUIRES}","id":"{POLICY_ASSIGNMENT}"}},'
+        f'"policyDefinition":{{"name":"{_REQUIRES}","id":"{_TAG_POLICY}"}}}}]'
     )
     message = f"Resource '{group}' was disallowed by policy. Policy identifiers: '{ids}'."
     return ArmError(HTTPStatus.FORBIDDEN, "RequestDisallowedByPolicy", message)

@@ -40,8 +40,17 @@ def check(world: World, method: str, path: Path) -> None:
 
 def view(world: World, asked: Asked) -> Body:
     """Returns the locks of a resource group, or those of the subscription itself."""
-    group = _group(f"{asked['scope']}/")
-    return {"value": [_lock(world, lock, group) for lock in _here(world, group) if bool(group) != _is_above(lock)]}
+    return {"value": [shown for _, shown in _at(world, asked)]}
+
+
+def one(world: World, asked: Asked, *, delete: bool = False) -> Body:
+    """Returns a lock, or deletes it, which heals the fault. Raises ArmError (404)."""
+    for fault, shown in _at(world, asked):
+        if shown["name"] == asked["lock"].lower():
+            if delete:
+                world.faults.remove(fault)
+            return shown
+    raise ArmError(HTTPStatus.NOT_FOUND, "LockNotFound", f"The lock '{asked['lock']}' could not be found.")
 
 
 def of_groups(faults: Iterable[Fault], groups: Iterable[str]) -> list[str]:
@@ -51,6 +60,11 @@ def of_groups(faults: Iterable[Fault], groups: Iterable[str]) -> list[str]:
 
 def _here(world: World, group: str) -> list[Fault]:
     return [lock for lock in world.faults.load() if lock.kind is FaultKind.LOCK and _covers(lock, group)]
+
+
+def _at(world: World, asked: Asked) -> list[tuple[Fault, Body]]:
+    group = _group(f"{asked['scope']}/")
+    return [(lock, _lock(world, lock, group)) for lock in _here(world, group) if bool(group) != _is_above(lock)]
 
 
 def _covers(lock: Fault, group: str) -> bool:

@@ -14,8 +14,10 @@ from functools import partial
 from simulator.azure import (
     aks_lists,
     authorization,
+    faults,
     features,
     locks,
+    machines,
     node_group,
     providers,
     quota,
@@ -26,6 +28,7 @@ from simulator.azure.arm_world import World
 from simulator.azure.errors import not_allowed
 from simulator.azure.rest import Asked, Request
 from simulator.azure.store import Body
+from simulator.azure.types.route_table import rules as route_tables
 
 _SUBSCRIPTION = "/subscriptions/{subscription}"
 _GROUP = f"{_SUBSCRIPTION}/resourceGroups/{{group}}"
@@ -34,12 +37,15 @@ _CLUSTER = f"{_GROUP}/providers/Microsoft.ContainerService/managedClusters/{{clu
 _POOL = f"{_CLUSTER}/agentPools/{{pool}}"
 _SCALE_SETS = f"{_GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets"
 _MACHINE = f"{_SCALE_SETS}/{{set}}/virtualMachines/{{machine}}"
+_MACHINES = f"{_GROUP}/providers/Microsoft.Compute/virtualMachines"
+_TABLE_OF_ROUTES = f"{_GROUP}/providers/Microsoft.Network/routeTables/{{table}}"
 _PROVIDER = f"{_PROVIDERS}/{{provider}}"
 _AKS = "Microsoft.ContainerService"
 _FEATURES = f"{_PROVIDERS}/Microsoft.Features"
 _FEATURE = f"{_FEATURES}/providers/{{provider}}/features/{{feature}}"
 _REGISTRATION = f"{_FEATURES}/featureProviders/{{provider}}/subscriptionFeatureRegistrations/{{feature}}"
-_AUTHORIZATION = "{scope}/providers/Microsoft.Authorization"
+_OWN = "Microsoft.Authorization"
+_AUTHORIZATION = f"{{scope}}/providers/{_OWN}"
 View = Callable[[World, Asked], Body]
 
 
@@ -84,13 +90,20 @@ _TABLE = (
     Lookup("PUT", _REGISTRATION, features.TYPE, partial(features.registration, change=features.REGISTERED)),
     Lookup("DELETE", _REGISTRATION, features.TYPE, partial(features.registration, change=features.NOT_REGISTERED)),
     Lookup("GET", f"{_AUTHORIZATION}/locks", locks.TYPE, locks.view),
-    Lookup("GET", f"{_AUTHORIZATION}/permissions", "Microsoft.Authorization", authorization.permissions),
-    Lookup("GET", f"{_AUTHORIZATION}/roleDefinitions", "Microsoft.Authorization", authorization.role_definitions),
+    Lookup("GET", f"{_AUTHORIZATION}/locks/{{lock}}", locks.TYPE, locks.one),
+    Lookup("DELETE", f"{_AUTHORIZATION}/locks/{{lock}}", locks.TYPE, partial(locks.one, delete=True)),
+    Lookup("GET", faults.POLICY_ASSIGNMENT, f"{_OWN}/policyAssignments", faults.policy_assignment),
+    Lookup("GET", f"{_AUTHORIZATION}/permissions", f"{_OWN}/permissions", authorization.permissions),
+    Lookup("GET", f"{_AUTHORIZATION}/roleDefinitions", f"{_OWN}/roleDefinitions", authorization.role_definitions),
     Lookup(
-        "GET", f"{_AUTHORIZATION}/roleDefinitions/{{role}}", "Microsoft.Authorization", authorization.role_definition
+        "GET", f"{_AUTHORIZATION}/roleDefinitions/{{role}}", f"{_OWN}/roleDefinitions", authorization.role_definition
     ),
     Lookup("GET", f"{_PROVIDERS}/Microsoft.Compute/skus", "Microsoft.Compute/skus", vm_sizes.skus),
     Lookup("GET", f"{_PROVIDERS}/Microsoft.Compute/locations/{{region}}/usages", "Microsoft.Compute", quota.view),
+    Lookup("GET", f"{_PROVIDERS}/Microsoft.Network/locations/{{region}}/usages", "Microsoft.Network", quota.networks),
+    Lookup("PUT", f"{_TABLE_OF_ROUTES}/routes/{{route}}", route_tables.TYPE, route_tables.put_route),
+    Lookup("PUT", f"{_MACHINES}/{{machine}}/extensions/{{extension}}", "Microsoft.Compute", machines.run),
+    Lookup("POST", f"{_MACHINE}/runCommand", node_group.TYPE, machines.run),
     Lookup("GET", _SCALE_SETS, node_group.TYPE, node_group.scale_sets),
     Lookup("GET", f"{_SCALE_SETS}/{{set}}", node_group.TYPE, node_group.scale_set),
     Lookup("GET", f"{_SCALE_SETS}/{{set}}/instanceView", node_group.TYPE, node_group.instance_view),

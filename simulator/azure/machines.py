@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from simulator.azure import domains, inside
 from simulator.azure.arm_world import World
-from simulator.azure.errors import bad_request
+from simulator.azure.errors import bad_request, conflict
 from simulator.azure.ids import ResourceId, parse_id
-from simulator.azure.store import Record
+from simulator.azure.rest import Asked
+from simulator.azure.store import Body, Record
 from simulator.azure.subscription import Principal
 from simulator.azure.types.network_interface import rules as interfaces
 from simulator.azure.types.user_assigned_identity import rules as identities
@@ -41,6 +42,14 @@ def signed_in(world: World, here: str) -> Principal | None:
         raise bad_request(message, code="invalid_request")
     found = (each.facts for each in world.store.all(identities.TYPE) if each.facts["principal"] in wanted)
     return next((Principal(object_id=facts["principal"], client_id=facts["client"]) for facts in found), None)
+
+
+def run(_world: World, _asked: Asked) -> Body:
+    """An extension or a command of a machine, on which no agent runs. Raises ArmError (hashicorp/terraform#24626)."""
+    raise conflict(
+        "This operation cannot be performed when extension operations are disallowed. To allow, please ensure VM Agent "
+        "is installed on the VM and the osProfile.allowExtensionOperations property is true."
+    )
 
 
 def _is_in(world: World, machine: Record, place: ResourceId) -> bool:

@@ -17,6 +17,15 @@ _DISPLAYED = {SPOT: "Total Regional Low-priority vCPUs", TOTAL: "Total Regional 
 Sources: https://github.com/Azure/azure-cli (vm/tests/latest/recordings/test_vm_usage.yaml) and
 https://learn.microsoft.com/azure/quotas/spot-quota
 """
+_NETWORK_LIMITS = {
+    "Virtual Networks": 1000,
+    "Public IP Addresses": 1000,
+    "Nat Gateways": 1000,
+    "Network Interfaces": 65536,
+    "Private Endpoints": 65536,
+    "Route Tables": 200,
+}
+"""Of a region, and not enforced (Azure/azure-cli, network/tests/latest/recordings/test_network_usage_list.yaml)."""
 _POOLS = "Microsoft.ContainerService/managedClusters/agentPools"
 _MORE = (
     "If you want to increase the quota, please follow this instruction: "
@@ -101,14 +110,19 @@ def _add(used: dict[str, int], sku: skus.VmSku, machines: int, *, spot: bool = F
 def view(world: World, asked: Asked) -> Body:
     """Usage_List of Microsoft.Compute."""
     used = usages(world, asked["region"].lower(), without=None)
-    return {
-        "value": [
-            {
-                "name": {"value": name, "localizedValue": _DISPLAYED.get(name, name)},
-                "unit": "Count",
-                "currentValue": used.get(name, 0),
-                "limit": limit,
-            }
-            for name, limit in world.subscription.quota.items()
-        ]
-    }
+    limits = world.subscription.quota.items()
+    return {"value": [_usage(name, _DISPLAYED.get(name, name), used.get(name, 0), limit) for name, limit in limits]}
+
+
+def networks(world: World, asked: Asked) -> Body:
+    """Usages_List of Microsoft.Network, of the types that are simulated."""
+    region, listed = asked["region"].lower(), []
+    for text, limit in _NETWORK_LIMITS.items():
+        name = text.replace(" ", "")
+        there = world.store.all(f"Microsoft.Network/{name}")
+        listed.append(_usage(name, text, sum(each.body["location"] == region for each in there), limit))
+    return {"value": listed}
+
+
+def _usage(name: str, text: str, used: int, limit: int) -> Body:
+    return {"name": {"value": name, "localizedValue": text}, "unit": "Count", "currentValue": used, "limit": limit}

@@ -232,6 +232,10 @@ class FaultStore:
         self._save(fault for fault in faults if fault not in healed)
         return healed
 
+    def remove(self, fault: Fault) -> None:
+        """Removes this one."""
+        self._save(each for each in self.load() if each != fault)
+
     def reboot(self, node: str) -> tuple[Fault, ...]:
         """Removes the node's faults that its reboot mends, and returns them."""
         return tuple(fault for kind in sorted(MENDED_BY_REBOOT) for fault in self.heal(kind, node))

@@ -19,6 +19,7 @@ from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, TOKEN, Arm, cluster_
 from tests.support.blob_account import ACCOUNT, account_body
 
 HERE = f"/subscriptions/{SUBSCRIPTION.subscription_id}"
+AUTHORIZATION = f"{GROUP}/providers/Microsoft.Authorization"
 FEATURE = (
     f"{HERE}/providers/Microsoft.Features/featureProviders"
     "/Microsoft.ContainerService/subscriptionFeatureRegistrations/AKSInfinibandSupport"
@@ -31,6 +32,8 @@ FEATURE = (
         (CLUSTER, "2099-01-01", 400, "NoRegisteredProviderFound"),
         (CLUSTER, "2013-01-01", 400, "NoRegisteredProviderFound"),
         (CLUSTER, "latest", 400, "NoRegisteredProviderFound"),
+        (f"{AUTHORIZATION}/roleAssignments", "2022-05-01-preview", 400, "NoRegisteredProviderFound"),
+        (f"{AUTHORIZATION}/locks", "2022-04-01", 400, "NoRegisteredProviderFound"),
         (GROUP, "2099-01-01", 400, "InvalidApiVersionParameter"),
         (CLUSTER, "", 400, "MissingApiVersionParameter"),
         (CLUSTER.replace("rg/", "other/"), "2025-09-01", 404, "ResourceGroupNotFound"),
@@ -56,6 +59,12 @@ def test_any_api_version_up_to_the_newest_of_the_type(version: str, cluster: Arm
 
 def test_a_version_that_the_type_does_not_have_is_refused_in_azures_words(cluster: Arm) -> None:
     message = cluster.refusal(cluster.call("GET", CLUSTER, **{"api-version": "2099-01-01"}))[2]
+    other = cluster.refusal(cluster.call("GET", f"{GROUP}/providers/Microsoft.KeyVault/vaults/a"))[2]
+    text = "The resource type could not be found in the namespace 'Microsoft.KeyVault' for api version '2024-03-01'."
+    assert other.startswith(text)
+    assert cluster.get(f"{AUTHORIZATION}/roleAssignments")["value"] == []
+    roles = cluster.call("GET", f"{AUTHORIZATION}/roleDefinitions", **{"api-version": "2022-05-01-preview"})
+    assert roles.status_code == 200, "each type has its own versions"
     assert message.startswith(
         "No registered resource provider found for location 'eastus' and API version '2099-01-01' for type "
         "'managedClusters'. The supported api-versions are '2026-10-02-preview' and older ones. The supported "

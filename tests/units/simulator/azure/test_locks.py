@@ -59,3 +59,14 @@ def test_a_lock_of_another_group_forbids_nothing(cluster: Arm) -> None:
 def test_a_lock_has_a_level_and_a_scope(given: dict[str, str]) -> None:
     with pytest.raises(FaultError, match="--level|--scope"):
         new_fault("lock", **given)  # type: ignore[arg-type]
+
+
+def test_a_lock_that_is_deleted_forbids_nothing_any_more(cluster: Arm) -> None:
+    lock(cluster, "ReadOnly", "rg")
+    lock(cluster, "CanNotDelete", "elsewhere")
+    path, version = f"{GROUP}/{LISTED}/simulated-readonly", {"api-version": "2016-09-01"}
+    assert cluster.call("GET", path, **version).json()["properties"]["level"] == "ReadOnly"
+    assert cluster.call("DELETE", path, **version).status_code == 200
+    assert cluster.refusal(cluster.call("GET", path, **version))[:2] == (404, "LockNotFound")
+    assert cluster.put(CLUSTER, cluster_body()).status_code == 200
+    assert [each.scope for each in cluster.server.world.faults.load()] == ["elsewhere"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from simulator.world.faults import new_fault
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, TOKEN, Arm, FakeBackend, cluster_body, start
 from tests.units.simulator.azure.plugin import AzurePlugin
 
@@ -16,6 +17,7 @@ SIZES = f"{SCOPE}/providers/Microsoft.Compute/skus"
 ASSIGNMENTS = "providers/Microsoft.Authorization/roleAssignments"
 PERMISSIONS = "providers/Microsoft.Authorization/permissions"
 ROLE = f"{CLUSTER}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-4000-8000-0000000000ff"
+TABLE = f"{GROUP}/providers/Microsoft.Network/routeTables/out"
 Start = Callable[..., Arm]
 
 
@@ -303,3 +305,52 @@ def test_machines_are_listed_and_deleted_by_name(cluster: Arm) -> None:
     image = cluster.get(pool)["properties"]["nodeImageVersion"]
     upgraded = cluster.call("POST", f"{pool}/upgradeNodeImageVersion").json()
     assert upgraded["properties"]["nodeImageVersion"] == image
+
+
+def test_a_policy_that_refused_something_can_be_shown(arm: Arm) -> None:
+    arm.server.world.faults.fault(new_fault("policy", tag="CostCenter"))
+    message = arm.refusal(arm.put(GROUP, {"location": "eastus"}))[2]
+    path, version = message.split('"id":"')[1].partition('"')[0], {"api-version": "2025-11-01"}
+    assert arm.call("GET", path, **version).json()["properties"]["parameters"] == {"tagName": {"value": "CostCenter"}}
+    arm.server.world.faults.heal("policy")
+    assert arm.refusal(arm.call("GET", path, **version))[:2] == (404, "PolicyAssignmentNotFound")
+
+
+def test_networks_of_a_region_are_counted(arm: Arm) -> None:
+    arm.put(GROUP, {"location": "eastus"})
+    arm.put(TABLE, {"location": "eastus"})
+    usages = {
+        region: arm.get(f"{SCOPE}/providers/Microsoft.Network/locations/{region}/usages")["value"]
+        for region in ("eastus", "westus3")
+    }
+    counted = {region: {each["name"]["value"]: each["currentValue"] for each in usages[region]} for region in usages}
+    assert (counted["eastus"]["RouteTables"], counted["westus3"]["RouteTables"]) == (1, 0)
+    assert counted["eastus"]["PublicIPAddresses"] == 0
+
+
+def test_routes_are_added_to_a_table_and_replaced(arm: Arm) -> None:
+    arm.put(GROUP, {"location": "eastus"})
+    out: dict[str, Any] = {"addressPrefix": "0.0.0.0/0", "nextHopType": "Internet"}
+    assert arm.refusal(arm.put(f"{TABLE}/routes/out", {"properties": out}))[:2] == (404, "ResourceNotFound")
+    arm.put(TABLE, {"location": "eastus"})
+    for hop in ("Internet", "VirtualAppliance"):
+        answer = arm.put(f"{TABLE}/routes/out", {"properties": out | {"nextHopType": hop}})
+        assert (answer.status_code, answer.json()["properties"]["nextHopType"]) == (200, hop)
+    assert arm.refusal(arm.put(f"{TABLE}/routes/in", {"properties": {"nextHopType": "Moon"}}))[0] == 400
+    assert arm.refusal(arm.put(f"{TABLE}/routes/in", []))[0] == 400
+    (route,) = arm.get(TABLE)["properties"]["routes"]
+    assert (route["name"], route["properties"]["nextHopType"]) == ("out", "VirtualAppliance")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "virtualMachines/jump/extensions/enablevmaccess"),
+        ("POST", "virtualMachineScaleSets/aks-gpu-1-vmss/virtualMachines/0/runCommand"),
+    ],
+)
+def test_no_agent_runs_on_machines(arm: Arm, method: str, path: str) -> None:
+    arm.put(GROUP, {"location": "eastus"})
+    answer = arm.call(method, f"{GROUP}/providers/Microsoft.Compute/{path}", {})
+    assert arm.refusal(answer)[:2] == (409, "OperationNotAllowed")
+    assert "please ensure VM Agent is installed" in answer.text
