@@ -13,10 +13,12 @@ TORCH_PYTHON ?= python3
 CHARTS ?= .simulator/upstream-charts
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.simulator/pycache
 export PYTHONDONTWRITEBYTECODE :=
-# In the simulator's environment HTTPS goes by its proxy, which may be down: tools are fetched as outside of it.
+# In the simulator's environment HTTPS and HTTP go by its proxy, which may be down: tools are fetched as outside of it.
 ifdef SIMULATOR_OUTER_PROXY
 export HTTPS_PROXY := $(SIMULATOR_OUTER_PROXY)
 export https_proxy := $(SIMULATOR_OUTER_PROXY)
+export HTTP_PROXY := $(SIMULATOR_OUTER_PROXY)
+export http_proxy := $(SIMULATOR_OUTER_PROXY)
 endif
 PYTHON_DIR = $$(python3 -m simulator.tools.bootstrap)
 RUN = set -euo pipefail; python="$(PYTHON_DIR)/bin/python";

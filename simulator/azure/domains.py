@@ -18,8 +18,9 @@ MICROSOFT = (
     *("microsoft.com", "microsoftonline.com", "azure.com", "azure.net", "windows.net", "aka.ms", "live.com"),
     *("azureedge.net", "azurefd.net", "azurewebsites.net", "trafficmanager.net", "cloudapp.net", "visualstudio.com"),
     *("msauth.net", "msftauth.net", "office.com", "office365.com", "windows.com", "msecnd.net"),
+    *("169.254.169.254", "168.63.129.16"),  # metadata of the machine and its agent's host, where this one is Azure's
 )
-"""Domains of Microsoft. The proxy lets no request to them out: a client could send simulated tokens and data there."""
+"""Domains and addresses of Microsoft. The proxy lets no request to them out, which could carry simulated tokens."""
 INSIDE = "/inside/"
 IDENTITY = "/identity/token"
 """Where machines ask for tokens of their managed identity (`managed_identity.py`)."""

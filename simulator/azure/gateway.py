@@ -1,4 +1,4 @@
-"""An HTTP CONNECT proxy on 127.0.0.1, by which names of simulated Azure are reached, and no real Azure in their place.
+"""An HTTP proxy on 127.0.0.1, by which names of simulated Azure are reached, and no real Azure in their place.
 
 Whoever is inside a virtual network names it by the user of the proxy's URL; without one he is outside of all. Names
 that are not Azure's are reached as this machine reaches them.
@@ -51,7 +51,7 @@ class Gateway:
 
     def serve(self, client: socket.socket) -> None:
         """One connection. Raises OSError when the client hangs up."""
-        wanted = connect.asked(client)
+        wanted = connect.asked(client, forwards=True)
         if wanted is None:
             return
         try:
@@ -65,7 +65,7 @@ class Gateway:
             if reached.private and reached.service:
                 self._origins[own] = reached.service
             try:
-                connect.join(client, upstream)
+                connect.join(client, upstream, wanted.plain)
             finally:
                 self._origins.pop(own, None)
 

@@ -145,14 +145,16 @@ def _direct() -> list[str]:
 
 
 def _proxies() -> dict[str, str]:
-    """HTTPS goes by the simulator's proxy, but for what is on this machine.
+    """HTTPS and HTTP go by the simulator's proxy, but for what is on this machine.
 
     So a name of Azure is looked up in simulated Azure alone, inside the network that `SIMULATOR_INSIDE` names, and
     never by this machine, where it may be somebody's. The rest goes on by the user's own proxy, if there is one.
     """
     inside = os.environ.get(INSIDE, "")
+    proxy = domains.proxy(ports.port("proxy"), inside)
     chosen = {
-        "HTTPS_PROXY": domains.proxy(ports.port("proxy"), inside),
+        "HTTPS_PROXY": proxy,
+        "HTTP_PROXY": proxy,
         "NO_PROXY": ",".join([*(name for name in _direct() if name not in _HERE and not _is_azure(name)), *_HERE]),
     }
     return {INSIDE: inside, OUTER: outer_proxy(), **chosen, **{name.lower(): value for name, value in chosen.items()}}

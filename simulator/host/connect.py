@@ -1,9 +1,10 @@
-"""CONNECT, by which a client asks a proxy for a connection: what the simulator's proxies share."""
+"""CONNECT, by which a client asks a proxy for a connection, and plain HTTP: what the simulator's proxies share."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import re
 import socket
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
@@ -14,6 +15,7 @@ _CHUNK = 65536
 _HEADER_LIMIT = 8192
 _DIAL_TIMEOUT_S = 5
 _OUTSIDE_TIMEOUT_S = 30
+_PLAIN = re.compile(r"(?i)http://(?P<host>\[[\da-f:.]+\]|[^/:@\[\]?]+)(?::(?P<port>\d{1,5}))?(?P<path>/.*)?")
 
 Address = tuple[str, int]
 
@@ -25,24 +27,35 @@ class Wanted:
     host: str
     port: int
     user: str = ""
+    plain: bytes = b""
+    """A request of plain HTTP as its server wants it, as far as it has been read; empty for CONNECT."""
 
 
-def asked(client: socket.socket) -> Wanted | None:
-    """Reads the request; None where there is none that is whole, so that nobody is there to be answered."""
+def asked(client: socket.socket, *, forwards: bool = False) -> Wanted | None:
+    """Reads the request; None where there is none that is whole, or that is refused.
+
+    `forwards` takes requests of plain HTTP too.
+    """
     request = b""
     while b"\r\n\r\n" not in request:
         part = client.recv(_CHUNK) if len(request) < _HEADER_LIMIT else b""
         if not part:
             return None
         request += part
-    first, *lines = request.decode("latin-1").split("\r\n")
-    method, _, rest = first.partition(" ")
-    host, _, port = rest.partition(" ")[0].rpartition(":")
-    if method != "CONNECT" or not port.isdecimal():
-        refuse(client, "Only CONNECT <host>:<port> is served", status=405)
-        return None
+    head, _, body = request.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    method, target, *_ = (*first.split(" "), "")
+    host, _, port = target.rpartition(":")
     headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    return Wanted(host.strip("[]"), int(port), _user(headers.get("proxy-authorization", "")))
+    user = _user(headers.get("proxy-authorization", ""))
+    if method == "CONNECT" and port.isdecimal():
+        return Wanted(host.strip("[]"), int(port), user)
+    if forwards and (there := _PLAIN.fullmatch(target)):
+        kept = [line for line in lines if not line.lower().startswith(("proxy-", "connection:"))]
+        own = "\r\n".join([f"{method} {there['path'] or '/'} HTTP/1.1", *kept, "Connection: close", "", ""])
+        return Wanted(there["host"].strip("[]"), int(there["port"] or 80), user, own.encode("latin-1") + body)
+    refuse(client, f"Only CONNECT <host>:<port> {'and http://<host>/ are' if forwards else 'is'} served", status=405)
+    return None
 
 
 def refuse(client: socket.socket, why: str, status: int = 502) -> None:
@@ -64,9 +77,12 @@ def dial_outside(address: Address, by: str) -> socket.socket:
     return upstream
 
 
-def join(client: socket.socket, upstream: socket.socket) -> None:
-    """Tells the client that it is connected, and copies until both have ended."""
-    client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+def join(client: socket.socket, upstream: socket.socket, plain: bytes = b"") -> None:
+    """Sends the request of plain HTTP, or tells the client that it is connected, and copies until both have ended."""
+    if plain:
+        upstream.sendall(plain)
+    else:
+        client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
     relay(client, upstream)
 
 

@@ -219,6 +219,21 @@ def test_a_service_knows_who_came_to_its_endpoint(
     eventually(lambda: gateway.came_to(port) is None, "it is forgotten")
 
 
+def test_plain_http_goes_on_but_not_to_microsoft(gateway: Gateway, listener: socket.socket) -> None:
+    proxy, words = f"http://127.0.0.1:{gateway.port}", "does not let requests to Microsoft out"
+    with httpx.Client(proxy=proxy, trust_env=False) as client:
+        for host in ("management.azure.com", "169.254.169.254", "graph.microsoft.com"):
+            answer = client.get(f"http://{host}/metadata/identity")
+            assert (answer.status_code, words in answer.reason_phrase) == (502, True), answer.reason_phrase
+    with socket.create_connection(("127.0.0.1", gateway.port)) as client:
+        client.sendall(b"GET http://127.0.0.1:%d/a HTTP/1.1\r\nHost: a\r\n\r\n" % listener.getsockname()[1])
+        server, _ = listener.accept()
+        with server:
+            assert server.recv(1024) == b"GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+            server.sendall(b"HTTP/1.1 204 Fine\r\n\r\n")
+        assert client.recv(1024) == b"HTTP/1.1 204 Fine\r\n\r\n"
+
+
 def _by_urllib(proxy: str, url: str) -> None:
     build_opener(ProxyHandler({"https": proxy})).open(url, timeout=20)
 

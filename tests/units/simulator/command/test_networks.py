@@ -63,7 +63,7 @@ def test_machines_are_told_with_their_network(arm: Arm) -> None:
 def test_commands_are_inside_of_what_is_named(arm: Arm) -> None:
     cli.enter("private")
     inside = environment.settings()
-    assert inside["HTTPS_PROXY"] == inside["https_proxy"]
+    assert inside["HTTPS_PROXY"] == inside["https_proxy"] == inside["HTTP_PROXY"] == inside["http_proxy"]
     assert inside["HTTPS_PROXY"].startswith("http://ai-on-aks-private%2Bai:inside@127.0.0.1:")
     assert inside["AZURE_POD_IDENTITY_AUTHORITY_HOST"].endswith("/inside/ai-on-aks-private%2Bai")
 

@@ -15,13 +15,13 @@ from simulator.host.connect import Wanted
 LOGIN = base64.b64encode(b"rg%2Bai:").decode()
 
 
-def exchange(request: bytes) -> tuple[Wanted | None, bytes]:
+def exchange(request: bytes, *, forwards: bool = False) -> tuple[Wanted | None, bytes]:
     """What was understood of a request, and what was answered at once."""
     client, server = socket.socketpair()
     with client, server:
         client.sendall(request)
         client.shutdown(socket.SHUT_WR)
-        wanted = connect.asked(server)
+        wanted = connect.asked(server, forwards=forwards)
         server.shutdown(socket.SHUT_WR)
         return wanted, client.recv(1024)
 
@@ -50,6 +50,23 @@ def test_others_than_connect_are_refused(first: bytes) -> None:
     wanted, answer = exchange(first + b"\r\n\r\n")
     assert wanted is None
     assert answer.startswith(b"HTTP/1.1 405 ")
+
+
+def test_a_request_of_plain_http_becomes_one_to_its_server() -> None:
+    request = (
+        b"POST http://a.example:8080/b?c=d HTTP/1.1\r\nHost: a.example:8080\r\nProxy-Connection: keep-alive\r\n"
+        b"Content-Length: 2\r\nConnection: keep-alive\r\n\r\nhi"
+    )
+    own = b"POST /b?c=d HTTP/1.1\r\nHost: a.example:8080\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi"
+    assert exchange(request, forwards=True) == (Wanted("a.example", 8080, plain=own), b"")
+    wanted, _ = exchange(b"GET http://[::1] HTTP/1.1\r\n\r\n", forwards=True)
+    assert wanted == Wanted("::1", 80, plain=b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
+
+
+@pytest.mark.parametrize("target", [b"/", b"ftp://a/", b"http://", b"http://a:b/", b"http://[::1/", b"https://a/", b""])
+def test_other_targets_than_those_of_plain_http_are_refused(target: bytes) -> None:
+    wanted, answer = exchange(b"GET " + target + b" HTTP/1.1\r\n\r\n", forwards=True)
+    assert (wanted, answer.split(b" ")[1]) == (None, b"405")
 
 
 @pytest.fixture
