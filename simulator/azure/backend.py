@@ -27,7 +27,10 @@ class ClusterBackend(Protocol):
         """Ends what runs and deletes its certificates; `create` makes others."""
 
     def run(self, cluster_id: str, argv: Sequence[str], folder: Path, token: str) -> tuple[int, str]:
-        """Runs kubectl or helm in a folder, as administrator or by a token; returns exit code and output."""
+        """Runs kubectl or helm in a folder, as administrator or by a token; returns exit code and output.
+
+        Raises TimeoutError.
+        """
 
     def admin_kubeconfig(self, cluster_id: str) -> str:
         """A kubeconfig (YAML) with an administrator's client certificate; KeyError while the cluster is down.

@@ -110,7 +110,10 @@ class Clusters:
             shutil.rmtree(paths.cluster(cluster_id) / "pki")
 
     def run(self, cluster_id: str, argv: Sequence[str], folder: Path, token: str) -> tuple[int, str]:
-        """Runs kubectl or helm there; returns the exit code and the output. By a token it acts as who has it."""
+        """Runs kubectl or helm there; returns the exit code and the output. By a token it acts as who has it.
+
+        Raises TimeoutError for a command that does not end.
+        """
         plane = self.running(cluster_id).plane
         own = plane.authority.kubeconfig("admin", plane.server, plane.name)
         if token:
@@ -118,16 +121,19 @@ class Clusters:
         config = folder / f".{uuid.uuid4().hex}"
         files.replace(config, yaml.safe_dump(own))
         environment = {"KUBECONFIG": str(config), "HOME": str(folder), "PATH": ""}
-        done = subprocess.run(
-            [str(paths.tool(argv[0])), *argv[1:]],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_RUN_TIMEOUT_S,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [str(paths.tool(argv[0])), *argv[1:]],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=_RUN_TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(f"{argv[0]} did not end within {_RUN_TIMEOUT_S} s and was ended") from error
         return done.returncode, done.stdout.decode(errors="replace")
 
     def admin_kubeconfig(self, cluster_id: str) -> str:

@@ -4,7 +4,6 @@ its platform's, whether these are gone, and what holds deletions up there.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
@@ -84,12 +83,14 @@ def claims(clusters: Iterable[str]) -> list[str]:
 
 
 def held_up(clusters: Iterable[str]) -> list[str]:
-    """Lines of what keeps pods from ending there; none of a cluster that is gone, or does not answer."""
+    """Lines of what keeps pods from ending there, or why that is not known; none of a cluster that is gone."""
     found: list[str] = []
     for each in sorted(clusters):
         own = paths.cluster(each) / "admin.kubeconfig"
-        with contextlib.suppress(diagnosed.DiagnosisFailed):
+        try:
             found += diagnosed.texts(diagnosed.platform(own)["neverEnding"]) if own.exists() else []
+        except diagnosed.DiagnosisFailed as error:
+            found.append(f"  python -m diagnosis cannot tell which pods do not end: {error}")
     return found
 
 

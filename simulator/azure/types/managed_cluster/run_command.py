@@ -30,18 +30,15 @@ def run(world: World, cluster: Record, body: Body) -> Record:
     life.check_runs(cluster, "running a command")
     if cluster.properties.get("apiServerAccessProfile", {}).get("disableRunCommand"):
         raise bad_request("Run command is disabled on this cluster (apiServerAccessProfile.disableRunCommand).")
-    began = datetime.now(UTC).isoformat()
+    properties: Body = {"provisioningState": "Succeeded", "startedAt": datetime.now(UTC).isoformat()}
     with tempfile.TemporaryDirectory() as folder:
         _unpack(body.get("context") or "", Path(folder))
         argv, token = _argv(str(body.get("command") or "")), str(body.get("clusterToken") or "")
-        code, logs = world.backend.run(cluster.id.text, argv, Path(folder), token)
-    properties = {
-        "provisioningState": "Succeeded",
-        "exitCode": code,
-        "startedAt": began,
-        "finishedAt": datetime.now(UTC).isoformat(),
-        "logs": logs,
-    }
+        try:
+            properties["exitCode"], properties["logs"] = world.backend.run(cluster.id.text, argv, Path(folder), token)
+        except TimeoutError as error:
+            properties |= {"provisioningState": "Failed", "reason": str(error)}
+    properties["finishedAt"] = datetime.now(UTC).isoformat()
     result = Record(cluster.id.child(RESULTS, uuid.uuid4().hex), {"properties": properties})
     world.store.put(result)
     return result

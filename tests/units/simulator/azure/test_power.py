@@ -77,6 +77,16 @@ def test_a_command_runs_with_its_files(cluster: Arm) -> None:
     assert (answer["exitCode"], answer["logs"]) == (0, "kubectl apply -f job.yaml ['job.yaml']")
 
 
+def test_a_command_that_does_not_end_has_failed(cluster: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: object) -> tuple[int, str]:
+        raise TimeoutError("kubectl did not end")
+
+    monkeypatch.setattr(cluster.backend, "run", run)
+    begun = cluster.call("POST", f"{CLUSTER}/runCommand", {"command": "kubectl get pods -w"})
+    answer = cluster.client.get(begun.headers["Location"]).json()["properties"]
+    assert (answer["provisioningState"], answer["reason"]) == ("Failed", "kubectl did not end")
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [

@@ -148,3 +148,14 @@ def test_nodes_that_the_api_server_finds_invalid_stand_in_nobody_s_way(monkeypat
     wanted = [node("v1") | {"metadata": {"name": name, "labels": {}}} for name in ("bad", "good")]
     assert made.set_nodes(ONE, wanted) == {"bad": "a valid label must be"}
     assert names == ["good"]
+
+
+def test_a_command_that_does_not_end_is_ended(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Clusters((), lambda *_: {})
+    authority = SimpleNamespace(kubeconfig=lambda *_: {"users": [{}]})
+    plane = SimpleNamespace(authority=authority, server="https://127.0.0.1:1", name="one")
+    monkeypatch.setattr(made, "running", lambda _: SimpleNamespace(plane=plane))
+    monkeypatch.setattr(paths, "tool", lambda _: Path(sys.executable))
+    monkeypatch.setattr(clusters, "_RUN_TIMEOUT_S", 0.2)
+    with pytest.raises(TimeoutError, match=r"kubectl did not end within 0\.2 s"):
+        made.run(ONE, ["kubectl", *SLEEP[1:]], home, "")

@@ -10,7 +10,7 @@ import pytest
 from k8s.objects import Object
 from simulator.azure.ids import parse_id
 from simulator.azure.store import Record, Store
-from simulator.command import clusters, pulumi_cli
+from simulator.command import clusters, diagnosed, pulumi_cli
 from simulator.host import paths
 
 GROUP = "/subscriptions/00000000-0000-4000-8000-000000000001/resourceGroups/ai-on-aks-dev"
@@ -59,3 +59,15 @@ def test_as_long_as_one_is_there_or_is_not_known_none_is_forgotten(store: Store)
 
 def test_of_a_cluster_that_is_gone_nothing_holds_up_a_deletion() -> None:
     assert clusters.held_up({CLUSTER}) == []
+
+
+def test_a_diagnosis_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = paths.cluster(CLUSTER)
+    folder.mkdir(parents=True)
+    (folder / "admin.kubeconfig").touch()
+
+    def failing(_: Path) -> Object:
+        raise diagnosed.DiagnosisFailed("no kubectl")
+
+    monkeypatch.setattr(diagnosed, "platform", failing)
+    assert clusters.held_up({CLUSTER}) == ["  python -m diagnosis cannot tell which pods do not end: no kubectl"]
