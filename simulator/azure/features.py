@@ -15,8 +15,10 @@ from simulator.azure.rest import Asked
 from simulator.azure.store import Body, Record
 
 TYPE = "Microsoft.Features/featureProviders/subscriptionFeatureRegistrations"
-_STATE = "state"
-REGISTERED, NOT_REGISTERED = "Registered", "NotRegistered"
+_STATE, _SINCE = "state", "since"
+REGISTERED, UNREGISTERED = "Registered", "Unregistered"
+CHANGING_S = 2.0
+"""How long a feature is Registering or Unregistering; on Azure a quarter of an hour."""
 INFINIBAND = "Microsoft.ContainerService/AKSInfinibandSupport"
 
 
@@ -63,10 +65,10 @@ def _feature(world: World, name: str) -> Body:
 
 
 def _changed(world: World, asked: Asked, state: str) -> str:
-    """The name of the feature, registered or not at once; Azure takes a quarter of an hour."""
+    """The name of the feature, whose state begins to change where a state is given."""
     name = _known(world, asked)
     if state:
-        world.store.put(Record(_stored(world, name), {}, facts={_STATE: state}))
+        world.store.put(Record(_stored(world, name), {}, facts={_STATE: state, _SINCE: world.faults.clock()}))
     return name
 
 
@@ -88,4 +90,8 @@ def _known(world: World, asked: Asked) -> str:
 
 def _state(world: World, feature: str) -> str:
     changed = world.store.get(_stored(world, feature))
-    return changed.facts[_STATE] if changed else world.subscription.features[feature]
+    if changed is None:
+        return world.subscription.features[feature]
+    state: str = changed.facts[_STATE]
+    is_changing = world.faults.clock() < changed.facts.get(_SINCE, 0) + CHANGING_S
+    return f"{state.removesuffix('ed')}ing" if is_changing else state

@@ -84,7 +84,7 @@ class Clusters:
             if self._stopped:
                 raise NotReady(f"cluster {name} is not booted: the simulator is being stopped")
             if running := self._running.get(name):
-                running.plane.set_login(self.cloud.entra(cluster_id))
+                running.plane.set_access(self.cloud.issuer(cluster_id), self.cloud.entra(cluster_id))
             else:
                 self._running[name] = RunningCluster(cluster_id, self._programs, self._offers, self.cloud)
 

@@ -40,8 +40,8 @@ class ControlPlane:
 
         `login` is how people come in, where they do by Entra; `names` are those of the API server in DNS.
         """
-        self._entra, self._names = login, names
-        self.name, self._issuers = name, [*([issuer] if issuer else []), _OWN_ISSUER]
+        self.name, self._names = name, names
+        self._entra, self._issuer = login, issuer
         self.folder = paths.home() / "clusters" / name
         self.authority: Authority = cluster_certificates(self.folder / "pki", names)
         self.supervisor = Supervisor()
@@ -82,10 +82,10 @@ class ControlPlane:
         self._run("kube-scheduler", self._scheduler_argv())
         self._run("kwok", self._kwok_argv())
 
-    def set_login(self, login: Entra | None) -> None:
-        """Restarts the API server if people log in otherwise from now on. Raises NotReady."""
-        if login != self._entra:
-            self._entra = login
+    def set_access(self, issuer: str, login: Entra | None) -> None:
+        """Restarts the API server if it has another issuer, or another login, from now on. Raises NotReady."""
+        if (issuer, login) != (self._issuer, self._entra):
+            self._issuer, self._entra = issuer, login
             self._apiserver.stop()
             self._apiserver.argv = [self._apiserver.argv[0], *self._apiserver_argv()]
             self._apiserver.start()
@@ -169,7 +169,8 @@ class ControlPlane:
             *entra.flags(self._entra, self.folder),
             "--allow-privileged=true",
             f"--service-cluster-ip-range={SERVICE_CIDR}",
-            *(f"--service-account-issuer={issuer}" for issuer in self._issuers),  # the first issues, all count
+            *([f"--service-account-issuer={self._issuer}"] if self._issuer else []),  # the first issues, both count
+            f"--service-account-issuer={_OWN_ISSUER}",
             f"--service-account-key-file={pki('sa', 'pub')}",
             f"--service-account-signing-key-file={pki('sa', 'key')}",
             f"--kubelet-client-certificate={pki('kubelet-client', 'crt')}",

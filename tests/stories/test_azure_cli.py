@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
+from simulator.azure import features
 from simulator.azure.gateway import Gateway
 from simulator.azure.types.agent_pool import life
-from simulator.host import paths
-from tests.support.arm import SUBSCRIPTION, TOKEN, Arm, FakeBackend, start
+from simulator.world.faults import new_fault
+from tests.stories.document_cluster import DIFFERENCES, program_cluster, unexplained
+from tests.support import networks as net
+from tests.support.arm import H100, SUBSCRIPTION, TOKEN, Arm, FakeBackend, start
 from tests.support.azure_cli import AzureCli, of_arm
 
 pytestmark = pytest.mark.long
-GOLDEN = paths.ROOT / "tests" / "support" / "golden"
-INPUT_NAMES = ("resourceGroupName", "resourceName", "agentPoolName")
 HERE = f"/subscriptions/{SUBSCRIPTION.subscription_id}"
 GROUP = f"{HERE}/resourceGroups/rg"
 POOL = "--resource-group rg --cluster-name aks"
@@ -28,7 +28,7 @@ GRACE = SUBSCRIPTION.directory["grace"]
 AUTOMATION = SUBSCRIPTION.directory["automation"]
 DOCUMENT = [
     # https://github.com/edwardsp/ai-on-aks, README.md
-    ("feature register --name AKSInfinibandSupport --namespace Microsoft.ContainerService", '"state": "Registered"'),
+    ("feature register --name AKSInfinibandSupport --namespace Microsoft.ContainerService", '"state": "Registering"'),
     (
         "feature show --name AKSInfinibandSupport --namespace Microsoft.ContainerService "
         "--query properties.state --output tsv",
@@ -99,6 +99,27 @@ DAILY = [
     (f"ad group show --group {GRACE.groups[0]} --query id", GRACE.groups[0]),
     ("lock list --resource-group rg", "[]"),
 ]
+PRINTED = [
+    # What messages of the program tell people to run.
+    (f"lock delete --ids {GROUP}/providers/Microsoft.Authorization/locks/simulated-cannotdelete", ""),
+    (
+        "policy assignment show --name require-tag --scope /providers/Microsoft.Management/managementGroups/contoso "
+        "--query parameters.tagName.value",
+        "CostCenter",
+    ),
+    ("network list-usages --location eastus --query [].name.value -o tsv", "PublicIPAddresses"),
+    ("network route-table create --resource-group rg --name out --location eastus", '"provisioningState": "Succeeded"'),
+    (
+        "network route-table route create --resource-group rg --route-table-name out --name out "
+        "--address-prefix 0.0.0.0/0 --next-hop-type VirtualAppliance --next-hop-ip-address 10.0.0.4",
+        '"nextHopType": "VirtualAppliance"',
+    ),
+]
+WITHOUT_AGENT = [
+    "vm user update --resource-group rg --name jump --username me --ssh-key-value 'ssh-ed25519 AAAA'",
+    "vmss run-command invoke --resource-group rg-nrg --name aks-ndv5-1-vmss --instance-id 0 "
+    "--command-id RunShellScript --scripts 'tail -50 /var/log/azure/cluster-provision.log'",
+]
 REFUSED = [
     (
         f"aks nodepool add {POOL} --name wrong --node-vm-size Standard_NCA100ads_A100_v4",
@@ -140,6 +161,7 @@ def arm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arm]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SIMULATOR_HOME", str(home))
         patch.setattr(life, "ALLOCATION_S", 0.01)
+        patch.setattr(features, "CHANGING_S", 0.2)  # less than the Azure CLI takes to start
         started = start(home / "azure", FakeBackend())
         yield started
         started.stop()
@@ -172,85 +194,47 @@ def test_commands_of_daily_work_end_as_on_azure(az: AzureCli) -> None:
     assert ends(az, DAILY) == {}
 
 
+def test_commands_that_messages_print_end_as_on_azure(az: AzureCli, arm: Arm) -> None:
+    faults = arm.server.world.faults
+    faults.fault(new_fault("lock", level="CanNotDelete", scope="rg"))
+    faults.fault(new_fault("policy", tag="CostCenter"))
+    assert ends(az, PRINTED) == {}
+    assert [each.kind for each in faults.heal()] == ["policy"], "the lock is gone"
+
+
+def test_no_agent_runs_on_machines(az: AzureCli, arm: Arm) -> None:
+    net.make_network(arm)
+    net.make(arm, net.INTERFACE, net.interface_body())
+    net.make(arm, net.MACHINE, net.machine_body())
+    errors = {line: az.run(line).errors for line in WITHOUT_AGENT}
+    assert {line for line in WITHOUT_AGENT if "please ensure VM Agent is installed" not in errors[line]} == set(), (
+        errors
+    )
+
+
 @pytest.mark.parametrize(("line", "words"), REFUSED)
 def test_refusals_are_azures(az: AzureCli, line: str, words: str) -> None:
     result = az.run(line)
     assert (result.code != 0, words in result.errors) == (True, True), result.errors
 
 
-DIFFERENCES = {
-    # Path in `az aks show`: why the program's `dev` has another value than the document.
-    "aadProfile": "people log in by Entra, with roles of Azure",
-    "autoUpgradeProfile": "AKS does not re-create GPU nodes on its own; the document takes the default",
-    "enableEncryptionAtHost": "the CLI sends false, the program leaves the default",
-    "gpuProfile.driver": "the GPU operator installs the driver; the document's tag has no effect since August 2025",
-    "linuxProfile": "the program gives no SSH keys to nodes",
-    "networkProfile.podCidr": "room for more nodes than AKS's default",
-    "networkProfile.podCidrs": "as podCidr",
-    "nodeLabels": "labels by which operators and jobs select nodes",
-    "nodeTaints": "a taint keeps other pods off GPU nodes",
-    "oidcIssuerProfile": "workload identity needs an issuer",
-    "osDiskSizeGb": "the document's 128 GB do not hold large images",
-    "securityProfile.workloadIdentity": "pods get tokens of managed identities",
-    "sku.tier": "an SLA for long jobs",
-    "storageProfile.blobCsiDriver": "pods mount blob containers",
-    "tags": "the document's SkipGPUDriverInstall",
-    "upgradeSettings": "upgrades need no extra GPU nodes",
-    "vmSize": "of the system pool: a size that has an ephemeral disk",
-}
-OWN = {
-    *(
-        "id",
-        "name",
-        "resourceGroup",
-        "nodeResourceGroup",
-        "resourceUid",
-        "eTag",
-        "fqdn",
-        "azurePortalFqdn",
-        "dnsPrefix",
-    ),
-    *("identityProfile", "principalId", "effectiveOutboundIPs"),
-}
-"""Names and ids of the cluster itself."""
-
-
-def program_cluster(arm: Arm) -> None:
-    """Makes the cluster of the stack `dev` as the program declares it (`tests/support/golden`)."""
-    declared = json.loads((GOLDEN / "dev.json").read_text())
-    types = {name.split(" ")[0].rpartition(":")[2]: each["inputs"] for name, each in declared.items()}
-    group = f"{HERE}/resourceGroups/{types['ManagedCluster']['resourceGroupName']}"
-    cluster = f"{group}/providers/Microsoft.ContainerService/managedClusters/{types['ManagedCluster']['resourceName']}"
-    assert arm.put(group, {"location": "eastus"}).status_code == 201
-    for path, kind in ((cluster, "ManagedCluster"), (f"{cluster}/agentPools/gpu", "AgentPool")):
-        inputs = {name: value for name, value in types[kind].items() if name not in INPUT_NAMES}
-        top = {name: inputs.pop(name) for name in ("location", "identity", "sku") if name in inputs}
-        answer = arm.put(path, {**top, "properties": inputs})
-        assert answer.status_code == 201, answer.text
-        arm.done()
-
-
-def flat(value: Any, path: str = "") -> dict[str, Any]:
-    """Leaves by their dotted paths, without empty ones and names."""
-    if isinstance(value, dict):
-        parts = [flat(inner, f"{path}.{name}".strip(".")) for name, inner in value.items() if name not in OWN]
-        return {name: leaf for part in parts for name, leaf in part.items()}
-    return {} if value in (None, [], "") else {path: value}
-
-
 def test_a_cluster_of_the_document_differs_from_the_program_s_where_a_reason_is_given(az: AzureCli, arm: Arm) -> None:
     program_cluster(arm)
-    dev = json.loads(az.run("aks show --resource-group ai-on-aks-dev --name ai-on-aks-dev").output)
-    document = json.loads(az.run(f"aks show {AKS}").output)
-    differing: set[str] = set()
-    profiles = [cluster.pop("agentPoolProfiles") for cluster in (dev, document)]
-    pools = [{each["mode"]: each for each in of if each["scaleSetPriority"] != "Spot"} for of in profiles]
-    for mine, theirs in ((dev, document), *((pools[0][mode], pools[1][mode]) for mode in ("System", "User"))):
-        ours, others = flat(mine), flat(theirs)
-        differing |= {path for path in ours.keys() | others.keys() if ours.get(path) != others.get(path)}
-    unexplained = {path for path in differing if not any(f"{path}.".startswith(f"{known}.") for known in DIFFERENCES)}
-    unused = {known for known in DIFFERENCES if not any(f"{path}.".startswith(f"{known}.") for path in differing)}
-    assert (unexplained, unused) == (set(), set())
+    both = [
+        json.loads(az.run(f"aks show {cluster}").output)
+        for cluster in ("--resource-group ai-on-aks-dev --name ai-on-aks-dev", AKS)
+    ]
+    pools = [
+        {each["mode"]: each for each in cluster.pop("agentPoolProfiles") if each["scaleSetPriority"] != "Spot"}
+        for cluster in both
+    ]
+    pairs = [both, *([of[mode] for of in pools] for mode in ("System", "User"))]
+    assert unexplained(((ours, theirs) for ours, theirs in pairs), DIFFERENCES["cluster"]) == (set(), set())
+    nodes = [
+        next(each for each in arm.backend.nodes[cluster["id"]] if H100 in each["metadata"]["labels"].values())
+        for cluster in both
+    ]
+    assert unexplained([(nodes[0], nodes[1])], DIFFERENCES["nodes"]) == (set(), set())
 
 
 def test_logging_out_and_in_again(az: AzureCli) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from simulator.azure.features import CHANGING_S
 from simulator.world.faults import new_fault
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, TOKEN, Arm, FakeBackend, cluster_body, start
 from tests.units.simulator.azure.plugin import AzurePlugin
@@ -205,12 +207,13 @@ def test_features_as_the_azure_cli_asks_for_them(arm: Arm) -> None:
     def state(method: str, tail: str = "") -> str:
         return str(arm.call(method, f"{path}{tail}", **version).json()["properties"]["state"])
 
-    assert [state("GET"), state("POST", "/unregister"), state("GET")] == [
-        "Registered",
-        "NotRegistered",
-        "NotRegistered",
-    ]
-    assert state("POST", "/register") == "Registered"
+    faults = arm.server.world.faults
+    assert [state("GET"), state("POST", "/unregister"), state("GET")] == ["Registered", *["Unregistering"] * 2]
+    faults.clock = lambda: time.time() + CHANGING_S
+    assert state("GET") == "Unregistered"
+    assert [state("POST", "/register"), state("GET")] == ["Registering", "Registering"]
+    faults.clock = lambda: time.time() + 2 * CHANGING_S
+    assert state("GET") == "Registered"
     (listed,) = arm.call("GET", f"{above}/features", **version).json()["value"]
     assert listed["name"] == "Microsoft.ContainerService/AKSInfinibandSupport"
     assert arm.call("GET", f"{above}/providers/Microsoft.Compute/features", **version).json() == {"value": []}
@@ -225,7 +228,7 @@ def test_states_of_features_and_providers_outlive_a_restart(arm: Arm) -> None:
     arm.call("POST", f"{provider}/unregister", **NEWEST)
     arm.server.operations.resume()
     shown = arm.call("GET", feature, **{"api-version": "2021-07-01"}).json()
-    assert shown["properties"]["state"] == "NotRegistered"
+    assert shown["properties"]["state"] == "Unregistering"
     assert arm.call("GET", provider, **NEWEST).json()["registrationState"] == "Unregistered"
 
 

@@ -124,8 +124,8 @@ def test_a_cluster_that_stops_asking_azure_knows_people_by_its_own_roles_alone(a
     body = arm.cluster_body(aadProfile={"managed": True, "enableAzureRBAC": False})
     assert aks.arm.put(CLUSTER, body).status_code == 200
     aks.arm.done()
-    aks.plane.set_login(aks.cloud.entra(CLUSTER))
+    aks.plane.set_access("", aks.cloud.entra(CLUSTER))
     refusal = eventually(lambda: "forbidden" in (said := aks.refusal(GRACE)) and said, "the keys are known")
     assert NO_ACCESS not in refusal
-    aks.plane.set_login(None)
+    aks.plane.set_access("", None)
     assert aks.code(aks.client(GRACE)) == 401

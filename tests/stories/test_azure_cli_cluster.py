@@ -1,0 +1,141 @@
+"""The real Azure CLI on one simulated cluster and its blob service, in the order of the file.
+
+What each command changes is seen by others: kubectl, the API server, a client of blobs that has nothing but a SAS.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+
+from tests.support.azure_cli import AzureCli
+from tests.support.world import World, eventually
+
+pytestmark = [pytest.mark.simulator, pytest.mark.long]
+AKS = "--resource-group day-two --name day-two"
+ACCOUNT = "daytwodata"
+GENERATE = f"storage container generate-sas --account-name {ACCOUNT} --name files --permissions cwl --output tsv"
+CONTRIBUTOR = "Storage Blob Data Contributor"
+
+
+@pytest.fixture(scope="module")
+def az(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureCli]:
+    cli = AzureCli(tmp_path_factory.mktemp("azure-cli"), world.environment)
+    cli.log_in()
+    done(cli, "group create --name day-two --location eastus")
+    done(cli, f"aks create {AKS} --node-count 1 --node-vm-size Standard_D4ads_v5 --nodepool-name system --no-ssh-key")
+    yield cli
+    done(cli, "group delete --name day-two --yes")
+
+
+def done(az: AzureCli, line: str) -> str:
+    """What a command printed that worked."""
+    result = az.run(line)
+    assert result.code == 0, f"{line}\n{result.output}\n{result.errors}"
+    return result.output
+
+
+def refused(az: AzureCli, line: str) -> str:
+    result = az.run(line)
+    assert result.code != 0, f"{line}\n{result.output}"
+    return result.errors
+
+
+def kubectl(az: AzureCli, world: World, command: str, *, file: str = "kubeconfig") -> str:
+    """What kubectl printed, both streams, with a kubeconfig that the Azure CLI has written."""
+    environment = world.environment | {"KUBECONFIG": str(az.folder / file)}
+    answer = world.run(["kubectl", *command.split(), "--request-timeout=20s"], check=False, environment=environment)
+    return answer.stdout + answer.stderr
+
+
+def is_ready(az: AzureCli, world: World, file: str = "kubeconfig") -> bool:
+    return " Ready " in kubectl(az, world, "get nodes", file=file)
+
+
+def test_the_api_server_takes_the_kubeconfig(az: AzureCli, world: World) -> None:
+    done(az, f"aks get-credentials {AKS} --file kubeconfig")
+    eventually(lambda: is_ready(az, world), "its node is Ready", 120)
+    (scale_set,) = done(az, "vmss list --resource-group MC_day-two_day-two_eastus --query [].name -o tsv").splitlines()
+    assert kubectl(az, world, "get nodes -o name").strip() == f"node/{scale_set}000000"
+
+
+def test_commands_run_in_the_cluster(az: AzureCli, world: World) -> None:
+    printed = done(az, f"aks command invoke {AKS} --command 'kubectl get nodes -o name'")
+    assert ("exitcode=0" in printed, kubectl(az, world, "get nodes -o name").strip() in printed) == (True, True)
+    failed = done(az, f"aks command invoke {AKS} --command 'kubectl get moons'")
+    assert ("exitcode=1" in failed, "the server doesn't have a resource type" in failed) == (True, True), failed
+
+
+def test_an_update_reaches_the_api_server(az: AzureCli, world: World) -> None:
+    done(az, f"aks update {AKS} --enable-oidc-issuer --tags team=a")
+    issuer = done(az, f"aks show {AKS} --query oidcIssuerProfile.issuerUrl -o tsv")
+    claims = kubectl(az, world, "create token default").split(".")[1]
+    assert json.loads(base64.urlsafe_b64decode(claims + "=="))["iss"] == issuer
+    assert done(az, f"aks show {AKS} --query tags.team -o tsv") == "a"
+
+
+def test_nodes_keep_an_image_that_is_the_newest(az: AzureCli, world: World) -> None:
+    version = "get nodes -L kubernetes.azure.com/node-image-version --no-headers"
+    pool = "--resource-group day-two --cluster-name day-two"
+    before = kubectl(az, world, version).split()[-1]
+    newest = f"aks nodepool get-upgrades {pool} --nodepool-name system --query latestNodeImageVersion -o tsv"
+    assert done(az, newest) == before
+    done(az, f"aks nodepool upgrade {pool} --name system --node-image-only --yes")
+    assert kubectl(az, world, version).split()[-1] == before
+
+
+def test_a_stopped_cluster_answers_nothing_until_it_is_started(az: AzureCli, world: World) -> None:
+    done(az, f"aks stop {AKS}")
+    assert "was refused" in kubectl(az, world, "get nodes")
+    words = "managed cluster is in Provisioning State(Succeeded) and Power State(Stopped)"
+    assert words in refused(az, f"aks command invoke {AKS} --command 'kubectl get nodes'")
+    assert words in refused(az, f"aks update {AKS} --tags team=b")
+    done(az, f"aks start {AKS}")
+    eventually(lambda: is_ready(az, world), "its node is Ready again", 120)
+
+
+def test_new_certificates_end_the_old_kubeconfig(az: AzureCli, world: World) -> None:
+    done(az, f"aks rotate-certs {AKS} --yes")
+    assert "certificate signed by unknown authority" in kubectl(az, world, "get nodes")
+    done(az, f"aks get-credentials {AKS} --file new")
+    eventually(lambda: is_ready(az, world, "new"), "its node is Ready again", 120)
+
+
+def put(world: World, sas: str) -> tuple[int, str]:
+    """Status and code of a blob's upload with a SAS, as clients outside of all networks reach the account."""
+    trusted = ssl.create_default_context(cafile=world.environment["SSL_CERT_FILE"])
+    with httpx.Client(proxy=world.environment["HTTPS_PROXY"], verify=trusted, trust_env=False) as client:
+        url = f"https://{ACCOUNT}.blob.core.windows.net/files/a.txt?{sas}"
+        answer = client.put(url, content=b"a", headers={"x-ms-blob-type": "BlockBlob"})
+    return answer.status_code, answer.headers.get("x-ms-error-code", "")
+
+
+def expiry() -> str:
+    return (datetime.now(UTC) + timedelta(hours=2)).strftime("%Y-%m-%dT%H:%MZ")
+
+
+def test_a_new_key_ends_what_the_old_one_signed(az: AzureCli, world: World) -> None:
+    done(az, f"storage account create --resource-group day-two --name {ACCOUNT} --location eastus --sku Standard_LRS")
+    done(az, f"storage container create --account-name {ACCOUNT} --name files --auth-mode key")
+    sas = done(az, f"{GENERATE} --expiry {expiry()}")
+    assert put(world, sas) == (201, "")
+    done(az, f"storage account keys renew --resource-group day-two --account-name {ACCOUNT} --key primary")
+    eventually(lambda: put(world, sas) == (403, "AuthenticationFailed"), "the old SAS is refused", 60)
+    assert put(world, done(az, f"{GENERATE} --expiry {expiry()}")) == (201, "")
+
+
+def test_a_user_delegation_sas_does_what_its_signer_may_until_it_is_revoked(az: AzureCli, world: World) -> None:
+    sas = done(az, f"{GENERATE} --auth-mode login --as-user --expiry {expiry()}")
+    assert ("skoid=" in sas, put(world, sas)) == (True, (403, "AuthorizationPermissionMismatch"))
+    scope = done(az, f"storage account show --name {ACCOUNT} --query id -o tsv")
+    signer = done(az, "ad sp list --display-name deployer --query [0].id -o tsv")
+    done(az, f"role assignment create --role '{CONTRIBUTOR}' --assignee {signer} --scope {scope}")
+    assert put(world, sas) == (201, "")
+    done(az, f"storage account revoke-delegation-keys --resource-group day-two --name {ACCOUNT}")
+    assert put(world, sas) == (403, "AuthenticationFailed")
