@@ -37,8 +37,7 @@ _OF_SPOT = (
     _SIZE,
 )
 _OF_REGULAR = (_NETWORKING, "Subscription Pinning", _SIZE)
-_MANAGEMENT_GROUP = "/providers/Microsoft.Management/managementGroups/contoso"
-POLICY_ASSIGNMENT = f"{_MANAGEMENT_GROUP}/providers/Microsoft.Authorization/policyAssignments/require-tag"
+POLICY_ASSIGNMENT = "/providers/Microsoft.Management/managementGroups/contoso/providers/Microsoft.Authorization/policyAssignments/require-tag"
 _TAG_POLICY = "/providers/Microsoft.Authorization/policyDefinitions/96670d01-0a4d-4649-9c89-2d3abc0a5025"
 _REQUIRES = "Require a tag on resource groups"
 """Azure's built-in policy, and its name."""
@@ -72,20 +71,13 @@ def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, in
 
 
 def policy_assignment(world: World, _asked: Asked) -> Body:
-    """PolicyAssignments_Get. Raises ArmError (404)."""
-    fault = next((each for each in world.faults.load() if each.kind is FaultKind.POLICY), None)
-    if fault is None:
-        message = "The policy assignment 'require-tag' is not found."
-        raise ArmError(HTTPStatus.NOT_FOUND, "PolicyAssignmentNotFound", message)
-    properties = {
-        "displayName": _REQUIRES,
-        "policyDefinitionId": _TAG_POLICY,
-        "scope": _MANAGEMENT_GROUP,
-        "parameters": {"tagName": {"value": fault.tag}},
-        "enforcementMode": "Default",
-    }
-    own = {"id": POLICY_ASSIGNMENT, "name": "require-tag", "type": "Microsoft.Authorization/policyAssignments"}
-    return own | {"properties": properties}
+    """PolicyAssignments_Get, of the one that refusals name. Raises ArmError (404)."""
+    for fault in world.faults.load():
+        if fault.kind is FaultKind.POLICY:
+            shown = {"displayName": _REQUIRES, "parameters": {"tagName": {"value": fault.tag}}}
+            return {"id": POLICY_ASSIGNMENT, "name": "require-tag", "properties": shown}
+    message = "The policy assignment 'require-tag' is not found."
+    raise ArmError(HTTPStatus.NOT_FOUND, "PolicyAssignmentNotFound", message)
 
 
 def _policy_refusal(group: str) -> ArmError:

@@ -29,7 +29,7 @@ OWN = {
         "azurePortalFqdn",
         "dnsPrefix",
     ),
-    *("identityProfile", "principalId", "effectiveOutboundIPs"),
+    *("identityProfile", "principalId", "effectiveOutboundIPs", "issuerUrl"),
     *("agentpool", "kubernetes.azure.com/agentpool", "kubernetes.azure.com/cluster", "kubernetes.io/hostname"),
     *("addresses", "bootID", "machineID", "providerID", "systemUUID"),
 }

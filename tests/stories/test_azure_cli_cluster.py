@@ -19,6 +19,8 @@ from tests.support.world import World, eventually
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 AKS = "--resource-group day-two --name day-two"
+OLD = "--kubernetes-version 1.33 --k8s-support-plan AKSLongTermSupport --tier premium"
+"""A version whose clusters have no OIDC issuer at first."""
 ACCOUNT = "daytwodata"
 GENERATE = f"storage container generate-sas --account-name {ACCOUNT} --name files --permissions cwl --output tsv"
 CONTRIBUTOR = "Storage Blob Data Contributor"
@@ -29,7 +31,7 @@ def az(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure
     cli = AzureCli(tmp_path_factory.mktemp("azure-cli"), world.environment)
     cli.log_in()
     done(cli, "group create --name day-two --location eastus")
-    done(cli, f"aks create {AKS} --node-count 1 --node-vm-size Standard_D4ads_v5 --nodepool-name system --no-ssh-key")
+    done(cli, f"aks create {AKS} --node-count 1 --nodepool-name system --no-ssh-key {OLD}")
     yield cli
     done(cli, "group delete --name day-two --yes")
 
@@ -73,6 +75,7 @@ def test_commands_run_in_the_cluster(az: AzureCli, world: World) -> None:
 
 
 def test_an_update_reaches_the_api_server(az: AzureCli, world: World) -> None:
+    assert done(az, f"aks show {AKS} --query oidcIssuerProfile.enabled") == "false"
     done(az, f"aks update {AKS} --enable-oidc-issuer --tags team=a")
     issuer = done(az, f"aks show {AKS} --query oidcIssuerProfile.issuerUrl -o tsv")
     claims = kubectl(az, world, "create token default").split(".")[1]

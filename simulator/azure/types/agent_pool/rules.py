@@ -27,7 +27,7 @@ _VERSIONS_HELP = (
     "in this region. For more information, please check https://aka.ms/supported-version-list"
 )
 _DEFAULT_SIZE = "Standard_D4ads_v5"
-_UNSHOWN = {"enableUltraSSD": False, "scaleSetPriority": "Regular"}
+_UNSHOWN: Body = {"enableUltraSSD": False, "nodeTaints": [], "scaleSetPriority": "Regular"}
 """Defaults that AKS keeps to itself."""
 
 
@@ -244,7 +244,7 @@ def _fill(properties: Body, cluster: Record, sku: skus.VmSku) -> None:
         if properties.get(name) in (None, "", {}):  # the Azure CLI sends empty ones, which AKS takes as unset
             properties[name] = value
     settings = properties.setdefault("upgradeSettings", {})
-    if not settings.get("maxUnavailable") and properties["scaleSetPriority"] != "Spot":
+    if properties["scaleSetPriority"] != "Spot" and settings.setdefault("maxUnavailable", "0") == "0":
         settings.setdefault("maxSurge", "10%")
     if properties.get("scaleSetPriority") == "Spot":
         properties.setdefault("scaleSetEvictionPolicy", "Delete")

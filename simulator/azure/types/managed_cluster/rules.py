@@ -23,6 +23,8 @@ from simulator.world.boots import BootStore
 
 TYPE = "Microsoft.ContainerService/managedClusters"
 _SHOWN_TYPE = "Microsoft.ContainerService/ManagedClusters"  # so AKS writes it in answers, and its ids as TYPE has it
+_ISSUER_SINCE = 34
+"""The minor version of Kubernetes since which new clusters have an OIDC issuer (AKS's page on it)."""
 
 
 class ManagedClusters(Kind):
@@ -179,7 +181,7 @@ def _keep(properties: Body, old: Body) -> None:
     fixed = (
         path.split(".")[1] for path in schemas()[TYPE.lower()].immutable if path.count(".") == 1 and path != "location"
     )
-    for name in (*fixed, "aadProfile", "kubernetesVersion"):
+    for name in (*fixed, "aadProfile", "kubernetesVersion", "oidcIssuerProfile"):
         if properties.get(name) == "":  # so the Azure CLI sends what is unset
             del properties[name]
         if name in old:
@@ -194,6 +196,11 @@ def _fill(world: World, resource: ResourceId, body: Body) -> None:
     default_group = f"MC_{resource.group}_{resource.name}_{body['location']}"[:80]
     properties.setdefault("nodeResourceGroup", default_group)
     networks.fill(properties["networkProfile"])
+    patch = world.subscription.kubernetes(properties["kubernetesVersion"]) or "1.0"
+    is_default = int(patch.split(".")[1]) >= _ISSUER_SINCE
+    properties.setdefault("oidcIssuerProfile", {}).setdefault("enabled", is_default)
+    if not properties.get("addonProfiles"):
+        properties.pop("addonProfiles", None)
     if properties.get("aadProfile", {}).get("managed"):
         properties["aadProfile"].setdefault("tenantID", world.subscription.tenant_id)
 

@@ -279,10 +279,22 @@ def test_empty_values_of_the_azure_cli_are_unset(arm: Arm) -> None:
     shown = arm.get(CLUSTER)["properties"]
     newest = next(iter(SUBSCRIPTION.kubernetes_patches))
     assert (shown["kubernetesVersion"], shown["agentPoolProfiles"][0]["orchestratorVersion"]) == (newest, newest)
-    assert shown["agentPoolProfiles"][0]["upgradeSettings"] == {"maxSurge": "10%"}
+    assert shown["agentPoolProfiles"][0]["upgradeSettings"] == {"maxSurge": "10%", "maxUnavailable": "0"}
     body = pool_body(upgradeSettings={"undrainableNodeBehavior": "Schedule"})  # so az aks nodepool add sends it
     added = arm.put(pool_path(), body).json()["properties"]["upgradeSettings"]
-    assert added == {"undrainableNodeBehavior": "Schedule", "maxSurge": "10%"}
+    assert added == {"undrainableNodeBehavior": "Schedule", "maxSurge": "10%", "maxUnavailable": "0"}
+
+
+def test_new_clusters_have_an_issuer_since_kubernetes_1_34_and_keep_what_they_have(arm: Arm) -> None:
+    arm.put(GROUP, {"location": "eastus"})
+    old = {"kubernetesVersion": "1.33", "supportPlan": "AKSLongTermSupport"}
+    for asked in (old, {**old, "kubernetesVersion": "1.34"}):  # the second is an upgrade
+        assert arm.put(CLUSTER, cluster_body(**asked) | {"sku": {"name": "Base", "tier": "Premium"}}).is_success
+        arm.done()
+        assert arm.get(CLUSTER)["properties"]["oidcIssuerProfile"] == {"enabled": False}
+    arm.put(f"{CLUSTER}2", cluster_body())
+    arm.done()
+    assert arm.get(f"{CLUSTER}2")["properties"]["oidcIssuerProfile"]["issuerURL"]
 
 
 def test_feature_decides_the_fabric_of_pools_made_later(cluster: Arm) -> None:

@@ -207,7 +207,10 @@ def test_spot_pools_have_no_upgrade_settings(cluster: Arm) -> None:
     cluster.put(pool_path("regular"), pool_body())
     cluster.done()
     assert cluster.get(pool_path())["properties"]["upgradeSettings"] == {}
-    assert cluster.get(pool_path("regular"))["properties"]["upgradeSettings"] == {"maxSurge": "10%"}
+    assert cluster.get(pool_path("regular"))["properties"]["upgradeSettings"] == {
+        "maxSurge": "10%",
+        "maxUnavailable": "0",
+    }
 
 
 def test_quota_is_shown_as_used(cluster: Arm) -> None:

@@ -46,7 +46,11 @@ def test_busy_resource_refuses_changes_but_not_deletion(cluster: Arm) -> None:
             "start with a letter",
         ),
         ({"aadProfile": {"enableAzureRBAC": True}}, "BadRequest", "managed"),
-        ({"securityProfile": {"workloadIdentity": {"enabled": True}}}, "BadRequest", "OIDC issuer"),
+        (
+            {"securityProfile": {"workloadIdentity": {"enabled": True}}, "oidcIssuerProfile": {"enabled": False}},
+            "BadRequest",
+            "OIDC issuer",
+        ),
     ],
 )
 def test_cluster_refused(arm: Arm, properties: dict[str, Any], code: str, part: str) -> None:
