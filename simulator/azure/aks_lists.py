@@ -13,7 +13,7 @@ from simulator.azure.ids import ResourceId
 from simulator.azure.rest import Asked
 from simulator.azure.store import Body, Record
 from simulator.azure.types.agent_pool import life, nodes
-from simulator.azure.types.managed_cluster import run_command
+from simulator.azure.types.managed_cluster import checks, run_command
 
 _CLUSTERS = "Microsoft.ContainerService/managedClusters"
 
@@ -57,10 +57,11 @@ def command_result(world: World, asked: Asked) -> Body:
 
 
 def _newer(world: World, version: str) -> list[str]:
-    """The patches of this minor version and of the next one."""
+    """The patches of this minor version and of those that it can become."""
     minors = dict(sorted(world.subscription.kubernetes_patches.items(), key=lambda each: _number(each[0])))
     own = _number(version)
-    return [patch for minor, patch in minors.items() if _number(minor) in (own, own + 1) and patch != version]
+    last = own + checks.longest_step(own)
+    return [patch for minor, patch in minors.items() if own <= _number(minor) <= last and patch != version]
 
 
 def _number(minor: str) -> int:

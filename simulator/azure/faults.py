@@ -37,7 +37,8 @@ _OF_SPOT = (
     _SIZE,
 )
 _OF_REGULAR = (_NETWORKING, "Subscription Pinning", _SIZE)
-POLICY_ASSIGNMENT = "/providers/Microsoft.Management/managementGroups/contoso/providers/Microsoft.Authorization/policyAssignments/require-tag"
+_ASSIGNMENTS = "/providers/Microsoft.Management/managementGroups/contoso/providers/Microsoft.Authorization"
+POLICY_ASSIGNMENT = f"{_ASSIGNMENTS}/policyAssignments/require-tag"
 _TAG_POLICY = "/providers/Microsoft.Authorization/policyDefinitions/96670d01-0a4d-4649-9c89-2d3abc0a5025"
 _REQUIRES = "Require a tag on resource groups"
 """Azure's built-in policy, and its name."""

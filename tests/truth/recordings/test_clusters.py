@@ -13,6 +13,8 @@ from tests.support.arm import CLUSTER, GROUP, FakeBackend, start
 
 RECORDED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("clusters.yaml").read_text("utf-8"))
 
+LISTED = "locations/eastus/kubernetesVersions"
+
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
@@ -27,6 +29,22 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         arm.stop()
     own = {name: body.pop(name) for name in ("kind", "eTag") if name in body}
     return own | dict(leaves(body["properties"], ""))
+
+
+@pytest.mark.parametrize(("plans", "minors"), RECORDED["upgrades"].items())
+def test_a_minor_version_can_go_up_as_far_as_on_azure(plans: str, minors: dict[str, list[str]], tmp_path: Path) -> None:
+    arm = start(tmp_path / "azure", FakeBackend())
+    try:
+        listed = arm.get(f"{GROUP.partition('/resource')[0]}/providers/Microsoft.ContainerService/{LISTED}")["values"]
+    finally:
+        arm.stop()
+    alike = [each for each in listed if " and ".join(each["capabilities"]["supportPlan"]) == plans]
+    (far,) = {len(become) - 1 for become in minors.values()}
+    number = {each["version"]: int(each["version"].split(".")[1]) for each in listed}
+    for each in alike:
+        upgrades = [patch for versions in each["patchVersions"].values() for patch in versions["upgrades"]]
+        reached = max(int(patch.split(".")[1]) for patch in [*upgrades, each["version"]])
+        assert reached == min(number[each["version"]] + far, max(number.values()))
 
 
 def leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
