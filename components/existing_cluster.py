@@ -16,13 +16,14 @@ _VERSION, _ENTRA = ("cluster", "kubernetesVersion"), ("cluster", "entra")
 def cluster_refusals(settings: Settings, cluster: containerservice.GetManagedClusterResult) -> Iterator[str]:
     """Yields an error for each setting that AKS would refuse, or ignore, for the cluster that is there.
 
-    Versions: https://learn.microsoft.com/azure/aks/upgrade-aks-cluster; one that AKS no longer supports may skip some.
+    Versions: https://learn.microsoft.com/azure/aks/upgrade-aks-cluster. Those without support, or with long-term
+    support alone, may skip some (tests/truth/recordings/clusters.yaml).
     Entra "can't be disabled": https://learn.microsoft.com/azure/aks/enable-authentication-microsoft-entra-id.
     """
     wanted, runs = settings.cluster.kubernetes_version, cluster.current_kubernetes_version or ""
     stack, step = settings.stack, _minor(wanted) - _minor(runs) if runs else 0
-    is_supported = runs.rpartition(".")[0] in versions().kubernetes.offered(lts=settings.cluster.lts)
-    if step < 0 or (step > 1 and is_supported):
+    is_regular = runs.rpartition(".")[0] in versions().kubernetes.newest
+    if step < 0 or (step > 1 and is_regular):
         following = f"1.{_minor(runs) + 1}"
         why = "AKS takes no version back" if step < 0 else f"AKS skips no minor version; {following} comes first"
         fix = set_command(_VERSION, f"1.{_minor(runs)}" if step < 0 else following)

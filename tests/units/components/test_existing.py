@@ -93,12 +93,14 @@ def test_a_stopped_cluster_is_refused_with_the_command_that_starts_it() -> None:
         ("1.34.2", "1.35", "", ""),
         ("1.36.1", "1.35", "AKS takes no version back", "1.36"),
         ("1.35.4", "1.37.0", "1.36 comes first", "1.36"),
+        ("1.33.100", "1.35", "", ""),  # long-term support alone
         ("1.29.5", "1.35", "", ""),  # no longer supported: AKS lets it skip
     ],
 )
 def test_a_cluster_goes_one_minor_version_forward_and_none_back(runs: str, wanted: str, why: str, fix: str) -> None:
     azure = Azure(cluster=True, profiles={"currentKubernetesVersion": runs})
-    settings = settings_with(cluster=ClusterSettings(kubernetes_version=wanted))
+    tier: Any = "Premium" if runs.endswith(".100") else "Standard"
+    settings = settings_with(cluster=ClusterSettings(kubernetes_version=wanted, tier=tier))
     if not why:
         deploy(lambda: check_existing(settings), azure)
         return
