@@ -14,9 +14,8 @@ from simulator.plugins.azure_native import convert
 from simulator.plugins.azure_native.resources import DEFINITIONS
 from tests.support.arm import SUBSCRIPTION, Arm
 
-DIFFERENCES: dict[str, dict[str, str]] = yaml.safe_load(
-    Path(__file__).with_name("document_differences.yaml").read_text()
-)
+DIFFERENCES: dict[str, dict[str, str]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+"""Why values differ, by their paths."""
 OWN = {
     *(
         "id",

@@ -230,11 +230,12 @@ def test_a_cluster_of_the_document_differs_from_the_program_s_where_a_reason_is_
     ]
     pairs = [both, *([of[mode] for of in pools] for mode in ("System", "User"))]
     assert unexplained(((ours, theirs) for ours, theirs in pairs), DIFFERENCES["cluster"]) == (set(), set())
-    nodes = [
-        next(each for each in arm.backend.nodes[cluster["id"]] if H100 in each["metadata"]["labels"].values())
+    nodes = {key.lower(): of for key, of in arm.backend.nodes.items()}
+    gpu = [
+        next(node for node in nodes[cluster["id"].lower()] if H100 in node["metadata"]["labels"].values())
         for cluster in both
     ]
-    assert unexplained([(nodes[0], nodes[1])], DIFFERENCES["nodes"]) == (set(), set())
+    assert unexplained([(gpu[0], gpu[1])], DIFFERENCES["nodes"]) == (set(), set())
 
 
 def test_logging_out_and_in_again(az: AzureCli) -> None:
