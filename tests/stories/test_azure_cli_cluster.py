@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.simulator, pytest.mark.long]
 AKS = "--resource-group day-two --name day-two"
 OLD = "--kubernetes-version 1.33 --k8s-support-plan AKSLongTermSupport --tier premium"
 """A version whose clusters have no OIDC issuer at first."""
+PATIENCE_S = 300
 ACCOUNT = "daytwodata"
 GENERATE = f"storage container generate-sas --account-name {ACCOUNT} --name files --permissions cwl --output tsv"
 CONTRIBUTOR = "Storage Blob Data Contributor"
@@ -62,7 +63,7 @@ def is_ready(az: AzureCli, world: World, file: str = "kubeconfig") -> bool:
 
 def test_the_api_server_takes_the_kubeconfig(az: AzureCli, world: World) -> None:
     done(az, f"aks get-credentials {AKS} --file kubeconfig")
-    eventually(lambda: is_ready(az, world), "its node is Ready", 120)
+    eventually(lambda: is_ready(az, world), "its node is Ready", PATIENCE_S)
     (scale_set,) = done(az, "vmss list --resource-group MC_day-two_day-two_eastus --query [].name -o tsv").splitlines()
     assert kubectl(az, world, "get nodes -o name").strip() == f"node/{scale_set}000000"
 
@@ -100,14 +101,14 @@ def test_a_stopped_cluster_answers_nothing_until_it_is_started(az: AzureCli, wor
     assert words in refused(az, f"aks command invoke {AKS} --command 'kubectl get nodes'")
     assert words in refused(az, f"aks update {AKS} --tags team=b")
     done(az, f"aks start {AKS}")
-    eventually(lambda: is_ready(az, world), "its node is Ready again", 120)
+    eventually(lambda: is_ready(az, world), "its node is Ready again", PATIENCE_S)
 
 
 def test_new_certificates_end_the_old_kubeconfig(az: AzureCli, world: World) -> None:
     done(az, f"aks rotate-certs {AKS} --yes")
     assert "certificate signed by unknown authority" in kubectl(az, world, "get nodes")
     done(az, f"aks get-credentials {AKS} --file new")
-    eventually(lambda: is_ready(az, world, "new"), "its node is Ready again", 120)
+    eventually(lambda: is_ready(az, world, "new"), "its node is Ready again", PATIENCE_S)
 
 
 def put(world: World, sas: str) -> tuple[int, str]:
@@ -129,7 +130,7 @@ def test_a_new_key_ends_what_the_old_one_signed(az: AzureCli, world: World) -> N
     sas = done(az, f"{GENERATE} --expiry {expiry()}")
     assert put(world, sas) == (201, "")
     done(az, f"storage account keys renew --resource-group day-two --account-name {ACCOUNT} --key primary")
-    eventually(lambda: put(world, sas) == (403, "AuthenticationFailed"), "the old SAS is refused", 60)
+    eventually(lambda: put(world, sas) == (403, "AuthenticationFailed"), "the old SAS is refused", PATIENCE_S)
     assert put(world, done(az, f"{GENERATE} --expiry {expiry()}")) == (201, "")
 
 
