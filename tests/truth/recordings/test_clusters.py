@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.arm import CLUSTER, GROUP, FakeBackend, start
+from tests.support.arm import CLUSTER, GROUP, FakeBackend, pool_path, start
 
 RECORDED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("clusters.yaml").read_text("utf-8"))
 
@@ -18,13 +18,15 @@ LISTED = "locations/eastus/kubernetesVersions"
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Leaves of the answer by their paths, `properties` left out of these."""
+    """Leaves of the answer by their paths, `properties` left out of these; and of a pool's, below `pool`."""
     arm = start(tmp_path_factory.mktemp("recorded") / "azure", FakeBackend())
     try:
         arm.put(GROUP, {"location": "eastus"})
         assert arm.put(CLUSTER, RECORDED["request"]).status_code == 201
         arm.done()
         body = arm.get(CLUSTER)
+        assert arm.put(pool_path("two"), RECORDED["pool"]["request"]).status_code == 201
+        body["properties"]["pool"] = arm.get(pool_path("two"))["properties"]
     finally:
         arm.stop()
     own = {name: body.pop(name) for name in ("kind", "eTag") if name in body}
@@ -66,4 +68,11 @@ def test_values_are_azures(shown: dict[str, Any]) -> None:
 def test_keys_are_azures_but_for_those_that_are_open(shown: dict[str, Any]) -> None:
     alone, ours = RECORDED["open"]["shown by azure alone"], RECORDED["open"]["shown by the simulator alone"]
     recorded = {*RECORDED["shown"], *RECORDED["named"], *alone}
-    assert (recorded - shown.keys(), shown.keys() - recorded) == (set(alone), set(ours))
+    own = {path for path in shown if not path.startswith("pool.")}
+    assert (recorded - own, own - recorded) == (set(alone), set(ours))
+
+
+def test_a_pool_is_shown_as_azure_shows_it(shown: dict[str, Any]) -> None:
+    pool = RECORDED["pool"]
+    assert {path: shown.get(f"pool.{path}") for path in pool["shown"]} == pool["shown"]
+    assert {path.split(".")[1] for path in shown if path.startswith("pool.")} & set(pool["hidden"]) == set()
