@@ -57,7 +57,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def GetRequiredPackages(
         self, _request: language_pb2.GetRequiredPackagesRequest, _context: grpc.ServicerContext
     ) -> language_pb2.GetRequiredPackagesResponse:
-        """Returns what `pulumi plugin install` installs. Updates download none of it: the emulated plugins satisfy them.
+        """Returns what `pulumi plugin install` installs. Updates download none: the emulated ones satisfy them.
 
         The official host reads it from the packages' pulumi-plugin.json (pulumi/pulumi v3.246.0,
         sdk/python/cmd/pulumi-language-python/main.go; for updates, pkg/engine/plugins.go, ensurePluginsAreInstalled).
