@@ -93,6 +93,10 @@ class Sdk(BaseModel):
     autoname: Literal["random", "copy", "uuid"]
     replaces: frozenset[str] = frozenset()
     """Properties, by their paths in the SDK's shape, that cannot be updated in the provider's opinion."""
+    maintained: frozenset[str] = frozenset()
+    """Lists of children that may be resources of their own."""
+    defaults: dict[str, bool | str] = {}
+    """Of properties at the top, what the SDK sends where a program leaves them out."""
     renamed: dict[str, str] = {}
     """Properties that the SDK calls otherwise than ARM does: its name, and ARM's."""
     flattens: bool = True

@@ -112,9 +112,10 @@ class ArmClient:
     def put(
         self, path: str, api_version: str, body: Mapping[str, Any], deadline: Deadline, *, creator: str = ""
     ) -> dict[str, Any]:
-        """Creates or updates, waits until that is done, and returns the resource."""
+        """Creates or updates, waits until that is done, and returns the resource. What has nulls is sent by PATCH."""
         headers = {CORRELATION: creator} if creator else {}
-        self._await(self._request("PUT", path, api_version, deadline, body=body, headers=headers), deadline)
+        method = "PATCH" if _has_null(body) else "PUT"  # provider/pkg/provider/crud/crud.go, CreateOrUpdate
+        self._await(self._request(method, path, api_version, deadline, body=body, headers=headers), deadline)
         return self.get(path, api_version, deadline)
 
     def post(
@@ -198,6 +199,10 @@ class ArmClient:
     def _json(response: httpx.Response) -> dict[str, Any]:
         found: dict[str, Any] = response.json() if response.content else {}
         return found
+
+
+def _has_null(body: Any) -> bool:
+    return body is None or (isinstance(body, Mapping) and any(map(_has_null, body.values())))
 
 
 def _passing(response: httpx.Response) -> bool:

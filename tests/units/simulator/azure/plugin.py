@@ -40,10 +40,12 @@ class AzurePlugin:
         answer = self.stub.Check(request)
         return decode(answer.inputs), [failure.reason for failure in answer.failures]
 
-    def diff(self, token: str, olds: Properties, news: Properties) -> provider_pb2.DiffResponse:
-        answer: provider_pb2.DiffResponse = self.stub.Diff(
-            provider_pb2.DiffRequest(urn=urn(token), olds=encode(olds), old_inputs=encode(olds), news=encode(news))
-        )
+    def diff(
+        self, token: str, olds: Properties, news: Properties, state: Properties | None = None
+    ) -> provider_pb2.DiffResponse:
+        """`olds` are the inputs that were; `state` has the outputs."""
+        given = {"olds": encode(olds if state is None else state), "old_inputs": encode(olds), "news": encode(news)}
+        answer: provider_pb2.DiffResponse = self.stub.Diff(provider_pb2.DiffRequest(urn=urn(token), **given))
         return answer
 
     def create(
@@ -56,17 +58,29 @@ class AzurePlugin:
         return answer.id, decode(answer.properties)
 
     def update(
-        self, token: str, identity: str, olds: Properties, news: Properties, *, preview: bool = False
+        self,
+        token: str,
+        identity: str,
+        olds: Properties,
+        news: Properties,
+        *,
+        old_inputs: Properties | None = None,
+        preview: bool = False,
     ) -> Properties:
         request = provider_pb2.UpdateRequest(
             urn=urn(token), id=identity, olds=encode(olds), news=encode(news), preview=preview, timeout=20
         )
+        request.old_inputs.update(old_inputs or {})
         return decode(self.stub.Update(request).properties)
 
-    def read(self, token: str, identity: str, outputs: Properties, inputs: Properties) -> provider_pb2.ReadResponse:
-        answer: provider_pb2.ReadResponse = self.stub.Read(
-            provider_pb2.ReadRequest(urn=urn(token), id=identity, properties=encode(outputs), inputs=encode(inputs))
-        )
+    def read(
+        self, token: str, identity: str, outputs: Properties, inputs: Properties | None
+    ) -> provider_pb2.ReadResponse:
+        """An import has no inputs."""
+        request = provider_pb2.ReadRequest(urn=urn(token), id=identity, properties=encode(outputs))
+        if inputs is not None:
+            request.inputs.CopyFrom(encode(inputs))
+        answer: provider_pb2.ReadResponse = self.stub.Read(request)
         return answer
 
     def delete(self, token: str, identity: str) -> None:
