@@ -51,6 +51,8 @@ class Field(BaseModel):
     pattern: str | None = None
     hint: str = ""
     """What the pattern asks for, in words."""
+    checked: bool = False
+    """Whether these limits are in Azure's specification, so that a client refuses what breaks them."""
     required: bool = False
     read_only: bool = False
     default: Any = None
@@ -202,8 +204,8 @@ def _data(room: str) -> dict[str, Any]:
 def _reference(room: str) -> dict[str, Any]:
     """The `properties` of another room's type, with the resource's name among them (an inline agent pool)."""
     source = _data(room)
-    fields = {"name": source["name"] | {"required": True}} | source["body"]["fields"]["properties"]["fields"]
-    return {"type": "object", "fields": fields}
+    name = source["name"] | {"required": True, "checked": True}
+    return {"type": "object", "fields": {"name": name} | source["body"]["fields"]["properties"]["fields"]}
 
 
 def _child(room: str) -> dict[str, Any]:

@@ -74,9 +74,10 @@ def _problems(definition: Definition, news: Mapping[str, Any]) -> Iterator[str]:
         if name not in news:
             yield _missing(name)
         elif name == definition.name:
-            yield from _check(news[name], definition.schema.name, name)
+            checked = not definition.schema.published.stricter
+            yield from _check(news[name], definition.schema.name.model_copy(update={"checked": checked}), name)
         else:
-            yield from _check(news[name], Field(type="string", minimum=1), name)
+            yield from _check(news[name], Field(type="string", minimum=1, checked=True), name)
     fields = {name: field for name, field in definition.inputs.items() if name not in definition.parameters}
     own = {*definition.parameters, API_VERSION, CREATE_BEFORE_DELETE}
     given = {name: value for name, value in news.items() if name not in own}
@@ -128,24 +129,25 @@ def _check_scalar(value: Any, field: Field, path: str) -> Iterator[str]:
     if got != kind:
         article = "an" if got[0] in "ao" else "a"
         yield f"'{path}' should be of type '{field.type}' but got {article} {got}"
-    elif isinstance(value, str):
-        yield from _check_string(value, field, path)
-    elif got == "number":
-        if field.type == "integer" and not math.isclose(value, round(value)):
-            yield f"'{path}' must be an integer but got {value:f}"
-        if field.minimum is not None and value < field.minimum:
-            yield f"'{path}' is too low ({value:f} < {field.minimum:f})"
-        if field.maximum is not None and value > field.maximum:
-            yield f"'{path}' is too high ({value:f} > {field.maximum:f})"
+    elif got == "number" and field.type == "integer" and not math.isclose(value, round(value)):
+        yield f"'{path}' must be an integer but got {value:f}"
+    if got == kind and field.checked:
+        yield from _check_limits(value, field, path)
 
 
-def _check_string(value: str, field: Field, path: str) -> Iterator[str]:
-    if field.minimum is not None and len(value) < field.minimum:
-        yield f"'{path}' is too short ({len(value)}): at least {field.minimum:g} characters required"
-    if field.maximum is not None and len(value) > field.maximum:
-        yield f"'{path}' is too long ({len(value)}): at most {field.maximum:g} characters allowed"
-    if field.pattern and not re.fullmatch(field.pattern, value):
-        yield f"'{path}' does not match expression '^{field.pattern}$'. {field.hint}".rstrip(". ")
+def _check_limits(value: Any, field: Field, path: str) -> Iterator[str]:
+    if isinstance(value, str):
+        if field.minimum is not None and len(value) < field.minimum:
+            yield f"'{path}' is too short ({len(value)}): at least {field.minimum:g} characters required"
+        if field.maximum is not None and len(value) > field.maximum:
+            yield f"'{path}' is too long ({len(value)}): at most {field.maximum:g} characters allowed"
+        if field.pattern and not re.fullmatch(field.pattern, value):
+            yield f"'{path}' does not match expression '^{field.pattern}$'"
+        return
+    if field.minimum is not None and value < field.minimum:
+        yield f"'{path}' is too low ({value:f} < {field.minimum:f})"
+    if field.maximum is not None and value > field.maximum:
+        yield f"'{path}' is too high ({value:f} > {field.maximum:f})"
 
 
 def _kind(value: Any) -> str:

@@ -32,7 +32,7 @@ def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
     olds, news, state = (without_nulls(decode(each)) for each in (request.old_inputs, request.news, request.olds))
     if API_VERSION in state:
         olds.setdefault(API_VERSION, state[API_VERSION])  # inputs of an import have none
-    detailed = {path: _classify(definition, path, plain, kind) for path, plain, kind in _top_changes(olds, news)}
+    detailed = {path: _classify(definition, plain, kind) for path, plain, kind in _top_changes(olds, news)}
     for path, kind in detailed.items():
         if kind == _ADD_REPLACE and path in news and news[path] == state.get(path):
             detailed[path] = _ADD  # Azure has this value already
@@ -60,7 +60,7 @@ def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
     )
 
 
-def _classify(definition: Definition, path: str, plain: str, kind: Kind.ValueType) -> Kind.ValueType:
+def _classify(definition: Definition, plain: str, kind: Kind.ValueType) -> Kind.ValueType:
     """Whether what happened replaces. In an object that replaces, only updates do; in such a list, nothing does."""
     fixed = {*definition.sdk.replaces, *definition.parameters}
     objects = [plain[:at] for at, letter in enumerate(plain) if letter == "."]
@@ -69,9 +69,9 @@ def _classify(definition: Definition, path: str, plain: str, kind: Kind.ValueTyp
 
 
 def _top_changes(olds: Properties, news: Properties) -> Iterator[Change]:
-    same = {name for name, is_same in _SAME.items() if name in olds and name in news and is_same(olds[name], news[name])}
-    kept = ({name: value for name, value in side.items() if name not in same} for side in (olds, news))
-    return _changes(*kept, "", "")
+    same = {name for name, is_same in _SAME.items() if is_same(olds.get(name), news.get(name))}
+    old, new = ({name: value for name, value in side.items() if name not in same} for side in (olds, news))
+    return _changes(old, new, "", "")
 
 
 def _changes(old: Any, new: Any, path: str, plain: str) -> Iterator[Change]:

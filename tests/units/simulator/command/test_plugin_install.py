@@ -57,7 +57,7 @@ def downloads(tmp_path: Path) -> Iterator[str]:
 def install(project: Path, downloads: str, *arguments: str) -> None:
     """Runs `pulumi plugin install` in the simulator's environment, with another place to download from."""
     own = {"PULUMI_PLUGIN_DOWNLOAD_URL_OVERRIDES": f".*={downloads}", "PULUMI_DISABLE_REGISTRY_RESOLVE": "true"}
-    command = [paths.tool("pulumi"), "plugin", "install", *arguments]
+    command = [str(paths.tool("pulumi")), "plugin", "install", *arguments]
     done = subprocess.run(
         command, cwd=project, env=environment.environment() | own, capture_output=True, text=True, timeout=240
     )

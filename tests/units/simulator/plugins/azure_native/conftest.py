@@ -1,0 +1,7 @@
+"""The plugin in front of an empty subscription."""
+
+from __future__ import annotations
+
+from tests.units.simulator.azure.conftest import arm, plugin
+
+__all__ = ["arm", "plugin"]
