@@ -40,10 +40,10 @@ _NO_SIMULATOR = (
 class ArmFailure(PluginError):
     """ARM refused; the text is as the official plugin prints it."""
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    def __init__(self, status: int, code: str, message: str, body: str = "") -> None:
         shown = f'Status={status} Code="{code}" Message="{message}"' if code else f'Status={status} Message="{message}"'
         super().__init__(shown)
-        self.status, self.code, self.message = status, code, message
+        self.status, self.code, self.message, self.body = status, code, message, body
 
 
 class OperationFailed(ArmFailure):
@@ -230,4 +230,4 @@ def _checked(response: httpx.Response) -> httpx.Response:
     if response.status_code < HTTPStatus.BAD_REQUEST:
         return response
     error = _error(response)
-    raise ArmFailure(response.status_code, error.get("code", ""), error.get("message", response.text))
+    raise ArmFailure(response.status_code, error.get("code", ""), error.get("message", response.text), response.text)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from simulator.azure.schema import CONTAINER, Field, sdk_name
 from simulator.plugins.azure_native.resources import API_VERSION, CREATE_BEFORE_DELETE, Definition
+from simulator.plugins.errors import PluginError
 from simulator.plugins.marshal import UNKNOWN, Properties, without_nulls
 
 
@@ -74,18 +76,12 @@ def refreshed(
 
 
 def _parameters(definition: Definition, resource_id: str) -> Properties:
-    """Values of the path's parameters, read from the id's end (a scope has any number of segments)."""
-    wanted, given = definition.sdk.path.strip("/").split("/"), resource_id.strip("/").split("/")
-    found = {}
-    while wanted:
-        part = wanted.pop()
-        if part == "{scope}":
-            found["scope"] = "/" + "/".join(given)
-            break
-        value = given.pop()
-        if part.startswith("{") and part != "{subscriptionId}":
-            found[part[1:-1]] = value
-    return found
+    """Values of the path's parameters, in any case of the rest (provider/pkg/resources/ids.go). Raises PluginError."""
+    parts = [f"(?P<{part[1:-1]}>.*?)" if part.startswith("{") else part for part in definition.sdk.path.split("/")]
+    found = re.fullmatch("/".join(parts), resource_id, re.IGNORECASE)
+    if found is None:
+        raise PluginError(f"failed to parse '{resource_id}' against the path '{definition.sdk.path}'")
+    return {name: value for name, value in found.groupdict().items() if name != "subscriptionId"}
 
 
 def _to_body(value: Any, field: Field, previous: Any = None) -> Any:

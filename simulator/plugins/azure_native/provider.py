@@ -139,7 +139,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
             if request.HasField("inputs"):
                 inputs = convert.refreshed(definition, without_nulls(decode(request.inputs)), before, outputs)
             else:
-                inputs = convert.imported(definition, found[0]["id"], outputs)
+                inputs = convert.imported(definition, request.id, outputs)
             return provider_pb2.ReadResponse(id=request.id, properties=encode(outputs), inputs=encode(inputs))
 
     def Delete(self, request: provider_pb2.DeleteRequest, context: Context) -> Empty:
@@ -178,7 +178,11 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
 
     def _check_free(self, definition: Definition, path: str, creator: str, deadline: Deadline) -> None:
         """Refuses what exists, unless this very resource began to make it and was cut short."""
-        found = self._arm().find(path, definition.api_version, deadline)
+        try:
+            found = self._arm().find(path, definition.api_version, deadline)
+        except ArmFailure as error:
+            why = f"status code {error.status}, {error.body}"
+            raise PluginError(f"cannot check existence of resource '{path}': {why}") from error
         if found is None:
             return
         if found[1] != creator:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, TOKEN, Arm, FakeBackend, cluster_body, start
-from tests.units.simulator.azure.plugin import AzurePlugin
+from tests.support.azure_plugin import AzurePlugin
 
 SCOPE = f"/subscriptions/{SUBSCRIPTION.subscription_id}"
 SIZES = f"{SCOPE}/providers/Microsoft.Compute/skus"

@@ -13,7 +13,7 @@ from simulator.plugins.azure_native.resources import DEFINITIONS
 from simulator.plugins.marshal import UNKNOWN
 from tests.support.arm import GROUP as GROUP_PATH
 from tests.support.arm import Arm
-from tests.units.simulator.azure.plugin import (
+from tests.support.azure_plugin import (
     CLUSTER,
     GROUP,
     POOL,

@@ -14,7 +14,7 @@ from simulator.world.faults import new_fault
 from tests.support.arm import CLUSTER as CLUSTER_PATH
 from tests.support.arm import GROUP as GROUP_PATH
 from tests.support.arm import H100, SUBSCRIPTION, Arm, aks_id, cluster_body, pool_body, pool_path
-from tests.units.simulator.azure.plugin import (
+from tests.support.azure_plugin import (
     CLUSTER,
     GROUP,
     POOL,

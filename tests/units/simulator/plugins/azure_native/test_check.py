@@ -10,7 +10,7 @@ from simulator.plugins.marshal import Properties, encode
 from tests.support.arm import CLUSTER as CLUSTER_PATH
 from tests.support.arm import GROUP as GROUP_PATH
 from tests.support.arm import Arm, cluster_body
-from tests.units.simulator.azure.plugin import CLUSTER, POOL, AzurePlugin, cluster_inputs, failure, pool_inputs, urn
+from tests.support.azure_plugin import CLUSTER, POOL, AzurePlugin, cluster_inputs, failure, pool_inputs, urn
 
 NETWORK = "azure-native:network:VirtualNetwork"
 

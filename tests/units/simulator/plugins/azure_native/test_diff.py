@@ -12,7 +12,7 @@ from pulumi.runtime.proto import provider_pb2
 
 from simulator.plugins.azure_native.resources import DEFINITIONS
 from simulator.plugins.marshal import UNKNOWN, Properties
-from tests.units.simulator.azure.plugin import CLUSTER, GROUP, POOL, ROLE, AzurePlugin, cluster_inputs, pool_inputs
+from tests.support.azure_plugin import CLUSTER, GROUP, POOL, ROLE, AzurePlugin, cluster_inputs, pool_inputs
 
 Kind = provider_pb2.PropertyDiff
 NETWORK = "azure-native:network:VirtualNetwork"

@@ -9,12 +9,13 @@ from pulumi.runtime.proto import provider_pb2
 from simulator.plugins.azure_native import convert
 from simulator.plugins.azure_native.resources import DEFINITIONS
 from simulator.plugins.marshal import Properties, decode
+from simulator.world.faults import new_fault
 from tests.support import networks as net
 from tests.support.arm import CLUSTER as CLUSTER_PATH
 from tests.support.arm import GROUP as GROUP_PATH
-from tests.support.arm import Arm, cluster_body
+from tests.support.arm import SUBSCRIPTION, Arm, cluster_body
+from tests.support.azure_plugin import CLUSTER, GROUP, ROLE, AzurePlugin, cluster_inputs, failure
 from tests.support.blob_account import IDENTITY
-from tests.units.simulator.azure.plugin import CLUSTER, GROUP, AzurePlugin, cluster_inputs, failure
 
 NETWORK = "azure-native:network:VirtualNetwork"
 MACHINE = "azure-native:compute:VirtualMachine"
@@ -66,6 +67,40 @@ def test_import_leaves_out_what_is_empty_at_every_depth(group: AzurePlugin, arm:
     imported = decode(group.read(CLUSTER, CLUSTER_PATH, {}, None).inputs)
     assert imported["addonProfiles"] == {"azurepolicy": {"enabled": False}}
     assert "azureApiVersion" not in imported
+
+
+def test_import_takes_its_names_from_the_id_as_it_was_given(group: AzurePlugin, arm: Arm) -> None:
+    arm.put(CLUSTER_PATH, cluster_body())
+    arm.done()
+    given = CLUSTER_PATH.replace("/resourceGroups/rg/", "/RESOURCEGROUPS/RG/")
+    imported = decode(group.read(CLUSTER, given, {}, None).inputs)
+    assert (imported["resourceGroupName"], imported["resourceName"]) == ("RG", "aks")
+
+
+def test_scope_of_an_import_has_no_slash_in_front(group: AzurePlugin) -> None:
+    role = {
+        "principalId": SUBSCRIPTION.object_id,
+        "principalType": "User",
+        "roleDefinitionId": next(iter(SUBSCRIPTION.roles)),
+    }
+    identity, _ = group.create(
+        ROLE, role | {"scope": GROUP_PATH, "roleAssignmentName": f"{1:08}-0000-0000-0000-{1:012}"}
+    )
+    assert decode(group.read(ROLE, identity, {}, None).inputs)["scope"] == GROUP_PATH.removeprefix("/")
+
+
+def test_import_by_an_id_of_another_type_is_refused(group: AzurePlugin) -> None:
+    with pytest.raises(grpc.RpcError) as raised:
+        group.read(NETWORK, GROUP_PATH, {}, None)
+    assert failure(raised).startswith(f"failed to parse '{GROUP_PATH}' against the path '/subscriptions/")
+
+
+def test_resource_that_may_not_be_looked_at_is_not_made(group: AzurePlugin, arm: Arm) -> None:
+    arm.server.world.faults.fault(new_fault("throttle", seconds=300))
+    with pytest.raises(grpc.RpcError) as raised:
+        group.create(NETWORK, network_inputs())
+    text = failure(raised)
+    assert text.startswith(f"cannot check existence of resource '{net.NETWORK}': status code 429, {{")
 
 
 def test_program_of_an_import_changes_nothing(group: AzurePlugin, arm: Arm) -> None:
