@@ -51,6 +51,8 @@ class Field(BaseModel):
     pattern: str | None = None
     hint: str = ""
     """What the pattern asks for, in words."""
+    checked: bool = False
+    """Whether these limits are in Azure's specification, so that a client refuses what breaks them."""
     required: bool = False
     read_only: bool = False
     default: Any = None
@@ -93,6 +95,10 @@ class Sdk(BaseModel):
     autoname: Literal["random", "copy", "uuid"]
     replaces: frozenset[str] = frozenset()
     """Properties, by their paths in the SDK's shape, that cannot be updated in the provider's opinion."""
+    maintained: frozenset[str] = frozenset()
+    """Lists of children that may be resources of their own."""
+    defaults: dict[str, bool | str] = {}
+    """Of properties at the top, what the SDK sends where a program leaves them out."""
     renamed: dict[str, str] = {}
     """Properties that the SDK calls otherwise than ARM does: its name, and ARM's."""
     flattens: bool = True
@@ -198,8 +204,8 @@ def _data(room: str) -> dict[str, Any]:
 def _reference(room: str) -> dict[str, Any]:
     """The `properties` of another room's type, with the resource's name among them (an inline agent pool)."""
     source = _data(room)
-    fields = {"name": source["name"] | {"required": True}} | source["body"]["fields"]["properties"]["fields"]
-    return {"type": "object", "fields": fields}
+    name = source["name"] | {"required": True, "checked": True}
+    return {"type": "object", "fields": {"name": name} | source["body"]["fields"]["properties"]["fields"]}
 
 
 def _child(room: str) -> dict[str, Any]:

@@ -89,6 +89,7 @@ def settings() -> dict[str, str]:
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PULUMI_IGNORE_AMBIENT_PLUGINS": "true",  # else plugins that the user has on PATH would serve
         "PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK": "true",
+        "PULUMI_OPTION_EXACT": "true",  # else stand-ins keep `pulumi plugin install` from installing what is official
         "AZURE_CONFIG_DIR": str(home / "azure-cli"),  # hides a login of the Azure CLI
         **_cloud(endpoint),
         "PYTHONPYCACHEPREFIX": str(paths.bytecode()),

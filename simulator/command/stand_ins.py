@@ -1,18 +1,19 @@
 """The stand-ins for Pulumi's plugins: which are needed, and where the CLI finds them.
 
 They lie in PULUMI_HOME's folder of plugins, in the version that the program asks for. On PATH they would be found too,
-but the CLI would warn of each of them in every command.
+but the CLI would warn of each of them in every command. Where a version is there twice, the CLI starts the one with
+build metadata (pulumi/pulumi v3.246.0, sdk/go/common/workspace/plugins.go, SelectCompatiblePlugin). So the emulated
+plugins' launchers (`simulator/plugins/bin`) start the official plugin as soon as it is installed.
 """
 
 from __future__ import annotations
 
 import contextlib
-import shutil
+import os
 import site
 import sys
 import tempfile
 import venv
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,11 @@ from simulator.host import files, paths
 from simulator.plugins import azure_native, kubernetes
 
 _MARK = "+simulator"
-"""Build metadata, which comparing versions leaves out; `pulumi plugin install` still finds the version missing."""
+"""Build metadata, which comparing versions leaves out.
+
+`pulumi plugin install` leaves it out too, unless `--exact` or PULUMI_OPTION_EXACT is set: then it looks for the folder
+of that very version (same file, HasPlugin and HasPluginGTE).
+"""
 _OWN = paths.ROOT / "simulator" / "plugins" / "bin"
 
 
@@ -35,27 +40,21 @@ class StandIn:
     """A released CLI has the official one beside itself."""
 
     @property
-    def _plugin(self) -> str:
-        return self.name.removeprefix("pulumi-") + "-v"
+    def _folder(self) -> Path:
+        """Where `pulumi plugin install` puts the official one."""
+        return _plugins() / f"{self.name.removeprefix('pulumi-')}-v{self.version}"
 
     def serving(self) -> Path:
-        """The file that serves the plugin: the official one if it is there, else the stand-in."""
-        official = [place for place in self._official() if place.exists()]
-        return official[-1] if official else _OWN / self.name
+        """The file that serves the plugin: the official one if it is installed, else the emulated one."""
+        official = (paths.tools_bin() if self.with_the_cli else self._folder) / self.name
+        partial = self._folder.with_name(f"{self._folder.name}.partial")  # exists until the official one is unpacked
+        return official if os.access(official, os.X_OK) and not partial.exists() else _OWN / self.name
 
     def install(self) -> None:
-        """Puts the stand-in where the CLI looks, unless the official one is there."""
-        file = _plugins() / f"{self._plugin}{self.version}{_MARK}" / self.name
-        if (target := self.serving()).is_relative_to(_OWN):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            files.link(file, target)
-        elif file.parent.exists():
-            shutil.rmtree(file.parent)
-
-    def _official(self) -> Iterable[Path]:
-        if self.with_the_cli:
-            return [paths.tools_bin() / self.name]
-        return sorted(folder for folder in _plugins().glob(f"{self._plugin}*") if not folder.name.endswith(_MARK))
+        """Puts the emulated one where the CLI looks."""
+        file = self._folder.with_name(f"{self._folder.name}{_MARK}") / self.name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        files.link(file, _OWN / self.name)
 
 
 LANGUAGE_HOST = StandIn("pulumi-language-python", "3.0.0", with_the_cli=True)

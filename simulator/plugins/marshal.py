@@ -71,6 +71,13 @@ def encode(properties: Mapping[str, Any]) -> struct_pb2.Struct:
     return struct
 
 
+def without_nulls(value: Any) -> Any:
+    """Returns the value without properties that are null, at every depth. Lists keep theirs."""
+    if isinstance(value, Mapping):
+        return {name: without_nulls(item) for name, item in value.items() if item is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
 def reveal(value: Any) -> Any:
     """The same value without any `Secret` in it: what goes to an API, never what goes to the engine."""
     return _map(value, lambda leaf: reveal(leaf.value) if isinstance(leaf, Secret) else leaf)

@@ -40,10 +40,10 @@ _NO_SIMULATOR = (
 class ArmFailure(PluginError):
     """ARM refused; the text is as the official plugin prints it."""
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    def __init__(self, status: int, code: str, message: str, body: str = "") -> None:
         shown = f'Status={status} Code="{code}" Message="{message}"' if code else f'Status={status} Message="{message}"'
         super().__init__(shown)
-        self.status, self.code, self.message = status, code, message
+        self.status, self.code, self.message, self.body = status, code, message, body
 
 
 class OperationFailed(ArmFailure):
@@ -112,9 +112,10 @@ class ArmClient:
     def put(
         self, path: str, api_version: str, body: Mapping[str, Any], deadline: Deadline, *, creator: str = ""
     ) -> dict[str, Any]:
-        """Creates or updates, waits until that is done, and returns the resource."""
+        """Creates or updates, waits until that is done, and returns the resource. What has nulls is sent by PATCH."""
         headers = {CORRELATION: creator} if creator else {}
-        self._await(self._request("PUT", path, api_version, deadline, body=body, headers=headers), deadline)
+        method = "PATCH" if _has_null(body) else "PUT"  # provider/pkg/provider/crud/crud.go, CreateOrUpdate
+        self._await(self._request(method, path, api_version, deadline, body=body, headers=headers), deadline)
         return self.get(path, api_version, deadline)
 
     def post(
@@ -200,6 +201,10 @@ class ArmClient:
         return found
 
 
+def _has_null(body: Any) -> bool:
+    return body is None or (isinstance(body, Mapping) and any(map(_has_null, body.values())))
+
+
 def _passing(response: httpx.Response) -> bool:
     """Whether a refusal may be another one, or none, the next time."""
     if response.status_code == HTTPStatus.CONFLICT:
@@ -225,4 +230,4 @@ def _checked(response: httpx.Response) -> httpx.Response:
     if response.status_code < HTTPStatus.BAD_REQUEST:
         return response
     error = _error(response)
-    raise ArmFailure(response.status_code, error.get("code", ""), error.get("message", response.text))
+    raise ArmFailure(response.status_code, error.get("code", ""), error.get("message", response.text), response.text)

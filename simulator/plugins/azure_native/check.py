@@ -13,7 +13,7 @@ from typing import Any
 from simulator.azure.schema import Field
 from simulator.host.similar import similar
 from simulator.plugins.azure_native.resources import API_VERSION, CREATE_BEFORE_DELETE, Definition, of_urn
-from simulator.plugins.marshal import UNKNOWN, Properties, Secret, decode, encode
+from simulator.plugins.marshal import UNKNOWN, Properties, decode, encode, without_nulls
 from simulator.plugins.protocol import provider_pb2
 
 Autonaming = provider_pb2.CheckRequest.AutonamingOptions
@@ -27,18 +27,14 @@ def check(
 ) -> provider_pb2.CheckResponse:
     """`location` is the provider's own setting. Raises PluginError for a type that is not simulated."""
     definition = of_urn(request.urn)
-    olds, news = decode(request.olds), decode(request.news)
-    news = {name: value for name, value in news.items() if value is not None}
+    olds, news = without_nulls(decode(request.olds)), without_nulls(decode(request.news))
     _name(definition, request, olds, news)
     if "location" in definition.inputs and "location" not in news:
         default = olds.get("location") or location or group_location(news.get("resourceGroupName"))
         if default is not None:
             news["location"] = default
     news.setdefault(API_VERSION, definition.api_version)
-    failures = [
-        provider_pb2.CheckFailure(property=path.split(".")[0].split("[")[0] if known else "", reason=reason)
-        for path, reason, known in _problems(definition, news)
-    ]
+    failures = [provider_pb2.CheckFailure(reason=reason) for reason in _problems(definition, news)]
     return provider_pb2.CheckResponse(inputs=encode(news), failures=failures)
 
 
@@ -48,8 +44,8 @@ def _name(definition: Definition, request: provider_pb2.CheckRequest, olds: Prop
         return
     if definition.name in olds:
         news[definition.name] = olds[definition.name]
-        if CREATE_BEFORE_DELETE in olds:
-            news[CREATE_BEFORE_DELETE] = olds[CREATE_BEFORE_DELETE]
+        if olds.get(CREATE_BEFORE_DELETE):
+            news[CREATE_BEFORE_DELETE] = True
         return
     settings = request.autonaming if request.HasField("autonaming") else None
     if settings is not None and settings.mode == Autonaming.DISABLE:
@@ -73,39 +69,34 @@ def _hex(seed: bytes, urn: str, digits: int) -> str:
     return hashlib.sha256(seed + urn.encode()).hexdigest()[:digits] if seed else secrets.token_hex(digits // 2)
 
 
-Problem = tuple[str, str, bool]
-"""Path, what is wrong, and whether the property is one that the resource has."""
-
-
-def _problems(definition: Definition, news: Mapping[str, Any]) -> Iterator[Problem]:
+def _problems(definition: Definition, news: Mapping[str, Any]) -> Iterator[str]:
     for name in definition.parameters:
         if name not in news:
-            yield name, f"missing required property '{name}'", False
+            yield _missing(name)
         elif name == definition.name:
-            yield from _check(news[name], definition.schema.name, name)
+            checked = not definition.schema.published.stricter
+            yield from _check(news[name], definition.schema.name.model_copy(update={"checked": checked}), name)
         else:
-            yield from _check(news[name], Field(type="string", minimum=1), name)
+            yield from _check(news[name], Field(type="string", minimum=1, checked=True), name)
     fields = {name: field for name, field in definition.inputs.items() if name not in definition.parameters}
     own = {*definition.parameters, API_VERSION, CREATE_BEFORE_DELETE}
     given = {name: value for name, value in news.items() if name not in own}
     yield from _check_object(given, fields, "", {*fields, *definition.parameters})
 
 
-def _check_object(
-    value: Mapping[str, Any], fields: Mapping[str, Field], path: str, known: set[str]
-) -> Iterator[Problem]:
+def _check_object(value: Mapping[str, Any], fields: Mapping[str, Field], path: str, known: set[str]) -> Iterator[str]:
     dot = f"{path}." if path else ""
     for name, item in value.items():
         field = fields.get(name)
         if field is None or field.read_only:
             also = similar(name, known)
             hint = f"; did you mean {' or '.join(repr(dot + other) for other in also)}?" if also else ""
-            yield dot + name, f"unknown property '{dot}{name}' (or not simulated){hint}", False
+            yield f"unknown property '{dot}{name}' (or not simulated){hint}"
         else:
             yield from _check(item, field, dot + name)
     for name, field in fields.items():
-        if field.required and value.get(name) is None:
-            yield dot + name, _missing(dot + name), False
+        if field.required and name not in value:
+            yield _missing(dot + name)
 
 
 def _missing(path: str) -> str:
@@ -115,10 +106,8 @@ def _missing(path: str) -> str:
     return text
 
 
-def _check(value: Any, field: Field, path: str) -> Iterator[Problem]:
-    if isinstance(value, Secret):
-        yield from _check(value.value, field, path)
-    elif value is UNKNOWN or value is None:
+def _check(value: Any, field: Field, path: str) -> Iterator[str]:
+    if value is UNKNOWN or value is None:
         return
     elif isinstance(value, Mapping) and field.type == "object":
         yield from _check_object(value, field.flat, path, set(field.flat))
@@ -131,7 +120,7 @@ def _check(value: Any, field: Field, path: str) -> Iterator[Problem]:
             if field.items:
                 yield from _check(item, field.items, f"{path}[{index}]")
     else:
-        yield from ((path, reason, True) for reason in _check_scalar(value, field, path))
+        yield from _check_scalar(value, field, path)
 
 
 def _check_scalar(value: Any, field: Field, path: str) -> Iterator[str]:
@@ -140,24 +129,25 @@ def _check_scalar(value: Any, field: Field, path: str) -> Iterator[str]:
     if got != kind:
         article = "an" if got[0] in "ao" else "a"
         yield f"'{path}' should be of type '{field.type}' but got {article} {got}"
-    elif isinstance(value, str):
-        yield from _check_string(value, field, path)
-    elif got == "number":
-        if field.type == "integer" and not math.isclose(value, round(value)):
-            yield f"'{path}' must be an integer but got {value:f}"
-        if field.minimum is not None and value < field.minimum:
-            yield f"'{path}' is too low ({value:f} < {field.minimum:f})"
-        if field.maximum is not None and value > field.maximum:
-            yield f"'{path}' is too high ({value:f} > {field.maximum:f})"
+    elif got == "number" and field.type == "integer" and not math.isclose(value, round(value)):
+        yield f"'{path}' must be an integer but got {value:f}"
+    if got == kind and field.checked:
+        yield from _check_limits(value, field, path)
 
 
-def _check_string(value: str, field: Field, path: str) -> Iterator[str]:
-    if field.minimum is not None and len(value) < field.minimum:
-        yield f"'{path}' is too short ({len(value)}): at least {field.minimum:g} characters required"
-    if field.maximum is not None and len(value) > field.maximum:
-        yield f"'{path}' is too long ({len(value)}): at most {field.maximum:g} characters allowed"
-    if field.pattern and not re.fullmatch(field.pattern, value):
-        yield f"'{path}' does not match expression '^{field.pattern}$'. {field.hint}".rstrip(". ")
+def _check_limits(value: Any, field: Field, path: str) -> Iterator[str]:
+    if isinstance(value, str):
+        if field.minimum is not None and len(value) < field.minimum:
+            yield f"'{path}' is too short ({len(value)}): at least {field.minimum:g} characters required"
+        if field.maximum is not None and len(value) > field.maximum:
+            yield f"'{path}' is too long ({len(value)}): at most {field.maximum:g} characters allowed"
+        if field.pattern and not re.fullmatch(field.pattern, value):
+            yield f"'{path}' does not match expression '^{field.pattern}$'"
+        return
+    if field.minimum is not None and value < field.minimum:
+        yield f"'{path}' is too low ({value:f} < {field.minimum:f})"
+    if field.maximum is not None and value > field.maximum:
+        yield f"'{path}' is too high ({value:f} > {field.maximum:f})"
 
 
 def _kind(value: Any) -> str:

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from simulator.azure.schema import CONTAINER, Field, sdk_name
 from simulator.plugins.azure_native.resources import API_VERSION, CREATE_BEFORE_DELETE, Definition
-from simulator.plugins.marshal import UNKNOWN, Properties, Secret, reveal
+from simulator.plugins.errors import PluginError
+from simulator.plugins.marshal import UNKNOWN, Properties, without_nulls
 
 
 def path(definition: Definition, inputs: Mapping[str, Any], subscription: str) -> str:
     """The resource's ARM id. All parameters must be there and known."""
-    values = {name: str(reveal(inputs[name])).strip("/") for name in definition.parameters}
+    values = {name: str(inputs[name]).strip("/") for name in definition.parameters}
     return definition.sdk.path.format(subscriptionId=subscription, **values)
 
 
-def body(definition: Definition, inputs: Mapping[str, Any]) -> Properties:
-    """The request's body: what ARM has under `properties` goes there. Secrets are revealed."""
-    plain: Properties = reveal(inputs)
+def body(definition: Definition, inputs: Mapping[str, Any], previous: Mapping[str, Any]) -> Properties:
+    """The request's body: what ARM has under `properties` goes there."""
     sent: Properties = {"properties": {}} if definition.sdk.flattens else {}
     for name, field in definition.inputs.items():
-        if plain.get(name) is not None and name not in definition.parameters:
+        if name in inputs and name not in definition.parameters:
             container = sent["properties"] if definition.in_container(name) else sent
-            container[definition.arm_name(name)] = _to_body(plain[name], field)
+            container[definition.arm_name(name)] = _to_body(inputs[name], field, previous.get(name))
     return sent
 
 
@@ -36,7 +37,7 @@ def outputs(definition: Definition, response: Mapping[str, Any]) -> Properties:
     }
     found = {definition.sdk_name(name): value for name, value in found.items()}
     known = definition.outputs
-    shown = {name: _flat(value, known[name]) for name, value in found.items() if name in known and value is not None}
+    shown: Properties = without_nulls({name: _flat(found[name], known[name]) for name in found if name in known})
     return shown | {API_VERSION: definition.api_version}
 
 
@@ -48,61 +49,63 @@ def preview(definition: Definition, inputs: Mapping[str, Any]) -> Properties:
 
 def inputs_of(definition: Definition, shown: Mapping[str, Any]) -> Properties:
     """The part of the outputs that a program could have set: read-only properties left out, at every depth."""
-    plain = reveal(shown)
     collides = {name for name in ("type", "name") if name in definition.schema.body.fields}
     fields = {name: field for name, field in definition.inputs.items() if name not in collides}
-    return {name: _to_input(plain[name], field) for name, field in fields.items() if plain.get(name) is not None}
+    return {name: _to_input(shown[name], field) for name, field in fields.items() if name in shown}
 
 
 def imported(definition: Definition, resource_id: str, shown: Mapping[str, Any]) -> Properties:
-    """Inputs that would make a resource that exists; empty collections are left out."""
-    given = inputs_of(definition, shown)
-    kept = {name: value for name, value in given.items() if value not in ({}, [])}
-    return kept | _parameters(definition, resource_id) | {API_VERSION: definition.api_version}
+    """Inputs that would make a resource that exists; empty collections are left out, at every depth."""
+    given: Properties = _without_empty(inputs_of(definition, shown)) or {}
+    return given | _parameters(definition, resource_id)
 
 
 def refreshed(
     definition: Definition, inputs: Mapping[str, Any], before: Mapping[str, Any], now: Mapping[str, Any]
 ) -> Properties:
-    """The inputs with what changed in Azure between two reads; what ARM filled in by itself stays out of them."""
+    """The inputs with what changed in Azure between two reads; what ARM filled in by itself stays out of them.
+
+    So do children that may be resources of their own, unless the program has them inline.
+    """
+    children = definition.sdk.maintained - inputs.keys()
     old, new = inputs_of(definition, before), inputs_of(definition, now)
+    new = {name: value for name, value in new.items() if name not in children}
     own = {name: inputs[name] for name in (API_VERSION, CREATE_BEFORE_DELETE) if name in inputs}
     merged: Properties = _merge(dict(inputs), old, new)
     return merged | own
 
 
 def _parameters(definition: Definition, resource_id: str) -> Properties:
-    """Values of the path's parameters, read from the id's end (a scope has any number of segments)."""
-    wanted, given = definition.sdk.path.strip("/").split("/"), resource_id.strip("/").split("/")
-    found = {}
-    while wanted:
-        part = wanted.pop()
-        if part == "{scope}":
-            found["scope"] = "/" + "/".join(given)
-            break
-        value = given.pop()
-        if part.startswith("{") and part != "{subscriptionId}":
-            found[part[1:-1]] = value
-    return found
+    """Values of the path's parameters, in any case of the rest (provider/pkg/resources/ids.go). Raises PluginError."""
+    parts = [f"(?P<{part[1:-1]}>.*?)" if part.startswith("{") else part for part in definition.sdk.path.split("/")]
+    found = re.fullmatch("/".join(parts), resource_id, re.IGNORECASE)
+    if found is None:
+        raise PluginError(f"failed to parse '{resource_id}' against the path '{definition.sdk.path}'")
+    return {name: value for name, value in found.groupdict().items() if name != "subscriptionId"}
 
 
-def _to_body(value: Any, field: Field) -> Any:
+def _to_body(value: Any, field: Field, previous: Any = None) -> Any:
+    """In a set of strings, null takes out what was there (pulumi-azure-native#4640)."""
     if field.string_set and isinstance(value, list):
-        return {name: {} for name in value}
+        gone = [name for name in previous if name not in value] if isinstance(previous, list) else []
+        return {**{name: {} for name in value}, **dict.fromkeys(gone)}
     if field.type == "array" and field.items and isinstance(value, list):
         return [_to_body(item, field.items) for item in value]
     if field.type == "map" and field.values and isinstance(value, Mapping):
         return {name: _to_body(item, field.values) for name, item in value.items()}
     if field.type == "object" and isinstance(value, Mapping):
-        return _object_body({name: item for name, item in value.items() if item is not None}, field)
+        return _object_body(value, field, previous if isinstance(previous, Mapping) else {})
     return value
 
 
-def _object_body(value: Mapping[str, Any], field: Field) -> Properties:
+def _object_body(value: Mapping[str, Any], field: Field, previous: Mapping[str, Any]) -> Properties:
     """With what ARM has under `properties` there, by ARM's names."""
     inner = field.fields[CONTAINER].fields if CONTAINER in field.fields else {}
     known, names = field.flat, {sdk_name(name): name for name in (*field.fields, *inner)}
-    sent = {names.get(name, name): _to_body(item, known.get(name, field)) for name, item in value.items()}
+    sent = {
+        names.get(name, name): _to_body(item, known.get(name, field), previous.get(name))
+        for name, item in value.items()
+    }
     outer: Properties = {name: item for name, item in sent.items() if name not in inner}
     return outer | ({CONTAINER: {name: sent[name] for name in inner if name in sent}} if inner else {})
 
@@ -122,18 +125,25 @@ def _flat(value: Any, field: Field) -> Any:
 
 def _to_input(value: Any, field: Field) -> Any:
     if field.string_set and isinstance(value, Mapping):
-        return list(value)
+        return sorted(value)
     if field.type == "array" and field.items and isinstance(value, list):
         return [_to_input(item, field.items) for item in value]
     if field.type == "object" and isinstance(value, Mapping):
         writable = {name: inner for name, inner in field.flat.items() if not inner.read_only}
-        return {name: _to_input(value[name], inner) for name, inner in writable.items() if value.get(name) is not None}
+        return {name: _to_input(value[name], inner) for name, inner in writable.items() if name in value}
+    return value
+
+
+def _without_empty(value: Any) -> Any:
+    """None for an object or a list in which nothing is."""
+    if isinstance(value, Mapping):
+        return {name: _without_empty(item) for name, item in value.items() if _without_empty(item) is not None} or None
+    if isinstance(value, list):
+        return [_without_empty(item) for item in value if _without_empty(item) is not None] or None
     return value
 
 
 def _preview(value: Any, field: Field) -> Any:
-    if isinstance(value, Secret):
-        return Secret(_preview(value.value, field))
     if field.string_set or value is UNKNOWN:
         return UNKNOWN
     if field.type == "object" and field.fields and isinstance(value, Mapping):
@@ -147,8 +157,6 @@ def _merge(value: Any, old: Any, new: Any) -> Any:
     """`value` with the difference between `old` and `new` applied, property by property."""
     if old == new:
         return value
-    if isinstance(value, Secret):
-        return Secret(_merge(value.value, old, new))
     if isinstance(value, dict) and isinstance(old, dict) and isinstance(new, dict):
         merged = {name: item for name, item in value.items() if name in new or name not in old}
         for name in new:

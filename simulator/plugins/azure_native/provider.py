@@ -24,8 +24,7 @@ from simulator.plugins.marshal import (
     decode,
     encode,
     has_unknown,
-    keep_secrets,
-    reveal,
+    without_nulls,
 )
 from simulator.plugins.protocol import plugin_pb2, provider_pb2, provider_pb2_grpc
 
@@ -63,7 +62,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
     def Handshake(
         self, request: provider_pb2.ProviderHandshakeRequest, context: Context
     ) -> provider_pb2.ProviderHandshakeResponse:
-        return provider_pb2.ProviderHandshakeResponse(accept_secrets=True, supports_autonaming_configuration=True)
+        return provider_pb2.ProviderHandshakeResponse(supports_autonaming_configuration=True)
 
     def Attach(self, request: plugin_pb2.PluginAttach, context: Context) -> Empty:
         return Empty()
@@ -85,10 +84,9 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
 
     def Configure(self, request: provider_pb2.ConfigureRequest, context: Context) -> provider_pb2.ConfigureResponse:
+        """Accepts no secrets: the engine reveals inputs, and makes secret outputs of them, by their names."""
         self._settings = {name.removeprefix(_PREFIX): value for name, value in request.variables.items()}
-        return provider_pb2.ConfigureResponse(
-            acceptSecrets=True, supportsPreview=True, supports_autonaming_configuration=True
-        )
+        return provider_pb2.ConfigureResponse(supportsPreview=True, supports_autonaming_configuration=True)
 
     def Invoke(self, request: provider_pb2.InvokeRequest, context: Context) -> provider_pb2.InvokeResponse:
         with _reported(context):
@@ -110,42 +108,39 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
 
     def Create(self, request: provider_pb2.CreateRequest, context: Context) -> provider_pb2.CreateResponse:
         with _reported(context):
-            definition, inputs = of_urn(request.urn), decode(request.properties)
+            definition, inputs = of_urn(request.urn), without_nulls(decode(request.properties))
             if request.preview:
                 return provider_pb2.CreateResponse(properties=encode(convert.preview(definition, inputs)))
             deadline, creator = self._deadline(request.timeout), creator_of(request.urn)
             path = convert.path(definition, inputs, self._subscription_id)
             self._check_free(definition, path, creator, deadline)
-            made = self._put(definition, path, inputs, deadline, creator)
-            outputs = keep_secrets(convert.outputs(definition, made), inputs)
-            return provider_pb2.CreateResponse(id=made["id"], properties=encode(outputs))
+            made = self._put(definition, path, inputs, {}, deadline, creator)
+            return provider_pb2.CreateResponse(id=made["id"], properties=encode(convert.outputs(definition, made)))
 
     def Update(self, request: provider_pb2.UpdateRequest, context: Context) -> provider_pb2.UpdateResponse:
         with _reported(context):
-            definition, inputs = of_urn(request.urn), decode(request.news)
+            definition, inputs = of_urn(request.urn), without_nulls(decode(request.news))
             if request.preview:
                 shown, old = convert.preview(definition, inputs), decode(request.olds)
                 shown |= {name: old[name] for name in _STABLE if name in old}
                 return provider_pb2.UpdateResponse(properties=encode(shown))
             path = convert.path(definition, inputs, self._subscription_id)
-            made = self._put(definition, path, inputs, self._deadline(request.timeout), creator="")
-            return provider_pb2.UpdateResponse(
-                properties=encode(keep_secrets(convert.outputs(definition, made), inputs))
-            )
+            before = decode(request.old_inputs)
+            made = self._put(definition, path, inputs, before, self._deadline(request.timeout), creator="")
+            return provider_pb2.UpdateResponse(properties=encode(convert.outputs(definition, made)))
 
     def Read(self, request: provider_pb2.ReadRequest, context: Context) -> provider_pb2.ReadResponse:
         with _reported(context):
-            definition, before, inputs = of_urn(request.urn), decode(request.properties), decode(request.inputs)
+            definition, before = of_urn(request.urn), without_nulls(decode(request.properties))
             found = self._arm().find(request.id, definition.api_version, self._deadline(0))
             if found is None:
                 return provider_pb2.ReadResponse()  # an empty id takes the resource out of the state
             outputs = convert.outputs(definition, found[0])
-            if inputs:
-                inputs = convert.refreshed(definition, inputs, before, outputs)
+            if request.HasField("inputs"):
+                inputs = convert.refreshed(definition, without_nulls(decode(request.inputs)), before, outputs)
             else:
-                inputs = convert.imported(definition, found[0]["id"], outputs)
-            kept = encode(keep_secrets(outputs, inputs))
-            return provider_pb2.ReadResponse(id=request.id, properties=kept, inputs=encode(inputs))
+                inputs = convert.imported(definition, request.id, outputs)
+            return provider_pb2.ReadResponse(id=request.id, properties=encode(outputs), inputs=encode(inputs))
 
     def Delete(self, request: provider_pb2.DeleteRequest, context: Context) -> Empty:
         with _reported(context):
@@ -171,17 +166,23 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return f"/subscriptions/{self._subscription_id}/resourceGroups/{name}".rstrip("/")
 
     def _group_location(self, group: Any) -> Any:
-        """Of the resource group that a resource goes to, where neither it nor the provider says."""
+        """Returns that of a resource's group, where neither the resource nor the provider has one; None if refused."""
         if group is None:
             return None
         if has_unknown(group):
             return UNKNOWN
-        found = self._arm().find(self._group_path(reveal(group)), _GROUP_API_VERSION, self._deadline(0))
-        return found[0]["location"] if found else None
+        try:
+            return self._arm().get(self._group_path(group), _GROUP_API_VERSION, self._deadline(0))["location"]
+        except ArmFailure:
+            return None
 
     def _check_free(self, definition: Definition, path: str, creator: str, deadline: Deadline) -> None:
         """Refuses what exists, unless this very resource began to make it and was cut short."""
-        found = self._arm().find(path, definition.api_version, deadline)
+        try:
+            found = self._arm().find(path, definition.api_version, deadline)
+        except ArmFailure as error:
+            why = f"status code {error.status}, {error.body}"
+            raise PluginError(f"cannot check existence of resource '{path}': {why}") from error
         if found is None:
             return
         if found[1] != creator:
@@ -189,15 +190,21 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         self._arm().settle(path, definition.api_version, deadline)
 
     def _put(
-        self, definition: Definition, path: str, inputs: Properties, deadline: Deadline, creator: str
+        self,
+        definition: Definition,
+        path: str,
+        inputs: Properties,
+        previous: Properties,
+        deadline: Deadline,
+        creator: str,
     ) -> dict[str, Any]:
-        body = convert.body(definition, inputs)
+        body = convert.body(definition, inputs, previous)
         try:
             return self._arm().put(path, definition.api_version, body, deadline, creator=creator)
         except OperationFailed as error:
             found = self._arm().find(path, definition.api_version, self._deadline(0))
             outputs = convert.outputs(definition, found[0]) if found else {API_VERSION: definition.api_version}
-            raise InitializationFailed(str(error), path, keep_secrets(outputs, inputs), inputs=inputs) from error
+            raise InitializationFailed(str(error), path, outputs, inputs=inputs) from error
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from typing import NoReturn
 import grpc
 from google.protobuf import empty_pb2
 
+from simulator.plugins import azure_native, kubernetes
 from simulator.plugins.language_host import definitions
 from simulator.plugins.language_host.settings import ALREADY_REPORTED, ProgramSettings
 from simulator.plugins.protocol import language_pb2, language_pb2_grpc, plugin_pb2
@@ -56,11 +57,17 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def GetRequiredPackages(
         self, _request: language_pb2.GetRequiredPackagesRequest, _context: grpc.ServicerContext
     ) -> language_pb2.GetRequiredPackagesResponse:
-        """None: what is named here the engine downloads at once, even where a stand-in of it is there.
+        """Returns what `pulumi plugin install` installs. Updates download none: the emulated ones satisfy them.
 
-        The engine asks for a provider when the first resource of it is registered, which is soon enough.
+        The official host reads it from the packages' pulumi-plugin.json (pulumi/pulumi v3.246.0,
+        sdk/python/cmd/pulumi-language-python/main.go; for updates, pkg/engine/plugins.go, ensurePluginsAreInstalled).
         """
-        return language_pb2.GetRequiredPackagesResponse()
+        versions = {"azure-native": azure_native.VERSION, "kubernetes": kubernetes.VERSION}
+        packages = [
+            plugin_pb2.PackageDependency(kind="resource", name=name, version=version)
+            for name, version in versions.items()
+        ]
+        return language_pb2.GetRequiredPackagesResponse(packages=packages)
 
     def RuntimeOptionsPrompts(
         self, _request: language_pb2.RuntimeOptionsRequest, _context: grpc.ServicerContext

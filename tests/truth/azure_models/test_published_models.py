@@ -69,6 +69,12 @@ ADDRESSES = ("networkProfile.podCidr", "networkProfile.serviceCidr", "networkPro
 """Parsed by `simulator/azure/types/managed_cluster/networks.py`, which refuses more than their patterns do."""
 
 
+def test_clients_refuse_what_breaks_the_bounds_that_azure_publishes(resource_type: str) -> None:
+    for path, field, azure in pairs(resource_type):
+        if azure and not field.read_only and not path.endswith(ADDRESSES):
+            assert field.checked == bool(azure.bounds), path
+
+
 def test_bounds_are_azures(resource_type: str) -> None:
     for path, field, azure in pairs(resource_type):
         for name, bound in (azure.bounds if azure else {}).items():

@@ -34,7 +34,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
         for token, recorded in RESOURCES.items():
             definition, version = DEFINITIONS[token], {"api-version": DEFINITIONS[token].api_version}
             path = convert.path(definition, recorded["inputs"], SUBSCRIPTION.subscription_id)
-            answer = arm.call("PUT", path, convert.body(definition, recorded["inputs"]), **version)
+            answer = arm.call("PUT", path, convert.body(definition, recorded["inputs"], {}), **version)
             assert answer.is_success, answer.text
             arm.done()
             found[token] = arm.call("GET", path, **version).json()

@@ -21,7 +21,9 @@ TYPE = "Microsoft.Compute/virtualMachines"
 
 
 class VirtualMachines(Kind):
-    """A machine to log in at."""
+    """A machine to log in at. PATCH takes more than tags (VirtualMachineUpdate in azure-rest-api-specs)."""
+
+    patches_tags = False
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         body["location"] = _rules.location(world, record.id, body, existing)

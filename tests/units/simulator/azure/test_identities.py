@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.support.arm import GROUP, Arm
+from tests.support.azure_plugin import CLUSTER, AzurePlugin, cluster_inputs
+from tests.support.azure_plugin import GROUP as GROUP_TOKEN
 from tests.support.blob_account import CREDENTIAL, IDENTITY
-from tests.units.simulator.azure.plugin import CLUSTER, AzurePlugin, cluster_inputs
-from tests.units.simulator.azure.plugin import GROUP as GROUP_TOKEN
 
 TRUST = {"issuer": "https://issuer/", "subject": "system:serviceaccount:ai:blobs", "audiences": ["api://x"]}
 OF_IDENTITY = {"resourceGroupName": "rg", "resourceName": "aks-ai"}

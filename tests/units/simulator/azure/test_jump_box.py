@@ -95,3 +95,11 @@ def test_a_bastions_subnet_has_its_name_and_its_size(network: Arm) -> None:
 def test_native_clients_need_a_standard_bastion(network: Arm) -> None:
     basic = network.put(net.BASTION, net.bastion_body(sku="Basic", enableTunneling=True))
     assert "needs a bastion of the sku Standard" in network.refusal(basic)[2]
+
+
+def test_a_machine_without_a_disk_in_its_request_has_azures(network: Arm) -> None:
+    """As in a recorded run of azure-native's tests (tests/truth/recordings/azure_native.yaml, run `machine`)."""
+    body = net.machine_body()
+    del body["properties"]["storageProfile"]["osDisk"]
+    shown = net.make(network, net.MACHINE, body)["properties"]["storageProfile"]["osDisk"]
+    assert (shown["createOption"], shown["caching"], shown["deleteOption"]) == ("FromImage", "ReadWrite", "Detach")

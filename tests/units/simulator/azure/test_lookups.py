@@ -12,7 +12,7 @@ import pytest
 from simulator.azure.features import CHANGING_S
 from simulator.world.faults import new_fault
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, TOKEN, Arm, FakeBackend, cluster_body, start
-from tests.units.simulator.azure.plugin import AzurePlugin
+from tests.support.azure_plugin import AzurePlugin
 
 SCOPE = f"/subscriptions/{SUBSCRIPTION.subscription_id}"
 SIZES = f"{SCOPE}/providers/Microsoft.Compute/skus"

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support import networks as net
 from tests.support.arm import GROUP, Arm
-from tests.units.simulator.azure.plugin import GROUP as GROUP_TOKEN
-from tests.units.simulator.azure.plugin import AzurePlugin
+from tests.support.azure_plugin import GROUP as GROUP_TOKEN
+from tests.support.azure_plugin import AzurePlugin
 
 Body = dict[str, Any]
 

@@ -10,10 +10,10 @@ import pytest
 from pulumi.runtime.proto import provider_pb2
 
 from simulator.plugins.azure_native.resources import DEFINITIONS
-from simulator.plugins.marshal import UNKNOWN, Secret
+from simulator.plugins.marshal import UNKNOWN
 from tests.support.arm import GROUP as GROUP_PATH
 from tests.support.arm import Arm
-from tests.units.simulator.azure.plugin import (
+from tests.support.azure_plugin import (
     CLUSTER,
     GROUP,
     POOL,
@@ -81,7 +81,8 @@ def test_location_comes_from_the_provider_or_the_group(plugin: AzurePlugin, arm:
         ({"gpuProfile": {"drive": "None"}}, "unknown property 'gpuProfile.drive' (or not simulated); did you mean"),
         ({"count": "two"}, "'count' should be of type 'integer' but got a string"),
         ({"count": 2.5}, "'count' must be an integer but got 2.500000"),
-        ({"count": Secret(2000)}, "'count' is too high (2000.000000 > 1000.000000)"),
+        ({"osDiskSizeGB": 4096}, "'osDiskSizeGB' is too high (4096.000000 > 2048.000000)"),
+        ({"osDiskSizeGB": -1}, "'osDiskSizeGB' is too low (-1.000000 < 0.000000)"),
         ({"nodeTaints": "a=b:NoSchedule"}, "'nodeTaints' should be of type 'array' but got a string"),
         ({"agentPoolName": "Bad_Name"}, "'agentPoolName' does not match expression"),
         ({"resourceName": None}, "missing required property 'resourceName'"),
@@ -93,12 +94,10 @@ def test_check_refuses(plugin: AzurePlugin, change: dict[str, Any], reason: str)
     assert failures[0].startswith(reason)
 
 
-def test_check_keeps_secrets_and_unknowns(plugin: AzurePlugin) -> None:
-    news = pool_inputs(count=UNKNOWN, nodeLabels=Secret({"a": "b"}))
-    inputs, failures = plugin.check(POOL, news)
+def test_check_keeps_unknowns(plugin: AzurePlugin) -> None:
+    inputs, failures = plugin.check(POOL, pool_inputs(count=UNKNOWN))
     assert failures == []
     assert inputs["count"] is UNKNOWN
-    assert inputs["nodeLabels"] == Secret({"a": "b"})
 
 
 def test_types_that_are_not_simulated_say_what_is(plugin: AzurePlugin) -> None:
@@ -170,8 +169,3 @@ def test_random_name_lets_the_new_one_come_first(plugin: AzurePlugin) -> None:
     answer = plugin.diff(GROUP, olds, olds | {"location": "westus3"})
     assert list(answer.replaces) == ["location"]
     assert not answer.deleteBeforeReplace
-
-
-def test_becoming_a_secret_is_no_change(plugin: AzurePlugin) -> None:
-    answer = plugin.diff(POOL, pool_inputs(), pool_inputs(nodeTaints=Secret(pool_inputs()["nodeTaints"])))
-    assert answer.changes == provider_pb2.DiffResponse.DIFF_NONE

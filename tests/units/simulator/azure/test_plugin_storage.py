@@ -9,7 +9,7 @@ import pytest
 from pulumi.runtime.proto import provider_pb2
 
 from simulator.plugins.marshal import Properties
-from tests.units.simulator.azure.plugin import GROUP, AzurePlugin, failure
+from tests.support.azure_plugin import GROUP, AzurePlugin, failure
 
 REGISTRY = "azure-native:containerregistry:Registry"
 ACCOUNT = "azure-native:storage:StorageAccount"

@@ -29,8 +29,8 @@ from tests.support.arm import (
     pool_path,
     start,
 )
-from tests.units.simulator.azure.plugin import GROUP as GROUP_TYPE
-from tests.units.simulator.azure.plugin import AzurePlugin, failure
+from tests.support.azure_plugin import GROUP as GROUP_TYPE
+from tests.support.azure_plugin import AzurePlugin, failure
 
 ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
 REGISTRY = f"{GROUP}/providers/Microsoft.ContainerRegistry/registries/images1"
@@ -87,7 +87,8 @@ def test_the_plugin_does_not_wait_for_more_than_two_minutes(plugin: AzurePlugin,
     broken(arm, "throttle", seconds=3600)
     with pytest.raises(grpc.RpcError) as raised:
         plugin.create(GROUP_TYPE, {"resourceGroupName": "rg", "location": "eastus"})
-    assert failure(raised).startswith('Status=429 Code="SubscriptionRequestsThrottled" Message="Number of ')
+    assert failure(raised).startswith(f"cannot check existence of resource '{GROUP}': status code 429, {{")
+    assert '"code": "SubscriptionRequestsThrottled", "message": "Number of ' in failure(raised)
     healed(arm)
     assert plugin.create(GROUP_TYPE, {"resourceGroupName": "rg", "location": "eastus"})[0] == GROUP
 

@@ -13,7 +13,7 @@ from components.existing_system_pool import system_pool_refusal
 from config.schema.cluster import SystemPool
 from tests.support.arm import CLUSTER as CLUSTER_PATH
 from tests.support.arm import Arm, pool_path
-from tests.units.simulator.azure.plugin import CLUSTER, AzurePlugin, cluster_inputs, failure
+from tests.support.azure_plugin import CLUSTER, AzurePlugin, cluster_inputs, failure
 
 D4, D8 = "Standard_D4ads_v5", "Standard_D8ads_v5"
 OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,8 +10,7 @@ import pytest
 import yaml
 
 from simulator.command import environment, stand_ins
-from simulator.host import paths
-from simulator.plugins import azure_native, kubernetes
+from simulator.plugins import kubernetes
 
 
 @pytest.fixture(autouse=True)
@@ -31,24 +29,6 @@ def test_a_passphrase_that_is_another_becomes_the_simulators(home: Path) -> None
     (home / "passphrase").touch()
     named = environment.settings()["PULUMI_CONFIG_PASSPHRASE_FILE"]
     assert Path(named).read_text() == environment.PASSPHRASE
-
-
-@pytest.mark.parametrize(
-    ("provider", "version"), [("kubernetes", kubernetes.VERSION), ("azure-native", azure_native.VERSION)]
-)
-def test_a_stand_in_makes_way_for_the_official_plugin_and_comes_back(provider: str, version: str, home: Path) -> None:
-    name = f"pulumi-resource-{provider}"
-    plugins = home / "pulumi" / "plugins"
-    stand_in = plugins / f"resource-{provider}-v{version}+simulator" / name
-    official = plugins / f"resource-{provider}-v3.0.0"
-    environment.settings()
-    assert stand_in.readlink() == paths.ROOT / "simulator" / "plugins" / "bin" / name
-    official.mkdir(parents=True)
-    environment.settings()
-    assert not os.path.lexists(stand_in)
-    official.rmdir()
-    environment.settings()
-    assert stand_in.is_symlink()
 
 
 def test_the_cli_asks_a_stand_in_anew_for_its_schema(home: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import distribution
 from pathlib import Path
 
 import grpc
@@ -159,8 +161,13 @@ def test_what_it_cannot_do_says_what_to_do_instead(deployment: Deployment) -> No
     assert "cannot run plugins written in Python: put an executable" in raised.value.details()
 
 
-def test_names_no_plugins_and_its_interpreter(deployment: Deployment) -> None:
-    assert not deployment.client.GetRequiredPackages(language_pb2.GetRequiredPackagesRequest(), timeout=10).packages
+def test_names_the_plugins_of_the_sdk_packages_and_its_interpreter(deployment: Deployment) -> None:
+    packages = deployment.client.GetRequiredPackages(language_pb2.GetRequiredPackagesRequest(), timeout=10).packages
+    sdks = [distribution(f"pulumi-{name}").locate_file(f"pulumi_{name}") for name in ("azure_native", "kubernetes")]
+    read = [json.loads(Path(str(sdk), "pulumi-plugin.json").read_text()) for sdk in sdks]
+    assert [(each.kind, each.name, each.version) for each in packages] == [
+        ("resource", each["name"], each["version"]) for each in read
+    ]
     about = deployment.client.About(language_pb2.AboutRequest(), timeout=10)
     assert os.access(about.executable, os.X_OK)
 

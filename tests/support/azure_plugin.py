@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -10,8 +14,9 @@ import pytest
 from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
+from simulator.plugins.azure_native.provider import AzureNativeProvider
 from simulator.plugins.marshal import Properties, decode, encode
-from tests.support.arm import H100
+from tests.support.arm import H100, TOKEN, Arm
 
 GROUP = "azure-native:resources:ResourceGroup"
 CLUSTER = "azure-native:containerservice:ManagedCluster"
@@ -40,10 +45,12 @@ class AzurePlugin:
         answer = self.stub.Check(request)
         return decode(answer.inputs), [failure.reason for failure in answer.failures]
 
-    def diff(self, token: str, olds: Properties, news: Properties) -> provider_pb2.DiffResponse:
-        answer: provider_pb2.DiffResponse = self.stub.Diff(
-            provider_pb2.DiffRequest(urn=urn(token), olds=encode(olds), old_inputs=encode(olds), news=encode(news))
-        )
+    def diff(
+        self, token: str, olds: Properties, news: Properties, state: Properties | None = None
+    ) -> provider_pb2.DiffResponse:
+        """`olds` are the inputs that were; `state` has the outputs."""
+        given = {"olds": encode(olds if state is None else state), "old_inputs": encode(olds), "news": encode(news)}
+        answer: provider_pb2.DiffResponse = self.stub.Diff(provider_pb2.DiffRequest(urn=urn(token), **given))
         return answer
 
     def create(
@@ -56,17 +63,29 @@ class AzurePlugin:
         return answer.id, decode(answer.properties)
 
     def update(
-        self, token: str, identity: str, olds: Properties, news: Properties, *, preview: bool = False
+        self,
+        token: str,
+        identity: str,
+        olds: Properties,
+        news: Properties,
+        *,
+        old_inputs: Properties | None = None,
+        preview: bool = False,
     ) -> Properties:
         request = provider_pb2.UpdateRequest(
             urn=urn(token), id=identity, olds=encode(olds), news=encode(news), preview=preview, timeout=20
         )
+        request.old_inputs.update(old_inputs or {})
         return decode(self.stub.Update(request).properties)
 
-    def read(self, token: str, identity: str, outputs: Properties, inputs: Properties) -> provider_pb2.ReadResponse:
-        answer: provider_pb2.ReadResponse = self.stub.Read(
-            provider_pb2.ReadRequest(urn=urn(token), id=identity, properties=encode(outputs), inputs=encode(inputs))
-        )
+    def read(
+        self, token: str, identity: str, outputs: Properties, inputs: Properties | None
+    ) -> provider_pb2.ReadResponse:
+        """An import has no inputs."""
+        request = provider_pb2.ReadRequest(urn=urn(token), id=identity, properties=encode(outputs))
+        if inputs is not None:
+            request.inputs.CopyFrom(encode(inputs))
+        answer: provider_pb2.ReadResponse = self.stub.Read(request)
         return answer
 
     def delete(self, token: str, identity: str) -> None:
@@ -84,6 +103,25 @@ class AzurePlugin:
         _, group = self.create(GROUP, {"resourceGroupName": "rg", "location": "eastus"}, name="rg")
         _, cluster = self.create(CLUSTER, cluster_inputs(), name="aks")
         return group, cluster
+
+
+@contextmanager
+def serve(arm: Arm, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AzurePlugin]:
+    """Serves the plugin over gRPC, in an environment that names `arm` as its simulator."""
+    token = folder / "token"
+    token.write_text(TOKEN)
+    monkeypatch.setenv("SIMULATOR_ARM_ENDPOINT", arm.server.endpoint)
+    monkeypatch.setenv("SIMULATOR_ARM_TOKEN_FILE", str(token))
+    monkeypatch.setenv("SSL_CERT_FILE", arm.ca_file)
+    server = grpc.server(ThreadPoolExecutor(4))
+    servicer = AzureNativeProvider()
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        yield AzurePlugin(provider_pb2_grpc.ResourceProviderStub(channel))
+    server.stop(None).wait()
+    servicer.close()
 
 
 def failure(raised: pytest.ExceptionInfo[grpc.RpcError]) -> str:

@@ -1,0 +1,134 @@
+"""The official plugins, installed by plain `pulumi plugin install` beside the emulated ones, serve from then on."""
+
+from __future__ import annotations
+
+import functools
+import io
+import subprocess
+import tarfile
+import threading
+from collections.abc import Iterator, Mapping
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from simulator.command import environment, stand_ins
+from simulator.host import paths
+from simulator.plugins import azure_native, kubernetes
+
+VERSIONS = {"azure-native": azure_native.VERSION, "kubernetes": kubernetes.VERSION}
+OFFICIAL = '#!/bin/sh\necho "official $*"\n'
+EMULATED = '#!/bin/sh\necho "emulated $*"\n'
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a project; what would interpret the emulated plugins prints that it was started."""
+    monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path / "home"))
+    interpreter = tmp_path / "python"
+    interpreter.write_text(EMULATED)
+    interpreter.chmod(0o755)
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "Pulumi.yaml").write_text("name: test\nruntime: python\n")
+    return folder
+
+
+@pytest.fixture
+def downloads(tmp_path: Path) -> Iterator[str]:
+    """The address of a server with an archive for each official plugin, named as on get.pulumi.com."""
+    served = tmp_path / "served"
+    served.mkdir()
+    for name, version in VERSIONS.items():
+        for architecture in ("amd64", "arm64"):
+            file = served / f"pulumi-resource-{name}-v{version}-linux-{architecture}.tar.gz"
+            with tarfile.open(file, "w:gz") as archive:
+                member = tarfile.TarInfo(f"pulumi-resource-{name}")
+                member.mode, member.size = 0o755, len(OFFICIAL)
+                archive.addfile(member, io.BytesIO(OFFICIAL.encode()))
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(served))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def install(project: Path, downloads: str, *arguments: str) -> None:
+    """Runs `pulumi plugin install` in the simulator's environment, with another place to download from."""
+    own = {"PULUMI_PLUGIN_DOWNLOAD_URL_OVERRIDES": f".*={downloads}", "PULUMI_DISABLE_REGISTRY_RESOLVE": "true"}
+    command = [str(paths.tool("pulumi")), "plugin", "install", *arguments]
+    done = subprocess.run(
+        command, cwd=project, env=environment.environment() | own, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def plugins() -> Path:
+    return paths.home() / "pulumi" / "plugins"
+
+
+def started(name: str, project: Path) -> str:
+    """What the CLI starts as a plugin prints: of two folders of a version, the one with build metadata counts."""
+    launcher = plugins() / f"resource-{name}-v{VERSIONS[name]}+simulator" / f"pulumi-resource-{name}"
+    own = {"SIMULATOR_PYTHON": str(project.parent / "python"), "PATH": "/usr/bin:/bin"}
+    return subprocess.run([launcher, "127.0.0.1:1"], env=own, capture_output=True, text=True, check=True).stdout
+
+
+def status() -> Mapping[str, Path]:
+    return {each.name.removeprefix("pulumi-resource-"): each.serving() for each in stand_ins.ALL}
+
+
+def emulated(name: str) -> Path:
+    return paths.ROOT / "simulator" / "plugins" / "bin" / f"pulumi-resource-{name}"
+
+
+def official(name: str) -> Path:
+    return plugins().resolve() / f"resource-{name}-v{VERSIONS[name]}" / f"pulumi-resource-{name}"
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("arguments", [(), ("resource", "kubernetes", kubernetes.VERSION)])
+def test_plain_plugin_install_installs_the_official_plugin(
+    arguments: tuple[str, ...], project: Path, downloads: str
+) -> None:
+    environment.settings()
+    assert started("kubernetes", project).startswith("emulated -m simulator.plugins.kubernetes")
+    install(project, downloads, *arguments)
+    expected = {name for name in VERSIONS if not arguments or name in arguments}
+    for name in VERSIONS:
+        who = "official" if name in expected else f"emulated -m simulator.plugins.{name.replace('-', '_')}"
+        assert started(name, project) == f"{who} 127.0.0.1:1\n"
+        assert status()[name] == (official(name) if name in expected else emulated(name))
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_official_plugin_serves_once_it_is_whole(name: str, project: Path) -> None:
+    """What `pulumi plugin install` leaves beside the folder: a lock while it runs and a mark until it has unpacked."""
+    environment.settings()
+    partial = plugins() / f"resource-{name}-v{VERSIONS[name]}.partial"
+    partial.with_suffix(".lock").touch()
+    assert status()[name] == emulated(name)
+    partial.touch()
+    official(name).parent.mkdir()
+    official(name).write_text(OFFICIAL)
+    official(name).chmod(0o755)
+    assert started(name, project).startswith("emulated")
+    assert status()[name] == emulated(name)
+    partial.unlink()
+    environment.settings()
+    assert started(name, project) == "official 127.0.0.1:1\n"
+    assert status()[name] == official(name)
+    official(name).unlink()
+    assert started(name, project).startswith("emulated")
+    assert status()[name] == emulated(name)
+
+
+def test_official_plugin_of_another_version_serves_nothing(project: Path) -> None:
+    """The CLI starts none but the version that the program asks for."""
+    other = plugins() / "resource-kubernetes-v3.0.0" / "pulumi-resource-kubernetes"
+    other.parent.mkdir(parents=True)
+    other.touch(mode=0o755)
+    environment.settings()
+    assert started("kubernetes", project).startswith("emulated")
+    assert status()["kubernetes"] == emulated("kubernetes")
