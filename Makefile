@@ -68,7 +68,7 @@ lock-images: ## writes the digests of base images into docker/, where registries
 
 # One worker more than cores: stories wait for each other's parts, and a sixth of two cores was idle with two.
 test: ## the tests, but for the suites below
-	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 4 \
+	@$(RUN) "$$python" -m simulator.tools --for simulator entra && exec "$$python" -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 4 \
 		--dist loadfile
 
 # What is marked alone measures, so that nothing else may run beside it.

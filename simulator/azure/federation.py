@@ -1,7 +1,7 @@
 """Entra's part of workload identity: a service account's token for one of the managed identity that it counts as.
 
-Texts: AADSTS700213 and AADSTS700016 as users report them. What is left out is the signature: Entra would fetch the keys
-of the cluster's issuer, which simulated clusters publish nowhere.
+Texts: AADSTS700213, AADSTS700016 and AADSTS700024 (Azure/azure-workload-identity#693) as users report them. Signatures
+are not checked: Entra would fetch the keys of the cluster's issuer, which simulated clusters publish nowhere.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import time
 from http import HTTPStatus
 from typing import Any
 
@@ -38,6 +39,9 @@ def exchange(world: World, tokens: Tokens, client_id: str, assertion: str, audie
             f"presented assertion. {_HELP}"
         )
         raise LoginError(HTTPStatus.UNAUTHORIZED, "invalid_client", 700213, message)
+    if claims.get("exp", 0) < time.time():
+        message = f"Client assertion is not within its valid time range. Its expiry time is {claims.get('exp')}."
+        raise LoginError(HTTPStatus.UNAUTHORIZED, "invalid_client", 700024, message)
     return tokens.issue(audience, principal)
 
 

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 from simulator.azure import directory, domains, federation
 from simulator.azure.arm_world import World
-from simulator.azure.errors import LoginError
+from simulator.azure.errors import ArmError, LoginError
 from simulator.azure.store import Body
 from simulator.azure.subscription import Principal
 from simulator.azure.tokens import LIFETIME_S, Tokens
@@ -69,6 +69,12 @@ def token(path: str, content: bytes, world: World, tokens: Tokens) -> Body:
         _check_resource(resource, tenant, tokens)
         issued, _ = tokens.issue(resource, principal)
     return {"access_token": issued, "expires_in": LIFETIME_S, "token_type": "Bearer"}
+
+
+def no_browser(path: str) -> ArmError:
+    """The refusal of what else clients ask of the login host, such as a code for a browser (`devicecode`)."""
+    message = f"Simulated Entra does not serve {path}: nobody can log in by a browser here."
+    return ArmError(HTTPStatus.NOT_FOUND, "NotFound", message)
 
 
 def _principal(form: dict[str, str], world: World, tokens: Tokens) -> Principal:

@@ -160,6 +160,8 @@ class _Front:
             case path if path.endswith(login.TOKEN):
                 _check_method(request, "POST")
                 return login.token(path, content, self.world, self.tokens)
+        if _host(request) == domains.LOGIN:
+            raise login.no_browser(request.path)
         return None
 
     def _check_token(self, given: str, audience: str) -> None:

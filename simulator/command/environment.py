@@ -20,7 +20,7 @@ PASSPHRASE = "simulator"  # noqa: S105 - known to all on purpose: it guards a si
 """The passphrase of the committed stack files, so that `Pulumi.dev.yaml` is the same in every checkout."""
 
 LOGINS = paths.ROOT / "simulator" / "plugins" / "logins" / "bin"
-"""Simulated `kubelogin` and `az`."""
+"""The real `kubelogin`, with a cache of its own, and a small `az`."""
 INSIDE = "SIMULATOR_INSIDE"
 """The virtual network to be in, by its label; empty outside of all."""
 OUTER = "SIMULATOR_OUTER_PROXY"
@@ -78,6 +78,7 @@ def settings() -> dict[str, str]:
         "SIMULATOR_ARM_ENDPOINT": endpoint,
         "SIMULATOR_ARM_TOKEN_FILE": str(token_file()),
         "SIMULATOR_PYTHON": sys.executable,
+        "SIMULATOR_TOOLS": str(paths.tools_bin()),
         "KUBECONFIG": str(kubeconfig_file()),
         "KUBECACHEDIR": str(paths.kube_cache()),
         "PULUMI_HOME": str(home / "pulumi"),
@@ -188,7 +189,7 @@ def shell_lines(chosen: Mapping[str, str]) -> str:
 
 
 def _path() -> str:
-    """PATH with the tools, this Python and the simulated logins in front of what was there."""
-    first = [str(paths.tools_bin()), str(LOGINS), str(Path(sys.executable).parent)]
+    """PATH with the logins, the tools and this Python in front of what was there."""
+    first = [str(LOGINS), str(paths.tools_bin()), str(Path(sys.executable).parent)]
     rest = [part for part in os.environ.get("PATH", "").split(os.pathsep) if part and part not in first]
     return os.pathsep.join([*first, *rest])

@@ -38,8 +38,8 @@ def _make(arguments: list[str] | None) -> int:
 def _parse(catalogue: Catalogue, arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m simulator.tools", description=__doc__)
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("--for", dest="group", choices=sorted(catalogue.groups), default="simulator")
-    group.add_argument("--stack", help="the simulator's, and those of the operators that Pulumi.<STACK>.yaml turns on")
+    group.add_argument("--for", dest="groups", nargs="+", choices=sorted(catalogue.groups))
+    group.add_argument("--stack", help="the simulator's, and those that Pulumi.<STACK>.yaml asks for")
     group.add_argument("--all", action="store_true", help="all tools, with those of tests and linters")
     group.add_argument("--only", metavar="TOOL,TOOL", help=f"of {', '.join(catalogue.by_name)}")
     parser.add_argument("--check", action="store_true", help="make nothing; exit with 1 and name what is missing")
@@ -51,7 +51,9 @@ def _chosen(catalogue: Catalogue, options: argparse.Namespace) -> list[Tool]:
         return list(catalogue.tools)
     if options.stack:
         return of_stack(catalogue, options.stack)
-    return catalogue.named(options.only.split(",")) if options.only else catalogue.needed_for(options.group)
+    if options.only:
+        return catalogue.named(options.only.split(","))
+    return catalogue.needed_for(*options.groups or ["simulator"])
 
 
 def _check(installer: Installer, tools: list[Tool]) -> int:

@@ -150,8 +150,8 @@ class Catalogue(_Data):
     def groups(self) -> frozenset[str]:
         return frozenset().union(*(tool.needed_for for tool in self.tools))
 
-    def needed_for(self, group: str) -> list[Tool]:
-        return [tool for tool in self.tools if group in tool.needed_for]
+    def needed_for(self, *groups: str) -> list[Tool]:
+        return [tool for tool in self.tools if tool.needed_for.intersection(groups)]
 
     def named(self, names: Iterable[str]) -> list[Tool]:
         if unknown := sorted(set(names) - self.by_name.keys()):

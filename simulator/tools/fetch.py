@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tarfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,12 +89,14 @@ def _download(url: str, target: Path, report: Report) -> str:
 
 
 def _unpack(download: Path, members: list[str], folder: Path) -> None:
-    with tarfile.open(download) as archive:
-        present = set(archive.getnames())
-        if absent := [member for member in members if member not in present]:
-            raise ToolError(f"{download.name} is not packed as expected, it has no {', '.join(absent)}.")
-        for member in members:
-            source = archive.extractfile(member)
-            if source:
-                (folder / Path(member).name).write_bytes(source.read())
+    if zipfile.is_zipfile(download):
+        with zipfile.ZipFile(download) as archive:
+            found = {name: archive.read(name) for name in archive.namelist() if name in members}
+    else:
+        with tarfile.open(download) as tar:
+            found = {each.name: file.read() for each in tar if each.name in members and (file := tar.extractfile(each))}
+    if absent := [member for member in members if member not in found]:
+        raise ToolError(f"{download.name} is not packed as expected, it has no {', '.join(absent)}.")
+    for member, content in found.items():
+        (folder / Path(member).name).write_bytes(content)
     download.unlink()

@@ -1,4 +1,4 @@
-"""The tools that the operators of a stack need beside the simulator's, read from its stack file.
+"""The tools that a stack needs beside the simulator's, read from its stack file: those of its operators, and kubelogin.
 
 The groups in `needed_for` of an operator's tools are its key in stack files.
 """
@@ -15,30 +15,36 @@ from pydantic.alias_generators import to_camel
 from simulator.host import paths
 from simulator.tools.catalogue import Catalogue, Tool
 
-_OPERATORS = "ai-on-aks:operators"
+_OPERATORS, _CLUSTER = "ai-on-aks:operators", "ai-on-aks:cluster"
 _PLATFORM = "ai-on-aks:platformStack"
+_LOGIN = "entra"
 
 
 def of_stack(catalogue: Catalogue, stack: str) -> list[Tool]:
-    """Those of the simulator, and of the stack's operators. A file that cannot be read is for Pulumi to refuse."""
-    names = ["simulator", *_operators(paths.ROOT / f"Pulumi.{stack}.yaml")]
-    return [tool for tool in catalogue.tools if tool.needed_for.intersection(names)]
+    """Those of the simulator, and of the stack. A file that cannot be read is for Pulumi to refuse."""
+    return catalogue.needed_for("simulator", *_groups(paths.ROOT / f"Pulumi.{stack}.yaml"))
 
 
-def _operators(file: Path) -> list[str]:
-    """Keys of the operators that are turned on, and of the scheduler. None on another stack's platform."""
+def _groups(file: Path) -> list[str]:
+    """Keys of the operators that are turned on, of the scheduler, and of logins. None on another stack's platform."""
     try:
         config = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get("config") or {}
-        asked = config.get(_OPERATORS) or {}
-        asked = yaml.safe_load(asked) if isinstance(asked, str) else asked
+        operators, cluster = (_settings(config.get(key)) for key in (_OPERATORS, _CLUSTER))
     except (OSError, ValueError, yaml.YAMLError, AttributeError):
         return []
-    if config.get(_PLATFORM) or not isinstance(asked, Mapping):
+    if not config or config.get(_PLATFORM):
         return []
-    scheduler = to_camel(str(asked.get("scheduler", "")).replace("-", "_")).removesuffix("Scheduler")
-    return [scheduler, *(key for key, own in asked.items() if _is_on(own))]
+    scheduler = to_camel(str(operators.get("scheduler", "")).replace("-", "_")).removesuffix("Scheduler")
+    on = (key for key, own in operators.items() if isinstance(own, Mapping) and _is_true(own.get("enabled")))
+    return [scheduler, *on, *([] if _is_true(cluster.get("localAccounts")) else [_LOGIN])]
 
 
-def _is_on(own: Any) -> bool:
-    """Whether an operator's settings have `enabled: true`, as Pulumi writes it or as text."""
-    return isinstance(own, Mapping) and str(own.get("enabled")).lower() == "true"
+def _settings(value: Any) -> Mapping[str, Any]:
+    """A structured setting, as Pulumi writes it or as text; empty where it is another value."""
+    found = yaml.safe_load(value) if isinstance(value, str) else value
+    return found if isinstance(found, Mapping) else {}
+
+
+def _is_true(value: Any) -> bool:
+    """Whether it is `true`, as Pulumi writes it or as text."""
+    return str(value).lower() == "true"

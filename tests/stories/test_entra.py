@@ -1,22 +1,28 @@
-"""A cluster without local accounts: people come in by kubelogin, and do what their roles in Azure allow."""
+"""A cluster without local accounts: people come in by the real kubelogin, and do what their roles in Azure allow."""
 
 from __future__ import annotations
 
+import base64
+import json
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from simulator.azure import subscription
+from simulator.azure import subscription, trust
 from simulator.azure.store import records
+from simulator.azure.tokens import AKS, Tokens
 from tests.support.world import Stack, ended, eventually, log
 
 pytestmark = pytest.mark.simulator
 KNOWN = subscription.load()
 GRACE, AUTOMATION = (KNOWN.directory[name] for name in ("grace", "automation"))
+OTHER_TENANT = "00000000-0000-4000-8000-0000000000ff"
 READER = "7f6c6a51-bcf8-42ba-9220-52d62157d7db"
+OF_AUTOMATION = {"AAD_LOGIN_METHOD": "spn", "AZURE_CLIENT_ID": AUTOMATION.client_id}
 NO_ACCESS = "User does not have access to the resource in Azure. Update role assignment to allow access."
 
 
@@ -37,14 +43,8 @@ def kubectl(stack: Stack, *arguments: str, **variables: str) -> str:
 
 def as_automation(stack: Stack, *arguments: str) -> str:
     """As the service principal, whose secret here is everybody's."""
-    return kubectl(
-        stack,
-        *arguments,
-        AAD_LOGIN_METHOD="spn",
-        AZURE_CLIENT_ID=AUTOMATION.client_id,
-        AZURE_CLIENT_SECRET=stack.world.environment["IDENTITY_HEADER"],
-        AZURE_TENANT_ID=KNOWN.tenant_id,
-    )
+    secret = stack.world.environment["IDENTITY_HEADER"]
+    return kubectl(stack, *arguments, **OF_AUTOMATION, AZURE_CLIENT_SECRET=secret, AZURE_TENANT_ID=KNOWN.tenant_id)
 
 
 def test_whoever_deploys_makes_all_of_it_by_kubelogin_and_the_job_passes(stack: Stack) -> None:
@@ -80,6 +80,39 @@ def test_who_is_in_a_group_of_administrators_needs_no_role(stack: Stack) -> None
         assert kubectl(stack, "auth", "can-i", "*", "*").strip() == "yes"
     finally:
         stack.world.run(["az", "logout"])
+
+
+def test_what_aks_hands_out_works_once_kubelogin_has_converted_it(stack: Stack, tmp_path: Path) -> None:
+    """As after `az aks get-credentials`, whose login asks for a browser."""
+    name, file = f"ai-on-aks-{stack.name}", tmp_path / "kubeconfig"
+    cluster = f"resourceGroups/{name}/providers/Microsoft.ContainerService/managedClusters/{name}"
+    answer = stack.world.arm("POST", f"{cluster}/listClusterUserCredential?api-version=2025-09-01")
+    file.write_bytes(base64.b64decode(answer["kubeconfigs"][0]["value"]))
+    whoami = ["kubectl", "--kubeconfig", str(file), "auth", "whoami"]
+    assert "failed to authenticate: http call(https://login.micro" in stack.world.run(whoami, check=False).stderr
+    stack.world.run(["kubelogin", "convert-kubeconfig", "-l", "azurecli", "--kubeconfig", str(file)])
+    assert KNOWN.object_id in stack.world.run(whoami).stdout
+
+
+def test_without_a_login_kubectl_shows_kubelogins_own_error(stack: Stack) -> None:
+    failed = "executable kubelogin failed with exit code 1"
+    nobody = kubectl(stack, "get", "pods", **OF_AUTOMATION, AZURE_TENANT_ID=KNOWN.tenant_id)
+    assert "Error: failed to create azidentity credential: client secret cannot be empty" in nobody
+    assert failed in nobody
+    stranger = kubectl(stack, "get", "pods", **OF_AUTOMATION, AZURE_TENANT_ID=OTHER_TENANT, AZURE_CLIENT_SECRET="x")
+    assert f"AADSTS90002: Tenant '{OTHER_TENANT}' not found" in stranger
+    assert failed in stranger
+
+
+def test_an_expired_token_is_refused_by_the_api_server(stack: Stack, tmp_path: Path) -> None:
+    tokens = Tokens("", trust.token_key(stack.world.home), KNOWN, "")
+    for age, words in ((7200, "You must be logged in to the server (Unauthorized)"), (0, KNOWN.object_id)):
+        token, ends = tokens.issue(AKS, now=time.time() - age)
+        az = tmp_path / "az"
+        az.write_text(f"#!/bin/sh\necho '{json.dumps({'accessToken': token, 'expires_on': ends})}'\n")
+        az.chmod(0o755)
+        path = f"{tmp_path}:{stack.world.environment['PATH']}"
+        assert words in kubectl(stack, "auth", "whoami", PATH=path)
 
 
 @pytest.mark.long

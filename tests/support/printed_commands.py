@@ -18,7 +18,7 @@ import yaml
 from simulator.host.paths import ROOT
 
 FOLDERS = ("components", "config", "demos", "diagnosis", "docker", "k8s", "operators", "simulator", "workloads")
-TOOLS = ("az", "helm", "kubectl", "pulumi")
+TOOLS = ("az", "helm", "kubectl", "kubelogin", "pulumi")
 FILLED_IN = "1"
 """Replaces a placeholder: a valid value of text and of numbers."""
 _PLACEHOLDER = re.compile(r"<[^<>\n]*>|\{[^{}\n]*\}|\$\([^()]*\)|\$\{?\w+\}?|%[sd]")

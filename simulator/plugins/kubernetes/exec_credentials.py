@@ -1,6 +1,7 @@
 """Credentials that a kubeconfig gets from a command (kubelogin): run once when the provider is configured.
 
-The protocol is client.authentication.k8s.io/v1: the command prints an ExecCredential with a token or a certificate.
+The protocol is client.authentication.k8s.io/v1: the command prints an ExecCredential with a token or a certificate. It
+has no time limit, as in client-go (plugin/pkg/client/auth/exec/exec.go, refreshCredsLocked): kubelogin ends after 60 s.
 """
 
 from __future__ import annotations
@@ -14,14 +15,13 @@ from typing import Any, Final
 
 from simulator.plugins.kubernetes.kubeconfig import Config, KubeconfigError
 
-_TIMEOUT_SECONDS: Final = 60  # longer means that it waits for somebody to log in
 _API_VERSION: Final = "client.authentication.k8s.io/v1"
 
 
 def resolve(config: Config) -> Config:
     """The kubeconfig with what its user's command gave in place of the command; itself where there is none.
 
-    Raises KubeconfigError where the command is missing, fails or waits.
+    Raises KubeconfigError where the command is missing or fails.
     """
     context = next(item for item in config["contexts"] if item["name"] == config["current-context"])
     resolved = copy.deepcopy(config)
@@ -45,14 +45,10 @@ def _run(command: dict[str, Any]) -> dict[str, Any]:
     environment = os.environ | {item["name"]: item["value"] for item in command.get("env") or []}
     environment["KUBERNETES_EXEC_INFO"] = json.dumps(info)
     try:
-        done = subprocess.run(
-            [name, *arguments], env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_SECONDS
-        )
+        done = subprocess.run([name, *arguments], env=environment, stdin=subprocess.DEVNULL, capture_output=True)
     except FileNotFoundError:
         hint = str(command.get("installHint") or f"install {name}, or set cluster.localAccounts").strip()
         raise KubeconfigError(f'its credentials come from "{name}", which is not on PATH: {hint}') from None
-    except subprocess.TimeoutExpired:
-        raise KubeconfigError(f'its credentials come from "{name}", which waited for {_TIMEOUT_SECONDS} s') from None
     if done.returncode:
         raise KubeconfigError(f'its credentials come from "{name}", which failed: {done.stderr.decode().strip()}')
     try:

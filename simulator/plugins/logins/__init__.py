@@ -1,1 +1,1 @@
-"""Simulated commands by which people log in to clusters: `kubelogin`, a credential plugin of kubectl, and `az`."""
+"""Commands by which people log in to clusters: the real `kubelogin` (`bin/kubelogin`), and a small `az` for it."""

@@ -1,7 +1,7 @@
-"""Simulated Azure CLI: `az login`, `az logout`, `az account get-access-token`, and `az aks` `show`, `start`, `stop`.
+"""A small `az`, which is not the Azure CLI: what kubelogin calls, and `az aks show`, `start` and `stop`.
 
-Who has not logged in is who deploys. Who has stands in AZURE_CONFIG_DIR, as with the real one. Options and texts:
-azure-cli (profile/__init__.py, core/_profile.py) and its page "Sign in with the Azure CLI".
+The real one is 700 MB. Before a login it is who deploys. A login stands in AZURE_CONFIG_DIR, as with the real one.
+Options and texts: azure-cli (profile/__init__.py, core/_profile.py) and its page "Sign in with the Azure CLI".
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from simulator.plugins.logins.entra import LoginFailed
 _ARM = "SIMULATOR_ARM_ENDPOINT"
 _LOGIN = "simulated-login.json"
 _VERSION = "api-version=2025-09-01"
+_HELP = """This is not the Azure CLI, but the part of it that kubelogin and messages of the simulator need:
+login (--identity, --service-principal, or --username and --password), logout, account get-access-token,
+aks show, aks start, aks stop. The real one works too: docs/simulator.md#the-real-azure-cli
+"""
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise LoginFailed(
-            f"of az only login, logout, account get-access-token, aks show, start and stop are simulated: {message}"
-        )
+        raise LoginFailed(f"{message}\n{_HELP}")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -44,8 +46,10 @@ def main(arguments: Sequence[str]) -> int:
                 _log_in(options)
             case ["logout"]:
                 _file().unlink(missing_ok=True)
+            case [] | ["-h" | "--help"]:
+                sys.stdout.write(_HELP)
             case others:
-                _Parser().error(f"'{' '.join(others)}' is not simulated")
+                _Parser().error(f"'{' '.join(others)}' is not a command of this az.")
     except LoginFailed as error:
         sys.stderr.write(f"ERROR: {error}\n")
         return 1

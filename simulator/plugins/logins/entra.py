@@ -1,4 +1,4 @@
-"""How the simulated commands ask simulated Entra for tokens: by HTTPS, where the environment of `make shell` says."""
+"""How the small `az` asks simulated Entra for tokens: by HTTPS, where the environment of `make shell` says."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ class Signed:
         self.roles = [account.assign(READER, CONTAINER, self.ids["principalId"])]
 
     def mount(self, folder: Path, **claims: Any) -> BlobMount:
-        said = {"iss": self.issuer, "sub": SUBJECT, "aud": [AUDIENCE], **claims}
+        said = {"iss": self.issuer, "sub": SUBJECT, "aud": [AUDIENCE], "exp": time.time() + 600, **claims}
         token = ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode() for part in ({}, said, {}))
         server = self.account.arm.server
         cloud = DataPlane(server.world, server.tokens)

@@ -7,6 +7,7 @@ import io
 import os
 import tarfile
 import threading
+import zipfile
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -106,6 +107,14 @@ class Site:
         (self.folder / "SHA256SUMS").write_text(f"{'0' * 64}  other.tar.gz\n{checksum}  hello.tar.gz\n")
         members = ("hello-{version}/hello", "hello-{version}/beside")
         return Release(url=f"{self.url}/hello.tar.gz", checksums=f"{self.url}/SHA256SUMS", members=members)
+
+    def publish_zip(self, content: bytes) -> Release:
+        """Publishes hello.zip, with its checksum in a file of its own."""
+        archive = self.folder / "hello.zip"
+        with zipfile.ZipFile(archive, "w") as zipped:
+            zipped.writestr("bin/hello", content)
+        (self.folder / "hello.zip.sha256").write_text(hashlib.sha256(archive.read_bytes()).hexdigest())
+        return Release(url=f"{self.url}/hello.zip", checksums=f"{self.url}/hello.zip.sha256", members=("bin/hello",))
 
 
 @pytest.fixture

@@ -108,6 +108,16 @@ def test_what_a_release_has_beside_the_tool_is_linked_too(workshop: Workshop, si
     assert run(workshop.root / "cache" / "bin" / "beside") == "language host"
 
 
+def test_a_release_may_be_zipped(workshop: Workshop, site: Site) -> None:
+    release = site.publish_zip(b"#!/bin/sh\necho zipped\n")
+    tool = workshop.tool(release=release)
+    workshop.installer(tool, probe=site.url).install([tool])
+    assert run(workshop.root / "cache" / "bin" / "hello") == "zipped"
+    absent = workshop.tool(version="1.1", release=release.model_copy(update={"members": ("bin/hallo",)}))
+    with pytest.raises(ToolError, match=r"hello\.zip is not packed as expected, it has no bin/hallo"):
+        workshop.installer(absent, probe=site.url).install([absent])
+
+
 def test_archive_without_the_file(workshop: Workshop, site: Site) -> None:
     release = site.publish(b"").model_copy(update={"members": ("hello-{version}/hallo",)})
     tool = workshop.tool(release=release)

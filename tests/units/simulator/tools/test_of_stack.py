@@ -17,8 +17,9 @@ from simulator.tools.of_stack import of_stack
 
 CATALOGUE = load()
 SIMULATORS = CATALOGUE.needed_for("simulator")
-COMMANDS = {"simulator", "program", "check", "test-long"}
+COMMANDS = {"simulator", "program", "check", "test-long", "entra"}
 NONE: list[str] = []
+LOGIN = ["kubelogin"]
 KUEUE = ["kueue-manager"]
 SCHEDULER = ["scheduler-plugins-scheduler", "scheduler-plugins-controller"]
 
@@ -32,6 +33,13 @@ def own(stack: str) -> list[str]:
     ("config", "expected"),
     [
         ({}, NONE),
+        ({"cluster": {"localAccounts": False}}, LOGIN),
+        ({"cluster": '{"localAccounts": false}'}, LOGIN),
+        ({"cluster": {}}, LOGIN),
+        ({"cluster": {"localAccounts": False}, "platformStack": "dev"}, NONE),
+        ({"cluster": {"localAccounts": "true"}}, NONE),
+        ({"cluster": '{"localAccounts": true}'}, NONE),
+        ({"cluster": ["localAccounts"]}, LOGIN),
         ({"operators": {"kueue": {"enabled": True}}}, KUEUE),
         ({"operators": {"kueue": {"enabled": "true"}}}, KUEUE),
         ({"operators": {"kueue": {"enabled": False}, "kuberay": {}}}, NONE),
@@ -44,10 +52,11 @@ def own(stack: str) -> list[str]:
         ({"operators": {"secure": "v1:abc"}}, NONE),
     ],
 )
-def test_they_are_those_of_operators_that_are_turned_on(
+def test_they_are_those_of_operators_that_are_turned_on_and_of_clusters_without_local_accounts(
     config: dict[str, object], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paths, "ROOT", tmp_path)
+    config = {"cluster": {"localAccounts": True}} | config
     keys = {f"ai-on-aks:{key}": value for key, value in config.items()}
     (tmp_path / "Pulumi.mine.yaml").write_text(yaml.safe_dump({"config": keys}))
     assert own("mine") == expected
@@ -60,9 +69,9 @@ def test_a_file_that_pulumi_refuses_needs_none(text: str, tmp_path: Path, monkey
     assert own("mine") == own("missing") == NONE
 
 
-def test_mlbatch_needs_those_of_five_operators_and_of_monitoring() -> None:
+def test_mlbatch_needs_those_of_five_operators_of_monitoring_and_of_logins() -> None:
     assert set(own("mlbatch")) == {
-        "appwrapper-manager", "kuberay-operator", *KUEUE, *SCHEDULER, "training-operator-manager",
+        *LOGIN, "appwrapper-manager", "kuberay-operator", *KUEUE, *SCHEDULER, "training-operator-manager",
         "prometheus-operator", "prometheus", "kube-state-metrics",
     }  # fmt: skip
     assert own("dev") == NONE

@@ -2,28 +2,60 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from simulator.azure import domains
+from simulator.azure.gateway import Gateway
+from simulator.command import environment
+from simulator.host import paths
 from tests.support.arm import GROUP, TOKEN, Arm, FakeBackend, start
+
+Enter = Callable[[str], Arm]
+"""Starts a simulator of that name, with a resource group, and leads the environment to it; nobody has logged in."""
 
 
 @pytest.fixture
-def arm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Arm]:
-    """A subscription with a resource group, which the environment leads to; nobody has logged in."""
-    started = start(tmp_path / "azure", FakeBackend())
-    assert started.put(GROUP, {"location": "eastus"}).status_code == 201
-    for name, value in {
-        "SIMULATOR_ARM_ENDPOINT": started.server.endpoint,
+def enter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Enter]:
+    with ExitStack() as started:
+
+        def entered(name: str) -> Arm:
+            home = tmp_path / name
+            arm = start(home / "azure", FakeBackend())
+            started.callback(arm.stop)
+            assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
+            gateway = Gateway(0, arm.server.world, arm.server.port)
+            started.callback(gateway.stop)
+            for variable, value in _variables(home, arm, gateway.port).items():
+                monkeypatch.setenv(variable, value)
+            return arm
+
+        yield entered
+
+
+@pytest.fixture
+def arm(enter: Enter) -> Arm:
+    return enter("simulator")
+
+
+def _variables(home: Path, arm: Arm, proxy: int) -> dict[str, str]:
+    """As `simulator/command/environment.py` has them."""
+    return {
+        "SIMULATOR_ARM_ENDPOINT": arm.server.endpoint,
+        "SIMULATOR_HOME": str(home),
         "SIMULATOR_PYTHON": sys.executable,
-        "IDENTITY_ENDPOINT": f"{started.server.endpoint}/identity/token",
+        "SIMULATOR_TOOLS": str(paths.tool("kubelogin").parent),
+        "IDENTITY_ENDPOINT": f"{arm.server.endpoint}/identity/token",
         "IDENTITY_HEADER": TOKEN,
-        "SSL_CERT_FILE": started.ca_file,
-        "AZURE_CONFIG_DIR": str(tmp_path / "azure-cli"),
-    }.items():
-        monkeypatch.setenv(name, value)
-    yield started
-    started.stop()
+        "SSL_CERT_FILE": arm.ca_file,
+        "AZURE_CONFIG_DIR": str(home / "azure-cli"),
+        "KUBECACHEDIR": str(home / "kube-cache"),
+        "HTTPS_PROXY": domains.proxy(proxy, ""),
+        "NO_PROXY": "127.0.0.1",
+        "PATH": os.pathsep.join([str(environment.LOGINS), os.environ["PATH"]]),
+    }
