@@ -212,7 +212,7 @@ def chosen_ranges(settings: Settings, has: Sequence[str], *, gateway: bool = Fal
     With a `gateway` it has one more, that of its nodes.
     """
     cluster, names, path = settings.cluster, settings.names, ("cluster", "authorizedIpRanges")
-    wanted = list(dict.fromkeys(cluster.authorized_ip_ranges))
+    wanted = sorted(set(cluster.authorized_ip_ranges))
     if "authorized_ip_ranges" not in cluster.model_fields_set and has:
         keep = " && ".join(set_command((*path, at), each).text(settings.stack) for at, each in enumerate(has))
         pulumi.log.warn(

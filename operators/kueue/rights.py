@@ -48,7 +48,8 @@ def _rule(group: str, resources: tuple[str, ...], verbs: tuple[str, ...]) -> dic
 
 def binding(team: TeamSettings) -> dict[str, Any]:
     """Who has the role in a team's namespace. Names count as they are written, and tokens have groups in lower case."""
-    people = [("User", name) for name in team.users] + [("Group", name.lower()) for name in team.groups]
+    groups = sorted({name.lower() for name in team.groups})
+    people = [("User", name) for name in sorted({*team.users})] + [("Group", name) for name in groups]
     return {
         "role_ref": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": ROLE},
         "subjects": [{"apiGroup": _RBAC, "kind": kind, "name": name} for kind, name in people],

@@ -1,0 +1,191 @@
+"""The same settings, written in another order or another form, make the same resources and outputs."""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from config.schema.models import DEFAULT_POOL
+from config.schema.translate import schema_at, schema_of
+from tests.support import golden
+from tests.support.mocked_azure import Azure
+from tests.support.mocks import Recorder, program
+from tests.support.settings import INVENTORY
+
+Keys = dict[str, Any]
+SETS = ("adminGroupObjectIds", "authorizedIpRanges", "groups", "taints", "users", "workloads", "zones")
+"""Lists whose order means nothing."""
+FREE = ("podOverrides", "values")
+"""Maps in which only the chart or Kubernetes knows whether text is a number."""
+OPTIONS = ("protect", "retainOnDelete", "deleteBeforeReplace", "ignoreChanges", "replaceOnChanges", "customTimeouts")
+_ONE, _OTHER = (f"0a0b0c0d-0000-0000-0000-00000000000{digit}" for digit in (1, 2))
+MANY: Keys = {
+    "pools": {
+        "h100": {"vmSku": golden.H100, "taints": ["b=1:NoSchedule", "a=1:NoSchedule"]},
+        "h200": {"vmSku": golden.H200, "labels": {"z": "1", "a": "2"}},
+    },
+    "workloads": "nccl-allreduce,health-check,jupyterlab",
+    "workloadOptions": {"jupyterlab": {"password": "a-password"}},
+    "cluster": {"adminGroupObjectIds": [_OTHER, _ONE], "authorizedIpRanges": ["20.9.0.0/16", "20.8.0.0/16"]},
+    "operators": {"kueue": {"enabled": True}},
+    "teams": {
+        "blue": {"gpus": 8, "users": ["bob", "alice"], "groups": [_OTHER, _ONE]},
+        "red": {"gpus": 8, "users": ["carol", "bob"]},
+    },
+    "tags": {"b": "1", "a": "2"},
+    "storage": {
+        "containers": {"zeta": {}, "alpha": {}},
+        "accounts": {"z": {"containers": {"beta": {}}}, "a": {"containers": {"gamma": {}}}},
+    },
+}
+"""Several entries in each map and set."""
+STACKS: dict[str, Keys] = {stack: golden.keys(stack) for stack in golden.NAMES} | {"many": MANY}
+SCHEMA = schema_of(INVENTORY.stack_file)
+ELSEWHERE: tuple[tuple[str, ...], ...] = (
+    ("cluster", "maintenanceWindow"), ("network", "jumpBox"), ("network", "outbound"), ("network", "podRange"),
+    ("network", "serviceRange"), ("nodeCount",), ("operators", "schedulerPlugins"),
+)  # fmt: skip
+"""Keys that are refused, whatever their value, in a stack without what they belong to."""
+
+
+def in_another_order(keys: Keys, seed: random.Random) -> Keys:
+    """Returns the settings with all maps, and all lists that are sets, shuffled."""
+
+    def shuffled(value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            return {key: shuffled(value[key], key) for key in seed.sample(list(value), len(value))}
+        if isinstance(value, list):
+            return seed.sample(value, len(value)) if name in SETS else value
+        return (
+            ",".join(seed.sample(names, len(names))) if name == "workloads" and (names := value.split(",")) else value
+        )
+
+    return {key: shuffled(keys[key], key) for key in seed.sample(list(keys), len(keys))}
+
+
+def scalars_as_text(keys: Keys, _: random.Random) -> Keys:
+    """Returns the settings as `pulumi config set` writes them without a type: numbers and booleans are text."""
+
+    def text(value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            return value if name in FREE else {key: text(each, key) for key, each in value.items()}
+        return json.dumps(value) if isinstance(value, int | float) else value
+
+    return {key: text(value, key) for key, value in keys.items()}
+
+
+def workloads_in_the_other_form(keys: Keys, _: random.Random) -> Keys:
+    """Returns the settings with a list of workloads in place of text, and the other way round."""
+    found = keys.get("workloads", "")
+    return keys | {"workloads": ",".join(found) if isinstance(found, list) else found.split(",") if found else []}
+
+
+def pool_by_its_key(keys: Keys, _: random.Random) -> Keys:
+    """Returns the settings with the pool of `vmSku` and `nodeCount` as an entry of `pools`."""
+    if "vmSku" not in keys:
+        return keys
+    others = {key: value for key, value in keys.items() if key not in ("vmSku", "nodeCount")}
+    return others | {"pools": {DEFAULT_POOL: {"vmSku": keys["vmSku"], "count": keys.get("nodeCount", 2)}}}
+
+
+def model_size_as_an_option(keys: Keys, _: random.Random) -> Keys:
+    """Returns the settings with `modelSize` among the options of Metaseq, the only one here that reads it."""
+    if "modelSize" not in keys or "metaseq" not in keys["workloads"]:
+        return keys
+    others = {key: value for key, value in keys.items() if key != "modelSize"}
+    options = keys.get("workloadOptions", {})
+    chosen = {**options.get("metaseq", {}), "modelSize": keys["modelSize"]}
+    return others | {"workloadOptions": options | {"metaseq": chosen}}
+
+
+def region_by_the_other_key(keys: Keys, _: random.Random) -> Keys:
+    """Returns the settings with the region under the program's key in place of the provider's."""
+    others = {key: value for key, value in keys.items() if key != "azure-native:location"}
+    return others | {"location": keys.get("azure-native:location", "eastus")} if "platformStack" not in keys else keys
+
+
+WAYS: tuple[Callable[[Keys, random.Random], Keys], ...] = (
+    in_another_order, scalars_as_text, workloads_in_the_other_form, pool_by_its_key, model_size_as_an_option,
+    region_by_the_other_key,
+)  # fmt: skip
+
+
+def made(recorder: Recorder) -> Keys:
+    """Returns every resource with its inputs, its place and its options."""
+    return {
+        f"{each.type} {each.name}": {
+            **{name: getattr(each, name) for name in ("inputs", "parent", "dependencies", "provider")},
+            **{name: str(getattr(each.request, name)) for name in OPTIONS},
+        }
+        for each in recorder.registered
+    }
+
+
+def with_defaults(keys: Keys, schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> Keys:
+    """Returns the settings with each key that has a default, and is not set, set to it; in all maps that are there."""
+    found = dict(keys)
+    for name in {*keys, *schema_at(schema, path).get("properties", {})}:
+        here, default = (*path, name), schema_at(schema, (*path, name)).get("default")
+        if here in ELSEWHERE or name in FREE:
+            continue
+        if schema_at(schema, here).get("type") == "object":
+            found |= {name: below} if (below := with_defaults(keys.get(name, {}), schema, here)) else {}
+        elif name not in keys and default is not None:
+            found[name] = default
+    return found
+
+
+def run(stack: str, keys: Mapping[str, Any]) -> Recorder:
+    others = {keys["platformStack"]: golden.run(keys["platformStack"])} if "platformStack" in keys else {}
+    azure = Azure(stacks=others, inside=stack != "private-outside")
+    return program(keys, azure, stack if stack in golden.FILES else golden.WHOLE, secret=["workloadOptions"])
+
+
+@functools.cache
+def usual(stack: str) -> Recorder:
+    return run(stack, STACKS[stack])
+
+
+def shown(recorder: Recorder) -> Keys:
+    """Returns the outputs; of `platform`, which repeats the settings, none."""
+    return {name: value for name, value in recorder.shown.items() if name != "platform"}
+
+
+@given(
+    st.just("many") | st.sampled_from([*STACKS]), st.lists(st.sampled_from(WAYS), min_size=1, unique=True), st.randoms()
+)
+@settings(
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate],
+)
+def test_other_forms_make_the_same(stack: str, ways: list[Any], seed: random.Random) -> None:
+    keys = functools.reduce(lambda found, way: way(found, seed), ways, STACKS[stack])
+    found, expected = run(stack, keys), usual(stack)
+    assert made(found) == made(expected)
+    assert shown(found) == shown(expected)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_each_way_changes_a_stack(way: Callable[[Keys, random.Random], Keys]) -> None:
+    """Else the property above would compare settings with themselves."""
+    after = [way(keys, random.Random(1)) for keys in STACKS.values()]  # noqa: S311
+    assert sum(json.dumps(one) != json.dumps(keys) for one, keys in zip(after, STACKS.values(), strict=True)) > 1
+
+
+def test_defaults_that_are_stated_change_nothing() -> None:
+    keys = with_defaults({key: value for key, value in MANY.items() if key != "workloadOptions"}, SCHEMA)
+    assert len(json.dumps(keys)) > 3 * len(json.dumps(MANY))
+    found, expected = run("many", keys | {"workloadOptions": MANY["workloadOptions"]}), usual("many")
+    assert made(found) == made(expected)
+    assert shown(found) == shown(expected)
