@@ -37,8 +37,3 @@ def own_node_policy(
             *({**each, "reason": "Forbidden"} for each in more),
         ],
     }
-
-
-def binding(name: str) -> dict[str, Any]:
-    """It holds everywhere."""
-    return {"policyName": name, "validationActions": ["Deny"]}

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from config.facts.scheduling import LOCAL_QUEUE, NVIDIA_RUNTIME, TEAM_LABELS
+from operators._rights import policy_binding
 from operators.kueue.priorities import CLASSES
 from operators.kueue.rights import FRAMEWORKS
 
@@ -49,11 +50,7 @@ def policies(scheduler: str | None, gpus: int, of_node: Mapping[str, int]) -> di
 
 def binding(policy: str) -> dict[str, Any]:
     """Where it holds: in namespaces of teams."""
-    return {
-        "policyName": policy,
-        "validationActions": ["Warn" if policy == HOPELESS else "Deny"],
-        "matchResources": {"namespaceSelector": {"matchLabels": TEAM_LABELS}},
-    }
+    return policy_binding(policy, TEAM_LABELS, action="Warn" if policy == HOPELESS else "Deny")
 
 
 def _queues() -> dict[str, Any]:

@@ -1,17 +1,52 @@
-"""The NFS provisioner: shared files on an NFS server that is there, a folder for each claim."""
+"""nfs-subdir-external-provisioner: each claim of its StorageClass is a folder on an NFS server that is there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pulumi
-
 from components.operators import Installed, Operator, Site
+from config.facts.scheduling import ON_SYSTEM_POOL
 from config.problems.errors import Problem
 from config.problems.fixes import Path, path_text, remove_command, say
 from config.schema.operators import Installation, key_of
-from operators.nfs_subdir_external_provisioner.component import NAME, NAMESPACE, NfsProvisioner, own_values
+from operators._release import Values, release
 from operators.nfs_subdir_external_provisioner.settings import NfsProvisionerSettings
+
+NAME = "nfs-subdir-external-provisioner"
+NAMESPACE = "nfs-provisioner"
+RELEASE = "pokprod"
+"""As seed 004 calls it."""
+
+
+class NfsProvisioner(Installed[NfsProvisionerSettings]):
+    """The release, with the StorageClass."""
+
+    def create(self, site: Site, settings: NfsProvisionerSettings) -> None:
+        made = release(NAME, site, parent=self, values=values(settings), user_values=settings.values, called=RELEASE)
+        self.followed = self.provisioners = [made]
+
+
+def own_values(settings: NfsProvisionerSettings) -> dict[tuple[str, str], str | None]:
+    """Values of the chart that have a setting, by their paths."""
+    return {
+        ("nfs", "server"): settings.server,
+        ("nfs", "path"): settings.path,
+        ("storageClass", "name"): settings.storage_class,
+        ("storageClass", "provisionerName"): settings.provisioner,
+    }
+
+
+def values(settings: NfsProvisionerSettings) -> Values:
+    """Values of the chart: it runs on the system pool.
+
+    What becomes of the folder of a claim that is gone stays as the chart has it: it is kept, as `archived-<folder>`.
+    Nobody loses files by it, and Kubernetes lets no class change that later (its parameters are immutable).
+    """
+    made: Values = {**ON_SYSTEM_POOL}
+    for (part, key), value in own_values(settings).items():
+        made.setdefault(part, {})[key] = value
+    return made
+
 
 _PATH: Path = ("operators", key_of(NAME))
 _KEYS = {"server": "server", "path": "path", "name": "storageClass", "provisionerName": "provisioner"}
@@ -26,6 +61,7 @@ class _NfsProvisioner(Operator[NfsProvisionerSettings]):
     namespace = NAMESPACE
     level = "baseline"
     settings = NfsProvisionerSettings
+    component = NfsProvisioner
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
         """No server, no path, and values that have a setting, by which others know them."""
@@ -47,9 +83,6 @@ class _NfsProvisioner(Operator[NfsProvisionerSettings]):
             path = (*_PATH, "values", "storageClass", "create")
             what = f"is false, and so nothing would make {own.storage_class}"
             yield Problem(path, what, "true", remove_command(path))
-
-    def install(self, site: Site, settings: NfsProvisionerSettings, opts: pulumi.ResourceOptions) -> Installed:
-        return NfsProvisioner(self.name, site, settings, opts)
 
 
 OPERATOR = _NfsProvisioner()
