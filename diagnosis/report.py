@@ -29,13 +29,12 @@ from diagnosis.finding import Finding, one_line, wrapped
 from diagnosis.lost import is_lost, lost_pods, never_ending
 from diagnosis.node_states import taken_nodes
 from diagnosis.owners import chain, makers_of, pods_of, refusals
-from diagnosis.phases import ANY_KIND, PENDING, RUNNING, phase_of
+from diagnosis.phases import ANY_KIND, PENDING, RUNNING, phase_of, under_way
 from diagnosis.placement import not_placed
 from diagnosis.pods import not_started_pods
 from diagnosis.policies import unready_policies
 from diagnosis.retries import failing, job_retries
 from diagnosis.templates import templates
-from diagnosis.under_way import under_way
 from diagnosis.wrappers import failure, holding, kept, started_anew
 from k8s.objects import Object, condition, has_ended, is_ready
 

@@ -118,6 +118,11 @@ class Workload(WorkloadSpec[Chosen], Protocol[Chosen]):
     def keys(self) -> Mapping[str, str]:
         return {}
 
+    def nodes(self, options: Chosen, pool_nodes: int) -> int:
+        """As many as its option `numNodes` says, or all that are certain where that is left open; else part of one."""
+        chosen: int | None = getattr(options, "num_nodes", 1)
+        return pool_nodes if chosen is None else chosen
+
     def problems(self, options: Chosen, ground: Ground) -> Iterable[Problem]:
         return ()
 

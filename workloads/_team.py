@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
 from config.facts.near import hint, near
@@ -18,6 +18,11 @@ from config.schema.teams import User
 from config.schema.workload import Ground, Member, WorkloadOptions, other_size
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+GB = 1e9
+Way = tuple[str, Fix]
+"""What would do, and the step to it."""
+WRAPPED = ("is wrapped", "appWrapper: false")
+"""Of a job that needs AppWrapper: why, and what would do without."""
 
 
 class TeamOptions(WorkloadOptions):
@@ -93,12 +98,28 @@ def most_gpus(options: TeamOptions, ground: Ground) -> int | None:
     return reachable_gpus(ground.teams, ground.slack_gpus, str(options.team)) if known else None
 
 
+def operator_problems(workload: str, ground: Ground, needs: Mapping[str, tuple[str, str]]) -> Iterator[Problem]:
+    """Operators of the platform that are off: their keys, each with what the workload is, and what would do without."""
+    for key, (why, instead) in needs.items():
+        if ground.guest and key not in ground.operators:
+            path: Path = ("operators", key, "enabled")
+            what = f"is false, but workload {workload} {why}"
+            yield Problem(path, what, f"true, or {instead}", set_command(path, True))
+
+
+def too_large(where: Path, what: str, ways: Sequence[Way], *, advice: str, smallest: str) -> Problem:
+    """A model that the GPUs cannot hold, and all that would do; where nothing would, `advice` and the smallest one."""
+    allowed = "; ".join(text for text, _ in ways) or advice
+    fixes = [fix for _, fix in ways] or [set_command(where, smallest)]
+    return Problem(where, what, allowed, fixes[0], others=tuple(fixes[1:]))
+
+
 def bf16_sizes() -> list[VmSku]:
     """VM sizes whose GPUs have bf16."""
     return [size for size in catalogue().values() if size.gpu_bf16_tflops and size.supported]
 
 
-def other_pool(option: Path, sizes: list[str]) -> Iterator[tuple[str, Fix]]:
+def other_pool(option: Path, sizes: list[str]) -> Iterator[Way]:
     """Yields other VM sizes as a way for a workload, which the user takes: no command does, as most cost more."""
     if sizes:
         yield f"a pool of {by_price(sizes)}", by_hand(option)

@@ -71,9 +71,5 @@ def volcano_job(
         kind="Job",
         metadata={"name": name, "namespace": context.namespace},
         spec=spec,
-        opts=context.child(
-            depends_on=[*context.ready, *depends_on],
-            replace_on_changes=["spec"],
-            delete_before_replace=True,
-        ),
+        opts=context.job(depends_on),
     )

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from pydantic import StringConstraints
 
 from config.schema.base import EMPTY_IS_UNSET, Model, may_be
-from config.schema.global_names import global_name
-from config.schema.names import Names
+from config.schema.names import Names, global_name
 
 MAX_REGISTRY_NAME = 50
 

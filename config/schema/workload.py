@@ -82,8 +82,9 @@ class WorkloadOptions(Model):
 
     @property
     def gpus_per_node(self) -> int | None:
-        """GPUs that it takes on each of its nodes; None takes whole nodes, with all of their HCAs."""
-        return None
+        """GPUs that it takes on each node, by its option `gpus`; None takes whole nodes, with all of their HCAs."""
+        found: int | None = getattr(self, "gpus", None)
+        return found
 
     def gpus_on(self, size: VmSku) -> int:
         """GPUs that it takes on a node of that size."""
@@ -91,8 +92,9 @@ class WorkloadOptions(Model):
 
     @property
     def containers(self) -> tuple[str, ...]:
-        """Blob containers that its pods mount."""
-        return ()
+        """Blob containers that its pods mount: what its options `...Container` name."""
+        named = (value for name, value in self if name.endswith("_container"))
+        return tuple(dict.fromkeys(filter(None, named)))
 
     @property
     def keeps_files(self) -> bool:

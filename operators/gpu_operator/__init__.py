@@ -10,11 +10,9 @@ from config.facts.scheduling import ANY_TAINT, GPU_RESOURCE, ON_SYSTEM_POOL
 from config.problems.errors import Problem
 from config.schema.operators import MONITORING, NVIDIA_NAMESPACE, Capability, DriverUpgrades, Installation
 from config.schema.pools import PoolSettings
-from operators._driver_changes import settings_of, told
-from operators._driver_upgrades import upgrade_policy
+from operators._drivers import settings_of, told, upgrade_policy
 from operators._release import Values, release
-from operators.gpu_operator.problems import one_kind_of_fabric, sharing_is_the_pools
-from operators.gpu_operator.settings import GpuOperatorSettings, KernelModules
+from operators.gpu_operator.settings import GpuOperatorSettings, KernelModules, one_kind_of_fabric, sharing_is_the_pools
 
 NAME = "gpu-operator"
 WHOLE_GPUS = "whole-gpus"

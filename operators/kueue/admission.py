@@ -11,8 +11,7 @@ from typing import Any
 
 from config.facts.scheduling import LOCAL_QUEUE, NVIDIA_RUNTIME, TEAM_LABELS
 from operators._rights import policy_binding
-from operators.kueue.priorities import CLASSES
-from operators.kueue.rights import FRAMEWORKS
+from operators.kueue.rights import CLASSES, FRAMEWORKS
 
 QUEUES, PODS, SERVICES, HOPELESS = "team-queues", "team-pods", "team-services", "team-hopeless-jobs"
 """The policies, and their bindings. The last one only warns."""

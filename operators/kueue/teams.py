@@ -15,7 +15,7 @@ from config.rules.teams import SLACK
 from config.schema.models import Settings
 from config.schema.teams import TeamSettings
 from operators._rights import admission_policy, policy_binding
-from operators.kueue import admission, isolation, pod_security, priorities, queues, rights
+from operators.kueue import admission, isolation, pod_security, queues, rights
 
 
 class Teams(Component):
@@ -65,9 +65,9 @@ class Teams(Component):
         self, policies: Mapping[str, Any], teams: Collection[TeamSettings], kueue: pulumi.Resource
     ) -> Iterator[pulumi.Resource]:
         """The classes of priorities, and what is refused, as far as members must find them there."""
-        for name in priorities.CLASSES:
+        for name in rights.CLASSES:
             yield kubernetes.scheduling.v1.PriorityClass(
-                name, **priorities.priority_class(name), opts=self.child(depends_on=[kueue])
+                name, **rights.priority_class(name), opts=self.child(depends_on=[kueue])
             )
         found = {name: (spec, admission.binding(name)) for name, spec in policies.items()}
         if any(team.pins_memory for team in teams):

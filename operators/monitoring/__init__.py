@@ -17,8 +17,7 @@ from config.facts.scheduling import (
 )
 from config.schema.operators import MONITORING
 from operators._release import Values, release
-from operators.monitoring.files import dashboards, grafana_json, rules
-from operators.monitoring.scrapes import API, pod_monitors, service_monitors
+from operators.monitoring.files import API, dashboards, grafana_json, pod_monitors, rules, service_monitors
 from operators.monitoring.settings import MonitoringSettings
 
 NAME = MONITORING

@@ -16,8 +16,7 @@ from config.facts.versions import versions
 from config.problems.errors import Problem
 from config.schema.models import StackFile
 from config.schema.operators import NVIDIA_NAMESPACE, Capability, DriverUpgrades, Installation
-from operators._driver_changes import settings_of, told
-from operators._driver_upgrades import upgrade_policy
+from operators._drivers import settings_of, told, upgrade_policy
 from operators._release import Values, release
 from operators.network_operator.settings import NetworkOperatorSettings, autoscaler_problems
 

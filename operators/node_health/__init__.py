@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pulumi
 import pulumi_kubernetes as kubernetes
+from pydantic import Field
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import (
-    AUTOPILOT_LABEL,
-    BAD_NODE,
-    GPU_LABEL,
-    HEALTH_ACCOUNT,
-    HEALTH_ROLE,
-    ON_SYSTEM_POOL,
-)
+from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE, GPU_LABEL, HEALTH_ACCOUNT, HEALTH_ROLE, ON_SYSTEM_POOL
 from config.rules.teams import SLACK
+from config.schema.base import PLAIN_DIGITS
 from config.schema.models import Settings
-from config.schema.operators import NODE_HEALTH, NODE_TOOLS_NAMESPACE
+from config.schema.operators import NODE_HEALTH, NODE_TOOLS_NAMESPACE, OperatorSettings
 from operators._node_tools import CONFINED, NOBODY
 from operators._rights import RBAC, admission_policy
 from operators.kueue.queues import queue_name
 from operators.node_health import policy
-from operators.node_health.settings import NodeHealthSettings
 from operators.node_problem_detector.conditions import condition_type, conditions
+
+MAX_GRACE = 7 * 24 * 60
+"""Minutes."""
+
+
+class NodeHealthSettings(OperatorSettings):
+    """The taint `aznhc=failed`."""
+
+    taint_effect: Literal["NoSchedule", "NoExecute"] = "NoSchedule"
+    """What happens to jobs on a node whose check fails (taint `aznhc=failed`). With `NoSchedule`, they keep running for
+    `graceMinutes`. With `NoExecute`, they are ended within about ten minutes, after AppWrapper could move them.
+    """
+    grace_minutes: Annotated[int, Field(ge=0, le=MAX_GRACE), PLAIN_DIGITS] = 60
+    """After which jobs on a bad node are ended: AppWrapper gets its label, then the taint is `NoExecute`."""
+
+    @property
+    def failure_effect(self) -> str | None:
+        """The effect of the taint that a check's pod sets. The CronJob makes it `NoExecute` later."""
+        return "NoSchedule"
+
 
 RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}]
 OWN_RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "patch"]}]

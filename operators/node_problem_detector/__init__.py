@@ -15,8 +15,7 @@ from config.facts.scheduling import ANY_TAINT, GPU_LABEL, INSTANCE_TYPE
 from config.facts.skus import VmSku
 from config.schema.operators import MONITORING, NODE_TOOLS_NAMESPACE, Capability, OperatorSettings
 from operators._node_tools import Manifest, daemon_set
-from operators._own_node import own_node_policy
-from operators._rights import RBAC, admission_policy, cluster_account
+from operators._rights import RBAC, admission_policy, cluster_account, own_node_policy
 from operators.node_problem_detector.alerts import rules
 from operators.node_problem_detector.conditions import configurations
 

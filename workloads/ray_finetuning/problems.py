@@ -6,21 +6,28 @@ from collections.abc import Iterator
 
 from config.facts.language_models import LanguageModel, language_models
 from config.problems.errors import Problem
-from config.problems.fixes import Fix, Path, set_command
+from config.problems.fixes import Path, set_command
 from config.schema.workload import Ground
 from workloads._hugging_face import model_problems
-from workloads._team import bf16_sizes, gpu_problems, other_pool, scheduler_problems, team_problems
+from workloads._team import (
+    GB,
+    Way,
+    bf16_sizes,
+    gpu_problems,
+    operator_problems,
+    other_pool,
+    scheduler_problems,
+    team_problems,
+    too_large,
+)
 from workloads._team_training import DATA, batch_problems, quota_problems, storage_problems
 from workloads.ray_finetuning.memory import bytes_per_gpu, fits, usable_bytes
 from workloads.ray_finetuning.options import NAME, SYNTHETIC, FinetuningOptions
 
-_GB = 1e9
 _DEFAULT = FinetuningOptions.model_fields["model"].default
 _OPTIONS: Path = ("workloadOptions", NAME)
 _LEAST_PACK = 512
 """Tokens: smaller packs leave a GPU idle."""
-Way = tuple[str, Fix]
-"""What would do, and the step to it."""
 
 
 def problems(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
@@ -28,7 +35,7 @@ def problems(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
     gpus = ground.nodes * options.gpus_on(ground.pool.sku)
     yield from team_problems(NAME, options, ground)
     yield from scheduler_problems(NAME, ground)
-    yield from _operator(ground)
+    yield from operator_problems(NAME, ground, {"kuberay": ("is a RayJob", f"a stack without {NAME}")})
     yield from gpu_problems(NAME, ground)
     yield from _model(options)
     yield from _lengths(options)
@@ -37,13 +44,6 @@ def problems(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
     yield from batch_problems(NAME, options.packs(gpus), "packs", options, ground)
     yield from quota_problems(NAME, options, ground)
     yield from storage_problems(NAME, options.data_container, options.checkpoint_container, options, ground)
-
-
-def _operator(ground: Ground) -> Iterator[Problem]:
-    if ground.guest and "kuberay" not in ground.operators:
-        path: Path = ("operators", "kuberay", "enabled")
-        what = f"is false, but workload {NAME} is a RayJob"
-        yield Problem(path, what, f"true, or a stack without {NAME}", set_command(path, True))
 
 
 def _model(options: FinetuningOptions) -> Iterator[Problem]:
@@ -88,14 +88,12 @@ def _memory(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
         *_smaller(options, ground),
     ]
     where: Path = (*_OPTIONS, "model")
-    needed = bytes_per_gpu(model, options) / _GB
+    needed = bytes_per_gpu(model, options) / GB
     what = (
         f"is {options.model}, which with packs of {options.pack} tokens needs {needed:.0f} GB (est.), and of the "
-        f"{sku.gpu_memory_gb} GB of {sku.gpu_model} {usable_bytes(sku) / _GB:.0f} can be used"
+        f"{sku.gpu_memory_gb} GB of {sku.gpu_model} {usable_bytes(sku) / GB:.0f} can be used"
     )
-    allowed = "; ".join(text for text, _ in ways) or "a smaller model, or smaller packs"
-    fixes = [fix for _, fix in ways] or [set_command(where, _DEFAULT)]
-    yield Problem(where, what, allowed, fixes[0], others=tuple(fixes[1:]))
+    yield too_large(where, what, ways, advice="a smaller model, or smaller packs", smallest=_DEFAULT)
 
 
 def _smaller_packs(model: LanguageModel, options: FinetuningOptions, ground: Ground) -> Iterator[Way]:

@@ -11,7 +11,7 @@ import pytest
 
 from config.schema.operators import DriverUpgrades
 from operators import gpu_operator, network_operator
-from operators._driver_changes import told
+from operators._drivers import told
 from operators._release import merge
 from operators.gpu_operator import driver_made_of
 from operators.network_operator import ofed_made_of, operator_made_of, policy_spec
