@@ -12,6 +12,7 @@ import pulumi
 from pulumi_azure_native import features
 
 from config.facts.skus import VmSku
+from config.problems.errors import lines
 from config.rules.azure_errors import explained
 from config.schema.pools import PoolSettings
 
@@ -50,13 +51,11 @@ def refusal(sizes: Mapping[str, VmSku], state: str) -> str | None:
     which = ", ".join(f"{key} ({sizes[key].name})" for key in wrong)
     must = "must not be" if registered else "must be"
     steps = _unregister() if registered else _register(state)
-    return "\n".join(
-        [
-            f"the feature {NAMESPACE}/{FEATURE} {must} registered when a pool of this size is made: {which}.",
-            f"Its state in this subscription is {state}, and so their nodes would not be on one InfiniBand fabric.",
-            "Nothing was changed. Do this, and then `pulumi up` again:",
-            *(f"    {step}" for step in steps),
-        ]
+    return lines(
+        f"the feature {NAMESPACE}/{FEATURE} {must} registered when a pool of this size is made: {which}.",
+        f"Its state in this subscription is {state}, and so their nodes would not be on one InfiniBand fabric.",
+        "Nothing was changed. Do this, and then `pulumi up` again:",
+        *(f"    {step}" for step in steps),
     )
 
 

@@ -27,6 +27,7 @@ from components import arm
 from components.operators import Operator
 from config.facts.data import parsed_all
 from config.facts.versions import INSTALL, Kustomization, versions
+from config.problems.errors import lines
 from config.problems.fixes import set_command
 from config.schema.models import Settings
 
@@ -84,26 +85,22 @@ def _fetched(pin: Kustomization) -> str:
 def unreachable(pin: Kustomization, why: str) -> str:
     """What is wrong, and what mends it."""
     folder = set_command(("charts", "source"), _FOLDER).text(pulumi.get_stack())
-    return "\n".join(
-        [
-            f"{pin.name} {pin.version} has no chart, and its released manifests cannot be fetched.",
-            f"{pin.address}: {why}",
-            "Nothing was changed. Do this where the internet is open, and let all charts come from there:",
-            "    make upstream-charts",
-            f"    {folder}",
-        ]
+    return lines(
+        f"{pin.name} {pin.version} has no chart, and its released manifests cannot be fetched.",
+        f"{pin.address}: {why}",
+        "Nothing was changed. Do this where the internet is open, and let all charts come from there:",
+        "    make upstream-charts",
+        f"    {folder}",
     )
 
 
 def another(pin: Kustomization, found: str) -> str:
     """The same of a module that somebody has changed since it was pinned."""
-    return "\n".join(
-        [
-            f"the manifests of {pin.name} {pin.version} are not those that were pinned: {pin.address}",
-            f"has the sum {found}; in config/facts/versions.yaml it is {pin.sum}.",
-            "Nothing was changed. A release does not change by itself: ask upstream before you pin it anew, by",
-            f"    go mod download -json {pin.module}@{pin.version}",
-        ]
+    return lines(
+        f"the manifests of {pin.name} {pin.version} are not those that were pinned: {pin.address}",
+        f"has the sum {found}; in config/facts/versions.yaml it is {pin.sum}.",
+        "Nothing was changed. A release does not change by itself: ask upstream before you pin it anew, by",
+        f"    go mod download -json {pin.module}@{pin.version}",
     )
 
 
@@ -111,10 +108,10 @@ def sum_of(archive: bytes) -> str:
     """A module's checksum by Go's algorithm `h1` (golang.org/x/mod, sumdb/dirhash); for what is no archive a text."""
     try:
         with ZipFile(BytesIO(archive)) as module:
-            lines = [f"{sha256(module.read(name)).hexdigest()}  {name}\n" for name in sorted(module.namelist())]
+            sums = [f"{sha256(module.read(name)).hexdigest()}  {name}\n" for name in sorted(module.namelist())]
     except (BadZipFile, NotImplementedError, RuntimeError):
         return "of no archive"
-    return f"h1:{b64encode(sha256(''.join(lines).encode()).digest()).decode()}"
+    return f"h1:{b64encode(sha256(''.join(sums).encode()).digest()).decode()}"
 
 
 def made_by_kubectl(pin: Kustomization, archive: bytes) -> str:

@@ -11,6 +11,8 @@ from typing import Any
 import pulumi
 from pulumi_azure_native import containerservice
 
+from config.problems.errors import lines
+
 
 def check_running(platform: Mapping[str, Any], stack: str) -> None:
     """Raises pulumi.RunError if the cluster of a shared platform is stopped.
@@ -37,10 +39,8 @@ def is_stopped(cluster: containerservice.GetManagedClusterResult | None) -> bool
 
 def stopped_refusal(group: str, cluster: str, stack: str) -> str:
     """Returns the error for a stopped cluster. Only starting or deleting it is possible."""
-    return "\n".join(
-        [
-            f"the cluster {cluster} is stopped (powerState is Stopped): its API server does not answer.",
-            f"Nothing was changed. Start it, and then `pulumi up -s {stack}` again:",
-            f"    az aks start --resource-group {group} --name {cluster}",
-        ]
+    return lines(
+        f"the cluster {cluster} is stopped (powerState is Stopped): its API server does not answer.",
+        f"Nothing was changed. Start it, and then `pulumi up -s {stack}` again:",
+        f"    az aks start --resource-group {group} --name {cluster}",
     )
