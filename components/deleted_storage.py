@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from components.kept_files import cluster_keeps_files
-from components.subscription import subscription_id
+from components.roles import subscription_id
 from config.problems.fixes import path_text, remove_command, set_command
 from config.rules.platform_stack import OUTPUT as PLATFORM
 from config.schema.models import Settings

@@ -14,15 +14,14 @@ from typing import Any, TypeVar, get_args
 import pulumi
 from pulumi_azure_native import compute, containerregistry, containerservice, network, storage
 
+from components.existing_cluster import cluster_refusals, excluded_nodes, is_stopped, removed_nodes, stopped_refusal
 from components.existing_network import jump_box_warnings, network_refusal
-from components.existing_pools import cluster_refusals, excluded_nodes, removed_nodes
 from components.existing_system_pool import system_pool_refusals
 from components.jump_box import jump_box_name
 from components.kept_files import kept_before
 from components.moving import Place, chosen_place, moving_refusal
-from components.power_state import is_stopped, stopped_refusal
+from components.roles import subscription_id
 from components.storage import names_shown
-from components.subscription import subscription_id
 from config.problems.errors import lines
 from config.problems.fixes import path_text, set_command, text_of
 from config.reading.loader import outputs_of, this_stack

@@ -50,7 +50,7 @@ def refusal(sizes: Mapping[str, VmSku], state: str) -> str | None:
         return None
     which = ", ".join(f"{key} ({sizes[key].name})" for key in wrong)
     must = "must not be" if registered else "must be"
-    steps = _unregister() if registered else _register(state)
+    steps = [f"az feature unregister {_NAMES}", *_wait_for("Unregistered")] if registered else _register(state)
     return lines(
         f"the feature {NAMESPACE}/{FEATURE} {must} registered when a pool of this size is made: {which}.",
         f"Its state in this subscription is {state}, and so their nodes would not be on one InfiniBand fabric.",
@@ -62,10 +62,6 @@ def refusal(sizes: Mapping[str, VmSku], state: str) -> str | None:
 def _register(state: str) -> list[str]:
     begin = [] if state == "Registering" else [f"az feature register {_NAMES}"]
     return [*begin, *_wait_for(_REGISTERED)]
-
-
-def _unregister() -> list[str]:
-    return [f"az feature unregister {_NAMES}", *_wait_for("Unregistered")]
 
 
 def _wait_for(state: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from types import MappingProxyType
@@ -15,9 +15,8 @@ from components._base import Component
 from components.context import GpuPool
 from components.namespace import Level, namespace
 from components.node_pools import gpu_pools
-from config.problems.errors import Problem
-from config.schema.models import Settings, StackFile
-from config.schema.operators import Capability, Installation, OperatorSpec, Own
+from config.schema.models import Settings
+from config.schema.operators import OperatorSpec, Own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,18 +69,6 @@ class Operator(OperatorSpec[Own], Protocol[Own]):
         """What installs it."""
 
     @property
-    def has_chart(self) -> bool:
-        return True
-
-    @property
-    def needs(self) -> Mapping[Capability, str]:
-        return {}
-
-    @property
-    def whole(self) -> Sequence[tuple[str, ...]]:
-        return ()
-
-    @property
     def follows(self) -> Sequence[str]:
         """Names of operators that come before it, where the stack has them."""
         return ()
@@ -95,20 +82,6 @@ class Operator(OperatorSpec[Own], Protocol[Own]):
     def level(self) -> Level:
         """What pods of its namespace may do."""
         return "privileged"
-
-    def provides(self, settings: Own) -> Mapping[Capability, str]:
-        return {}
-
-    @property
-    def is_for_gpu_pools(self) -> bool:
-        """Whether it has nothing to do in a stack without GPU pools."""
-        return False
-
-    def is_wanted(self, stack: StackFile) -> bool:
-        return stack.operators.of(self).enabled and (bool(stack.gpu_pools()) or not self.is_for_gpu_pools)
-
-    def problems(self, installation: Installation) -> Iterable[Problem]:
-        return ()
 
 
 class Operators(Component):

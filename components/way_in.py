@@ -15,15 +15,14 @@ import pulumi
 from pulumi_azure_native import resources
 
 from components import inside
-from components.arm import Unread, connect
+from components.arm import Unread, answers_at, connect
 from components.existing import Existing, if_there
+from components.existing_cluster import check_running
 from components.jump_box import login_command
 from components.kubeconfig import login_of, private_server
-from components.power_state import check_running
 from components.preflight import check_login
 from components.preflight_network import network_path
-from components.questions import answers_at
-from components.subscription import subscription_id
+from components.roles import subscription_id
 from config.problems.errors import lines
 from config.problems.fixes import set_command
 from config.reading.loader import outputs_of

@@ -42,7 +42,7 @@ def of_platform(cluster: Cluster, report: Report) -> Object:
 
 def of_workloads(cluster: Cluster, namespace: str, reports: Iterable[Report]) -> Object:
     """Returns the document on workloads of a namespace."""
-    return {"partial": cluster.partial, "workloads": [_workload(cluster, namespace, each) for each in reports]}
+    return {"partial": not cluster.whole, "workloads": [_workload(cluster, namespace, each) for each in reports]}
 
 
 def _workload(cluster: Cluster, namespace: str, report: Report) -> Object:

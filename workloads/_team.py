@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
+from config.facts.allocatable import allocatable
 from config.facts.near import hint, near
 from config.facts.prices import by_price
 from config.facts.scheduling import COSCHEDULER, LOCAL_QUEUE
@@ -17,12 +18,31 @@ from config.schema.base import EMPTY_IS_UNSET, Text
 from config.schema.teams import User
 from config.schema.workload import Ground, Member, WorkloadOptions, other_size
 
+WRAPPER_TYPE = "kubernetes:workload.codeflare.dev/v1beta2:AppWrapper"
+"""As Pulumi names it."""
+LOST: list[dict[str, Any]] = [
+    {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
+    for what in ("not-ready", "unreachable")
+]
+"""Tolerations: a node that is gone keeps its pod for so long, and not for Kubernetes' five minutes."""
+_SHARE = 0.9
+"""Of what a node has beside its GPUs: the rest is for DaemonSets."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 GB = 1e9
 Way = tuple[str, Fix]
 """What would do, and the step to it."""
 WRAPPED = ("is wrapped", "appWrapper: false")
 """Of a job that needs AppWrapper: why, and what would do without."""
+
+
+def share_of_node(sku: VmSku, gpus: int, *, cpus: int = 0, memory_gib: int = 0) -> dict[str, str]:
+    """Requests of CPU and memory, as large a share of the node as of its GPUs: quotas of teams are in such shares.
+
+    `cpus` and `memory_gib` of it are left to the pod's other containers.
+    """
+    node, share = allocatable(sku), _SHARE * gpus / sku.gpus
+    cpu, memory = int(node.cpu_millis * share / 1000), int(node.memory_kib * share / 2**20)
+    return {"cpu": str(max(1, cpu - cpus)), "memory": f"{max(1, memory - memory_gib)}Gi"}
 
 
 class TeamOptions(WorkloadOptions):

@@ -19,7 +19,7 @@ from config.rules.shared_files import shared_files_problems
 from config.rules.tags import tag_problems
 from config.rules.teams import team_problems
 from config.rules.way_in import way_in_problems
-from config.schema.maintenance import ROLLING
+from config.schema.cluster import ROLLING
 from config.schema.models import StackFile
 from config.schema.operators import Installation, key_of
 from config.schema.pools import gpu_sizes
@@ -66,7 +66,9 @@ def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
 
 def _pools(stack: StackFile) -> Iterator[Problem]:
     if "pools" not in stack.model_fields_set:
-        yield from _default_pool(stack)
+        if stack.vm_sku is None:
+            what, fix = "is not set, and pools are not either", by_hand(("vmSku",), "set")
+            yield Problem(("vmSku",), what, by_price(gpu_sizes()), fix, lacking=("pools",))
         return
     for key, field in (("vmSku", "vm_sku"), ("nodeCount", "node_count")):
         if field in stack.model_fields_set:
@@ -74,12 +76,6 @@ def _pools(stack: StackFile) -> Iterator[Problem]:
             yield Problem((key,), what, "no value in a stack with pools", either_by_hand((key,), "remove pools"))
     for name, pool in stack.pools.items():
         yield from pool_problems(name, pool, ("pools", name))
-
-
-def _default_pool(stack: StackFile) -> Iterator[Problem]:
-    if stack.vm_sku is None:
-        what, fix = "is not set, and pools are not either", by_hand(("vmSku",), "set")
-        yield Problem(("vmSku",), what, by_price(gpu_sizes()), fix, lacking=("pools",))
 
 
 def _placement_groups(stack: StackFile) -> Iterator[Problem]:

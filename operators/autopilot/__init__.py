@@ -9,10 +9,14 @@ import pulumi_kubernetes as kubernetes
 from components.operators import Installed, Operator, Site
 from config.facts.scheduling import ANY_TAINT, NVIDIA_RUNTIME
 from config.problems.errors import Problem
-from config.schema.operators import MONITORING, Capability, Installation
+from config.problems.fixes import Path, by_hand, set_command
+from config.schema.models import StackFile
+from config.schema.operators import MONITORING, Capability, ChartSettings, Installation
 from operators._release import Values, release
-from operators.autopilot.settings import AutopilotSettings, problems
 
+_KEY: Path = ("operators", "autopilot")
+_TEST: Path = (*_KEY, "testSharedFiles")
+_INTERVALS = ("repeat", "invasive")
 NAME = "autopilot"
 IMAGE_TAG = "v2.1.3"
 """Of its release. By default the chart has `latest`, which is built from main since: that takes intervals with units
@@ -32,6 +36,34 @@ ANNOTATIONS = {"ai-on-aks/ping": "by-pod-ip"}
 """Of its pods, so that there is one: `ping` looks for Multus' annotation, and without any annotation it fails with a
 TypeError in place of the KeyError after which it uses pod IPs (network/ping-entrypoint.py, check_local_ifaces).
 """
+
+
+class AutopilotSettings(ChartSettings):
+    """It is off unless it is asked for: its image has the freedom of GPU nodes."""
+
+    enabled: bool = False
+    """Whether the stack has it."""
+    test_shared_files: bool = False
+    """Whether each node also makes, and takes away, a claim of the class of shared files with every round of checks. A
+    node whose claim is not bound within 90 seconds gets the label of one with a warning.
+    """
+
+
+def problems(stack: StackFile, settings: AutopilotSettings) -> Iterator[Problem]:
+    """Intervals with which it would end, and a test of shared files where there are none.
+
+    `time.NewTicker` panics with 0 (pkg/cmd/main.go of 2.1.3), though by its help 0 turns the invasive checks off.
+    """
+    for name in _INTERVALS:
+        given = settings.values.get(name)
+        if isinstance(given, int) and given < 1:
+            path = (*_KEY, "values", name)
+            yield Problem(
+                path, f"is {given}, which ends Autopilot as it starts", "whole hours, 1 or more", by_hand(path)
+            )
+    if settings.test_shared_files and stack.shared_class is None:
+        what, allowed = "is true, but the stack has no class of shared files", "false, or storage.sharedClass"
+        yield Problem(_TEST, what, allowed, set_command(_TEST, False))
 
 
 class Autopilot(Installed[AutopilotSettings]):

@@ -79,7 +79,8 @@ def values(
         "driver": {
             "enabled": True,
             "rdma": {"enabled": rdma},
-            "upgradePolicy": _upgrade_policy(upgrades),
+            # By default a node that is cordoned for another reason, one in four, would hold up all others.
+            "upgradePolicy": {**upgrade_policy(upgrades), "maxUnavailable": "100%"},
             **of_modules,
         },
         "toolkit": {"enabled": True},
@@ -119,11 +120,6 @@ def _mig_manager(pools: Mapping[str, PoolSettings]) -> Values:
     if not any(pool.mig_profile for pool in pools.values()):
         return {"enabled": False}
     return {"enabled": True, "env": [{"name": "WITH_REBOOT", "value": "true"}]}
-
-
-def _upgrade_policy(upgrades: DriverUpgrades) -> Values:
-    # By default a node that is cordoned for another reason, one in four, would hold up all others.
-    return {**upgrade_policy(upgrades), "maxUnavailable": "100%"}
 
 
 _OFED = "network-operator"

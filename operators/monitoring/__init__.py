@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
+from pydantic import AfterValidator
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import (
-    AGENT_POOL_LABEL,
-    ANY_TAINT,
-    AUTOPILOT_LABEL,
-    ON_SYSTEM_POOL,
-    SPOT_LABEL,
-)
-from config.schema.operators import MONITORING
+from config.facts.scheduling import AGENT_POOL_LABEL, ANY_TAINT, AUTOPILOT_LABEL, ON_SYSTEM_POOL, SPOT_LABEL
+from config.facts.storage_classes import aks_classes
+from config.schema.base import may_be, unfit
+from config.schema.operators import MONITORING, ChartSettings
+from config.schema.storage import SHARED_CLASS, ClassName
 from operators._release import Values, release
 from operators.monitoring.files import API, dashboards, grafana_json, pod_monitors, rules, service_monitors
-from operators.monitoring.settings import MonitoringSettings
 
+DISKS = "managed-csi"
+"""AKS's class of Standard SSDs (aks-docs, concepts-storage.md)."""
 NAME = MONITORING
 NAMESPACE = "monitoring"
 RELEASE = "prometheus"
@@ -30,6 +29,28 @@ _PROMETHEUS_GI, _ALERTMANAGER_GI, _GRAFANA_GI = 50, 50, 20
 PUBLISHED = (("nvidia-dcgm-exporter", 12239, 2), ("autopilot", 23123, 1))
 """Dashboards of NVIDIA and of Autopilot: name, number and revision."""
 _NODE_LABELS = (AGENT_POOL_LABEL, SPOT_LABEL, AUTOPILOT_LABEL)
+
+
+def _is_of_disks(name: str) -> str:
+    """Prometheus keeps its data on no share: its documentation (storage.md) rules out NFS, and what is not POSIX."""
+    if name in (SHARED_CLASS, *aks_classes().files, *aks_classes().blobs):
+        raise unfit(f"is {name}, a class of shares, on which Prometheus's data do not keep", DISKS)
+    return name
+
+
+class MonitoringSettings(ChartSettings):
+    """It is off unless it is asked for: it costs three disks, and room on the system pool."""
+
+    enabled: bool = False
+    """Whether the stack has it."""
+    storage_class: Annotated[
+        ClassName,
+        may_be(f"a storage class of disks, as in {DISKS}"),
+        AfterValidator(_is_of_disks),
+    ] = DISKS
+    """Storage class of the disks of Prometheus, Alertmanager and Grafana, which stay when monitoring goes. Once they
+    are there, another class is refused by the cluster.
+    """
 
 
 class Monitoring(Installed[MonitoringSettings]):

@@ -16,8 +16,7 @@ from workloads._claims import kept_claim
 from workloads._hugging_face import token_secret, warn_of_unknown
 from workloads._pods import NOT_AWAITED
 from workloads._results import Results
-from workloads._team import name_of
-from workloads._team_pods import WRAPPER_TYPE
+from workloads._team import WRAPPER_TYPE, name_of
 from workloads.batch_inference import manifests
 from workloads.batch_inference.manifests import GENERATOR, SERVER, Run
 from workloads.batch_inference.options import NAME, BatchInferenceOptions

@@ -16,9 +16,17 @@ from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
 from workloads._claims import kept_claim
 from workloads._pods import NOT_AWAITED
-from workloads.jupyterlab.manifests import PORT, Notebook, deployment_spec, service_spec, storage_class
+from workloads.jupyterlab.manifests import (
+    PORT,
+    SERVER_CONFIG,
+    Notebook,
+    deployment_spec,
+    hashed,
+    server_config,
+    service_spec,
+    storage_class,
+)
 from workloads.jupyterlab.options import NAME, JupyterLabOptions
-from workloads.jupyterlab.password import SERVER_CONFIG, hashed, server_config
 
 _PATH = ("workloadOptions", NAME)
 

@@ -20,6 +20,9 @@ from workloads.olmo.manifests import Run
 from workloads.olmo.options import NAME, OlmoOptions
 from workloads.olmo.problems import problems
 
+_FIRST_POD = f"{JOB_LABEL}={NAME},batch.kubernetes.io/job-completion-index=0"
+"""Selects the pod of rank 0, which alone logs the steps."""
+
 
 class Olmo(Workload[OlmoOptions]):
     """An Indexed Job under torchrun, and a Job that brings its data."""
@@ -48,14 +51,9 @@ class Olmo(Workload[OlmoOptions]):
         return Deployed(
             namespace=context.namespace,
             name=NAME,
-            command=pulumi.Output.concat("kubectl logs -n ", context.namespace, f" --follow {_first_pod()}"),
+            command=pulumi.Output.concat("kubectl logs -n ", context.namespace, f" --follow --selector {_FIRST_POD}"),
             ends=not options.open_end,
         )
-
-
-def _first_pod() -> str:
-    """Selects the pod of rank 0, which alone logs the steps."""
-    return f"--selector {JOB_LABEL}={NAME},batch.kubernetes.io/job-completion-index=0"
 
 
 def _prepare(spec: Manifest, context: WorkloadContext) -> None:

@@ -14,7 +14,7 @@ from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
 from workloads._data_check import check_data
 from workloads._results import Results
-from workloads._team_pods import WRAPPER_TYPE
+from workloads._team import WRAPPER_TYPE
 from workloads._team_training import DATA
 from workloads.pytorch_pretraining import manifests, saving
 from workloads.pytorch_pretraining.manifests import CONTAINER, Run

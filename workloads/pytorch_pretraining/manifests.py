@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from config.facts.scheduling import WRAPPER_ANNOTATION, tolerations
-from workloads._files import Files, shared, texts, topology_file, topology_path
-from workloads._nccl import nccl_variables
+from workloads._files import Files, nccl_variables, shared, texts, topology_file, topology_path
 from workloads._pods import GpuPod, Manifest
-from workloads._team import QUEUE_LABEL
-from workloads._team_pods import LOST, share_of_node
+from workloads._team import LOST, QUEUE_LABEL, share_of_node
 from workloads._team_training import DATA, TrainingRun
 from workloads.pytorch_pretraining import saving
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions

@@ -44,10 +44,6 @@ def problems(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
     yield from storage_problems(NAME, options.data_container, options.checkpoint_container, options, ground)
 
 
-def _gpus(options: PretrainingOptions, ground: Ground) -> int:
-    return ground.nodes * options.gpus_on(ground.pool.sku)
-
-
 def _operators(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
     """Of the platform: what makes the job's pods."""
     if not ground.guest:
@@ -95,7 +91,8 @@ def _has_fp8(sku: VmSku) -> bool:
 
 
 def _memory(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
-    sku, gpus = ground.pool.sku, _gpus(options, ground)
+    sku = ground.pool.sku
+    gpus = ground.nodes * options.gpus_on(sku)
     if fits(options, sku, gpus) or not sku.gpu_bf16_tflops:
         return
     ways = [

@@ -11,9 +11,8 @@ from pydantic import ValidationError
 
 from config.facts.scheduling import AGENT_POOL_LABEL, SPOT_LABEL, SYSTEM_NODES, SYSTEM_TOLERATIONS
 from operators import monitoring
-from operators.monitoring import files
+from operators.monitoring import MonitoringSettings, files
 from operators.monitoring.files import pod_monitors, service_monitors
-from operators.monitoring.settings import MonitoringSettings
 
 
 def claims(made: dict[str, Any]) -> dict[str, tuple[str, str]]:

@@ -1,7 +1,16 @@
-"""What an update does to a cluster and to GPU pools that are up.
+"""What an update does to a cluster and to node pools that are up.
 
 AKS takes no minor version back, skips none, and keeps Entra. Warnings: bounds of the autoscaler that exclude the nodes
 which a pool has, and nodes that the update removes, with their pods and what these wrote to the nodes' disks.
+
+Nothing is updated in a stopped cluster (`az aks stop`), whose API server does not answer: Pulumi's Kubernetes provider
+would advise to forget all objects of the cluster, and these would run on.
+
+A hook reports what an update of the cluster does to node pools, in place of the engine's own diff of them. Azure lists
+all node pools in a cluster's `agentPoolProfiles`, and `pulumi refresh` copies that list into the state. The program
+declares the system pool there and no other, so the engine shows the other pools as removed. They are not: Azure keeps
+pools that an update of the cluster omits (pulumi-azure-native#579). `ignore_changes` would be harmful, because the next
+update would send the copied list, with old node counts and deleted pools (pulumi-azure-native#2719).
 """
 
 from __future__ import annotations
@@ -9,15 +18,52 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pulumi
+from pulumi.runtime import rpc
 from pulumi_azure_native import containerservice
 
 from config.facts.versions import versions
-from config.problems.errors import Problem
+from config.problems.errors import Problem, lines
 from config.problems.fixes import Fix, Path, path_text, set_command
 from config.schema.models import Settings
 from config.schema.pools import agent_pool_name
 
 _VERSION, _ENTRA = ("cluster", "kubernetesVersion"), ("cluster", "entra")
+PROFILES = "agentPoolProfiles"
+Profiles = Mapping[str, Mapping[str, Any]]
+"""Properties of node pools, by their names."""
+
+
+def check_running(platform: Mapping[str, Any], stack: str) -> None:
+    """Raises pulumi.RunError if the cluster of a shared platform is stopped.
+
+    A cluster that cannot be looked up counts as running: users of a platform may have no rights in Azure.
+
+    Args:
+        platform: The outputs of the platform's stack.
+        stack: The stack that is deployed.
+    """
+    group, name = platform["resourceGroup"], platform["clusterName"]
+    try:
+        cluster = containerservice.get_managed_cluster(resource_name=name, resource_group_name=group)
+    except Exception:  # noqa: BLE001 - invokes raise bare exceptions
+        return
+    if is_stopped(cluster):
+        raise pulumi.RunError(stopped_refusal(group, name, stack))
+
+
+def is_stopped(cluster: containerservice.GetManagedClusterResult | None) -> bool:
+    """Returns whether Azure reports that the cluster is stopped."""
+    return bool(cluster and cluster.power_state and cluster.power_state.code == "Stopped")
+
+
+def stopped_refusal(group: str, cluster: str, stack: str) -> str:
+    """Returns the error for a stopped cluster. Only starting or deleting it is possible."""
+    return lines(
+        f"the cluster {cluster} is stopped (powerState is Stopped): its API server does not answer.",
+        f"Nothing was changed. Start it, and then `pulumi up -s {stack}` again:",
+        f"    az aks start --resource-group {group} --name {cluster}",
+    )
 
 
 def excluded_nodes(settings: Settings, cluster: containerservice.GetManagedClusterResult | None) -> Iterator[str]:
@@ -97,3 +143,38 @@ def removed_nodes(settings: Settings, outputs: Mapping[str, Any], counts: Mappin
                 "wrote to the nodes is deleted: in the scratch folder, and in containers (of a notebook, all outside "
                 f"its folder work). What runs there: kubectl get pods -A -o wide | grep aks-{name}-"
             )
+
+
+def report_pool_changes() -> pulumi.ResourceHook:
+    """Returns a hook for updates of the cluster; it runs in previews too."""
+
+    def report(update: pulumi.ResourceHookArgs) -> None:
+        for line in pool_changes(_profiles(update.old_inputs), _profiles(update.new_inputs)):
+            # Without a resource the message is logged at once: the engine may end before a URN is known.
+            pulumi.log.info(line)
+
+    return pulumi.ResourceHook("node pools of the cluster", report, pulumi.ResourceHookOptions(on_dry_run=True))
+
+
+def pool_changes(before: Profiles, after: Profiles) -> Iterator[str]:
+    """Yields one line for each changed property of a declared pool, and one for all pools that the update omits."""
+    for name, pool in after.items():
+        had = before.get(name, {})
+        for key, value in pool.items():
+            if had.get(key) != value:
+                yield f"node pool {name}: {key} {_shown(had.get(key, 'unset'))} -> {_shown(value)}"
+    if kept := sorted(set(before) - set(after)):
+        yield (
+            f"node pools {', '.join(kept)} stay as they are: a refresh has copied them from Azure's list into the "
+            "state of the cluster, and this update takes them out of that state again"
+        )
+
+
+def _shown(value: object) -> str:
+    if value in (rpc.UNKNOWN, pulumi.UNKNOWN):
+        return "known after the update"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _profiles(inputs: Mapping[str, Any] | None) -> Profiles:
+    return {pool["name"]: pool for pool in (inputs or {}).get(PROFILES) or () if "name" in pool}
