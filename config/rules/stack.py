@@ -11,11 +11,10 @@ from config.facts.skus import catalogue, series, written_differently
 from config.facts.versions import minor_of, versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand, either_by_hand, say, set_command
-from config.rules.accounts import account_problems, identity_problems
 from config.rules.network import network_problems
 from config.rules.pools import pool_problems
 from config.rules.schedulers import second_schedulers
-from config.rules.shared_files import shared_files_problems
+from config.rules.storage import account_problems, identity_problems, shared_files_problems
 from config.rules.tags import tag_problems
 from config.rules.teams import team_problems
 from config.rules.way_in import way_in_problems

@@ -9,13 +9,18 @@ import yaml
 from components.operators import Installed, Operator, Site
 from config.facts.scheduling import ON_SYSTEM_POOL, SYSTEM_PRIORITY, TEAM_LABELS
 from config.problems.errors import Problem
-from config.problems.fixes import set_command
-from config.schema.operators import MLBATCH_NAMESPACE, MONITORING, Capability, Installation, Operators
+from config.problems.fixes import Path, set_command
+from config.schema.operators import MLBATCH_NAMESPACE, MONITORING, Capability, ChartSettings, Installation, Operators
 from operators._release import Values, release
 from operators.kueue.rights import FRAMEWORKS
-from operators.kueue.settings import KueueSettings, topology_problems
 from operators.kueue.teams import Teams
 
+_TOPOLOGY: Path = ("operators", "kueue", "topology")
+_NEEDED = (
+    ("kueue", "kueue", "it is Kueue that goes by a topology"),
+    ("node-labeler", "nodeLabeler", "a topology is of the labels that it sets"),
+)
+"""Operators, how settings name them, and why."""
 NAME = "kueue"
 UNCOUNTED = ("ephemeral-storage",)
 """What a job may ask for beside its quota. Of a resource that no quota has Kueue admits none, ever (0.19.2,
@@ -27,6 +32,47 @@ MEMORY = "2Gi"
 upstream's example for TopologyAwareScheduling (kubernetes-sigs/kueue, charts/kueue/README.md); the chart has 512Mi.
 """
 DAY_MINUTES, PAUSE_MINUTES = 24 * 60, 30
+
+
+class KueueSettings(ChartSettings):
+    """It is off unless it is asked for: a cluster with one user has no need of quotas."""
+
+    enabled: bool = False
+    """Whether the stack has it."""
+    topology: bool = False
+    """Whether Kueue knows which GPU nodes reach each other over InfiniBand, so that jobs can ask for such nodes."""
+
+
+def topology_problems(installation: Installation) -> Iterator[Problem]:
+    """Kueue passes over nodes that lack the label (0.19.2, pkg/util/tas, NodeMatchesFlavor), and looks for room on
+    nodes that are there: for more the cluster autoscaler would have to be asked by ProvisioningRequests
+    (keps/2724-topology-aware-scheduling, "support Cluster Autoscaler without ProvisioningRequest" is no goal).
+
+    Either scheduler will do: Kueue names each pod's node while a scheduling gate holds the pod, and Volcano passes over
+    such pods, too (1.15.1, pkg/scheduler/actions/allocate/allocate.go, SchGated).
+    """
+    stack = installation.stack
+    for name, key, why in _NEEDED:
+        if not stack.operators.of(installation.operators[name]).enabled:
+            path: Path = ("operators", key, "enabled")
+            what = f"is false, but operators.kueue.topology is true, and {why}"
+            yield Problem(path, what, "true, or operators.kueue.topology false", set_command(path, True))
+    pools = stack.gpu_pools()
+    for lacking, allowed in (
+        (
+            [key for key, pool in pools.items() if not pool.sku.infiniband],
+            "without InfiniBand, whose nodes no job would get",
+        ),
+        (
+            [key for key, pool in pools.items() if pool.autoscale],
+            "with autoscale, which would not grow for jobs that wait",
+        ),
+    ):
+        if lacking:
+            what = (
+                f"is true, but there {'are pools' if len(lacking) > 1 else 'is a pool'} {allowed}: {', '.join(lacking)}"
+            )
+            yield Problem(_TOPOLOGY, what, "false, or other pools", set_command(_TOPOLOGY, False))
 
 
 class Kueue(Installed[KueueSettings]):

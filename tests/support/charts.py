@@ -20,7 +20,7 @@ from operators import (
     volcano,
 )
 from operators import nfs_subdir_external_provisioner as nfs_provisioner
-from operators.nfs_subdir_external_provisioner.settings import NfsProvisionerSettings
+from operators.nfs_subdir_external_provisioner import NfsProvisionerSettings
 from simulator.charts import make_schema
 from simulator.host import paths
 

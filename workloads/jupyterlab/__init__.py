@@ -10,7 +10,7 @@ import pulumi_kubernetes as kubernetes
 from components.context import WorkloadContext
 from config.problems.errors import Problem
 from config.rules.plain_secrets import unset_secret
-from config.rules.shared_files import without_shared_files
+from config.rules.storage import without_shared_files
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload

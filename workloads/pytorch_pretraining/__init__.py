@@ -16,8 +16,9 @@ from workloads._data_check import check_data
 from workloads._results import Results
 from workloads._team import WRAPPER_TYPE
 from workloads._team_training import DATA
-from workloads.pytorch_pretraining import manifests, saving
+from workloads.pytorch_pretraining import manifests
 from workloads.pytorch_pretraining.manifests import CONTAINER, Run
+from workloads.pytorch_pretraining.memory import kept_bytes
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 from workloads.pytorch_pretraining.problems import problems
 
@@ -38,7 +39,7 @@ class PytorchPretraining(Workload[PretrainingOptions]):
         """Script and claim beside the job, which AppWrapper's controller could not make."""
         options = placement.options
         shared_class = context.shared_class.name if context.shared_class else ""
-        run = Run.in_team(context, placement, NAME, size=saving.kept(options), shared_class=shared_class)
+        run = Run.in_team(context, placement, NAME, size=kept_bytes(options), shared_class=shared_class)
         files = manifests.files(run).deploy(context)
         words = ["python", "-m", "pretraining.token_files", DATA, str(options.vocabulary)]
         _job(run, context, [files, *check_data(NAME, run, words, context)])

@@ -9,7 +9,7 @@ import pytest
 from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
 from config.problems.errors import SettingsError
 from operators import nfs_subdir_external_provisioner
-from operators.nfs_subdir_external_provisioner.settings import NfsProvisionerSettings
+from operators.nfs_subdir_external_provisioner import NfsProvisionerSettings
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import Recorder, program
 from tests.support.settings import T4, load
