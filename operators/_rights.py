@@ -16,6 +16,7 @@ from components._base import Component
 from components.operators import Site
 
 RBAC = "rbac.authorization.k8s.io"
+_CLAIM = "authentication.kubernetes.io/node-name"
 
 
 def cluster_account(
@@ -72,9 +73,6 @@ def admission_policy(
         opts=parent.child(depends_on=[policy]),
     )
     return bound
-
-
-_CLAIM = "authentication.kubernetes.io/node-name"
 
 
 def own_node_policy(

@@ -11,15 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from config.problems.errors import MAX_TOLD, Problem, in_order
-from config.problems.fixes import (
-    Fix,
-    by_hand,
-    remove_command,
-    rivals_by_hand,
-    secret_command,
-    set_command,
-    text_of,
-)
+from config.problems.fixes import Fix, by_hand, remove_command, rivals_by_hand, secret_command, set_command, text_of
 from config.reading.edits import Draft, Keys
 from config.reading.offers import Found, Offer
 from config.reading.privacy import Privacy

@@ -11,6 +11,9 @@ from config.schema.operators import ChartSettings, Installation, OperatorSpec
 
 KernelModules = Literal["auto", "open", "proprietary"]
 """Values of the chart's `driver.kernelModuleType` (gpu-operator v26.7.0)."""
+_RDMA = ("driver", "rdma", "enabled")
+_STRATEGY = ("mig", "strategy")
+_VALUES: Path = ("operators", "gpuOperator", "values")
 
 
 class GpuOperatorSettings(ChartSettings):
@@ -27,11 +30,6 @@ class GpuOperatorSettings(ChartSettings):
         driver = self.values.get("driver")
         chosen = driver if isinstance(driver, dict) else {}
         return 8 if chosen.get("enabled", True) and not chosen.get("usePrecompiled") else 0
-
-
-_RDMA = ("driver", "rdma", "enabled")
-_STRATEGY = ("mig", "strategy")
-_VALUES: Path = ("operators", "gpuOperator", "values")
 
 
 def one_kind_of_fabric(operator: OperatorSpec[GpuOperatorSettings], installation: Installation) -> Iterator[Problem]:

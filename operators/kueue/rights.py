@@ -16,20 +16,6 @@ CLASSES = {
 There one of them is every pod's that names none. Here none is: it would be that of AKS's own pods, and of all others in
 the cluster.
 """
-
-
-def priority_class(name: str) -> dict[str, Any]:
-    """One of them. The queue alone takes quota from jobs: a scheduler would end pods of others for these."""
-    value, description = CLASSES[name]
-    return {
-        "metadata": {"name": name},
-        "value": value,
-        "global_default": False,
-        "preemption_policy": "Never",
-        "description": description,
-    }
-
-
 ROLE = "mlbatch-edit"
 FRAMEWORKS = {
     "batch/job": "jobs",
@@ -43,6 +29,18 @@ _READ = ("get", "list", "watch")
 _END = ("delete", *_READ)
 _EDIT = ("create", "patch", "update", *_END)
 _RBAC = "rbac.authorization.k8s.io"
+
+
+def priority_class(name: str) -> dict[str, Any]:
+    """One of them. The queue alone takes quota from jobs: a scheduler would end pods of others for these."""
+    value, description = CLASSES[name]
+    return {
+        "metadata": {"name": name},
+        "value": value,
+        "global_default": False,
+        "preemption_policy": "Never",
+        "description": description,
+    }
 
 
 def rules() -> list[dict[str, Any]]:

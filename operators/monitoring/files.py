@@ -19,6 +19,17 @@ _DATA_SOURCE = {"type": "prometheus", "uid": "prometheus"}
 _WIDTH, _HEIGHT, _PER_ROW = 12, 8, 2
 _SCHEMA_VERSION = 39
 """Of Grafana 11, which newer ones read, too."""
+API = "monitoring.coreos.com/v1"
+_SECURE = {
+    "port": "https",
+    "scheme": "https",
+    "tlsConfig": {"insecureSkipVerify": True},
+    "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
+}
+"""Of who asks the API server whether Prometheus may read metrics; its certificate is of its own making."""
+_PLAIN = {"port": "monitoring-port"}
+_NETWORK_OPERATOR_PORT = 8080
+"""Its default, which its chart leaves so (Mellanox/network-operator v26.4.1, main.go:168, templates/operator.yaml)."""
 
 
 class Panel(BaseModel):
@@ -82,19 +93,6 @@ def _panel(number: int, panel: Panel) -> dict[str, Any]:
         "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0, "custom": drawn}, "overrides": []},
         "targets": [{"refId": "A", "datasource": _DATA_SOURCE, "expr": panel.query, "legendFormat": panel.legend}],
     }
-
-
-API = "monitoring.coreos.com/v1"
-_SECURE = {
-    "port": "https",
-    "scheme": "https",
-    "tlsConfig": {"insecureSkipVerify": True},
-    "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
-}
-"""Of who asks the API server whether Prometheus may read metrics; its certificate is of its own making."""
-_PLAIN = {"port": "monitoring-port"}
-_NETWORK_OPERATOR_PORT = 8080
-"""Its default, which its chart leaves so (Mellanox/network-operator v26.4.1, main.go:168, templates/operator.yaml)."""
 
 
 def service_monitors() -> dict[str, dict[str, Any]]:

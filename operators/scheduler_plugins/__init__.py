@@ -9,13 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import (
-    COSCHEDULER,
-    GPU_RESOURCE,
-    ON_SYSTEM_POOL,
-    SYSTEM_PRIORITY,
-    VOLCANO,
-)
+from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE, ON_SYSTEM_POOL, SYSTEM_PRIORITY, VOLCANO
 from config.facts.versions import versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, set_command
@@ -43,10 +37,7 @@ def values() -> Values:
 
     Nodes whose GPUs are taken most come first, so that jobs of whole nodes find whole ones.
     """
-    place = {
-        **ON_SYSTEM_POOL,
-        "priorityClassName": SYSTEM_PRIORITY,
-    }
+    place = {**ON_SYSTEM_POOL, "priorityClassName": SYSTEM_PRIORITY}
     shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
     packing = {
         "type": "RequestedToCapacityRatio",
