@@ -14,10 +14,10 @@ from components import kept_files, way_in
 from components.azure_resources import prepare_all
 from components.borrowed_platform import BorrowedPlatform
 from components.container_access import by_identity
-from components.deleted_storage import storage_warnings
 from components.existing import check_existing, own_outputs
 from components.existing_system_pool import keep_system_pool
 from components.feature_check import check_infiniband
+from components.kept_files import storage_warnings
 from components.locks import check_locks
 from components.manifests import check_manifests
 from components.operators import Operator

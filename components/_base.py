@@ -18,7 +18,7 @@ class Component(pulumi.ComponentResource):
     """
 
     def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None) -> None:
-        here = type(self).__module__.removeprefix("components.").removesuffix(".component").replace(".", "/")
+        here = type(self).__module__.removeprefix("components.").replace(".", "/")
         module = self.type_module or here
         super().__init__(f"{PROJECT}:{module}:{type(self).__name__}", name, None, opts)
 

@@ -1,4 +1,7 @@
-"""The platform of another stack, as a stack uses it that brings only workloads."""
+"""The platform of another stack, as a stack uses it that brings only workloads.
+
+A workload of a team runs in the team's namespace, beside those of other stacks, as a user of that team.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,59 @@ import pulumi_kubernetes as kubernetes
 from components import images, platform_guard
 from components._base import Component
 from components.container_access import ContainerAccess
-from components.context import WorkloadContext
+from components.context import BlobVolume, WorkloadContext
 from components.identity import Federation
+from components.kubeconfig import as_user
 from components.node_pools import gpu_pools
 from components.sas import check_expiry
 from components.shared_files import shared_class
-from components.team_space import TeamSpace
+from components.volumes import ContainerVolume
 from components.workspace import Workspace
 from config.schema.models import Lender, Placement, Settings
 from config.schema.workload import Member
+
+
+class TeamSpace(Component):
+    """A way in that impersonates the user, who so gets no more than the team may have; and volumes.
+
+    The namespace is there. PersistentVolumes are the cluster's, and so made as whoever deploys, with what they need.
+    """
+
+    type_module = "team_space"
+    provider: kubernetes.Provider
+    volumes: Mapping[str, BlobVolume]
+    """By container."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        team: str,
+        user: str,
+        prefix: str,
+        containers: Mapping[str, ContainerAccess],
+        kubeconfig: pulumi.Output[Any],
+        cluster: pulumi.Output[Any],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`name` is the workload's; `prefix` is of names in the namespace; `containers` are mounted, each by a SAS."""
+        super().__init__(name, opts)
+        self.provider = kubernetes.Provider(
+            name,
+            kubeconfig=kubeconfig.apply(lambda text: as_user(text, user)),
+            cluster_identifier=cluster,
+            opts=self.child(),
+        )
+        self.volumes = {
+            container: self._volume(f"{name}-{container}", access, team, prefix)
+            for container, access in containers.items()
+        }
+        self.register_outputs({"namespace": team})
+
+    def _volume(self, name: str, access: ContainerAccess, team: str, prefix: str) -> BlobVolume:
+        return ContainerVolume(
+            name, access, namespace=team, space=None, hooks=None, prefix=prefix, opts=self.child()
+        ).volume
 
 
 class BorrowedPlatform(Component):

@@ -11,13 +11,12 @@ from pulumi_azure_native import containerservice
 from components import roles
 from components._base import Component
 from components.cluster_network import OwnNetwork, api_server, identity, network_profile, with_nodes
-from components.listed_pools import PROFILES, report_pool_changes
+from components.existing_cluster import PROFILES, report_pool_changes
 from components.role_delay import patience_to_join
 from config.facts.scheduling import SYSTEM_TAINT
 from config.problems.fixes import set_command
 from config.rules.vcpu_quota import is_version
-from config.schema.cluster import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, SystemPool
-from config.schema.maintenance import MaintenanceWindow, reimages
+from config.schema.cluster import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, MaintenanceWindow, SystemPool, reimages
 from config.schema.models import Settings
 from config.schema.storage import StorageSettings
 
@@ -70,7 +69,9 @@ class Cluster(Component):
             self._node_os_window(window)
         self.id = self.resource.id
         found = self._found() if there else self.resource
-        self.kubelet_object_id = found.identity_profile.apply(_kubelet_object_id)
+        self.kubelet_object_id = found.identity_profile.apply(
+            lambda each: str((each or {})["kubeletidentity"].object_id)
+        )
         self.issuer = found.oidc_issuer_profile.apply(lambda profile: str(profile.issuer_url))
         self._let_groups_in()
         runs = self.resource.agent_pool_profiles.apply(_system_pool_version)
@@ -228,10 +229,6 @@ def chosen_ranges(settings: Settings, has: Sequence[str], *, gateway: bool = Fal
             f"'{','.join((*wanted, '<your address>/32'))}', and then to cluster.authorizedIpRanges"
         )
     return wanted
-
-
-def _kubelet_object_id(identities: Mapping[str, Any] | None) -> str:
-    return str((identities or {})["kubeletidentity"].object_id)
 
 
 def _system_pool_version(pools: Iterable[Any] | None) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,3 +109,13 @@ class WorkloadContext:
                 pulumi.Alias(type_=other_type, parent=pulumi.ROOT_STACK_RESOURCE),
             ]
         return pulumi.ResourceOptions(parent=self.parent, provider=self.provider, aliases=aliases, **options)
+
+    def job(self, needs: Iterable[pulumi.Resource], **options: Any) -> pulumi.ResourceOptions:
+        """Options of a job of the workload, which follows these and all that is `ready` first.
+
+        The spec of a job cannot be changed: it is replaced where it would be another, and deleted first, because its
+        name stays.
+        """
+        return self.child(
+            depends_on=[*self.ready, *needs], replace_on_changes=["spec"], delete_before_replace=True, **options
+        )

@@ -14,17 +14,15 @@ from typing import Any, TypeVar, get_args
 import pulumi
 from pulumi_azure_native import compute, containerregistry, containerservice, network, storage
 
-from components.existing_cluster import cluster_refusals
+from components.existing_cluster import cluster_refusals, excluded_nodes, is_stopped, removed_nodes, stopped_refusal
 from components.existing_network import jump_box_warnings, network_refusal
-from components.existing_pools import excluded_nodes
 from components.existing_system_pool import system_pool_refusals
 from components.jump_box import jump_box_name
 from components.kept_files import kept_before
 from components.moving import Place, chosen_place, moving_refusal
-from components.power_state import is_stopped, stopped_refusal
-from components.removed_nodes import removed_nodes
+from components.roles import subscription_id
 from components.storage import names_shown
-from components.subscription import subscription_id
+from config.problems.errors import lines
 from config.problems.fixes import path_text, set_command, text_of
 from config.reading.loader import outputs_of, this_stack
 from config.rules.azure_errors import explained
@@ -246,12 +244,10 @@ def images_first(settings: Settings) -> str:
     nodes = sum(pool.min_nodes for pool in pools.values())
     counts = [("pools", key, *pool.count_key) for key, pool in pools.items() if pool.min_nodes]
     paths = counts if settings.pools else [("nodeCount",)]
-    return "\n".join(
-        [
-            f"{nodes} GPU nodes would start before the registry has an image: they would cost while they wait.",
-            "Make the registry first, push the images (docs/images.md), and then set the nodes again:",
-            *(f"    {set_command(path, 0).text(stack)}" for path in paths),
-        ]
+    return lines(
+        f"{nodes} GPU nodes would start before the registry has an image: they would cost while they wait.",
+        "Make the registry first, push the images (docs/images.md), and then set the nodes again:",
+        *(f"    {set_command(path, 0).text(stack)}" for path in paths),
     )
 
 
@@ -268,12 +264,9 @@ def account_refusals(there: storage.GetStorageAccountResult, account: Account, s
         if value == wanted[key] or (key == "sku" and value not in get_args(AccountSku)):
             continue
         path = (*account.path, key)
-        yield "\n".join(
-            [
-                f"{path_text(path)} is {text_of(wanted[key])}, "
-                f"but the storage account {there.name} has {text_of(value)}.",
-                "An update cannot change that and keep the data. Nothing was changed. Keep it, then `pulumi up` again:",
-                f"    {set_command(path, value).text(stack)}",
-                "Or add an account under storage.accounts, with containers of other names, and copy the data.",
-            ]
+        yield lines(
+            f"{path_text(path)} is {text_of(wanted[key])}, but the storage account {there.name} has {text_of(value)}.",
+            "An update cannot change that and keep the data. Nothing was changed. Keep it, then `pulumi up` again:",
+            f"    {set_command(path, value).text(stack)}",
+            "Or add an account under storage.accounts, with containers of other names, and copy the data.",
         )

@@ -13,6 +13,7 @@ from ipaddress import IPv4Network
 from typing import Any
 
 from components.cluster_network import SYSTEM_ZONE
+from config.problems.errors import lines
 from config.problems.fixes import Fix, Path, remove_command, say, set_command
 from config.schema.jump_box import USER
 from config.schema.models import Settings
@@ -49,13 +50,11 @@ def network_refusal(settings: Settings, cluster: Any, address_space: str | None)
         why = "Azure changes no network under what is in it."
         others = ["Or take the stack down and build it anew; registry and data go with it, so save them first:"]
         others += [f"    {destroy} -s {stack} && pulumi up -s {stack}"]
-    return "\n".join(
-        [
-            *(difference.what for difference in found),
-            f"{why} Nothing was changed. Keep it, and then `pulumi up` again:",
-            *(f"    {difference.keep.text(stack)}" for difference in found),
-            *others,
-        ]
+    return lines(
+        *(difference.what for difference in found),
+        f"{why} Nothing was changed. Keep it, and then `pulumi up` again:",
+        *(f"    {difference.keep.text(stack)}" for difference in found),
+        *others,
     )
 
 

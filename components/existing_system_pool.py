@@ -11,6 +11,7 @@ from pulumi_azure_native import containerservice
 from components.cluster import SYSTEM_POOL
 from config.facts.scheduling import SYSTEM_TAINT
 from config.facts.skus import catalogue
+from config.problems.errors import lines
 from config.problems.fixes import set_command
 from config.schema.cluster import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, SystemPool
 from config.schema.models import Settings
@@ -80,15 +81,13 @@ def system_pool_refusal(
     disk = f"--os-sku Ubuntu --node-osdisk-type {SYSTEM_DISK_TYPE} --node-osdisk-size {SYSTEM_DISK_GB}"
     add += f" --max-pods {pool.max_pods}" if pool.max_pods else ""
     taint = f" --node-taints {SYSTEM_TAINT}" if pool.taint else ""
-    return "\n".join(
-        [
-            what,
-            "Azure cannot change that. Nothing was changed. Keep them, and then `pulumi up` again:",
-            f"    {set_command(('cluster', 'systemPool', key), value).text(stack)}",
-            "Or put another pool in its place, while no job runs, and then `pulumi up` again:",
-            f"    {add} --name {_NEXT_POOL}",
-            f"    az aks nodepool delete {cluster} --name {SYSTEM_POOL}",
-            f"    {add} --name {SYSTEM_POOL} {disk}{taint}",
-            f"    az aks nodepool delete {cluster} --name {_NEXT_POOL}",
-        ]
+    return lines(
+        what,
+        "Azure cannot change that. Nothing was changed. Keep them, and then `pulumi up` again:",
+        f"    {set_command(('cluster', 'systemPool', key), value).text(stack)}",
+        "Or put another pool in its place, while no job runs, and then `pulumi up` again:",
+        f"    {add} --name {_NEXT_POOL}",
+        f"    az aks nodepool delete {cluster} --name {SYSTEM_POOL}",
+        f"    {add} --name {SYSTEM_POOL} {disk}{taint}",
+        f"    az aks nodepool delete {cluster} --name {_NEXT_POOL}",
     )

@@ -12,6 +12,7 @@ import pulumi
 from pulumi_azure_native import features
 
 from config.facts.skus import VmSku
+from config.problems.errors import lines
 from config.rules.azure_errors import explained
 from config.schema.pools import PoolSettings
 
@@ -49,24 +50,18 @@ def refusal(sizes: Mapping[str, VmSku], state: str) -> str | None:
         return None
     which = ", ".join(f"{key} ({sizes[key].name})" for key in wrong)
     must = "must not be" if registered else "must be"
-    steps = _unregister() if registered else _register(state)
-    return "\n".join(
-        [
-            f"the feature {NAMESPACE}/{FEATURE} {must} registered when a pool of this size is made: {which}.",
-            f"Its state in this subscription is {state}, and so their nodes would not be on one InfiniBand fabric.",
-            "Nothing was changed. Do this, and then `pulumi up` again:",
-            *(f"    {step}" for step in steps),
-        ]
+    steps = [f"az feature unregister {_NAMES}", *_wait_for("Unregistered")] if registered else _register(state)
+    return lines(
+        f"the feature {NAMESPACE}/{FEATURE} {must} registered when a pool of this size is made: {which}.",
+        f"Its state in this subscription is {state}, and so their nodes would not be on one InfiniBand fabric.",
+        "Nothing was changed. Do this, and then `pulumi up` again:",
+        *(f"    {step}" for step in steps),
     )
 
 
 def _register(state: str) -> list[str]:
     begin = [] if state == "Registering" else [f"az feature register {_NAMES}"]
     return [*begin, *_wait_for(_REGISTERED)]
-
-
-def _unregister() -> list[str]:
-    return [f"az feature unregister {_NAMES}", *_wait_for("Unregistered")]
 
 
 def _wait_for(state: str) -> list[str]:

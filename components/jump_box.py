@@ -14,7 +14,7 @@ from components._base import Component
 from components.cluster import Cluster
 from components.network import Network, public_address
 from components.resource_group import ResourceGroup
-from components.subscription import subscription_id
+from components.roles import subscription_id
 from config.facts import jump_box as facts
 from config.schema.jump_box import DISK_TYPE, USER, JumpBoxSettings
 from config.schema.models import Settings

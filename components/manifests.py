@@ -1,26 +1,33 @@
 """What operators without a chart are installed from: upstream's manifests, looked up before anything is declared.
 
 From the folder that `charts.source` names, where they are taken as they are, like charts. Else they are made here, of
-the pinned Go module.
+the pinned Go module, by kubectl: what upstream has as `kubectl apply -k`.
 """
 
 from __future__ import annotations
 
 import functools
+import json
+import subprocess
+import tempfile
+from base64 import b64encode
 from collections.abc import Mapping
+from hashlib import sha256
 from http import HTTPStatus
 from http.client import HTTPException
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 import pulumi
 import yaml
 
 from components import arm
-from components.kustomize import made_by_kubectl, sum_of
 from components.operators import Operator
 from config.facts.data import parsed_all
 from config.facts.versions import INSTALL, Kustomization, versions
+from config.problems.errors import lines
 from config.problems.fixes import set_command
 from config.schema.models import Settings
 
@@ -78,24 +85,55 @@ def _fetched(pin: Kustomization) -> str:
 def unreachable(pin: Kustomization, why: str) -> str:
     """What is wrong, and what mends it."""
     folder = set_command(("charts", "source"), _FOLDER).text(pulumi.get_stack())
-    return "\n".join(
-        [
-            f"{pin.name} {pin.version} has no chart, and its released manifests cannot be fetched.",
-            f"{pin.address}: {why}",
-            "Nothing was changed. Do this where the internet is open, and let all charts come from there:",
-            "    make upstream-charts",
-            f"    {folder}",
-        ]
+    return lines(
+        f"{pin.name} {pin.version} has no chart, and its released manifests cannot be fetched.",
+        f"{pin.address}: {why}",
+        "Nothing was changed. Do this where the internet is open, and let all charts come from there:",
+        "    make upstream-charts",
+        f"    {folder}",
     )
 
 
 def another(pin: Kustomization, found: str) -> str:
     """The same of a module that somebody has changed since it was pinned."""
-    return "\n".join(
-        [
-            f"the manifests of {pin.name} {pin.version} are not those that were pinned: {pin.address}",
-            f"has the sum {found}; in config/facts/versions.yaml it is {pin.sum}.",
-            "Nothing was changed. A release does not change by itself: ask upstream before you pin it anew, by",
-            f"    go mod download -json {pin.module}@{pin.version}",
-        ]
+    return lines(
+        f"the manifests of {pin.name} {pin.version} are not those that were pinned: {pin.address}",
+        f"has the sum {found}; in config/facts/versions.yaml it is {pin.sum}.",
+        "Nothing was changed. A release does not change by itself: ask upstream before you pin it anew, by",
+        f"    go mod download -json {pin.module}@{pin.version}",
     )
+
+
+def sum_of(archive: bytes) -> str:
+    """A module's checksum by Go's algorithm `h1` (golang.org/x/mod, sumdb/dirhash); for what is no archive a text."""
+    try:
+        with ZipFile(BytesIO(archive)) as module:
+            sums = [f"{sha256(module.read(name)).hexdigest()}  {name}\n" for name in sorted(module.namelist())]
+    except (BadZipFile, NotImplementedError, RuntimeError):
+        return "of no archive"
+    return f"h1:{b64encode(sha256(''.join(sums).encode()).digest()).decode()}"
+
+
+def made_by_kubectl(pin: Kustomization, archive: bytes) -> str:
+    """All of its objects, in the pinned namespace. Raises pulumi.RunError where kubectl is not there or refuses."""
+    with tempfile.TemporaryDirectory() as folder:
+        with ZipFile(BytesIO(archive)) as module:
+            module.extractall(folder)
+        # By its own name, which begins with a host's, kustomize would take the folder for a repository to be fetched.
+        Path(folder, f"{pin.module}@{pin.version}").rename(Path(folder, "module"))
+        images = [{"name": image, "newTag": pin.version} for image in pin.images]
+        whole = {"resources": [f"module/{pin.folder}"], "namespace": pin.namespace, "images": images}
+        Path(folder, "kustomization.yaml").write_text(json.dumps(whole), encoding="utf-8")
+        try:
+            done = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            raise pulumi.RunError(without_kubectl(pin)) from None
+    if done.returncode:
+        raise pulumi.RunError(f"{pin.address}: kubectl kustomize says: {done.stderr.strip()}. Nothing was changed.")
+    return done.stdout
+
+
+def without_kubectl(pin: Kustomization) -> str:
+    """What is wrong, and what mends it."""
+    what = f"kubectl makes the manifests of {pin.name} {pin.version}, and there is none on PATH. Nothing was changed."
+    return f"{what} Install it:\n    az aks install-cli"

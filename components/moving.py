@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from components.platform_guard import FILES_OVERRIDE
+from config.problems.errors import lines
 from config.problems.fixes import Fix, Path, remove_command, run, set_command
 from config.schema.models import Settings
 
@@ -42,19 +43,17 @@ def moving_refusal(settings: Settings, place: Place, lost: Iterable[str]) -> str
     stack = settings.stack
     unprotect = f"`pulumi state unprotect -s {stack} --all` and, if claims keep files, `{FILES_OVERRIDE}`"
     destroying = f" (`pulumi destroy` refuses to, until {unprotect})" if protected else ""
-    return "\n".join(
-        [
-            *(what for what, _ in differences),
-            "Azure moves nothing of it: everything would be made anew, and this would be lost. Nothing was changed.",
-            *(f"    {each}" for each in lost),
-            "Keep it where it is, and then `pulumi up` again:",
-            *keep,
-            "Or build another stack beside it, to copy what is needed, and keep it too:",
-            f"    {' && '.join(_beside(settings, place))}",
-            *keep,
-            f"Or take all of it down{destroying}, and build it anew:",
-            f"    pulumi destroy -s {stack} && pulumi up -s {stack}",
-        ]
+    return lines(
+        *(what for what, _ in differences),
+        "Azure moves nothing of it: everything would be made anew, and this would be lost. Nothing was changed.",
+        *(f"    {each}" for each in lost),
+        "Keep it where it is, and then `pulumi up` again:",
+        *keep,
+        "Or build another stack beside it, to copy what is needed, and keep it too:",
+        f"    {' && '.join(_beside(settings, place))}",
+        *keep,
+        f"Or take all of it down{destroying}, and build it anew:",
+        f"    pulumi destroy -s {stack} && pulumi up -s {stack}",
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -15,9 +15,8 @@ from components._base import Component
 from components.context import GpuPool
 from components.namespace import Level, namespace
 from components.node_pools import gpu_pools
-from config.problems.errors import Problem
-from config.schema.models import Settings, StackFile
-from config.schema.operators import Capability, Installation, OperatorSpec, Own
+from config.schema.models import Settings
+from config.schema.operators import OperatorSpec, Own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,15 +29,15 @@ class Site:
     """Reference of an image of `docker/`, by the name of its folder."""
     registry: pulumi.Resource
     """Of these images. Where Azure refuses another one, no DaemonSet must have got the name of an image there."""
-    installed: Mapping[str, Installed]
+    installed: Mapping[str, Installed[Any]]
     """The operators that it follows, as far as the stack has them."""
     namespace: kubernetes.core.v1.Namespace
     scheduler: str | None
     """What alone places pods on GPU nodes, as pods name it; None where the stack installs nothing that does."""
 
 
-class Installed(Component):
-    """One operator in the cluster."""
+class Installed(Component, Generic[Own]):
+    """One operator in the cluster. Its resources are children of it."""
 
     followed: Sequence[pulumi.Resource] = ()
     """What operators that follow it depend on."""
@@ -52,21 +51,22 @@ class Installed(Component):
     provisioners: Sequence[pulumi.Resource] = ()
     """What makes the StorageClass of shared files and its volumes."""
 
+    def __init__(self, name: str, site: Site, settings: Own, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, opts)
+        self.create(site, settings)
+        self.register_outputs({})
+
+    def create(self, site: Site, settings: Own) -> None:
+        """Creates its resources, and sets what others need of them."""
+        raise NotImplementedError
+
 
 class Operator(OperatorSpec[Own], Protocol[Own]):
     """One operator, a package of `operators/`: what the settings must know of it, and how it is installed."""
 
     @property
-    def has_chart(self) -> bool:
-        return True
-
-    @property
-    def needs(self) -> Mapping[Capability, str]:
-        return {}
-
-    @property
-    def whole(self) -> Sequence[tuple[str, ...]]:
-        return ()
+    def component(self) -> type[Installed[Own]]:
+        """What installs it."""
 
     @property
     def follows(self) -> Sequence[str]:
@@ -83,24 +83,12 @@ class Operator(OperatorSpec[Own], Protocol[Own]):
         """What pods of its namespace may do."""
         return "privileged"
 
-    def provides(self, settings: Own) -> Mapping[Capability, str]:
-        return {}
-
-    def is_wanted(self, stack: StackFile) -> bool:
-        return stack.operators.of(self).enabled
-
-    def problems(self, installation: Installation) -> Iterable[Problem]:
-        return ()
-
-    def install(self, site: Site, settings: Own, opts: pulumi.ResourceOptions) -> Installed:
-        """Creates its resources."""
-
 
 class Operators(Component):
     """The operators that the stack wants."""
 
     type_module = "operators/operators"
-    installed: dict[str, Installed]
+    installed: dict[str, Installed[Any]]
 
     def __init__(
         self,
@@ -131,7 +119,8 @@ class Operators(Component):
                     namespace=self._namespace(operator),
                     scheduler=next(filter(None, schedulers), None),
                 )
-                self.installed[operator.name] = operator.install(site, settings.operators.of(operator), self.child())
+                own = settings.operators.of(operator)
+                self.installed[operator.name] = operator.component(operator.name, site, own, self.child())
         self.register_outputs({})
 
     def _namespace(self, operator: Operator[Any]) -> kubernetes.core.v1.Namespace:

@@ -7,6 +7,7 @@ from shutil import which
 
 import pulumi
 
+from config.problems.errors import lines
 from config.problems.fixes import set_command
 
 _INSTALL = {
@@ -48,12 +49,10 @@ def check_all(checks: Iterable[Callable[[], None]]) -> None:
 def refusal(missing: list[str], login: str, platform: str) -> str:
     """Which programs are missing, and what puts them there."""
     certificate = set_command(("cluster", "localAccounts"), True).text(platform)
-    return "\n".join(
-        [
-            f"PATH has no {' and no '.join(missing)}, by which cluster.login {login} gets into the cluster.",
-            "Nothing was changed. Install what is missing, and then `pulumi up` again:",
-            *(f"    {name}: {_INSTALL[name]}" for name in missing),
-            "Or let the program use the cluster's own admin certificate, if nobody minds it:",
-            f"    {certificate} && pulumi up -s {platform}",
-        ]
+    return lines(
+        f"PATH has no {' and no '.join(missing)}, by which cluster.login {login} gets into the cluster.",
+        "Nothing was changed. Install what is missing, and then `pulumi up` again:",
+        *(f"    {name}: {_INSTALL[name]}" for name in missing),
+        "Or let the program use the cluster's own admin certificate, if nobody minds it:",
+        f"    {certificate} && pulumi up -s {platform}",
     )

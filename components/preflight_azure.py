@@ -14,11 +14,10 @@ import pulumi
 from pulumi_azure_native import authorization
 
 from components import preflight_network
-from components.arm import connect
+from components.arm import Question, connect, looked_up
 from components.cluster import SYSTEM_POOL
 from components.existing import Existing
 from components.preflight_network import groups_for_roles
-from components.questions import Question, looked_up
 from components.roles import HANDED_OUT, TO_JUMP_BOX
 from config.rules.subscription import (
     IDENTITY_PROVIDERS,

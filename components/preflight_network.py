@@ -10,10 +10,9 @@ from urllib.parse import quote
 
 from pulumi_azure_native import managedidentity
 
-from components.arm import Arm, Unread
+from components.arm import Arm, Question, Unread, answers_at, looked_up
 from components.existing import if_there
-from components.questions import Question, answers_at, looked_up
-from components.subscription import subscription_id
+from components.roles import subscription_id
 from config.problems.fixes import remove_command
 from config.rules.network_answers import (
     dns_servers,

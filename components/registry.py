@@ -8,7 +8,7 @@ from pulumi_azure_native import authorization, containerregistry
 from components import roles
 from components._base import Component
 from components.cluster import Cluster
-from components.subscription import subscription_id
+from components.roles import subscription_id
 from config.schema.models import Settings
 from config.schema.registry import login_server
 

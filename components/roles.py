@@ -1,4 +1,4 @@
-"""Azure RBAC: role assignments, and who deploys."""
+"""Azure RBAC: role assignments, who deploys, and to which subscription."""
 
 from __future__ import annotations
 
@@ -111,3 +111,8 @@ def assign(
 def _definition(scope: str, role: str) -> str:
     _, subscriptions, subscription, *_ = scope.split("/")
     return f"/{subscriptions}/{subscription}/providers/Microsoft.Authorization/roleDefinitions/{role}"
+
+
+def subscription_id() -> str:
+    """Its id, at once and not as an output, because names in Azure that are derived from it are in other names."""
+    return str(authorization.get_client_config().subscription_id)

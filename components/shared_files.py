@@ -20,7 +20,7 @@ from components import roles
 from components._base import Component
 from components.context import SharedClass
 from components.private_endpoints import PrivateEndpoints
-from components.subscription import subscription_id
+from components.roles import subscription_id
 from config.facts.storage_classes import aks_classes
 from config.schema.models import Settings
 from config.schema.network import OF_FILES

@@ -12,8 +12,8 @@ from components import roles
 from components._base import Component
 from components.container_access import ContainerAccess, Sas
 from components.private_endpoints import PrivateEndpoints
+from components.roles import subscription_id
 from components.sas import ContainerSas, check_expiry
-from components.subscription import subscription_id
 from config.schema.models import Settings
 from config.schema.network import OF_ACCOUNT
 from config.schema.storage import Account, ContainerSettings

@@ -15,15 +15,15 @@ import pulumi
 from pulumi_azure_native import resources
 
 from components import inside
-from components.arm import Unread, connect
+from components.arm import Unread, answers_at, connect
 from components.existing import Existing, if_there
+from components.existing_cluster import check_running
 from components.jump_box import login_command
 from components.kubeconfig import login_of, private_server
-from components.power_state import check_running
 from components.preflight import check_login
 from components.preflight_network import network_path
-from components.questions import answers_at
-from components.subscription import subscription_id
+from components.roles import subscription_id
+from config.problems.errors import lines
 from config.problems.fixes import set_command
 from config.reading.loader import outputs_of
 from config.schema.models import Lender, Settings
@@ -110,12 +110,10 @@ def _ranges(settings: Settings, group: str) -> Iterator[str]:
 
 
 def _no_network(id_: str) -> str:
-    return "\n".join(
-        [
-            f"network.id is a network that Azure does not have: {id_}",
-            "Nothing was changed. Set it to the id of one that is there:",
-            "    az network vnet list --query [].id --output tsv",
-        ]
+    return lines(
+        f"network.id is a network that Azure does not have: {id_}",
+        "Nothing was changed. Set it to the id of one that is there:",
+        "    az network vnet list --query [].id --output tsv",
     )
 
 
@@ -134,12 +132,10 @@ def next_command(settings: Settings, group: str) -> str:
 
 def after_first_phase(settings: Settings, group: str) -> str:
     """What to say at its end."""
-    return "\n".join(
-        [
-            "This machine is outside the network that the stack makes. So this is the first of two phases: no GPU "
-            "nodes, no SAS and nothing in the cluster yet. Go on from inside (docs/way-in.md):",
-            *_from_inside(settings, group),
-        ]
+    return lines(
+        "This machine is outside the network that the stack makes. So this is the first of two phases: no GPU "
+        "nodes, no SAS and nothing in the cluster yet. Go on from inside (docs/way-in.md):",
+        *_from_inside(settings, group),
     )
 
 

@@ -14,21 +14,51 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from config.rules.azure_errors import explain_log
 from config.schema.names import WORKLOAD_NAMESPACE
 from diagnosis import kubectl
 from diagnosis.cluster import POD, Cluster
-from diagnosis.document import of_platform, of_workloads
 from diagnosis.ended import selector
+from diagnosis.finding import Finding
+from diagnosis.lost import never_ending
+from diagnosis.owners import makers_of, pods_of
 from diagnosis.report import BAD, DONE, GONE, Report, names, platform, report, with_kinds
 from k8s.objects import Object
 
 _NOT_SEEN = "not looked at: nodes, and what is in other namespaces. You may not read them; who runs the platform may"
 
 _WATCH_S = 1.0
+
+
+def of_platform(cluster: Cluster, report: Report) -> Object:
+    """Returns the document on the platform."""
+    findings = {"findings": _findings(report.findings), "neverEnding": _findings(never_ending(cluster))}
+    return {"platform": {"phase": report.phase, **findings}}
+
+
+def of_workloads(cluster: Cluster, namespace: str, reports: Iterable[Report]) -> Object:
+    """Returns the document on workloads of a namespace."""
+    return {"partial": not cluster.whole, "workloads": [_workload(cluster, namespace, each) for each in reports]}
+
+
+def _workload(cluster: Cluster, namespace: str, report: Report) -> Object:
+    return {
+        **asdict(report),
+        "namespace": namespace,
+        "outcome": report.outcome,
+        "findings": _findings(report.findings),
+        "objects": makers_of(cluster, namespace, report.uid),
+        "pods": [pod["metadata"]["name"] for pod in pods_of(cluster, namespace, report.uid)],
+        "text": "\n".join(report.head()),
+    }
+
+
+def _findings(found: Iterable[Finding]) -> list[Object]:
+    return [{**asdict(each), "text": "\n".join(each.lines())} for each in found]
 
 
 class _NoSuchWorkload(Exception):

@@ -106,11 +106,6 @@ class Cluster:
         self._nodes: dict[str, Object] = {}
         self._others: dict[str, list[tuple[Kind, Object]]] = {}
 
-    @property
-    def partial(self) -> bool:
-        """Whether only one namespace can be read."""
-        return bool(self._only)
-
     def all(self, kind: Kind, namespace: str = "") -> list[Object]:
         """Of one namespace, or of all. Pods are read once for all, or one would be placed and not placed."""
         if self._only and namespace != self._only:

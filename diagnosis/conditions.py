@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE, CONDITION_PREFIX, HEALTH_TAINT
 from diagnosis.cluster import NODE, Cluster
-from diagnosis.finding import Finding, Obstacle, one_line, together
+from diagnosis.finding import Obstacle, one_line
 from diagnosis.node_states import is_problem, like_ours
 from k8s.objects import Object, has_ended
 
@@ -22,13 +22,8 @@ _UNFIT = re.compile(
 """Labels of a cordoned node for which it is not to be used: of a check, of NVIDIA/mig-parted and k8s-driver-manager."""
 
 
-def sick_nodes(cluster: Cluster) -> list[Finding]:
-    """Every one of the cluster."""
-    return together((node["metadata"]["name"], obstacle) for node in cluster.all(NODE) for obstacle in sick(node))
-
-
 def sick(node: Object) -> Iterator[Obstacle]:
-    """Yields each such problem of one node."""
+    """Yields each such problem of a node."""
     yield from (Obstacle(problem, "kubectl describe nodes {nodes}") for problem in problems(node))
     cordoned, verdict = node["spec"].get("unschedulable"), node["metadata"].get("annotations", {}).get(_VERDICT, "")
     tainted = any(taint["key"] == HEALTH_TAINT for taint in node["spec"].get("taints", []))

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 
-from diagnosis.cluster import EVENT, NODE, Cluster, labelled, told_at
+from diagnosis.cluster import EVENT, Cluster, labelled, told_at
 from diagnosis.conditions import sick
 from diagnosis.drivers import broken
-from diagnosis.finding import Finding, Obstacle, joined, listed, one_line, together
-from diagnosis.node_states import is_of_person, is_taken, leaving, manager
+from diagnosis.finding import Obstacle, joined, listed, one_line
+from diagnosis.node_states import is_of_person, leaving, manager, taken
 from diagnosis.nodes import is_of_program, words_of
 from k8s.objects import Object, is_ready
 from k8s.resources import device_requests
@@ -32,10 +32,9 @@ _BY_AKS = re.compile(
 """Reasons of events of nodes that AKS upgrades, repairs or drains."""
 
 
-def cordoned_nodes(cluster: Cluster) -> list[Finding]:
-    """Every one of the cluster."""
-    nodes = [node for node in cluster.all(NODE) if node["spec"].get("unschedulable") and not is_taken(node)]
-    return together((node["metadata"]["name"], cordon(cluster, node)) for node in nodes)
+def cordoned(cluster: Cluster, node: Object) -> list[Obstacle]:
+    """Returns the cordon of a node that nobody takes away."""
+    return [cordon(cluster, node)] if node["spec"].get("unschedulable") and not taken(node) else []
 
 
 def cordon(cluster: Cluster, node: Object) -> Obstacle:

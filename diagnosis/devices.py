@@ -33,7 +33,7 @@ def is_gpu(resource: str) -> bool:
 
 def expected(cluster: Cluster, node: Object, resource: str) -> int:
     """How many of a resource the VM size of the node has; 0 where that is not known, or not meant to be counted."""
-    size = _size(node)
+    size = catalogue().get(node["metadata"].get("labels", {}).get(INSTANCE_TYPE, ""))
     if size is None:
         return 0
     if is_gpu(resource):
@@ -41,10 +41,6 @@ def expected(cluster: Cluster, node: Object, resource: str) -> int:
     if resource == _AMD:
         return size.gpus if size.gpu_vendor == "amd" else 0
     return size.infiniband.hcas if size.infiniband and resource in _exclusive(cluster) else 0
-
-
-def _size(node: Object) -> VmSku | None:
-    return catalogue().get(node["metadata"].get("labels", {}).get(INSTANCE_TYPE, ""))
 
 
 def _gpus(node: Object, size: VmSku, resource: str) -> int:

@@ -15,7 +15,6 @@ from diagnosis.cluster import (
     CLUSTER_POLICY,
     DAEMON_SET,
     NIC_POLICY,
-    NODE,
     POD,
     RESOURCE_SLICE,
     Cluster,
@@ -25,9 +24,9 @@ from diagnosis.cluster import (
 )
 from diagnosis.conditions import CHECK_AGAIN
 from diagnosis.devices import configured, expected, is_gpu
-from diagnosis.finding import Finding, Obstacle, is_past, joined, later, one_line, together
+from diagnosis.finding import Obstacle, is_past, joined, later, one_line
 from diagnosis.nodes import untolerated, words_of
-from diagnosis.pods import Waiting, waiting
+from diagnosis.pods import waiting
 from k8s.objects import Object, condition, has_ended, is_ready
 from k8s.quantities import count
 from k8s.resources import allocatable, device_requests
@@ -104,16 +103,10 @@ def _parts(resource: str) -> tuple[Part, ...]:
     return _RDMA_PARTS if resource.startswith(("nvidia.com/", "rdma/")) else ()
 
 
-def broken_nodes(cluster: Cluster) -> list[Finding]:
-    """Nodes that do not report, and those that offer fewer devices than their VM size has: after a reboot, a device
-    that is lost is missing in the node's capacity, too.
-    """
-    nodes = cluster.all(NODE)
-    return together((node["metadata"]["name"], obstacle) for node in nodes for obstacle in broken(cluster, node))
-
-
 def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
-    """Yields each such problem of one node."""
+    """Yields that a node does not report, or offers fewer devices than its VM size has: after a reboot, a device that
+    is lost is missing in the node's capacity, too.
+    """
     look, ready = f"kubectl describe node {node['metadata']['name']}", condition(node, "Ready")
     if ready and ready.get("status") != "True":
         yield Obstacle(one_line(f"not ready: {ready.get('message', '')}"), look, ready.get("lastTransitionTime", ""))
@@ -212,11 +205,8 @@ def _starting(cluster: Cluster, part: Part, daemon_set: Object, pod: Object) -> 
     if held and held.fails:
         return Obstacle(f"{part.name} does not start ({one_line(held.told)})", held.look(pod))
     doing = "is being installed" if part.installs else "is starting"
-    return Obstacle(f"{part.name} {doing}{_stage(held)}", f"kubectl logs {where} --all-containers", begun(pod))
-
-
-def _stage(held: Waiting | None) -> str:
-    return f" ({held.told})" if held and held.told else ""
+    stage = f" ({held.told})" if held and held.told else ""
+    return Obstacle(f"{part.name} {doing}{stage}", f"kubectl logs {where} --all-containers", begun(pod))
 
 
 def _absent(node: Object, part: Part, daemon_set: Object) -> Obstacle | None:

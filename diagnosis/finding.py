@@ -67,7 +67,8 @@ def together(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
     for (what, _), alike in grouped(keyed).items():
         nodes, first = [node for node, _ in alike], alike[0][1]
         fix = first.fix.replace(_ALL, " ".join(nodes))
-        found.append(Finding(f"{what} on {listed(nodes, 'node')}{_since(first)}", fix))
+        since = f" since {clock(first.since)}" if first.since else ""
+        found.append(Finding(f"{what} on {listed(nodes, 'node')}{since}", fix))
     return found
 
 
@@ -119,7 +120,3 @@ def one_line(text: str) -> str:
     words = _SECRET.sub(r"\1=***", re.sub(r"\s+", " ", text).strip())
     words = _STRUCTS.sub("{...} ", words).strip() if len(words) > _LONGEST else words
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST // 3]} ... {words[-(_LONGEST * 2 // 3) :]}"
-
-
-def _since(obstacle: Obstacle) -> str:
-    return f" since {clock(obstacle.since)}" if obstacle.since else ""

@@ -55,7 +55,8 @@ def pull_failure(cluster: Cluster, pod: Object, image: str, message: str, look: 
     if told and (bare or is_symptom(message)):
         best = most_telling(told)["message"]
         message = best if bare or not is_symptom(best) else message
-    pull = _Pull(cluster, pod, image, one_line(_end(message)) or _NO_REASON, look)
+    end = cause(message).rpartition('": ')[2]  # containerd says the reference three times before the cause
+    pull = _Pull(cluster, pod, image, one_line(end) or _NO_REASON, look)
     words = _NAMES.sub("", message.replace(image, ""))
     return next(found(pull) for pattern, found in _CAUSES if re.search(pattern, words))
 
@@ -167,8 +168,3 @@ _CAUSES: tuple[tuple[re.Pattern[str] | str, Callable[[_Pull], Finding]], ...] = 
     (r"", _Words("image {image} cannot be pulled: {said}")),
 )  # fmt: skip
 """The first pattern that is in a message decides: a registry that is not reached cannot be asked for a role."""
-
-
-def _end(message: str) -> str:
-    """Containerd says the reference three times before the cause."""
-    return cause(message).rpartition('": ')[2]

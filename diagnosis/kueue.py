@@ -19,7 +19,7 @@ from diagnosis.devices import expected
 from diagnosis.finding import Finding, clock, joined, one_line
 from diagnosis.nodes import chosen
 from k8s import quantities
-from k8s.objects import Object, condition
+from k8s.objects import Object, condition, holds
 from k8s.resources import allocatable, device_requests
 
 CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", KUEUE_BEFORE)
@@ -65,7 +65,7 @@ def held(cluster: Cluster, job: Object) -> list[Finding]:
     group = metadata.get("labels", {}).get(_GROUP_LABEL)
     found = cluster.owned(QUEUED, metadata["namespace"], [metadata["uid"]])
     found = found or [each for each in cluster.all(QUEUED, metadata["namespace"]) if each["metadata"]["name"] == group]
-    found = [each for each in found if condition(each, "Finished").get("status") != "True"] or found
+    found = [each for each in found if not holds(each, "Finished")] or found
     if found:
         newest = max(found, key=lambda each: each["metadata"].get("creationTimestamp") or "")
         return [*_held(cluster, newest), *_too_large(cluster, newest)]
@@ -82,7 +82,7 @@ def held(cluster: Cluster, job: Object) -> list[Finding]:
 def is_admitted(cluster: Cluster, job: Object) -> bool:
     """Whether Kueue has let the job start."""
     found = cluster.owned(QUEUED, job["metadata"]["namespace"], [job["metadata"]["uid"]])
-    return any(condition(each, "Admitted").get("status") == "True" for each in found)
+    return any(holds(each, "Admitted") for each in found)
 
 
 def _held(cluster: Cluster, queued: Object) -> Iterator[Finding]:
@@ -127,7 +127,7 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
     now, lasts = _current(cluster, quota, queued["metadata"]["namespace"])
     large, never = _never_fits(_said(quota))
     less = _lends_less(cluster, _said(quota)) if GPU_RESOURCE in large else ""
-    unsure = GPU_RESOURCE in large and cluster.partial
+    unsure = GPU_RESOURCE in large and not cluster.whole
     state = queued["status"].get("requeueState", {})
     requeue = f" (requeue {state['count']})" if state.get("count") else ""
     if less:

@@ -84,7 +84,8 @@ def _state(cluster: Cluster, pod: Object) -> _State:
 
 def _deleted(node: Object, pod: Object) -> str:
     """When the taint's time is up: the least that its tolerations have (pkg/controller/tainteviction of Kubernetes)."""
-    taint = next((each for each in node["spec"].get("taints", []) if _evicts(each)), None)
+    evicting = [each for each in node["spec"].get("taints", []) if each["effect"] == "NoExecute"]
+    taint = next((each for each in evicting if each["key"] in _TAINTS), None)
     if taint is None:
         return "Kubernetes is about to taint it."
     mine = [each for each in pod["spec"].get("tolerations", []) if tolerates([each], taint)]
@@ -94,10 +95,6 @@ def _deleted(node: Object, pod: Object) -> str:
     wait = max(min(seconds, default=0), 0)
     when = f", at {clock(later(taint['timeAdded'], wait))}" if taint.get("timeAdded") else ""
     return f"Unless it is back {wait} s after its taint{when}, Kubernetes deletes what is there."
-
-
-def _evicts(taint: Object) -> bool:
-    return bool(taint["key"] in _TAINTS and taint["effect"] == "NoExecute")
 
 
 def _is_terminating(pod: Object) -> bool:

@@ -11,8 +11,7 @@ from typing import Any
 
 from config.facts import data
 from config.facts.scheduling import CONDITION_PREFIX
-from diagnosis.cluster import NODE, Cluster
-from diagnosis.finding import Finding, Obstacle, joined, one_line, together
+from diagnosis.finding import Obstacle, joined, one_line
 from k8s.objects import Object
 
 Entry = Mapping[str, Any]
@@ -115,17 +114,7 @@ def is_of_person(who: str) -> bool:
     return bool(_OF_PERSONS.match(who))
 
 
-def taken_nodes(cluster: Cluster) -> list[Finding]:
-    """Every node of the cluster that is taken away, but for the routine of autoscalers."""
-    states = [(node, state) for node in cluster.all(NODE) if (state := leaving(node))]
-    return together((node["metadata"]["name"], state.obstacle(node)) for node, state in states if _unusual(state))
-
-
-def is_taken(node: Object) -> bool:
-    """Whether `taken_nodes` names it."""
+def taken(node: Object) -> list[Obstacle]:
+    """Returns what takes a node away, but for the routine of autoscalers."""
     state = leaving(node)
-    return state is not None and _unusual(state)
-
-
-def _unusual(state: NodeState) -> bool:
-    return not state.entry.get("routine", False)
+    return [state.obstacle(node)] if state and not state.entry.get("routine", False) else []

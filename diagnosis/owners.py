@@ -2,7 +2,8 @@
 
 Events and conditions are those of Kubernetes' controllers (pkg/controller), the training operator 1.9.4
 (pkg/controller.v1/control), KubeRay 1.6.2 (ray-operator/controllers/ray/utils/constant.go) and Volcano 1.15.1
-(pkg/controllers/job).
+(pkg/controllers/job). Pods of a gang are made once Volcano has let it in, by the training operator, too
+(DelayPodCreationDueToPodGroup).
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from diagnosis.cluster import APP_WRAPPER, MAKERS, POD, RAY_CLUSTER, Cluster, Kind, owners_of, told_at
+from config.facts.scheduling import VOLCANO_GROUP
+from diagnosis.cluster import APP_WRAPPER, MAKERS, POD, POD_GROUP, RAY_CLUSTER, Cluster, Kind, owners_of, told_at
 from diagnosis.finding import Finding, one_line
 from diagnosis.messages import cause, is_symptom
+from diagnosis.shapes import REPLICA_SPECS
 from diagnosis.wrappers import wrapped_pods
 from k8s.objects import Object, condition, is_ready
 from k8s.quantities import count
@@ -123,3 +126,23 @@ def _explains(event: Object, *, alone: bool) -> bool:
 def _rank(told: tuple[str, str]) -> tuple[bool, bool]:
     """Orders a cause before its symptoms; among equals the latest is taken."""
     return bool(_CAUSE.search(told[1])), not is_symptom(told[1])
+
+
+def templates(cluster: Cluster, workload: Object) -> list[Object]:
+    """Returns the pods of a Job, a Volcano job or a training job as they will be."""
+    spec, uid, namespace = workload["spec"], workload["metadata"]["uid"], workload["metadata"]["namespace"]
+    groups = [group["metadata"]["name"] for group in cluster.all(POD_GROUP, namespace) if uid in owners_of(group)]
+    ranks = [rank for name in REPLICA_SPECS for rank in spec.get(name, {}).values()] if groups else []
+    single = [{"replicas": spec.get("parallelism", 1), **spec}] if "template" in spec else ranks
+    pods = []
+    for task in spec.get("tasks", single):
+        annotations = task["template"].get("metadata", {}).get("annotations", {})
+        metadata = {
+            "uid": "",
+            "name": workload["metadata"]["name"],
+            "namespace": namespace,
+            "annotations": {VOLCANO_GROUP: groups[0]} | annotations if groups else annotations,
+        }
+        pod = {"metadata": metadata, "spec": {"schedulerName": spec.get("schedulerName"), **task["template"]["spec"]}}
+        pods += [pod] * int(task.get("replicas", 1))
+    return pods

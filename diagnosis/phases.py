@@ -1,14 +1,125 @@
-"""The phase of a workload of each kind, with the message that its status has for it."""
+"""The phase of a workload of each kind, with the message that its status has for it.
+
+Of kinds without rules of their own: by what most controllers write to a status. Known are conditions (Kubernetes API
+conventions, "Typical status properties"), a phase or a state in one word, as of Argo's Workflow, and the counts of a
+DaemonSet. JobSet 0.10, LeaderWorkerSet 0.7 and Trainer 2.1 have conditions.
+
+Also how far pods are that are not ready, though nothing is known to be wrong with them.
+"""
 
 from __future__ import annotations
 
-from diagnosis import any_kind, ray
-from diagnosis.cluster import WORKLOADS
-from diagnosis.under_way import unfinished_rollout, unfinished_set
-from k8s.objects import Object, condition, has_ended, is_ready
+import re
+from collections.abc import Iterator, Sequence
 
+from diagnosis import ray
+from diagnosis.cluster import WORKLOADS, Cluster, where
+from diagnosis.finding import Finding, grouped, joined, listed, one_line
+from diagnosis.messages import cause, most_telling
+from k8s.objects import Object, condition, has_ended, holds, is_ready
+
+_DONE = re.compile(r"complete|succeeded|finished|success", re.IGNORECASE)
+_FAILED = re.compile(r"(fail(ed|ure)?|error)$", re.IGNORECASE)
+_BAD = re.compile(r"fail|error|degraded|stalled|invalid|unhealthy", re.IGNORECASE)
+_GOOD = re.compile(r"(ready|available|created|accepted|healthy|synced|valid|provisioned)$", re.IGNORECASE)
+_READY = ("Available", "Ready", "Running")
+"""Conditions of what runs; a Deployment and a LeaderWorkerSet have the first."""
+_PARTS = ("applicationState", "jobStatus")
+"""Parts of the status of a SparkApplication and of a FlinkDeployment."""
+_UNHEALTHY = "Unhealthy"
+"""Event of a probe that failed."""
+_NOT_KILLED = "FailedKillPod"
 PENDING = "Pending"
 RUNNING = "Running"
+
+
+def phase_of_any_kind(workload: Object) -> tuple[str, str]:
+    """Returns the phase and the message: a failure first, then the end, then whether it runs."""
+    status = workload["status"]
+    if (wanted := status.get("desiredNumberScheduled")) is not None:
+        ready = status.get("numberReady", 0)
+        return ("Available", "") if ready >= wanted else ("Pending", f"{ready} of {wanted} pods are ready")
+    conditions = status.get("conditions", [])
+    parts = [each for each in (status, *map(status.get, _PARTS)) if isinstance(each, dict)]
+    words = [each for part in parts for key in ("phase", "state") if isinstance(each := part.get(key), str)]
+    for found, pattern in (("Failed", _FAILED), ("Succeeded", _DONE)):
+        for each in conditions:
+            if each["status"] == "True" and pattern.match(each["type"]):
+                return found, _said(each)
+            if found == "Failed" and (each["type"], each["status"]) == ("Succeeded", "False"):  # Tekton, Knative
+                return found, _said(each)
+        if any(map(pattern.match, words)):
+            said = [str(part.get("message") or part.get("errorMessage") or "") for part in parts]
+            return found, one_line(next(filter(None, said), ""))
+    runs = status.get("active") or any(each["type"] in _READY and each["status"] == "True" for each in conditions)
+    return ("Running" if runs or "running" in map(str.lower, words) else "Pending"), ""
+
+
+def stated(workload: Object, look: str) -> Iterator[Finding]:
+    """Yields what its conditions have against it."""
+    for each in workload["status"].get("conditions", []):
+        against = _GOOD.search(each["type"]) if each["status"] == "False" else _BAD.search(each["type"])
+        if each.get("message") and against and each["status"] in ("True", "False"):
+            yield Finding(one_line(f"{each['type']} is {each['status']}: {_said(each)}"), look)
+
+
+def _said(entry: Object) -> str:
+    return one_line(joined(entry.get("reason"), entry.get("message")))
+
+
+def under_way(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
+    """One finding for each state, with all pods that are in it."""
+    starting = (pod for pod in pods if not has_ended(pod) and not is_ready(pod))
+    for state, found in grouped((_state(cluster, pod), pod) for pod in starting).items():
+        why = f"{listed([_placed(pod) for pod in found], 'pod')} {'is' if len(found) == 1 else 'are'} {state}"
+        yield Finding(one_line(why), f"kubectl describe pod {where(found[0])}", passing=True)
+
+
+def unfinished_rollout(deployment: Object) -> str:
+    """Returns why a Deployment is not done though earlier pods may be Available, as `kubectl rollout status` waits."""
+    for kind, bad in (("Progressing", "False"), ("ReplicaFailure", "True")):
+        if (entry := condition(deployment, kind)).get("status") == bad:
+            return joined(entry.get("reason", kind), entry.get("message") if kind == "Progressing" else "")
+    status = deployment["status"]
+    there, new, late = (status.get(key, 0) for key in ("replicas", "updatedReplicas", "unavailableReplicas"))
+    if not holds(deployment, "Available") or not (late or there > new):
+        return ""
+    if condition(deployment, "Progressing").get("reason") == "DeploymentPaused":
+        return ""
+    return f"{new} of {there} replicas are of the newest version, and {late} {'is' if late == 1 else 'are'} unavailable"
+
+
+def unfinished_set(stateful_set: Object) -> str:
+    """Returns why a StatefulSet is not done, as `kubectl rollout status` waits; pods before a partition stay old."""
+    spec, status = stateful_set["spec"], stateful_set["status"]
+    wanted, ready, new = spec.get("replicas", 1), status.get("readyReplicas", 0), status.get("updatedReplicas", 0)
+    if ready < wanted:
+        return f"{ready} of {wanted} replicas are ready"
+    strategy = spec.get("updateStrategy", {})
+    rolling = strategy.get("type") != "OnDelete" and status.get("updateRevision") != status.get("currentRevision")
+    to_update = wanted - strategy.get("rollingUpdate", {}).get("partition", 0)
+    return f"{new} of {wanted} replicas are of the newest version" if rolling and new < to_update else ""
+
+
+def _placed(pod: Object) -> str:
+    node = pod["spec"].get("nodeName")
+    return f"{pod['metadata']['name']}{f' on node {node}' if node else ''}"
+
+
+def _state(cluster: Cluster, pod: Object) -> str:
+    name = pod["spec"].get("nodeName")
+    if pod["metadata"].get("deletionTimestamp"):
+        held = pod["metadata"].get("finalizers")
+        by = condition(pod, "TerminationTarget").get("message")  # Kueue's (pkg/controller/jobs/pod)
+        failed = [event["message"] for event in cluster.events(pod) if event["reason"] == _NOT_KILLED]
+        kept = f", and kept until its finalizer {' and '.join(held)} is removed" if held else ""
+        return f"asked to end{f' ({by})' if by else ''}{f': {cause(failed[-1])}' if failed else kept}"
+    if not name:
+        return "not placed yet"
+    if pod["status"].get("phase") != "Running":
+        return "being started"
+    told = [event for event in cluster.events(pod) if event["reason"] == _UNHEALTHY]
+    return "running, and not ready yet" + (f": {cause(most_telling(told)['message'])}" if told else "")
 
 
 def phase_of(kind: str, workload: Object) -> tuple[str, str]:
@@ -17,7 +128,7 @@ def phase_of(kind: str, workload: Object) -> tuple[str, str]:
     if kind in _BY_KIND:
         return _BY_KIND[kind](workload)
     if kind not in WORKLOADS:
-        return any_kind.phase(workload)
+        return phase_of_any_kind(workload)
     if isinstance(state := status.get("state"), dict):  # Volcano
         return state.get("phase") or PENDING, state.get("message", "")
     if state is not None:  # a RayCluster
@@ -31,7 +142,7 @@ def phase_of(kind: str, workload: Object) -> tuple[str, str]:
     for each in status.get("conditions", []):
         if each["type"] in ("Complete", "Failed", "Available", "Succeeded") and each["status"] == "True":
             return each["type"], each.get("message") or each.get("reason") or ""
-    runs = status.get("ready") or condition(workload, RUNNING).get("status") == "True"  # the training operator's
+    runs = status.get("ready") or holds(workload, RUNNING)  # the training operator's
     return (RUNNING if runs else PENDING), ""
 
 
@@ -53,5 +164,5 @@ _BY_KIND = {
     "pod": _pod,
     "rayservice": ray.serves,
     "statefulset": _stateful_set,
-    **dict.fromkeys(ANY_KIND, any_kind.phase),
+    **dict.fromkeys(ANY_KIND, phase_of_any_kind),
 }

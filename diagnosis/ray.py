@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from diagnosis.cluster import JOB, Cluster, where
 from diagnosis.finding import Finding, clock, joined, one_line
-from k8s.objects import Object, condition
+from k8s.objects import Object, condition, holds
 
 RETRYING = "Retrying"
 """Status of a RayJob whose cluster is deleted so that another one can be made."""
@@ -77,7 +77,7 @@ def serving(cluster: Cluster, service: Object) -> Iterator[Finding]:
     if active.get("rayClusterName") and pending.get("rayClusterName"):
         old, new, share = active["rayClusterName"], pending["rayClusterName"], pending.get("trafficRoutedPercent")
         why = f"KubeRay upgrades it: RayCluster {old} serves until {new} is ready"
-        if condition(service, "RollbackInProgress").get("status") == "True":
+        if holds(service, "RollbackInProgress"):
             why = f"KubeRay rolls back its upgrade: requests go back to RayCluster {old}"
         part = f"; {new} gets {share}% of the requests" if share is not None else ""
         yield Finding(f"{why}{part}", look, passing=True)

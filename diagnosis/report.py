@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from diagnosis import any_kind, kueue, ray, volcano
+from diagnosis import kueue, ray, volcano
 from diagnosis.cluster import (
     JOB,
+    NODE,
     POD_GROUP,
     RAY_JOB,
     RAY_SERVICE,
@@ -21,21 +23,18 @@ from diagnosis.cluster import (
     owners_of,
     where,
 )
-from diagnosis.conditions import remarks_on_nodes, sick_nodes
-from diagnosis.cordons import cordoned_nodes
-from diagnosis.drivers import broken_nodes
-from diagnosis.ended import disrupted, exits, log, remarks, verdicts
-from diagnosis.finding import Finding, one_line, wrapped
+from diagnosis.conditions import remarks_on_nodes, sick
+from diagnosis.cordons import cordoned
+from diagnosis.drivers import broken
+from diagnosis.ended import disrupted, exits, failing, job_retries, log, remarks, verdicts
+from diagnosis.finding import Finding, Obstacle, one_line, together, wrapped
 from diagnosis.lost import is_lost, lost_pods, never_ending
-from diagnosis.node_states import taken_nodes
-from diagnosis.owners import chain, makers_of, pods_of, refusals
-from diagnosis.phases import ANY_KIND, PENDING, RUNNING, phase_of
+from diagnosis.node_states import taken
+from diagnosis.owners import chain, makers_of, pods_of, refusals, templates
+from diagnosis.phases import ANY_KIND, PENDING, RUNNING, phase_of, stated, under_way
 from diagnosis.placement import not_placed
 from diagnosis.pods import not_started_pods
 from diagnosis.policies import unready_policies
-from diagnosis.retries import failing, job_retries
-from diagnosis.templates import templates
-from diagnosis.under_way import under_way
 from diagnosis.wrappers import failure, holding, kept, started_anew
 from k8s.objects import Object, condition, has_ended, is_ready
 
@@ -142,8 +141,12 @@ def platform(cluster: Cluster) -> Report:
     """Whether every node and policy is in order, no node is cordoned and no pod is kept from ending by a lost one,
     though no workload may wait for it.
     """
-    nodes = (*taken_nodes(cluster), *broken_nodes(cluster), *sick_nodes(cluster), *never_ending(cluster))
-    found = (*nodes, *unready_policies(cluster, starting=True), *cordoned_nodes(cluster))
+
+    def on_nodes(look: Callable[[Object], Iterable[Obstacle]]) -> list[Finding]:
+        return together((_name(node), obstacle) for node in cluster.all(NODE) for obstacle in look(node))
+
+    nodes = (*on_nodes(taken), *on_nodes(partial(broken, cluster)), *on_nodes(sick), *never_ending(cluster))
+    found = (*nodes, *unready_policies(cluster, starting=True), *on_nodes(partial(cordoned, cluster)))
     return Report("platform", "NotReady" if found else "Ready", findings=found)
 
 
@@ -232,7 +235,7 @@ def _of_any_kind(cluster: Cluster, workload: Object, kind: str) -> Iterable[Find
     for of, each in _made(cluster, workload, kind):
         phase, message = phase_of(of.name.lower(), each) if of == JOB or each is workload else ("", "")
         look = f"kubectl describe {of.name.lower()} {where(each)}"
-        yield from any_kind.stated(each, look) if each is workload or of not in WORKLOADS.values() else ()
+        yield from stated(each, look) if each is workload or of not in WORKLOADS.values() else ()
         if phase == "Failed":
             yield Finding(f"{of.name} {_name(each)} failed: {message}", look)
 

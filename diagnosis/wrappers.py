@@ -16,7 +16,7 @@ from config.facts.scheduling import WRAPPER_ANNOTATION, WRAPPER_CONFIG, WRAPPER_
 from diagnosis.cluster import CONFIG_MAP, POD, Cluster, labelled, where
 from diagnosis.finding import Finding, clock, joined, later, one_line
 from diagnosis.shapes import ANY, fit
-from k8s.objects import Object, condition
+from k8s.objects import Object, condition, holds
 
 WRAPPER_LABEL = "workload.codeflare.dev/appwrapper"
 """Of its pods: its name."""
@@ -48,7 +48,7 @@ def wrapped_pods(cluster: Cluster, wrapper: Object) -> list[Object]:
 def holding(cluster: Cluster, wrapper: Object) -> Iterator[Finding]:
     """What it waits for by itself, whatever its pods say."""
     phase, look = wrapper["status"].get("phase"), f"kubectl describe appwrapper {where(wrapper)}"
-    if phase == "Running" and condition(wrapper, "Unhealthy").get("status") == "True":
+    if phase == "Running" and holds(wrapper, "Unhealthy"):
         until = _until(cluster, wrapper, "Unhealthy", "failureGracePeriodDuration")
         why = f"the job itself may make good for its failed pods{until}, then all of it is started anew"
         yield Finding(f"{_cause(wrapper)}: {why} ({retries(cluster, wrapper)})", look)
@@ -76,9 +76,7 @@ def _not_created(wrapper: Object) -> str:
         part for part in _parts(wrapper) if any(each.get("reason") == _ERRORED for each in part.get("conditions", []))
     ]
     kinds = " and ".join(str(part.get("kind")) for part in failed)
-    last = (
-        f"its last try ended with {_cause(wrapper)}" if condition(wrapper, "Unhealthy").get("status") == "True" else ""
-    )
+    last = f"its last try ended with {_cause(wrapper)}" if holds(wrapper, "Unhealthy") else ""
     return joined(f"the API server refused {kinds}" if kinds else "", last, by=", and ")
 
 
@@ -89,7 +87,7 @@ def _going(cluster: Cluster, wrapper: Object, look: str) -> Finding:
     deleted = wrapper["metadata"].get("deletionTimestamp", "")
     since = f" since {clock(deleted)}" if deleted else ""
     why = f"AppWrapper takes all of it away{since}{_forced(cluster, wrapper)}"
-    if condition(wrapper, "Unhealthy").get("status") != "True":
+    if not holds(wrapper, "Unhealthy"):
         return Finding(why, look)
     if since and _UNKNOWN_KIND in _cause(wrapper):
         release = (
@@ -140,7 +138,7 @@ def _cause(wrapper: Object) -> str:
 def _resetting(cluster: Cluster, wrapper: Object) -> str:
     cause = _cause(wrapper)
     uncounted = ", which counts as no retry" if cause.startswith(_NO_RETRY) else ""
-    if condition(wrapper, "ResourcesDeployed").get("status") == "True":
+    if holds(wrapper, "ResourcesDeployed"):
         done = f"AppWrapper takes all of it away{_forced(cluster, wrapper)}, and then starts it anew"
     else:
         until = _until(cluster, wrapper, "Unhealthy", "retryPausePeriodDuration")
@@ -149,7 +147,7 @@ def _resetting(cluster: Cluster, wrapper: Object) -> str:
 
 
 def _forced(cluster: Cluster, wrapper: Object) -> str:
-    if condition(wrapper, "DeletingResources").get("status") != "True":
+    if not holds(wrapper, "DeletingResources"):
         return ""
     when = _until(cluster, wrapper, "DeletingResources", "forcefulDeletionGracePeriodDuration", "by")
     return f", by force what has not ended{when}" if when else ""

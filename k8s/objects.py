@@ -14,9 +14,14 @@ def condition(obj: Object, kind: str) -> Object:
     return next((entry for entry in found if entry["type"] == kind), {})
 
 
+def holds(obj: Object, kind: str) -> bool:
+    """Returns whether the condition of that type is True."""
+    return bool(condition(obj, kind).get("status") == "True")
+
+
 def is_ready(pod: Object) -> bool:
     """Returns whether a pod has the condition Ready and is not being deleted."""
-    return bool(condition(pod, "Ready").get("status") == "True" and not pod["metadata"].get("deletionTimestamp"))
+    return holds(pod, "Ready") and not pod["metadata"].get("deletionTimestamp")
 
 
 def has_ended(pod: Object) -> bool:

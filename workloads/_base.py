@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -10,9 +10,8 @@ import pulumi
 
 from components._base import Component
 from components.context import GpuPool, WorkloadContext
-from config.problems.errors import Problem
 from config.schema.models import Placement
-from config.schema.workload import Chosen, GpuPods, Ground, Requirements, WorkloadOptions, WorkloadSpec
+from config.schema.workload import Chosen, WorkloadOptions, WorkloadSpec
 from workloads._node_check import NodeCheck
 
 Options = TypeVar("Options", bound=WorkloadOptions, covariant=True)
@@ -101,25 +100,6 @@ def deploy(workload: Workload[Chosen], context: WorkloadContext, placement: Plac
 
 class Workload(WorkloadSpec[Chosen], Protocol[Chosen]):
     """One workload: what the settings must know of it, and how it is put on a platform."""
-
-    @property
-    def requires(self) -> Requirements:
-        return Requirements()
-
-    @property
-    def every_pool(self) -> bool:
-        return False
-
-    @property
-    def pods(self) -> GpuPods:
-        return GpuPods(container=self.name)
-
-    @property
-    def keys(self) -> Mapping[str, str]:
-        return {}
-
-    def problems(self, options: Chosen, ground: Ground) -> Iterable[Problem]:
-        return ()
 
     def deploy(self, context: WorkloadContext, placement: Placement[Chosen]) -> Deployed:
         """Creates its resources; reads nothing but its arguments and its own files."""

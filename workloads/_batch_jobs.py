@@ -40,13 +40,11 @@ def batch_job_spec(
 def batch_job(
     name: str, spec: Manifest, context: WorkloadContext, needs: Iterable[Any], labels: dict[str, str] | None = None
 ) -> None:
-    """The Job. Its spec cannot be changed: it is replaced, and deleted first because its name stays."""
+    """The Job."""
     metadata = {"name": name, "namespace": context.namespace, "annotations": NOT_AWAITED, "labels": labels or {}}
     kubernetes.batch.v1.Job(
         name,
         metadata=metadata,
         spec=spec,
-        opts=context.child(
-            depends_on=[*context.ready, *needs], replace_on_changes=["spec"], delete_before_replace=True
-        ),
+        opts=context.job(needs),
     )

@@ -60,11 +60,6 @@ def check_job(
         name,
         metadata={**metadata, "namespace": context.namespace, "annotations": _AGAIN},
         spec=spec,
-        opts=context.child(
-            depends_on=[*context.ready, *needed],
-            replace_on_changes=["spec"],
-            delete_before_replace=True,
-            custom_timeouts=pulumi.CustomTimeouts(create=TIMEOUT),
-        ),
+        opts=context.job(needed, custom_timeouts=pulumi.CustomTimeouts(create=TIMEOUT)),
     )
     return job

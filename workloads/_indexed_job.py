@@ -31,15 +31,11 @@ def indexed_job_spec(name: str, nodes: int, template: Manifest, **more: Any) -> 
 
 
 def indexed_job(name: str, spec: Manifest, context: WorkloadContext, depends_on: list[pulumi.Resource]) -> None:
-    """The Job and its gang. Its spec cannot be changed: it is replaced, and deleted first because its name stays."""
+    """The Job and its gang."""
     group = gang(name, name=name, pods=spec["completions"], template=spec["template"], context=context)
     kubernetes.batch.v1.Job(
         name,
         metadata={"name": name, "namespace": context.namespace, "annotations": NOT_AWAITED},
         spec=spec,
-        opts=context.child(
-            depends_on=[*context.ready, group, *depends_on],
-            replace_on_changes=["spec"],
-            delete_before_replace=True,
-        ),
+        opts=context.job([group, *depends_on]),
     )

@@ -14,8 +14,7 @@ from components.context import GpuPool
 from config.schema.base import PLAIN_DIGITS
 from config.schema.workload import GpuPods, WorkloadOptions
 from workloads._base import Run
-from workloads._files import Files, shared, texts, topology_file, topology_path
-from workloads._nccl import nccl_variables
+from workloads._files import Files, nccl_variables, shared, texts, topology_file, topology_path
 from workloads._pods import GpuPod, Manifest, environment
 from workloads._volcano import master_template, mpi_job_spec
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
+from config.facts.allocatable import allocatable
 from config.facts.near import hint, near
 from config.facts.prices import by_price
 from config.facts.scheduling import COSCHEDULER, LOCAL_QUEUE
@@ -17,7 +18,31 @@ from config.schema.base import EMPTY_IS_UNSET, Text
 from config.schema.teams import User
 from config.schema.workload import Ground, Member, WorkloadOptions, other_size
 
+WRAPPER_TYPE = "kubernetes:workload.codeflare.dev/v1beta2:AppWrapper"
+"""As Pulumi names it."""
+LOST: list[dict[str, Any]] = [
+    {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
+    for what in ("not-ready", "unreachable")
+]
+"""Tolerations: a node that is gone keeps its pod for so long, and not for Kubernetes' five minutes."""
+_SHARE = 0.9
+"""Of what a node has beside its GPUs: the rest is for DaemonSets."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+GB = 1e9
+Way = tuple[str, Fix]
+"""What would do, and the step to it."""
+WRAPPED = ("is wrapped", "appWrapper: false")
+"""Of a job that needs AppWrapper: why, and what would do without."""
+
+
+def share_of_node(sku: VmSku, gpus: int, *, cpus: int = 0, memory_gib: int = 0) -> dict[str, str]:
+    """Requests of CPU and memory, as large a share of the node as of its GPUs: quotas of teams are in such shares.
+
+    `cpus` and `memory_gib` of it are left to the pod's other containers.
+    """
+    node, share = allocatable(sku), _SHARE * gpus / sku.gpus
+    cpu, memory = int(node.cpu_millis * share / 1000), int(node.memory_kib * share / 2**20)
+    return {"cpu": str(max(1, cpu - cpus)), "memory": f"{max(1, memory - memory_gib)}Gi"}
 
 
 class TeamOptions(WorkloadOptions):
@@ -93,12 +118,28 @@ def most_gpus(options: TeamOptions, ground: Ground) -> int | None:
     return reachable_gpus(ground.teams, ground.slack_gpus, str(options.team)) if known else None
 
 
+def operator_problems(workload: str, ground: Ground, needs: Mapping[str, tuple[str, str]]) -> Iterator[Problem]:
+    """Operators of the platform that are off: their keys, each with what the workload is, and what would do without."""
+    for key, (why, instead) in needs.items():
+        if ground.guest and key not in ground.operators:
+            path: Path = ("operators", key, "enabled")
+            what = f"is false, but workload {workload} {why}"
+            yield Problem(path, what, f"true, or {instead}", set_command(path, True))
+
+
+def too_large(where: Path, what: str, ways: Sequence[Way], *, advice: str, smallest: str) -> Problem:
+    """A model that the GPUs cannot hold, and all that would do; where nothing would, `advice` and the smallest one."""
+    allowed = "; ".join(text for text, _ in ways) or advice
+    fixes = [fix for _, fix in ways] or [set_command(where, smallest)]
+    return Problem(where, what, allowed, fixes[0], others=tuple(fixes[1:]))
+
+
 def bf16_sizes() -> list[VmSku]:
     """VM sizes whose GPUs have bf16."""
     return [size for size in catalogue().values() if size.gpu_bf16_tflops and size.supported]
 
 
-def other_pool(option: Path, sizes: list[str]) -> Iterator[tuple[str, Fix]]:
+def other_pool(option: Path, sizes: list[str]) -> Iterator[Way]:
     """Yields other VM sizes as a way for a workload, which the user takes: no command does, as most cost more."""
     if sizes:
         yield f"a pool of {by_price(sizes)}", by_hand(option)

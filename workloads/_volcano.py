@@ -8,7 +8,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
-from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS, VOLCANO
+from config.facts.scheduling import ON_SYSTEM_POOL, VOLCANO
 from workloads._pods import Manifest, Mount, pod_template
 
 
@@ -50,8 +50,7 @@ def master_template(container: Manifest, *, service_account: pulumi.Input[str], 
     spec = {
         "restartPolicy": "Never",
         "serviceAccountName": service_account,
-        "nodeSelector": SYSTEM_NODES,
-        "tolerations": SYSTEM_TOLERATIONS,
+        **ON_SYSTEM_POOL,
         "containers": [container | {"resources": {"requests": requests}, "volumeMounts": mounted}],
     }
     return pod_template(spec, mounts)
@@ -72,9 +71,5 @@ def volcano_job(
         kind="Job",
         metadata={"name": name, "namespace": context.namespace},
         spec=spec,
-        opts=context.child(
-            depends_on=[*context.ready, *depends_on],
-            replace_on_changes=["spec"],
-            delete_before_replace=True,
-        ),
+        opts=context.job(depends_on),
     )

@@ -53,10 +53,6 @@ class GpuBatch(Workload[GpuBatchOptions]):
     name = NAME
     options = GpuBatchOptions
 
-    def nodes(self, options: GpuBatchOptions, pool_nodes: int) -> int:
-        """One suffices: pods run one after the other there."""
-        return 1
-
     def problems(self, options: GpuBatchOptions, ground: Ground) -> Iterator[Problem]:
         """All that share a GPU have its memory; a partition has its part of it."""
         sharing = ground.pool.gpus // ground.pool.sku.gpus

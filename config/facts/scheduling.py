@@ -74,6 +74,8 @@ Toleration = dict[str, Any]
 
 SYSTEM_TOLERATIONS: list[Toleration] = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
 """For what runs on the system pool, tainted or not."""
+ON_SYSTEM_POOL: dict[str, Any] = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
+"""Where pods of operators run, as pods and most charts have it."""
 ANY_TAINT: list[Toleration] = [{"operator": "Exists"}]
 """Tolerations of every DaemonSet on GPU nodes: the pools' taints one by one would change its pods' template with each
 taint, and drivers of the old template keep their operator's policy from being ready until somebody restarts them.

@@ -12,6 +12,11 @@ MAX_TOLD = 25
 """Problems that one message tells."""
 
 
+def lines(*each: str) -> str:
+    """A message of several lines."""
+    return "\n".join(each)
+
+
 def first(problems: Iterable[Problem]) -> Iterator[Problem]:
     """As many problems of one kind as any message tells, and one more, by which the message knows that there are more.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,7 +42,6 @@ from config.schema.translate import (
     schema_of,
     unknown_key,
 )
-from config.schema.workload import WorkloadCatalogue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +235,8 @@ def _parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem]
             try:
                 found = data(text)
                 if key == "workloadOptions" and isinstance(found, dict):
-                    problems += first(_unknown_workloads(found, workloads))
+                    unknown = sorted(set(found) - set(workloads))
+                    problems += first(unknown_key((key, name), workloads, found[name], found) for name in unknown)
                     found = {name: options for name, options in found.items() if name in workloads}
                 if found not in ({}, None):  # `pulumi config rm` leaves an empty map where it took the last key out
                     parsed[key] = found
@@ -248,12 +248,6 @@ def _parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem]
         else:
             parsed[key] = names(text) if key == "workloads" else text
     return parsed
-
-
-def _unknown_workloads(options: Mapping[str, Any], workloads: WorkloadCatalogue) -> Iterator[Problem]:
-    """Options of workloads that there are not, whatever they are."""
-    for name in sorted(set(options) - set(workloads)):
-        yield unknown_key(("workloadOptions", name), workloads, options[name], options)
 
 
 def _unknown(key: str, own: Keys, schema: Schema, elsewhere: Path | None) -> Problem:

@@ -1,16 +1,12 @@
-"""A problem with what might mend it, and what is wrong with settings once such fixes are done."""
+"""A problem with what might mend it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from config.problems.errors import Problem
-from config.problems.fixes import Edit, Fix, Path, by_hand
-from config.reading.edits import Draft, Keys
+from config.problems.fixes import Edit, Fix, Path
 
-Look = Callable[[Keys], Iterable[Problem]]
-"""Finds all that is wrong with keys."""
 Found = set[tuple[Path, str]]
 
 
@@ -88,33 +84,7 @@ class Offer:
         is_around = path and key[: len(path)] == path and (self.choices[0].moves or len(path) >= len(self.problem.path))
         return path[: len(key)] == key or bool(is_around)
 
-    def give_way(self, keys: Keys, look: Look, *, mends: bool) -> None:
-        """Takes the next choice that mends the problem by itself too. The first that did beats the stack file."""
-        first = self.choices.pop(0) if len(self.choices) > 1 else self.choices[0]
-        alone = Offer(self.problem, [first])
-        is_last = self.choices[-1] == by_hand(self.problem.path) and not first.moves
-        if mends and is_last and alone.mends(wrong_after([alone], keys, look)):
-            self.choices[-1] = first
-        while len(self.choices) > 1 and self.tries and not self.mends(wrong_after([self], keys, look)):
-            self.choices.pop(0)
-
 
 def overrides(new: Edit, old: Edit) -> bool:
     """Returns whether an edit replaces what another sets below its key, or removes the key."""
     return old.path[: len(new.path)] == new.path and (new.removes or old.path != new.path)
-
-
-def wrong_after(offers: Iterable[Offer], keys: Keys, look: Look) -> Found:
-    """What is wrong once all of them are done."""
-    return {(problem.path, problem.what) for problem in after(offers, keys, look)[1]}
-
-
-def after(offers: Iterable[Offer], keys: Keys, look: Look) -> tuple[Draft, list[Problem]]:
-    """The keys once all of them are done, and what is wrong then; what the CLI refuses to do leaves its problem."""
-    draft, refused = Draft(keys), []
-    for offer in offers:
-        try:
-            draft.apply(offer.tries or Fix(()))
-        except ValueError:
-            refused.append(offer.problem)
-    return draft, [*look(draft.keys()), *refused]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 
 from config.facts import data
@@ -105,17 +105,13 @@ def _exit_code(error: str) -> int:
 
 def _explanation(entry: Entry, error: str, place: Place, exit_code: str) -> Explanation:
     known = {**asdict(place), "exit": exit_code}
-    details = list(_details(entry.detail, error)) or [dict[str, str]()]
+    matches = re.finditer(entry.detail, error) if entry.detail else ()
+    details = [{name: value for name, value in match.groupdict().items() if value} for match in matches] or [{}]
     has = {tag.lower() for tag in place.tags}
     details = [each for each in details if each.get("tag", "").lower() not in has] or details
     says = entry.says.format_map(_Known(known | details[0]))
     fixes = (fix.format_map(_Known(known | _commands(each, place) | each)) for each in details for fix in entry.fix)
     return Explanation(says, tuple(dict.fromkeys(fixes)), entry.source)
-
-
-def _details(pattern: str, error: str) -> Iterator[dict[str, str]]:
-    for match in re.finditer(pattern, error) if pattern else ():
-        yield {name: value for name, value in match.groupdict().items() if value}
 
 
 def _commands(detail: Mapping[str, str], place: Place) -> dict[str, str]:

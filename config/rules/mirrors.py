@@ -9,7 +9,7 @@ from config.facts.versions import INSTALL, versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand, set_command
 from config.schema.operators import Installation
-from config.schema.references import REGISTRY
+from config.schema.registry import REGISTRY
 
 OCI = "oci://"
 IsFile = Callable[[str], bool]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from ipaddress import IPv4Network
-from typing import Any
 
 from config.facts.azure_roles import guid
 from config.problems.fixes import set_command
@@ -252,7 +251,8 @@ def role_objections(answer: Json, role: str, principal: str, scope: str) -> Iter
     `answer` is of roleAssignments, with the filter `atScope() and assignedTo(...)`: those there or above, of groups
     too. Of roles of the user's own it says nothing of what they allow, so they are a warning.
     """
-    found = {_guid(each) for each in answer.get("value", ())}
+    roles = (str(each["properties"]["roleDefinitionId"]) for each in answer.get("value", ()))
+    found = {role.rpartition("/")[2].lower() for role in roles}
     if not found.isdisjoint(SUFFICIENT[role]):
         return
     grant = (
@@ -261,10 +261,6 @@ def role_objections(answer: Json, role: str, principal: str, scope: str) -> Iter
     )
     what = f"cluster.identity has not the role {role} on {ResourceName.of(scope).name}, which AKS asks for"
     yield Objection(what, (f"{grant}    # it may take an hour to act",), stops=not found)
-
-
-def _guid(assignment: Mapping[str, Any]) -> str:
-    return str(assignment["properties"]["roleDefinitionId"]).rpartition("/")[2].lower()
 
 
 def zones_named(answer: Json, names: Iterable[str]) -> list[str]:

@@ -25,7 +25,7 @@ from config.facts.near import hint, is_spelling, near, resembles
 from config.facts.skus import catalogue
 from config.problems.errors import Problem, first
 from config.problems.fixes import Path, by_hand, either_by_hand, path_text, remove_command, set_command
-from config.rules.node_checks import node_check_problems
+from config.rules.pod_needs import node_check_problems
 from config.rules.schedulers import mpi_problems
 from config.schema.base import at
 from config.schema.models import DEFAULT_POOL, Placement

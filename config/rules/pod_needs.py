@@ -1,8 +1,11 @@
-"""What `podOverrides` may not change: what pods on GPU nodes need to run, and to run where they are placed."""
+"""What pods on GPU nodes need to run where they are placed.
+
+`podOverrides` may not change it. Checks of nodes before jobs begin: where one could not be, or would help nobody.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +13,10 @@ from config.facts.near import hint, near
 from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, SCRATCH_LABEL, SPOT_LABEL, tolerates
 from config.problems.errors import Problem
 from config.problems.fixes import Path, path_text, remove_command, set_command
-from config.schema.models import Placement
+from config.schema.models import Placement, StackFile
+from config.schema.operators import NODE_HEALTH, key_of
 from config.schema.pools import PoolSettings, agent_pool_name, is_agent_pool_of, node_labels, node_taints
-from config.schema.workload import GpuPods, WorkloadCatalogue
+from config.schema.workload import GpuPods, WorkloadCatalogue, WorkloadSpec
 
 _REQUIRED = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 _NEEDED: tuple[Path, ...] = (
@@ -166,13 +170,35 @@ def _affinity(placed: _Placed) -> Iterator[Problem]:
 
 def _tolerations(placed: _Placed) -> Iterator[Problem]:
     given = placed.spec.get("tolerations")
+    tolerated = [dict(each) for each in given or []]
     taints = [taint for taint in node_taints(placed.pool) if not taint.endswith(":PreferNoSchedule")]
-    missing = [taint for taint in taints if not _any_tolerates(given or [], taint)]
+    missing = [taint for taint in taints if not any(tolerates(each, taint) for each in tolerated)]
     if given is not None and missing:
         has = f"nodes of pool {placed.pool_key} have the taint {', '.join(missing)}"
         what = f"takes the place of all tolerations, and {has}"
         yield placed.problem(("spec", "tolerations"), what, f"those of {', '.join(taints)} among them")
 
 
-def _any_tolerates(given: Sequence[Mapping[str, Any]], taint: str) -> bool:
-    return any(tolerates(dict(each), taint) for each in given)
+def node_check_problems(
+    stack: StackFile, spec: WorkloadSpec[Any], placed: Iterable[Placement[Any]]
+) -> Iterator[Problem]:
+    """Of a workload that asks for one, where it is placed."""
+    for placement in placed:
+        depth = placement.options.node_check
+        path: Path = ("workloadOptions", spec.name, "nodeCheck")
+        if depth == "off":
+            continue
+        if stack.operators.failure_effect is None:
+            enabled: Path = ("operators", key_of(NODE_HEALTH), "enabled")
+            what = f"is false, but workload {spec.name} has nodeCheck {depth}, and nobody may taint a bad node: "
+            what += "the job would come back to it"
+            yield Problem(enabled, what, "true, or nodeCheck off", set_command(enabled, True))
+        if spec.pods.restart_policy != "Never":
+            what = f"is {depth}, but pods of workload {spec.name} are started again where they are, on a bad node too"
+            yield Problem(path, what, "off", set_command(path, "off"))
+        elif placement.pool.shares > 1:
+            what = f"is {depth}, but GPUs of pool {placement.pool_key} are shared, and the checks are of whole ones"
+            yield Problem(path, what, "off", set_command(path, "off"))
+        elif depth == "full" and (gpus := placement.options.gpus_on(placement.pool.sku)) < placement.pool.sku.gpus:
+            what = f"is full, which measures all devices of a node, and workload {spec.name} takes {gpus} of its "
+            yield Problem(path, f"{what}{placement.pool.sku.gpus} GPUs", "light or off", set_command(path, "light"))

@@ -11,16 +11,14 @@ from config.facts.skus import catalogue, series, written_differently
 from config.facts.versions import minor_of, versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand, either_by_hand, say, set_command
-from config.rules.accounts import account_problems
-from config.rules.blob_identity import identity_problems
 from config.rules.network import network_problems
 from config.rules.pools import pool_problems
 from config.rules.schedulers import second_schedulers
-from config.rules.shared_files import shared_files_problems
+from config.rules.storage import account_problems, identity_problems, shared_files_problems
 from config.rules.tags import tag_problems
 from config.rules.teams import team_problems
 from config.rules.way_in import way_in_problems
-from config.schema.maintenance import ROLLING
+from config.schema.cluster import ROLLING
 from config.schema.models import StackFile
 from config.schema.operators import Installation, key_of
 from config.schema.pools import gpu_sizes
@@ -67,7 +65,9 @@ def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
 
 def _pools(stack: StackFile) -> Iterator[Problem]:
     if "pools" not in stack.model_fields_set:
-        yield from _default_pool(stack)
+        if stack.vm_sku is None:
+            what, fix = "is not set, and pools are not either", by_hand(("vmSku",), "set")
+            yield Problem(("vmSku",), what, by_price(gpu_sizes()), fix, lacking=("pools",))
         return
     for key, field in (("vmSku", "vm_sku"), ("nodeCount", "node_count")):
         if field in stack.model_fields_set:
@@ -75,12 +75,6 @@ def _pools(stack: StackFile) -> Iterator[Problem]:
             yield Problem((key,), what, "no value in a stack with pools", either_by_hand((key,), "remove pools"))
     for name, pool in stack.pools.items():
         yield from pool_problems(name, pool, ("pools", name))
-
-
-def _default_pool(stack: StackFile) -> Iterator[Problem]:
-    if stack.vm_sku is None:
-        what, fix = "is not set, and pools are not either", by_hand(("vmSku",), "set")
-        yield Problem(("vmSku",), what, by_price(gpu_sizes()), fix, lacking=("pools",))
 
 
 def _placement_groups(stack: StackFile) -> Iterator[Problem]:

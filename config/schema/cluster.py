@@ -1,21 +1,31 @@
-"""The AKS cluster's own settings, and those of its system pool."""
+"""The AKS cluster's own settings, and those of its system pool.
+
+How nodes get patches, and when; how the cluster autoscaler decides: one profile for all pools that it scales.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from config.facts.allocatable import MAX_PODS, MIN_SYSTEM_PODS
 from config.facts.skus import VmSku, sku
 from config.facts.versions import versions
-from config.schema.autoscaler import AutoscalerSettings
-from config.schema.base import PLAIN_DIGITS, Model, Text, protects
+from config.schema.base import AS_TEXT, PLAIN_DIGITS, Model, Text, may_be, protects, unfit
 from config.schema.ip_ranges import IpRanges
-from config.schema.maintenance import MaintenanceWindow, NodeOsChannel
 from config.schema.pools import MAX_NODES
 from config.schema.resource_ids import ObjectId, UserAssignedIdentityId
 
+NodeOsChannel = Literal["None", "Unmanaged", "SecurityPatch", "NodeImage"]
+ROLLING: tuple[NodeOsChannel, ...] = ("SecurityPatch", "NodeImage")
+"""Channels by which AKS rolls nodes to new images, in its window if it has one."""
+MAX_CLUSTER_NODES = 5000
+"""Nodes of a cluster at most (https://learn.microsoft.com/azure/aks/quotas-skus-regions)."""
+AKS_UNREADY_NODES = 3
+"""AKS's default of `ok-total-unready-count`."""
+Minutes = Annotated[int, Field(ge=0, le=1440), PLAIN_DIGITS]
 SYSTEM_DISK_GB, SYSTEM_DISK_TYPE = 128, "Managed"
 """The OS disk of the system pool's nodes."""
 
@@ -29,6 +39,87 @@ _FREE: dict[str, Any] = {"vm_sku": "Standard_D4ads_v5", "count": 2}
 
 PrincipalType = Literal["User", "ServicePrincipal", "Group"]
 """What an object id is of, as role assignments call it; managed identities are service principals."""
+
+
+def _clock(value: Any) -> Any:
+    """Refuses `9:00`, `14.30`, `22h`, `+1` and `+0530`, and suggests the same time in the form that AKS takes."""
+    found = re.fullmatch(r"([+-]?)(\d{1,2})(?:h|[:.](\d\d)(?::00)?)?|([+-])(\d\d)(\d\d)", str(value))
+    if not found:
+        return value
+    read = f"{found[1] or found[4] or ''}{found[2] or found[5]:0>2}:{found[3] or found[6] or '00'}"
+    if read != value:
+        raise unfit(f"is {value!r}", [read, None])
+    return value
+
+
+class MaintenanceWindow(Model):
+    """When AKS may roll nodes to new images, each week."""
+
+    model_config = ConfigDict(json_schema_extra={"text_is": "day"})
+
+    day: Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"] = "Sunday"
+    """Its day of the week."""
+    start_time: Annotated[
+        str,
+        StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$"),
+        AS_TEXT,
+        BeforeValidator(_clock),
+        may_be('a time of the day, as in "02:00"'),
+    ] = "02:00"
+    """When it opens."""
+    hours: Annotated[int, Field(ge=4, le=24), PLAIN_DIGITS] = 4
+    """For how long, 4 to 24 hours."""
+    utc_offset: Annotated[
+        str,
+        StringConstraints(pattern=r"^[+-](0\d|1[0-4]):[0-5]\d$"),
+        BeforeValidator(_clock),
+        may_be('an offset from UTC, as in "+05:30" or "-07:00"'),
+    ] = "+00:00"
+    """Of its time zone."""
+
+
+def reimages(before: str, after: str) -> bool:
+    """Whether AKS makes all nodes anew for another channel ("Node OS channel changes that cause a reimage", AKS's page
+    on node OS images).
+    """
+    return before != after and (after == "Unmanaged" or (before, after) == ("Unmanaged", "None"))
+
+
+class AutoscalerSettings(Model):
+    """The autoscaler's profile, for all pools with `autoscale`.
+
+    The defaults are AKS's, except where nodes that build drivers need more time: the autoscaler counts a GPU node as
+    unready until it offers GPUs. AKS's page on the cluster autoscaler explains all properties of the profile.
+    """
+
+    expander: Literal["random", "least-waste", "most-pods", "priority"] = "random"
+    """Which pool grows where several would do: `random`, `least-waste`, `most-pods`, or `priority`: that of the pools'
+    `autoscale.priority`.
+    """
+    unneeded_minutes: Minutes = 10
+    """How long a node is not needed before it goes."""
+    delay_after_add_minutes: Minutes = 10
+    """For how long no node goes after one has come."""
+    max_termination_seconds: Annotated[int, Field(ge=0, le=86400), PLAIN_DIGITS] = 600
+    """How long pods of a node that goes may take to end."""
+    unready_minutes: Minutes = 60
+    """How long a node is unready before it is deleted; the first 15 minutes of a new node do not count. A GPU node is
+    unready until it offers GPUs; AKS's default of 20 may delete a node whose drivers are almost built.
+    """
+    unready_nodes: Annotated[int | None, Field(ge=0, le=MAX_CLUSTER_NODES), PLAIN_DIGITS] = None
+    """How many nodes may be unready before the autoscaler pauses; by default as many as the GPU pools have at most,
+    since all of them may build drivers at once.
+    """
+    unready_percent: Annotated[int, Field(ge=0, le=100), PLAIN_DIGITS] = 45
+    """More unready nodes than `unreadyNodes` are allowed up to this percentage of the cluster's nodes."""
+    provision_minutes: Minutes = 30
+    """How long a new node may take until it offers its GPUs. After that, the autoscaler gives up the scale-up and does
+    not grow the pool for 5 to 30 minutes; AKS's default is 15.
+    """
+
+    def allowed_unready(self, gpu_nodes: int) -> int:
+        """Returns how many nodes may be unready in a cluster whose pools have at most `gpu_nodes` GPU nodes."""
+        return max(gpu_nodes, AKS_UNREADY_NODES) if self.unready_nodes is None else self.unready_nodes
 
 
 class SystemPool(Model):

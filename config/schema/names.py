@@ -1,7 +1,8 @@
-"""Names of a stack's resources in Azure, the same each time."""
+"""Names of a stack's resources in Azure, the same each time, and of those that are unique in all of Azure."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ MAX_DNS_LABEL = 63
 WORKLOAD_NAMESPACE = "ai"
 """Of workloads that a platform's own stack runs; those of another stack are in a namespace named after that."""
 NODES_SUFFIX = "-nodes"
+_DIGEST = 6
 
 
 @dataclass(frozen=True)
@@ -57,3 +59,16 @@ class Names:
     def dns_prefix(self) -> str:
         """The first part of the API server's host name."""
         return self.cluster
+
+
+def global_name(names: Names, subscription_id: str, limit: int, key: str = "") -> str:
+    """Lower-case letters and digits of project and stack, and a digest of the subscription; `limit` characters at most.
+
+    Stacks of one name in two subscriptions get two names, and so do stacks whose names differ only where they are cut.
+    `key`, of letters and digits, tells several of one stack apart: stack devinput has another name than input of dev.
+    """
+    text = re.sub(r"[^a-z0-9]", "", f"{names.project}{names.stack}".lower())
+    room = limit - _DIGEST - len(key)
+    full = "/".join(filter(None, [subscription_id, names.project, names.stack, key]))
+    seed = full if key or len(text) > room else subscription_id
+    return text[:room] + key + hashlib.sha256(seed.encode()).hexdigest()[:_DIGEST]

@@ -108,6 +108,7 @@ class OperatorSpec(Protocol[Own]):
     @property
     def has_chart(self) -> bool:
         """Whether it is a Helm release, and not a manifest of ours."""
+        return True
 
     @property
     def namespace(self) -> str:
@@ -120,19 +121,29 @@ class OperatorSpec(Protocol[Own]):
     @property
     def needs(self) -> Mapping[Capability, str]:
         """What another operator must bring, each with the reason, which ends a sentence that begins with this one."""
+        return {}
 
     @property
     def whole(self) -> Sequence[tuple[str, ...]]:
         """Paths of chart values that workloads cannot do with off."""
+        return ()
+
+    @property
+    def is_for_gpu_pools(self) -> bool:
+        """Whether it has nothing to do in a stack without GPU pools."""
+        return False
 
     def provides(self, settings: Own) -> Mapping[Capability, str]:
         """What it brings, each with the name by which pods ask for it."""
+        return {}
 
     def is_wanted(self, stack: StackFile) -> bool:
         """Whether the stack installs it."""
+        return stack.operators.of(self).enabled and (bool(stack.gpu_pools()) or not self.is_for_gpu_pools)
 
     def problems(self, installation: Installation) -> Iterable[Problem]:
         """What is wrong with its settings among the others."""
+        return ()
 
 
 OperatorCatalogue = Mapping[str, OperatorSpec[Any]]

@@ -1,4 +1,7 @@
-"""The stack's container registry."""
+"""The stack's container registry, and references to images.
+
+References are by the grammar of the distribution project (distribution/reference).
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,23 @@ from typing import Annotated, Literal
 from pydantic import StringConstraints
 
 from config.schema.base import EMPTY_IS_UNSET, Model, may_be
-from config.schema.global_names import global_name
-from config.schema.names import Names
+from config.schema.names import Names, global_name
 
+_LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_HOST = rf"{_LABEL}(?:\.{_LABEL})*(?::[0-9]+)?"
+_PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_TAG = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+
+REGISTRY = rf"^{_HOST}(?:/{_PART})*$"
+"""A registry, and where in it if not at its root, without a scheme."""
+IMAGE = rf"^(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::{_TAG})?(?:@sha256:[0-9a-f]{{64}})?$"
+
+Image = Annotated[
+    str,
+    StringConstraints(pattern=IMAGE, max_length=512),
+    may_be("an image reference, as in registry.example.com/nccl-test:1.0"),
+]
+"""A whole image reference; its registry, tag and digest may be left out."""
 MAX_REGISTRY_NAME = 50
 
 RegistryName = Annotated[

@@ -14,8 +14,7 @@ from config.facts.near import hint, mistyped, near
 from config.facts.storage_classes import aks_classes
 from config.problems.fixes import Path
 from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, Model, Text, may_be, protects, unfit
-from config.schema.global_names import global_name
-from config.schema.names import Names
+from config.schema.names import Names, global_name
 
 MAX_ACCOUNT_NAME = 24
 MAX_ACCOUNT_KEY = 10

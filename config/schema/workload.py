@@ -18,7 +18,7 @@ from config.problems.fixes import Path, by_hand
 from config.schema.base import EMPTY_IS_UNSET, Model
 from config.schema.overrides import PodOverrides
 from config.schema.pools import MAX_NODES, PoolSettings
-from config.schema.references import Image
+from config.schema.registry import Image
 from config.schema.storage import KeptOn, StorageSettings
 from config.schema.teams import TeamSettings
 
@@ -82,8 +82,9 @@ class WorkloadOptions(Model):
 
     @property
     def gpus_per_node(self) -> int | None:
-        """GPUs that it takes on each of its nodes; None takes whole nodes, with all of their HCAs."""
-        return None
+        """GPUs that it takes on each node, by its option `gpus`; None takes whole nodes, with all of their HCAs."""
+        found: int | None = getattr(self, "gpus", None)
+        return found
 
     def gpus_on(self, size: VmSku) -> int:
         """GPUs that it takes on a node of that size."""
@@ -91,8 +92,9 @@ class WorkloadOptions(Model):
 
     @property
     def containers(self) -> tuple[str, ...]:
-        """Blob containers that its pods mount."""
-        return ()
+        """Blob containers that its pods mount: what its options `...Container` name."""
+        named = (value for name, value in self if name.endswith("_container"))
+        return tuple(dict.fromkeys(filter(None, named)))
 
     @property
     def keeps_files(self) -> bool:
@@ -169,6 +171,7 @@ class WorkloadSpec(Protocol[Chosen]):
     @property
     def requires(self) -> Requirements:
         """What the platform must have."""
+        return Requirements()
 
     @property
     def options(self) -> type[Chosen]:
@@ -177,23 +180,32 @@ class WorkloadSpec(Protocol[Chosen]):
     @property
     def every_pool(self) -> bool:
         """Whether it runs on every GPU pool, each time under a name of its own, and not on the best one."""
+        return False
 
     @property
     def pods(self) -> GpuPods:
         """What is fixed of its pods on GPU nodes."""
+        return GpuPods(container=self.name)
 
     def nodes(self, options: Chosen, pool_nodes: int) -> int:
-        """How many nodes it would use with these options on a pool that is certain to have `pool_nodes`."""
+        """How many nodes it would use with these options on a pool that is certain to have `pool_nodes`.
+
+        As many as the option `numNodes` says, or all of them where that is left open; without the option part of one.
+        """
+        chosen: int | None = getattr(options, "num_nodes", 1)
+        return pool_nodes if chosen is None else chosen
 
     @property
     def keys(self) -> Mapping[str, str]:
         """Top-level settings that set an option of its: {"modelSize": "modelSize"}; mostly none."""
+        return {}
 
     def problems(self, options: Chosen, ground: Ground) -> Iterable[Problem]:
         """What is wrong with its options where it is placed: a model that does not fit, a container that is not there.
 
         Paths begin at the top of the stack file: ("workloadOptions", name, ...), or the top-level key that was set.
         """
+        return ()
 
 
 WorkloadCatalogue = Mapping[str, WorkloadSpec[Any]]

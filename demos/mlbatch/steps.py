@@ -46,7 +46,8 @@ class Demonstration:
                 step(self)
                 self.tell(f"   as it should be, after {time.monotonic() - begun:.1f} s")
         finally:
-            self._remove()
+            for team in (BLUE, RED):
+                self.ends(team)
 
     def submit(self, file: str, team: str, user: str) -> str:
         """As the user; `<kind>/<name>`."""
@@ -109,10 +110,6 @@ class Demonstration:
         """GPUs of each node that has some."""
         found = (allocatable(node, GPU_RESOURCE) for node in self.cluster.nodes())
         return sorted(count for count in found if count)
-
-    def _remove(self) -> None:
-        for team in (BLUE, RED):
-            self.ends(team)
 
 
 def queueing(demo: Demonstration) -> None:

@@ -1,15 +1,91 @@
-"""AppWrapper: jobs of teams that are started again, elsewhere, when what they run on fails."""
+"""AppWrapper: starts the objects of a team's job together, and again where they fail or their node is bad."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-import pulumi
+import yaml
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import WRAPPER_NAMESPACE
+from config.facts.scheduling import (
+    AUTOPILOT_LABEL,
+    BAD_NODE,
+    GPU_RESOURCE,
+    LOCAL_QUEUE,
+    WRAPPER_CONFIG,
+    WRAPPER_NAMESPACE,
+)
 from config.schema.operators import Capability, QueuedOperatorSettings
-from operators.appwrapper.component import NAME, AppWrapper
+from operators._manifests import Changes, install
+
+NAME = "appwrapper"
+_S, _MINUTE, _HOUR = 10**9, 60 * 10**9, 3600 * 10**9
+"""Durations are Go's, in nanoseconds: its configuration takes no units."""
+
+RESOURCES = {"requests": {"memory": "250Mi"}, "limits": {"memory": "1000Mi"}}
+"""As MLBatch has them (its setup.k8s/appwrapper/base/manager_resources_patch.yaml): it keeps all pods of the cluster in
+memory (v1.2.1, cmd/main.go: a cache without selectors), for which the 128Mi of its release are few.
+"""
+
+
+class AppWrapper(Installed[QueuedOperatorSettings]):
+    """The release, with its configuration."""
+
+    def create(self, site: Site, settings: QueuedOperatorSettings) -> None:
+        own = configuration(site.settings.operators.warm_up_minutes, site.scheduler)
+        text = yaml.safe_dump(own, sort_keys=False)
+        changes = Changes({WRAPPER_CONFIG: {"config.yaml": text}}, resources=RESOURCES)
+        self.followed = install(NAME, site, changes, parent=self)
+
+
+def configuration(warm_up_minutes: int, scheduler: str | None) -> dict[str, Any]:
+    """What AppWrapper 1.2 reads (its pkg/config/config.go); where nothing is said of a number, it is upstream's.
+
+    Jobs change what is in `faultTolerance` for themselves, by annotations, and by these alone say which exit codes are
+    worth another try. Members of teams may wrap what they could not make by themselves, since Kueue queues it all.
+    Pods that name no scheduler get the one that places all others on GPU nodes. AppWrappers that name no queue get the
+    queue of teams, as in MLBatch (its setup.k8s/appwrapper/coscheduling/config_patch.yaml). Kueue ignores that label
+    outside of teams' namespaces (0.19.2, feature gate ManagedJobsNamespaceSelectorAlwaysRespected, locked to true).
+    """
+    return {
+        "controllerManager": {
+            "health": {"bindAddress": ":8081"},
+            "metrics": {"bindAddress": ":8443"},
+            "leaderElection": True,
+        },
+        "appwrapper": {
+            "defaultQueueName": LOCAL_QUEUE,
+            "userRBACAdmissionCheck": False,
+            **({"schedulerName": scheduler} if scheduler else {}),
+            "autopilot": {
+                "injectAntiAffinities": True,
+                "monitorNodes": True,
+                "resourceTaints": {GPU_RESOURCE: bad_nodes()},
+                "preferNoScheduleWeight": 50,
+            },
+            "faultTolerance": {
+                "admissionGracePeriod": _MINUTE,
+                "warmupGracePeriod": warm_up_minutes * _MINUTE,
+                "failureGracePeriod": _MINUTE,
+                "resetPause": 90 * _S,
+                "retryLimit": 3,
+                "deletionGracePeriod": 10 * _MINUTE,
+                "gracePeriodCeiling": 24 * _HOUR,
+                "successTTLCeiling": 7 * 24 * _HOUR,
+            },
+        },
+    }
+
+
+def bad_nodes() -> list[dict[str, str]]:
+    """Labels of nodes by which jobs are kept off their GPUs, or taken from them; the words are those of taints."""
+    found = {"WARN": "PreferNoSchedule", "TESTING": "NoSchedule", "EVICT": "NoExecute"}
+    key, _, value = BAD_NODE.partition("=")
+    return [
+        *({"key": AUTOPILOT_LABEL, "value": each, "effect": effect} for each, effect in found.items()),
+        {"key": key, "value": value, "effect": "NoExecute"},
+    ]
 
 
 class _AppWrapper(Operator[QueuedOperatorSettings]):
@@ -20,10 +96,8 @@ class _AppWrapper(Operator[QueuedOperatorSettings]):
     namespace = WRAPPER_NAMESPACE
     level = "baseline"
     settings = QueuedOperatorSettings
+    component = AppWrapper
     needs: Mapping[Capability, str] = {"queues": "starts what its queues admit"}
-
-    def install(self, site: Site, settings: QueuedOperatorSettings, opts: pulumi.ResourceOptions) -> Installed:
-        return AppWrapper(self.name, site, opts)
 
 
 OPERATOR = _AppWrapper()

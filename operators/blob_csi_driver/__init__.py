@@ -1,18 +1,41 @@
-"""The blob CSI driver from its chart, where AKS's own add-on is not wanted."""
+"""The blob CSI driver from its chart: what mounts blob containers, where AKS's own add-on is not wanted.
+
+Both have the same names, and a cluster has one: `storage.driver` chooses. From the add-on to the chart, AKS takes its
+driver away before the chart comes. From the chart to the add-on, `none` has to come between.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pulumi
-
 from components.operators import Installed, Operator, Site
+from config.facts.scheduling import ANY_TAINT, ON_SYSTEM_POOL
 from config.facts.versions import versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, either_by_hand, path_text, remove_command, set_command
 from config.schema.models import StackFile
 from config.schema.operators import NVIDIA_NAMESPACE, ChartSettings, Installation
-from operators.blob_csi_driver.component import NAME, BlobCsiDriver
+from operators._release import Values, release
+
+NAME = "blob-csi-driver"
+NAMESPACE = "kube-system"
+"""Where its objects are looked for (kubernetes-sigs/blob-csi-driver, charts/README.md)."""
+
+
+class BlobCsiDriver(Installed[ChartSettings]):
+    """The release."""
+
+    def create(self, site: Site, settings: ChartSettings) -> None:
+        release(NAME, site, parent=self, values=values(), user_values=settings.values, namespace=NAMESPACE)
+
+
+def values() -> Values:
+    """Values of the chart: mounting happens on every node, whatever its taints, and by blobfuse2 alone."""
+    return {
+        # The controller makes volumes, and those of this program are there already. Two would need two system nodes.
+        "controller": {"replicas": 1, **ON_SYSTEM_POOL},
+        "node": {"tolerations": ANY_TAINT, "enableAznfsMount": False},
+    }
 
 
 class _BlobCsiDriver(Operator[ChartSettings]):
@@ -21,6 +44,7 @@ class _BlobCsiDriver(Operator[ChartSettings]):
     summary = "The chart of the blob driver; installed with `storage.driver` `chart` and a container."
     namespace = NVIDIA_NAMESPACE  # not its own, and it follows that one's creation: see BlobCsiDriver
     settings = ChartSettings
+    component = BlobCsiDriver
 
     def is_wanted(self, stack: StackFile) -> bool:
         """With `storage.driver: chart` and a container."""
@@ -54,9 +78,6 @@ class _BlobCsiDriver(Operator[ChartSettings]):
         if installation.value(self, *again) is False:
             what = f"is false, and so mounts by identity ({auth}) would end with their first token, within the day"
             yield Problem((*path, *again), what, f"true, or {auth} sas", set_command((*path, *again), True))
-
-    def install(self, site: Site, settings: ChartSettings, opts: pulumi.ResourceOptions) -> Installed:
-        return BlobCsiDriver(self.name, site, settings, opts)
 
 
 OPERATOR = _BlobCsiDriver()

@@ -1,18 +1,126 @@
-"""NVIDIA GPU Operator: GPUs for pods."""
+"""NVIDIA GPU Operator: driver, container toolkit and device plugin of GPU nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-
-import pulumi
+from typing import Any
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import GPU_RESOURCE
+from config.facts.scheduling import ANY_TAINT, GPU_RESOURCE, ON_SYSTEM_POOL
 from config.problems.errors import Problem
-from config.schema.operators import MONITORING, NVIDIA_NAMESPACE, Capability, Installation
-from operators.gpu_operator.component import NAME, GpuOperator
-from operators.gpu_operator.problems import one_kind_of_fabric, sharing_is_the_pools
-from operators.gpu_operator.settings import GpuOperatorSettings
+from config.schema.operators import MONITORING, NVIDIA_NAMESPACE, Capability, DriverUpgrades, Installation
+from config.schema.pools import PoolSettings
+from operators._drivers import settings_of, told, upgrade_policy
+from operators._release import Values, release
+from operators.gpu_operator.settings import GpuOperatorSettings, KernelModules, one_kind_of_fabric, sharing_is_the_pools
+
+NAME = "gpu-operator"
+WHOLE_GPUS = "whole-gpus"
+"""Name of the device plugin's configuration on nodes whose GPUs are not sliced."""
+
+
+class GpuOperator(Installed[GpuOperatorSettings]):
+    """The release, which makes the ClusterPolicy too.
+
+    It follows the NicClusterPolicy's creation, where there is one, and not its readiness: the driver pod waits for OFED
+    by itself, once the Network Operator has labelled its node, so that images are pulled while OFED compiles.
+    """
+
+    def create(self, site: Site, settings: GpuOperatorSettings) -> None:
+        upgrades, ofed = site.settings.operators.driver_upgrades, site.installed.get(_OFED)
+        after = ofed.followed if ofed else ()
+        installed = release(
+            NAME,
+            site,
+            parent=self,
+            values=values(
+                upgrades,
+                rdma=bool(after),
+                pools=site.settings.gpu_pools(),
+                monitored=MONITORING in site.installed,
+                modules=settings.kernel_module_type,
+            ),
+            user_values=settings.values,
+            depends_on=after,
+            hooks=told("the GPU driver", driver_made_of, upgrades),
+        )
+        self.policies = [installed]
+
+
+def driver_made_of(release: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a release's inputs is in the template of the driver's DaemonSet, the chart's version on its labels too.
+
+    gpu-operator v26.7.0: TransformDriver and applyCommonDaemonsetConfig (controllers/object_controls.go).
+    """
+    given = release.get("values") or {}
+    parts = {name: given.get(name) for name in ("daemonsets", "gds", "gdrcopy", "hostPaths")}
+    return {"version of the chart": release.get("version"), **settings_of(given.get("driver") or {}), **parts}
+
+
+def values(
+    upgrades: DriverUpgrades,
+    *,
+    rdma: bool,
+    pools: Mapping[str, PoolSettings],
+    monitored: bool = False,
+    modules: KernelModules = "auto",
+) -> Values:
+    """Values of the chart. `rdma` loads nvidia-peermem, which waits for OFED: never where nothing installs that.
+    `monitored` brings the exporter of what the operator has validated on each node.
+
+    It waits on every node, so the settings refuse pools with InfiniBand beside pools without, unless they turn it off.
+    """
+    # Without a value, the chart's default is `auto`. One more value would be reported as a change of the driver.
+    of_modules = {} if modules == "auto" else {"kernelModuleType": modules}
+    return {
+        "nfd": {"enabled": False},
+        "operator": ON_SYSTEM_POOL,
+        "daemonsets": {"tolerations": ANY_TAINT},
+        "driver": {
+            "enabled": True,
+            "rdma": {"enabled": rdma},
+            # By default a node that is cordoned for another reason, one in four, would hold up all others.
+            "upgradePolicy": {**upgrade_policy(upgrades), "maxUnavailable": "100%"},
+            **of_modules,
+        },
+        "toolkit": {"enabled": True},
+        **_slices(pools),
+        "migManager": _mig_manager(pools),
+        # Virtual machines, which AKS nodes do not have (Azure/ai-infrastructure-on-azure).
+        "vgpuDeviceManager": {"enabled": False},
+        "vfioManager": {"enabled": False},
+        "sandboxDevicePlugin": {"enabled": False},
+        **({"nodeStatusExporter": {"enabled": True}} if monitored else {}),
+    }
+
+
+def _slices(pools: Mapping[str, PoolSettings]) -> Values:
+    """The device plugin's configurations by name, of which the nodes' labels choose.
+
+    The default is named, and has whole GPUs: else a node without a label may take what configuration there is, if there
+    is but one (NVIDIA/k8s-device-plugin, cmd/config-manager/main.go, fallback strategy single).
+    """
+    chosen = {name: pool.gpu_slices for pool in pools.values() if (name := pool.slicing_profile)}
+    if not chosen:
+        return {}
+    data = {WHOLE_GPUS: "version: v1\n", **{name: _time_slicing(chosen[name]) for name in sorted(chosen)}}
+    return {"devicePlugin": {"config": {"create": True, "name": "gpu-slices", "default": WHOLE_GPUS, "data": data}}}
+
+
+def _time_slicing(slices: int) -> str:
+    resources = f"    - name: {GPU_RESOURCE}\n      replicas: {slices}\n"
+    return f"version: v1\nsharing:\n  timeSlicing:\n    resources:\n{resources}"
+
+
+def _mig_manager(pools: Mapping[str, PoolSettings]) -> Values:
+    """It reboots a node whose GPUs do not change their mode (NVIDIA/mig-parted, reconfigure_mig.go): an A100 has to be
+    reset for it (NVIDIA's MIG User Guide). AKS's own gpuInstanceProfile does nothing with driver None (AgentBaker,
+    cse_main.sh).
+    """
+    if not any(pool.mig_profile for pool in pools.values()):
+        return {"enabled": False}
+    return {"enabled": True, "env": [{"name": "WITH_REBOOT", "value": "true"}]}
+
 
 _OFED = "network-operator"
 
@@ -23,6 +131,7 @@ class _GpuOperator(Operator[GpuOperatorSettings]):
     summary = "GPU driver, toolkit, device plugin."
     namespace = NVIDIA_NAMESPACE
     settings = GpuOperatorSettings
+    component = GpuOperator
     follows = (_OFED, MONITORING)
     needs: Mapping[Capability, str] = {"node labels": "finds its nodes by its labels"}
 
@@ -32,10 +141,6 @@ class _GpuOperator(Operator[GpuOperatorSettings]):
     def problems(self, installation: Installation) -> Iterator[Problem]:
         yield from one_kind_of_fabric(self, installation)
         yield from sharing_is_the_pools(self, installation)
-
-    def install(self, site: Site, settings: GpuOperatorSettings, opts: pulumi.ResourceOptions) -> Installed:
-        upgrades, ofed = site.settings.operators.driver_upgrades, site.installed.get(_OFED)
-        return GpuOperator(self.name, site, settings, upgrades, after=ofed.followed if ofed else (), opts=opts)
 
 
 OPERATOR = _GpuOperator()

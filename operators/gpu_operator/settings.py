@@ -1,13 +1,19 @@
-"""Settings of the NVIDIA GPU Operator."""
+"""Settings of the NVIDIA GPU Operator, and what must hold of them among a stack's others."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
-from config.schema.operators import ChartSettings
+from config.problems.errors import Problem
+from config.problems.fixes import Path, remove_command, set_command
+from config.schema.operators import ChartSettings, Installation, OperatorSpec
 
 KernelModules = Literal["auto", "open", "proprietary"]
 """Values of the chart's `driver.kernelModuleType` (gpu-operator v26.7.0)."""
+_RDMA = ("driver", "rdma", "enabled")
+_STRATEGY = ("mig", "strategy")
+_VALUES: Path = ("operators", "gpuOperator", "values")
 
 
 class GpuOperatorSettings(ChartSettings):
@@ -24,3 +30,43 @@ class GpuOperatorSettings(ChartSettings):
         driver = self.values.get("driver")
         chosen = driver if isinstance(driver, dict) else {}
         return 8 if chosen.get("enabled", True) and not chosen.get("usePrecompiled") else 0
+
+
+def one_kind_of_fabric(operator: OperatorSpec[GpuOperatorSettings], installation: Installation) -> Iterator[Problem]:
+    """With driver.rdma, the GPU driver waits for OFED on all nodes with a function of vendor 15b3 (k8s-driver-manager).
+
+    Accelerated networking gives each VM such a function, of Ethernet, and OFED comes to nodes with InfiniBand only: a
+    node without would wait for ever. The ClusterPolicy has one driver for all nodes.
+    """
+    sizes = {key: pool.sku for key, pool in installation.stack.gpu_pools().items()}
+    without = [key for key, size in sizes.items() if not size.infiniband]
+    mixed = without and any(size.infiniband for size in sizes.values())
+    enabled = installation.brought("InfiniBand").enabled and installation.stack.operators.of(operator).enabled
+    if mixed and enabled and installation.value(operator, *_RDMA) is not False:
+        path = (*_VALUES, *_RDMA)
+        what = (
+            f"is on, but pool {', '.join(without)} has no InfiniBand, beside pools that do: its GPU driver would wait "
+            "for OFED for ever"
+        )
+        allowed = "false, which leaves GPUDirect RDMA to DMA-BUF; or stacks of their own for pools without InfiniBand"
+        yield Problem(path, what, allowed, set_command(path, False))
+
+
+def sharing_is_the_pools(operator: OperatorSpec[GpuOperatorSettings], installation: Installation) -> Iterator[Problem]:
+    """Values of the chart that would take away what pools say of their GPUs."""
+    pools = installation.stack.gpu_pools()
+    sliced = [key for key, pool in pools.items() if pool.slicing_profile]
+    partitioned = [key for key, pool in pools.items() if pool.mig_profile]
+    taken = {
+        ("devicePlugin", "config"): (sliced, "gpuSlices", None),
+        ("migManager", "enabled"): (partitioned, "migProfile", True),
+        ("migManager", "config"): (partitioned, "migProfile", None),
+        _STRATEGY: (partitioned, "migProfile", "single"),
+    }
+    for value, (keys, setting, needed) in taken.items():
+        given = installation.value(operator, *value)
+        if keys and given not in (None, needed):
+            path = (*_VALUES, *value)
+            what = f"is set, and pools.{keys[0]}.{setting} needs the program's own"
+            allowed = "nothing" if needed is None else f"no value, or {str(needed).lower()}"
+            yield Problem(path, what, allowed, remove_command(path), shows_value=False)

@@ -1,14 +1,31 @@
-"""KubeRay: Ray on teams' GPUs, as clusters of pods that Kueue lets begin."""
+"""KubeRay: makes the pods of teams' RayClusters, and a cluster for each RayJob, which goes with it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pulumi
-
 from components.operators import Installed, Operator, Site
 from config.schema.operators import MLBATCH_NAMESPACE, Capability, QueuedOperatorSettings
-from operators.kuberay.component import NAME, KubeRay
+from operators._manifests import Changes, install
+
+NAME = "kuberay"
+UNUSED = ("raycronjobs.ray.io",)
+"""The CRD of what the operator does only behind a feature gate, and Kueue does not queue."""
+RESOURCES = {"requests": {"memory": "100Mi"}, "limits": {"cpu": "500m", "memory": "1000Mi"}}
+"""As MLBatch has them (its setup.k8s/kuberay/manager_resources_patch.yaml): a tenth of a CPU, as released, is little
+for the clusters of many jobs at once.
+"""
+
+
+class KubeRay(Installed[QueuedOperatorSettings]):
+    """The release, as upstream has it: it schedules nothing.
+
+    Its `batchScheduler` would make gangs, and as of 1.5 to 1.7 fail every RayJob with scheduler-plugins (there, in
+    pkg of ray-operator, controllers/ray/batchscheduler: "currently only RayCluster is supported").
+    """
+
+    def create(self, site: Site, settings: QueuedOperatorSettings) -> None:
+        self.followed = install(NAME, site, Changes(resources=RESOURCES, without=UNUSED), parent=self)
 
 
 class _KubeRay(Operator[QueuedOperatorSettings]):
@@ -19,10 +36,8 @@ class _KubeRay(Operator[QueuedOperatorSettings]):
     namespace = MLBATCH_NAMESPACE
     level = "baseline"
     settings = QueuedOperatorSettings
+    component = KubeRay
     needs: Mapping[Capability, str] = {"queues": "runs what its queues admit"}
-
-    def install(self, site: Site, settings: QueuedOperatorSettings, opts: pulumi.ResourceOptions) -> Installed:
-        return KubeRay(self.name, site, opts)
 
 
 OPERATOR = _KubeRay()

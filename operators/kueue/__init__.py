@@ -1,17 +1,158 @@
-"""Kueue: which jobs of teams may start, by quotas that teams lend each other."""
+"""Kueue: holds jobs back until their team's quota, or what others lend it, has room for all of their pods."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import pulumi
+import yaml
 
 from components.operators import Installed, Operator, Site
+from config.facts.scheduling import ON_SYSTEM_POOL, SYSTEM_PRIORITY, TEAM_LABELS
 from config.problems.errors import Problem
-from config.problems.fixes import set_command
-from config.schema.operators import MLBATCH_NAMESPACE, MONITORING, Capability, Installation
-from operators.kueue.component import NAME, Kueue
-from operators.kueue.settings import KueueSettings, topology_problems
+from config.problems.fixes import Path, set_command
+from config.schema.operators import MLBATCH_NAMESPACE, MONITORING, Capability, ChartSettings, Installation, Operators
+from operators._release import Values, release
+from operators.kueue.rights import FRAMEWORKS
+from operators.kueue.teams import Teams
+
+_TOPOLOGY: Path = ("operators", "kueue", "topology")
+_NEEDED = (
+    ("kueue", "kueue", "it is Kueue that goes by a topology"),
+    ("node-labeler", "nodeLabeler", "a topology is of the labels that it sets"),
+)
+"""Operators, how settings name them, and why."""
+NAME = "kueue"
+UNCOUNTED = ("ephemeral-storage",)
+"""What a job may ask for beside its quota. Of a resource that no quota has Kueue admits none, ever (0.19.2,
+pkg/scheduler/flavorassigner/flavorassigner.go:1071, "unavailable in ClusterQueue"); nodes have this by themselves.
+"""
+
+MEMORY = "2Gi"
+"""The manager's memory limit: it caches all Workloads and, with a topology, all pods and nodes. The value is that of
+upstream's example for TopologyAwareScheduling (kubernetes-sigs/kueue, charts/kueue/README.md); the chart has 512Mi.
+"""
+DAY_MINUTES, PAUSE_MINUTES = 24 * 60, 30
+
+
+class KueueSettings(ChartSettings):
+    """It is off unless it is asked for: a cluster with one user has no need of quotas."""
+
+    enabled: bool = False
+    """Whether the stack has it."""
+    topology: bool = False
+    """Whether Kueue knows which GPU nodes reach each other over InfiniBand, so that jobs can ask for such nodes."""
+
+
+def topology_problems(installation: Installation) -> Iterator[Problem]:
+    """Kueue passes over nodes that lack the label (0.19.2, pkg/util/tas, NodeMatchesFlavor), and looks for room on
+    nodes that are there: for more the cluster autoscaler would have to be asked by ProvisioningRequests
+    (keps/2724-topology-aware-scheduling, "support Cluster Autoscaler without ProvisioningRequest" is no goal).
+
+    Either scheduler will do: Kueue names each pod's node while a scheduling gate holds the pod, and Volcano passes over
+    such pods, too (1.15.1, pkg/scheduler/actions/allocate/allocate.go, SchGated).
+    """
+    stack = installation.stack
+    for name, key, why in _NEEDED:
+        if not stack.operators.of(installation.operators[name]).enabled:
+            path: Path = ("operators", key, "enabled")
+            what = f"is false, but operators.kueue.topology is true, and {why}"
+            yield Problem(path, what, "true, or operators.kueue.topology false", set_command(path, True))
+    pools = stack.gpu_pools()
+    for lacking, allowed in (
+        (
+            [key for key, pool in pools.items() if not pool.sku.infiniband],
+            "without InfiniBand, whose nodes no job would get",
+        ),
+        (
+            [key for key, pool in pools.items() if pool.autoscale],
+            "with autoscale, which would not grow for jobs that wait",
+        ),
+    ):
+        if lacking:
+            what = (
+                f"is true, but there {'are pools' if len(lacking) > 1 else 'is a pool'} {allowed}: {', '.join(lacking)}"
+            )
+            yield Problem(_TOPOLOGY, what, "false, or other pools", set_command(_TOPOLOGY, False))
+
+
+class Kueue(Installed[KueueSettings]):
+    """The release, and the teams that queue by it."""
+
+    def create(self, site: Site, settings: KueueSettings) -> None:
+        before = [each for other in site.installed.values() for each in other.followed]
+        own = values(site.settings.operators.warm_up_minutes, monitored=MONITORING in site.installed)
+        installed = release(NAME, site, parent=self, values=own, user_values=settings.values, depends_on=before)
+        self.followed = [installed]
+        if site.settings.teams or site.settings.slack_gpus:
+            Teams("teams", site.settings, site.scheduler, installed, settings.topology, opts=self.child())
+
+
+def values(warm_up_minutes: int = Operators().warm_up_minutes, *, monitored: bool = False) -> Values:
+    """Values of the chart: it runs on the system pool, with a configuration of which nothing is left to defaults that
+    change with its versions. `monitored` brings its ServiceMonitor, whose kind has to be there.
+    """
+    text = yaml.safe_dump(configuration(warm_up_minutes), sort_keys=False)
+    return {
+        "controllerManager": {
+            **ON_SYSTEM_POOL,
+            "manager": {"priorityClassName": SYSTEM_PRIORITY, "resources": {"limits": {"memory": MEMORY}}},
+        },
+        "managerConfig": {"controllerManagerConfigYaml": text},
+        **({"enablePrometheus": True} if monitored else {}),
+    }
+
+
+def configuration(warm_up_minutes: int) -> Values:
+    """What Kueue 0.19 reads (its apis/config/v1beta2).
+
+    Kinds of jobs whose CRD is not there are waited for: it may come later. In namespaces of teams a job without a queue
+    never starts; elsewhere Kueue leaves all jobs alone. What has room is admitted; whose pods are not ready in time
+    goes back into its queue, and waits longer each time.
+    """
+    # AppWrappers as many at once as Jobs: one by one, the first of many starts when the last has its Workload.
+    jobs = {"Job.batch": 5, "AppWrapper.workload.codeflare.dev": 5}
+    timeout = warm_up_minutes + 10  # else Kueue would take from AppWrapper what that still waits for
+    concurrency = {**jobs, "Workload.kueue.x-k8s.io": 10, "LocalQueue.kueue.x-k8s.io": 5}
+    requeuing = {
+        "timestamp": "Eviction",
+        "backoffBaseSeconds": 60,
+        "backoffMaxSeconds": PAUSE_MINUTES * 60,
+        "backoffLimitCount": requeue_limit(timeout),
+    }
+    return {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": ":8081"},
+        "metrics": {"bindAddress": ":8443", "enableClusterQueueResources": True},
+        "webhook": {"port": 9443},
+        "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
+        "controller": {"groupKindConcurrency": {**concurrency, "ClusterQueue.kueue.x-k8s.io": 5}},
+        "clientConnection": {"qps": 300, "burst": 500},
+        "integrations": {"frameworks": list(FRAMEWORKS)},
+        "resources": {"excludeResourcePrefixes": [*UNCOUNTED]},
+        "manageJobsWithoutQueueName": True,
+        "managedJobsNamespaceSelector": {"matchLabels": TEAM_LABELS},
+        "waitForPodsReady": {
+            "timeout": f"{timeout}m",
+            # Disabled: AppWrapper restarts its own jobs, and Kueue may never release the quota of a job that it evicts
+            # meanwhile (kubernetes-sigs/kueue#14811). Its default is `timeout`.
+            "recoveryTimeout": "0s",
+            "blockAdmission": False,
+            "requeuingStrategy": requeuing,
+        },
+        # Both may preempt in an endless loop (kubernetes-sigs/kueue#14543); the alert PreemptionLoop reports that.
+        "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
+    }
+
+
+def requeue_limit(timeout_minutes: int) -> int:
+    """Returns after how many requeues Kueue deactivates a job whose pods are never ready: at least a day of attempts.
+
+    Each attempt takes the timeout and then a pause, which doubles from one minute to `PAUSE_MINUTES`. Three more
+    attempts make up for the first, shorter pauses. Kueue clears the count only when it deactivates the job (0.19.2,
+    pkg/controller/core/workload_controller.go).
+    """
+    return -(-DAY_MINUTES // (timeout_minutes + PAUSE_MINUTES)) + 3
 
 
 class _Kueue(Operator[KueueSettings]):
@@ -21,6 +162,7 @@ class _Kueue(Operator[KueueSettings]):
     namespace = MLBATCH_NAMESPACE
     level = "baseline"
     settings = KueueSettings
+    component = Kueue
     follows = (
         MONITORING,
         *("appwrapper", "kuberay", "training-operator"),  # whose jobs are in namespaces of teams, which go before them
@@ -39,9 +181,6 @@ class _Kueue(Operator[KueueSettings]):
             yield Problem(path, what, f"true, or a stack without {' and '.join(asked)}", set_command(path, True))
         if stack.operators.of(self).topology:
             yield from topology_problems(installation)
-
-    def install(self, site: Site, settings: KueueSettings, opts: pulumi.ResourceOptions) -> Installed:
-        return Kueue(self.name, site, settings, opts)
 
 
 OPERATOR = _Kueue()

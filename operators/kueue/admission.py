@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from config.facts.scheduling import LOCAL_QUEUE, NVIDIA_RUNTIME, TEAM_LABELS
-from operators.kueue.priorities import CLASSES
-from operators.kueue.rights import FRAMEWORKS
+from operators._rights import policy_binding
+from operators.kueue.rights import CLASSES, FRAMEWORKS
 
 QUEUES, PODS, SERVICES, HOPELESS = "team-queues", "team-pods", "team-services", "team-hopeless-jobs"
 """The policies, and their bindings. The last one only warns."""
@@ -49,11 +49,7 @@ def policies(scheduler: str | None, gpus: int, of_node: Mapping[str, int]) -> di
 
 def binding(policy: str) -> dict[str, Any]:
     """Where it holds: in namespaces of teams."""
-    return {
-        "policyName": policy,
-        "validationActions": ["Warn" if policy == HOPELESS else "Deny"],
-        "matchResources": {"namespaceSelector": {"matchLabels": TEAM_LABELS}},
-    }
+    return policy_binding(policy, TEAM_LABELS, action="Warn" if policy == HOPELESS else "Deny")
 
 
 def _queues() -> dict[str, Any]:

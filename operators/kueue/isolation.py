@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from config.schema.operators import MLBATCH_NAMESPACE
-from operators.monitoring.component import NAMESPACE as MONITORING_NAMESPACE
+from operators.monitoring import NAMESPACE as MONITORING_NAMESPACE
 
 NAME = "team-isolation"
 _DNS = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]

@@ -50,15 +50,6 @@ def policy() -> dict[str, Any]:
     }
 
 
-def binding() -> dict[str, Any]:
-    """Where it holds."""
-    return {
-        "policyName": NAME,
-        "validationActions": ["Deny"],
-        "matchResources": {"namespaceSelector": {"matchLabels": LABELS}},
-    }
-
-
 def _rules() -> dict[str, str]:
     """What all of a pod's contexts, containers and volumes must be, by what it may not do else."""
 

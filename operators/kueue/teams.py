@@ -14,7 +14,8 @@ from config.facts.scheduling import GPU_RESOURCE, LOCAL_QUEUE, TEAM_LABELS
 from config.rules.teams import SLACK
 from config.schema.models import Settings
 from config.schema.teams import TeamSettings
-from operators.kueue import admission, isolation, pod_security, priorities, queues, rights
+from operators._rights import admission_policy, policy_binding
+from operators.kueue import admission, isolation, pod_security, queues, rights
 
 
 class Teams(Component):
@@ -64,24 +65,15 @@ class Teams(Component):
         self, policies: Mapping[str, Any], teams: Collection[TeamSettings], kueue: pulumi.Resource
     ) -> Iterator[pulumi.Resource]:
         """The classes of priorities, and what is refused, as far as members must find them there."""
-        for name in priorities.CLASSES:
+        for name in rights.CLASSES:
             yield kubernetes.scheduling.v1.PriorityClass(
-                name, **priorities.priority_class(name), opts=self.child(depends_on=[kueue])
+                name, **rights.priority_class(name), opts=self.child(depends_on=[kueue])
             )
-        kinds = kubernetes.admissionregistration.v1
         found = {name: (spec, admission.binding(name)) for name, spec in policies.items()}
         if any(team.pins_memory for team in teams):
-            found[pod_security.NAME] = (pod_security.policy(), pod_security.binding())
+            found[pod_security.NAME] = (pod_security.policy(), policy_binding(pod_security.NAME, pod_security.LABELS))
         for name, (spec, bound) in found.items():
-            policy = kinds.ValidatingAdmissionPolicy(
-                f"{name}-policy", metadata={"name": name}, spec=spec, opts=self.child(depends_on=[kueue])
-            )
-            yield kinds.ValidatingAdmissionPolicyBinding(
-                f"{name}-binding",
-                metadata={"name": name},
-                spec=bound,
-                opts=self.child(depends_on=[policy]),
-            )
+            yield admission_policy(name, spec, parent=self, after=[kueue], binding=bound)
 
 
 class Team(Component):

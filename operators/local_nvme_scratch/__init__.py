@@ -1,18 +1,24 @@
-"""Local NVMe scratch: a fast file system on nodes that have the disks for it."""
+"""Local NVMe scratch: one file system of all local NVMe disks of a node, mounted on the node itself."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-
-import pulumi
+from pathlib import PurePosixPath
+from typing import Any
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import SCRATCH_FOLDER
+from config.facts.scheduling import ANY_TAINT, SCRATCH_FOLDER, SCRATCH_LABEL, SCRATCH_MOUNT
 from config.problems.errors import Problem
 from config.problems.fixes import set_command
 from config.schema.models import StackFile
 from config.schema.operators import NODE_TOOLS_NAMESPACE, Capability, Installation, OperatorSettings
-from operators.local_nvme_scratch.component import NAME, LocalNvmeScratch
+from operators._node_tools import Manifest, daemon_set
+
+NAME = "local-nvme-scratch"
+"""Of the DaemonSet and of its image in `docker/`."""
+_PARENT = str(PurePosixPath(SCRATCH_MOUNT).parent)
+_SMALL = {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "256Mi"}}
+_NOBODY = 65534
 
 
 class LocalNvmeScratchSettings(OperatorSettings):
@@ -24,6 +30,74 @@ class LocalNvmeScratchSettings(OperatorSettings):
     """
 
 
+class LocalNvmeScratch(Installed[LocalNvmeScratchSettings]):
+    """The DaemonSet, on nodes that carry the label. A pod of it is Ready when its node's scratch is mounted."""
+
+    def create(self, site: Site, settings: LocalNvmeScratchSettings) -> None:
+        daemon_set(NAME, site, pod_spec(site.image(NAME), wipe_foreign=settings.wipe_foreign), parent=self)
+
+
+def pod_spec(image: str, *, wipe_foreign: bool = False) -> dict[str, Any]:
+    """A pod whose init container makes and mounts the file system, and whose container only shows that it is there.
+
+    The file system stays when the pod goes: jobs use it, and the next pod finds it.
+    """
+    return {
+        "nodeSelector": {SCRATCH_LABEL: "true"},
+        "tolerations": ANY_TAINT,
+        # Jobs of its node wait for it: it must not wait for room.
+        "priorityClassName": "system-node-critical",
+        "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": 1,
+        "initContainers": [_setup(image, wipe_foreign)],
+        "containers": [_witness(image)],
+        "volumes": [
+            {"name": "dev", "hostPath": {"path": "/dev", "type": "Directory"}},
+            {"name": "mounts", "hostPath": {"path": _PARENT, "type": "Directory"}},
+            {"name": "proc", "hostPath": {"path": "/proc", "type": "Directory"}},
+        ],
+    }
+
+
+def _setup(image: str, wipe_foreign: bool) -> Manifest:
+    wipe = [{"name": "WIPE_FOREIGN", "value": "true"}] if wipe_foreign else []
+    return {
+        "name": "setup",
+        "image": image,
+        "command": ["local-nvme-scratch"],
+        "env": [{"name": "MOUNT_POINT", "value": SCRATCH_MOUNT}, *wipe],
+        "resources": _SMALL,
+        # It opens the node's disks and mounts on the node (propagation Bidirectional), which only this allows.
+        "securityContext": {"privileged": True},
+        "volumeMounts": [
+            {"name": "dev", "mountPath": "/dev"},
+            {"name": "mounts", "mountPath": _PARENT, "mountPropagation": "Bidirectional"},
+            {"name": "proc", "mountPath": "/host/proc", "readOnly": True},
+        ],
+    }
+
+
+def _witness(image: str) -> Manifest:
+    return {
+        "name": "witness",
+        "image": image,
+        "command": ["sleep", "infinity"],
+        "resources": _SMALL,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _NOBODY,
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        # The folder lies on the file system itself, so it is gone when that is not mounted any more.
+        "readinessProbe": {"exec": {"command": ["test", "-d", SCRATCH_FOLDER]}, "periodSeconds": 10},
+        "volumeMounts": [
+            {"name": "mounts", "mountPath": _PARENT, "mountPropagation": "HostToContainer", "readOnly": True}
+        ],
+    }
+
+
 class _LocalNvmeScratch(Operator[LocalNvmeScratchSettings]):
     name = NAME
     title = "local NVMe scratch"
@@ -31,6 +105,7 @@ class _LocalNvmeScratch(Operator[LocalNvmeScratchSettings]):
     has_chart = False
     namespace = NODE_TOOLS_NAMESPACE
     settings = LocalNvmeScratchSettings
+    component = LocalNvmeScratch
 
     def provides(self, settings: LocalNvmeScratchSettings) -> Mapping[Capability, str]:
         return {"NVMe scratch": SCRATCH_FOLDER}
@@ -48,9 +123,6 @@ class _LocalNvmeScratch(Operator[LocalNvmeScratchSettings]):
             if pool.local_nvme_scratch:
                 what = f"is false, but pools.{key}.localNvmeScratch is true, and nothing else makes it"
                 yield Problem(path, what, f"true, or a pool {key} without localNvmeScratch", set_command(path, True))
-
-    def install(self, site: Site, settings: LocalNvmeScratchSettings, opts: pulumi.ResourceOptions) -> Installed:
-        return LocalNvmeScratch(self.name, site, opts, wipe_foreign=settings.wipe_foreign)
 
 
 OPERATOR = _LocalNvmeScratch()

@@ -1,12 +1,170 @@
-"""Monitoring: metrics of GPUs, nodes, queues and jobs, and alerts, by kube-prometheus-stack."""
+"""Monitoring: metrics of GPUs, nodes, queues and jobs, dashboards and alerts, by kube-prometheus-stack."""
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 import pulumi
+import pulumi_kubernetes as kubernetes
+from pydantic import AfterValidator
 
 from components.operators import Installed, Operator, Site
-from operators.monitoring.component import NAME, NAMESPACE, Monitoring
-from operators.monitoring.settings import MonitoringSettings
+from config.facts.scheduling import AGENT_POOL_LABEL, ANY_TAINT, AUTOPILOT_LABEL, ON_SYSTEM_POOL, SPOT_LABEL
+from config.facts.storage_classes import aks_classes
+from config.schema.base import may_be, unfit
+from config.schema.operators import MONITORING, ChartSettings
+from config.schema.storage import SHARED_CLASS, ClassName
+from operators._release import Values, release
+from operators.monitoring.files import API, dashboards, grafana_json, pod_monitors, rules, service_monitors
+
+DISKS = "managed-csi"
+"""AKS's class of Standard SSDs (aks-docs, concepts-storage.md)."""
+NAME = MONITORING
+NAMESPACE = "monitoring"
+RELEASE = "prometheus"
+"""By which Autopilot's ServiceMonitor asks to be found: its chart has `release: prometheus` and no value for it."""
+NODE_EXPORTER_PORT = 9110
+"""Of the node, as its pods are in its network: 9100 is what another one there would have."""
+_PROMETHEUS_GI, _ALERTMANAGER_GI, _GRAFANA_GI = 50, 50, 20
+PUBLISHED = (("nvidia-dcgm-exporter", 12239, 2), ("autopilot", 23123, 1))
+"""Dashboards of NVIDIA and of Autopilot: name, number and revision."""
+_NODE_LABELS = (AGENT_POOL_LABEL, SPOT_LABEL, AUTOPILOT_LABEL)
+
+
+def _is_of_disks(name: str) -> str:
+    """Prometheus keeps its data on no share: its documentation (storage.md) rules out NFS, and what is not POSIX."""
+    if name in (SHARED_CLASS, *aks_classes().files, *aks_classes().blobs):
+        raise unfit(f"is {name}, a class of shares, on which Prometheus's data do not keep", DISKS)
+    return name
+
+
+class MonitoringSettings(ChartSettings):
+    """It is off unless it is asked for: it costs three disks, and room on the system pool."""
+
+    enabled: bool = False
+    """Whether the stack has it."""
+    storage_class: Annotated[
+        ClassName,
+        may_be(f"a storage class of disks, as in {DISKS}"),
+        AfterValidator(_is_of_disks),
+    ] = DISKS
+    """Storage class of the disks of Prometheus, Alertmanager and Grafana, which stay when monitoring goes. Once they
+    are there, another class is refused by the cluster.
+    """
+
+
+class Monitoring(Installed[MonitoringSettings]):
+    """The release, which brings the kinds of what comes after it: whose metrics are read, and rules."""
+
+    def create(self, site: Site, settings: MonitoringSettings) -> None:
+        own = values(settings.storage_class, published=not site.settings.images.registry)
+        installed = release(NAME, site, parent=self, values=own, user_values=settings.values, called=RELEASE)
+        self.followed = [installed]
+        after = self.child(depends_on=[installed])
+        for monitored, spec in service_monitors().items():
+            _custom("ServiceMonitor", monitored, spec, after)
+        for monitored, spec in pod_monitors().items():
+            _custom("PodMonitor", monitored, spec, after)
+        _custom("PrometheusRule", "ai-on-aks", rules(), after)
+        self._dashboards(after)
+        self.outputs = {"monitoring": commands()}
+
+    def _dashboards(self, opts: pulumi.ResourceOptions) -> None:
+        """As ConfigMaps, which Grafana's sidecar finds by their label."""
+        for name, dashboard in dashboards().items():
+            metadata = {"name": f"dashboard-{name}", "namespace": NAMESPACE, "labels": {"grafana_dashboard": "1"}}
+            data = {f"{name}.json": grafana_json(name, dashboard)}
+            kubernetes.core.v1.ConfigMap(f"dashboard-{name}", metadata=metadata, data=data, opts=opts)
+
+
+def _custom(kind: str, name: str, spec: dict[str, Any], opts: pulumi.ResourceOptions) -> None:
+    metadata = {"name": name, "namespace": NAMESPACE}
+    kubernetes.apiextensions.CustomResource(name, api_version=API, kind=kind, metadata=metadata, spec=spec, opts=opts)
+
+
+def values(storage_class: str, *, published: bool = True) -> Values:
+    """Values of the chart: what AKS manages and shows to nobody is not asked, and monitors of all namespaces count.
+
+    With `published`, Grafana fetches dashboards from grafana.com as it starts; where it cannot, it waits a minute for
+    each and goes without (grafana/helm-charts, _config.tpl: the exit code that counts is of the sed behind the curl).
+    """
+    kept = {"whenDeleted": "Retain", "whenScaled": "Retain"}
+    disk = {"persistentVolumeClaimRetentionPolicy": kept}
+    of_all = ("serviceMonitor", "podMonitor", "rule", "probe", "scrapeConfig")
+    webhook = {"admissionWebhooks": {"patch": ON_SYSTEM_POOL}}
+    spec = {
+        **{f"{each}SelectorNilUsesHelmValues": False for each in of_all},
+        **disk,
+        **ON_SYSTEM_POOL,
+        "retentionSize": f"{_PROMETHEUS_GI * 9 // 10}GiB",  # else a disk that is full ends it
+        "storageSpec": _claim(storage_class, _PROMETHEUS_GI),
+    }
+    return {
+        "crds": {"enabled": True},
+        **{part: {"enabled": False} for part in ("kubeControllerManager", "kubeScheduler", "kubeEtcd", "kubeProxy")},
+        "prometheusOperator": {**ON_SYSTEM_POOL, **webhook},
+        "prometheus": {"prometheusSpec": spec},
+        "alertmanager": {
+            "alertmanagerSpec": {**disk, **ON_SYSTEM_POOL, "storage": _claim(storage_class, _ALERTMANAGER_GI)}
+        },
+        "grafana": {
+            **ON_SYSTEM_POOL,
+            "persistence": _grafana_disk(storage_class),
+            **(_published_dashboards() if published else {}),
+        },
+        "kube-state-metrics": {**ON_SYSTEM_POOL, "metricLabelsAllowlist": [f"nodes=[{','.join(_NODE_LABELS)}]"]},
+        "prometheus-node-exporter": {"service": _node_exporter_ports(), "tolerations": ANY_TAINT},
+    }
+
+
+def _claim(storage_class: str, gi: int) -> Values:
+    size = {"requests": {"storage": f"{gi}Gi"}}
+    spec = {"storageClassName": storage_class, "accessModes": ["ReadWriteOnce"], "resources": size}
+    return {"volumeClaimTemplate": {"spec": spec}}
+
+
+def _grafana_disk(storage_class: str) -> Values:
+    """A StatefulSet's claim, which stays when that goes."""
+    return {
+        "enabled": True,
+        "type": "sts",
+        "storageClassName": storage_class,
+        "accessModes": ["ReadWriteOnce"],
+        "size": f"{_GRAFANA_GI}Gi",
+    }
+
+
+def _published_dashboards() -> Values:
+    """Of others, by their numbers at grafana.com."""
+    # Their data source is a variable, in a text or in a map: a list has the chart fill that in, a text only the former.
+    source = {"datasource": [{"name": "DS_PROMETHEUS", "value": "prometheus"}]}
+    found = {name: {"gnetId": number, "revision": revision, **source} for name, number, revision in PUBLISHED}
+    folder = "published"
+    provider = {
+        "name": folder,
+        "folder": "Published",
+        "type": "file",
+        "options": {"path": f"/var/lib/grafana/dashboards/{folder}"},
+    }
+    providers = {"dashboardproviders.yaml": {"apiVersion": 1, "providers": [provider]}}
+    return {"dashboardProviders": providers, "dashboards": {folder: found}}
+
+
+def _node_exporter_ports() -> Values:
+    """Its pods listen at the first (templates/daemonset.yaml), its Service asks at the second."""
+    return {"port": NODE_EXPORTER_PORT, "targetPort": NODE_EXPORTER_PORT}
+
+
+def commands() -> dict[str, str]:
+    """What opens each of it on this machine. Grafana's password its chart makes once, in a Secret that it keeps."""
+    forward = f"kubectl port-forward -n {NAMESPACE} svc/{RELEASE}"
+    secret = f"kubectl get secret -n {NAMESPACE} {RELEASE}-grafana -o jsonpath='{{.data.admin-password}}'"
+    return {
+        "grafana": f"{forward}-grafana 3000:80",
+        "grafanaPassword": f"{secret} | base64 -d",
+        "prometheus": f"{forward}-kube-prometheus-prometheus 9090:9090",
+        "alertmanager": f"{forward}-kube-prometheus-alertmanager 9093:9093",
+    }
 
 
 class _Monitoring(Operator[MonitoringSettings]):
@@ -15,10 +173,8 @@ class _Monitoring(Operator[MonitoringSettings]):
     summary = "Prometheus, Alertmanager and Grafana."
     namespace = NAMESPACE
     settings = MonitoringSettings
+    component = Monitoring
     keeps_files = True  # metrics and dashboards on its disks
-
-    def install(self, site: Site, settings: MonitoringSettings, opts: pulumi.ResourceOptions) -> Installed:
-        return Monitoring(self.name, site, settings, opts)
 
 
 OPERATOR = _Monitoring()

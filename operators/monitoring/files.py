@@ -1,4 +1,4 @@
-"""What monitoring has as files beside this: alert rules, and Grafana's dashboards. Pure."""
+"""What Prometheus and Grafana read: alert rules and dashboards, files beside this, and whom to ask. Pure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
+from config.schema.operators import MLBATCH_NAMESPACE, NVIDIA_NAMESPACE
+
 _HERE = Path(__file__).resolve().parent
 ALERTS = _HERE / "alerts.yaml"
 _DATA_SOURCE = {"type": "prometheus", "uid": "prometheus"}
@@ -17,6 +19,17 @@ _DATA_SOURCE = {"type": "prometheus", "uid": "prometheus"}
 _WIDTH, _HEIGHT, _PER_ROW = 12, 8, 2
 _SCHEMA_VERSION = 39
 """Of Grafana 11, which newer ones read, too."""
+API = "monitoring.coreos.com/v1"
+_SECURE = {
+    "port": "https",
+    "scheme": "https",
+    "tlsConfig": {"insecureSkipVerify": True},
+    "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
+}
+"""Of who asks the API server whether Prometheus may read metrics; its certificate is of its own making."""
+_PLAIN = {"port": "monitoring-port"}
+_NETWORK_OPERATOR_PORT = 8080
+"""Its default, which its chart leaves so (Mellanox/network-operator v26.4.1, main.go:168, templates/operator.yaml)."""
 
 
 class Panel(BaseModel):
@@ -79,4 +92,36 @@ def _panel(number: int, panel: Panel) -> dict[str, Any]:
         "gridPos": {"x": column * _WIDTH, "y": row * _HEIGHT, "w": _WIDTH, "h": _HEIGHT},
         "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0, "custom": drawn}, "overrides": []},
         "targets": [{"refId": "A", "datasource": _DATA_SOURCE, "expr": panel.query, "legendFormat": panel.legend}],
+    }
+
+
+def service_monitors() -> dict[str, dict[str, Any]]:
+    """Specs by name, of operators whose released manifests bring none. One of what is not there finds nothing."""
+    return {
+        "appwrapper": _spec("appwrapper-system", {"app.kubernetes.io/name": "appwrapper"}, _SECURE),
+        "kuberay": _spec(MLBATCH_NAMESPACE, {"app.kubernetes.io/name": "kuberay"}, _PLAIN),
+        "training-operator": _spec(MLBATCH_NAMESPACE, {"app": "training-operator"}, _PLAIN),
+    }
+
+
+def pod_monitors() -> dict[str, dict[str, Any]]:
+    """Specs by name, of operators whose charts bring no Service either.
+
+    Nor does the network operator's pod declare its port, by which Prometheus would find it: its one container is found
+    without (prometheus-operator v0.93.0, pkg/prometheus/promcfg.go:1570), and told where to be asked.
+    """
+    address = {
+        "sourceLabels": ["__meta_kubernetes_pod_ip"],
+        "targetLabel": "__address__",
+        "replacement": f"$1:{_NETWORK_OPERATOR_PORT}",
+    }
+    labels = {"app.kubernetes.io/name": "network-operator"}
+    return {"network-operator": _spec(NVIDIA_NAMESPACE, labels, {"relabelings": [address]}, "podMetricsEndpoints")}
+
+
+def _spec(namespace: str, labels: dict[str, str], endpoint: dict[str, Any], of: str = "endpoints") -> dict[str, Any]:
+    return {
+        "namespaceSelector": {"matchNames": [namespace]},
+        "selector": {"matchLabels": labels},
+        of: [endpoint],
     }

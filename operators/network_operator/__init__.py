@@ -1,17 +1,119 @@
-"""NVIDIA Network Operator: InfiniBand for pods."""
+"""NVIDIA Network Operator: OFED drivers and the device plugin that offers InfiniBand HCAs to pods."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from typing import Any
 
-import pulumi
+import pulumi_kubernetes as kubernetes
 
+from components.images import repository
 from components.operators import Installed, Operator, Site
+from config.facts.scheduling import ANY_TAINT, ON_SYSTEM_POOL
+from config.facts.skus import pci_vendor
+from config.facts.versions import versions
 from config.problems.errors import Problem
 from config.schema.models import StackFile
-from config.schema.operators import NVIDIA_NAMESPACE, Capability, Installation
-from operators.network_operator.component import NAME, NetworkOperator
+from config.schema.operators import NVIDIA_NAMESPACE, Capability, DriverUpgrades, Installation
+from operators._drivers import settings_of, told, upgrade_policy
+from operators._release import Values, release
 from operators.network_operator.settings import NetworkOperatorSettings, autoscaler_problems
+
+NAME = "network-operator"
+POLICY = "nic-cluster-policy"
+"""A singleton: the operator ignores any other name."""
+_NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
+"""It is ready only once no node has a driver of an older template, which may be weeks. Programs before this one put
+`pulumi.com/waitFor` on the live object, which Pulumi's provider heeds unless the inputs say this (overrides.go:108).
+"""
+_OFED = {
+    # Compiling the driver takes up to 12 minutes (network-operator#318); the operator's own probes allow for 20.
+    "forcePrecompiled": False,
+    "terminationGracePeriodSeconds": 300,
+    "startupProbe": {"initialDelaySeconds": 10, "periodSeconds": 20},
+    "livenessProbe": {"initialDelaySeconds": 30, "periodSeconds": 30},
+    "readinessProbe": {"initialDelaySeconds": 10, "periodSeconds": 30},
+}
+
+
+class NetworkOperator(Installed[NetworkOperatorSettings]):
+    """The release and its NicClusterPolicy."""
+
+    def create(self, site: Site, settings: NetworkOperatorSettings) -> None:
+        upgrades = site.settings.operators.driver_upgrades
+        installed = release(
+            NAME,
+            site,
+            parent=self,
+            values=values(),
+            user_values=settings.values,
+            hooks=told("the operator of OFED", operator_made_of, upgrades),
+        )
+        policy = kubernetes.apiextensions.CustomResource(
+            POLICY,
+            api_version="mellanox.com/v1alpha1",
+            kind="NicClusterPolicy",
+            metadata={"name": POLICY, "annotations": _NOT_AWAITED},
+            spec=policy_spec(settings, upgrades, site.settings.images.registry),
+            opts=self.child(depends_on=[installed], hooks=told("OFED", ofed_made_of, upgrades)),
+        )
+        self.followed = self.policies = [policy]
+
+
+def operator_made_of(release: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a release's inputs is in the template of OFED's DaemonSet, which another version may word otherwise.
+
+    Of its values, the image of an init container: state_ofed.go, getInitContainerConfig (network-operator v26.4.1).
+    """
+    operator = (release.get("values") or {}).get("operator") or {}
+    return {"version of the chart": release.get("version"), "operator.ofedDriver": operator.get("ofedDriver")}
+
+
+def ofed_made_of(policy: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a NicClusterPolicy is in that template (manifests/state-ofed-driver/0050_ofed-driver-ds.yaml)."""
+    spec = policy["spec"]
+    return {**settings_of(spec["ofedDriver"]), "tolerations": spec.get("tolerations")}
+
+
+def values() -> Values:
+    """Values of the chart. Its own feature rules match Ethernet functions too, which every AKS node has."""
+    return {
+        "nfd": {"enabled": False, "deployNodeFeatureRules": False},
+        "operator": ON_SYSTEM_POOL,
+    }
+
+
+def policy_spec(settings: NetworkOperatorSettings, upgrades: DriverUpgrades, registry: str | None) -> dict[str, Any]:
+    """The NicClusterPolicy: DOCA-OFED, and one SR-IOV device plugin. A second plugin would claim the same devices."""
+    env = [{"name": name, "value": value} for name, value in sorted(settings.ofed_env.items())]
+    return {
+        "ofedDriver": {
+            **_image("doca-driver", registry, settings.ofed_version),
+            **_OFED,
+            **({"env": env} if env else {}),
+            "upgradePolicy": upgrade_policy(upgrades),
+        },
+        "sriovDevicePlugin": {
+            **_image("sriov-network-device-plugin", registry),
+            "config": json.dumps({"resourceList": [_resource(settings.rdma_resource)]}),
+        },
+        "tolerations": ANY_TAINT,
+    }
+
+
+def _resource(name: str) -> dict[str, Any]:
+    # The link type keeps the VM's Ethernet function out.
+    selectors = {"vendors": [pci_vendor("mellanox")], "linkTypes": ["infiniband"], "isRdma": True}
+    return {"resourcePrefix": "nvidia.com", "resourceName": name, "selectors": selectors}
+
+
+def _image(name: str, registry: str | None, version: str | None = None) -> dict[str, str]:
+    return {
+        "image": name,
+        "repository": repository(name, registry),
+        "version": version or versions().images[name].version,
+    }
 
 
 class _NetworkOperator(Operator[NetworkOperatorSettings]):
@@ -20,6 +122,7 @@ class _NetworkOperator(Operator[NetworkOperatorSettings]):
     summary = "OFED and RDMA devices; installed where a pool has InfiniBand."
     namespace = NVIDIA_NAMESPACE
     settings = NetworkOperatorSettings
+    component = NetworkOperator
     needs: Mapping[Capability, str] = {"node labels": "finds its nodes by its labels"}
 
     def provides(self, settings: NetworkOperatorSettings) -> Mapping[Capability, str]:
@@ -33,9 +136,6 @@ class _NetworkOperator(Operator[NetworkOperatorSettings]):
         """Where a pool has InfiniBand."""
         has_infiniband = any(pool.sku.infiniband for pool in stack.gpu_pools().values())
         return has_infiniband and stack.operators.of(self).enabled
-
-    def install(self, site: Site, settings: NetworkOperatorSettings, opts: pulumi.ResourceOptions) -> Installed:
-        return NetworkOperator(self.name, site, settings, site.settings.operators.driver_upgrades, opts)
 
 
 OPERATOR = _NetworkOperator()

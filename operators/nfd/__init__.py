@@ -1,16 +1,83 @@
-"""Node Feature Discovery: the labels by which both NVIDIA operators find their nodes."""
+"""Node Feature Discovery: the labels by which both NVIDIA operators find their nodes. One instance serves both."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
-import pulumi
+import pulumi_kubernetes as kubernetes
 
 from components.operators import Installed, Operator, Site
+from config.facts.scheduling import ANY_TAINT, GPU_LABEL, ON_SYSTEM_POOL
+from config.facts.skus import catalogue, pci_vendor
 from config.problems.errors import Problem
 from config.problems.fixes import remove_command
 from config.schema.operators import NVIDIA_NAMESPACE, Capability, ChartSettings, Installation, key_of
-from operators.nfd.component import NAME, NodeFeatureDiscovery
+from operators._release import Values, release
+
+NAME = "node-feature-discovery"
+PCI_CLASSES = ["03", "0300", "0302", "0207"]
+"""Display controllers, and InfiniBand. Not 02 or 0200: every VM with accelerated networking has an Ethernet function of
+vendor 15b3, and its label would bring OFED to nodes without InfiniBand.
+"""
+NVIDIA, MELLANOX = pci_vendor("nvidia"), pci_vendor("mellanox")
+
+
+class NodeFeatureDiscovery(Installed[ChartSettings]):
+    """The release, and one rule for GPUs and one for InfiniBand."""
+
+    def create(self, site: Site, settings: ChartSettings) -> None:
+        self.release = release(NAME, site, parent=self, values=values(), user_values=settings.values)
+        self._rule("gpu", gpu_rule())
+        self._rule("infiniband", infiniband_rule())
+
+    def _rule(self, name: str, rule: dict[str, Any]) -> None:
+        kubernetes.apiextensions.CustomResource(
+            f"rule-{name}",
+            api_version="nfd.k8s-sigs.io/v1alpha1",
+            kind="NodeFeatureRule",
+            metadata={"name": f"ai-on-aks-{name}"},
+            spec={"rules": [rule]},
+            opts=self.child(depends_on=[self.release]),
+        )
+
+
+def values() -> Values:
+    """Values of the chart: controllers on the system pool, workers on GPU nodes."""
+    pci = {"deviceClassWhitelist": PCI_CLASSES, "deviceLabelFields": ["vendor"]}
+    return {
+        "master": {**ON_SYSTEM_POOL, "config": {"extraLabelNs": ["nvidia.com"]}},
+        "gc": ON_SYSTEM_POOL,
+        "worker": {
+            "nodeSelector": {GPU_LABEL: "true"},
+            "tolerations": ANY_TAINT,
+            "config": {"sources": {"pci": pci}},
+        },
+    }
+
+
+def gpu_rule() -> dict[str, Any]:
+    """Labels nodes that have an NVIDIA GPU."""
+    return _pci_rule("nvidia-gpu", NVIDIA, {"class": _in("0300", "0302")})
+
+
+def infiniband_rule() -> dict[str, Any]:
+    """Labels nodes that have an InfiniBand function: the device alone would do, the class makes it certain."""
+    devices = {size.infiniband.device_id for size in catalogue().values() if size.infiniband}
+    return _pci_rule("infiniband", MELLANOX, {"device": _in(*sorted(devices)), "class": _in("0207")})
+
+
+def _pci_rule(name: str, vendor: str, expressions: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "labels": {f"feature.node.kubernetes.io/pci-{vendor}.present": "true"},
+        "matchFeatures": [{"feature": "pci.device", "matchExpressions": {"vendor": _in(vendor), **expressions}}],
+    }
+
+
+def _in(*ids: str) -> dict[str, Any]:
+    return {"op": "In", "value": list(ids)}
+
 
 _OWN_LABELS: Capability = "node labels"
 
@@ -21,6 +88,7 @@ class _NodeFeatureDiscovery(Operator[ChartSettings]):
     summary = "Labels nodes by their hardware."
     namespace = NVIDIA_NAMESPACE
     settings = ChartSettings
+    component = NodeFeatureDiscovery
 
     def provides(self, settings: ChartSettings) -> Mapping[Capability, str]:
         return {_OWN_LABELS: "feature.node.kubernetes.io"}
@@ -32,9 +100,6 @@ class _NodeFeatureDiscovery(Operator[ChartSettings]):
                 path = ("operators", key_of(other.name), "values", "nfd", "enabled")
                 what = f"is true, but a cluster has one {self.title}, that of operators.{key_of(self.name)}"
                 yield Problem(path, what, "false, or not set", remove_command(path))
-
-    def install(self, site: Site, settings: ChartSettings, opts: pulumi.ResourceOptions) -> Installed:
-        return NodeFeatureDiscovery(self.name, site, settings, opts)
 
 
 OPERATOR = _NodeFeatureDiscovery()

@@ -1,17 +1,116 @@
-"""The NFS provisioner: shared files on an NFS server that is there, a folder for each claim."""
+"""nfs-subdir-external-provisioner: each claim of its StorageClass is a folder on an NFS server that is there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Annotated
 
-import pulumi
+from pydantic import AfterValidator, Field, StringConstraints
 
 from components.operators import Installed, Operator, Site
+from config.facts.scheduling import ON_SYSTEM_POOL
+from config.facts.storage_classes import aks_classes
 from config.problems.errors import Problem
 from config.problems.fixes import Path, path_text, remove_command, say
-from config.schema.operators import Installation, key_of
-from operators.nfs_subdir_external_provisioner.component import NAME, NAMESPACE, NfsProvisioner, own_values
-from operators.nfs_subdir_external_provisioner.settings import NfsProvisionerSettings
+from config.schema.base import EMPTY_IS_UNSET, may_be, unfit
+from config.schema.operators import ChartSettings, Installation, key_of
+from config.schema.storage import SHARED_CLASS, ClassName
+from operators._release import Values, release
+
+CLASS = "nfs-client-pokprod"
+PROVISIONER = "k8s-sigs.io/pokprod-nfs-subdir-external-provisioner"
+"""As seed 004 has them."""
+_LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+_FOLDER = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"
+Server = Annotated[
+    str,
+    StringConstraints(
+        pattern=rf"^([a-z]([a-z0-9-]*[a-z0-9])?(\.{_LABEL})*|\d{{1,3}}(\.\d{{1,3}}){{3}})$", max_length=253
+    ),
+    may_be("the name or the IPv4 address of an NFS server, as in 10.1.0.4"),
+    Field(examples=["10.1.0.4"]),
+]
+"""The chart has it in YAML without quotation marks, where what begins with a digit may be a number."""
+Export = Annotated[
+    str,
+    StringConstraints(pattern=rf"^/({_FOLDER}(/{_FOLDER})*)?$", max_length=255),
+    may_be("the path of a folder on that server, as in /exports/ai"),
+    Field(examples=["/exports/ai"]),
+]
+NAME = "nfs-subdir-external-provisioner"
+NAMESPACE = "nfs-provisioner"
+RELEASE = "pokprod"
+"""As seed 004 calls it."""
+
+
+def _is_free(name: str) -> str:
+    """Refuses a class of others."""
+    if name in aks_classes().all:
+        raise unfit(f"is {name}, AKS's own", CLASS)
+    if name == SHARED_CLASS:
+        raise unfit(f"is {name}, the class of storage.sharedFiles nfs", CLASS)
+    return name
+
+
+class NfsProvisionerSettings(ChartSettings):
+    """It is off unless it is asked for: it needs an NFS server."""
+
+    enabled: bool = False
+    """Whether the stack has it."""
+    server: Annotated[Server | None, EMPTY_IS_UNSET] = None
+    """The NFS server, by name or IPv4 address, which all nodes must reach; needed where it is on. Volumes that are
+    there keep theirs.
+    """
+    path: Annotated[Export | None, EMPTY_IS_UNSET] = None
+    """The folder on the server in which each volume is a folder; needed where it is on."""
+    storage_class: Annotated[
+        ClassName, may_be(f"the name of a new StorageClass, as in {CLASS}"), AfterValidator(_is_free)
+    ] = CLASS
+    """The StorageClass that it makes; shared files are of it, unless `storage.sharedFiles` or `storage.sharedClass` is
+    set.
+    """
+    provisioner: Annotated[
+        str,
+        StringConstraints(pattern=rf"^{_LABEL}(\.{_LABEL})*/[A-Za-z0-9]([A-Za-z0-9._-]{{0,61}}[A-Za-z0-9])?$"),
+        may_be(f"a name with a domain before it, as in {PROVISIONER}"),
+    ] = PROVISIONER
+    """By what name it answers for that class. Kubernetes lets no class change it: another needs another class, too."""
+
+    @property
+    def shared_class(self) -> str | None:
+        """The class that it makes."""
+        return self.storage_class
+
+
+class NfsProvisioner(Installed[NfsProvisionerSettings]):
+    """The release, with the StorageClass."""
+
+    def create(self, site: Site, settings: NfsProvisionerSettings) -> None:
+        made = release(NAME, site, parent=self, values=values(settings), user_values=settings.values, called=RELEASE)
+        self.followed = self.provisioners = [made]
+
+
+def own_values(settings: NfsProvisionerSettings) -> dict[tuple[str, str], str | None]:
+    """Values of the chart that have a setting, by their paths."""
+    return {
+        ("nfs", "server"): settings.server,
+        ("nfs", "path"): settings.path,
+        ("storageClass", "name"): settings.storage_class,
+        ("storageClass", "provisionerName"): settings.provisioner,
+    }
+
+
+def values(settings: NfsProvisionerSettings) -> Values:
+    """Values of the chart: it runs on the system pool.
+
+    What becomes of the folder of a claim that is gone stays as the chart has it: it is kept, as `archived-<folder>`.
+    Nobody loses files by it, and Kubernetes lets no class change that later (its parameters are immutable).
+    """
+    made: Values = {**ON_SYSTEM_POOL}
+    for (part, key), value in own_values(settings).items():
+        made.setdefault(part, {})[key] = value
+    return made
+
 
 _PATH: Path = ("operators", key_of(NAME))
 _KEYS = {"server": "server", "path": "path", "name": "storageClass", "provisionerName": "provisioner"}
@@ -26,6 +125,7 @@ class _NfsProvisioner(Operator[NfsProvisionerSettings]):
     namespace = NAMESPACE
     level = "baseline"
     settings = NfsProvisionerSettings
+    component = NfsProvisioner
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
         """No server, no path, and values that have a setting, by which others know them."""
@@ -47,9 +147,6 @@ class _NfsProvisioner(Operator[NfsProvisionerSettings]):
             path = (*_PATH, "values", "storageClass", "create")
             what = f"is false, and so nothing would make {own.storage_class}"
             yield Problem(path, what, "true", remove_command(path))
-
-    def install(self, site: Site, settings: NfsProvisionerSettings, opts: pulumi.ResourceOptions) -> Installed:
-        return NfsProvisioner(self.name, site, settings, opts)
 
 
 OPERATOR = _NfsProvisioner()

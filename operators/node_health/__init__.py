@@ -1,14 +1,178 @@
-"""Node health: who may tell of a node that it is bad, and what becomes of its jobs."""
+"""Node health: rights of checks, and the CronJob that decides what becomes of nodes that have failed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
 import pulumi
+import pulumi_kubernetes as kubernetes
+from pydantic import Field
 
 from components.operators import Installed, Operator, Site
-from config.schema.models import StackFile
-from config.schema.operators import NODE_HEALTH, NODE_TOOLS_NAMESPACE
-from operators.node_health.component import NodeHealth
-from operators.node_health.settings import NodeHealthSettings
+from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE, GPU_LABEL, HEALTH_ACCOUNT, HEALTH_ROLE, ON_SYSTEM_POOL
+from config.rules.teams import SLACK
+from config.schema.base import PLAIN_DIGITS
+from config.schema.models import Settings
+from config.schema.operators import NODE_HEALTH, NODE_TOOLS_NAMESPACE, OperatorSettings
+from operators._node_tools import CONFINED, NOBODY
+from operators._rights import RBAC, admission_policy
+from operators.kueue.queues import queue_name
+from operators.node_health import policy
+from operators.node_problem_detector.conditions import condition_type, conditions
+
+MAX_GRACE = 7 * 24 * 60
+"""Minutes."""
+
+
+class NodeHealthSettings(OperatorSettings):
+    """The taint `aznhc=failed`."""
+
+    taint_effect: Literal["NoSchedule", "NoExecute"] = "NoSchedule"
+    """What happens to jobs on a node whose check fails (taint `aznhc=failed`). With `NoSchedule`, they keep running for
+    `graceMinutes`. With `NoExecute`, they are ended within about ten minutes, after AppWrapper could move them.
+    """
+    grace_minutes: Annotated[int, Field(ge=0, le=MAX_GRACE), PLAIN_DIGITS] = 60
+    """After which jobs on a bad node are ended: AppWrapper gets its label, then the taint is `NoExecute`."""
+
+    @property
+    def failure_effect(self) -> str | None:
+        """The effect of the taint that a check's pod sets. The CronJob makes it `NoExecute` later."""
+        return "NoSchedule"
+
+
+RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}]
+OWN_RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "patch"]}]
+SLACK_RULES = [
+    {
+        "apiGroups": ["kueue.x-k8s.io"],
+        "resources": ["clusterqueues"],
+        "resourceNames": [queue_name(SLACK)],
+        "verbs": ["get", "patch"],
+    }
+]
+MINUTES = 5
+"""Between two rounds."""
+
+
+class NodeHealth(Installed[NodeHealthSettings]):
+    """The role of checks, after the policy that bounds it; the account of those in teams' namespaces; the CronJob."""
+
+    def create(self, site: Site, settings: NodeHealthSettings) -> None:
+        after = [site.namespace]
+        bound = admission_policy(policy.NAME, policy.policy(), parent=self, after=after)
+        role = kubernetes.rbac.v1.ClusterRole(
+            HEALTH_ROLE, metadata={"name": HEALTH_ROLE}, rules=RULES, opts=self.child(depends_on=[bound])
+        )
+        self.followed = [role]
+        if teams := sorted(site.settings.teams):
+            self._accounts(teams, role, list(site.installed.values()))
+        self._cron_job(site, settings)
+
+    def _accounts(self, teams: list[str], role: pulumi.Resource, kueue: list[Installed[Any]]) -> None:
+        """Members of teams can make none. The teams' namespaces are Kueue's room's."""
+        for team in teams:
+            kubernetes.core.v1.ServiceAccount(
+                f"{team}-{HEALTH_ACCOUNT}",
+                metadata={"name": HEALTH_ACCOUNT, "namespace": team},
+                opts=self.child(depends_on=kueue),
+            )
+        kubernetes.rbac.v1.ClusterRoleBinding(
+            "aksnhc-rolebinding-teams",
+            metadata={"name": "aksnhc-rolebinding-teams"},
+            role_ref={"apiGroup": RBAC, "kind": "ClusterRole", "name": HEALTH_ROLE},
+            subjects=[{"kind": "ServiceAccount", "name": HEALTH_ACCOUNT, "namespace": team} for team in teams],
+            opts=self.child(depends_on=[role]),
+        )
+
+    def _cron_job(self, site: Site, settings: NodeHealthSettings) -> None:
+        space, own = site.namespace.metadata["name"], self.child(depends_on=[site.namespace])
+        account = kubernetes.core.v1.ServiceAccount(
+            f"{NODE_HEALTH}-account", metadata={"name": NODE_HEALTH, "namespace": space}, opts=own
+        )
+        role = kubernetes.rbac.v1.ClusterRole(
+            f"{NODE_HEALTH}-role",
+            metadata={"name": NODE_HEALTH},
+            rules=[*OWN_RULES, *(SLACK_RULES if site.settings.slack_gpus else [])],
+            opts=own,
+        )
+        binding = kubernetes.rbac.v1.ClusterRoleBinding(
+            f"{NODE_HEALTH}-binding",
+            metadata={"name": NODE_HEALTH},
+            role_ref={"apiGroup": RBAC, "kind": "ClusterRole", "name": role.metadata["name"]},
+            subjects=[{"kind": "ServiceAccount", "name": NODE_HEALTH, "namespace": space}],
+            opts=self.child(),
+        )
+        kubernetes.batch.v1.CronJob(
+            NODE_HEALTH,
+            metadata={"name": NODE_HEALTH, "namespace": space},
+            spec=cron_job_spec(pod_spec(site.image(NODE_HEALTH), settings, slack=slack_variables(site.settings))),
+            opts=self.child(depends_on=[site.registry, account, binding]),
+        )
+
+
+def cron_job_spec(pod: dict[str, Any]) -> dict[str, Any]:
+    """One round at a time; a round that fails is seen, and the next one does its work."""
+    template = {"metadata": {"labels": {"app.kubernetes.io/name": NODE_HEALTH}}, "spec": pod}
+    return {
+        "schedule": f"*/{MINUTES} * * * *",
+        "concurrencyPolicy": "Forbid",
+        "startingDeadlineSeconds": MINUTES * 60,
+        "successfulJobsHistoryLimit": 1,
+        "failedJobsHistoryLimit": 1,
+        "jobTemplate": {
+            "spec": {"backoffLimit": 0, "activeDeadlineSeconds": MINUTES * 60, "template": template},
+        },
+    }
+
+
+def critical() -> list[str]:
+    """Types of the conditions after which no job should be on the node; there where node-problem-detector is on."""
+    return [condition_type(name) for name, each in conditions().items() if each.alert.severity == "critical"]
+
+
+def slack_variables(settings: Settings) -> dict[str, str]:
+    """Returns the variables by which the pod sets what the slack queue lends, empty if there is no such queue.
+
+    Pools that autoscale are left out: nodes that are missing there can come.
+    """
+    if not settings.slack_gpus:
+        return {}
+    fixed = {key: pool for key, pool in settings.gpu_pools().items() if pool.autoscale is None}
+    return {
+        "POOLS": ",".join(f"{key}={pool.count}x{pool.gpus}" for key, pool in fixed.items()),
+        "SLACK_QUEUE": queue_name(SLACK),
+        "WARM_UP_MINUTES": str(settings.operators.warm_up_minutes),
+    }
+
+
+def pod_spec(image: str, settings: NodeHealthSettings, slack: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Returns a pod without any privilege, on the system pool."""
+    variables = {
+        "BAD_CONDITIONS": ",".join(critical()),
+        "BAD_LABELS": f"{AUTOPILOT_LABEL}=EVICT",
+        "GRACE_MINUTES": str(settings.grace_minutes),
+        "LABEL": BAD_NODE,
+        "NODES": f"{GPU_LABEL}=true",
+        "TAINT_EFFECT": settings.taint_effect,
+        **(slack or {}),
+    }
+    return {
+        "restartPolicy": "Never",
+        **ON_SYSTEM_POOL,
+        "serviceAccountName": NODE_HEALTH,
+        "securityContext": NOBODY,
+        "containers": [
+            {
+                "name": NODE_HEALTH,
+                "image": image,
+                "command": ["/opt/node-health/node_health.py"],
+                "env": [{"name": name, "value": value} for name, value in variables.items()],
+                "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
+                "securityContext": CONFINED,
+            }
+        ],
+    }
 
 
 class _NodeHealth(Operator[NodeHealthSettings]):
@@ -18,14 +182,9 @@ class _NodeHealth(Operator[NodeHealthSettings]):
     has_chart = False
     namespace = NODE_TOOLS_NAMESPACE
     settings = NodeHealthSettings
+    component = NodeHealth
     follows = ("kueue",)
-
-    def is_wanted(self, stack: StackFile) -> bool:
-        """Where there are GPU pools."""
-        return stack.operators.of(self).enabled and bool(stack.gpu_pools())
-
-    def install(self, site: Site, settings: NodeHealthSettings, opts: pulumi.ResourceOptions) -> Installed:
-        return NodeHealth(self.name, site, settings, opts)
+    is_for_gpu_pools = True
 
 
 OPERATOR = _NodeHealth()

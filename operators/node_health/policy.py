@@ -6,7 +6,7 @@ from typing import Any
 
 from config.facts.blobfuse import ACCOUNT
 from config.facts.scheduling import HEALTH_ACCOUNT, HEALTH_TAINT
-from operators._own_node import own_node_policy
+from operators._rights import own_node_policy
 
 NAME = "health-checks-own-node"
 ACCOUNTS = (HEALTH_ACCOUNT, ACCOUNT)

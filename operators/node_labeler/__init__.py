@@ -1,13 +1,53 @@
-"""Node labeler: labels of GPU nodes that Azure's support asks for."""
+"""Node labeler: what Azure's host and InfiniBand say of a GPU node, as labels that Azure's support asks for."""
 
 from __future__ import annotations
 
-import pulumi
+from typing import Any
 
 from components.operators import Installed, Operator, Site
-from config.schema.models import StackFile
+from config.facts.scheduling import ANY_TAINT, GPU_LABEL
 from config.schema.operators import NODE_TOOLS_NAMESPACE, OperatorSettings
-from operators.node_labeler.component import NAME, NodeLabeler
+from operators._node_tools import CONFINED, NOBODY, daemon_set
+from operators._rights import cluster_account
+
+NAME = "node-labeler"
+"""Of the DaemonSet, of its image in `docker/`, and of its account and rights."""
+RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}]
+_HYPERV = "/var/lib/hyperv"
+
+
+class NodeLabeler(Installed[OperatorSettings]):
+    """The DaemonSet on GPU nodes, and an account that may read and patch nodes, and nothing else."""
+
+    def create(self, site: Site, settings: OperatorSettings) -> None:
+        granted = cluster_account(NAME, site, RULES, parent=self, after=[site.namespace])
+        daemon_set(NAME, site, pod_spec(site.image(NAME)), parent=self, depends_on=granted)
+
+
+def pod_spec(image: str) -> dict[str, Any]:
+    """A pod without any privilege: Hyper-V's files and sysfs can be read by everyone (kvp pools have mode 644).
+
+    InfiniBand needs no mount: every container sees the node's HCAs in its own /sys.
+    """
+    return {
+        "nodeSelector": {GPU_LABEL: "true"},
+        "tolerations": ANY_TAINT,
+        "serviceAccountName": NAME,
+        "securityContext": NOBODY,
+        "containers": [
+            {
+                "name": "labeler",
+                "image": image,
+                "command": ["node-labeler"],
+                "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+                "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
+                "securityContext": CONFINED,
+                "volumeMounts": [{"name": "hyperv", "mountPath": _HYPERV, "readOnly": True}],
+            }
+        ],
+        # Not there where Hyper-V's daemon does not run: the node then has InfiniBand's labels only.
+        "volumes": [{"name": "hyperv", "hostPath": {"path": _HYPERV, "type": "DirectoryOrCreate"}}],
+    }
 
 
 class _NodeLabeler(Operator[OperatorSettings]):
@@ -17,13 +57,8 @@ class _NodeLabeler(Operator[OperatorSettings]):
     has_chart = False
     namespace = NODE_TOOLS_NAMESPACE
     settings = OperatorSettings
-
-    def is_wanted(self, stack: StackFile) -> bool:
-        """Where there are GPU pools."""
-        return stack.operators.of(self).enabled and bool(stack.gpu_pools())
-
-    def install(self, site: Site, settings: OperatorSettings, opts: pulumi.ResourceOptions) -> Installed:
-        return NodeLabeler(self.name, site, opts)
+    component = NodeLabeler
+    is_for_gpu_pools = True
 
 
 OPERATOR = _NodeLabeler()

@@ -1,15 +1,37 @@
-"""node-problem-detector: conditions of GPU nodes whose driver AKS does not manage."""
+"""node-problem-detector on GPU nodes: a DaemonSet for each VM size, and the alerts of its conditions."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
+from typing import Any
 
 import pulumi
+import pulumi_kubernetes as kubernetes
 
 from components.operators import Installed, Operator, Site
-from config.schema.models import StackFile
+from config.facts.scheduling import ANY_TAINT, GPU_LABEL, INSTANCE_TYPE
+from config.facts.skus import VmSku
 from config.schema.operators import MONITORING, NODE_TOOLS_NAMESPACE, Capability, OperatorSettings
-from operators.node_problem_detector.component import NAME, NodeProblemDetector
+from operators._node_tools import Manifest, daemon_set
+from operators._rights import RBAC, admission_policy, cluster_account, own_node_policy
+from operators.node_problem_detector.alerts import rules
+from operators.node_problem_detector.conditions import configurations
+
+NAME = "node-problem-detector"
+"""Of its image in `docker/`, its account and its rights; begins the names of its DaemonSets."""
+POLICY = f"{NAME}-own-node"
+NODE_RULES = [
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
+    {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
+]
+"""What it asks: its node, once, and conditions (v1.34.0, pkg/exporters/k8sexporter/problemclient/problem_client.go)."""
+EVENT_RULES = [{"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}]
+_EVENTS_OF_NODES = "default"
+"""The namespace of events of what has none (client-go, tools/record/event.go)."""
+_CONFIG, _LOGS = "/config", "/var/log"
+_HOST_PATHS = {"logs": _LOGS, "nvidia": "/run/nvidia", "mellanox": "/run/mellanox"}
 
 
 class NodeProblemDetectorSettings(OperatorSettings):
@@ -19,6 +41,132 @@ class NodeProblemDetectorSettings(OperatorSettings):
     """Whether the stack has it."""
 
 
+class NodeProblemDetector(Installed[NodeProblemDetectorSettings]):
+    """Nodes of one VM size have the same limits: so each size has a DaemonSet, whose configuration has them."""
+
+    def create(self, site: Site, settings: NodeProblemDetectorSettings) -> None:
+        self._site, self._space = site, site.namespace.metadata["name"]
+        granted = self._rights()
+        ofed = "network-operator" in site.installed
+        for sku in {pool.sku.name: pool.sku for _, pool in sorted(site.pools.items())}.values():
+            files = configurations(sku, ofed=ofed)
+            called = called_for(sku)
+            config = kubernetes.core.v1.ConfigMap(
+                f"{called}-config",
+                # Read when it starts: with other files its pods are others.
+                metadata={"name": f"{called}-{_digest(files)}", "namespace": self._space},
+                data=files,
+                opts=self.child(),
+            )
+            pod = pod_spec(site.image(NAME), sku, f"{called}-{_digest(files)}", sorted(files))
+            daemon_set(called, site, pod, parent=self, depends_on=[config, *granted])
+        if MONITORING in site.installed:
+            self._alerts(site.installed[MONITORING])
+
+    def _rights(self) -> list[pulumi.Resource]:
+        first = [self._site.namespace]
+        bound = admission_policy(POLICY, policy_spec(), parent=self, after=first)
+        account, of_nodes = cluster_account(NAME, self._site, NODE_RULES, parent=self, after=[bound])
+        in_default = {"name": NAME, "namespace": _EVENTS_OF_NODES}
+        events = kubernetes.rbac.v1.Role(
+            f"{NAME}-events-role", metadata=in_default, rules=EVENT_RULES, opts=self.child(depends_on=first)
+        )
+        of_events = kubernetes.rbac.v1.RoleBinding(
+            f"{NAME}-events-binding",
+            metadata=in_default,
+            role_ref={"apiGroup": RBAC, "kind": "Role", "name": events.metadata["name"]},
+            subjects=[{"kind": "ServiceAccount", "name": account.metadata["name"], "namespace": self._space}],
+            opts=self.child(),
+        )
+        return [account, of_nodes, of_events]
+
+    def _alerts(self, monitoring: Installed[Any]) -> None:
+        kubernetes.apiextensions.CustomResource(
+            f"{NAME}-alerts",
+            api_version="monitoring.coreos.com/v1",
+            kind="PrometheusRule",
+            metadata={"name": NAME, "namespace": self._space},
+            spec=rules(),
+            opts=self.child(depends_on=list(monitoring.followed)),
+        )
+
+
+def policy_spec() -> Manifest:
+    """Each pod reports of its own node."""
+    user = f"system:serviceaccount:{NODE_TOOLS_NAMESPACE}:{NAME}"
+    return own_node_policy("nodes/status", f"request.userInfo.username == '{user}'")
+
+
+def called_for(sku: VmSku) -> str:
+    """The DaemonSet of a VM size: node-problem-detector-nd96isr-h100-v5."""
+    return f"{NAME}-{sku.name.removeprefix('Standard_').replace('_', '-').lower()}"
+
+
+def _digest(files: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def pod_spec(image: str, sku: VmSku, config: str, files: list[str]) -> Manifest:
+    """A pod that opens no port: AKS's own node-problem-detector has 20256 and 20257 of the node, and kube-state-metrics
+    tells of conditions.
+    """
+    monitors = ",".join(f"{_CONFIG}/{file}" for file in files)
+    return {
+        "nodeSelector": {GPU_LABEL: "true", INSTANCE_TYPE: sku.name},
+        "tolerations": ANY_TAINT,
+        # It tells why others cannot run: it must not wait for room.
+        "priorityClassName": "system-node-critical",
+        "serviceAccountName": NAME,
+        "containers": [
+            {
+                "name": NAME,
+                "image": image,
+                "command": ["/node-problem-detector"],
+                "args": [
+                    "--logtostderr",
+                    f"--config.custom-plugin-monitor={monitors}",
+                    "--port=0",
+                    "--prometheus-port=0",
+                ],
+                "env": [
+                    {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+                    {"name": "KERNEL_LOGS", "value": _LOGS},
+                ],
+                "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
+                # nvidia-smi opens each GPU of the node, which a pod without GPUs of its own may only with this.
+                # NVIDIA's runtime would bring the devices, too, but a node without driver starts no pod of its class.
+                "securityContext": {"privileged": True, "readOnlyRootFilesystem": True},
+                "volumeMounts": _mounts(),
+            }
+        ],
+        "volumes": _volumes(config),
+    }
+
+
+def _mounts() -> list[dict[str, Any]]:
+    # Drivers mount their root on the node, whenever they come (HostToContainer).
+    of_node = [
+        {"name": name, "mountPath": path, "readOnly": True, "mountPropagation": "HostToContainer"}
+        for name, path in _HOST_PATHS.items()
+    ]
+    return [
+        *of_node,
+        {"name": "config", "mountPath": _CONFIG, "readOnly": True},
+        {"name": "locks", "mountPath": "/tmp"},
+    ]
+
+
+def _volumes(config: str) -> list[dict[str, Any]]:
+    of_node = [
+        {"name": name, "hostPath": {"path": path, "type": "DirectoryOrCreate"}} for name, path in _HOST_PATHS.items()
+    ]
+    return [
+        *of_node,
+        {"name": "config", "configMap": {"name": config}},
+        {"name": "locks", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
+    ]
+
+
 class _NodeProblemDetector(Operator[NodeProblemDetectorSettings]):
     name = NAME
     title = "node-problem-detector"
@@ -26,15 +174,10 @@ class _NodeProblemDetector(Operator[NodeProblemDetectorSettings]):
     has_chart = False
     namespace = NODE_TOOLS_NAMESPACE
     settings = NodeProblemDetectorSettings
+    component = NodeProblemDetector
     follows = (MONITORING, "network-operator")
     needs: Mapping[Capability, str] = {"GPUs": "asks the driver that it brings"}
-
-    def is_wanted(self, stack: StackFile) -> bool:
-        """Where there are GPU pools, whose driver is never AKS's (`gpuProfile.driver` None)."""
-        return stack.operators.of(self).enabled and bool(stack.gpu_pools())
-
-    def install(self, site: Site, settings: NodeProblemDetectorSettings, opts: pulumi.ResourceOptions) -> Installed:
-        return NodeProblemDetector(self.name, site, opts)
+    is_for_gpu_pools = True  # whose driver is never AKS's (`gpuProfile.driver` None)
 
 
 OPERATOR = _NodeProblemDetector()

@@ -1,18 +1,86 @@
-"""scheduler-plugins: the scheduler of all pods on GPU nodes, where a stack chooses it and not Volcano."""
+"""scheduler-plugins: Kubernetes' scheduler with Coscheduling, where a stack chooses it and not Volcano.
+
+It places a gang as a whole or not at all.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-
-import pulumi
+from typing import Any
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import COSCHEDULER
+from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE, ON_SYSTEM_POOL, SYSTEM_PRIORITY, VOLCANO
+from config.facts.versions import versions
 from config.problems.errors import Problem
+from config.problems.fixes import Path, remove_command, set_command
 from config.schema.models import StackFile
 from config.schema.operators import Capability, ChartSettings, Installation
-from operators.scheduler_plugins.component import NAME, SchedulerPlugins
-from operators.scheduler_plugins.problems import problems
+from operators._release import Values, release
+
+NAME = "scheduler-plugins"
+PLUGINS = ("Coscheduling",)
+"""That are on: the chart has three more, which count quotas beside Kueue's and spread pods that are to be packed."""
+GANG_WAITS_S = 300
+"""How long pods of a gang keep their nodes for the others of it, which may still be made."""
+_VALUES: Path = ("operators", "schedulerPlugins", "values")
+
+
+class SchedulerPlugins(Installed[ChartSettings]):
+    """The release. Jobs depend on it: their gangs are of its kind."""
+
+    def create(self, site: Site, settings: ChartSettings) -> None:
+        self.webhooks = [release(NAME, site, parent=self, values=values(), user_values=settings.values)]
+
+
+def values() -> Values:
+    """Values of the chart: all of it runs on the system pool, and is the last to be evicted there.
+
+    Nodes whose GPUs are taken most come first, so that jobs of whole nodes find whole ones.
+    """
+    place = {**ON_SYSTEM_POOL, "priorityClassName": SYSTEM_PRIORITY}
+    shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+    packing = {
+        "type": "RequestedToCapacityRatio",
+        "resources": [{"name": GPU_RESOURCE, "weight": 1}],
+        "requestedToCapacityRatio": {"shape": shape},
+    }
+    return {
+        "scheduler": place,
+        "controller": place,
+        "plugins": {"enabled": list(PLUGINS)},
+        "pluginConfig": [
+            {"name": "Coscheduling", "args": {"permitWaitingTimeSeconds": GANG_WAITS_S}},
+            {"name": "NodeResourcesFit", "args": {"scoringStrategy": packing}},
+        ],
+    }
+
+
+def problems(stack: StackFile, values: Mapping[str, Any]) -> Iterator[Problem]:
+    """A cluster that is too new for it, and values without which no pod, or no gang, is placed."""
+    yield from _too_new(stack.cluster.kubernetes_version)
+    scheduler, plugins = _map(values.get("scheduler")), _map(values.get("plugins"))
+    name, enabled = scheduler.get("name", COSCHEDULER), plugins.get("enabled")
+    if name != COSCHEDULER:
+        path: Path = (*_VALUES, "scheduler", "name")
+        yield Problem(path, f"is {name!r}, but pods ask for {COSCHEDULER}", COSCHEDULER, remove_command(path))
+    if isinstance(enabled, list) and not set(PLUGINS) <= set(map(str, enabled)):
+        path = (*_VALUES, "plugins", "enabled")
+        what = f"is without {', '.join(PLUGINS)}, which places gangs as a whole"
+        yield Problem(path, what, f"a list with {', '.join(PLUGINS)}", remove_command(path))
+
+
+def _map(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _too_new(version: str) -> Iterator[Problem]:
+    pin = versions().coscheduling
+    if not pin.supports(version):
+        path = ("cluster", "kubernetesVersion")
+        what = f"is {version}, too new for the scheduler of {NAME} {versions().charts[NAME].version}"
+        yield Problem(
+            path, what, f"up to {pin.kubernetes}, or operators.scheduler {VOLCANO}", set_command(path, pin.kubernetes)
+        )
 
 
 class _SchedulerPlugins(Operator[ChartSettings]):
@@ -22,6 +90,7 @@ class _SchedulerPlugins(Operator[ChartSettings]):
     namespace = NAME
     level = "baseline"
     settings = ChartSettings
+    component = SchedulerPlugins
 
     def provides(self, settings: ChartSettings) -> Mapping[Capability, str]:
         return {"scheduler": COSCHEDULER}
@@ -34,9 +103,6 @@ class _SchedulerPlugins(Operator[ChartSettings]):
         """A cluster that is too new for it, and values without which no gang is placed."""
         if self.is_wanted(installation.stack):
             yield from problems(installation.stack, installation.values(self))
-
-    def install(self, site: Site, settings: ChartSettings, opts: pulumi.ResourceOptions) -> Installed:
-        return SchedulerPlugins(self.name, site, settings, opts)
 
 
 OPERATOR = _SchedulerPlugins()

@@ -37,8 +37,9 @@ OPERATOR = "deployment/appwrapper-controller-manager"
 OURS, RELEASED = "ours", "released"
 AS_RELEASED = """
 from operators._manifests import Changes
-from operators.appwrapper import component as appwrapper
-from operators.kueue import admission, component as kueue, queues
+from operators import appwrapper
+from operators import kueue
+from operators.kueue import admission, queues
 
 appwrapper.Changes = lambda *_, **__: Changes()
 values, cluster_queue_spec = kueue.values, queues.cluster_queue_spec

@@ -21,7 +21,7 @@ from config.facts.scheduling import AUTOPILOT_LABEL, GPU_RESOURCE, SPOT_LABEL, V
 from demos.chart import Chart, svg
 from k8s.objects import Object, condition
 from operators.kueue.queues import queue_name
-from operators.monitoring.component import NAMESPACE, commands
+from operators.monitoring import NAMESPACE, commands
 from operators.monitoring.files import Panel, dashboards, rules
 from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
 

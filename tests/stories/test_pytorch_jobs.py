@@ -13,7 +13,7 @@ import pytest
 from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE
 from k8s.objects import Object, condition
 from operators.kueue import queues
-from operators.training_operator.component import NAME
+from operators.training_operator import NAME
 from tests.stories.team_jobs import QUEUED, apply, container, kubectl, shared_stack, workload
 from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
 

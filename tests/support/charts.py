@@ -8,17 +8,19 @@ from typing import Any
 
 import yaml
 
-from operators.autopilot import component as autopilot
-from operators.blob_csi_driver import component as blob_csi_driver
-from operators.gpu_operator import component as gpu_operator
-from operators.kueue import component as kueue
-from operators.monitoring import component as monitoring
-from operators.network_operator import component as network_operator
-from operators.nfd import component as nfd
-from operators.nfs_subdir_external_provisioner import component as nfs_provisioner
-from operators.nfs_subdir_external_provisioner.settings import NfsProvisionerSettings
-from operators.scheduler_plugins import component as scheduler_plugins
-from operators.volcano import component as volcano
+from operators import (
+    autopilot,
+    blob_csi_driver,
+    gpu_operator,
+    kueue,
+    monitoring,
+    network_operator,
+    nfd,
+    scheduler_plugins,
+    volcano,
+)
+from operators import nfs_subdir_external_provisioner as nfs_provisioner
+from operators.nfs_subdir_external_provisioner import NfsProvisionerSettings
 from simulator.charts import make_schema
 from simulator.host import paths
 

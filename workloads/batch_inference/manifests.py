@@ -13,8 +13,7 @@ from workloads import _base
 from workloads._files import Files, texts
 from workloads._hugging_face import token_variable
 from workloads._pods import GpuPod, Manifest, Mount, environment
-from workloads._team import QUEUE_LABEL, mark
-from workloads._team_pods import LOST, share_of_node
+from workloads._team import LOST, QUEUE_LABEL, mark, share_of_node
 from workloads.batch_inference.memory import UTILIZATION
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
 

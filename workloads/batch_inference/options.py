@@ -56,11 +56,6 @@ class BatchInferenceOptions(TeamOptions):
     """How often it is started anew when it has failed."""
 
     @property
-    def gpus_per_node(self) -> int:
-        """Some, and no HCAs."""
-        return self.gpus
-
-    @property
     def facts(self) -> LanguageModel | None:
         """What is known of the model, if anything is."""
         return language_models().get(self.model)

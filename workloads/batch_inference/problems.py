@@ -7,25 +7,34 @@ from collections.abc import Iterator
 from config.facts.language_models import language_models
 from config.facts.skus import VmSku
 from config.problems.errors import Problem
-from config.problems.fixes import Fix, Path, remove_command, set_command
+from config.problems.fixes import Path, remove_command, set_command
 from config.schema.workload import Ground
 from workloads._hugging_face import model_problems
-from workloads._team import bf16_sizes, gpu_problems, most_gpus, other_pool, scheduler_problems, team_problems
+from workloads._team import (
+    GB,
+    WRAPPED,
+    Way,
+    bf16_sizes,
+    gpu_problems,
+    most_gpus,
+    operator_problems,
+    other_pool,
+    scheduler_problems,
+    team_problems,
+    too_large,
+)
 from workloads.batch_inference.memory import fits, most_at_once, needed_bytes, shares, too_long, usable_bytes
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
 
-GB = 1e9
 _OPTIONS: Path = ("workloadOptions", NAME)
 _AKS_CLASS = "azurefile-csi"
-Way = tuple[str, Fix]
-"""What would do, and the step to it."""
 
 
 def problems(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
     """All of them."""
     yield from team_problems(NAME, options, ground)
     yield from scheduler_problems(NAME, ground)
-    yield from _operator(options, ground)
+    yield from operator_problems(NAME, ground, {"appwrapper": WRAPPED} if options.app_wrapper else {})
     yield from gpu_problems(NAME, ground)
     yield from model_problems(NAME, options.model, options.hugging_face_token)
     yield from _length(options)
@@ -34,13 +43,6 @@ def problems(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem
     yield from _quota(options, ground)
     yield from _cache(options)
     yield from _storage(ground)
-
-
-def _operator(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
-    if ground.guest and options.app_wrapper and "appwrapper" not in ground.operators:
-        path: Path = ("operators", "appwrapper", "enabled")
-        what = f"is false, but workload {NAME} is wrapped"
-        yield Problem(path, what, "true, or appWrapper: false", set_command(path, True))
 
 
 def _cache(options: BatchInferenceOptions) -> Iterator[Problem]:
@@ -103,9 +105,8 @@ def _memory(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]
         f"of {options.tokens} tokens with their answers, and {sku.gpu_model} has {usable:.0f} of "
         f"{sku.gpu_memory_gb} GB for it"
     )
-    allowed = "; ".join(text for text, _ in ways) or "a smaller model, or shorter prompts"
-    fixes = [fix for _, fix in ways] or [set_command(where, next(iter(language_models())))]
-    yield Problem(where, what, allowed, fixes[0], others=tuple(fixes[1:]))
+    smallest = next(iter(language_models()))
+    yield too_large(where, what, ways, advice="a smaller model, or shorter prompts", smallest=smallest)
 
 
 def _fewer_at_once(options: BatchInferenceOptions, sku: VmSku) -> Iterator[Way]:

@@ -9,7 +9,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
-from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
+from config.facts.scheduling import ON_SYSTEM_POOL
 from workloads._pods import Manifest
 from workloads.health_check.manifests import Run, template
 
@@ -92,8 +92,7 @@ def cron_job_spec(name: str, image: str) -> Manifest:
     }
     pod = {
         "restartPolicy": "Never",
-        "nodeSelector": SYSTEM_NODES,
-        "tolerations": SYSTEM_TOLERATIONS,
+        **ON_SYSTEM_POOL,
         "serviceAccountName": name,
         "securityContext": {"runAsNonRoot": True, "runAsUser": _NOBODY, "runAsGroup": _NOBODY},
         "containers": [container],

@@ -2,6 +2,114 @@
 
 from __future__ import annotations
 
-from workloads.jupyterlab.workload import JupyterLab
+from collections.abc import Iterable
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.context import WorkloadContext
+from config.problems.errors import Problem
+from config.rules.plain_secrets import unset_secret
+from config.rules.storage import without_shared_files
+from config.schema.models import Placement
+from config.schema.workload import GpuPods, Ground
+from workloads._base import Deployed, Workload
+from workloads._claims import kept_claim
+from workloads._pods import NOT_AWAITED
+from workloads.jupyterlab.manifests import (
+    PORT,
+    SERVER_CONFIG,
+    Notebook,
+    deployment_spec,
+    hashed,
+    server_config,
+    service_spec,
+    storage_class,
+)
+from workloads.jupyterlab.options import NAME, JupyterLabOptions
+
+_PATH = ("workloadOptions", NAME)
+
+
+class JupyterLab(Workload[JupyterLabOptions]):
+    """A Deployment with a file share, reached through a Service."""
+
+    name = NAME
+    options = JupyterLabOptions
+    pods = GpuPods(container=NAME, restart_policy="Always")
+
+    def problems(self, options: JupyterLabOptions, ground: Ground) -> Iterable[Problem]:
+        """A server without a password, or without a place for its files."""
+        if options.password is None:
+            path = (*_PATH, "password")
+            yield unset_secret(path, "is not set, and without one anybody could log in", "a password of your own")
+        yield from without_shared_files(ground, NAME)
+
+    def deploy(self, context: WorkloadContext, placement: Placement[JupyterLabOptions]) -> Deployed:
+        """File share, secret configuration, server, and a way to it."""
+        options = placement.options
+        owner = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
+        if options.password is None:
+            raise ValueError("JupyterLab needs a password, which `problems` demands long before")
+        config = server_config(hashed(options.password.get_secret_value(), owner))
+        claim = context.shared_class.claim(NAME) if context.shared_class else NAME
+        notebook = Notebook.placed(context, placement, "pytorch-notebook", server_config=config, claim=claim)
+        needed = [_secret(notebook, context), _claim(notebook, context)]
+        _server(notebook, context, needed)
+        service = f" service/{NAME} {PORT}:{PORT}"
+        return Deployed(
+            namespace=context.namespace,
+            name=NAME,
+            command=pulumi.Output.concat("kubectl port-forward -n ", context.namespace, service),
+            ends=False,
+        )
+
+
+def _secret(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
+    secret: pulumi.Resource = kubernetes.core.v1.Secret(
+        NAME,
+        metadata={"name": NAME, "namespace": context.namespace},
+        string_data={SERVER_CONFIG: pulumi.Output.secret(notebook.server_config)},
+        opts=context.child(),
+    )
+    return secret
+
+
+def _claim(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
+    """The claim, of the class that all share files by, or else of its own."""
+    shared = context.shared_class
+    class_name = shared.name if shared else _class(context).metadata["name"]
+    after = shared.made if shared else []
+    size = (*_PATH, "fsSizeGi")
+    gib = notebook.options.fs_size_gi
+    return kept_claim(NAME, notebook.claim, class_name, gib, context, awaited=True, size=size, after=after)
+
+
+def _class(context: WorkloadContext) -> kubernetes.storage.v1.StorageClass:
+    """It is the cluster's, and so named after the namespace."""
+    return kubernetes.storage.v1.StorageClass(
+        NAME,
+        metadata={"name": pulumi.Output.concat(context.namespace, f"-{NAME}")},
+        **storage_class(),
+        opts=context.child(),
+    )
+
+
+def _server(notebook: Notebook, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:
+    """Deployment and Service. Neither is waited for: GPUs may all be taken, and the image has several GB."""
+    metadata = {"name": NAME, "namespace": context.namespace, "annotations": NOT_AWAITED}
+    kubernetes.apps.v1.Deployment(
+        NAME,
+        metadata=metadata,
+        spec=deployment_spec(notebook),
+        opts=context.child(depends_on=[*context.ready, *needed]),
+    )
+    kubernetes.core.v1.Service(
+        NAME,
+        metadata=metadata,
+        spec=service_spec(),
+        opts=context.child(),
+    )
+
 
 WORKLOAD = JupyterLab()

@@ -36,8 +36,3 @@ class JupyterLabOptions(WorkloadOptions):
     def keeps_files(self) -> bool:
         """Its file share."""
         return True
-
-    @property
-    def gpus_per_node(self) -> int:
-        """Some, and no HCAs."""
-        return self.gpus

@@ -2,6 +2,62 @@
 
 from __future__ import annotations
 
-from workloads.metaseq.workload import Metaseq
+from collections.abc import Iterable
+
+import pulumi
+
+from components.context import WorkloadContext
+from config.problems.errors import Problem
+from config.schema.models import Placement
+from config.schema.workload import Ground, Requirements
+from workloads._base import Deployed, Workload
+from workloads._mpi import WORKERS
+from workloads._volcano import volcano_job
+from workloads.metaseq.manifests import AIM, TENSORBOARD, Run, job
+from workloads.metaseq.options import NAME, MetaseqOptions
+from workloads.metaseq.problems import problems
+
+
+class Metaseq(Workload[MetaseqOptions]):
+    """A Volcano job that trains a language model on synthetic data: a benchmark of training."""
+
+    name = NAME
+    requires = Requirements(mpi=True, infiniband=True, one_node_without=True)
+    options = MetaseqOptions
+    pods = WORKERS
+    keys = {"modelSize": "modelSize"}
+
+    def problems(self, options: MetaseqOptions, ground: Ground) -> Iterable[Problem]:
+        """A model that does not fit, or a batch that the nodes cannot share."""
+        return problems(options, ground)
+
+    def deploy(self, context: WorkloadContext, placement: Placement[MetaseqOptions]) -> Deployed:
+        """Scripts, command line and topology in a ConfigMap, and the job that mounts it."""
+        run = Run.placed(context, placement, "metaseq", service_account=context.service_account)
+        training, options = job(run), run.options
+        dashboards = {what: how for what, how in DASHBOARDS.items() if getattr(options, what)}
+        volcano_job(NAME, training.spec(), context=context, depends_on=[training.files.deploy(context)])
+        return Deployed(
+            namespace=context.namespace,
+            name=NAME,
+            command=pulumi.Output.concat("kubectl logs -n ", context.namespace, f" {NAME}-mpimaster-0"),
+            ends=options.num_updates is not None,
+            more={what: _dashboard(context.namespace, *how) for what, how in dashboards.items()},
+        )
+
+
+DASHBOARDS = {
+    "aim": (f"aim up --repo {AIM} --port 43800", 43800),
+    "tensorboard": (f"tensorboard --logdir {TENSORBOARD}0000 --port 6018", 6018),
+}
+"""By option: the server, and its port. Rank 0 writes the metrics, on the first worker."""
+
+
+def _dashboard(namespace: pulumi.Input[str], server: str, port: int) -> pulumi.Output[str]:
+    """Starts the server where the metrics are, while the job runs, and brings it to this machine's localhost."""
+    pod = f"{NAME}-mpiworker-0"
+    start = pulumi.Output.concat("kubectl exec -n ", namespace, f" {pod} -- {server} & ")
+    return pulumi.Output.concat(start, "kubectl port-forward -n ", namespace, f" pod/{pod} {port}:{port}")
+
 
 WORKLOAD = Metaseq()

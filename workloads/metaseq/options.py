@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
@@ -17,10 +17,6 @@ NAME = "metaseq"
 DEFAULT_SIZE = "1.3b"
 _CLOSE = 0.75
 """Of two numbers of parameters, the smaller as a part of the larger, where one may be the other rounded."""
-
-
-def _list_sizes(schema: dict[str, Any]) -> None:
-    schema["enum"] = list(models().sizes)
 
 
 def _billions(text: str) -> float:
@@ -40,7 +36,11 @@ def _known(name: str) -> str:
     return name
 
 
-Size = Annotated[Text, AfterValidator(_known), Field(json_schema_extra=_list_sizes)]
+Size = Annotated[
+    Text,
+    AfterValidator(_known),
+    Field(json_schema_extra=lambda schema: schema.update(enum=list(models().sizes))),
+]
 """Name of a model size of `models.yaml`."""
 
 

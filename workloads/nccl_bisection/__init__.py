@@ -2,6 +2,40 @@
 
 from __future__ import annotations
 
-from workloads.nccl_bisection.workload import NcclBisection
+from collections.abc import Iterable
+
+import pulumi
+
+from components.context import WorkloadContext
+from config.problems.errors import Problem
+from config.schema.models import Placement
+from config.schema.workload import Ground, Requirements
+from workloads._base import Deployed, Workload
+from workloads._mpi import WORKERS
+from workloads._volcano import volcano_job
+from workloads.nccl_bisection.manifests import Run, files, job_spec
+from workloads.nccl_bisection.options import NAME, NcclBisectionOptions, problems
+
+
+class NcclBisection(Workload[NcclBisectionOptions]):
+    """A Volcano job whose master measures parts of the pool until it knows which are slow."""
+
+    name = NAME
+    requires = Requirements(mpi=True, infiniband=True)
+    options = NcclBisectionOptions
+    pods = WORKERS
+
+    def problems(self, options: NcclBisectionOptions, ground: Ground) -> Iterable[Problem]:
+        """One node alone, or a floor that is out of reach."""
+        return problems(options, ground)
+
+    def deploy(self, context: WorkloadContext, placement: Placement[NcclBisectionOptions]) -> Deployed:
+        """Scripts and topology in a ConfigMap, and the job that mounts it."""
+        run = Run.placed(context, placement, "nccl-test", service_account=context.service_account)
+        volcano_job(NAME, job_spec(run), context=context, depends_on=[files(run.pool).deploy(context)])
+        logs = pulumi.Output.concat("kubectl logs -n ", context.namespace, f" {NAME}-mpimaster-0")
+        picture = pulumi.Output.concat(logs, f" | python -m workloads.nccl_bisection >{NAME}.svg")
+        return Deployed(namespace=context.namespace, name=NAME, command=logs, more={"picture": picture})
+
 
 WORKLOAD = NcclBisection()

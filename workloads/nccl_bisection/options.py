@@ -1,15 +1,22 @@
-"""Options of the bisection, under `workloadOptions.nccl-bisection`."""
+"""Options of the bisection, under `workloadOptions.nccl-bisection`, and what keeps a pool from being searched."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
+from config.problems.errors import Problem
+from config.problems.fixes import Path, set_command
 from config.schema.base import Count
+from config.schema.workload import Ground
 from workloads._mpi import MpiOptions
 
 NAME = "nccl-bisection"
+_NODES: Path = ("workloadOptions", NAME, "numNodes")
+_FLOOR: Path = ("workloadOptions", NAME, "floorGbs")
+LEAST = 2
 
 
 class NcclBisectionOptions(MpiOptions):
@@ -22,3 +29,20 @@ class NcclBisectionOptions(MpiOptions):
 
     Of a rail it is that rail's part.
     """
+
+
+def problems(options: NcclBisectionOptions, ground: Ground) -> Iterator[Problem]:
+    """Too few nodes, or a floor that no fabric of theirs reaches."""
+    if options.num_nodes is not None and options.num_nodes < LEAST:
+        what = f"is {options.num_nodes}, and one node alone uses no link: NVLink carries all within it"
+        yield Problem(_NODES, what, f"{LEAST} or more; three tell which of two is slow", set_command(_NODES, LEAST))
+    elif ground.nodes < LEAST:
+        yield ground.too_few(NAME, LEAST)
+    known, count = ground.pool.sku.nccl_busbw, max(ground.nodes, LEAST)
+    if known is None or options.floor_gbs is None:
+        return
+    healthy, floor = (each.at(count, sharp=False) for each in (known.healthy, known.floor))
+    if options.floor_gbs > healthy:
+        size = f"{ground.pool.sku.name} without faults, and without SHARP"
+        what = f"is {options.floor_gbs:g}, and a fabric of {size}, reaches {healthy:g} GB/s"
+        yield Problem(_FLOOR, what, f"at most {healthy:g}; by default {floor:g}", set_command(_FLOOR, f"{floor:g}"))

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from components.context import BlobVolume, GpuPool
 from workloads import _base
-from workloads._files import Files, shared, texts, topology_file, topology_path
+from workloads._files import Files, nccl_variables, shared, texts, topology_file, topology_path
 from workloads._indexed_job import IGNORE_DISRUPTIONS, JOB_LABEL, indexed_job_spec
-from workloads._nccl import nccl_variables
 from workloads._node_check import failure_rules
 from workloads._pods import GpuPod, Manifest, blob, scratch
 from workloads._training import throughput_variables

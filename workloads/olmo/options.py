@@ -78,11 +78,6 @@ class OlmoOptions(WorkloadOptions):
     """How long the training waits for its data, holding its nodes."""
 
     @property
-    def containers(self) -> tuple[str, ...]:
-        """What it reads, and what it writes."""
-        return tuple(dict.fromkeys((self.data_container, self.checkpoint_container)))
-
-    @property
     def open_end(self) -> str:
         """Configs end after weeks."""
         return "" if self.stop_at else "stopAt"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pulumi
 
-from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
+from config.facts.scheduling import ON_SYSTEM_POOL
 from workloads._data_check import RULES, SHOWS_LOG
 from workloads._files import Files, texts
 from workloads._pods import Manifest, Mount, environment, pod_template
@@ -69,8 +69,7 @@ def _on_system_pool(container: Manifest, mounts: Sequence[Mount]) -> Manifest:
     spec = {
         "restartPolicy": "Never",
         "securityContext": {"runAsNonRoot": True, "runAsUser": _NOBODY, "runAsGroup": _NOBODY},
-        "nodeSelector": SYSTEM_NODES,
-        "tolerations": SYSTEM_TOLERATIONS,
+        **ON_SYSTEM_POOL,
         "containers": [container],
     }
     return pod_template(spec, mounts)

@@ -2,6 +2,76 @@
 
 from __future__ import annotations
 
-from workloads.pytorch_pretraining.workload import PytorchPretraining
+from collections.abc import Iterable
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.context import WorkloadContext
+from config.problems.errors import Problem
+from config.schema.models import Placement
+from config.schema.workload import GpuPods, Ground
+from workloads._base import Deployed, Workload
+from workloads._data_check import check_data
+from workloads._results import Results
+from workloads._team import WRAPPER_TYPE
+from workloads._team_training import DATA
+from workloads.pytorch_pretraining import manifests
+from workloads.pytorch_pretraining.manifests import CONTAINER, Run
+from workloads.pytorch_pretraining.memory import kept_bytes
+from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
+from workloads.pytorch_pretraining.problems import problems
+
+
+class PytorchPretraining(Workload[PretrainingOptions]):
+    """A PyTorchJob in a team's queue, wrapped or plain."""
+
+    name = NAME
+    options = PretrainingOptions
+    pods = GpuPods(container=CONTAINER)
+    keys = {"modelSize": "modelSize"}
+
+    def problems(self, options: PretrainingOptions, ground: Ground) -> Iterable[Problem]:
+        """Team, queue and quota; hardware, memory, batch; containers."""
+        return problems(options, ground)
+
+    def deploy(self, context: WorkloadContext, placement: Placement[PretrainingOptions]) -> Deployed:
+        """Script and claim beside the job, which AppWrapper's controller could not make."""
+        options = placement.options
+        shared_class = context.shared_class.name if context.shared_class else ""
+        run = Run.in_team(context, placement, NAME, size=kept_bytes(options), shared_class=shared_class)
+        files = manifests.files(run).deploy(context)
+        words = ["python", "-m", "pretraining.token_files", DATA, str(options.vocabulary)]
+        _job(run, context, [files, *check_data(NAME, run, words, context)])
+        results = Results.of(run, run.name, run.checkpoints)
+        results.deploy(context)
+        return Deployed(
+            namespace=context.namespace,
+            name=run.name,
+            command=pulumi.Output.concat("kubectl logs -n ", context.namespace, f" {run.name}-master-0 -c {CONTAINER}"),
+            more={"results": results.command(context.namespace, ["cat", f"{run.output}/metrics.jsonl"])},
+            ends=not options.open_end,
+        )
+
+
+def _job(run: Run, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:
+    """It is replaced when it would be another, and deleted first because its name stays: after its pods have ended."""
+    wrapped = run.options.app_wrapper
+    api, kind = ("workload.codeflare.dev/v1beta2", "AppWrapper") if wrapped else ("kubeflow.org/v1", "PyTorchJob")
+    annotations = {"annotations": manifests.wrapper_annotations(run)} if wrapped else {}
+    kubernetes.apiextensions.CustomResource(
+        NAME,
+        api_version=api,
+        kind=kind,
+        metadata={"name": run.name, "namespace": context.namespace, "labels": manifests.labels(run), **annotations},
+        spec=manifests.app_wrapper(run) if wrapped else manifests.pytorch_job(run),
+        opts=context.child(
+            other_type="kubernetes:kubeflow.org/v1:PyTorchJob" if wrapped else WRAPPER_TYPE,
+            depends_on=[*context.ready, *needed],
+            replace_on_changes=["spec"],
+            delete_before_replace=True,
+        ),
+    )
+
 
 WORKLOAD = PytorchPretraining()

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from config.facts.scheduling import WRAPPER_ANNOTATION, tolerations
-from workloads._files import Files, shared, texts, topology_file, topology_path
-from workloads._nccl import nccl_variables
+from workloads._files import Files, nccl_variables, shared, texts, topology_file, topology_path
 from workloads._pods import GpuPod, Manifest
-from workloads._team import QUEUE_LABEL
-from workloads._team_pods import LOST, share_of_node
+from workloads._team import LOST, QUEUE_LABEL, share_of_node
 from workloads._team_training import DATA, TrainingRun
-from workloads.pytorch_pretraining import saving
+from workloads.pytorch_pretraining.memory import saving_seconds
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 
 CONTAINER = "pytorch"
@@ -62,7 +60,7 @@ def arguments(run: Run) -> list[str]:
 
 def grace_seconds(run: Run) -> int:
     """How long pods may take to save."""
-    return saving.seconds(run.options, run.nodes, run.shared_class)
+    return saving_seconds(run.options, run.nodes, run.shared_class)
 
 
 def template(run: Run, restart_policy: str) -> Manifest:

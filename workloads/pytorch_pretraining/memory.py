@@ -1,11 +1,16 @@
-"""How much memory the trainer takes, as its own docker/pytorch-pretraining/pretraining/memory.py has it.
+"""How much memory the trainer takes, how large checkpoints are, and how long it takes at worst to write them.
 
-That file lies in the image, which is not the program's to import; a test holds the two to each other.
+Memory is as its own docker/pytorch-pretraining/pretraining/memory.py has it. That file lies in the image, which is not
+the program's to import; a test holds the two to each other.
 """
 
 from __future__ import annotations
 
+import math
+
 from config.facts.skus import VmSku
+from config.schema.storage import SHARED_CLASS
+from workloads._team_training import claim_gib
 from workloads.pytorch_pretraining.options import PretrainingOptions
 
 USABLE = 0.92
@@ -14,6 +19,18 @@ PER_LAYER, PER_LAYER_FP8, PER_LAYER_RECOMPUTED, PER_SYMBOL = 28, 21, 2, 2.4
 """Bytes per token that are kept for backward: for a layer's width, and the vocabulary (docs/performance.md)."""
 GATHERED_BLOCK, GATHERED_REST = 8, 2
 """Bytes per parameter of what FSDP gathers at once: of a block, and of what is in none."""
+WRITTEN = 12
+"""Bytes of a checkpoint for each parameter: its fp32 master, and two moments."""
+_KEPT = 3
+"""Checkpoints that are there at once: two, and the one that is being written."""
+_CONTAINER_BYTES_S = 0.5e9
+"""A node's, to blob storage: est."""
+_STANDARD_BYTES_S = 60 * 2**20
+"""Of a standard share, all of its clients together: `azurefile-csi` makes one in an account without large file shares
+(Azure, Scalability and performance targets for Azure Files; azurefile-csi-driver, docs/driver-parameters.md).
+"""
+_LAST_STEP_S = 120
+"""For the step that runs, and what is written already."""
 
 
 def parameters(options: PretrainingOptions) -> int:
@@ -49,3 +66,31 @@ def fits(options: PretrainingOptions, sku: VmSku, gpus: int) -> bool:
 def usable_bytes(sku: VmSku) -> float:
     """Of each GPU, by the memory that it is sold with."""
     return USABLE * sku.gpu_memory_gb * 1e9
+
+
+def checkpoint_bytes(options: PretrainingOptions) -> int:
+    """Bytes of a checkpoint."""
+    return WRITTEN * parameters(options)
+
+
+def kept_bytes(options: PretrainingOptions) -> int:
+    """Bytes of all that are there at once."""
+    return _KEPT * checkpoint_bytes(options)
+
+
+def saving_seconds(options: PretrainingOptions, nodes: int, shared_class: str) -> int:
+    """How long pods may take to save once they are told to stop: the checkpoint that is being written, then the last.
+
+    `shared_class` is that of their claim, if they have one. Nodes share what a share takes, and each writes to a
+    container on its own.
+    """
+    rate = nodes * _CONTAINER_BYTES_S if options.checkpoint_container else _share_bytes_s(shared_class, options)
+    return _LAST_STEP_S + math.ceil(2 * checkpoint_bytes(options) / rate)
+
+
+def _share_bytes_s(shared_class: str, options: PretrainingOptions) -> float:
+    """Premium shares get more with their size (same page, provisioned v1); others count as standard."""
+    if shared_class != SHARED_CLASS and "premium" not in shared_class:
+        return _STANDARD_BYTES_S
+    gib = claim_gib(kept_bytes(options))
+    return (100 + math.ceil(0.04 * gib) + math.ceil(0.06 * gib)) * 2**20

@@ -48,16 +48,6 @@ class PretrainingOptions(TeamOptions):
     """How often it is started anew when it has failed."""
 
     @property
-    def gpus_per_node(self) -> int | None:
-        """Whole nodes unless `gpus` says otherwise."""
-        return self.gpus
-
-    @property
-    def containers(self) -> tuple[str, ...]:
-        """What it reads, and what it writes."""
-        return tuple(dict.fromkeys(filter(None, (self.data_container, self.checkpoint_container))))
-
-    @property
     def open_end(self) -> str:
         """Without a number of steps it takes weeks."""
         return "" if self.steps else "steps"

@@ -6,20 +6,29 @@ from collections.abc import Iterator
 
 from config.facts.skus import VmSku, gpu_models
 from config.problems.errors import Problem
-from config.problems.fixes import Fix, Path, either_by_hand, path_text, set_command
+from config.problems.fixes import Path, either_by_hand, path_text, set_command
 from config.schema.workload import Ground
-from workloads._team import bf16_sizes, gpu_problems, most_gpus, other_pool, scheduler_problems, team_problems
+from workloads._team import (
+    GB,
+    WRAPPED,
+    Way,
+    bf16_sizes,
+    gpu_problems,
+    most_gpus,
+    operator_problems,
+    other_pool,
+    scheduler_problems,
+    team_problems,
+    too_large,
+)
 from workloads._team_training import batch_problems, quota_problems, storage_problems
 from workloads.metaseq.sizes import models
 from workloads.pytorch_pretraining.memory import bytes_per_gpu, fits, usable_bytes
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 
-GB = 1e9
 _OPTIONS: Path = ("workloadOptions", NAME)
 _FP8_COMPUTE = (8, 9)
 """Least compute capability for products in FP8 (PyTorch's torch._scaled_mm)."""
-Way = tuple[str, Fix]
-"""What would do, and the step to it."""
 
 
 def problems(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
@@ -35,23 +44,14 @@ def problems(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
     yield from storage_problems(NAME, options.data_container, options.checkpoint_container, options, ground)
 
 
-def _gpus(options: PretrainingOptions, ground: Ground) -> int:
-    return ground.nodes * options.gpus_on(ground.pool.sku)
-
-
 def _operators(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
     """Of the platform: what makes the job's pods."""
     if not ground.guest:
         return
-    needs = {"trainingOperator": "is a PyTorchJob", **({"appwrapper": "is wrapped"} if options.app_wrapper else {})}
-    for key, why in needs.items():
-        if key not in ground.operators:
-            path: Path = ("operators", key, "enabled")
-            what = f"is false, but workload {NAME} {why}"
-            allowed = "true, or appWrapper: false" if key == "appwrapper" else f"true, or a stack without {NAME}"
-            yield Problem(path, what, allowed, set_command(path, True))
+    needs = {"trainingOperator": ("is a PyTorchJob", f"a stack without {NAME}")}
+    yield from operator_problems(NAME, ground, {**needs, **({"appwrapper": WRAPPED} if options.app_wrapper else {})})
     if options.node_check != "off" and not options.app_wrapper:
-        path = (*_OPTIONS, "nodeCheck")
+        path: Path = (*_OPTIONS, "nodeCheck")
         what = f"is {options.node_check}, but pods of a plain PyTorchJob start again where they are, on a bad node too"
         yield Problem(path, what, "off, or appWrapper: true", set_command((*_OPTIONS, "appWrapper"), True))
 
@@ -91,7 +91,8 @@ def _has_fp8(sku: VmSku) -> bool:
 
 
 def _memory(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
-    sku, gpus = ground.pool.sku, _gpus(options, ground)
+    sku = ground.pool.sku
+    gpus = ground.nodes * options.gpus_on(sku)
     if fits(options, sku, gpus) or not sku.gpu_bf16_tflops:
         return
     ways = [
@@ -107,9 +108,8 @@ def _memory(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
         f"{options.sequence} tokens at once, and of the {sku.gpu_memory_gb} GB of {sku.gpu_model} "
         f"{usable:.0f} can be used"
     )
-    allowed = "; ".join(text for text, _ in ways) or "a smaller model, or a shorter sequence"
-    fixes = [fix for _, fix in ways] or [set_command(where, next(iter(models().sizes)))]
-    yield Problem(where, what, allowed, fixes[0], others=tuple(fixes[1:]))
+    smallest = next(iter(models().sizes))
+    yield too_large(where, what, ways, advice="a smaller model, or a shorter sequence", smallest=smallest)
 
 
 def _shorter(options: PretrainingOptions, sku: VmSku, gpus: int) -> Iterator[Way]:

@@ -12,8 +12,7 @@ from config.schema.overrides import merge
 from workloads._gang import in_gang
 from workloads._hugging_face import token_variable
 from workloads._pods import GpuPod, Manifest, Mount, on_pools, pod_template
-from workloads._team import mark
-from workloads._team_pods import LOST, share_of_node
+from workloads._team import LOST, mark, share_of_node
 from workloads._team_training import DATA, TrainingRun
 from workloads.ray_finetuning.options import FinetuningOptions
 

@@ -59,16 +59,6 @@ class FinetuningOptions(TeamOptions):
     """How often it is started anew, with another cluster of Ray's, when it has failed."""
 
     @property
-    def gpus_per_node(self) -> int | None:
-        """Whole nodes unless `gpus` says otherwise."""
-        return self.gpus
-
-    @property
-    def containers(self) -> tuple[str, ...]:
-        """What it reads, and what it writes."""
-        return tuple(dict.fromkeys(filter(None, (self.data_container, self.checkpoint_container))))
-
-    @property
     def known(self) -> LanguageModel | None:
         """What is known of the model."""
         return language_models().get(self.model)

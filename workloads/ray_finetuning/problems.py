@@ -1,26 +1,49 @@
-"""What keeps a fine-tuning from running where it is placed, found before anything is made."""
+"""What keeps a fine-tuning from running where it is placed, found before anything is made.
+
+Memory that the loop takes: bf16 weights that stay, LoRA's own, what backward needs of a pack, and some logits, without
+activation checkpointing. Of OPT-1.3b with packs of 16,384 tokens 17.1 GiB were measured (docs/performance.md); of other
+shapes it is est.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from config.facts.language_models import LanguageModel, language_models
+from config.facts.skus import VmSku
 from config.problems.errors import Problem
-from config.problems.fixes import Fix, Path, set_command
+from config.problems.fixes import Path, set_command
 from config.schema.workload import Ground
 from workloads._hugging_face import model_problems
-from workloads._team import bf16_sizes, gpu_problems, other_pool, scheduler_problems, team_problems
+from workloads._team import (
+    GB,
+    Way,
+    bf16_sizes,
+    gpu_problems,
+    operator_problems,
+    other_pool,
+    scheduler_problems,
+    team_problems,
+    too_large,
+)
 from workloads._team_training import DATA, batch_problems, quota_problems, storage_problems
-from workloads.ray_finetuning.memory import bytes_per_gpu, fits, usable_bytes
 from workloads.ray_finetuning.options import NAME, SYNTHETIC, FinetuningOptions
 
-_GB = 1e9
 _DEFAULT = FinetuningOptions.model_fields["model"].default
 _OPTIONS: Path = ("workloadOptions", NAME)
 _LEAST_PACK = 512
 """Tokens: smaller packs leave a GPU idle."""
-Way = tuple[str, Fix]
-"""What would do, and the step to it."""
+USABLE = 0.92
+"""Of a GPU's memory."""
+_FROZEN, _LEARNT = 2, 16
+"""Bytes of a weight: bf16; or in fp32 with its gradient and two moments."""
+_KEPT_WIDTH, _KEPT_KEYS = 10, 4
+"""Bytes of a token for each of a layer's width (what both norms take, attention's input, queries and output, in bf16),
+and of the width of its keys and values."""
+_KEPT_SIGN, _KEPT_GATED = 1, 4
+"""Bytes for each of a feed-forward layer's: whether it is positive, or both factors."""
+_CHUNK, _LOGIT = 4096, 6
+"""Tokens whose logits are there at once (docker/ray-finetuning/finetuning/model.py), and bytes of one of them."""
 
 
 def problems(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
@@ -28,7 +51,7 @@ def problems(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
     gpus = ground.nodes * options.gpus_on(ground.pool.sku)
     yield from team_problems(NAME, options, ground)
     yield from scheduler_problems(NAME, ground)
-    yield from _operator(ground)
+    yield from operator_problems(NAME, ground, {"kuberay": ("is a RayJob", f"a stack without {NAME}")})
     yield from gpu_problems(NAME, ground)
     yield from _model(options)
     yield from _lengths(options)
@@ -37,13 +60,6 @@ def problems(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
     yield from batch_problems(NAME, options.packs(gpus), "packs", options, ground)
     yield from quota_problems(NAME, options, ground)
     yield from storage_problems(NAME, options.data_container, options.checkpoint_container, options, ground)
-
-
-def _operator(ground: Ground) -> Iterator[Problem]:
-    if ground.guest and "kuberay" not in ground.operators:
-        path: Path = ("operators", "kuberay", "enabled")
-        what = f"is false, but workload {NAME} is a RayJob"
-        yield Problem(path, what, f"true, or a stack without {NAME}", set_command(path, True))
 
 
 def _model(options: FinetuningOptions) -> Iterator[Problem]:
@@ -88,14 +104,12 @@ def _memory(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
         *_smaller(options, ground),
     ]
     where: Path = (*_OPTIONS, "model")
-    needed = bytes_per_gpu(model, options) / _GB
+    needed = bytes_per_gpu(model, options) / GB
     what = (
         f"is {options.model}, which with packs of {options.pack} tokens needs {needed:.0f} GB (est.), and of the "
-        f"{sku.gpu_memory_gb} GB of {sku.gpu_model} {usable_bytes(sku) / _GB:.0f} can be used"
+        f"{sku.gpu_memory_gb} GB of {sku.gpu_model} {usable_bytes(sku) / GB:.0f} can be used"
     )
-    allowed = "; ".join(text for text, _ in ways) or "a smaller model, or smaller packs"
-    fixes = [fix for _, fix in ways] or [set_command(where, _DEFAULT)]
-    yield Problem(where, what, allowed, fixes[0], others=tuple(fixes[1:]))
+    yield too_large(where, what, ways, advice="a smaller model, or smaller packs", smallest=_DEFAULT)
 
 
 def _smaller_packs(model: LanguageModel, options: FinetuningOptions, ground: Ground) -> Iterator[Way]:
@@ -120,3 +134,22 @@ def _smaller(options: FinetuningOptions, ground: Ground) -> Iterator[Way]:
     ]
     if fitting:
         yield f"a model of {', '.join(fitting)}", set_command((*_OPTIONS, "model"), fitting[-1])
+
+
+def bytes_per_gpu(model: LanguageModel, options: FinetuningOptions) -> float:
+    """What each GPU needs: all of them have all weights, and a pack of their own."""
+    adapted = options.rank * model.layers * (2 * model.width + model.width + model.kv_width)
+    per_unit = _KEPT_GATED if model.swiglu else _KEPT_SIGN
+    per_layer = _KEPT_WIDTH * model.width + _KEPT_KEYS * model.kv_width + per_unit * model.inner
+    logits = min(options.pack, _CHUNK) * model.vocabulary * _LOGIT
+    return _FROZEN * model.parameters + _LEARNT * adapted + options.pack * model.layers * per_layer + logits
+
+
+def usable_bytes(sku: VmSku) -> float:
+    """Of each GPU, by the memory that it is sold with."""
+    return USABLE * sku.gpu_memory_gb * 1e9
+
+
+def fits(model: LanguageModel, options: FinetuningOptions, sku: VmSku) -> bool:
+    """Whether GPUs of that size hold it."""
+    return bytes_per_gpu(model, options) <= usable_bytes(sku)

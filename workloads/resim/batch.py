@@ -1,4 +1,4 @@
-"""A batch: its scenarios, who it is, and where it lies in the output container. Pure."""
+"""A batch: its scenarios, its name, where it lies in the output container, and how commands are refused. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-
-from workloads.resim.refusal import Refused
 
 PART = 100_000
 """Indexes of one Job: above it Kubernetes bounds also what may fail and run at once
@@ -24,6 +22,17 @@ SCENARIO = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9._-]{{0,{MAX_NAME - 2}}}[A-Za-z
 BATCH = re.compile(rf"[a-z]([a-z0-9-]{{0,{MAX_BATCH_NAME - 2}}}[a-z0-9])?")
 NAMES = f"letters, digits, '.', '_' and '-', {MAX_NAME} at most, the first a letter or digit, the last no '.'"
 _SHOWN = 3
+
+
+class Refused(Exception):
+    """What is wrong, what is allowed, and what mends it."""
+
+    def __init__(self, what: str, allowed: str, fix: str) -> None:
+        super().__init__(what)
+        self.what, self.allowed, self.fix = what, allowed, fix
+
+    def __str__(self) -> str:
+        return f"{self.what}\n    allowed: {self.allowed}\n    fix:     {self.fix}"
 
 
 @dataclass(frozen=True)

@@ -80,13 +80,3 @@ class ResimOptions(WorkloadOptions):
 
     metaseq: MetaseqTemplate | None = None
     """Offer `--template metaseq` too."""
-
-    @property
-    def gpus_per_node(self) -> int:
-        """Those of one scenario: each runs by itself."""
-        return self.gpus
-
-    @property
-    def containers(self) -> tuple[str, ...]:
-        """What it reads, and what it writes."""
-        return tuple(dict.fromkeys((self.input_container, self.output_container)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.existing_pools import excluded_nodes
+from components.existing_cluster import excluded_nodes
 from config.schema.pools import agent_pool_name
 from tests.support.settings import H100, load
 

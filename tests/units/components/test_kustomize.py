@@ -11,7 +11,7 @@ import pulumi
 import pytest
 
 from components import arm, manifests
-from components.kustomize import sum_of
+from components.manifests import sum_of
 from config.facts.versions import Kustomization, versions
 from simulator.host import paths
 

@@ -8,7 +8,7 @@ import pulumi
 import pytest
 from pulumi.runtime import rpc
 
-from components.listed_pools import PROFILES, report_pool_changes
+from components.existing_cluster import PROFILES, report_pool_changes
 from tests.support.mocks import deploy
 
 SYSTEM: dict[str, Any] = {"name": "system", "count": 1, "vmSize": "Standard_D4s_v5"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.removed_nodes import removed_nodes
+from components.existing_cluster import removed_nodes
 from config.schema.pools import agent_pool_name
 from tests.support.pools import H100
 from tests.support.settings import load

@@ -11,7 +11,7 @@ import yaml
 
 from components import way_in
 from components.existing import Existing
-from components.power_state import check_running
+from components.existing_cluster import check_running
 from config.schema.models import Lender
 from config.schema.names import StackName
 from config.schema.network import NetworkSettings

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from config.rules.locks import LOCKS, lock_objections
+from components.locks import LOCKS, lock_objections
 
 SUBSCRIPTION = "/subscriptions/00000000-0000-4000-8000-000000000001"
 GROUP = f"{SUBSCRIPTION}/resourceGroups/ai-dev"

@@ -10,7 +10,7 @@ import yaml
 from diagnosis.cluster import CONFIG_MAP, Kind
 from diagnosis.report import Report, report
 from k8s.objects import Object
-from operators.appwrapper.component import configuration
+from operators.appwrapper import configuration
 from tests.units.diagnosis import objects as make
 
 AT = "2026-11-22T10:42:00Z"

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from config.facts.scheduling import COSCHEDULER, TEAM_LABELS
-from operators.kueue import admission, priorities
+from operators.kueue import admission, rights
 from simulator.cluster.controlplane import ControlPlane
 from simulator.host import paths
 from simulator.kube.client import KubeClient
@@ -86,8 +86,8 @@ def _objects() -> Iterator[Object]:
     }
     runtime: Object = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "nvidia"}
     yield {**runtime, "metadata": {"name": "nvidia"}}
-    for name in priorities.CLASSES:
-        made = priorities.priority_class(name)
+    for name in rights.CLASSES:
+        made = rights.priority_class(name)
         head: Object = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": made["metadata"]}
         yield {**head, "value": made["value"], "preemptionPolicy": made["preemption_policy"]}
 
@@ -234,7 +234,7 @@ ALLOWED: dict[str, tuple[str, Object]] = {
         KUEUE,
         named("Workload", {"podSets": [{"template": {"spec": pods(8)}}]}, owner="AppWrapper"),
     ),
-    **{f"a job of {name}": (ALICE, job(pods(priorityClassName=name))) for name in priorities.CLASSES},
+    **{f"a job of {name}": (ALICE, job(pods(priorityClassName=name))) for name in rights.CLASSES},
 }
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from components import manifests
 from config.facts.scheduling import LOCAL_QUEUE, WRAPPER_CONFIG, WRAPPER_NAMESPACE
-from operators.appwrapper.component import configuration
+from operators.appwrapper import configuration
 from tests.support.golden import H100
 from tests.support.mocks import Recorder, program
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from config.problems.errors import SettingsError
-from operators.autopilot import component
+from operators import autopilot
 from tests.support.mocks import program
 from tests.support.settings import H100, load
 
@@ -25,14 +25,14 @@ def refusals(**autopilot: Any) -> str:
 
 
 def test_its_checks_are_its_own_and_a_claim_is_made_where_it_is_asked_for() -> None:
-    assert env(component.values())["PERIODIC_CHECKS"] == "pciebw,remapped,gpupower,ping"
-    tested = env(component.values("shared"))
+    assert env(autopilot.values())["PERIODIC_CHECKS"] == "pciebw,remapped,gpupower,ping"
+    tested = env(autopilot.values("shared"))
     assert tested["PERIODIC_CHECKS"] == "pciebw,remapped,gpupower,pvc,ping"
     assert tested["PVC_TEST_STORAGE_CLASS"] == "shared"
 
 
 def test_what_takes_all_gpus_past_the_queue_is_as_good_as_off_and_never_0_which_ends_it() -> None:
-    assert component.values()["invasive"] >= 24 * 365
+    assert autopilot.values()["invasive"] >= 24 * 365
 
 
 def test_its_pods_get_onto_nodes_with_any_taint_and_to_their_gpus() -> None:

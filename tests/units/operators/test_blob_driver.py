@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from operators.blob_csi_driver import component as blob_csi_driver
+from operators import blob_csi_driver
 from tests.support.mocks import Recorder, program
 
 H100 = "Standard_ND96isr_H100_v5"

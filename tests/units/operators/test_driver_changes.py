@@ -10,12 +10,11 @@ import pulumi
 import pytest
 
 from config.schema.operators import DriverUpgrades
-from operators._driver_changes import told
+from operators import gpu_operator, network_operator
+from operators._drivers import told
 from operators._release import merge
-from operators.gpu_operator import component as gpu_operator
-from operators.gpu_operator.component import driver_made_of
-from operators.network_operator import component as network_operator
-from operators.network_operator.component import ofed_made_of, operator_made_of, policy_spec
+from operators.gpu_operator import driver_made_of
+from operators.network_operator import ofed_made_of, operator_made_of, policy_spec
 from operators.network_operator.settings import NetworkOperatorSettings
 from tests.support.mocks import deploy
 

@@ -9,9 +9,8 @@ import pytest
 import yaml
 
 from config.facts.scheduling import HEALTH_ACCOUNT, HEALTH_ROLE
-from operators._own_node import binding
-from operators.node_health import policy
-from operators.node_health.component import RULES
+from operators._rights import policy_binding
+from operators.node_health import RULES, policy
 from simulator.cluster.controlplane import ControlPlane
 from simulator.kube.client import ApiError, KubeClient
 from tests.support.waiting import eventually
@@ -69,7 +68,7 @@ def _objects() -> Iterator[Object]:
             {"kind": "ServiceAccount", "name": name, "namespace": "default"} for name in (HEALTH_ACCOUNT, "labeler")
         ],
     }
-    specs = {"": policy.policy(), "Binding": binding(policy.NAME)}
+    specs = {"": policy.policy(), "Binding": policy_binding(policy.NAME)}
     for kind, spec in specs.items():
         metadata = {"name": policy.NAME}
         api = "admissionregistration.k8s.io/v1"

@@ -9,14 +9,14 @@ import pytest
 import yaml
 
 from components import manifests
-from operators.kuberay import component
+from operators import kuberay
 from tests.support.mocks import Recorder, program
 from tests.support.settings import H100
 
 CRD = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
 RELEASE: list[dict[str, Any]] = [
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mlbatch-system"}},
-    *({**CRD, "metadata": {"name": name}, "spec": {}} for name in (*component.UNUSED, "rayjobs.ray.io")),
+    *({**CRD, "metadata": {"name": name}, "spec": {}} for name in (*kuberay.UNUSED, "rayjobs.ray.io")),
     {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -38,8 +38,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Recorder:
     for name in CHARTS:
         (charts / name).mkdir()
         (charts / name / "Chart.yaml").touch()
-    (charts / component.NAME).mkdir()
-    (charts / component.NAME / "install.yaml").write_text(yaml.safe_dump_all(RELEASE))
+    (charts / kuberay.NAME).mkdir()
+    (charts / kuberay.NAME / "install.yaml").write_text(yaml.safe_dump_all(RELEASE))
     manifests.manifests.cache_clear()
     operators = {"kueue": {"enabled": True}, "kuberay": {"enabled": True}}
     place = {"charts": {"source": str(charts)}, "images": {"registry": "mirror.example.com/all"}}

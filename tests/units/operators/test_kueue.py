@@ -13,7 +13,8 @@ from config.facts.skus import sku
 from config.schema.operators import MAX_WARM_UP
 from config.schema.pools import PoolSettings
 from config.schema.teams import TeamSettings
-from operators.kueue import component, queues, rights
+from operators import kueue
+from operators.kueue import queues, rights
 
 H100, T4 = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"
 RDMA = "nvidia.com/mlnxnics"
@@ -32,11 +33,11 @@ def amount(text: str) -> int:
 
 
 def test_its_manager_is_among_the_last_to_be_evicted() -> None:
-    assert component.values()["controllerManager"]["manager"]["priorityClassName"] == "system-cluster-critical"
+    assert kueue.values()["controllerManager"]["manager"]["priorityClassName"] == "system-cluster-critical"
 
 
 def test_in_the_namespaces_of_teams_no_job_goes_past_the_queue_and_elsewhere_none_is_touched() -> None:
-    found = yaml.safe_load(component.values()["managerConfig"]["controllerManagerConfigYaml"])
+    found = yaml.safe_load(kueue.values()["managerConfig"]["controllerManagerConfigYaml"])
     assert found["manageJobsWithoutQueueName"] is True
     assert found["managedJobsNamespaceSelector"] == {"matchLabels": TEAM_LABELS}
     assert set(found["integrations"]["frameworks"]) >= {
@@ -49,25 +50,25 @@ def test_in_the_namespaces_of_teams_no_job_goes_past_the_queue_and_elsewhere_non
 
 def test_a_job_may_ask_for_room_on_its_nodes_disk_which_no_quota_counts() -> None:
     """Kueue admits no job that asks for a resource without a quota, unless it is told to pass over that one."""
-    passed_over = tuple(component.configuration(30)["resources"]["excludeResourcePrefixes"])
+    passed_over = tuple(kueue.configuration(30)["resources"]["excludeResourcePrefixes"])
     counted = quotas(8, WHOLE)
     assert "ephemeral-storage".startswith(passed_over)
     assert not [name for name in (*counted, "nvidia.com/gpu.shared", "rdma/ib") if name.startswith(passed_over)]
 
 
 def test_kueue_waits_longer_for_pods_than_appwrapper_does() -> None:
-    waits = component.configuration(90)["waitForPodsReady"]
+    waits = kueue.configuration(90)["waitForPodsReady"]
     assert int(waits["timeout"].removesuffix("m")) > 90
 
 
 def test_only_appwrapper_restarts_jobs_that_were_ready() -> None:
     """Kueue disables the check for a recovery timeout of 0 (0.19.2, pkg/controller/core/core.go, waitForPodsReady)."""
-    assert component.configuration(30)["waitForPodsReady"]["recoveryTimeout"] == "0s"
+    assert kueue.configuration(30)["waitForPodsReady"]["recoveryTimeout"] == "0s"
 
 
 @pytest.mark.parametrize("warm_up", [1, 30, 90, MAX_WARM_UP])
 def test_a_job_whose_pods_are_never_ready_is_tried_for_a_day(warm_up: int) -> None:
-    waits = component.configuration(warm_up)["waitForPodsReady"]
+    waits = kueue.configuration(warm_up)["waitForPodsReady"]
     timeout, requeuing = int(waits["timeout"].removesuffix("m")) * 60, waits["requeuingStrategy"]
     limit = requeuing["backoffLimitCount"]
     pauses = [min(requeuing["backoffBaseSeconds"] * 2**n, requeuing["backoffMaxSeconds"]) for n in range(limit)]
@@ -76,7 +77,7 @@ def test_a_job_whose_pods_are_never_ready_is_tried_for_a_day(warm_up: int) -> No
 
 
 def test_the_manager_has_memory_for_all_pods_of_a_cluster() -> None:
-    assert component.values()["controllerManager"]["manager"]["resources"] == {"limits": {"memory": "2Gi"}}
+    assert kueue.values()["controllerManager"]["manager"]["resources"] == {"limits": {"memory": "2Gi"}}
 
 
 def test_a_team_of_whole_nodes_has_all_that_they_offer() -> None:
@@ -200,7 +201,7 @@ def may(verb: str, group: str, resource: str) -> bool:
 
 @pytest.mark.parametrize("framework", rights.FRAMEWORKS)
 def test_members_make_jobs_of_every_kind_that_is_queued(framework: str) -> None:
-    assert framework in component.configuration(30)["integrations"]["frameworks"]
+    assert framework in kueue.configuration(30)["integrations"]["frameworks"]
     assert may("create", framework.partition("/")[0], rights.FRAMEWORKS[framework])
 
 

@@ -10,9 +10,9 @@ import pytest
 from pydantic import ValidationError
 
 from config.facts.scheduling import AGENT_POOL_LABEL, SPOT_LABEL, SYSTEM_NODES, SYSTEM_TOLERATIONS
-from operators.monitoring import component, files
-from operators.monitoring.scrapes import pod_monitors, service_monitors
-from operators.monitoring.settings import MonitoringSettings
+from operators import monitoring
+from operators.monitoring import MonitoringSettings, files
+from operators.monitoring.files import pod_monitors, service_monitors
 
 
 def claims(made: dict[str, Any]) -> dict[str, tuple[str, str]]:
@@ -34,7 +34,7 @@ def test_it_is_off_unless_it_is_asked_for() -> None:
 
 
 def test_disks_are_of_the_class_of_the_settings() -> None:
-    assert claims(component.values("fast")) == {
+    assert claims(monitoring.values("fast")) == {
         "prometheus": ("fast", "50Gi"),
         "alertmanager": ("fast", "50Gi"),
         "grafana": ("fast", "20Gi"),
@@ -44,22 +44,22 @@ def test_disks_are_of_the_class_of_the_settings() -> None:
 @pytest.mark.parametrize("path", [("prometheus", "prometheusSpec"), ("alertmanager", "alertmanagerSpec")])
 def test_disks_stay_when_what_wrote_them_goes(path: tuple[str, str]) -> None:
     part, spec = path
-    kept = component.values("fast")[part][spec]["persistentVolumeClaimRetentionPolicy"]
+    kept = monitoring.values("fast")[part][spec]["persistentVolumeClaimRetentionPolicy"]
     assert kept == {"whenDeleted": "Retain", "whenScaled": "Retain"}
 
 
 def test_grafana_is_a_stateful_set_whose_disk_stays() -> None:
-    assert component.values("fast")["grafana"]["persistence"]["type"] == "sts"
+    assert monitoring.values("fast")["grafana"]["persistence"]["type"] == "sts"
 
 
 def test_prometheus_ends_its_history_before_its_disk_is_full() -> None:
-    spec = component.values("fast")["prometheus"]["prometheusSpec"]
+    spec = monitoring.values("fast")["prometheus"]["prometheusSpec"]
     disk = spec["storageSpec"]["volumeClaimTemplate"]["spec"]["resources"]["requests"]["storage"]
     assert int(spec["retentionSize"].removesuffix("GiB")) < int(disk.removesuffix("Gi"))
 
 
 def test_it_runs_on_system_nodes_so_that_it_takes_no_room_of_gpus() -> None:
-    made = component.values("fast")
+    made = monitoring.values("fast")
     parts = [
         made["prometheusOperator"],
         made["prometheus"]["prometheusSpec"],
@@ -71,17 +71,17 @@ def test_it_runs_on_system_nodes_so_that_it_takes_no_room_of_gpus() -> None:
 
 
 def test_what_azure_manages_is_not_asked() -> None:
-    made = component.values("fast")
+    made = monitoring.values("fast")
     for part in ("kubeControllerManager", "kubeScheduler", "kubeEtcd", "kubeProxy"):
         assert made[part] == {"enabled": False}
 
 
 def test_nodes_are_asked_at_the_port_at_which_their_exporter_listens() -> None:
-    assert component.values("fast")["prometheus-node-exporter"]["service"] == {"port": 9110, "targetPort": 9110}
+    assert monitoring.values("fast")["prometheus-node-exporter"]["service"] == {"port": 9110, "targetPort": 9110}
 
 
 def test_monitors_of_all_namespaces_count() -> None:
-    spec = component.values("fast")["prometheus"]["prometheusSpec"]
+    spec = monitoring.values("fast")["prometheus"]["prometheusSpec"]
     assert spec["serviceMonitorSelectorNilUsesHelmValues"] is False
     assert spec["ruleSelectorNilUsesHelmValues"] is False
 
@@ -138,7 +138,7 @@ def test_series_are_called_by_labels_that_their_query_speaks_of(panel: files.Pan
 
 def test_dashboards_ask_for_labels_of_nodes_that_kube_state_metrics_is_told_to_give() -> None:
     """It gives others none, and writes what is no letter or digit as `_` (v2.20.0, internal/store/utils.go)."""
-    (allowed,) = component.values("fast")["kube-state-metrics"]["metricLabelsAllowlist"]
+    (allowed,) = monitoring.values("fast")["kube-state-metrics"]["metricLabelsAllowlist"]
     given = {re.sub(r"\W", "_", f"label_{name}") for name in re.findall(r"[\w./-]+(?=[],])", allowed)}
     asked = {name for each in files.dashboards().values() for panel in each.panels for name in _labels(panel)}
     assert {re.sub(r"\W", "_", f"label_{name}") for name in (AGENT_POOL_LABEL, SPOT_LABEL)} <= asked
@@ -158,6 +158,6 @@ def test_ports_of_infiniband_are_asked_for_and_not_that_of_ethernet() -> None:
 
 
 def test_dashboards_of_others_are_fetched_only_where_images_come_from_outside() -> None:
-    published = component.values("fast")["grafana"]["dashboards"]["published"]
+    published = monitoring.values("fast")["grafana"]["dashboards"]["published"]
     assert {each["gnetId"] for each in published.values()} == {12239, 23123}
-    assert "dashboards" not in component.values("fast", published=False)["grafana"]
+    assert "dashboards" not in monitoring.values("fast", published=False)["grafana"]

@@ -8,8 +8,8 @@ import pytest
 
 from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
 from config.problems.errors import SettingsError
-from operators.nfs_subdir_external_provisioner import component
-from operators.nfs_subdir_external_provisioner.settings import NfsProvisionerSettings
+from operators import nfs_subdir_external_provisioner
+from operators.nfs_subdir_external_provisioner import NfsProvisionerSettings
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import Recorder, program
 from tests.support.settings import T4, load
@@ -39,7 +39,7 @@ def test_it_is_off_unless_it_is_asked_for() -> None:
 
 
 def test_its_chart_is_told_of_server_and_class_and_keeps_folders_as_it_does_by_itself() -> None:
-    made = component.values(NfsProvisionerSettings(server="10.1.0.4", path="/exports/ai"))
+    made = nfs_subdir_external_provisioner.values(NfsProvisionerSettings(server="10.1.0.4", path="/exports/ai"))
     assert made == {
         "nfs": {"server": "10.1.0.4", "path": "/exports/ai"},
         "storageClass": {
@@ -53,7 +53,7 @@ def test_its_chart_is_told_of_server_and_class_and_keeps_folders_as_it_does_by_i
 
 def test_its_release_is_called_as_in_seed_004_and_its_namespace_lets_no_pod_do_more_than_it_needs() -> None:
     recorder = deployed(stack(**ON))
-    release = recorder.one("helm.sh/v3:Release", component.NAME).inputs
+    release = recorder.one("helm.sh/v3:Release", nfs_subdir_external_provisioner.NAME).inputs
     assert (release["name"], release["version"]) == ("pokprod", "4.0.18")
     labels = recorder.one(":Namespace", "namespace-nfs-provisioner").inputs["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "baseline"
@@ -117,7 +117,7 @@ def test_shared_files_are_of_its_class_and_come_after_it() -> None:
     claim = recorder.one(":PersistentVolumeClaimPatch")
     assert claim.inputs["spec"]["storageClassName"] == "fast"
     assert claim.inputs["metadata"]["name"] == "jupyterlab-fast"
-    assert f"kubernetes:helm.sh/v3:Release {component.NAME}" in claim.dependencies
+    assert f"kubernetes:helm.sh/v3:Release {nfs_subdir_external_provisioner.NAME}" in claim.dependencies
     assert not recorder.names(":StorageClass")
 
 

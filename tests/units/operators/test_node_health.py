@@ -10,8 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE
-from operators.node_health.component import OWN_RULES, RULES, cron_job_spec, pod_spec
-from operators.node_health.settings import NodeHealthSettings
+from operators.node_health import OWN_RULES, RULES, NodeHealthSettings, cron_job_spec, pod_spec
 from tests.support.node_health import imported
 
 Object = dict[str, Any]

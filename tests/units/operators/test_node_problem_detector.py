@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,17 @@ from components.node_pools import gpu_pools
 from components.operators import Installed, Site
 from config.facts import skus
 from config.facts.content_tags import IMAGES
-from config.schema.operators import MONITORING, NODE_TOOLS_NAMESPACE
+from config.schema.operators import MONITORING, NODE_TOOLS_NAMESPACE, OperatorSettings
 from operators.monitoring import files
-from operators.node_problem_detector import OPERATOR, alerts
-from operators.node_problem_detector.component import NAME, NodeProblemDetector, called_for, pod_spec
+from operators.node_problem_detector import (
+    NAME,
+    OPERATOR,
+    NodeProblemDetector,
+    NodeProblemDetectorSettings,
+    alerts,
+    called_for,
+    pod_spec,
+)
 from operators.node_problem_detector.conditions import (
     NodeCondition,
     condition_type,
@@ -47,6 +55,13 @@ OF_AKS = {
 POOLS = {"h100": {"vmSku": H100}, "more": {"vmSku": H100}, "h200": {"vmSku": H200}}
 
 
+class Other(Installed[OperatorSettings]):
+    """An operator beside it, which makes nothing."""
+
+    def create(self, site: Site, settings: OperatorSettings) -> None:
+        pass
+
+
 def registered(pools: Any = POOLS, others: Sequence[str] = ("network-operator", MONITORING)) -> Recorder:
     """What the component registers beside these operators."""
 
@@ -57,11 +72,12 @@ def registered(pools: Any = POOLS, others: Sequence[str] = ("network-operator", 
             pools=gpu_pools(settings),
             image=lambda name: f"registry.test/{name}:1",
             registry=Namespace("registry", metadata={"name": "stands-for-it"}),
-            installed={name: Installed(name) for name in others},
+            installed={},
             namespace=Namespace("namespace", metadata={"name": NODE_TOOLS_NAMESPACE}),
             scheduler=None,
         )
-        NodeProblemDetector(NAME, site)
+        found = {name: Other(name, site, OperatorSettings()) for name in others}
+        NodeProblemDetector(NAME, replace(site, installed=found), NodeProblemDetectorSettings())
 
     return deploy(declare)
 

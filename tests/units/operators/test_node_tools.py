@@ -10,9 +10,8 @@ from pulumi_kubernetes.core.v1 import Namespace
 from components.operators import Site
 from config.facts.content_tags import image_names
 from config.facts.scheduling import SCRATCH_FOLDER
-from config.schema.operators import NODE_TOOLS_NAMESPACE
-from operators.local_nvme_scratch import component as local_nvme_scratch
-from operators.node_labeler import component as node_labeler
+from config.schema.operators import NODE_TOOLS_NAMESPACE, OperatorSettings
+from operators import local_nvme_scratch, node_labeler
 from tests.support.mocks import Recorder, deploy
 from tests.support.settings import H100, load
 
@@ -35,8 +34,8 @@ def registered() -> Recorder:
             namespace=Namespace("namespace", metadata={"name": NODE_TOOLS_NAMESPACE}),
             scheduler=None,
         )
-        local_nvme_scratch.LocalNvmeScratch("local-nvme-scratch", site)
-        node_labeler.NodeLabeler("node-labeler", site)
+        local_nvme_scratch.LocalNvmeScratch("local-nvme-scratch", site, local_nvme_scratch.LocalNvmeScratchSettings())
+        node_labeler.NodeLabeler("node-labeler", site, OperatorSettings())
 
     return deploy(declare)
 

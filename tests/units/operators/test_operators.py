@@ -14,16 +14,10 @@ from config.facts.scheduling import tolerates
 from config.facts.versions import versions
 from config.schema.operators import DriverUpgrades
 from config.schema.pools import PoolSettings
+from operators import blob_csi_driver, gpu_operator, kueue, network_operator, nfd, scheduler_plugins, volcano
 from operators._release import ChartLocation, locate, merge
-from operators.blob_csi_driver import component as blob_csi_driver
-from operators.gpu_operator import component as gpu_operator
 from operators.gpu_operator.settings import GpuOperatorSettings
-from operators.kueue import component as kueue
-from operators.network_operator import component as network_operator
 from operators.network_operator.settings import NetworkOperatorSettings
-from operators.nfd import component as nfd
-from operators.scheduler_plugins import component as scheduler_plugins
-from operators.volcano import component as volcano
 
 ANY_TAINT = [{"operator": "Exists"}]
 UPGRADES = get_args(DriverUpgrades)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from operators._rights import policy_binding
 from operators.kueue import pod_security
 from simulator.cluster.controlplane import ControlPlane
 from simulator.kube.client import ApiError, KubeClient
@@ -43,7 +44,7 @@ def _objects() -> Iterator[Object]:
         labels |= pod_security.LABELS if name == PINNING else {}
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
     api, metadata = "admissionregistration.k8s.io/v1", {"name": pod_security.NAME}
-    specs = {"": pod_security.policy(), "Binding": pod_security.binding()}
+    specs = {"": pod_security.policy(), "Binding": policy_binding(pod_security.NAME, pod_security.LABELS)}
     for kind, spec in specs.items():
         yield {"apiVersion": api, "kind": f"ValidatingAdmissionPolicy{kind}", "metadata": metadata, "spec": spec}
 

@@ -11,7 +11,7 @@ from components import images
 from config.facts.scheduling import COSCHEDULER, VOLCANO
 from config.facts.versions import versions
 from config.schema.operators import Installation
-from operators.scheduler_plugins import component
+from operators import scheduler_plugins
 from tests.support.settings import H100, load
 
 KNOWN = operators.find()
@@ -29,7 +29,7 @@ def schedulers(settings: Any) -> set[str]:
 
 
 def test_a_gang_has_five_minutes_and_whole_nodes_are_kept_whole() -> None:
-    found = {each["name"]: each["args"] for each in component.values()["pluginConfig"]}
+    found = {each["name"]: each["args"] for each in scheduler_plugins.values()["pluginConfig"]}
     assert found["Coscheduling"] == {"permitWaitingTimeSeconds": 300}
     packing = found["NodeResourcesFit"]["scoringStrategy"]
     assert (packing["type"], packing["resources"]) == (
@@ -41,12 +41,12 @@ def test_a_gang_has_five_minutes_and_whole_nodes_are_kept_whole() -> None:
 
 
 def test_the_charts_other_plugins_are_off() -> None:
-    assert component.values()["plugins"] == {"enabled": ["Coscheduling"]}
+    assert scheduler_plugins.values()["plugins"] == {"enabled": ["Coscheduling"]}
 
 
 def test_a_mirror_has_its_images_by_their_whole_references() -> None:
-    tag = f"v{versions().charts[component.NAME].version}"
-    assert images.chart_values(component.NAME, "mirror.example.com/team") == {
+    tag = f"v{versions().charts[scheduler_plugins.NAME].version}"
+    assert images.chart_values(scheduler_plugins.NAME, "mirror.example.com/team") == {
         "scheduler": {"image": f"mirror.example.com/team/scheduler-plugins/kube-scheduler:{tag}"},
         "controller": {"image": f"mirror.example.com/team/scheduler-plugins/controller:{tag}"},
     }

@@ -13,8 +13,7 @@ import pytest
 from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE, POOL_LABEL
 from config.schema.pools import PoolSettings
 from operators.kueue import queues
-from operators.node_health.component import OWN_RULES, SLACK_RULES, pod_spec, slack_variables
-from operators.node_health.settings import NodeHealthSettings
+from operators.node_health import OWN_RULES, SLACK_RULES, NodeHealthSettings, pod_spec, slack_variables
 from simulator.plugins.kubernetes.checkpoint import prune
 from simulator.plugins.kubernetes.structural import compare
 from tests.support.node_health import imported

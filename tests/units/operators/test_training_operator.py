@@ -11,15 +11,18 @@ import yaml
 
 from components import manifests
 from config.facts.scheduling import COSCHEDULER, VOLCANO
-from operators.training_operator import component
-from operators.training_operator.component import arguments
+from operators import training_operator
+from operators.training_operator import arguments
 from tests.support.mocks import Recorder, program
 from tests.support.settings import H100
 
 CRD = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
 RELEASE: list[dict[str, Any]] = [
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mlbatch-system"}},
-    *({**CRD, "metadata": {"name": name}, "spec": {}} for name in (*component.OTHERS, "pytorchjobs.kubeflow.org")),
+    *(
+        {**CRD, "metadata": {"name": name}, "spec": {}}
+        for name in (*training_operator.OTHERS, "pytorchjobs.kubeflow.org")
+    ),
     {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -37,8 +40,8 @@ def stack(tmp_path: Path) -> Callable[..., Recorder]:
     for name in (*CHARTS, "scheduler-plugins"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "Chart.yaml").touch()
-    (tmp_path / component.NAME).mkdir()
-    (tmp_path / component.NAME / "install.yaml").write_text(yaml.safe_dump_all(RELEASE))
+    (tmp_path / training_operator.NAME).mkdir()
+    (tmp_path / training_operator.NAME / "install.yaml").write_text(yaml.safe_dump_all(RELEASE))
     manifests.manifests.cache_clear()
     base = {"charts": {"source": str(tmp_path)}, "cluster": {"localAccounts": True}, "vmSku": H100, "nodeCount": 2}
 

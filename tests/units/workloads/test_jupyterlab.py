@@ -19,9 +19,16 @@ from config.schema.workload import Ground
 from tests.support.pools import H100, RDMA, pool
 from tests.support.settings import load
 from workloads.jupyterlab import WORKLOAD
-from workloads.jupyterlab.manifests import LABELS, MOUNT_OPTIONS, Notebook, deployment_spec, service_spec
+from workloads.jupyterlab.manifests import (
+    LABELS,
+    MOUNT_OPTIONS,
+    Notebook,
+    deployment_spec,
+    hashed,
+    server_config,
+    service_spec,
+)
 from workloads.jupyterlab.options import JupyterLabOptions
-from workloads.jupyterlab.password import hashed, server_config
 
 PASSWORD = "hunter2"
 

@@ -15,9 +15,8 @@ from config.schema.storage import StorageSettings
 from config.schema.workload import Ground
 from tests.support.pools import A100, H100, H200
 from workloads._training import usable_bytes
-from workloads.metaseq.memory import bytes_per_gpu
 from workloads.metaseq.options import MetaseqOptions
-from workloads.metaseq.plan import Unfit, dividing_nodes, plan, usable_nodes
+from workloads.metaseq.plan import Unfit, bytes_per_gpu, dividing_nodes, plan, usable_nodes
 from workloads.metaseq.problems import problems
 from workloads.metaseq.sizes import models
 

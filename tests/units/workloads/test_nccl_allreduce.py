@@ -10,8 +10,7 @@ import pytest
 from config.facts.skus import catalogue, sku, topologies
 from tests.support.pools import H100, RDMA, pool
 from workloads import find
-from workloads._files import Files
-from workloads._topology import affinity_mask, topology_xml
+from workloads._files import Files, affinity_mask, topology_xml
 from workloads.nccl_allreduce.manifests import Run, files, floor_gbs, job_spec, variables
 from workloads.nccl_allreduce.options import NcclAllreduceOptions
 

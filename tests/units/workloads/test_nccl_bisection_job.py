@@ -14,8 +14,7 @@ from config.schema.workload import Ground
 from tests.support.pools import A100, H100, RDMA, pool
 from workloads import find
 from workloads.nccl_bisection.manifests import Run, baselines, files, job, job_spec
-from workloads.nccl_bisection.options import NcclBisectionOptions
-from workloads.nccl_bisection.problems import problems
+from workloads.nccl_bisection.options import NcclBisectionOptions, problems
 
 
 def run(vm_sku: str = H100, nodes: int = 8, **options: Any) -> Run:

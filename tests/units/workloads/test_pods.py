@@ -9,8 +9,7 @@ import pytest
 from components.context import BlobVolume
 from config.facts.scheduling import toleration, tolerations
 from tests.support.pools import A100, H100, H200, RDMA, T4, pool
-from workloads._files import Files, topology_file
-from workloads._nccl import nccl_variables
+from workloads._files import Files, nccl_variables, topology_file
 from workloads._pods import GpuPod, blob, devices, scratch
 
 CONTAINER = {"name": "train", "image": "train:1"}

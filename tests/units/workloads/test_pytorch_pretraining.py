@@ -11,8 +11,9 @@ from config.facts.scheduling import COSCHEDULER
 from tests.support.pools import A100, H100, RDMA, pool
 from workloads._pods import Mount
 from workloads._team import name_of
-from workloads.pytorch_pretraining import manifests, saving
+from workloads.pytorch_pretraining import manifests
 from workloads.pytorch_pretraining.manifests import Run
+from workloads.pytorch_pretraining.memory import checkpoint_bytes
 from workloads.pytorch_pretraining.options import PretrainingOptions
 
 CLAIM = Mount(name="checkpoints", path="/checkpoints", source={"persistentVolumeClaim": {"claimName": "claim"}})
@@ -133,7 +134,7 @@ def test_saving_takes_as_long_as_what_it_is_written_to_does_at_worst(
     size: str, shared_class: str, options: dict[str, Any], bytes_s: float
 ) -> None:
     found = replace(run(nodes=2, modelSize=size, **options), shared_class=shared_class)
-    assert manifests.grace_seconds(found) == pytest.approx(120 + 2 * saving.written(found.options) / bytes_s, abs=1)
+    assert manifests.grace_seconds(found) == pytest.approx(120 + 2 * checkpoint_bytes(found.options) / bytes_s, abs=1)
 
 
 def test_a_node_that_is_gone_is_given_up_sooner_than_others_do() -> None:

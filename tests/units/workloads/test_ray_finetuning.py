@@ -18,9 +18,11 @@ from tests.support.pools import H100, H200, RDMA, pool
 from workloads import _data_check
 from workloads._pods import Mount
 from workloads._team_training import CHECKPOINTS, DATA
-from workloads.ray_finetuning import manifests, memory
+from workloads.ray_finetuning import manifests
 from workloads.ray_finetuning.manifests import Run
 from workloads.ray_finetuning.options import SYNTHETIC, FinetuningOptions
+from workloads.ray_finetuning.problems import bytes_per_gpu
+from workloads.ray_finetuning.problems import fits as fits_gpu
 
 CLAIM = Mount(name="checkpoints", path=CHECKPOINTS, source={"persistentVolumeClaim": {"claimName": "claim"}})
 LINES = Mount(name="data", path=DATA, source={"persistentVolumeClaim": {"claimName": "lines"}}, read_only=True)
@@ -213,14 +215,14 @@ def test_the_estimate_is_what_was_measured() -> None:
     """docs/performance.md: OPT-1.3b, rank 16."""
     options = FinetuningOptions.model_validate({"pack": 16384})
     assert options.known
-    assert memory.bytes_per_gpu(options.known, options) / 2**30 == pytest.approx(17.1, rel=0.02)
+    assert bytes_per_gpu(options.known, options) / 2**30 == pytest.approx(17.1, rel=0.02)
 
 
 def test_more_is_needed_of_larger_models_packs_and_ranks() -> None:
     def needed(**options: Any) -> float:
         found = FinetuningOptions.model_validate(options)
         assert found.known
-        return memory.bytes_per_gpu(found.known, found)
+        return bytes_per_gpu(found.known, found)
 
     by_size = [needed(model=name) for name in language_models() if name.startswith("facebook/")]
     assert by_size == sorted(by_size)
@@ -230,5 +232,5 @@ def test_more_is_needed_of_larger_models_packs_and_ranks() -> None:
 def test_what_fits_on_one_gpu_is_not_the_same_on_all() -> None:
     options = FinetuningOptions.model_validate({"model": "facebook/opt-13b", "pack": 16384})
     assert options.known
-    fits = [memory.fits(options.known, options, pool(size).sku) for size in (H100, H200)]
+    fits = [fits_gpu(options.known, options, pool(size).sku) for size in (H100, H200)]
     assert fits == [False, True]

@@ -12,6 +12,7 @@ from workloads.resim.batch import (
     PART,
     Layout,
     Part,
+    Refused,
     checked_count,
     checked_name,
     chosen,
@@ -23,7 +24,6 @@ from workloads.resim.batch import (
     parse,
     parts,
 )
-from workloads.resim.refusal import Refused
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.units.workloads.resim_cli import URL, Cli, error_of, outputs, refused
+from workloads.resim.batch import Refused
 from workloads.resim.cli import processes
 from workloads.resim.cli.platform import platform
 from workloads.resim.cli.store import refusal
-from workloads.resim.refusal import Refused
 
 
 def test_the_seeds_habit(cli: Cli) -> None:

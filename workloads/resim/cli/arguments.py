@@ -9,14 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from workloads.resim import metaseq
-from workloads.resim.batch import PART
-from workloads.resim.cli.logs import cancel, logs
+from workloads.resim.batch import PART, Refused
 from workloads.resim.cli.session import Session, session
-from workloads.resim.cli.status import batches, summary, table, wait
+from workloads.resim.cli.status import batches, cancel, logs, summary, table, wait
 from workloads.resim.cli.submit import retry, scenarios, submit
 from workloads.resim.manifests import TEST_IO
 from workloads.resim.options import MOST_HOURS, NAME
-from workloads.resim.refusal import Refused
 
 _Command = Callable[[Session, argparse.Namespace], int]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from config.problems.fixes import set_command
 from config.schema.storage import account_path, next_rotation
+from workloads.resim.batch import Refused
 from workloads.resim.options import NAME
-from workloads.resim.refusal import Refused
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from workloads.resim.refusal import Refused
+from workloads.resim.batch import Refused
 
 _UNREACHABLE = re.compile(
     r"Unable to connect to the server|was refused|no such host|i/o timeout|TLS handshake timeout|"

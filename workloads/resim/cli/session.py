@@ -9,14 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from workloads.resim.batch import Layout, numbered
+from workloads.resim.batch import Layout, Refused, numbered
 from workloads.resim.cli import store
 from workloads.resim.cli.platform import Platform, platform
 from workloads.resim.cli.processes import Kubectl, kubectl, outputs
 from workloads.resim.cli.store import Store
 from workloads.resim.manifests import BATCH_LABEL, OWNER, TEMPLATES, TEST_IO, own_folder
 from workloads.resim.options import NAME
-from workloads.resim.refusal import Refused
 
 
 @dataclass(frozen=True)

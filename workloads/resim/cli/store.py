@@ -15,9 +15,8 @@ from azure.core.exceptions import AzureError, ClientAuthenticationError, Resourc
 from azure.identity import DefaultAzureCredential
 from azure.storage.blob import ContainerClient
 
-from workloads.resim.batch import Layout, digest
+from workloads.resim.batch import Layout, Refused, digest
 from workloads.resim.cli.platform import Container
-from workloads.resim.refusal import Refused
 
 _AT_ONCE = 16
 _NOT_LET_IN = ("AuthenticationFailed", "AuthorizationFailure", "InvalidAuthenticationInfo")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from workloads.resim.batch import (
     MAX_NAME,
     MOST_SCENARIOS,
+    Refused,
     checked_count,
     checked_name,
     chosen,
@@ -25,7 +26,6 @@ from workloads.resim.cli.session import Session
 from workloads.resim.cli.store import Store
 from workloads.resim.manifests import TEST_IO, Batch, job, results_of
 from workloads.resim.options import NAME
-from workloads.resim.refusal import Refused
 from workloads.resim.summary import Jobs
 
 _MOST_BYTES = (MOST_SCENARIOS + 1) * (MAX_NAME + 2)
@@ -43,13 +43,7 @@ class Submitted:
 
     def document(self) -> dict[str, Any]:
         """For programs."""
-        return {
-            "batch": self.batch,
-            "run": self.run,
-            "jobs": list(self.jobs),
-            "scenarios": self.scenarios,
-            "left": self.left,
-        }
+        return {**asdict(self), "jobs": list(self.jobs)}
 
     def lines(self) -> list[str]:
         """As kubectl tells of what it makes."""

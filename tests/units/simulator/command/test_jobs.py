@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from config.facts.content_tags import content_tag
+from diagnosis.__main__ import of_workloads
 from diagnosis.cluster import Cluster
-from diagnosis.document import of_workloads
 from diagnosis.report import report
 from k8s.objects import Object
 from simulator.command import diagnosed, jobs

@@ -10,7 +10,7 @@ import pytest
 
 from config.facts import skus
 from config.facts.scheduling import AUTOPILOT_LABEL
-from operators.autopilot.component import ANNOTATIONS
+from operators.autopilot import ANNOTATIONS
 from simulator.operators import autopilot
 from simulator.operators.gpu_operator import gates
 from simulator.world.faults import FaultKind, FaultStore, new_fault

@@ -9,8 +9,8 @@ import yaml
 
 from config.schema.operators import DriverUpgrades
 from k8s.objects import Object
-from operators._driver_upgrades import upgrade_policy
-from operators.gpu_operator import component as gpu_operator
+from operators import gpu_operator
+from operators._drivers import upgrade_policy
 from simulator.host.paths import ROOT
 from simulator.operators.gpu_operator.controller import GPU_DRIVER
 from simulator.operators.network_operator.controller import OFED

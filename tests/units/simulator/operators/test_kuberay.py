@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from config.facts.versions import INSTALL, versions
-from operators.kuberay import component
+from operators import kuberay as program
 from simulator.charts import make_schema
 from simulator.host import paths
 from simulator.kubelet.programs import HostProcess
@@ -20,7 +20,7 @@ from simulator.operators.kuberay.programs import IMAGE, PROGRAMS
 from tests.support.fake_kube import Context, FakeKube
 
 OWN = pins(Path(kuberay.__file__).parent)
-PIN = versions().manifests[component.NAME]
+PIN = versions().manifests[program.NAME]
 
 
 @dataclass
@@ -54,10 +54,10 @@ def test_the_operator_has_the_releases_arguments_but_for_where_it_listens(monkey
 
 @pytest.mark.simulator
 def test_the_release_that_setting_up_makes_is_what_the_program_knows() -> None:
-    text = (make_schema.CHARTS / component.NAME / INSTALL).read_text()
+    text = (make_schema.CHARTS / program.NAME / INSTALL).read_text()
     objects = {(each["kind"], each["metadata"]["name"]): each for each in yaml.load_all(text, yaml.CSafeLoader)}
     crds = {name for kind, name in objects if kind == "CustomResourceDefinition"}
-    assert crds == {*component.UNUSED, "rayclusters.ray.io", "rayjobs.ray.io", "rayservices.ray.io"}
+    assert crds == {*program.UNUSED, "rayclusters.ray.io", "rayjobs.ray.io", "rayservices.ray.io"}
     (manager,) = objects["Deployment", "kuberay-operator"]["spec"]["template"]["spec"]["containers"]
     assert manager["image"] == f"quay.io/{IMAGE}:{PIN.version}"
     assert not [each for each in manager["args"] if "scheduler" in each]

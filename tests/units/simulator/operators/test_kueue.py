@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from operators.kueue import component as program
+from operators import kueue as program
 from simulator.host import paths
 from simulator.kubelet.programs import HostProcess, PodContext
 from simulator.operators.kueue.programs import PROGRAMS

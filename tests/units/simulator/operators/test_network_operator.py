@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from operators.network_operator.component import policy_spec
+from operators.network_operator import policy_spec
 from operators.network_operator.settings import NetworkOperatorSettings as Settings
 from simulator.operators.network_operator import daemonsets as build
 from simulator.operators.network_operator.controller import Controller

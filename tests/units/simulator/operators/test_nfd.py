@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from k8s.objects import Object
-from operators.nfd import component as program
+from operators import nfd as program
 from simulator.charts import make_schema
 from simulator.cluster.controlplane import ControlPlane
 from simulator.host import ports

@@ -15,8 +15,7 @@ from simulator.world.faults import Fault
 from simulator.world.hardware import node_hardware
 from tests.support.pools import pool
 from tests.units.simulator.sandbox.job import PLATFORM, node_name
-from workloads.metaseq.arguments import training_arguments
-from workloads.metaseq.manifests import Run
+from workloads.metaseq.manifests import Run, training_arguments
 from workloads.metaseq.options import MetaseqOptions
 from workloads.metaseq.plan import Plan
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from operators.local_nvme_scratch.component import pod_spec
+from operators.local_nvme_scratch import pod_spec
 from simulator.sandbox import machine, sandbox
 from tests.units.simulator.sandbox.node import Node
 

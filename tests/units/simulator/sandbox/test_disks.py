@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from config.facts import skus
-from operators.local_nvme_scratch.component import pod_spec
+from operators.local_nvme_scratch import pod_spec
 from simulator.sandbox import machine, sandbox
 from simulator.world.hardware import node_hardware
 from tests.units.simulator.sandbox.node import NAME, Node

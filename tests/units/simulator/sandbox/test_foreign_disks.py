@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from operators.local_nvme_scratch.component import pod_spec
+from operators.local_nvme_scratch import pod_spec
 from simulator.sandbox import machine
 from simulator.world.hardware import LOCAL_DISK, NVME_OS_DISK, Disk
 from tests.units.simulator.sandbox.node import Node

@@ -21,8 +21,7 @@ from simulator.sandbox import sandbox
 from simulator.world.hardware import node_hardware
 from tests.support.waiting import eventually
 from tests.units.simulator.sandbox.test_shim import run
-from workloads.jupyterlab.manifests import HOME, PORT
-from workloads.jupyterlab.password import SERVER_CONFIG, hashed, server_config
+from workloads.jupyterlab.manifests import HOME, PORT, SERVER_CONFIG, hashed, server_config
 
 NOTEBOOK = """
 import asyncio, nbformat, nbclient

@@ -17,10 +17,9 @@ from simulator.world import performance
 from simulator.world.faults import Fault, new_fault
 from tests.units.simulator.sandbox.job import node_name
 from tests.units.simulator.sandbox.metaseq import H100, Launch
-from workloads.metaseq.arguments import training_arguments
-from workloads.metaseq.memory import bytes_per_gpu
+from workloads.metaseq.manifests import training_arguments
 from workloads.metaseq.options import MetaseqOptions
-from workloads.metaseq.plan import plan
+from workloads.metaseq.plan import bytes_per_gpu, plan
 from workloads.metaseq.sizes import models
 
 Runner = Callable[[Launch], tuple[int, int, str]]

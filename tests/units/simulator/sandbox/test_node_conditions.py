@@ -12,7 +12,7 @@ import pytest
 
 from config.facts import skus
 from k8s.objects import Object
-from operators.node_problem_detector.component import called_for, pod_spec
+from operators.node_problem_detector import called_for, pod_spec
 from operators.node_problem_detector.conditions import configurations, of_size
 from simulator.sandbox import machine, sandbox
 from simulator.world import snapshot

@@ -14,7 +14,7 @@ import pytest
 from config.facts import skus
 from config.facts.content_tags import IMAGES
 from config.rules.labels import label_problems
-from operators.node_labeler.component import pod_spec
+from operators.node_labeler import pod_spec
 from simulator.sandbox import devices, machine, sandbox
 from simulator.sandbox.sandbox import Mount
 from simulator.sandbox.uplink import Uplink

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from operators.network_operator import component as network_operator
+from operators import network_operator
 from operators.network_operator.settings import NetworkOperatorSettings
 from simulator.host import paths
 from simulator.kube.client import KubeClient, NoKindMatch

@@ -1,6 +1,12 @@
-"""Tells, in previews too, of a change for which drivers have to be rolled: Pulumi's steps do not show that.
+"""How a changed driver reaches nodes (`operators.driverUpgrades`), and the warning of a change for which it has to.
 
-The engine gives hooks of an update the resource's old inputs and its new ones (Pulumi, "Resource hooks").
+Both NVIDIA operators restart no driver pod by its DaemonSet (OnDelete), but by one controller that they share
+(NVIDIA/k8s-operator-libs, pkg/upgrade): cordon, wait for jobs, evict pods with GPUs (the GPU operator alone), drain,
+restart, uncordon. Left to the chart's defaults it waits for no job, may not evict pods with an emptyDir, as all of ours
+have, and leaves their node cordoned (pod_manager.go, updateNodeToDrainOrFailed).
+
+Previews warn too: Pulumi's steps do not show that drivers have to be rolled. The engine gives hooks of an update the
+resource's old inputs and its new ones (Pulumi, "Resource hooks").
 """
 
 from __future__ import annotations
@@ -12,6 +18,12 @@ import pulumi
 
 from config.schema.operators import DriverUpgrades
 
+NOT_OF_A_DAEMON_SET = "pod-template-generation!=0,!pod-template-generation"
+"""Selects all pods but those of DaemonSets, whose controller puts that label on them (pkg/controller/daemon/util).
+
+So it waits for what users bring along too, and then finds nothing left to evict. The first term changes nothing: the
+GPU operator's chart does not quote the text (clusterpolicy.yaml:235), and YAML reads one that begins with ! as a tag.
+"""
 Inputs = Mapping[str, Any]
 _THEN: Mapping[DriverUpgrades, str] = {
     "manual": "you roll them, jobs first, by the commands of docs/drivers.md; its policy is notReady for so long",
@@ -19,6 +31,16 @@ _THEN: Mapping[DriverUpgrades, str] = {
 }
 _UPGRADES = "driverUpgrades"
 """What rolls whichever drivers are outdated already, if it is when-idle now."""
+
+
+def upgrade_policy(upgrades: DriverUpgrades) -> dict[str, Any]:
+    """The `upgradePolicy` of a driver: one node at a time, for which it waits as long as pods run there."""
+    return {
+        "autoUpgrade": upgrades == "when-idle",
+        "maxParallelUpgrades": 1,
+        "waitForCompletion": {"podSelector": NOT_OF_A_DAEMON_SET, "timeoutSeconds": 0},
+        "drain": {"enable": False},
+    }
 
 
 def told(driver: str, made_of: Callable[[Inputs], Inputs], upgrades: DriverUpgrades) -> pulumi.ResourceHookBinding:

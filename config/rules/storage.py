@@ -1,0 +1,171 @@
+"""What must hold of storage accounts.
+
+Of several (`storage.accounts`): keys of one that is not there, and names that two of them have. Of containers that are
+mounted by identity (`auth` of their account): what is a SAS' own, what no role gives, and old drivers. Of shared files:
+what they are kept on (`storage.sharedFiles`, `storage.sharedClass`), and whether the network allows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from config.facts.near import mistyped
+from config.facts.storage_classes import aks_classes
+from config.facts.versions import versions
+from config.problems.errors import Problem
+from config.problems.fixes import Edit, Fix, Path, by_hand, either_by_hand, path_text, remove_command, say, set_command
+from config.schema.models import StackFile
+from config.schema.regions import in_public_cloud
+from config.schema.storage import FIRST_ROTATION, SHARED_CLASS, Account, AccountSettings, StorageSettings
+from config.schema.workload import Ground
+
+PATH: Path = ("storage", "sharedFiles")
+CLASS: Path = ("storage", "sharedClass")
+_PUBLIC = "files in an account with a public address, and network.private lets data have none"
+
+
+def account_problems(stack: StackFile) -> Iterator[Problem]:
+    """All of them."""
+    yield from _of_no_account(stack)
+    yield from _containers_of_two(stack.storage)
+    yield from _names_of_two(stack.storage)
+
+
+def _of_no_account(stack: StackFile) -> Iterator[Problem]:
+    """Yields keys of the account of `storage` where only other accounts have containers, and may be meant.
+
+    `protect` also protects the cluster if claims keep files in it.
+    """
+    storage = stack.storage
+    if storage.containers or not storage.accounts:
+        return
+    of_all = {"containers", "protect"}
+    for name, field in AccountSettings.model_fields.items():
+        if name in storage.model_fields_set - of_all:
+            key = str(field.alias)
+            what = "is of the account with storage.containers, of which there are none"
+            allowed = f"no value, or storage.containers; for other accounts: storage.accounts.<key>.{key}"
+            yield Problem(("storage", key), what, allowed, _handed_on(storage, name, key))
+
+
+def _handed_on(storage: StorageSettings, name: str, key: str) -> Fix:
+    """Sets the key for each account that has it not, but for a name, which one alone can have."""
+    lacking = [account for account, each in sorted(storage.accounts.items()) if name not in each.model_fields_set]
+    value = getattr(storage, name)
+    edits = [Edit(("storage", "accounts", account, key), value) for account in lacking if name != "account_name"]
+    return Fix((*edits, Edit(("storage", key))))
+
+
+def _containers_of_two(storage: StorageSettings) -> Iterator[Problem]:
+    """Workloads name a container, and no account; so do its volumes."""
+    first: dict[str, Account] = {}
+    for account in storage.all_accounts():
+        for name in account.settings.containers:
+            other = first.setdefault(name, account)
+            if other is not account:
+                path = account.path_of(name)
+                what = f"has the name of {path_text(other.path_of(name))}, and workloads name containers alone"
+                fix = say("rename the new one in the stack file: `pulumi up` deletes the data of one that is renamed")
+                yield Problem(path, what, "a name that no other container of the stack has", fix)
+
+
+def _names_of_two(storage: StorageSettings) -> Iterator[Problem]:
+    first: dict[str, Account] = {}
+    for account in storage.all_accounts():
+        name, path = account.settings.account_name, (*account.path, "accountName")
+        if name and (other := first.setdefault(name, account)) is not account:
+            what = f"is {name!r}, as is {path_text((*other.path, 'accountName'))}"
+            yield Problem(path, what, "a name that nobody else in Azure has", by_hand(path))
+
+
+def identity_problems(stack: StackFile) -> Iterator[Problem]:
+    """All of them; that of a driver's chart is for its operator to say."""
+    storage = stack.storage
+    for account in storage.by_identity():
+        yield from _of_sas(account)
+        yield from _of_no_role(account)
+    mounted = [account for account in storage.by_identity() if account.settings.containers]
+    if mounted and storage.driver == "addon":
+        yield from _old_addon(stack.cluster.kubernetes_version, _auth(mounted[0]))
+
+
+def _auth(account: Account) -> str:
+    """The key that says so."""
+    return path_text((*account.path, "auth"))
+
+
+def _of_sas(account: Account) -> Iterator[Problem]:
+    auth = _auth(account)
+    instead = f"no value, or {auth} sas"
+    if account.settings.rotation != FIRST_ROTATION:
+        path: Path = (*account.path, "rotation")
+        yield Problem(path, f"issues new SAS, but {auth} is identity", instead, remove_command(path))
+    for name, container in account.settings.containers.items():
+        given = {key: key in container.model_fields_set for key in ("sas", "days")} | {"upload": container.upload}
+        for key in (key for key, is_set in given.items() if is_set):
+            where = (*account.path_of(name), key)
+            what = f"is of a SAS, but {auth} is identity, which has none"
+            yield Problem(where, what, instead, remove_command(where))
+
+
+def _of_no_role(account: Account) -> Iterator[Problem]:
+    both = "racwdlmp" if account.settings.hierarchical_namespace else "racwdl"
+    for name, container in account.settings.containers.items():
+        if not container.fits_a_role:
+            path, auth = (*account.path_of(name), "permissions"), _auth(account)
+            what = f"is {container.permissions}, but a role that lets write ({auth} identity) lets delete too"
+            how = f"decide what mounts may do there: rl to read, {both} to write and delete"
+            yield Problem(path, what, f"rl, or with both w and d; or {auth} sas", say(how))
+
+
+def _old_addon(kubernetes: str, auth: str) -> Iterator[Problem]:
+    """An older driver takes no notice of what is asked, and looks for the account's key."""
+    facts = versions()
+    since = facts.identity_mounts
+    if since.lacks_addon(kubernetes):
+        path = ("cluster", "kubernetesVersion")
+        what = f"is {kubernetes!r}, whose blob CSI driver cannot mount by identity ({auth})"
+        allowed = f"{since.addon} or newer, whose driver is {since.driver} at least, or storage.driver chart"
+        yield Problem(path, what, allowed, set_command(path, facts.kubernetes.default))
+
+
+def shared_files_problems(stack: StackFile) -> Iterator[Problem]:
+    """NFS has no login: who may mount a share, its network alone says (Azure's page on NFS file shares)."""
+    chosen, network = stack.storage.shared_files, stack.network
+    if chosen == "nfs" and not (network.own or network.private):
+        what = "is nfs, which is reached from a network of one's own alone, and nodes are in AKS's"
+        allowed = "smb, or network.addressSpace or network.id beside it"
+        yield Problem(PATH, what, allowed, by_hand(PATH), lacking=("network",))
+    elif chosen == "nfs" and not network.private and not in_public_cloud(stack.location):
+        what = f"is nfs, and this program knows the private zones of Azure's public cloud only, not {stack.location}'s"
+        yield Problem(PATH, what, "smb, or a region of the public cloud", by_hand(PATH))
+    elif chosen == "smb" and network.private:
+        yield Problem(PATH, f"is smb, {_PUBLIC}", "nfs or none, or network.private false", by_hand(PATH))
+    if stack.storage.shared_class:
+        yield from _of_class(stack, stack.storage.shared_class)
+
+
+def _of_class(stack: StackFile, name: str) -> Iterator[Problem]:
+    """A class that another key speaks against, that the network does not allow, or that is not there."""
+    chosen, brought = stack.storage.shared_files, stack.operators.shared_class
+    if chosen:
+        what = f"is {name}, and storage.sharedFiles is {chosen}: shared files are kept on one of them"
+        fix = say("keep the one that has your files in the stack file, and remove the other")
+        yield Problem(CLASS, what, "one of the two", fix)
+    elif name == SHARED_CLASS:
+        what = f"is {name}, the class that storage.sharedFiles nfs makes"
+        yield Problem(CLASS, what, "no value, or another class", remove_command(CLASS))
+    elif name in aks_classes().files and stack.network.private:
+        how = either_by_hand(CLASS, "set it to a class of private files")
+        allowed = "storage.sharedFiles nfs, a class of private files, or network.private false"
+        yield Problem(CLASS, f"is {name}, {_PUBLIC}", allowed, how)
+    elif brought and mistyped(name, [brought]):
+        what = f"is {name}, and the one that is made here is {brought}"
+        yield Problem(CLASS, what, f"no value, or {brought}", remove_command(CLASS))
+
+
+def without_shared_files(ground: Ground, workload: str) -> Iterator[Problem]:
+    """Of a workload that has some, on a platform that has none for it."""
+    if ground.shared_files == "none":
+        what = f"is none, and workload {workload} has shared files"
+        yield Problem(PATH, what, f"nfs or smb, or a stack without {workload}", by_hand(PATH))

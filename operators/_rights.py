@@ -1,0 +1,102 @@
+"""What pods of operators may do in the cluster: accounts with their rights, and the policies that bound these.
+
+RBAC knows names of nodes, and not which one a pod is on; a token that a kubelet has asked for its pod does (KEP-4193,
+stable in Kubernetes 1.32). So a policy bounds pods of every node that may change nodes: each its own alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components._base import Component
+from components.operators import Site
+
+RBAC = "rbac.authorization.k8s.io"
+_CLAIM = "authentication.kubernetes.io/node-name"
+
+
+def cluster_account(
+    name: str, site: Site, rules: Sequence[Mapping[str, Any]], *, parent: Component, after: Sequence[pulumi.Resource]
+) -> tuple[kubernetes.core.v1.ServiceAccount, kubernetes.rbac.v1.ClusterRoleBinding]:
+    """Creates the service account `name` in the site's namespace, and binds a ClusterRole with these rules to it.
+
+    The ClusterRole comes `after` these. Pods of the account depend on what is returned.
+    """
+    space = site.namespace.metadata["name"]
+    account = kubernetes.core.v1.ServiceAccount(
+        f"{name}-account", metadata={"name": name, "namespace": space}, opts=parent.child()
+    )
+    role = kubernetes.rbac.v1.ClusterRole(
+        f"{name}-role", metadata={"name": name}, rules=rules, opts=parent.child(depends_on=after)
+    )
+    binding = kubernetes.rbac.v1.ClusterRoleBinding(
+        f"{name}-binding",
+        metadata={"name": name},
+        role_ref={"apiGroup": RBAC, "kind": "ClusterRole", "name": role.metadata["name"]},
+        subjects=[{"kind": "ServiceAccount", "name": account.metadata["name"], "namespace": space}],
+        opts=parent.child(),
+    )
+    return account, binding
+
+
+def policy_binding(
+    policy: str, namespaces: Mapping[str, str] | None = None, *, action: Literal["Deny", "Warn"] = "Deny"
+) -> dict[str, Any]:
+    """The spec of a policy's binding: it holds everywhere, or in `namespaces` with these labels."""
+    where = {"matchResources": {"namespaceSelector": {"matchLabels": namespaces}}} if namespaces else {}
+    return {"policyName": policy, "validationActions": [action], **where}
+
+
+def admission_policy(
+    name: str,
+    spec: Mapping[str, Any],
+    *,
+    parent: Component,
+    after: Sequence[pulumi.Resource],
+    binding: Mapping[str, Any] | None = None,
+) -> pulumi.Resource:
+    """Creates the ValidatingAdmissionPolicy `name` `after` these, and returns its binding: by default it holds
+    everywhere.
+    """
+    kinds = kubernetes.admissionregistration.v1
+    policy = kinds.ValidatingAdmissionPolicy(
+        f"{name}-policy", metadata={"name": name}, spec=spec, opts=parent.child(depends_on=after)
+    )
+    bound: pulumi.Resource = kinds.ValidatingAdmissionPolicyBinding(
+        f"{name}-binding",
+        metadata={"name": name},
+        spec=binding or policy_binding(name),
+        opts=parent.child(depends_on=[policy]),
+    )
+    return bound
+
+
+def own_node_policy(
+    resource: str, who: str, variables: Mapping[str, str] | None = None, more: Iterable[Mapping[str, str]] = ()
+) -> dict[str, Any]:
+    """The spec of a ValidatingAdmissionPolicy on `resource`, nodes or nodes/status, for users of whom `who` is true.
+
+    `more` are further validations; `variables` are theirs.
+    """
+    named = {"own": f"request.userInfo.?extra[?'{_CLAIM}'].orValue([''])[0]", **(variables or {})}
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": [resource]}
+    where = "(variables.own == '' ? 'on none that its token names' : 'on ' + variables.own)"
+    message = f"'a check may change the node that it runs on, and no other: its pod is ' + {where}"
+    return {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [rule]},
+        "matchConditions": [{"name": "is-one-of-these", "expression": who}],
+        "variables": [{"name": name, "expression": expression} for name, expression in named.items()],
+        "validations": [
+            {
+                "expression": "variables.own == object.metadata.name",
+                "messageExpression": message,
+                "reason": "Forbidden",
+            },
+            *({**each, "reason": "Forbidden"} for each in more),
+        ],
+    }
