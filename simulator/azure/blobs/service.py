@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import contextlib
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
-from azure.storage.blob import BlobServiceClient, LinearRetry
+from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError, ServiceRequestError, ServiceResponseError
+from azure.storage.blob import BlobServiceClient
 
 from simulator.azure.blobs.azurite import Azurite
 from simulator.azure.blobs.changes import Changes
@@ -15,7 +16,8 @@ from simulator.azure.blobs.front import Front, Rule
 from simulator.host import ports
 
 PORT = "blob"
-_PATIENCE = 30
+_PATIENCE_S = 30
+_PAUSE_S = 0.5
 
 
 class BlobService:
@@ -42,36 +44,47 @@ class BlobService:
         self.azurite.set_accounts(accounts)
 
     def create_container(self, account: str, container: str) -> None:
-        with self._client(account) as client:
-            try:
+        def create(client: BlobServiceClient) -> None:
+            with contextlib.suppress(ResourceExistsError):
                 client.create_container(container)
-            except ResourceExistsError:
-                return
+
+        self._do(account, create)
 
     def delete_container(self, account: str, container: str) -> None:
-        with self._client(account) as client:
-            try:
+        def delete(client: BlobServiceClient) -> None:
+            with contextlib.suppress(ResourceNotFoundError):
                 client.delete_container(container)
-            except ResourceNotFoundError:
-                return
+
+        self._do(account, delete)
         self.changes.tell(f"/{account}/{container}", "")
 
     def clear(self, account: str) -> None:
-        with self._client(account) as client:
+        def clear(client: BlobServiceClient) -> None:
             for container in client.list_containers():
                 client.delete_container(container.name)
                 self.changes.tell(f"/{account}/{container.name}", "")
+
+        self._do(account, clear)
 
     def stop(self) -> None:
         if self._front is not None:
             self._front.stop()
         self.azurite.stop()
 
-    @contextmanager
-    def _client(self, account: str) -> Iterator[BlobServiceClient]:
-        credential = {"account_name": account, "account_key": self.azurite.key(account)}
+    def _do(self, account: str, work: Callable[[BlobServiceClient], None]) -> None:
+        """Does the work, and again where Azurite ended meanwhile: it starts anew on another port for other accounts."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            key = self.azurite.key(account)  # waits while it starts
+            try:
+                with self._client(account, key) as client:
+                    return work(client)
+            except (ServiceRequestError, ServiceResponseError):
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE_S)
+
+    def _client(self, account: str, key: str) -> BlobServiceClient:
+        credential = {"account_name": account, "account_key": key}
         url, trusted = f"{self.azurite.url}/{account}", str(self.ca_file)
-        # While it starts again: as many times, a second apart.
-        patience = LinearRetry(1, _PATIENCE, random_jitter_range=0, retry_connect=_PATIENCE)
-        with BlobServiceClient(url, credential, connection_verify=trusted, retry_policy=patience) as client:
-            yield client
+        return BlobServiceClient(url, credential, connection_verify=trusted, retry_total=0)

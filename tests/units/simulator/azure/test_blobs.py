@@ -169,6 +169,28 @@ def test_another_account_leaves_blobs_and_addresses_as_they_are(account: BlobAcc
     assert names(account.container(sas)) == ["weights"]
 
 
+def test_clearing_outlasts_a_start_of_azurite(account: BlobAccount, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where two accounts are deleted at once: it is on another port for the accounts that are left."""
+    ports, listed = [], BlobServiceClient.list_containers
+
+    def list_containers(client: BlobServiceClient) -> Any:
+        ports.append(account.blobs.azurite.port)
+        if len(ports) == 1:
+            account.arm.put(ACCOUNT.replace("models", "another"), account_body())
+            account.arm.done()
+        return listed(client)
+
+    monkeypatch.setattr(BlobServiceClient, "list_containers", list_containers)
+    account.blobs.clear("models")
+    assert len(set(ports)) == 2
+    with pytest.raises(ResourceNotFoundError):
+        names(account.container(account.service_sas()))
+    account.arm.call("DELETE", ACCOUNT.replace("models", "another"))
+    account.arm.done()
+    account.blobs.create_container("models", "data")
+    assert names(account.container(account.service_sas())) == []
+
+
 def test_killed_azurite_comes_back(account: BlobAccount) -> None:
     sas = account.service_sas("rcwl")
     for pid in leftovers():
