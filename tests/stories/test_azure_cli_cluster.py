@@ -114,7 +114,8 @@ def test_new_certificates_end_the_old_kubeconfig(az: AzureCli, world: World) -> 
 def put(world: World, sas: str) -> tuple[int, str]:
     """Status and code of a blob's upload with a SAS, as clients outside of all networks reach the account."""
     trusted = ssl.create_default_context(cafile=world.environment["SSL_CERT_FILE"])
-    with httpx.Client(proxy=world.environment["HTTPS_PROXY"], verify=trusted, trust_env=False) as client:
+    proxy = world.environment["HTTPS_PROXY"]
+    with httpx.Client(proxy=proxy, verify=trusted, trust_env=False, timeout=PATIENCE_S) as client:
         url = f"https://{ACCOUNT}.blob.core.windows.net/files/a.txt?{sas}"
         answer = client.put(url, content=b"a", headers={"x-ms-blob-type": "BlockBlob"})
     return answer.status_code, answer.headers.get("x-ms-error-code", "")
