@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from config.facts.versions import versions
 from simulator.azure.arm_world import World
-from simulator.azure.errors import not_found
 from simulator.azure.ids import ResourceId
 from simulator.azure.rest import Asked
 from simulator.azure.store import Body, Record
+from simulator.azure.types import _rules
 from simulator.azure.types.agent_pool import life, nodes
 from simulator.azure.types.managed_cluster import checks, run_command
 
@@ -52,7 +52,7 @@ def machines(world: World, asked: Asked) -> Body:
 
 
 def command_result(world: World, asked: Asked) -> Body:
-    result = _found(world, _cluster(world, asked).id.child(run_command.RESULTS, asked["command"]))
+    result = _rules.found(world, _cluster(world, asked).id.child(run_command.RESULTS, asked["command"]))
     return {"id": result.id.name, **result.body}
 
 
@@ -107,15 +107,8 @@ def _machine(world: World, pool: Record, node: str, number: int) -> Body:
 
 def _cluster(world: World, asked: Asked) -> Record:
     scope = f"/subscriptions/{asked['subscription']}/resourceGroups/{asked['group']}"
-    return _found(world, ResourceId(scope, _CLUSTERS, (asked["cluster"],)))
+    return _rules.found(world, ResourceId(scope, _CLUSTERS, (asked["cluster"],)))
 
 
 def _pool(world: World, asked: Asked) -> Record:
-    return _found(world, _cluster(world, asked).id.child("agentPools", asked["pool"]))
-
-
-def _found(world: World, resource: ResourceId) -> Record:
-    record = world.store.get(resource)
-    if record is None:
-        raise not_found(resource.type, "/".join(resource.names), resource.group)
-    return record
+    return _rules.found(world, _cluster(world, asked).id.child("agentPools", asked["pool"]))

@@ -17,14 +17,7 @@ _DISPLAYED = {SPOT: "Total Regional Low-priority vCPUs", TOTAL: "Total Regional 
 Sources: https://github.com/Azure/azure-cli (vm/tests/latest/recordings/test_vm_usage.yaml) and
 https://learn.microsoft.com/azure/quotas/spot-quota
 """
-_NETWORK_LIMITS = {
-    "Virtual Networks": 1000,
-    "Public IP Addresses": 1000,
-    "Nat Gateways": 1000,
-    "Network Interfaces": 65536,
-    "Private Endpoints": 65536,
-    "Route Tables": 200,
-}
+_NETWORK_LIMITS = {"Virtual Networks": 1000, "Public IP Addresses": 1000, "Nat Gateways": 1000, "Route Tables": 200}
 """Of a region, and not enforced (Azure/azure-cli, network/tests/latest/recordings/test_network_usage_list.yaml)."""
 _POOLS = "Microsoft.ContainerService/managedClusters/agentPools"
 _MORE = (

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 
 from simulator.azure.arm_world import World
-from simulator.azure.errors import ArmError, Problem, bad_request, conflict, invalid
+from simulator.azure.errors import ArmError, Problem, bad_request, conflict, invalid, not_found
 from simulator.azure.faults import CREATED
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.schema import schemas
@@ -53,6 +53,14 @@ def pointed_at(world: World, by: ResourceId, text: str, wanted: str, path: str, 
     record = world.store.get(found) if found.type.lower() == wanted.lower() else None
     if record is None or (location and located(world, record) != location):
         raise missing(by, text)
+    return record
+
+
+def found(world: World, resource: ResourceId) -> Record:
+    """Raises ArmError (404)."""
+    record = world.store.get(resource)
+    if record is None:
+        raise not_found(resource.type, "/".join(resource.names), resource.group)
     return record
 
 

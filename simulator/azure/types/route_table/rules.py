@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simulator.azure import uses
 from simulator.azure.arm_world import World
-from simulator.azure.errors import bad_request, invalid, not_found
+from simulator.azure.errors import bad_request, invalid
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import Kind, envelope
 from simulator.azure.rest import Asked
@@ -48,20 +48,16 @@ KIND = RouteTables()
 def put_route(world: World, asked: Asked) -> Body:
     """Routes_CreateOrUpdate: a route of a table. Raises ArmError."""
     scope = f"/subscriptions/{asked['subscription']}/resourceGroups/{asked['group']}"
-    table, schema = ResourceId(scope, TYPE, (asked["table"],)), schemas()[TYPE.lower()]
+    given = asked.body if isinstance(asked.body, dict) else {}
+    route: Body = {"name": asked["route"], "properties": given.get("properties")}
     with world.store.lock:
-        record = world.store.get(table)
-        if record is None:
-            raise not_found(TYPE, asked["table"], asked["group"])
-        given = asked.body if isinstance(asked.body, dict) else {}
-        route: Body = {"name": asked["route"], "properties": given.get("properties")}
+        record = _rules.found(world, ResourceId(scope, TYPE, (asked["table"],)))
         others = [each for each in record.properties["routes"] if each["name"].lower() != asked["route"].lower()]
         body = record.body | {"properties": record.properties | {"routes": [*others, route]}}
-        if problems := schema.problems(body):
+        if problems := schemas()[TYPE.lower()].problems(body):
             raise invalid(problems)
         _rules.keep(world, record, body)
-    shown = {"id": f"{record.id.text}/routes/{asked['route']}", "type": f"{TYPE}/routes", "name": asked["route"]}
-    return shown | {"properties": route["properties"] | {"provisioningState": "Succeeded"}}
+    return {"id": f"{record.id.text}/routes/{asked['route']}", "type": f"{TYPE}/routes", **route}
 
 
 def next_hop(properties: Body) -> str | None:

@@ -26,6 +26,7 @@ from tests.support.blob_account import (
     account_body,
     blob_account,
 )
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.simulator
 
@@ -86,6 +87,21 @@ def test_sas_of_another_container(account: BlobAccount) -> None:
     with pytest.raises(HttpResponseError) as raised:
         names(account.container(account.service_sas(container="other")))
     assert raised.value.status_code == 403
+
+
+def test_a_new_key_ends_what_the_old_one_signed(account: BlobAccount) -> None:
+    sas = account.service_sas("rwl")
+    assert account.arm.call("POST", f"{ACCOUNT}/regenerateKey", {"keyName": "key1"}).status_code == 200
+
+    def refused() -> bool:
+        try:
+            names(account.container(sas))
+        except HttpResponseError as error:
+            return (error.status_code, getattr(error, "error_code", "")) == (403, "AuthorizationFailure")
+        return False
+
+    eventually(refused, "Azurite knows the new key")
+    names(account.container(account.service_sas("rl")))
 
 
 def test_tampered_sas(account: BlobAccount) -> None:
