@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,13 @@ import yaml
 
 from components import kubeconfig
 from simulator.command import environment
+from simulator.host import paths
 from simulator.plugins.kubernetes import exec_credentials
 from simulator.plugins.kubernetes.kubeconfig import KubeconfigError
 from simulator.plugins.logins import az
+from simulator.tools.pip_packages import packages
 from tests.support.arm import CLUSTER, SUBSCRIPTION, TOKEN, Arm, cluster_body
+from tests.support.azure_cli import AzureCli
 from tests.support.blob_account import CREDENTIAL, IDENTITY
 from tests.support.mocked_azure import SERVER_APP
 from tests.units.simulator.plugins.logins.conftest import Enter
@@ -162,6 +166,22 @@ def test_the_kubernetes_plugin_gets_its_token_and_shows_its_error(arm: Arm, hand
     assert arm.server.tokens.principal(config["users"][0]["user"]["token"]) == SUBSCRIPTION.object_id
     with pytest.raises(KubeconfigError, match='"kubelogin", which failed: Error: .*client secret cannot be empty'):
         exec_credentials.resolve(yaml.safe_load(kubeconfig.with_login(handed_out, "spn")))
+
+
+@pytest.mark.long
+def test_the_real_azure_cli_calls_it_and_is_called_by_it(arm: Arm, handed_out: str, tmp_path: Path) -> None:
+    """`az aks get-credentials` converts a login by device code (azure-cli 2.91.0, acs/custom.py)."""
+    file, az_file = tmp_path / "kubeconfig", tmp_path / "az"
+    cli = AzureCli(tmp_path, {**os.environ, "KUBECONFIG": str(file), "REQUESTS_CA_BUNDLE": arm.ca_file})
+    cli.log_in()
+    result = cli.run("aks get-credentials --resource-group rg --name aks")
+    assert "Converted kubeconfig to use Azure CLI authentication." in result.errors
+    assert command(file.read_text()) == command(kubeconfig.with_login(handed_out, "azurecli"))
+    installed = packages(paths.tool("azure-cli"))
+    az_file.write_text(f'#!/bin/sh\nPYTHONPATH={installed} {sys.executable} -m azure.cli "$@"\n')
+    az_file.chmod(0o755)
+    own = {"AZURE_CONFIG_DIR": str(tmp_path / "azure"), "REQUESTS_CA_BUNDLE": arm.ca_file, "AZURE_CLI_TIMEOUT": "10m"}
+    assert got(arm, *GET, "azurecli", PATH=f"{tmp_path}:{os.environ['PATH']}", **own) == SUBSCRIPTION.object_id
 
 
 @pytest.mark.parametrize(
