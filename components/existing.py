@@ -27,6 +27,7 @@ from config.problems.fixes import path_text, set_command, text_of
 from config.reading.loader import outputs_of, this_stack
 from config.rules.azure_errors import explained
 from config.rules.platform_stack import OUTPUT as PLATFORM
+from config.rules.pools import autoscale_fixed
 from config.rules.vcpu_quota import Nodes
 from config.schema.models import Settings
 from config.schema.network import JUMP_BOX
@@ -239,15 +240,24 @@ def if_there(ask: Callable[[], Found]) -> Found | None:
 
 
 def images_first(settings: Settings) -> str:
-    """Of GPU nodes that come with the registry: images are pushed when all is up, and by then nodes cost."""
-    pools, stack = settings.gpu_pools(), settings.stack
+    """Of GPU nodes that come with the registry: images are pushed when all is up, and by then nodes cost.
+
+    Beside an autoscaled pool, a fixed one autoscales from 0: so its `count` is not set again if the command of the
+    warning of fixed pools (config/rules/advice.py) has run first.
+    """
+    pools = {key: pool for key, pool in settings.gpu_pools().items() if pool.min_nodes}
     nodes = sum(pool.min_nodes for pool in pools.values())
-    counts = [("pools", key, *pool.count_key) for key, pool in pools.items() if pool.min_nodes]
-    paths = counts if settings.pools else [("nodeCount",)]
+    scales = any(pool.autoscale for pool in settings.pools.values())
+    fixes = [
+        autoscale_fixed(("pools", key), pool.count, least=0)
+        if scales and not pool.autoscale
+        else set_command(("pools", key, *pool.count_key) if settings.pools else ("nodeCount",), 0)
+        for key, pool in pools.items()
+    ]
     return lines(
         f"{nodes} GPU nodes would start before the registry has an image: they would cost while they wait.",
         "Make the registry first, push the images (docs/images.md), and then set the nodes again:",
-        *(f"    {set_command(path, 0).text(stack)}" for path in paths),
+        *(f"    {fix.text(settings.stack)}" for fix in fixes),
     )
 
 

@@ -15,7 +15,7 @@ from config.problems.fixes import Path
 from config.reading.edits import Keys
 from config.reading.values import data_or_text, value_at
 from config.schema.base import number_in
-from config.schema.readings import truth_of
+from config.schema.readings import off_among, truth_of
 
 SchemaAt = Callable[[Path], Mapping[str, Any]]
 _ABSENT: Any = object()
@@ -120,7 +120,10 @@ def _is_weaker(rule: Any, before: Any, after: Any, schema: Mapping[str, Any]) ->
 
 def _rank(value: Any, strongest_first: list[Any]) -> int:
     """The place of a value among its choices; that of the strongest where it cannot be read."""
-    found = truth_of(value) if True in strongest_first else next(iter(near(str(value).lower(), strongest_first)), value)
+    if True in strongest_first:
+        found: Any = truth_of(value)
+    else:
+        found = next(iter(off_among(value, strongest_first) or near(str(value).lower(), strongest_first)), value)
     return strongest_first.index(found) if found in strongest_first else 0
 
 

@@ -5,30 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic.alias_generators import to_snake
+from pydantic.alias_generators import to_camel, to_snake
 
 from config.facts.allocatable import MAX_PODS, MIN_SYSTEM_PODS
 from config.facts.scheduling import ALL_GPUS_COUNTED_SINCE
 from config.problems.errors import Problem
-from config.problems.fixes import path_text, remove_command, say, set_command
+from config.problems.fixes import Path, path_text, remove_command, say, set_command
 from config.rules.platform_stack import in_platform
 from config.rules.pools import autoscale_fixed
-from config.schema.cluster import ROLLING, ClusterSettings
+from config.schema.base import Model
+from config.schema.cluster import ROLLING
 from config.schema.models import Placement, Settings
+from config.schema.operators import OperatorSettings
 from config.schema.storage import StorageSettings, next_rotation
 from config.schema.workload import WorkloadCatalogue
 
 
 def warnings(settings: Settings) -> Iterator[str]:
     """What to say of a stack's containers and workloads, each with the command that mends it."""
-    found: list[Problem] = []
-    if not settings.lender:
-        found += (*_rolls_at_any_time(settings.cluster), *_makes_no_files(settings.storage), *_few_pods(settings))
-        found += (*_open_teams(settings), *_fixed_beside_autoscaled(settings), *_shorter_than_a_build(settings))
+    of_platform = () if settings.lender else (rule(settings) for rule in _OF_A_PLATFORM)
+    yield from (problem.text(settings.stack) for found in of_platform for problem in found)
     for name, placement in settings.placements.items():
-        of_one = [*_unmounted(name, placement, settings.storage), *_outlived(name, placement, settings.storage)]
-        found += in_platform(of_one, str(settings.lender.stack)) if settings.lender else of_one
-    return (problem.text(settings.stack) for problem in found)
+        found = [*_unmounted(name, placement, settings.storage), *_outlived(name, placement, settings.storage)]
+        if settings.lender:
+            found = in_platform(found, str(settings.lender.stack))
+        yield from (problem.text(settings.stack) for problem in found)
 
 
 def unread_options(settings: Settings, known: WorkloadCatalogue) -> Iterator[str]:
@@ -42,7 +43,8 @@ def unread_options(settings: Settings, known: WorkloadCatalogue) -> Iterator[str
             yield Problem((key,), what, allowed, remove_command((key,))).text(settings.stack)
 
 
-def _rolls_at_any_time(cluster: ClusterSettings) -> Iterator[Problem]:
+def _rolls_at_any_time(settings: Settings) -> Iterator[Problem]:
+    cluster = settings.cluster
     if cluster.node_os_channel in ROLLING and cluster.maintenance_window is None:
         path = ("cluster", "maintenanceWindow")
         why = f"with cluster.nodeOsChannel {cluster.node_os_channel}, AKS rolls nodes when it likes, under jobs"
@@ -110,9 +112,24 @@ def _shorter_than_a_build(settings: Settings) -> Iterator[Problem]:
             yield Problem(path, what, f"{least} or more", remove_command(path))
 
 
-def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:
+def _without_effect(settings: Settings) -> Iterator[Problem]:
+    """Warns of what is set for an operator that is off, or for an autoscaler that no pool uses."""
+    idle: list[tuple[Path, Model, str]] = [
+        (("operators", to_camel(name)), each, f"operators.{to_camel(name)}.enabled true")
+        for name, each in settings.operators
+        if isinstance(each, OperatorSettings) and not each.enabled
+    ]
+    if not any(pool.autoscale for pool in settings.gpu_pools().values()):
+        idle.append((("cluster", "autoscaler"), settings.cluster.autoscaler, "a pool with autoscale"))
+    for path, section, lacking in idle:
+        for key in sorted(map(to_camel, section.model_fields_set - {"enabled"})):
+            here = (*path, key)
+            yield Problem(here, f"has no effect without {lacking}", f"no value, or {lacking}", remove_command(here))
+
+
+def _makes_no_files(settings: Settings) -> Iterator[Problem]:
     """In a hierarchical namespace blobfuse2 sets the permissions of each file that it makes (ContainerSettings)."""
-    for name, account in storage.by_container().items():
+    for name, account in settings.storage.by_container().items():
         chosen, of_sas = account.settings.containers[name], account.settings.auth == "sas"  # others own what they make
         lacks = "w" in chosen.permissions and "p" not in chosen.permissions
         if lacks and of_sas and account.settings.hierarchical_namespace:
@@ -144,3 +161,14 @@ def _outlived(name: str, placement: Placement[Any], storage: StorageSettings) ->
         allowed = f"at most {chosen.most_days}; or another {rotation} before the SAS ends"
         renewed = f"change {rotation} before the SAS ends, to {next_rotation(account.settings.rotation)} for example"
         yield Problem(path, what, allowed, say(f"set {end}, or {renewed}"))
+
+
+_OF_A_PLATFORM = (
+    _rolls_at_any_time,
+    _makes_no_files,
+    _few_pods,
+    _open_teams,
+    _fixed_beside_autoscaled,
+    _shorter_than_a_build,
+    _without_effect,
+)

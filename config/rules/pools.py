@@ -68,13 +68,14 @@ def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
         yield Problem(where, what, "no value beside autoscale", remove_command(where))
 
 
-def autoscale_fixed(path: Path, nodes: int, *, counted: bool = True) -> Fix:
-    """Returns the commands by which a pool with a fixed count autoscales, and keeps its nodes.
+def autoscale_fixed(path: Path, nodes: int, *, least: int | None = None, counted: bool = True) -> Fix:
+    """Returns the commands by which a pool with a fixed count autoscales, and keeps its nodes, or the `least`.
 
     `counted` is whether its `count` may be set. Pulumi also removes a key that is not there.
     """
-    bounds = (Edit((*path, "autoscale", bound), nodes) for bound in ("min", "max"))
-    return Fix((*bounds, *((Edit((*path, "count")),) if counted else ())))
+    bounds = {"min": nodes if least is None else least, "max": nodes}
+    edits = (Edit((*path, "autoscale", bound), value) for bound, value in bounds.items())
+    return Fix((*edits, *((Edit((*path, "count")),) if counted else ())))
 
 
 def _disk_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:

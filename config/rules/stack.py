@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from config.facts.chart_values import ValueProblem, value_problems
@@ -56,6 +57,8 @@ def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
     fault = "which AKS does not offer to new clusters" if minor else "not a version"
     if minor in known.lts_ends:
         fault = "which AKS supports with cluster.tier Premium alone"
+    elif re.fullmatch(r"\d\.\d", version):
+        fault += f"; YAML reads {version}0 as {version}: if that is meant, quote it in the stack file"
     path = ("cluster", "kubernetesVersion")
     allowed = f"{', '.join(offered)}, or with a patch that `az aks get-versions --location {stack.location}` lists"
     plain = version.strip().lstrip("vV")

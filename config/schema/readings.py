@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import inf
 from typing import Any
 
@@ -34,6 +34,7 @@ def mend(path: Path, schema: Schema, given: object, *, is_entry: bool = False) -
     choices = schema.get("enum", ()) if isinstance(given, str) else ()
     begun = [each for each in choices if len(str(given)) > 2 and each.lower().startswith(str(given).lower())]
     likely = [each for each in meant(str(given), choices) if is_spelling(str(given), each) or begun == [each]]
+    likely = likely or off_among(given, schema.get("enum", ()))
     if len(likely) == 1 or (likely and not isinstance(path[-1], int)):  # one entry of a list is as likely as the next
         return set_command(path, likely[0])
     if given not in (None, "") and (spread := _spread(path, schema, given)):
@@ -79,6 +80,11 @@ def _entries(schema: Schema) -> list[Mapping[str, Any]]:
 def truth_of(given: object) -> bool | None:
     """Returns the truth value that is meant by `yes`, `off` or `{enabled: true}`."""
     return _TRUTH.get(str(given.get("enabled") if isinstance(given, Mapping) else given).strip().lower())
+
+
+def off_among(given: object, choices: Collection[Any]) -> list[Any]:
+    """Returns the choice that `off`, `no` or `false` means: `none` or `off`."""
+    return [each for each in choices if each in ("none", "off")] if truth_of(given) is False else []
 
 
 def is_reading(schema: Schema, given: object, value: object) -> bool:

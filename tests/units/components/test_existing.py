@@ -267,6 +267,19 @@ TWO_POOLS: dict[str, Any] = {
     "big": {"vmSku": H100, "autoscale": {"min": 1, "max": 4}},
     "none": {"vmSku": H100, "count": 0},
 }
+FIXED: dict[str, Any] = {
+    "fixed": {"vmSku": H100, "count": 2},
+    "none": {"vmSku": H100, "autoscale": {"min": 0, "max": 4}},
+}
+SCALED = " && ".join(
+    f"pulumi config {command}"
+    for command in (
+        "set -s test --path pools.fixed.autoscale.min 0",
+        "set -s test --path pools.fixed.autoscale.max 2",
+        "rm -s test --path pools.fixed.count",
+    )
+)
+"""Works also after the command of the warning that the pool is fixed, by which it has no count any more."""
 
 
 @pytest.mark.parametrize(
@@ -274,6 +287,7 @@ TWO_POOLS: dict[str, Any] = {
     [
         (Azure(), {"vm_sku": H100}, ["2 GPU nodes would start before", NODES]),
         (Azure(), {"pools": TWO_POOLS}, ["1 GPU nodes", "pools.big.autoscale.min 0"]),
+        (Azure(), {"pools": FIXED}, ["2 GPU nodes", SCALED]),
         (Azure(), {"vm_sku": H100, "node_count": 0}, []),
         (Azure(), {"vm_sku": H100, "images": {"registry": "mirror.example.com"}}, []),
         (Azure(registry="Standard"), {"vm_sku": H100}, []),

@@ -115,6 +115,36 @@ def test_a_model_size_that_no_workload_reads_is_reported() -> None:
         assert not list(unread_options(load({**stack, **read}, known=KNOWN), KNOWN))
 
 
+@pytest.mark.parametrize(
+    ("stack", "told"),
+    [
+        (
+            {"operators": {"autopilot": {"testSharedFiles": True}, "gpuOperator": {"enabled": False, "values": {}}}},
+            {
+                "operators.autopilot.testSharedFiles": "operators.autopilot.enabled true",
+                "operators.gpuOperator.values": "operators.gpuOperator.enabled true",
+            },
+        ),
+        ({"operators": {"autopilot": {"enabled": False}, "gpuOperator": {"values": {}}}}, {}),
+        (
+            {"cluster": {"autoscaler": {"unneededMinutes": 20}}},
+            {"cluster.autoscaler.unneededMinutes": "a pool with autoscale"},
+        ),
+    ],
+)
+def test_settings_without_effect_are_reported(stack: dict[str, Any], told: dict[str, str]) -> None:
+    assert list(warnings(load({"vmSku": H100, **stack}))) == [
+        f"{key} has no effect without {lacking}\n    allowed: no value, or {lacking}\n"
+        f"    fix:     pulumi config rm -s dev --path {key}"
+        for key, lacking in told.items()
+    ]
+
+
+def test_times_of_an_autoscaler_that_a_pool_uses_have_an_effect() -> None:
+    pools = {"gpu": {"vmSku": H100, "autoscale": {"min": 0, "max": 2}}}
+    assert list(warnings(load({"pools": pools, "cluster": {"autoscaler": {"unneededMinutes": 20}}}))) == []
+
+
 def test_on_another_stack_s_platform_that_stack_is_told_of() -> None:
     others = {"dev": platform({"vmSku": H100, "storage": storage("none")}, KNOWN)}
     stack = {"platformStack": "dev", "workloads": "olmo", "workloadOptions": {"olmo": {"stopAt": 5}}}
