@@ -21,14 +21,18 @@ from config.schema.workload import WorkloadCatalogue
 
 def warnings(settings: Settings) -> Iterator[str]:
     """What to say of a stack's containers and workloads, each with the command that mends it."""
-    found: list[Problem] = []
     if not settings.lender:
-        found += (*_rolls_at_any_time(settings.cluster), *_makes_no_files(settings.storage), *_few_pods(settings))
-        found += (*_open_teams(settings), *_fixed_beside_autoscaled(settings), *_shorter_than_a_build(settings))
+        yield from (problem.text(settings.stack) for problem in _rolls_at_any_time(settings.cluster))
+        yield from (problem.text(settings.stack) for problem in _makes_no_files(settings.storage))
+        yield from (problem.text(settings.stack) for problem in _few_pods(settings))
+        yield from (problem.text(settings.stack) for problem in _open_teams(settings))
+        yield from (problem.text(settings.stack) for problem in _fixed_beside_autoscaled(settings))
+        yield from (problem.text(settings.stack) for problem in _shorter_than_a_build(settings))
     for name, placement in settings.placements.items():
-        of_one = [*_unmounted(name, placement, settings.storage), *_outlived(name, placement, settings.storage)]
-        found += in_platform(of_one, str(settings.lender.stack)) if settings.lender else of_one
-    return (problem.text(settings.stack) for problem in found)
+        found = [*_unmounted(name, placement, settings.storage), *_outlived(name, placement, settings.storage)]
+        if settings.lender:
+            found = in_platform(found, str(settings.lender.stack))
+        yield from (problem.text(settings.stack) for problem in found)
 
 
 def unread_options(settings: Settings, known: WorkloadCatalogue) -> Iterator[str]:
