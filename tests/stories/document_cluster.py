@@ -42,7 +42,7 @@ def program_cluster(arm: Arm) -> None:
     for kind in ("resources:ResourceGroup", "containerservice:ManagedCluster", "containerservice:AgentPool"):
         definition, asked = DEFINITIONS[f"azure-native:{kind}"], inputs[f"azure-native:{kind}"]
         path = convert.path(definition, asked, SUBSCRIPTION.subscription_id)
-        answer = arm.call("PUT", path, convert.body(definition, asked), **{"api-version": definition.api_version})
+        answer = arm.call("PUT", path, convert.body(definition, asked, {}), **{"api-version": definition.api_version})
         assert answer.status_code == 201, answer.text
         arm.done()
 
