@@ -59,6 +59,8 @@ REASONS = {
     r"/kube-root-ca\.crt\.|/extension-apiserver-auth|/volcano-admission-secret\.|\.caBundle$": "certificates",
     r"^core/Secret [^ ]*/sh\.helm\.release\.": "times and earlier revisions of releases, whose objects are compared",
     r"\.azurestorageaccountsastoken$": "signed for the time at which it was issued",
+    r"\.deployment\.kubernetes\.io/revision$|\.rollme/helm-revision$": "count changes of a Deployment and of a release",
+    r"^azure .*\.(authorizedIPRanges(\.0)?|nodeOSUpgradeChannel)$": "a cluster that is up keeps its own, unless set",
 }
 """Why values at these paths may differ."""
 
