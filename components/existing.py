@@ -242,8 +242,7 @@ def if_there(ask: Callable[[], Found]) -> Found | None:
 def images_first(settings: Settings) -> str:
     """Of GPU nodes that come with the registry: images are pushed when all is up, and by then nodes cost.
 
-    Beside an autoscaled pool, a fixed one autoscales from 0: so its `count` is not set again if the command of the
-    warning of fixed pools (config/rules/advice.py) has run first.
+    Beside an autoscaled pool, a fixed one gets bounds and no `count`, as by the warning of config/rules/advice.py.
     """
     pools = {key: pool for key, pool in settings.gpu_pools().items() if pool.min_nodes}
     nodes = sum(pool.min_nodes for pool in pools.values())

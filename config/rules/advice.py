@@ -14,7 +14,7 @@ from config.problems.fixes import Path, path_text, remove_command, say, set_comm
 from config.rules.platform_stack import in_platform
 from config.rules.pools import autoscale_fixed
 from config.schema.base import Model
-from config.schema.cluster import ROLLING
+from config.schema.cluster import ROLLING, ClusterSettings
 from config.schema.models import Placement, Settings
 from config.schema.operators import OperatorSettings
 from config.schema.storage import StorageSettings, next_rotation
@@ -23,8 +23,14 @@ from config.schema.workload import WorkloadCatalogue
 
 def warnings(settings: Settings) -> Iterator[str]:
     """What to say of a stack's containers and workloads, each with the command that mends it."""
-    of_platform = () if settings.lender else (rule(settings) for rule in _OF_A_PLATFORM)
-    yield from (problem.text(settings.stack) for found in of_platform for problem in found)
+    if not settings.lender:
+        yield from (problem.text(settings.stack) for problem in _rolls_at_any_time(settings.cluster))
+        yield from (problem.text(settings.stack) for problem in _makes_no_files(settings.storage))
+        yield from (problem.text(settings.stack) for problem in _few_pods(settings))
+        yield from (problem.text(settings.stack) for problem in _open_teams(settings))
+        yield from (problem.text(settings.stack) for problem in _fixed_beside_autoscaled(settings))
+        yield from (problem.text(settings.stack) for problem in _shorter_than_a_build(settings))
+        yield from (problem.text(settings.stack) for problem in _without_effect(settings))
     for name, placement in settings.placements.items():
         found = [*_unmounted(name, placement, settings.storage), *_outlived(name, placement, settings.storage)]
         if settings.lender:
@@ -43,8 +49,7 @@ def unread_options(settings: Settings, known: WorkloadCatalogue) -> Iterator[str
             yield Problem((key,), what, allowed, remove_command((key,))).text(settings.stack)
 
 
-def _rolls_at_any_time(settings: Settings) -> Iterator[Problem]:
-    cluster = settings.cluster
+def _rolls_at_any_time(cluster: ClusterSettings) -> Iterator[Problem]:
     if cluster.node_os_channel in ROLLING and cluster.maintenance_window is None:
         path = ("cluster", "maintenanceWindow")
         why = f"with cluster.nodeOsChannel {cluster.node_os_channel}, AKS rolls nodes when it likes, under jobs"
@@ -127,9 +132,9 @@ def _without_effect(settings: Settings) -> Iterator[Problem]:
             yield Problem(here, f"has no effect without {lacking}", f"no value, or {lacking}", remove_command(here))
 
 
-def _makes_no_files(settings: Settings) -> Iterator[Problem]:
+def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:
     """In a hierarchical namespace blobfuse2 sets the permissions of each file that it makes (ContainerSettings)."""
-    for name, account in settings.storage.by_container().items():
+    for name, account in storage.by_container().items():
         chosen, of_sas = account.settings.containers[name], account.settings.auth == "sas"  # others own what they make
         lacks = "w" in chosen.permissions and "p" not in chosen.permissions
         if lacks and of_sas and account.settings.hierarchical_namespace:
@@ -161,14 +166,3 @@ def _outlived(name: str, placement: Placement[Any], storage: StorageSettings) ->
         allowed = f"at most {chosen.most_days}; or another {rotation} before the SAS ends"
         renewed = f"change {rotation} before the SAS ends, to {next_rotation(account.settings.rotation)} for example"
         yield Problem(path, what, allowed, say(f"set {end}, or {renewed}"))
-
-
-_OF_A_PLATFORM = (
-    _rolls_at_any_time,
-    _makes_no_files,
-    _few_pods,
-    _open_teams,
-    _fixed_beside_autoscaled,
-    _shorter_than_a_build,
-    _without_effect,
-)

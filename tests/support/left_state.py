@@ -1,0 +1,90 @@
+"""What a stack has left in simulated Azure, in its cluster and in Pulumi's state, to compare two ways to one stack.
+
+All of it is a map of paths to values, so that a difference names the field.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from k8s.objects import Object
+from simulator.azure.store import records
+from simulator.kube.client import ApiError, KubeClient
+from tests.support.world import Stack, eventually
+
+State = dict[str, Any]
+Reasons = Mapping[str, str]
+"""Why values may differ at paths, by regular expressions that match these."""
+
+
+def settled(stack: Stack, reasons: Reasons, seconds: float = 400) -> State:
+    """Returns what the stack has left, once it does not change any more but for a reason."""
+    found: list[State] = [{}]
+
+    def same_again() -> bool:
+        try:
+            found.append(left(stack))
+        except ApiError as error:  # the API server begins to serve a kind
+            if not error.passing:
+                raise
+            return False
+        return not unexplained(found[-2], found[-1], reasons)
+
+    eventually(same_again, "nothing changes any more", seconds, every=10)
+    return found[-1]
+
+
+def unexplained(one: State, other: State, reasons: Reasons) -> dict[str, tuple[Any, Any]]:
+    """Returns the paths at which two states differ without a reason, with both values."""
+    return {path: values for path, values in differing(one, other).items() if not used(reasons, [path])}
+
+
+def differing(one: State, other: State) -> dict[str, tuple[Any, Any]]:
+    """Returns the paths at which two states differ, with both values; None where there is nothing."""
+    paths = sorted(one.keys() | other.keys())
+    return {path: (one.get(path), other.get(path)) for path in paths if one.get(path) != other.get(path)}
+
+
+def used(reasons: Reasons, paths: Iterator[str] | list[str]) -> set[str]:
+    """Returns the expressions that match one of the paths."""
+    return {each for path in paths for each in reasons if re.search(each, path)}
+
+
+def left(stack: Stack) -> State:
+    """Returns all that there is of the stack."""
+    group, state = f"/resourcegroups/ai-on-aks-{stack.name}", State()
+    for record in records(stack.world.home / "azure"):
+        if group in record.id.text.lower():
+            place = record.id.text.partition("/resourceGroups/")[2]
+            state |= flat({"body": record.body, "error": record.error}, f"azure {place}")
+    for name, obj in _objects(stack.kube):
+        state |= flat(obj, name)
+    exported = json.loads(stack.pulumi("stack", "export", "--stack", stack.name))
+    for resource in exported["deployment"]["resources"]:
+        state[f"pulumi {resource['urn'].partition('::ai-on-aks::')[2]}"] = "is in the state"
+    return state
+
+
+def flat(value: Any, path: str) -> State:
+    """Returns the leaves of a value by their paths; entries of a list by their names, if these are unique."""
+    if isinstance(value, list):
+        names = [each.get("name") if isinstance(each, dict) else None for each in value]
+        by_name = None not in names and len({*names}) == len(names)
+        value = dict(zip(names if by_name else range(len(value)), value, strict=True))
+    if not isinstance(value, dict) or not value:
+        return {path: value}
+    return {place: leaf for name, each in value.items() for place, leaf in flat(each, f"{path}.{name}").items()}
+
+
+def _objects(kube: KubeClient) -> Iterator[tuple[str, Object]]:
+    groups = kube.raw("GET", "/apis")["groups"]
+    for version in ("v1", *(group["preferredVersion"]["groupVersion"] for group in groups)):
+        for entry in kube.raw("GET", f"/{'apis' if '/' in version else 'api'}/{version}")["resources"]:
+            if "list" not in entry["verbs"] or "/" in entry["name"]:
+                continue
+            for obj in kube.list(version, entry["kind"]):
+                place = "/".join(filter(None, (obj["metadata"].get("namespace"), obj["metadata"]["name"])))
+                yield f"{version.rpartition('/')[0] or 'core'}/{entry['kind']} {place}", obj
