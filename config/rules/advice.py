@@ -24,13 +24,16 @@ from config.schema.workload import WorkloadCatalogue
 def warnings(settings: Settings) -> Iterator[str]:
     """What to say of a stack's containers and workloads, each with the command that mends it."""
     if not settings.lender:
-        yield from (problem.text(settings.stack) for problem in _rolls_at_any_time(settings.cluster))
-        yield from (problem.text(settings.stack) for problem in _makes_no_files(settings.storage))
-        yield from (problem.text(settings.stack) for problem in _few_pods(settings))
-        yield from (problem.text(settings.stack) for problem in _open_teams(settings))
-        yield from (problem.text(settings.stack) for problem in _fixed_beside_autoscaled(settings))
-        yield from (problem.text(settings.stack) for problem in _shorter_than_a_build(settings))
-        yield from (problem.text(settings.stack) for problem in _without_effect(settings))
+        of_platform = (
+            *_rolls_at_any_time(settings.cluster),
+            *_makes_no_files(settings.storage),
+            *_few_pods(settings),
+            *_open_teams(settings),
+            *_fixed_beside_autoscaled(settings),
+            *_shorter_than_a_build(settings),
+            *_without_effect(settings),
+        )
+        yield from (problem.text(settings.stack) for problem in of_platform)
     for name, placement in settings.placements.items():
         found = [*_unmounted(name, placement, settings.storage), *_outlived(name, placement, settings.storage)]
         if settings.lender:
