@@ -10,7 +10,7 @@ import pulumi
 
 import operators
 import workloads
-from components import kept_files, way_in
+from components import kept_files, way_in, webhook_delay
 from components.azure_resources import prepare_all
 from components.borrowed_platform import BorrowedPlatform
 from components.container_access import by_identity
@@ -46,6 +46,7 @@ def main() -> None:
         pulumi.log.warn(warning)
     report_plan(settings)
     prepare_all(settings)
+    webhook_delay.retry_all()
     made, before = _all_that_is_made(), kept_files.kept_before(outputs)
     settings, platform = _platform(settings, known_operators, before)
     if isinstance(platform, Platform) and not platform.within:

@@ -26,18 +26,21 @@ _NOT_JOINED = re.compile(
 
 async def again_while_forbidden(args: pulumi.ErrorHookArgs) -> bool:
     """Whether to try again, after a pause. `args.errors` has the errors so far, the newest first."""
-    return await _again(args, late="forbidden" in args.errors[0].lower())
+    return await again(args, late="forbidden" in args.errors[0].lower())
 
 
 async def again_until_joined(args: pulumi.ErrorHookArgs) -> bool:
     """The same of a cluster whose identity may not join its network."""
-    return await _again(args, late=bool(_NOT_JOINED.search(args.errors[0])))
+    return await again(args, late=bool(_NOT_JOINED.search(args.errors[0])))
 
 
-async def _again(args: pulumi.ErrorHookArgs, *, late: bool) -> bool:
-    if not late or len(args.errors) > ATTEMPTS:
+async def again(
+    args: pulumi.ErrorHookArgs, *, late: bool, pause_s: float = PAUSE_SECONDS, attempts: int = ATTEMPTS
+) -> bool:
+    """Pauses and returns True, if what was asked is only `late` and there are attempts left."""
+    if not late or len(args.errors) > attempts:
         return False
-    await asyncio.sleep(PAUSE_SECONDS)
+    await asyncio.sleep(pause_s)
     return True
 
 

@@ -1,6 +1,8 @@
-"""What tests of the preflight share: answers of Resource Manager, and the warnings that are told."""
+"""What tests of components share: answers of Resource Manager, the warnings that are told, and pauses."""
 
 from __future__ import annotations
+
+import asyncio
 
 import pulumi
 import pytest
@@ -33,3 +35,15 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", found.append)
     return found
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that something would have slept."""
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    return slept

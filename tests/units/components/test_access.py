@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from typing import Any
 
@@ -17,6 +16,7 @@ from components.kubernetes_access import KubernetesAccess
 from components.roles import CLUSTER_USER, RBAC_CLUSTER_ADMIN
 from config.schema.cluster import ClusterSettings
 from config.schema.teams import TeamSettings
+from tests.support.error_hooks import tries_again
 from tests.support.mocked_azure import DEPLOYER, LOGIN_OPTIONS, SECRET, SERVER_APP
 from tests.support.mocks import Recorder, deploy
 from tests.support.settings import settings_with
@@ -184,29 +184,13 @@ def test_credentials_are_decoded() -> None:
     assert kubeconfig.decode(base64.b64encode(b"users: []").decode()) == "users: []"
 
 
-def ask(*errors: str) -> bool:
-    args = pulumi.ErrorHookArgs(urn="", id="", name="", type="", failed_operation="create", errors=list(errors))
-    return asyncio.run(role_delay.again_while_forbidden(args))
-
-
-@pytest.fixture
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    slept: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        slept.append(seconds)
-
-    monkeypatch.setattr(asyncio, "sleep", sleep)
-    return slept
-
-
 def test_a_role_that_does_not_act_yet_is_waited_for(pauses: list[float]) -> None:
-    assert ask('namespaces is forbidden: User "x" cannot create resource')
+    assert tries_again(role_delay.again_while_forbidden, 'namespaces is forbidden: User "x" cannot create resource')
     assert pauses == [role_delay.PAUSE_SECONDS]
 
 
 def test_other_errors_are_not(pauses: list[float]) -> None:
-    assert not ask("connection refused", "forbidden")
+    assert not tries_again(role_delay.again_while_forbidden, "connection refused", "forbidden")
     assert pauses == []
 
 
@@ -220,13 +204,12 @@ def test_other_errors_are_not(pauses: list[float]) -> None:
     ],
 )
 def test_so_is_one_by_which_a_cluster_joins_its_network(error: str, *, again: bool, pauses: list[float]) -> None:
-    args = pulumi.ErrorHookArgs(urn="", id="", name="", type="", failed_operation="create", errors=[error])
-    assert asyncio.run(role_delay.again_until_joined(args)) is again
+    assert tries_again(role_delay.again_until_joined, error) is again
     assert len(pauses) == again
 
 
 def test_and_not_for_ever(pauses: list[float]) -> None:
-    assert not ask(*["Forbidden"] * (role_delay.ATTEMPTS + 1))
+    assert not tries_again(role_delay.again_while_forbidden, *["Forbidden"] * (role_delay.ATTEMPTS + 1))
     assert role_delay.ATTEMPTS * role_delay.PAUSE_SECONDS >= 5 * 60
 
 
