@@ -111,7 +111,7 @@ def paths() -> Iterator[set[str]]:
 
 
 def same(direct: State, other: State, paths: set[str]) -> None:
-    paths |= differing(direct, other).keys()
+    paths.update(differing(direct, other))
     assert unexplained(direct, other, REASONS) == {}
 
 
