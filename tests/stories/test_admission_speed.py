@@ -153,7 +153,7 @@ def test_the_other_cluster_has_what_is_released(stacks: dict[str, Stack]) -> Non
     assert '"userRBACAdmissionCheck":true' in kubectl(stacks[RELEASED], "logs", "-n", WRAPPER_NAMESPACE, OPERATOR)
     policies = "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"
     ours, theirs = (set(names(stacks[name].kube.list(*policies))) for name in (OURS, RELEASED))
-    assert ours - theirs == {admission.QUEUES, admission.PODS, admission.HOPELESS}
+    assert ours - theirs == {admission.QUEUES, admission.PODS, admission.SERVICES, admission.HOPELESS}
 
 
 def test_a_thousand_are_admitted_as_fast_as_by_what_is_released(
