@@ -105,7 +105,7 @@ def direct(stack: Stack) -> State:
 
 @pytest.fixture(scope="module")
 def paths() -> Iterator[set[str]]:
-    """Collects the paths that differ; afterwards, each reason must have been one, but for a port that may come again."""
+    """Collects the paths that differ; afterwards, each reason must have been one, but a port may come again."""
     found: set[str] = set()
     yield found
     assert used(REASONS, [*found]) | {PORT} == {*REASONS}
