@@ -16,8 +16,9 @@ PAUSE_SECONDS = 5
 ATTEMPTS = 24
 """Two minutes in all."""
 _NOT_ANSWERED = re.compile(r"failed calling webhook.*(no endpoints available|connection refused)", re.DOTALL)
+"""In the API server's words: kubernetes, staging/src/k8s.io/apiserver/pkg/util/webhook/error.go, ErrCallingWebhook."""
 _OBJECTS, _RELEASE = "kubernetes:", "kubernetes:helm.sh/v3:Release"
-"""Releases are not among them: Helm refuses to install a second time what failed half-way."""
+"""Releases are not among them: what failed half-way keeps its name ("cannot reuse a name that is still in use")."""
 
 
 async def again_until_answered(args: pulumi.ErrorHookArgs) -> bool:

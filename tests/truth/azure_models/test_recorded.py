@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import yaml
 from simulator.plugins.azure_native import convert
 from simulator.plugins.azure_native.resources import DEFINITIONS
 from tests.support.arm import SUBSCRIPTION, FakeBackend, start
+from tests.support.leaves import leaves
 from tests.support.published_models import unpublished
 
 RECORDED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("recorded.yaml").read_text("utf-8"))
@@ -50,18 +51,6 @@ def token(request: pytest.FixtureRequest) -> str:
 def shown(answers: Answers, token: str) -> dict[str, Any]:
     """The plugin's outputs by dotted paths."""
     return dict(leaves(convert.outputs(DEFINITIONS[token], answers[token]), ""))
-
-
-def leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Values at their paths; what is empty counts as a value."""
-    if isinstance(value, dict) and value:
-        for name, inner in value.items():
-            yield from leaves(inner, f"{path}.{name}".lstrip("."))
-    elif isinstance(value, list) and value:
-        for inner in value:
-            yield from leaves(inner, f"{path}[]")
-    else:
-        yield path, value
 
 
 def test_defaults_are_those_that_azure_showed(token: str, shown: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 import yaml
 
 from tests.support.arm import CLUSTER, GROUP, FakeBackend, pool_path, start
+from tests.support.leaves import leaves
 
 RECORDED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("clusters.yaml").read_text("utf-8"))
 
@@ -47,18 +47,6 @@ def test_a_minor_version_can_go_up_as_far_as_on_azure(plans: str, minors: dict[s
         upgrades = [patch for versions in each["patchVersions"].values() for patch in versions["upgrades"]]
         reached = max(int(patch.split(".")[1]) for patch in [*upgrades, each["version"]])
         assert reached == min(number[each["version"]] + far, max(number.values()))
-
-
-def leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Values at their paths; `[]` stands for the items of a list, and what is empty counts as a value."""
-    if isinstance(value, dict) and value:
-        for name, inner in value.items():
-            yield from leaves(inner, f"{path}.{name}".lstrip("."))
-    elif isinstance(value, list) and value:
-        for inner in value:
-            yield from leaves(inner, f"{path}[]")
-    else:
-        yield path, value
 
 
 def test_values_are_azures(shown: dict[str, Any]) -> None:

@@ -1,0 +1,18 @@
+"""A JSON value as its leaves, to compare it path by path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields values with their paths; `[]` stands for the items of a list, and what is empty counts as a value."""
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from leaves(inner, f"{path}.{name}".lstrip("."))
+    elif isinstance(value, list) and value:
+        for inner in value:
+            yield from leaves(inner, f"{path}[]")
+    else:
+        yield path, value
