@@ -14,55 +14,23 @@ from simulator.azure import features
 from simulator.azure.gateway import Gateway
 from simulator.azure.types.agent_pool import life
 from simulator.world.faults import new_fault
-from tests.stories.document_cluster import DIFFERENCES, program_cluster, unexplained
+from tests.stories.document_cluster import (
+    AKS,
+    AUTOMATION,
+    DIFFERENCES,
+    DOCUMENT,
+    GROUP,
+    HERE,
+    POOL,
+    program_cluster,
+    unexplained,
+)
 from tests.support import networks as net
 from tests.support.arm import H100, SUBSCRIPTION, TOKEN, Arm, FakeBackend, start
 from tests.support.azure_cli import AzureCli, of_arm
 
 pytestmark = pytest.mark.long
-HERE = f"/subscriptions/{SUBSCRIPTION.subscription_id}"
-GROUP = f"{HERE}/resourceGroups/rg"
-POOL = "--resource-group rg --cluster-name aks"
-AKS = "--resource-group rg --name aks"
 GRACE = SUBSCRIPTION.directory["grace"]
-AUTOMATION = SUBSCRIPTION.directory["automation"]
-DOCUMENT = [
-    # https://github.com/edwardsp/ai-on-aks, README.md
-    ("feature register --name AKSInfinibandSupport --namespace Microsoft.ContainerService", '"state": "Registering"'),
-    (
-        "feature show --name AKSInfinibandSupport --namespace Microsoft.ContainerService "
-        "--query properties.state --output tsv",
-        "Registered",
-    ),
-    ("provider register --namespace Microsoft.ContainerService --wait", ""),
-    ("group create --name rg --location eastus", '"provisioningState": "Succeeded"'),
-    (
-        "acr create --resource-group rg --name aiimages --sku Basic --admin-enabled",
-        '"loginServer": "aiimages.azurecr.io"',
-    ),
-    (
-        f"aks create {AKS} --node-resource-group rg-nrg --enable-managed-identity --node-count 2 --generate-ssh-keys "
-        "--location eastus --node-vm-size Standard_D2s_v3 --nodepool-name system --os-sku Ubuntu "
-        "--attach-acr aiimages",
-        '"nodeResourceGroup": "rg-nrg"',
-    ),
-    (
-        f"aks nodepool add {POOL} --name ndv5 --node-count 1 --node-vm-size Standard_ND96isr_H100_v5 "
-        "--node-osdisk-size 128 --os-sku Ubuntu --tags SkipGPUDriverInstall=true",
-        '"maxSurge": "10%"',
-    ),
-    (f"aks get-credentials {AKS} --file kubeconfig", "Merged"),
-    (f"aks nodepool scale {POOL} --name ndv5 --node-count 2", '"count": 2'),
-    # https://github.com/edwardsp/av-resim-on-aks, README.md
-    (
-        f"aks nodepool add {POOL} --name nc4ast4 --node-vm-size Standard_NC4as_T4_v3 --priority Spot "
-        "--eviction-policy Delete --spot-max-price -1 --node-taints sku=gpu:NoSchedule --enable-cluster-autoscaler "
-        "--min-count 1 --max-count 2 --node-count 1",
-        '"scaleSetPriority": "Spot"',
-    ),
-    (f"aks update {AKS} --attach-acr aiimages", '"name": "aks"'),
-    (f"role assignment create --role Reader --assignee {AUTOMATION.client_id} --scope {GROUP}", AUTOMATION.object_id),
-]
 DAILY = [
     ("account list-locations --query [].name -o tsv", "northeurope"),
     ("provider show --namespace Microsoft.Compute --query registrationState", "Registered"),
@@ -176,29 +144,19 @@ def az(arm: Arm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureCli]
     gateway.stop()
 
 
-def ends(az: AzureCli, commands: list[tuple[str, str]]) -> dict[str, str]:
-    """What those commands printed that failed, or did not print what they should."""
-    results = {line: (az.run(line), wanted) for line, wanted in commands}
-    return {
-        line: f"{result.code}: {result.output[-300:]} {result.errors[-900:]}"
-        for line, (result, wanted) in results.items()
-        if result.code != 0 or wanted not in result.output + result.errors
-    }
-
-
 def test_every_line_of_the_documents_ends_as_on_azure(az: AzureCli) -> None:
-    assert ends(az, DOCUMENT) == {}
+    assert az.failing(DOCUMENT) == {}
 
 
 def test_commands_of_daily_work_end_as_on_azure(az: AzureCli) -> None:
-    assert ends(az, DAILY) == {}
+    assert az.failing(DAILY) == {}
 
 
 def test_commands_that_messages_print_end_as_on_azure(az: AzureCli, arm: Arm) -> None:
     faults = arm.server.world.faults
     faults.fault(new_fault("lock", level="CanNotDelete", scope="rg"))
     faults.fault(new_fault("policy", tag="CostCenter"))
-    assert ends(az, PRINTED) == {}
+    assert az.failing(PRINTED) == {}
     assert [each.kind for each in faults.heal()] == ["policy"], "the lock is gone"
 
 
@@ -218,24 +176,13 @@ def test_refusals_are_azures(az: AzureCli, line: str, words: str) -> None:
     assert (result.code != 0, words in result.errors) == (True, True), result.errors
 
 
-def test_a_cluster_of_the_document_differs_from_the_program_s_where_a_reason_is_given(az: AzureCli, arm: Arm) -> None:
-    program_cluster(arm)
-    both = [
-        json.loads(az.run(f"aks show {cluster}").output)
-        for cluster in ("--resource-group ai-on-aks-dev --name ai-on-aks-dev", AKS)
-    ]
-    pools = [
-        {each["mode"]: each for each in cluster.pop("agentPoolProfiles") if each["scaleSetPriority"] != "Spot"}
-        for cluster in both
-    ]
-    pairs = [both, *([of[mode] for of in pools] for mode in ("System", "User"))]
-    assert unexplained(((ours, theirs) for ours, theirs in pairs), DIFFERENCES["cluster"]) == (set(), set())
+def test_its_nodes_differ_from_the_program_s_where_a_reason_is_given(az: AzureCli, arm: Arm) -> None:
+    both = [program_cluster(arm), json.loads(az.run(f"aks show {AKS}").output)["id"]]
     nodes = {key.lower(): of for key, of in arm.backend.nodes.items()}
-    gpu = [
-        next(node for node in nodes[cluster["id"].lower()] if H100 in node["metadata"]["labels"].values())
-        for cluster in both
-    ]
-    assert unexplained([(gpu[0], gpu[1])], DIFFERENCES["nodes"]) == (set(), set())
+    ours, theirs = (
+        next(node for node in nodes[cluster.lower()] if H100 in node["metadata"]["labels"].values()) for cluster in both
+    )
+    assert unexplained([(ours, theirs)], DIFFERENCES["nodes"]) == (set(), set())
 
 
 def test_logging_out_and_in_again(az: AzureCli) -> None:

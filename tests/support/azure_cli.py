@@ -56,6 +56,15 @@ class AzureCli:
         )
         return AzureCliResult(done.returncode, done.stdout.strip(), done.stderr.strip())
 
+    def failing(self, commands: list[tuple[str, str]]) -> dict[str, str]:
+        """What those commands printed that failed, or did not print what they should."""
+        results = {line: (self.run(line), wanted) for line, wanted in commands}
+        return {
+            line: f"{result.code}: {result.output[-300:]} {result.errors[-900:]}"
+            for line, (result, wanted) in results.items()
+            if result.code != 0 or wanted not in result.output + result.errors
+        }
+
     def log_in(self) -> None:
         """As the deployer."""
         for line in (
