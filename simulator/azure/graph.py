@@ -16,6 +16,7 @@ from simulator.azure.store import Body
 from simulator.azure.subscription import Principal
 from simulator.azure.types.managed_cluster import rules as clusters
 from simulator.azure.types.user_assigned_identity import rules as identities
+from simulator.azure.types.virtual_machine import rules as machines
 
 _LISTS = ("users", "groups", "serviceprincipals")
 _VALUE = r"'(?P<{}>[^']*)'"
@@ -30,7 +31,7 @@ _CONDITION = re.compile(
 def answer(world: World, request: Request) -> Body:
     """Answers a request below `/v1.0`. Raises ArmError, whose body has Graph's shape too."""
     _, *parts = (part.lower() for part in request.path.strip("/").split("/"))
-    objects = list(_directory(world))
+    objects = list(directory(world))
     match (request.method, *parts):
         case ("GET", "me"):
             message = "/me request is only valid with delegated authentication flow."
@@ -53,7 +54,7 @@ def answer(world: World, request: Request) -> Body:
     raise ArmError(HTTPStatus.BAD_REQUEST, "BadRequest", message)
 
 
-def _directory(world: World) -> Iterator[Body]:
+def directory(world: World) -> Iterator[Body]:
     """Everything in the tenant that can have a role."""
     subscription = world.subscription
     yield _application(subscription.deployer, "deployer")
@@ -62,11 +63,13 @@ def _directory(world: World) -> Iterator[Body]:
     for group in {group for each in subscription.directory.values() for group in each.groups}:
         yield {"@odata.type": "#microsoft.graph.group", "id": group, "displayName": f"group of {group[:8]}"}
     for record in world.store.all(identities.TYPE):
-        known = Principal(object_id=record.facts["principal"], client_id=record.facts["client"])
-        yield _application(known, record.id.name)
+        yield _managed(record.facts["principal"], record.facts["client"], record.id.name)
+    for machine in world.store.all(machines.TYPE):
+        if own := machines.system_identity(machine):
+            yield _managed(own, own, machine.id.name)
     for cluster in world.store.all(clusters.TYPE):
         for suffix, object_id in zip(("", "-agentpool"), clusters.identities(cluster), strict=True):
-            yield _application(Principal(object_id=object_id, client_id=object_id), f"{cluster.id.name}{suffix}")
+            yield _managed(object_id, object_id, f"{cluster.id.name}{suffix}")
 
 
 def _user(principal: Principal, name: str) -> Body:
@@ -83,6 +86,11 @@ def _application(principal: Principal, name: str) -> Body:
         "servicePrincipalNames": [principal.client_id],
         "servicePrincipalType": "Application",
     }
+
+
+def _managed(object_id: str, client_id: str, name: str) -> Body:
+    known = Principal(object_id=object_id, client_id=client_id)
+    return _application(known, name) | {"servicePrincipalType": "ManagedIdentity"}
 
 
 def _kind(found: Body) -> str:

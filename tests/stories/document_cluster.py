@@ -14,49 +14,6 @@ from simulator.plugins.azure_native import convert
 from simulator.plugins.azure_native.resources import DEFINITIONS
 from tests.support.arm import SUBSCRIPTION, Arm
 
-HERE = f"/subscriptions/{SUBSCRIPTION.subscription_id}"
-GROUP = f"{HERE}/resourceGroups/rg"
-POOL = "--resource-group rg --cluster-name aks"
-AKS = "--resource-group rg --name aks"
-AUTOMATION = SUBSCRIPTION.directory["automation"]
-DOCUMENT = [
-    # https://github.com/edwardsp/ai-on-aks, README.md
-    ("feature register --name AKSInfinibandSupport --namespace Microsoft.ContainerService", '"state": "Registering"'),
-    (
-        "feature show --name AKSInfinibandSupport --namespace Microsoft.ContainerService "
-        "--query properties.state --output tsv",
-        "Registered",
-    ),
-    ("provider register --namespace Microsoft.ContainerService --wait", ""),
-    ("group create --name rg --location eastus", '"provisioningState": "Succeeded"'),
-    (
-        "acr create --resource-group rg --name aiimages --sku Basic --admin-enabled",
-        '"loginServer": "aiimages.azurecr.io"',
-    ),
-    (
-        f"aks create {AKS} --node-resource-group rg-nrg --enable-managed-identity --node-count 2 --generate-ssh-keys "
-        "--location eastus --node-vm-size Standard_D2s_v3 --nodepool-name system --os-sku Ubuntu "
-        "--attach-acr aiimages",
-        '"nodeResourceGroup": "rg-nrg"',
-    ),
-    (
-        f"aks nodepool add {POOL} --name ndv5 --node-count 1 --node-vm-size Standard_ND96isr_H100_v5 "
-        "--node-osdisk-size 128 --os-sku Ubuntu --tags SkipGPUDriverInstall=true",
-        '"maxSurge": "10%"',
-    ),
-    (f"aks get-credentials {AKS} --file kubeconfig", "Merged"),
-    (f"aks nodepool scale {POOL} --name ndv5 --node-count 2", '"count": 2'),
-    # https://github.com/edwardsp/av-resim-on-aks, README.md
-    (
-        f"aks nodepool add {POOL} --name nc4ast4 --node-vm-size Standard_NC4as_T4_v3 --priority Spot "
-        "--eviction-policy Delete --spot-max-price -1 --node-taints sku=gpu:NoSchedule --enable-cluster-autoscaler "
-        "--min-count 1 --max-count 2 --node-count 1",
-        '"scaleSetPriority": "Spot"',
-    ),
-    (f"aks update {AKS} --attach-acr aiimages", '"name": "aks"'),
-    (f"role assignment create --role Reader --assignee {AUTOMATION.client_id} --scope {GROUP}", AUTOMATION.object_id),
-]
-"""What its README tells people to run, and what that prints."""
 DIFFERENCES: dict[str, dict[str, str]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 """Why values differ, by their paths."""
 OWN = {

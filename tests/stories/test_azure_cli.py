@@ -1,6 +1,6 @@
 """The real Azure CLI against simulated Resource Manager: the commands of the upstream documents, and of daily work.
 
-No cluster runs behind it (`FakeBackend`). Of the documents' lines are left out: Bicep, `az acr login`, extensions.
+No cluster runs behind it (`FakeBackend`).
 """
 
 from __future__ import annotations
@@ -14,24 +14,18 @@ from simulator.azure import features
 from simulator.azure.gateway import Gateway
 from simulator.azure.types.agent_pool import life
 from simulator.world.faults import new_fault
-from tests.stories.document_cluster import (
-    AKS,
-    AUTOMATION,
-    DIFFERENCES,
-    DOCUMENT,
-    GROUP,
-    HERE,
-    POOL,
-    program_cluster,
-    unexplained,
-)
+from tests.stories import document_lines
+from tests.stories.document_cluster import DIFFERENCES, program_cluster, unexplained
+from tests.stories.document_lines import AKS, GROUP, HERE, POOL
 from tests.support import networks as net
 from tests.support.arm import H100, SUBSCRIPTION, TOKEN, Arm, FakeBackend, start
 from tests.support.azure_cli import AzureCli, of_arm
 
 pytestmark = pytest.mark.long
+AUTOMATION = SUBSCRIPTION.directory["automation"]
 GRACE = SUBSCRIPTION.directory["grace"]
 DAILY = [
+    ("provider register --namespace Microsoft.ContainerService --wait", ""),
     ("account list-locations --query [].name -o tsv", "northeurope"),
     ("provider show --namespace Microsoft.Compute --query registrationState", "Registered"),
     ("resource list --query [].name -o tsv", "aks"),
@@ -59,6 +53,7 @@ DAILY = [
     ("storage account revoke-delegation-keys --resource-group rg --name models123", ""),
     ("acr update --name aiimages --tags team=a --query tags.team", "a"),
     ("acr check-name --name images --query nameAvailable", "false"),
+    (f"role assignment create --role Reader --assignee {AUTOMATION.client_id} --scope {GROUP}", AUTOMATION.object_id),
     ("role definition list --name AcrPull --query [].name -o tsv", "7f951dda-4ed3-4680-a7ca-43fe172d538d"),
     (f"role assignment create --role Reader --assignee {GRACE.upn} --scope {GROUP}", GRACE.object_id),
     (f"role assignment list --assignee {GRACE.upn} --scope {GROUP} --query [].principalName -o tsv", GRACE.upn),
@@ -89,10 +84,7 @@ WITHOUT_AGENT = [
     "--command-id RunShellScript --scripts 'tail -50 /var/log/azure/cluster-provision.log'",
 ]
 REFUSED = [
-    (
-        f"aks nodepool add {POOL} --name wrong --node-vm-size Standard_NCA100ads_A100_v4",
-        "is not supported for subscription",
-    ),
+    *document_lines.REFUSED,
     (
         f"resource show --ids {GROUP}/providers/Microsoft.ContainerService/managedClusters/aks "
         "--api-version 2099-01-01",
@@ -145,7 +137,15 @@ def az(arm: Arm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureCli]
 
 
 def test_every_line_of_the_documents_ends_as_on_azure(az: AzureCli) -> None:
-    assert az.failing(DOCUMENT) == {}
+    assert az.failing(document_lines.AI_ON_AKS + document_lines.AV_RESIM) == {}
+
+
+def test_the_machine_that_runs_the_lines_gets_its_role(az: AzureCli, arm: Arm) -> None:
+    net.make_network(arm)
+    net.make(arm, net.INTERFACE, net.interface_body())
+    net.make(arm, net.MACHINE, net.machine_body())
+    principal = az.run("vm show -g rg -n jump --query identity.principalId -o tsv").output
+    assert az.failing([document_lines.role_of_machine(principal)]) == {}
 
 
 def test_commands_of_daily_work_end_as_on_azure(az: AzureCli) -> None:
@@ -160,10 +160,7 @@ def test_commands_that_messages_print_end_as_on_azure(az: AzureCli, arm: Arm) ->
     assert [each.kind for each in faults.heal()] == ["policy"], "the lock is gone"
 
 
-def test_no_agent_runs_on_machines(az: AzureCli, arm: Arm) -> None:
-    net.make_network(arm)
-    net.make(arm, net.INTERFACE, net.interface_body())
-    net.make(arm, net.MACHINE, net.machine_body())
+def test_no_agent_runs_on_machines(az: AzureCli) -> None:
     errors = {line: az.run(line).errors for line in WITHOUT_AGENT}
     assert {line for line in WITHOUT_AGENT if "please ensure VM Agent is installed" not in errors[line]} == set(), (
         errors

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.stories.document_cluster import DIFFERENCES, DOCUMENT, unexplained
+from tests.stories import document_lines as lines
+from tests.stories.document_cluster import DIFFERENCES, unexplained
 from tests.support.azure_cli import AzureCli
-from tests.support.world import Stack, World
+from tests.support.world import Stack, World, eventually
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 
@@ -31,7 +32,21 @@ def az(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure
 
 
 def test_every_line_of_the_document_works_beside_a_stack(stack: Stack, az: AzureCli) -> None:
-    assert az.failing(DOCUMENT) == {}
+    register, registered, *others = lines.AI_ON_AKS
+    assert az.failing([register]) == {}
+    eventually(lambda: az.failing([registered]) == {}, "the feature is Registered", 120)
+    assert az.failing(others + lines.AV_RESIM + lines.LOG_OUT_AND_IN) == {}
+
+
+def test_its_lines_sign_for_containers(stack: Stack, az: AzureCli) -> None:
+    made = [
+        (
+            "storage account create --resource-group rg --name resimdata --location eastus --sku Standard_LRS",
+            "resimdata",
+        ),
+        ("storage container create --account-name resimdata --name input --auth-mode key", "true"),
+    ]
+    assert az.failing(made + lines.blob_tokens("resimdata", "input")) == {}
 
 
 def test_both_clusters_differ_only_where_a_reason_is_given(stack: Stack, az: AzureCli) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from http import HTTPStatus
 
-from simulator.azure import faults
+from simulator.azure import faults, graph
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request, conflict
 from simulator.azure.ids import ResourceId, parse_id
@@ -103,9 +103,8 @@ def _not_allowed(world: World, assignment: ResourceId) -> ArmError:
 def _looked_up(world: World, principal: str) -> str:
     """The type of a principal, which Azure finds out itself where it is not told. Raises ArmError for too new ones."""
     cluster = next((found for found in world.store.all(clusters.TYPE) if principal in clusters.identities(found)), None)
-    if cluster is None:
-        return "User"
-    if faults.waits(world, cluster):
+    kind = next((each["@odata.type"] for each in graph.directory(world) if each["id"] == principal), "")
+    if not kind or (cluster and faults.waits(world, cluster)):
         message = (
             f"Principal {principal.replace('-', '')} does not exist in the directory {world.subscription.tenant_id}. "
             "Check that you have the correct principal ID. If you are creating this principal and then immediately "
@@ -114,4 +113,5 @@ def _looked_up(world: World, principal: str) -> str:
             "See https://aka.ms/docs-principaltype"
         )
         raise bad_request(message, code="PrincipalNotFound")
-    return "ServicePrincipal"
+    name: str = kind.rpartition(".")[2]
+    return name[0].upper() + name[1:]

@@ -56,20 +56,21 @@ KIND = VirtualMachines()
 
 def principals(world: World, machine: Record) -> list[str]:
     """Object ids of the identities that it can sign in by."""
-    identity: Body = machine.body.get("identity", {})
-    own = [_principal(machine)] if "SystemAssigned" in identity.get("type", "") else []
-    return own + identities.principals(world, identity)
+    own = system_identity(machine)
+    return ([own] if own else []) + identities.principals(world, machine.body.get("identity", {}))
 
 
-def _principal(machine: Record) -> str:
-    return guid(machine.id.text, "identity", str(machine.facts.get(CREATED, 0)))
+def system_identity(machine: Record) -> str:
+    """Object id of its own identity; empty where it has none."""
+    has = "SystemAssigned" in machine.body.get("identity", {}).get("type", "")
+    return guid(machine.id.text, "identity", str(machine.facts.get(CREATED, 0))) if has else ""
 
 
 def _identity(world: World, machine: Record) -> Body:
     identity: Body = identities.shown(world, machine.body["identity"])
-    if "SystemAssigned" not in identity.get("type", ""):
+    if not (own := system_identity(machine)):
         return identity
-    return identity | {"principalId": _principal(machine), "tenantId": world.subscription.tenant_id}
+    return identity | {"principalId": own, "tenantId": world.subscription.tenant_id}
 
 
 def interface(properties: Body) -> str:

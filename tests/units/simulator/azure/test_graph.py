@@ -9,6 +9,7 @@ import pytest
 
 from simulator.azure import domains
 from simulator.azure.tokens import GRAPH
+from tests.support import networks as net
 from tests.support.arm import CLUSTER, SUBSCRIPTION, Arm
 from tests.support.blob_account import IDENTITY
 
@@ -39,6 +40,14 @@ def test_principals_are_found_by_name_client_id_and_object_id(cluster: Arm) -> N
     answer = ask(cluster, "directoryObjects/getByIds", "POST", asked)
     assert found(answer) == [GRACE.groups[0], kubelet]
     assert answer.json()["value"][0]["@odata.type"] == "#microsoft.graph.group"
+
+
+def test_a_machine_s_own_identity_is_found(arm: Arm) -> None:
+    net.make_network(arm)
+    net.make(arm, net.INTERFACE, net.interface_body())
+    own = net.make(arm, net.MACHINE, net.machine_body())["identity"]["principalId"]
+    (machine,) = ask(arm, "servicePrincipals", **{"$filter": "displayName eq 'jump'"}).json()["value"]
+    assert (machine["id"], machine["servicePrincipalType"]) == (own, "ManagedIdentity")
 
 
 def test_lists_and_single_ones(arm: Arm) -> None:

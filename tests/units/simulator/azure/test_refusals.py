@@ -32,6 +32,8 @@ from tests.support.arm import (
 from tests.support.azure_plugin import GROUP as GROUP_TYPE
 from tests.support.azure_plugin import AzurePlugin, failure
 
+GRACE = SUBSCRIPTION.directory["grace"]
+
 ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
 REGISTRY = f"{GROUP}/providers/Microsoft.ContainerRegistry/registries/images1"
 ROLE = f"{REGISTRY}/providers/Microsoft.Authorization/roleAssignments/{guid('role')}"
@@ -292,6 +294,24 @@ def test_a_new_identity_is_not_found_unless_its_type_is_told(arm: Arm) -> None:
     healed(arm)
     arm.call("DELETE", ROLE)
     assert arm.put(ROLE, pull(kubelet(arm))).json()["properties"]["principalType"] == "ServicePrincipal"
+
+
+@pytest.mark.parametrize(
+    ("principal", "found"),
+    [
+        (GRACE.object_id, "User"),
+        (GRACE.groups[0], "Group"),
+        (SUBSCRIPTION.object_id, "ServicePrincipal"),
+    ],
+)
+def test_the_type_of_a_principal_is_that_of_the_directory(registry: Arm, principal: str, found: str) -> None:
+    assert registry.put(ROLE, pull(principal)).json()["properties"]["principalType"] == found
+
+
+def test_a_principal_that_nobody_knows_is_refused_unless_its_type_is_told(registry: Arm) -> None:
+    nobody = "00000000-0000-4000-8000-00000000ffff"
+    assert registry.refusal(registry.put(ROLE, pull(nobody)))[:2] == (400, "PrincipalNotFound")
+    assert registry.put(ROLE, pull(nobody, principalType="User")).status_code == 201
 
 
 # -- operations that exclude each other --------------------------------------------------------------------------------
