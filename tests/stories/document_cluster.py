@@ -39,7 +39,7 @@ def program_cluster(arm: Arm) -> str:
     """Makes it as the program declares it (`tests/support/golden`) and the plugin asks for it; its id."""
     declared = json.loads((paths.ROOT / "tests" / "support" / "golden" / "dev.json").read_text())
     inputs = {name.split(" ")[0]: each["inputs"] for name, each in declared.items()}
-    ids = {}
+    ids: dict[str, str] = {}
     for kind in ("resources:ResourceGroup", "containerservice:ManagedCluster", "containerservice:AgentPool"):
         definition, asked = DEFINITIONS[f"azure-native:{kind}"], inputs[f"azure-native:{kind}"]
         path = convert.path(definition, asked, SUBSCRIPTION.subscription_id)
