@@ -9,6 +9,7 @@ from __future__ import annotations
 from config.facts.versions import versions
 from simulator.azure.arm_world import World
 from simulator.azure.ids import ResourceId
+from simulator.azure.kind import shown_id
 from simulator.azure.rest import Asked
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
@@ -82,9 +83,9 @@ def _of_pool(world: World, cluster: Record, pool: Record) -> Body:
 
 def _default(record: Record, properties: Body) -> Body:
     return {
-        "id": f"{record.id.text}/upgradeProfiles/default",
+        "id": f"{shown_id(record.id)}/upgradeprofiles/default",
         "name": "default",
-        "type": f"{record.id.type}/upgradeProfiles",
+        "type": f"{record.id.type}/{'upgradeprofiles' if record.id.type == _CLUSTERS else 'upgradeProfiles'}",
         "properties": properties,
     }
 
@@ -97,7 +98,9 @@ def _machine(world: World, pool: Record, node: str, number: int) -> Body:
         "network": {"ipAddresses": addresses},
         "resourceId": manifest["spec"]["providerID"].removeprefix("azure://"),
     }
+    _, zonal, zone = manifest["metadata"]["labels"]["topology.kubernetes.io/zone"].rpartition("-")
     return {
+        **({"zones": [zone]} if zonal else {}),
         "id": f"{pool.id.text}/machines/{node}",
         "name": node,
         "type": f"{pool.id.type}/machines",

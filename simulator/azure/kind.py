@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from simulator.azure.arm_world import World
 from simulator.azure.errors import in_progress
 from simulator.azure.ids import ResourceId
 from simulator.azure.store import Body, Record
+from simulator.azure.subscription import guid
 
 Action = Callable[[World, Record, Mapping[str, str], Body], Body | Record | None]
 """A POST: answers from the resource, the query and the request's body; raises ArmError.
@@ -131,6 +133,23 @@ class Kind(ABC):
         """Takes down what is behind it, when its deletion begins: it and all in it are still stored."""
 
 
+_LOWER_CASE = ("Microsoft.ContainerService/", "Microsoft.ManagedIdentity/")
+"""The providers that write `resourcegroups` in their ids (tests/truth/recordings/examples.yaml)."""
+
+
 def envelope(record: Record, body: Body) -> Body:
-    """Adds what every resource shows: id, name, type."""
-    return {"id": record.id.text, "name": record.id.name, "type": record.id.type, **body}
+    """Adds what every resource shows: id, name, type, and an etag if it is a network's."""
+    tag = {"etag": etag(record)} if record.id.type.startswith("Microsoft.Network/") else {}
+    return {"id": shown_id(record.id), "name": record.id.name, "type": record.id.type, **tag, **body}
+
+
+def shown_id(resource: ResourceId) -> str:
+    """Returns the id as its provider spells it in answers."""
+    is_lower = resource.type.startswith(_LOWER_CASE)
+    return resource.text.replace("/resourceGroups/", "/resourcegroups/") if is_lower else resource.text
+
+
+def etag(record: Record) -> str:
+    """Returns another one after each change, as Azure's networks and its private DNS zones spell it."""
+    version = guid(json.dumps(record.body, sort_keys=True), record.id.text)
+    return version if record.id.type.startswith("Microsoft.Network/privateDnsZones") else f'W/"{version}"'

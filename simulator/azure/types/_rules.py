@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 
 from simulator.azure.arm_world import World
@@ -11,7 +10,6 @@ from simulator.azure.faults import CREATED
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
-from simulator.azure.subscription import guid
 
 
 def location(world: World, resource: ResourceId, body: Body, existing: Record | None) -> str:
@@ -102,11 +100,6 @@ def named(world: World, resource_type: str, name: str) -> Record | None:
     """The resource of that name, in whatever group, of a type whose names are unique in all of Azure."""
     wanted = name.lower()
     return next((found for found in world.store.all(resource_type) if found.id.name.lower() == wanted), None)
-
-
-def etag(record: Record) -> str:
-    """Another one after each change, in the spelling of Azure's networks."""
-    return f'W/"{guid(json.dumps(record.body, sort_keys=True), record.id.text)}"'
 
 
 def made_at(record: Record, microsecond: int | None = None) -> str:

@@ -66,8 +66,7 @@ class AgentPools(Kind):
         return subnets.uses(record)
 
     def view(self, world: World, record: Record) -> Body:
-        """With the id as AKS writes it, other than Resource Manager (tests/truth/azure_models/recorded.yaml)."""
-        return aks_envelope(record, {"properties": view_properties(record)})
+        return envelope(record, {"properties": view_properties(record)})
 
     def turn(self, resource: ResourceId) -> ResourceId:
         return resource.parent or resource
@@ -143,12 +142,6 @@ def view_properties(record: Record) -> Body:
         "currentOrchestratorVersion": record.facts.get("kubernetes", ""),
         "vmSize": record.facts.get("vmSize", properties["vmSize"]),
     }
-
-
-def aks_envelope(record: Record, body: Body) -> Body:
-    """Adds id, name and type, the id as AKS writes it."""
-    shown = envelope(record, body)
-    return shown | {"id": shown["id"].replace("/resourceGroups/", "/resourcegroups/")}
 
 
 def _facts(world: World, cluster: Record) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
-from simulator.azure.kind import Kind, Use, envelope
+from simulator.azure.kind import Kind, Use, envelope, etag
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 from simulator.azure.types import _rules
@@ -48,7 +48,8 @@ class BastionHosts(Kind):
     def view(self, world: World, record: Record) -> Body:
         asked = _configuration(record.properties)
         part = f"{record.id.text}/bastionHostIpConfigurations/{asked['name']}"
-        shown = {**asked, "id": part, "properties": asked["properties"] | {"provisioningState": "Succeeded"}}
+        own = {"id": part, "etag": etag(record), "type": f"{TYPE}/bastionHostIpConfigurations"}
+        shown = {**asked, **own, "properties": asked["properties"] | {"provisioningState": "Succeeded"}}
         outputs = {"dnsName": f"bst-{guid(record.id.text, 'dns')}.bastion.azure.com", "ipConfigurations": [shown]}
         return envelope(record, record.body | {"properties": record.properties | outputs})
 

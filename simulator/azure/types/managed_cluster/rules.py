@@ -9,7 +9,7 @@ from simulator.azure import faults
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, in_progress
 from simulator.azure.ids import ResourceId
-from simulator.azure.kind import Kind, Use, ZoneRecord
+from simulator.azure.kind import Kind, Use, ZoneRecord, envelope
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
@@ -71,7 +71,7 @@ class ManagedClusters(Kind):
                 raise in_progress(f"agentpool operation ({pool.id.name} - {pool.state})")
 
     def view(self, world: World, record: Record) -> Body:
-        shown = pools.aks_envelope(
+        shown = envelope(
             record, record.body | {"identity": _identity(world, record), "properties": _properties(world, record)}
         )
         return shown | {"type": _SHOWN_TYPE}

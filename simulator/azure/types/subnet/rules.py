@@ -49,7 +49,7 @@ class Subnets(Kind):
     def view(self, world: World, record: Record) -> Body:
         inside = [{"id": use.by} for use in uses.of(world, record.id)]
         outputs = {"ipConfigurations": inside} if inside else {}
-        return envelope(record, {"etag": _rules.etag(record), "properties": record.properties | outputs})
+        return envelope(record, {"properties": record.properties | outputs})
 
 
 KIND = Subnets()

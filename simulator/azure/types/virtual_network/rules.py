@@ -48,8 +48,7 @@ class VirtualNetworks(Kind):
     def view(self, world: World, record: Record) -> Body:
         shown = [subnets.KIND.view(world, subnet) for subnet in subnets.of(world, record.id)]
         outputs = {"resourceGuid": guid(record.id.text, "guid"), "subnets": shown, "virtualNetworkPeerings": []}
-        shape = {"etag": _rules.etag(record), "properties": record.properties | outputs}
-        return envelope(record, record.body | shape)
+        return envelope(record, record.body | {"properties": record.properties | outputs})
 
 
 KIND = VirtualNetworks()
