@@ -126,7 +126,7 @@ class Api:
             kind.check_delete(self._world, record)
             if not kind.asynchronous and not kind.deleted_later:
                 remove(self._world, record)
-                return Response(HTTPStatus.OK, kind.view(self._world, record))
+                return Response(HTTPStatus.OK, kind.view(self._world, record) if kind.shown_deleted else None)
             record.state = "Deleting"
             self._world.store.put(record)
         return self._polling.began(HTTPStatus.ACCEPTED, record, kind, self._operations.start(record.id))
@@ -168,7 +168,10 @@ class Api:
             tenancy.check_subscription(self._world.subscription, path.scope.split("/")[2])
             self._check_group(path)
         api_versions.check(asked.query.get("api-version", ""), lookup.what, self._regions)
-        return Response(HTTPStatus.OK, lookup.view(self._world, asked))
+        found = lookup.view(self._world, asked)
+        if lookup.method != "DELETE":
+            return Response(HTTPStatus.OK, found)
+        return Response(HTTPStatus.OK if found else HTTPStatus.NO_CONTENT)
 
     def _special(self, request: Request, path: Path) -> Response | None:
         """Operations and capacity reservations, which are not resources of the store."""

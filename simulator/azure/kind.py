@@ -59,6 +59,8 @@ class Kind(ABC):
     """Whether of these changes creation alone goes on, and is seen at its result; the others are answered when done."""
     deleted_later: bool = False
     """Whether the deletion alone goes on, and is seen at its result."""
+    shown_deleted: bool = False
+    """Whether the answer to a deletion that is done at once has the resource; most have no body."""
     patches_tags: bool = True
     """Whether PATCH takes tags and nothing else (`TagsObject` in azure-rest-api-specs)."""
     actions: Mapping[str, Action] = {}

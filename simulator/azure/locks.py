@@ -44,12 +44,14 @@ def view(world: World, asked: Asked) -> Body:
 
 
 def one(world: World, asked: Asked, *, delete: bool = False) -> Body:
-    """Returns a lock, or deletes it, which heals the fault. Raises ArmError (404)."""
+    """Returns a lock, or deletes it, which heals the fault. Raises ArmError (404) for one to show that is not there."""
     for fault, shown in _at(world, asked):
         if shown["name"] == asked["lock"].lower():
             if delete:
                 world.faults.remove(fault)
             return shown
+    if delete:
+        return {}
     raise ArmError(HTTPStatus.NOT_FOUND, "LockNotFound", f"The lock '{asked['lock']}' could not be found.")
 
 

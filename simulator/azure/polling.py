@@ -39,14 +39,15 @@ class Polling:
             return self._result(record.id)
         if kind.creation_alone or kind.deleted_later:
             return self._accepted(record.id)
-        shown = kind.view(self._world, record) if status != HTTPStatus.ACCEPTED else None
-        return Response(status, shown, {"Azure-AsyncOperation": self._url(record.id, _STATUSES), **_SOON})
+        has_body = status != HTTPStatus.ACCEPTED or record.state == "UpgradingNodeImageVersion"
+        result = {"Location": self._url(record.id, _RESULTS)} if status == HTTPStatus.ACCEPTED else {}
+        headers = {"Azure-AsyncOperation": self._url(record.id, _STATUSES), **result, **_SOON}
+        return Response(status, kind.view(self._world, record) if has_body else None, headers)
 
     def result_at(self, result: Record) -> Response:
         """The answer to an action: its result has a path of its own."""
         location = f"{self._endpoint}{result.id.text}?api-version={_VERSION}"
-        going_on = {"id": result.id.name, "properties": {"provisioningState": "Running"}}
-        return Response(HTTPStatus.ACCEPTED, going_on, {"Location": location, **_SOON})
+        return Response(HTTPStatus.ACCEPTED, None, {"Location": location, **_SOON})
 
     def find(self, path: Path) -> Response | None:
         """The answer at an operation's URL; None for what is none. Raises ArmError."""

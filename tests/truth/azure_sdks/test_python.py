@@ -58,6 +58,15 @@ def test_an_operation_that_fails(arm: Arm, credential: ManagedIdentityCredential
         arm.done()
 
 
+def test_actions_that_go_on(arm: Arm, credential: ManagedIdentityCredential) -> None:
+    pool = Operations(POOLS, arm.server.endpoint, credential)
+    with pool.client as client:
+        ran = client.managed_clusters.begin_run_command("rg", "aks", {"command": "kubectl get nodes"}).result()
+        assert (ran.provisioning_state, ran.exit_code, ran.finished_at.tzinfo is None) == ("Succeeded", 0, False)
+        upgraded = client.agent_pools.begin_upgrade_node_image_version("rg", "aks", "system").result()
+        assert (upgraded.name, upgraded.provisioning_state) == ("system", "Succeeded")
+
+
 def test_a_service_principal(arm: Arm) -> None:
     """As a stack with `clientId` and `clientSecret` signs in."""
     groups = "Microsoft.Resources/resourceGroups"

@@ -90,10 +90,11 @@ class AgentPools(Kind):
 KIND = AgentPools()
 
 
-def _upgrade_image(world: World, record: Record) -> Body:
+def _upgrade_image(world: World, record: Record) -> None:
     """Changes nothing: the simulator has one node image of each OS SKU and Kubernetes version, the newest."""
     KIND.check_idle(world, record)
-    return KIND.view(world, record)
+    record.state = "UpgradingNodeImageVersion"
+    world.store.put(record)
 
 
 def _delete_machines(world: World, record: Record, body: Body) -> None:

@@ -30,7 +30,7 @@ def run(world: World, cluster: Record, body: Body) -> Record:
     life.check_runs(cluster, "running a command")
     if cluster.properties.get("apiServerAccessProfile", {}).get("disableRunCommand"):
         raise bad_request("Run command is disabled on this cluster (apiServerAccessProfile.disableRunCommand).")
-    properties: Body = {"provisioningState": "Succeeded", "startedAt": datetime.now(UTC).isoformat()}
+    properties: Body = {"provisioningState": "Succeeded", "startedAt": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}
     with tempfile.TemporaryDirectory() as folder:
         _unpack(body.get("context") or "", Path(folder))
         argv, token = _argv(str(body.get("command") or "")), str(body.get("clusterToken") or "")
@@ -38,7 +38,7 @@ def run(world: World, cluster: Record, body: Body) -> Record:
             properties["exitCode"], properties["logs"] = world.backend.run(cluster.id.text, argv, Path(folder), token)
         except TimeoutError as error:
             properties |= {"provisioningState": "Failed", "reason": str(error)}
-    properties["finishedAt"] = datetime.now(UTC).isoformat()
+    properties["finishedAt"] = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     result = Record(cluster.id.child(RESULTS, uuid.uuid4().hex), {"properties": properties})
     world.store.put(result)
     return result

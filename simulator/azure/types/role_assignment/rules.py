@@ -24,6 +24,8 @@ _FILTER = re.compile(r"(?P<at>atScope\(\))?(?: and )?(?:assignedTo\('(?P<to>[\w-
 class RoleAssignments(Kind):
     """One principal, one role, one scope."""
 
+    shown_deleted = True
+
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         if not any(
             grants(_WRITE, each.get("actions", ()), each.get("notActions", ())) for each in world.subscription.rights

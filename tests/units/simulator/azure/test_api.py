@@ -302,7 +302,8 @@ def test_feature_decides_the_fabric_of_pools_made_later(cluster: Arm) -> None:
     assert cluster.call("GET", FEATURE, **version).json()["properties"]["state"] == "Registered"
     cluster.put(pool_path("one"), pool_body(count=1))
     cluster.done()
-    assert cluster.call("DELETE", FEATURE, **version).json()["properties"]["state"] == "Unregistering"
+    assert cluster.call("DELETE", FEATURE, **version).status_code == 200
+    assert cluster.call("GET", FEATURE, **version).json()["properties"]["state"].startswith("Unregister")
     cluster.put(pool_path("two"), pool_body(count=1))
     cluster.done()
     cluster.call("PUT", FEATURE, {}, **version)
