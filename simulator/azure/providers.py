@@ -70,7 +70,9 @@ def check_name(world: World, asked: Asked, of: str) -> Body:
         return {"nameAvailable": False, "reason": "AccountNameInvalid", "message": problems[0].message}
     resource = ResourceId("", of, (name,))
     if _rules.named(world, of, name) or _rules.taken_elsewhere(world, resource):
-        return {"nameAvailable": False, "reason": "AlreadyExists", "message": f"The name {name} is already in use."}
+        is_account = of == "Microsoft.Storage/storageAccounts"
+        taken = f"storage account named {name} is already taken" if is_account else f"registry {name} is already in use"
+        return {"nameAvailable": False, "reason": "AlreadyExists", "message": f"The {taken}."}
     return {"nameAvailable": True}
 
 

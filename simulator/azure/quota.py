@@ -110,10 +110,12 @@ def view(world: World, asked: Asked) -> Body:
 def networks(world: World, asked: Asked) -> Body:
     """Usages_List of Microsoft.Network, of the types that are simulated."""
     region, listed = asked["region"].lower(), []
+    above = f"/subscriptions/{world.subscription.subscription_id}/providers/Microsoft.Network/locations/{region}/usages"
     for text, limit in _NETWORK_LIMITS.items():
         name = text.replace(" ", "")
         there = world.store.all(f"Microsoft.Network/{name}")
-        listed.append(_usage(name, text, sum(each.body["location"] == region for each in there), limit))
+        usage = _usage(name, text, sum(each.body["location"] == region for each in there), limit)
+        listed.append({"id": f"{above}/{name}", **usage})
     return {"value": listed}
 
 

@@ -24,8 +24,8 @@ def check_subscription(subscription: Subscription, asked: str) -> None:
 
 def tenants(world: World, _asked: Asked) -> Body:
     tenant = world.subscription.tenant_id
-    shown = {"id": f"/tenants/{tenant}", "tenantId": tenant, "tenantCategory": "Home", "displayName": _DISPLAYED}
-    return {"value": [shown]}
+    shown = {"id": f"/tenants/{tenant}", "tenantId": tenant, "tenantCategory": "Home", "tenantType": "AAD"}
+    return {"value": [shown | {"displayName": _DISPLAYED}]}
 
 
 def subscriptions(world: World, asked: Asked) -> Body:

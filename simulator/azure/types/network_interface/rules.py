@@ -49,6 +49,8 @@ class NetworkInterfaces(Kind):
         shown = {
             "ipConfigurations": [{**asked, "id": _part(record), "properties": asked["properties"] | address}],
             "resourceGuid": guid(record.id.text, "guid"),
+            "dnsSettings": {"dnsServers": [], "appliedDnsServers": []},
+            "vnetEncryptionSupported": False,
         }
         machine = next(uses.of(world, record.id), None)
         outputs = shown | ({"virtualMachine": {"id": machine.by}} if machine else {})

@@ -38,7 +38,10 @@ class RouteTables(Kind):
 
     def view(self, world: World, record: Record) -> Body:
         subnets = [{"id": use.by} for use in uses.of(world, record.id)]
-        outputs = {"resourceGuid": guid(record.id.text, "guid")} | ({"subnets": subnets} if subnets else {})
+        routes = [_route(record.id, each) for each in record.properties["routes"]]
+        outputs = {"resourceGuid": guid(record.id.text, "guid"), "routes": routes} | (
+            {"subnets": subnets} if subnets else {}
+        )
         return envelope(record, record.body | {"properties": record.properties | outputs})
 
 
@@ -57,7 +60,12 @@ def put_route(world: World, asked: Asked) -> Body:
         if problems := schemas()[TYPE.lower()].problems(body):
             raise invalid(problems)
         _rules.keep(world, record, body)
-    return {"id": f"{record.id.text}/routes/{asked['route']}", "type": f"{TYPE}/routes", **route}
+    return _route(record.id, route) | {"type": f"{TYPE}/routes"}
+
+
+def _route(table: ResourceId, route: Body) -> Body:
+    done = route["properties"] | {"provisioningState": "Succeeded"}
+    return {**route, "id": f"{table.text}/routes/{route['name']}", "properties": done}
 
 
 def next_hop(properties: Body) -> str | None:
