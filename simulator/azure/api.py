@@ -76,6 +76,8 @@ class Api:
 
     def _put(self, request: Request, resource: ResourceId, schema: Schema, kind: Kind) -> Response:
         providers.check_registered(self._world, schema.type)
+        if (group := resource.group_id) and not self._has_group(group):
+            raise group_not_found(group.name)
         body = _checked(request.body, schema)
         with self._world.store.lock:
             resource = self._canonical(resource)
@@ -102,8 +104,10 @@ class Api:
             raise bad_request(
                 "The request content was invalid: a JSON object is required.", code="InvalidRequestContent"
             )
-        if kind.patches_tags and set(changes) - {"tags"}:
-            raise bad_request("Only 'tags' can be patched: {\"tags\": {...}}.", code="InvalidParameter")
+        if kind.patches_tags:  # clients may send the rest along as it is, like `az identity update`
+            shown = kind.view(self._world, self._find(resource))
+            if merged(shown, {name: value for name, value in changes.items() if name != "tags"}) != shown:
+                raise bad_request("Only 'tags' can be patched: {\"tags\": {...}}.", code="InvalidParameter")
         if not kind.patches_tags:
             record = self._find(resource)
             return self._put(replace(request, body=merged(record.body, changes)), record.id, schema, kind)
@@ -167,7 +171,9 @@ class Api:
         if path is not None and path.scope.count("/") >= _SUBSCRIPTION_PARTS:
             tenancy.check_subscription(self._world.subscription, path.scope.split("/")[2])
             self._check_group(path)
-        api_versions.check(asked.query.get("api-version", ""), lookup.what, self._regions)
+        location = asked.names.get("region", "")
+        what = f"{lookup.what}/locations/{lookup.path.rpartition('/')[2]}" if location else lookup.what
+        api_versions.check(asked.query.get("api-version", ""), what, self._regions, location)
         found = lookup.view(self._world, asked)
         if lookup.method != "DELETE":
             return Response(HTTPStatus.OK, found)
@@ -248,7 +254,7 @@ class Api:
 def _schema(path: Path, version: str = "") -> Schema:
     """Of the resource, of the listed ones, or of the resource that the action is on. Raises ArmError (404).
 
-    Wording: https://learn.microsoft.com/azure/azure-netapp-files/azure-netapp-files-register
+    Wording: Azure/azure-sdk-for-js#4843.
     """
     wanted = f"{path.type}/{path.tail}" if path.tail else path.type
     acting = kinds().get(path.type.lower())
@@ -256,11 +262,15 @@ def _schema(path: Path, version: str = "") -> Schema:
         wanted = path.type
     found = schemas().get(wanted.lower())
     if found is None:
-        served = ", ".join(sorted(schema.type for schema in schemas().values()))
+        namespace, _, kind = wanted.partition("/")
+        types = sorted(schema.type for schema in schemas().values())
         message = (
-            f"The resource type could not be found in the namespace '{wanted.partition('/')[0]}' for api version "
-            f"'{version}'. The simulator serves: {served}."
+            f"The resource type '{kind}' could not be found in the namespace '{namespace}' for api version "
+            f"'{version}'. The simulator serves: {', '.join(types)}."
         )
+        if not any(each.lower().startswith(f"{namespace}/".lower()) for each in types):
+            message = f"The resource namespace '{namespace}' is invalid, or not simulated."
+            raise ArmError(HTTPStatus.NOT_FOUND, "InvalidResourceNamespace", message)
         raise ArmError(HTTPStatus.NOT_FOUND, "InvalidResourceType", message)
     return found
 

@@ -26,13 +26,16 @@ def newest(resource_type: str) -> str:
 
 
 def check(version: str, resource_type: str, regions: tuple[str, ...], location: str = "") -> None:
-    """Raises ArmError (400) for a version that the type does not have. Wording: Azure/azure-cli#28368, #28038."""
+    """Raises ArmError (400) for a version that the type does not have, or a location that there is not.
+
+    Wording: Azure/azure-cli#28368, #28038, #10100.
+    """
     if not version:
         message = "The api-version query parameter (?api-version=) is required for all requests."
         raise bad_request(message, code="MissingApiVersionParameter")
     found = _VERSION.fullmatch(version)
     latest = newest(resource_type)
-    if found and _FIRST <= found[1] <= latest[:10]:
+    if found and _FIRST <= found[1] <= latest[:10] and (not location or location.lower() in regions):
         return
     if resource_type.partition("/")[0] == _OWN or resource_type == GROUP_TYPE:
         message = f"The api-version '{version}' is invalid. The supported versions are '{latest}' and older ones."

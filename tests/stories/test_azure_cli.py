@@ -25,6 +25,8 @@ pytestmark = pytest.mark.long
 AUTOMATION = SUBSCRIPTION.directory["automation"]
 GRACE = SUBSCRIPTION.directory["grace"]
 DAILY = [
+    ("identity create --resource-group rg --name mine", '"name": "mine"'),
+    ("identity update --resource-group rg --name mine --tags team=a --query tags.team", "a"),
     ("provider register --namespace Microsoft.ContainerService --wait", ""),
     ("account list-locations --query [].name -o tsv", "northeurope"),
     ("provider show --namespace Microsoft.Compute --query registrationState", "Registered"),

@@ -46,7 +46,10 @@ def check(properties: Body) -> None:
             raise _wrong_syntax(key, value)
         if not (is_spot and key == SPOT_LABEL):
             _check_reserved(key, value)
-    _check_taints(properties.get("nodeTaints", []))
+    taints: list[str] = properties.get("nodeTaints", [])
+    _check_taints(taints)
+    if properties.get("mode") == "System":
+        _check_system_taints(taints)
 
 
 def _wrong_syntax(key: str, value: str) -> ArmError:
@@ -89,3 +92,15 @@ def _check_taints(taints: list[str]) -> None:
             message = f"Node taint '{taint}' is invalid: key and value as of labels, each key and effect once."
             raise bad_request(message, code="InvalidParameter", target="properties.nodeTaints")
         seen.add((key, effect))
+
+
+def _check_system_taints(taints: list[str]) -> None:
+    """The text is quoted in https://github.com/Azure/AKS/issues/2578."""
+    if all(taint.startswith("CriticalAddonsOnly=") or taint.endswith(":PreferNoSchedule") for taint in taints):
+        return
+    message = (
+        "Operation failed due to insufficient nodes for system pod scheduling. Placing custom taints on system pool is "
+        "not supported(except 'CriticalAddonsOnly' taint or taint effect is 'PreferNoSchedule'). Please refer to "
+        "https://aka.ms/aks/system-taints for detail"
+    )
+    raise bad_request(message, code="SystemPoolHasRestrictedTaint", target="properties.nodeTaints")

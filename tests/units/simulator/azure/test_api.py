@@ -39,7 +39,14 @@ FEATURE = (
         (CLUSTER.replace("rg/", "other/"), "2025-09-01", 404, "ResourceGroupNotFound"),
         (CLUSTER, "2025-09-01", 404, "ResourceNotFound"),
         (pool_path(), "2025-09-01", 404, "ParentResourceNotFound"),
-        (f"{GROUP}/providers/Microsoft.KeyVault/vaults/a", "2024-01-01", 404, "InvalidResourceType"),
+        (f"{GROUP}/providers/Microsoft.Nothing/things/a", "2024-01-01", 404, "InvalidResourceNamespace"),
+        (f"{GROUP}/providers/Microsoft.Compute/disks/a", "2024-01-01", 404, "InvalidResourceType"),
+        (
+            f"{HERE}/providers/Microsoft.Compute/locations/atlantis/usages",
+            "2024-07-01",
+            400,
+            "NoRegisteredProviderFound",
+        ),
         ("/subscriptions/other/resourceGroups/rg", "2024-03-01", 404, "SubscriptionNotFound"),
         ("/providers/Microsoft.ContainerService/managedClusters/a", "2025-09-01", 404, "MissingSubscription"),
         ("/nothing", "2025-09-01", 404, "NotFound"),
@@ -59,9 +66,8 @@ def test_any_api_version_up_to_the_newest_of_the_type(version: str, cluster: Arm
 
 def test_a_version_that_the_type_does_not_have_is_refused_in_azures_words(cluster: Arm) -> None:
     message = cluster.refusal(cluster.call("GET", CLUSTER, **{"api-version": "2099-01-01"}))[2]
-    other = cluster.refusal(cluster.call("GET", f"{GROUP}/providers/Microsoft.KeyVault/vaults/a"))[2]
-    text = "The resource type could not be found in the namespace 'Microsoft.KeyVault' for api version '2024-03-01'."
-    assert other.startswith(text)
+    other = cluster.refusal(cluster.call("GET", f"{GROUP}/providers/Microsoft.Compute/disks/a"))[2]
+    assert other.startswith("The resource type 'disks' could not be found in the namespace 'Microsoft.Compute' for api")
     assert cluster.get(f"{AUTHORIZATION}/roleAssignments")["value"] == []
     roles = cluster.call("GET", f"{AUTHORIZATION}/roleDefinitions", **{"api-version": "2022-05-01-preview"})
     assert roles.status_code == 200, "each type has its own versions"
@@ -69,6 +75,20 @@ def test_a_version_that_the_type_does_not_have_is_refused_in_azures_words(cluste
         "No registered resource provider found for location 'eastus' and API version '2099-01-01' for type "
         "'managedClusters'. The supported api-versions are '2026-10-02-preview' and older ones. The supported "
     )
+
+
+def test_versions_of_a_region_that_there_is_not(arm: Arm) -> None:
+    path = f"{HERE}/providers/Microsoft.ContainerService/locations/atlantis/kubernetesVersions"
+    answer = arm.call("GET", path, **{"api-version": "2025-09-01"})
+    text = (
+        "No registered resource provider found for location 'atlantis' and API version '2025-09-01' for type "
+        "'locations/kubernetesVersions'."
+    )
+    assert arm.refusal(answer)[2].startswith(text)
+
+
+def test_a_missing_group_is_told_before_what_is_wrong_in_the_body(arm: Arm) -> None:
+    assert arm.refusal(arm.put(CLUSTER, {}))[:2] == (404, "ResourceGroupNotFound")
 
 
 def test_every_request_needs_the_token(arm: Arm) -> None:
@@ -247,6 +267,8 @@ def test_tags_can_be_patched(cluster: Arm) -> None:
     answer = cluster.call("PATCH", CLUSTER, {"tags": {"team": "a"}})
     assert answer.json()["tags"] == {"team": "a"}
     assert cluster.call("PATCH", CLUSTER, {}).json()["tags"] == {"team": "a"}, "what is left out stays"
+    unchanged = {"location": "eastus", "properties": {}, "tags": {"team": "b"}}
+    assert cluster.call("PATCH", CLUSTER, unchanged).json()["tags"] == {"team": "b"}, "as some clients send it"
     assert cluster.call("PATCH", CLUSTER, {"location": "x"}).status_code == 400
 
 

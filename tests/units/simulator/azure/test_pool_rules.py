@@ -39,7 +39,12 @@ def upgrades(**settings: str) -> dict[str, Any]:
         ("gpu", {"enableAutoScaling": True, "minCount": 3, "maxCount": 4}, "InvalidParameter", "equal to minCount:3"),
         ("gpu", {"minCount": 1, "maxCount": 2}, "InvalidParameter", "need enableAutoScaling"),
         ("gpu", {"spotMaxPrice": -1}, "InvalidParameter", "only be set with scaleSetPriority Spot"),
-        ("gpu", {"scaleSetPriority": "Spot", "mode": "System"}, "InvalidParameter", "cannot have mode System"),
+        (
+            "gpu",
+            {"scaleSetPriority": "Spot", "mode": "System", "nodeTaints": []},
+            "InvalidParameter",
+            "cannot have mode System",
+        ),
         ("gpu", {**SPOT, "spotMaxPrice": 0}, "InvalidParameter", "must be -1, or a positive value"),
         ("gpu", {**SPOT, "spotMaxPrice": -2}, "InvalidParameter", "the least is -1"),
         ("gpu", {**SPOT, "spotMaxPrice": 0.1234567}, "InvalidParameter", "up to five decimal places"),
@@ -50,6 +55,7 @@ def upgrades(**settings: str) -> dict[str, Any]:
             "InvalidParameter",
             "nodeTaints[0]' must be of type string, not null",
         ),
+        ("gpu", {"mode": "System", "nodeTaints": ["a=b:NoSchedule"]}, "SystemPoolHasRestrictedTaint", "custom taints"),
         ("gpu", {"nodeTaints": ["-sku=gpu:NoSchedule"]}, "InvalidParameter", "'-sku=gpu:NoSchedule' is invalid"),
         ("gpu", {"nodeTaints": ["a=b:NoSchedule", "a=c:NoSchedule"]}, "InvalidParameter", "each key and effect once"),
         ("gpu", {"nodeLabels": {"a b": "c"}}, "BadRequest", "Node label 'a b: c' does not meet syntax and character"),
@@ -83,7 +89,12 @@ def upgrades(**settings: str) -> dict[str, Any]:
         ("gpu", upgrades(maxSurge="0"), "InvalidParameter", "without maxSurge it needs maxUnavailable"),
         ("gpu", upgrades(maxSurge="0%", maxUnavailable="0"), "InvalidParameter", "without maxSurge it needs"),
         ("gpu", upgrades(maxSurge="one"), "InvalidParameter", "A number of nodes, or a percentage of them"),
-        ("gpu", {"mode": "System", **upgrades(maxUnavailable="1")}, "InvalidParameter", "cannot have maxUnavailable"),
+        (
+            "gpu",
+            {"mode": "System", "nodeTaints": [], **upgrades(maxUnavailable="1")},
+            "InvalidParameter",
+            "cannot have maxUnavailable",
+        ),
     ],
 )
 def test_pool_refused(cluster: Arm, name: str, changes: dict[str, Any], code: str, part: str) -> None:
