@@ -44,6 +44,8 @@ HANDED_OUT = {
 TO_JUMP_BOX = {role: name_of(role) for role in (CONTRIBUTOR, RBAC_ADMINISTRATOR)}
 """Those that a jump box gets beside them, from whoever makes it."""
 
+_AZURE_CLI = "04b07795-8ddb-461a-bbee-02f9e1bf7b46"
+"""Through which users log in. Microsoft Entra's page on first-party applications in sign-in reports."""
 _NAMESPACE = uuid.UUID("6f0f7c0e-3a0e-5a53-9d0c-5b6a1c1f3a77")
 """Of the assignments' names: ARM wants GUIDs, and the same one each time."""
 
@@ -53,19 +55,20 @@ class Principal:
     """Who holds a role."""
 
     object_id: pulumi.Output[str]
-    kind: PrincipalType
+    kind: pulumi.Input[PrincipalType]
     """Stated, because a service principal that is new to Azure RBAC is looked up in vain for a while."""
 
 
 def deployer(settings: ClusterSettings, parent: Component) -> Principal:
     """The identity that Pulumi is logged in as, or the one that the settings name."""
-    chosen = settings.deployer_object_id
-    guess: PrincipalType = "User" if settings.login == "azurecli" else "ServicePrincipal"
+    if chosen := settings.deployer_object_id:
+        return Principal(object_id=pulumi.Output.from_input(str(chosen)), kind=settings.deployer_type)
     login = authorization.get_client_config_output(opts=pulumi.InvokeOutputOptions(parent=parent))
-    return Principal(
-        object_id=pulumi.Output.from_input(str(chosen)) if chosen else login.object_id,
-        kind=settings.deployer_type or guess,
-    )
+    return Principal(object_id=login.object_id, kind=login.client_id.apply(_type_of_client))
+
+
+def _type_of_client(client_id: str) -> PrincipalType:
+    return "User" if client_id == _AZURE_CLI else "ServicePrincipal"
 
 
 def only(handed_out: Iterable[str]) -> str:

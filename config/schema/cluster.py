@@ -168,10 +168,8 @@ class ClusterSettings(Model):
     """Entra groups of cluster admins; each gets the role by which it asks for a kubeconfig, too."""
     deployer_object_id: Annotated[ObjectId | None, protects("stated")] = None
     """Who gets the role of cluster admin; by default who deploys."""
-    deployer_type: PrincipalType | None = None
-    """What that is: `User`, `ServicePrincipal` (managed identities too) or `Group`; by default a user with
-    `cluster.login` `azurecli`, else a service principal.
-    """
+    deployer_type: PrincipalType = "User"
+    """What `deployerObjectId` is: `User`, `ServicePrincipal` (managed identities too) or `Group`."""
     identity: UserAssignedIdentityId | None = None
     """A user-assigned identity of yours for the cluster; by default Azure makes one for it alone (system-assigned), and
     with `network` the stack does (user-assigned).

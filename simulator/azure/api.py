@@ -11,7 +11,7 @@ from simulator.azure.arm_world import World
 from simulator.azure.errors import (
     ArmError,
     bad_request,
-    conflict,
+    group_being_deleted,
     group_not_found,
     invalid,
     not_allowed,
@@ -225,10 +225,7 @@ class Api:
             if found is None:
                 raise group_not_found(group.name)
             if found.state == "Deleting":
-                message = (
-                    f"The resource group '{group.name}' is in deprovisioning state and cannot perform this operation."
-                )
-                raise conflict(message, code="ResourceGroupBeingDeleted")
+                raise group_being_deleted(group.name)
         if parent := resource.parent:
             above = self._world.store.get(parent)
             if above is None:

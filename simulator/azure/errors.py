@@ -99,6 +99,11 @@ def group_not_found(group: str) -> ArmError:
     return ArmError(HTTPStatus.NOT_FOUND, "ResourceGroupNotFound", message)
 
 
+def group_being_deleted(group: str) -> ArmError:
+    message = f"The resource group '{group}' is in deprovisioning state and cannot perform this operation."
+    return conflict(message, code="ResourceGroupBeingDeleted")
+
+
 def parent_not_found(parent_type: str, parent: str) -> ArmError:
     message = f"Can not perform requested operation on nested resource. Parent resource '{parent}' not found."
     return ArmError(HTTPStatus.NOT_FOUND, "ParentResourceNotFound", message, target=parent_type)

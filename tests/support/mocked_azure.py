@@ -59,6 +59,13 @@ LOGIN_OPTIONS = ["--environment", "AzurePublicCloud", "--server-id", SERVER_APP,
                  "--tenant-id", "00000000-0000-0000-0000-0000000000aa"]  # fmt: skip
 """What AKS writes for kubelogin behind `--login devicecode`."""
 _LOGIN = {"exec": {"command": "kubelogin", "args": ["get-token", "--login", "devicecode", *LOGIN_OPTIONS]}}
+SIGNED_IN = {
+    "clientId": "04b07795-8ddb-461a-bbee-02f9e1bf7b46",
+    "objectId": DEPLOYER,
+    "subscriptionId": SUBSCRIPTION,
+    "tenantId": "",
+}
+"""Who deploys: a user, by the Azure CLI."""
 KUBECONFIGS = {
     "Admin": {"users": [{"name": "admin", "user": {}}]},
     "User": {"users": [{"name": "user", "user": _LOGIN}]},
@@ -168,8 +175,7 @@ class Azure(pulumi.runtime.Mocks):
         self.calls.append((args.token, args.args))
         match args.token.split(":")[-1]:
             case "getClientConfig" | "getClientToken":
-                who = {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}
-                return {**who, "token": TOKEN}, []
+                return {**SIGNED_IN, "token": TOKEN}, []
             case "getManagedCluster":
                 pools = [{"name": name, **FORMER_OS_DISK, **profile} for name, profile in self.pools.items()]
                 named = {"name": args.args["resourceName"], "location": self.location, "agentPoolProfiles": pools}

@@ -16,6 +16,7 @@ from components.kubernetes_access import KubernetesAccess
 from components.roles import CLUSTER_USER, RBAC_CLUSTER_ADMIN
 from config.schema.cluster import ClusterSettings
 from config.schema.teams import TeamSettings
+from tests.support import mocked_azure
 from tests.support.error_hooks import tries_again
 from tests.support.mocked_azure import DEPLOYER, LOGIN_OPTIONS, SECRET, SERVER_APP
 from tests.support.mocks import Recorder, deploy
@@ -70,7 +71,6 @@ def test_without_them_the_deployer_gets_a_role_and_kubelogin_its_method() -> Non
     assert login_of(found) == ["get-token", "--server-id", SERVER_APP, "--login", "workloadidentity"]
     role = recorder.one(":RoleAssignment")
     assert role.inputs["principalId"] == DEPLOYER
-    assert role.inputs["principalType"] == "ServicePrincipal"
     assert role.inputs["roleDefinitionId"].endswith(RBAC_CLUSTER_ADMIN)
     assert role.inputs["scope"].endswith("/ManagedCluster/ai-on-aks-test")
     provider = recorder.one("providers:kubernetes")
@@ -83,17 +83,21 @@ def test_the_deployer_can_be_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "kind"),
+    ("client", "kind"),
     [
-        ({}, "User"),
-        ({"login": "msi"}, "ServicePrincipal"),
-        ({"deployerType": "ServicePrincipal"}, "ServicePrincipal"),  # `az login --service-principal`
-        ({"login": "spn", "deployerObjectId": GROUP, "deployerType": "Group"}, "Group"),
+        ("04b07795-8ddb-461a-bbee-02f9e1bf7b46", "User"),  # the Azure CLI, after `az login`
+        ("00000000-0000-4000-8000-0000000000bb", "ServicePrincipal"),
     ],
 )
-def test_azure_is_told_what_the_deployer_is(cluster: dict[str, str], kind: str) -> None:
-    recorder, _ = access(ClusterSettings.model_validate(cluster))
+def test_azure_is_told_what_the_deployer_is(monkeypatch: pytest.MonkeyPatch, client: str, kind: str) -> None:
+    monkeypatch.setitem(mocked_azure.SIGNED_IN, "clientId", client)
+    recorder, _ = access(ClusterSettings())
     assert recorder.one(":RoleAssignment").inputs["principalType"] == kind
+
+
+def test_azure_is_told_what_somebody_else_is() -> None:
+    recorder, _ = access(ClusterSettings.model_validate({"deployerObjectId": GROUP, "deployerType": "Group"}))
+    assert recorder.one(":RoleAssignment").inputs["principalType"] == "Group"
 
 
 def test_the_provider_belongs_to_the_cluster_and_its_kubeconfig_is_secret() -> None:

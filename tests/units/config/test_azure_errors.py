@@ -172,6 +172,10 @@ CASES = {
         "not in the tenant",
         "az ad group show",
     ),
+    ("UnmatchedPrincipalType", "The PrincipalId '0a' has type 'User' , which is different from specified"): (
+        "of another type",
+        "cluster.adminGroupObjectIds",
+    ),
     ("KeyBasedAuthenticationNotPermitted", "Key based authentication is not permitted on this storage account."): (
         "rejects its keys",
         "storage.auth identity",

@@ -48,7 +48,7 @@ def check(properties: Body) -> None:
             _check_reserved(key, value)
     taints: list[str] = properties.get("nodeTaints", [])
     _check_taints(taints)
-    if properties.get("mode") == "System":
+    if properties.get("mode") == "System" and not is_spot:
         _check_system_taints(taints)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from ipaddress import ip_network
 
 from config.facts.versions import versions
+from simulator.azure import node_group as node_groups
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
-from simulator.azure.ids import ResourceId
+from simulator.azure.ids import GROUP_TYPE, ResourceId
 from simulator.azure.store import Body, Record
 from simulator.azure.types.agent_pool.life import of_cluster
 
@@ -74,6 +75,24 @@ def identity(resource: ResourceId, body: Body, existing: Record | None) -> None:
     if kind == "None" and not principal and existing is None:  # an update keeps what it leaves out
         message = "Required parameter servicePrincipalProfile is missing (null)."
         raise bad_request(message, code="InvalidParameter", target="servicePrincipalProfile")
+
+
+def node_group(world: World, resource: ResourceId, properties: Body) -> None:
+    """Raises ArmError for one that is there: Azure/azure-cli#27215, hashicorp/terraform-provider-azurerm#7562."""
+    name = properties["nodeResourceGroup"]
+    if name.lower() == str(resource.group).lower():
+        message = (
+            f"Node resource group '{name}' is the same as ResourceGroup '{resource.group}', which is not allowed, "
+            "please provide a different node resource group."
+        )
+        raise bad_request(message, code="NodeResourceGroupSameAsResourceGroup")
+    group = ResourceId(f"/subscriptions/{resource.subscription}", GROUP_TYPE, (name,))
+    if world.store.get(group) or node_groups.find(world, group):
+        message = (
+            f"Node resource group '{name}' under subscription '{resource.subscription}' already exists, please provide "
+            "a new one."
+        )
+        raise bad_request(message, code="NodeResourceGroupAlreadyExists")
 
 
 def longest_step(minor: int) -> int:

@@ -51,6 +51,8 @@ class ManagedClusters(Kind):
         _keep(properties, existing.properties if existing else {})
         private.fill(properties, existing.properties if existing else {})
         _fill(world, record.id, body)
+        if existing is None:
+            checks.node_group(world, record.id, properties)
         checks.version(world, record.id.name, properties, existing)
         checks.access(properties)
         private.check(world, record.id, body, existing)

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from simulator.azure import faults
 from simulator.azure.arm_world import World
-from simulator.azure.errors import ArmError, conflict
+from simulator.azure.errors import ArmError, conflict, group_being_deleted
 from simulator.azure.kind import Kind, envelope
 from simulator.azure.store import Body, Record
 
@@ -34,6 +34,10 @@ class ResourceGroups(Kind):
         faults.check_policy(world, record.id.name, body.get("tags"))
         record.body = body | {"location": location, "properties": {"provisioningState": "Succeeded"}}
         world.store.put(record)
+
+    def check_idle(self, world: World, record: Record) -> None:
+        if record.busy:
+            raise group_being_deleted(record.id.name)
 
     def view(self, world: World, record: Record) -> Body:
         return envelope(record, record.body)

@@ -18,7 +18,7 @@ from simulator.azure.types.role_assignment.allowed import TYPE, grants
 _WRITE = f"{TYPE}/write"
 _NAMESPACES = f"{clusters.TYPE}/namespaces".lower()
 _FIXED = ("principalId", "roleDefinitionId")
-_FILTER = re.compile(r"(?P<at>atScope\(\))?(?: and )?(?:assignedTo\('(?P<to>[\w-]+)'\))?")
+_FILTER = re.compile(r"(?P<at>atScope\(\))?(?: and )?(?:(?:assignedTo\(|principalId eq )'(?P<to>[\w-]+)'\)?)?")
 
 
 class RoleAssignments(Kind):
@@ -39,8 +39,7 @@ class RoleAssignments(Kind):
         self._check_scope(world, record.id)
         definition = f"/subscriptions/{world.subscription.subscription_id}/providers/Microsoft.Authorization"
         properties["roleDefinitionId"] = f"{definition}/roleDefinitions/{role}"
-        if "principalType" not in properties:
-            properties["principalType"] = _looked_up(world, properties["principalId"])
+        _check_type(world, properties)
         if existing and any(existing.properties[name] != properties[name] for name in _FIXED):
             message = "Tenant ID, application ID, principal ID, and scope are not allowed to be updated."
             raise bad_request(message, code="RoleAssignmentUpdateNotPermitted")
@@ -52,7 +51,8 @@ class RoleAssignments(Kind):
         """Azure's page "List Azure role assignments using the REST API": `atScope()` is there and above it."""
         found = _FILTER.fullmatch(text)
         if found is None:
-            raise bad_request(f"The filter '{text}' is not supported; only atScope() and assignedTo('<id>') are.")
+            ours = "atScope(), assignedTo('<id>') and principalId eq '<id>'"
+            raise bad_request(f"The filter '{text}' is not supported; only {ours} are.")
         if found["at"]:
             above = (
                 each for each in world.store.all(TYPE) if f"{scope}/".lower().startswith(f"{each.id.scope}/".lower())
@@ -102,11 +102,23 @@ def _not_allowed(world: World, assignment: ResourceId) -> ArmError:
     return ArmError(HTTPStatus.FORBIDDEN, "AuthorizationFailed", message)
 
 
-def _looked_up(world: World, principal: str) -> str:
-    """The type of a principal, which Azure finds out itself where it is not told. Raises ArmError for too new ones."""
+def _check_type(world: World, properties: Body) -> None:
+    """Sets the type of a principal where it is not told. Raises ArmError for another one, and for unknown principals.
+
+    Of the refused type: Azure/modern-web-app-pattern-dotnet#129, where it is spelt so.
+    """
+    principal, told = properties["principalId"], properties.get("principalType")
     cluster = next((found for found in world.store.all(clusters.TYPE) if principal in clusters.identities(found)), None)
     kind = next((each["@odata.type"] for each in graph.directory(world) if each["id"] == principal), "")
-    if not kind or (cluster and faults.waits(world, cluster)):
+    name: str = kind.rpartition(".")[2]
+    found = name[:1].upper() + name[1:]
+    if found and told not in (None, found):
+        message = (
+            f"The PrincipalId '{principal.replace('-', '')}' has type '{found}' , which is different from specified "
+            f"PrinciaplType '{told}'."
+        )
+        raise bad_request(message, code="UnmatchedPrincipalType")
+    if not told and (not found or (cluster and faults.waits(world, cluster))):
         message = (
             f"Principal {principal.replace('-', '')} does not exist in the directory {world.subscription.tenant_id}. "
             "Check that you have the correct principal ID. If you are creating this principal and then immediately "
@@ -115,5 +127,4 @@ def _looked_up(world: World, principal: str) -> str:
             "See https://aka.ms/docs-principaltype"
         )
         raise bad_request(message, code="PrincipalNotFound")
-    name: str = kind.rpartition(".")[2]
-    return name[0].upper() + name[1:]
+    properties.setdefault("principalType", found)

@@ -308,6 +308,11 @@ def test_the_type_of_a_principal_is_that_of_the_directory(registry: Arm, princip
     assert registry.put(ROLE, pull(principal)).json()["properties"]["principalType"] == found
 
 
+def test_a_principal_of_another_type_is_refused(registry: Arm) -> None:
+    answer = registry.refusal(registry.put(ROLE, pull(GRACE.object_id, principalType="ServicePrincipal")))
+    assert answer[:2] == (400, "UnmatchedPrincipalType")
+
+
 def test_a_principal_that_nobody_knows_is_refused_unless_its_type_is_told(registry: Arm) -> None:
     nobody = "00000000-0000-4000-8000-00000000ffff"
     assert registry.refusal(registry.put(ROLE, pull(nobody)))[:2] == (400, "PrincipalNotFound")

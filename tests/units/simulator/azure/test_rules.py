@@ -69,6 +69,16 @@ def test_long_term_support_offers_older_versions(arm: Arm) -> None:
     assert node == "Ubuntu 22.04.5 LTS", "24.04 comes with 1.35"
 
 
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("RG", "NodeResourceGroupSameAsResourceGroup"), ("other", "NodeResourceGroupAlreadyExists")],
+)
+def test_the_node_resource_group_is_a_new_one(arm: Arm, name: str, code: str) -> None:
+    arm.put(GROUP, {"location": "eastus"})
+    arm.put(GROUP.replace("/rg", "/other"), {"location": "eastus"})
+    assert arm.refusal(arm.put(CLUSTER, cluster_body(nodeResourceGroup=name)))[:2] == (400, code)
+
+
 def test_cluster_with_a_refused_inline_pool_leaves_nothing(arm: Arm) -> None:
     arm.put(GROUP, {"location": "eastus"})
     pools = [
@@ -202,7 +212,9 @@ def test_failed_operation_is_shown_and_can_be_tried_again(arm: Arm) -> None:
 
 def _role(principal: str, role: str = ADMIN_ROLE) -> dict[str, Any]:
     definition = f"/providers/Microsoft.Authorization/roleDefinitions/{role}"
-    return {"properties": {"principalId": principal, "roleDefinitionId": definition, "principalType": "User"}}
+    return {
+        "properties": {"principalId": principal, "roleDefinitionId": definition, "principalType": "ServicePrincipal"}
+    }
 
 
 def test_role_assignments(cluster: Arm) -> None:
