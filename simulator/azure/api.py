@@ -76,16 +76,15 @@ class Api:
 
     def _put(self, request: Request, resource: ResourceId, schema: Schema, kind: Kind) -> Response:
         providers.check_registered(self._world, schema.type)
-        if (group := resource.group_id) and not self._has_group(group):
-            raise group_not_found(group.name)
+        self._check_group(resource.group_id)
         body = _checked(request.body, schema)
         with self._world.store.lock:
             resource = self._canonical(resource)
             existing = self._world.store.get(resource)
-            if existing is None:
-                _check_name(resource, schema)
-            else:
+            if existing:
                 kind.check_idle(self._world, existing)
+            elif problems := schema.name_problems(resource.name):
+                raise invalid(problems)
             record = self._world.store.get(resource) or self._new(resource, request)
             kind.put(self._world, record, schema.complete(body), existing)
         status = HTTPStatus.OK if existing else HTTPStatus.CREATED
@@ -104,13 +103,12 @@ class Api:
             raise bad_request(
                 "The request content was invalid: a JSON object is required.", code="InvalidRequestContent"
             )
-        if kind.patches_tags:  # clients may send the rest along as it is, like `az identity update`
-            shown = kind.view(self._world, self._find(resource))
-            if merged(shown, {name: value for name, value in changes.items() if name != "tags"}) != shown:
-                raise bad_request("Only 'tags' can be patched: {\"tags\": {...}}.", code="InvalidParameter")
+        record = self._find(resource)
         if not kind.patches_tags:
-            record = self._find(resource)
             return self._put(replace(request, body=merged(record.body, changes)), record.id, schema, kind)
+        shown = kind.view(self._world, record)  # clients may send the rest along as it is, like `az identity update`
+        if merged(shown, {name: value for name, value in changes.items() if name != "tags"}) != shown:
+            raise bad_request("Only 'tags' can be patched: {\"tags\": {...}}.", code="InvalidParameter")
         if problems := [problem for problem in schema.problems(changes) if problem.path.startswith("tags")]:
             raise invalid(problems)
         with self._world.store.lock:
@@ -153,7 +151,7 @@ class Api:
             return Response(HTTPStatus.NO_CONTENT)
         if request.method != "GET":
             raise not_allowed(request.method, "a list")
-        self._check_group(path)
+        self._check_group(_resource(path).group_id)
         listed = _schema(path).type
         scope = path.scope
         if path.names:  # children of a resource, which must be there
@@ -170,7 +168,7 @@ class Api:
         path = parse(f"{scope}/providers/{lookup.what}")
         if path is not None and path.scope.count("/") >= _SUBSCRIPTION_PARTS:
             tenancy.check_subscription(self._world.subscription, path.scope.split("/")[2])
-            self._check_group(path)
+            self._check_group(_resource(path).group_id)
         location = asked.names.get("region", "")
         what = f"{lookup.what}/locations/{lookup.path.rpartition('/')[2]}" if location else lookup.what
         api_versions.check(asked.query.get("api-version", ""), what, self._regions, location)
@@ -202,19 +200,15 @@ class Api:
         return tuple(self._world.subscription.regions)
 
     def _check_version(self, request: Request, resource_type: str, path: Path) -> None:
-        group = ResourceId(path.scope, path.type, path.names).group_id
+        group = _resource(path).group_id
         found = self._world.store.get(group) if group else None
         location = found.body[_LOCATION] if found else ""
         api_versions.check(request.query.get("api-version", ""), resource_type, self._regions, location)
 
-    def _check_group(self, path: Path) -> None:
-        """Raises ArmError where the path is of a group that is not there."""
-        group = ResourceId(path.scope, path.type, path.names).group_id
-        if group and not self._has_group(group):
+    def _check_group(self, group: ResourceId | None) -> None:
+        """Raises ArmError for a group that is not there."""
+        if group and not (self._world.store.get(group) or node_group.find(self._world, group)):
             raise group_not_found(group.name)
-
-    def _has_group(self, group: ResourceId) -> bool:
-        return self._world.store.get(group) is not None or node_group.find(self._world, group) is not None
 
     def _canonical(self, resource: ResourceId) -> ResourceId:
         """The id as it was first written, whatever the request's case. Raises ArmError where a parent is missing."""
@@ -241,11 +235,14 @@ class Api:
             if nodes := node_group.find(self._world, resource):
                 return nodes
             raise group_not_found(resource.name)
-        if (group := resource.group_id) and not self._has_group(group):
-            raise group_not_found(group.name)
+        self._check_group(resource.group_id)
         if (parent := resource.parent) and self._world.store.get(parent) is None:
             raise parent_not_found(parent.type, parent.name)
         raise not_found(resource.type, "/".join(resource.names), resource.group)
+
+
+def _resource(path: Path) -> ResourceId:
+    return ResourceId(path.scope, path.type, path.names)
 
 
 def _schema(path: Path, version: str = "") -> Schema:
@@ -288,11 +285,6 @@ def _check_scope(resource: ResourceId, schema: Schema) -> None:
     if not fits:
         message = f"The resource type '{schema.type}' is not at the scope '{resource.scope}'."
         raise ArmError(HTTPStatus.NOT_FOUND, "InvalidResourceType", message)
-
-
-def _check_name(resource: ResourceId, schema: Schema) -> None:
-    if problems := schema.name_problems(resource.name):
-        raise invalid(problems)
 
 
 def _checked(body: Any, schema: Schema) -> Body:

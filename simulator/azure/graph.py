@@ -18,6 +18,7 @@ from simulator.azure.types.managed_cluster import rules as clusters
 from simulator.azure.types.user_assigned_identity import rules as identities
 from simulator.azure.types.virtual_machine import rules as machines
 
+_MANAGED = "ManagedIdentity"
 _LISTS = ("users", "groups", "serviceprincipals")
 _VALUE = r"'(?P<{}>[^']*)'"
 _CONDITION = re.compile(
@@ -63,13 +64,15 @@ def directory(world: World) -> Iterator[Body]:
     for group in {group for each in subscription.directory.values() for group in each.groups}:
         yield {"@odata.type": "#microsoft.graph.group", "id": group, "displayName": f"group of {group[:8]}"}
     for record in world.store.all(identities.TYPE):
-        yield _managed(record.facts["principal"], record.facts["client"], record.id.name)
+        known = Principal(object_id=record.facts["principal"], client_id=record.facts["client"])
+        yield _application(known, record.id.name, _MANAGED)
     for machine in world.store.all(machines.TYPE):
         if own := machines.system_identity(machine):
-            yield _managed(own, own, machine.id.name)
+            yield _application(Principal(object_id=own, client_id=own), machine.id.name, _MANAGED)
     for cluster in world.store.all(clusters.TYPE):
         for suffix, object_id in zip(("", "-agentpool"), clusters.identities(cluster), strict=True):
-            yield _managed(object_id, object_id, f"{cluster.id.name}{suffix}")
+            known = Principal(object_id=object_id, client_id=object_id)
+            yield _application(known, f"{cluster.id.name}{suffix}", _MANAGED)
 
 
 def _user(principal: Principal, name: str) -> Body:
@@ -77,20 +80,15 @@ def _user(principal: Principal, name: str) -> Body:
     return own | {"userPrincipalName": principal.upn, "mail": principal.upn}
 
 
-def _application(principal: Principal, name: str) -> Body:
+def _application(principal: Principal, name: str, kind: str = "Application") -> Body:
     return {
         "@odata.type": "#microsoft.graph.servicePrincipal",
         "id": principal.object_id,
         "appId": principal.client_id,
         "displayName": name,
         "servicePrincipalNames": [principal.client_id],
-        "servicePrincipalType": "Application",
+        "servicePrincipalType": kind,
     }
-
-
-def _managed(object_id: str, client_id: str, name: str) -> Body:
-    known = Principal(object_id=object_id, client_id=client_id)
-    return _application(known, name) | {"servicePrincipalType": "ManagedIdentity"}
 
 
 def _kind(found: Body) -> str:

@@ -16,7 +16,10 @@ from simulator.azure.schema import schemas
 from tests.support.arm import CLUSTER, SUBSCRIPTION, Arm
 from tests.truth.azure_sdks.examples import EXAMPLES, Body, shows
 
-pytestmark = pytest.mark.conformance
+pytestmark = [
+    pytest.mark.conformance,
+    pytest.mark.timeout(900),
+]  # its first build takes a minute, and more where others work
 GROUPS = "Microsoft.Resources/resourceGroups"
 POOLS = "Microsoft.ContainerService/managedClusters/agentPools"
 

@@ -20,6 +20,11 @@ _LONGEST_NAME, _LONGEST_PREFIX = 63, 253
 _AKS, _KUBERNETES = "kubernetes.azure.com", ("kubernetes.io", "k8s.io")
 _KUBELET = ("kubelet.kubernetes.io", "node.kubernetes.io")
 """The namespaces of Kubernetes in which a kubelet may label its own node."""
+_SYSTEM_TAINTS = (  # https://github.com/Azure/AKS/issues/2578
+    "Operation failed due to insufficient nodes for system pod scheduling. Placing custom taints on system pool is not "
+    "supported(except 'CriticalAddonsOnly' taint or taint effect is 'PreferNoSchedule'). Please refer to "
+    "https://aka.ms/aks/system-taints for detail"
+)
 
 
 def is_key(text: str) -> bool:
@@ -48,8 +53,9 @@ def check(properties: Body) -> None:
             _check_reserved(key, value)
     taints: list[str] = properties.get("nodeTaints", [])
     _check_taints(taints)
-    if properties.get("mode") == "System" and not is_spot:
-        _check_system_taints(taints)
+    kept = all(taint.startswith("CriticalAddonsOnly=") or taint.endswith(":PreferNoSchedule") for taint in taints)
+    if properties.get("mode") == "System" and not (is_spot or kept):
+        raise bad_request(_SYSTEM_TAINTS, code="SystemPoolHasRestrictedTaint", target="properties.nodeTaints")
 
 
 def _wrong_syntax(key: str, value: str) -> ArmError:
@@ -92,15 +98,3 @@ def _check_taints(taints: list[str]) -> None:
             message = f"Node taint '{taint}' is invalid: key and value as of labels, each key and effect once."
             raise bad_request(message, code="InvalidParameter", target="properties.nodeTaints")
         seen.add((key, effect))
-
-
-def _check_system_taints(taints: list[str]) -> None:
-    """The text is quoted in https://github.com/Azure/AKS/issues/2578."""
-    if all(taint.startswith("CriticalAddonsOnly=") or taint.endswith(":PreferNoSchedule") for taint in taints):
-        return
-    message = (
-        "Operation failed due to insufficient nodes for system pod scheduling. Placing custom taints on system pool is "
-        "not supported(except 'CriticalAddonsOnly' taint or taint effect is 'PreferNoSchedule'). Please refer to "
-        "https://aka.ms/aks/system-taints for detail"
-    )
-    raise bad_request(message, code="SystemPoolHasRestrictedTaint", target="properties.nodeTaints")

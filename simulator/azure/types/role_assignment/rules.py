@@ -109,9 +109,8 @@ def _check_type(world: World, properties: Body) -> None:
     """
     principal, told = properties["principalId"], properties.get("principalType")
     cluster = next((found for found in world.store.all(clusters.TYPE) if principal in clusters.identities(found)), None)
-    kind = next((each["@odata.type"] for each in graph.directory(world) if each["id"] == principal), "")
-    name: str = kind.rpartition(".")[2]
-    found = name[:1].upper() + name[1:]
+    kinds = (each["@odata.type"].rpartition(".")[2] for each in graph.directory(world) if each["id"] == principal)
+    found = next((f"{kind[0].upper()}{kind[1:]}" for kind in kinds), "")
     if found and told not in (None, found):
         message = (
             f"The PrincipalId '{principal.replace('-', '')}' has type '{found}' , which is different from specified "

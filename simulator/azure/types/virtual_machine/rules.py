@@ -56,8 +56,8 @@ KIND = VirtualMachines()
 
 def principals(world: World, machine: Record) -> list[str]:
     """Object ids of the identities that it can sign in by."""
-    own = system_identity(machine)
-    return ([own] if own else []) + identities.principals(world, machine.body.get("identity", {}))
+    named = identities.principals(world, machine.body.get("identity", {}))
+    return [each for each in (system_identity(machine), *named) if each]
 
 
 def system_identity(machine: Record) -> str:
