@@ -10,6 +10,8 @@ from simulator.azure.schema import Field, schemas
 from tests.support.published_models import Published, ours, published
 from tests.truth.azure_models.published_names import request as published_request
 
+NEWER = {"Microsoft.Network/privateEndpoints": {"properties.ipVersionType"}}
+"""What later API versions have: Azure CLI 2.91.0 sends it in version 2026-01-01 (network/private_endpoint/_create.py)."""
 BARE_OBJECT = {"object", "map"}
 """A map of strings and a free object are the same to JSON."""
 
@@ -33,7 +35,8 @@ def test_the_api_version_is_the_published_one(resource_type: str) -> None:
 
 
 def test_no_property_is_invented(resource_type: str) -> None:
-    assert [path for path, _, azure in pairs(resource_type) if azure is None] == []
+    unknown = {path for path, _, azure in pairs(resource_type) if azure is None}
+    assert unknown == NEWER.get(resource_type, set())
 
 
 def test_types_agree(resource_type: str) -> None:

@@ -180,7 +180,7 @@ def test_role_assignment_on_a_cluster(plugin: AzurePlugin) -> None:
         {
             "scope": CLUSTER_PATH,
             "principalId": me["objectId"],
-            "principalType": "User",
+            "principalType": "ServicePrincipal",
             "roleDefinitionId": f"/{AUTHORIZATION}/roleDefinitions/b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b",
         },
     )
