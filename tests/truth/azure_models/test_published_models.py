@@ -11,7 +11,7 @@ from tests.support.published_models import Published, ours, published
 from tests.truth.azure_models.published_names import request as published_request
 
 NEWER = {"Microsoft.Network/privateEndpoints": {"properties.ipVersionType"}}
-"""What later API versions have: Azure CLI 2.91.0 sends it in version 2026-01-01 (network/private_endpoint/_create.py)."""
+"""What later API versions have: Azure CLI 2.91.0 sends it, in 2026-01-01 (network/private_endpoint/_create.py)."""
 BARE_OBJECT = {"object", "map"}
 """A map of strings and a free object are the same to JSON."""
 
