@@ -1,0 +1,41 @@
+"""Holds constants that no simulated effect shows to lists that others wrote: GPUs' PCI ids, roles, labels of nodes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.facts import data, scheduling, skus
+from tests.support.arm import SUBSCRIPTION
+
+FOLDER = Path(__file__).parent
+DEVICES: dict[str, Any] = yaml.safe_load((FOLDER / "pci_devices.yaml").read_text("utf-8"))
+NODES: dict[str, Any] = yaml.safe_load((FOLDER / "nodes.yaml").read_text("utf-8"))["nodes"]
+
+
+@pytest.mark.parametrize("name", sorted(name for name, size in skus.catalogue().items() if size.gpus))
+def test_pci_ids_are_those_of_the_gpus(name: str) -> None:
+    size = skus.sku(name)
+    listed = DEVICES[size.gpu_vendor][size.gpu_pci_device]
+    memory = re.search(r"(\d+)GB", listed)
+    assert (size.gpu_model in listed, memory is None or int(memory[1])) in {(True, True), (True, size.gpu_memory_gb)}
+
+
+def test_roles_have_the_ids_that_simulated_azure_knows_them_by() -> None:
+    assert data.read("azure_roles.yaml").items() <= {name: guid for guid, name in SUBSCRIPTION.roles.items()}.items()
+
+
+def test_labels_that_nodes_are_chosen_by_are_on_recorded_nodes() -> None:
+    recorded = {label for node in NODES.values() for label in (*node.get("labels", ()), *node.get("names", ()))}
+    chosen = {
+        scheduling.ACCELERATOR_LABEL,
+        scheduling.AGENT_POOL_LABEL,
+        scheduling.SPOT_LABEL,
+        *scheduling.SYSTEM_NODES,
+    }
+    assert chosen <= recorded
+    assert scheduling.SPOT_TAINT in {taint for node in NODES.values() for taint in node.get("taints", ())}
