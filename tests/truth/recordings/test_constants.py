@@ -25,6 +25,15 @@ def test_pci_ids_are_those_of_the_gpus(name: str) -> None:
     assert (size.gpu_model in listed, memory is None or int(memory[1])) in {(True, True), (True, size.gpu_memory_gb)}
 
 
+@pytest.mark.parametrize("name", sorted(name for name, size in skus.catalogue().items() if size.infiniband))
+def test_pci_ids_are_those_of_the_network_cards(name: str) -> None:
+    """Virtual functions; ConnectX-6 ends at 200 Gb/s."""
+    card = skus.sku(name).infiniband
+    assert card is not None
+    listed = DEVICES["mellanox"][card.device_id]
+    assert ("Virtual Function" in listed, "ConnectX-6" in listed) == (True, card.gbps <= 200)
+
+
 def test_roles_have_the_ids_that_simulated_azure_knows_them_by() -> None:
     assert data.read("azure_roles.yaml").items() <= {name: guid for guid, name in SUBSCRIPTION.roles.items()}.items()
 
