@@ -129,8 +129,15 @@ def test_the_simulator_shares_no_decision_with_the_program() -> None:
     found: set[str] = set()
     while todo:
         found |= todo
-        todo = {name for module in todo for name in imports(f"{module.replace('.', '/')}.py")} - found
+        todo = {name for module in todo for file in _run_by(module) for name in imports(file)} - found
     assert found == SHARED_MODULES
+
+
+def _run_by(module: str) -> Iterator[str]:
+    """Files that an import of a module runs: the packages around it, too."""
+    names = module.split(".")
+    yield f"{'/'.join(names)}.py"
+    yield from ("/".join([*names[:end], "__init__.py"]) for end in range(1, len(names)))
 
 
 @pytest.mark.parametrize("text", ["from simulator.sandbox import commands", "import simulator.sandbox.commands"])
