@@ -106,6 +106,7 @@ REFUSED = [
         "rest --method get --url https://management.azure.com/subscriptions?api-version=2022-12-01",
         "does not let requests to Microsoft out",
     ),
+    ("rest --method get --url http://management.azure.com/subscriptions", "does not let requests to Microsoft out"),
     (
         f"login --service-principal -u {AUTOMATION.client_id} -p {TOKEN} --tenant 00000000-0000-4000-8000-0000000000ff",
         "Unable to get authority configuration",

@@ -86,8 +86,7 @@ def of_arm(arm: Arm, gateway: Gateway, folder: Path) -> AzureCli:
             "IDENTITY_ENDPOINT": f"{arm.server.endpoint}{domains.IDENTITY}",
             "IDENTITY_HEADER": TOKEN,
             "REQUESTS_CA_BUNDLE": arm.ca_file,
-            "HTTPS_PROXY": proxy,
-            "https_proxy": proxy,
+            **dict.fromkeys(("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"), proxy),
             "NO_PROXY": "127.0.0.1,localhost",
         },
     )
