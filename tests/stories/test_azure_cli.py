@@ -56,6 +56,14 @@ DAILY = [
     ("acr update --name aiimages --tags team=a --query tags.team", "a"),
     ("acr check-name --name images --query nameAvailable", "false"),
     (f"role assignment create --role Reader --assignee {AUTOMATION.client_id} --scope {GROUP}", AUTOMATION.object_id),
+    (f"role assignment list --assignee {AUTOMATION.client_id} --all --query [].roleDefinitionName -o tsv", "Reader"),
+    ("network vnet create --resource-group rg --name vnet --subnet-name ends", '"newVNet"'),
+    (
+        "network private-endpoint create --resource-group rg --name ends --vnet-name vnet --subnet ends "
+        "--group-id blob --connection-name ends --private-connection-resource-id "
+        f"{GROUP}/providers/Microsoft.Storage/storageAccounts/models123 --query ipVersionType",
+        "IPv4",
+    ),
     ("role definition list --name AcrPull --query [].name -o tsv", "7f951dda-4ed3-4680-a7ca-43fe172d538d"),
     (f"role assignment create --role Reader --assignee {GRACE.upn} --scope {GROUP}", GRACE.object_id),
     (f"role assignment list --assignee {GRACE.upn} --scope {GROUP} --query [].principalName -o tsv", GRACE.upn),

@@ -260,7 +260,8 @@ def test_group_that_goes_takes_nothing_in(cluster: Arm) -> None:
     cluster.backend.gate.clear()
     cluster.call("DELETE", GROUP)
     other = CLUSTER.replace("/aks", "/other")
-    assert cluster.refusal(cluster.put(other, cluster_body()))[:2] == (409, "ResourceGroupBeingDeleted")
+    for path, body in ((other, cluster_body()), (GROUP, {"location": "eastus"})):
+        assert cluster.refusal(cluster.put(path, body))[:2] == (409, "ResourceGroupBeingDeleted")
 
 
 def test_tags_can_be_patched(cluster: Arm) -> None:
