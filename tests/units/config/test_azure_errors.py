@@ -172,6 +172,13 @@ CASES = {
         "not in the tenant",
         "az ad group show",
     ),
+    (
+        "NodeResourceGroupAlreadyExists",
+        "Node resource group 'g-nodes' under subscription '0a' already exists, please",
+    ): (
+        "left behind",
+        "az resource list --resource-group g-nodes",
+    ),
     ("UnmatchedPrincipalType", "The PrincipalId '0a' has type 'User' , which is different from specified"): (
         "of another type",
         "cluster.adminGroupObjectIds",
