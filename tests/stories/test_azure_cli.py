@@ -61,8 +61,8 @@ DAILY = [
     (
         "network private-endpoint create --resource-group rg --name ends --vnet-name vnet --subnet ends "
         "--group-id blob --connection-name ends --private-connection-resource-id "
-        f"{GROUP}/providers/Microsoft.Storage/storageAccounts/models123 --query ipVersionType",
-        "IPv4",
+        f"{GROUP}/providers/Microsoft.Storage/storageAccounts/models123 --query name",
+        "ends",
     ),
     ("role definition list --name AcrPull --query [].name -o tsv", "7f951dda-4ed3-4680-a7ca-43fe172d538d"),
     (f"role assignment create --role Reader --assignee {GRACE.upn} --scope {GROUP}", GRACE.object_id),

@@ -10,7 +10,7 @@ from simulator.azure.server import serve
 from simulator.command import environment
 from simulator.host import ports
 from tests.support.arm import SUBSCRIPTION, Arm, FakeBackend, FakeBlobs, ca_file, client_of
-from tests.truth.azure_sdks.examples import parents
+from tests.support.azure_resources import parents
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from azure.core.credentials import TokenCredential
 from simulator.azure.ids import parse_id
 from simulator.azure.schema import schemas
 from tests.support.arm import SUBSCRIPTION
-from tests.truth.azure_sdks.examples import EXAMPLES, Body
+from tests.support.azure_resources import EXAMPLES, Body
 
 _REQUEST = re.compile(r"_(\w*?)_?operations\.build_(\w*?)_?(create(?:_or_update)?)_request")
 """Of Microsoft's generator: the group of operations, before or behind `build`, and the function that creates."""

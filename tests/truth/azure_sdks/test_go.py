@@ -14,7 +14,7 @@ import pytest
 
 from simulator.azure.schema import schemas
 from tests.support.arm import CLUSTER, SUBSCRIPTION, Arm
-from tests.truth.azure_sdks.examples import EXAMPLES, Body, shows
+from tests.support.azure_resources import EXAMPLES, Body, shows
 
 pytestmark = [
     pytest.mark.conformance,

@@ -11,7 +11,7 @@ from azure.mgmt.resource import ResourceManagementClient, SubscriptionClient
 
 from simulator.azure.schema import schemas
 from tests.support.arm import SUBSCRIPTION, Arm
-from tests.truth.azure_sdks.examples import EXAMPLES, shows
+from tests.support.azure_resources import EXAMPLES, shows
 from tests.truth.azure_sdks.operations import Operations
 
 POOLS = "Microsoft.ContainerService/managedClusters/agentPools"

@@ -18,9 +18,9 @@ from simulator.azure.types.agent_pool import nodes
 from simulator.world.faults import new_fault
 from tests.support import networks as net
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm, FakeBackend, pool_path, start
+from tests.support.azure_resources import parents
 from tests.support.blob_account import ACCOUNT, IDENTITY
 from tests.support.leaves import leaves
-from tests.truth.azure_sdks.examples import parents
 
 SCOPE = f"/subscriptions/{SUBSCRIPTION.subscription_id}"
 PLACES = {
@@ -55,7 +55,7 @@ KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: 
 
 
 @dataclass(frozen=True)
-class Example:
+class PublishedExample:
     """One example, with the section that it is in."""
 
     section: str
@@ -95,7 +95,7 @@ def _is_below(path: str, above: str) -> bool:
     return path == above or path.startswith((f"{above}.", f"{above}["))
 
 
-EXAMPLES = [Example(section, facts) for section, found in SECTIONS.items() for facts in found["examples"]]
+EXAMPLES = [PublishedExample(section, facts) for section, found in SECTIONS.items() for facts in found["examples"]]
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list
         arm.stop()
 
 
-def _sent(arm: Arm, example: Example, last: httpx.Response | None) -> httpx.Response:
+def _sent(arm: Arm, example: PublishedExample, last: httpx.Response | None) -> httpx.Response:
     """Sends a request; `<location>` is where the answer before it points to."""
     method, path = example.facts["request"].split()
     if path == "location" and last is not None:
@@ -133,25 +133,25 @@ def _shown(answers: list[httpx.Response]) -> dict[str, Any]:
 
 
 @pytest.fixture(params=EXAMPLES, ids=lambda example: example.name)
-def example(request: pytest.FixtureRequest) -> Example:
-    found: Example = request.param
+def example(request: pytest.FixtureRequest) -> PublishedExample:
+    found: PublishedExample = request.param
     return found
 
 
-def test_statuses_and_headers_are_those_of_the_example(example: Example, answers: dict[str, Any]) -> None:
+def test_statuses_and_headers_are_those_of_the_example(example: PublishedExample, answers: dict[str, Any]) -> None:
     found = answers[example.name]
     assert [each.status_code for each in found] == example.facts["status"], found[0].text
     assert [name for name in example.facts.get("headers", ()) if name not in found[0].headers] == []
 
 
-def test_fields_are_of_the_types_of_the_example_or_open(example: Example, answers: dict[str, Any]) -> None:
+def test_fields_are_of_the_types_of_the_example_or_open(example: PublishedExample, answers: dict[str, Any]) -> None:
     shown = {path: KINDS.get(type(value)) for path, value in _shown(answers[example.name]).items()}
     assert {path: shown.get(path) for path in example.kinds} == {
         path: None if path in example.open else kind for path, kind in example.kinds.items()
     }
 
 
-def test_values_are_those_of_the_example(example: Example, answers: dict[str, Any]) -> None:
+def test_values_are_those_of_the_example(example: PublishedExample, answers: dict[str, Any]) -> None:
     shown = _shown(answers[example.name])
     wrong = {
         path: shown.get(path)
@@ -161,7 +161,9 @@ def test_values_are_those_of_the_example(example: Example, answers: dict[str, An
     assert wrong == {}
 
 
-def test_an_answer_without_fields_in_the_example_has_no_body(example: Example, answers: dict[str, Any]) -> None:
+def test_an_answer_without_fields_in_the_example_has_no_body(
+    example: PublishedExample, answers: dict[str, Any]
+) -> None:
     if not {**example.kinds, **example.values}:
         assert [each.text for each in answers[example.name] if each.content and each.json()] == []
 

@@ -103,10 +103,7 @@ def _not_allowed(world: World, assignment: ResourceId) -> ArmError:
 
 
 def _check_type(world: World, properties: Body) -> None:
-    """Sets the type of a principal where it is not told. Raises ArmError for another one, and for unknown principals.
-
-    Of the refused type: Azure/modern-web-app-pattern-dotnet#129, where it is spelt so.
-    """
+    """Sets it where it is not told. Raises ArmError for another one (Azure/modern-web-app-pattern-dotnet#129)."""
     principal, told = properties["principalId"], properties.get("principalType")
     cluster = next((found for found in world.store.all(clusters.TYPE) if principal in clusters.identities(found)), None)
     kinds = (each["@odata.type"].rpartition(".")[2] for each in graph.directory(world) if each["id"] == principal)

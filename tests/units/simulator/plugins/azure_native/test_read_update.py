@@ -80,7 +80,7 @@ def test_import_takes_its_names_from_the_id_as_it_was_given(group: AzurePlugin, 
 def test_scope_of_an_import_has_no_slash_in_front(group: AzurePlugin) -> None:
     role = {
         "principalId": SUBSCRIPTION.object_id,
-        "principalType": "User",
+        "principalType": "ServicePrincipal",
         "roleDefinitionId": next(iter(SUBSCRIPTION.roles)),
     }
     identity, _ = group.create(
