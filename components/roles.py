@@ -10,6 +10,7 @@ import pulumi
 from pulumi_azure_native import authorization
 
 from components._base import Component
+from config.facts import data
 from config.facts.azure_roles import guid, name_of
 from config.schema.cluster import ClusterSettings, PrincipalType
 
@@ -44,8 +45,6 @@ HANDED_OUT = {
 TO_JUMP_BOX = {role: name_of(role) for role in (CONTRIBUTOR, RBAC_ADMINISTRATOR)}
 """Those that a jump box gets beside them, from whoever makes it."""
 
-_AZURE_CLI = "04b07795-8ddb-461a-bbee-02f9e1bf7b46"
-"""Through which users log in. Microsoft Entra's page on first-party applications in sign-in reports."""
 _NAMESPACE = uuid.UUID("6f0f7c0e-3a0e-5a53-9d0c-5b6a1c1f3a77")
 """Of the assignments' names: ARM wants GUIDs, and the same one each time."""
 
@@ -61,14 +60,15 @@ class Principal:
 
 def deployer(settings: ClusterSettings, parent: Component) -> Principal:
     """The identity that Pulumi is logged in as, or the one that the settings name."""
+    told = settings.deployer_type
     if chosen := settings.deployer_object_id:
-        return Principal(object_id=pulumi.Output.from_input(str(chosen)), kind=settings.deployer_type)
+        return Principal(object_id=pulumi.Output.from_input(str(chosen)), kind=told or "User")
     login = authorization.get_client_config_output(opts=pulumi.InvokeOutputOptions(parent=parent))
-    return Principal(object_id=login.object_id, kind=login.client_id.apply(_type_of_client))
+    return Principal(object_id=login.object_id, kind=told or login.client_id.apply(_type_of_client))
 
 
 def _type_of_client(client_id: str) -> PrincipalType:
-    return "User" if client_id == _AZURE_CLI else "ServicePrincipal"
+    return "User" if client_id in data.read("user_clients.yaml") else "ServicePrincipal"
 
 
 def only(handed_out: Iterable[str]) -> str:

@@ -168,8 +168,10 @@ class ClusterSettings(Model):
     """Entra groups of cluster admins; each gets the role by which it asks for a kubeconfig, too."""
     deployer_object_id: Annotated[ObjectId | None, protects("stated")] = None
     """Who gets the role of cluster admin; by default who deploys."""
-    deployer_type: PrincipalType = "User"
-    """What `deployerObjectId` is: `User`, `ServicePrincipal` (managed identities too) or `Group`."""
+    deployer_type: PrincipalType | None = None
+    """What that is: `User`, `ServicePrincipal` (managed identities too) or `Group`; by default what the login of who
+    deploys says, and a user if `deployerObjectId` names somebody else.
+    """
     identity: UserAssignedIdentityId | None = None
     """A user-assigned identity of yours for the cluster; by default Azure makes one for it alone (system-assigned), and
     with `network` the stack does (user-assigned).

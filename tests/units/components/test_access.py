@@ -86,6 +86,7 @@ def test_the_deployer_can_be_named() -> None:
     ("client", "kind"),
     [
         ("04b07795-8ddb-461a-bbee-02f9e1bf7b46", "User"),  # the Azure CLI, after `az login`
+        ("b677c290-cf4b-4a8e-a60e-91ba650a4abe", "User"),  # Cloud Shell, where nobody logs in
         ("00000000-0000-4000-8000-0000000000bb", "ServicePrincipal"),
     ],
 )
@@ -98,6 +99,11 @@ def test_azure_is_told_what_the_deployer_is(monkeypatch: pytest.MonkeyPatch, cli
 def test_azure_is_told_what_somebody_else_is() -> None:
     recorder, _ = access(ClusterSettings.model_validate({"deployerObjectId": GROUP, "deployerType": "Group"}))
     assert recorder.one(":RoleAssignment").inputs["principalType"] == "Group"
+
+
+def test_what_the_settings_say_of_the_deployer_counts_more_than_the_login() -> None:
+    recorder, _ = access(ClusterSettings.model_validate({"deployerType": "ServicePrincipal"}))
+    assert recorder.one(":RoleAssignment").inputs["principalType"] == "ServicePrincipal"
 
 
 def test_the_provider_belongs_to_the_cluster_and_its_kubeconfig_is_secret() -> None:
