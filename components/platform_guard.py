@@ -13,6 +13,7 @@ had gone was still counted).
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -22,7 +23,9 @@ from components._base import Component
 from components.context import WorkloadContext
 from config.problems.fixes import set_command
 from config.schema.names import WORKLOAD_NAMESPACE
+from k8s.templates import filled
 
+_HERE = Path(__file__).parent
 NAME = "platform-in-use"
 """Of the policy, of its binding and of the ConfigMap."""
 FILES = f"{NAME}-files"
@@ -34,8 +37,6 @@ _GIVE_UP = "ai-on-aks/files-override"
 
 It is not in `data`: the provider replaces a ConfigMap whose data change, which the policies refuse.
 """
-_PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
-"""The annotation of a volume that was provisioned for a claim (kubernetes-csi/external-provisioner)."""
 GUEST_LABELS = {"ai-on-aks/guest": "true"}
 """Of the ServiceAccount of a stack that runs on the platform of another.
 
@@ -112,46 +113,12 @@ class PlatformGuard(Component):
 
 
 def policy_spec() -> dict[str, Any]:
-    """Refuses to delete the ConfigMap. It is asked once for each guest that the binding finds (Kubernetes 1.30).
-
-    The API server passes on one of these refusals alone (dispatcher.go), so it names the command that lists all.
-    """
-    stack = f"params.metadata.annotations['{_STACK}']"
-    message = (
-        f"'stack ' + {stack} + ' runs on this platform. Destroy it first: pulumi destroy -s ' + {stack} + "
-        f"'. All such stacks: kubectl get serviceaccounts -n {WORKLOAD_NAMESPACE} --selector {_SELECTOR}. "
-        f"To destroy the platform all the same: {_OVERRIDE}'"
-    )
-    return _spec("ServiceAccount", "false", message)
+    """Returns the policy that refuses to delete the ConfigMap while other stacks run on the platform."""
+    names = {"name": NAME, "stack": _STACK, "namespace": WORKLOAD_NAMESPACE, "selector": _SELECTOR}
+    return filled(_HERE / "platform_in_use.yaml", **names, override=_OVERRIDE)
 
 
 def files_policy_spec(operator_namespaces: Collection[str]) -> dict[str, Any]:
-    """Returns the policy that refuses to delete the annotated ConfigMap while a claim keeps files.
-
-    It counts each volume that a CSI driver has provisioned for a claim, because such a volume is deleted with the
-    cluster. It does not count folders of an NFS server, nor blob containers, nor claims of operators (metrics).
-    """
-    own = ", ".join(f"'{name}'" for name in sorted(operator_namespaces))
-    namespace, claim = "params.spec.claimRef.namespace", "params.spec.claimRef.name"
-    counted = (
-        f"has(oldObject.metadata.annotations) && '{_GIVE_UP}' in oldObject.metadata.annotations && "
-        "has(params.spec.csi) && has(params.spec.claimRef) && has(params.metadata.annotations) && "
-        f"'{_PROVISIONED_BY}' in params.metadata.annotations && !({namespace} in [{own}])"
-    )
-    message = (
-        f"'claim ' + {namespace} + '/' + {claim} + ' keeps files, which are deleted with the cluster. All such claims: "
-        f"kubectl get persistentvolumes. To delete this one: kubectl delete persistentvolumeclaim -n ' + {namespace} + "
-        f"' ' + {claim} + '. To destroy the platform with all of them: ' + "
-        f"oldObject.metadata.annotations['{_GIVE_UP}']"
-    )
-    return _spec("PersistentVolume", f"!({counted})", message)
-
-
-def _spec(kind: str, expression: str, message: str) -> dict[str, Any]:
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["configmaps"]}
-    return {
-        "failurePolicy": "Fail",
-        "paramKind": {"apiVersion": "v1", "kind": kind},
-        "matchConstraints": {"resourceRules": [{**rule, "resourceNames": [NAME]}]},
-        "validations": [{"expression": expression, "messageExpression": message, "reason": "Forbidden"}],
-    }
+    """Returns the policy that refuses to delete the annotated ConfigMap while a claim keeps files."""
+    file = _HERE / "platform_in_use_files.yaml"
+    return filled(file, name=NAME, giveUp=_GIVE_UP, operatorNamespaces=sorted(operator_namespaces))

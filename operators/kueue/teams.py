@@ -14,8 +14,8 @@ from config.facts.scheduling import GPU_RESOURCE, LOCAL_QUEUE, TEAM_LABELS
 from config.rules.teams import SLACK
 from config.schema.models import Settings
 from config.schema.teams import TeamSettings
-from operators._rights import admission_policy, policy_binding
-from operators.kueue import admission, isolation, pod_security, queues, rights
+from operators._rights import admission_policy
+from operators.kueue import admission, isolation, queues, rights
 
 
 class Teams(Component):
@@ -42,7 +42,7 @@ class Teams(Component):
         gpus = settings.slack_gpus + sum(team.gpus for team in settings.teams.values())
         hcas = (pool.sku.infiniband.hcas for pool in pools if pool.sku.infiniband)
         of_node = {GPU_RESOURCE: max(pool.gpus for pool in pools), settings.rdma_resource: max(hcas, default=0)}
-        policies = admission.policies(scheduler, gpus, of_node)
+        policies = admission.policies(scheduler, gpus, of_node, settings.rdma_resource)
         rules = [role, *self._rules(policies, settings.teams.values(), kueue)]
         if settings.slack_gpus:
             quotas = queues.quotas(settings.slack_gpus, pools, settings.rdma_resource)
@@ -69,11 +69,11 @@ class Teams(Component):
             yield kubernetes.scheduling.v1.PriorityClass(
                 name, **rights.priority_class(name), opts=self.child(depends_on=[kueue])
             )
-        found = {name: (spec, admission.binding(name)) for name, spec in policies.items()}
+        found = dict(policies)
         if any(team.pins_memory for team in teams):
-            found[pod_security.NAME] = (pod_security.policy(), policy_binding(pod_security.NAME, pod_security.LABELS))
-        for name, (spec, bound) in found.items():
-            yield admission_policy(name, spec, parent=self, after=[kueue], binding=bound)
+            found[admission.SECURITY] = admission.security_policy()
+        for name, spec in found.items():
+            yield admission_policy(name, spec, parent=self, after=[kueue], binding=admission.binding(name))
 
 
 class Team(Component):
@@ -81,7 +81,7 @@ class Team(Component):
 
     Members get their rights once there is all that keeps them within the queue (`rules`). Pods there may do what the
     level `baseline` allows: nothing of their node's, since others have pods on it. A policy says that where they pin
-    memory (pod_security.py).
+    memory (policies/team-pod-security.yaml).
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Team(Component):
         queue_name = queues.queue_name(name)
         queue = _made("ClusterQueue", queue_name, spec, opts=self.child(depends_on=[flavor]))
         level: Level = "privileged" if team.pins_memory else "baseline"
-        labels = {**TEAM_LABELS, **(pod_security.LABELS if team.pins_memory else {})}
+        labels = {**TEAM_LABELS, **(admission.SECURITY_LABELS if team.pins_memory else {})}
         after = [queue, *(rules if team.pins_memory else [])]
         space = namespace(name, level, parent=self, hooks=None, labels=labels, depends_on=after)
         inside = space.metadata["name"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pulumi
@@ -10,17 +11,27 @@ import pulumi_kubernetes as kubernetes
 from pydantic import Field
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE, GPU_LABEL, HEALTH_ACCOUNT, HEALTH_ROLE, ON_SYSTEM_POOL
+from config.facts.blobfuse import ACCOUNT
+from config.facts.scheduling import (
+    AUTOPILOT_LABEL,
+    BAD_NODE,
+    GPU_LABEL,
+    HEALTH_ACCOUNT,
+    HEALTH_ROLE,
+    HEALTH_TAINT,
+    ON_SYSTEM_POOL,
+)
 from config.rules.teams import SLACK
 from config.schema.base import PLAIN_DIGITS
 from config.schema.models import Settings
 from config.schema.operators import NODE_HEALTH, NODE_TOOLS_NAMESPACE, OperatorSettings
+from k8s.templates import filled
 from operators._node_tools import CONFINED, NOBODY
 from operators._rights import RBAC, admission_policy
 from operators.kueue.queues import queue_name
-from operators.node_health import policy
 from operators.node_problem_detector.conditions import condition_type, conditions
 
+POLICY = "health-checks-own-node"
 MAX_GRACE = 7 * 24 * 60
 """Minutes."""
 
@@ -60,7 +71,7 @@ class NodeHealth(Installed[NodeHealthSettings]):
 
     def create(self, site: Site, settings: NodeHealthSettings) -> None:
         after = [site.namespace]
-        bound = admission_policy(policy.NAME, policy.policy(), parent=self, after=after)
+        bound = admission_policy(POLICY, policy_spec(), parent=self, after=after)
         role = kubernetes.rbac.v1.ClusterRole(
             HEALTH_ROLE, metadata={"name": HEALTH_ROLE}, rules=RULES, opts=self.child(depends_on=[bound])
         )
@@ -109,6 +120,12 @@ class NodeHealth(Installed[NodeHealthSettings]):
             spec=cron_job_spec(pod_spec(site.image(NODE_HEALTH), settings, slack=slack_variables(site.settings))),
             opts=self.child(depends_on=[site.registry, account, binding]),
         )
+
+
+def policy_spec() -> dict[str, Any]:
+    """Returns the policy that limits what a pod that checks its node may change."""
+    accounts = {"account": HEALTH_ACCOUNT, "blobAccount": ACCOUNT}
+    return filled(Path(__file__).with_name("policy.yaml"), **accounts, taint=HEALTH_TAINT)
 
 
 def cron_job_spec(pod: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -14,8 +15,9 @@ from components.operators import Installed, Operator, Site
 from config.facts.scheduling import ANY_TAINT, GPU_LABEL, INSTANCE_TYPE
 from config.facts.skus import VmSku
 from config.schema.operators import MONITORING, NODE_TOOLS_NAMESPACE, Capability, OperatorSettings
+from k8s.templates import filled
 from operators._node_tools import Manifest, daemon_set
-from operators._rights import RBAC, admission_policy, cluster_account, own_node_policy
+from operators._rights import RBAC, admission_policy, cluster_account
 from operators.node_problem_detector.alerts import rules
 from operators.node_problem_detector.conditions import configurations
 
@@ -92,9 +94,9 @@ class NodeProblemDetector(Installed[NodeProblemDetectorSettings]):
 
 
 def policy_spec() -> Manifest:
-    """Each pod reports of its own node."""
+    """Returns the policy that lets each pod report the conditions of its own node only."""
     user = f"system:serviceaccount:{NODE_TOOLS_NAMESPACE}:{NAME}"
-    return own_node_policy("nodes/status", f"request.userInfo.username == '{user}'")
+    return filled(Path(__file__).with_name("policy.yaml"), user=user)
 
 
 def called_for(sku: VmSku) -> str:

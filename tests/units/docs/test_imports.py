@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "config/rules": ("config.rules", "config.schema", "config.problems", "config.facts"),
     "config/reading": ("config",),
     "k8s": ("k8s",),
-    "components": ("components", "config"),
+    "components": ("components", "config", "k8s"),
     "operators": (
         "operators",
         "config",

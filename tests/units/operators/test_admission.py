@@ -25,7 +25,8 @@ ALICE, ADMIN = "alice", "admin"
 JOBS, APPWRAPPER = "system:serviceaccount:kube-system:job-controller", "system:serviceaccount:appwrapper-system:manager"
 KUEUE, COLLECTOR = "system:serviceaccount:mlbatch-system:kueue", "system:serviceaccount:kube-system:garbage-collector"
 OWN_POD = "system:serviceaccount:blue:default"
-ALL_GPUS, OF_NODE = 24, {"nvidia.com/gpu": 8, "nvidia.com/mlnxnics": 8}
+HCA = "nvidia.com/mlnxnics"
+ALL_GPUS, OF_NODE = 24, {"nvidia.com/gpu": 8, HCA: 8}
 QUEUE = {"kueue.x-k8s.io/queue-name": "default-queue"}
 VERSIONS = {
     "Pod": "v1",
@@ -72,7 +73,7 @@ def _objects() -> Iterator[Object]:
     for kind in DEFINED:
         yield crd(kind)
     api = "admissionregistration.k8s.io/v1"
-    for name, spec in admission.policies(COSCHEDULER, ALL_GPUS, OF_NODE).items():
+    for name, spec in admission.policies(COSCHEDULER, ALL_GPUS, OF_NODE, HCA).items():
         yield {"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
         bound: Object = {"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}}
         yield {**bound, "spec": admission.binding(name)}
@@ -352,5 +353,5 @@ def test_expressions_are_of_the_types_that_they_are_asked_about(cluster: KubeCli
 
 
 def test_where_no_scheduler_is_installed_any_may_place_pods() -> None:
-    assert "schedulerName" in json.dumps(admission.policies(COSCHEDULER, ALL_GPUS, OF_NODE))
-    assert "schedulerName" not in json.dumps(admission.policies(None, ALL_GPUS, OF_NODE))
+    assert "schedulerName" in json.dumps(admission.policies(COSCHEDULER, ALL_GPUS, OF_NODE, HCA))
+    assert "schedulerName" not in json.dumps(admission.policies(None, ALL_GPUS, OF_NODE, HCA))

@@ -10,7 +10,7 @@ import yaml
 
 from config.facts.scheduling import HEALTH_ACCOUNT, HEALTH_ROLE
 from operators._rights import policy_binding
-from operators.node_health import RULES, policy
+from operators.node_health import POLICY, RULES, policy_spec
 from simulator.cluster.controlplane import ControlPlane
 from simulator.kube.client import ApiError, KubeClient
 from tests.support.waiting import eventually
@@ -68,9 +68,9 @@ def _objects() -> Iterator[Object]:
             {"kind": "ServiceAccount", "name": name, "namespace": "default"} for name in (HEALTH_ACCOUNT, "labeler")
         ],
     }
-    specs = {"": policy.policy(), "Binding": policy_binding(policy.NAME)}
+    specs = {"": policy_spec(), "Binding": policy_binding(POLICY)}
     for kind, spec in specs.items():
-        metadata = {"name": policy.NAME}
+        metadata = {"name": POLICY}
         api = "admissionregistration.k8s.io/v1"
         yield {"apiVersion": api, "kind": f"ValidatingAdmissionPolicy{kind}", "metadata": metadata, "spec": spec}
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from operators._rights import policy_binding
-from operators.kueue import pod_security
+from operators.kueue import admission
 from simulator.cluster.controlplane import ControlPlane
 from simulator.kube.client import ApiError, KubeClient
 from tests.support.waiting import eventually
@@ -41,10 +40,10 @@ def _objects() -> Iterator[Object]:
     levels = {BASELINE: {"enforce": "baseline"}, PINNING: {"enforce": "privileged"}}
     for name, found in levels.items():
         labels = {f"pod-security.kubernetes.io/{key}": value for key, value in found.items()}
-        labels |= pod_security.LABELS if name == PINNING else {}
+        labels |= admission.SECURITY_LABELS if name == PINNING else {}
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-    api, metadata = "admissionregistration.k8s.io/v1", {"name": pod_security.NAME}
-    specs = {"": pod_security.policy(), "Binding": policy_binding(pod_security.NAME, pod_security.LABELS)}
+    api, metadata = "admissionregistration.k8s.io/v1", {"name": admission.SECURITY}
+    specs = {"": admission.security_policy(), "Binding": admission.binding(admission.SECURITY)}
     for kind, spec in specs.items():
         yield {"apiVersion": api, "kind": f"ValidatingAdmissionPolicy{kind}", "metadata": metadata, "spec": spec}
 

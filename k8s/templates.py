@@ -1,0 +1,31 @@
+"""Kubernetes manifests in YAML files with named placeholders, such as `${queue}`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import yaml
+
+from k8s.objects import Object
+
+
+def filled(file: Path, **values: object) -> Object:
+    """Returns the manifest in the file, with each `${name}` in its texts replaced by the value of that name.
+
+    Text is inserted as it is, any other value as JSON, which CEL reads too. Raises KeyError for a placeholder without a
+    value.
+    """
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
+    manifest: Object = _filled(yaml.safe_load(file.read_text(encoding="utf-8")), texts)
+    return manifest
+
+
+def _filled(part: Any, texts: dict[str, str]) -> Any:
+    if isinstance(part, dict):
+        return {key: _filled(value, texts) for key, value in part.items()}
+    if isinstance(part, list):
+        return [_filled(each, texts) for each in part]
+    return Template(part).substitute(texts) if isinstance(part, str) else part
