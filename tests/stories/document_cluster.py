@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from simulator.host import paths
 from simulator.plugins.azure_native import convert
 from simulator.plugins.azure_native.resources import DEFINITIONS
+from tests.support import golden
 from tests.support.arm import SUBSCRIPTION, Arm
 
 DIFFERENCES: dict[str, dict[str, str]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
@@ -37,8 +36,8 @@ OWN = {
 
 def program_cluster(arm: Arm) -> str:
     """Makes it as the program declares it (`tests/support/golden`) and the plugin asks for it; its id."""
-    declared = json.loads((paths.ROOT / "tests" / "support" / "golden" / "dev.json").read_text())
-    inputs = {name.split(" ")[0]: each["inputs"] for name, each in declared.items()}
+    declared = golden.reviewed("dev").items()
+    inputs = {name.split(" ")[0]: each["inputs"] for name, each in declared if name.startswith("azure-native:")}
     ids: dict[str, str] = {}
     for kind in ("resources:ResourceGroup", "containerservice:ManagedCluster", "containerservice:AgentPool"):
         definition, asked = DEFINITIONS[f"azure-native:{kind}"], inputs[f"azure-native:{kind}"]

@@ -1,10 +1,10 @@
-"""The resources of this repository's stacks and of typical ones, as JSON beside this file: a review sees what changes.
+"""The resources of this repository's stacks and of typical ones, as YAML beside this file: a review sees what changes.
 
-`dev` is there whole; of each other stack, what differs, as a JSON merge patch (RFC 7396: what `dev` has and the stack
-does not is null, lists are whole). So a change of all stacks is one difference to read, not thirteen; what `dev` alone
-gains is a line in each.
+Each stack has a file with all of its resources, which can be read alone. Typical stacks are run under the name of
+`dev`, so `diff dev.yaml spot.yaml` shows what a Spot pool changes. An object that the program only passes on, as an
+operator's release has it, is kept as a hash (`released`): CRDs alone would be 98,000 lines.
 
-After a change that is meant: `python -m tests.support.golden`, and read the difference before committing it.
+After an intended change, run `python -m tests.support.golden`, and read the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -12,19 +12,25 @@ from __future__ import annotations
 import functools
 import json
 import re
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from components import platform_guard
+from components.manifests import manifests
+from config.facts.versions import versions
 from simulator.host.paths import ROOT
+from tests.support import golden_format
 from tests.support.lookups import HUB, ZONES
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import Recorder, Registered, program
 
 FOLDER = Path(__file__).parent / "golden"
-WHOLE = "dev"
+DEV = "dev"
+CHARTS = "simulator/charts"
+"""Where stacks with operators that have no chart take their released manifests from."""
 H100 = "Standard_ND96isr_H100_v5"
 H200 = "Standard_ND96isr_H200_v5"
 T4 = "Standard_NC4as_T4_v3"
@@ -138,11 +144,11 @@ STACKS: dict[str, dict[str, Any]] = {
 """Typical stacks, as keys of a stack file."""
 NAMES = (*FILES, *STACKS)
 _OUTSIDE = ("private-outside",)
-"""Those that are deployed from outside of their network."""
+"""Stacks that are deployed from outside of their network."""
 
 
 def keys(stack: str) -> dict[str, Any]:
-    """The keys of a stack, with the secrets of its file in plain text."""
+    """Returns the keys of a stack, with the secrets of its file in plain text."""
     if stack in STACKS:
         return STACKS[stack]
     text = _SECRET.sub(" a-password", FILES[stack].read_text(encoding="utf-8"))
@@ -151,19 +157,19 @@ def keys(stack: str) -> dict[str, Any]:
 
 @functools.cache
 def run(stack: str) -> Recorder:
-    """What one stack registers."""
+    """Returns what one stack registers."""
     found = keys(stack)
     others = {found["platformStack"]: run(found["platformStack"])} if "platformStack" in found else {}
     return run_on(stack, Azure(stacks=others, inside=stack not in _OUTSIDE))
 
 
 def run_on(stack: str, azure: Azure) -> Recorder:
-    """What it registers there; typical ones go by the name of the one that they are compared with."""
-    return program(keys(stack), azure, stack if stack in FILES else WHOLE, secret=["workloadOptions"])
+    """Returns what it registers in that Azure. Typical stacks are named `dev`."""
+    return program(keys(stack), azure, stack if stack in FILES else DEV, secret=["workloadOptions"])
 
 
 def resources(recorder: Recorder) -> dict[str, Any]:
-    """All resources but components, by type and name, in a stable order."""
+    """Returns all resources except components, by type and name."""
     found = {f"{made.type} {made.name}": _entry(made) for made in recorder.registered if made.custom}
     others = {name for name in found if not name.split()[-1].startswith(platform_guard.NAME)}
     for entry in found.values():
@@ -173,46 +179,49 @@ def resources(recorder: Recorder) -> dict[str, Any]:
     return shown
 
 
-def content(stack: str) -> dict[str, Any]:
-    """What the golden file has to hold, from the program as it is now."""
-    found = resources(run(stack))
-    return found if stack == WHOLE else _patch(resources(run(WHOLE)), found)
+def reviewed(stack: str) -> dict[str, Any]:
+    """Returns the resources in a stack's golden file."""
+    file = path(stack)
+    return golden_format.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
 def path(stack: str) -> Path:
-    """Where a stack's golden file is."""
-    return FOLDER / f"{stack}.json"
-
-
-def _patch(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """The JSON merge patch that makes the one of the other."""
-    found: dict[str, Any] = {}
-    for key in sorted({*before, *after}):
-        old, new = before.get(key), after.get(key)
-        if isinstance(old, dict) and isinstance(new, dict):
-            if below := _patch(old, new):
-                found[key] = below
-        elif old != new:
-            found[key] = new
-    return found
+    """Returns where a stack's golden file is."""
+    return FOLDER / f"{stack}.yaml"
 
 
 def _entry(resource: Registered) -> dict[str, Any]:
     waits = [name for name in resource.dependencies if not name.startswith("ai-on-aks:")]
-    return {**({"dependsOn": waits} if waits else {}), "inputs": _without_files(resource)}
+    content = {"released": _hash(resource.inputs)} if _is_released(resource) else {"inputs": _readable(resource)}
+    return {**({"dependsOn": waits} if waits else {}), **content}
 
 
-def _without_files(resource: Registered) -> dict[str, Any]:
-    """Inputs without scripts and their digests, which would change with every word of a comment."""
+def _is_released(resource: Registered) -> bool:
+    """Returns whether an object is as in the released manifests of its operator."""
+    operator = resource.parent.split()[-1] if resource.parent else ""
+    return operator in versions().manifests and resource.inputs in manifests(operator, CHARTS)
+
+
+def _hash(inputs: dict[str, Any]) -> str:
+    return f"sha256:{sha256(json.dumps(inputs, sort_keys=True, separators=(',', ':')).encode()).hexdigest()}"
+
+
+def _readable(resource: Registered) -> dict[str, Any]:
+    """Returns inputs without scripts and their digests, which would change with every word of a comment.
+
+    Also without the apiVersion and kind of an object, if they are those of the resource's type.
+    """
     text = re.sub(r'("ai-on-aks/files": )"[0-9a-f]+"', r'\1"[digest]"', json.dumps(resource.inputs))
     text = re.sub(r'("customData": )"[^"]+"', r'\1"[custom data]"', text)
     inputs: dict[str, Any] = json.loads(text)
     if resource.type.endswith(":ConfigMap"):
         inputs["data"] = sorted(inputs.get("data", {}))
-    return inputs
+    version, _, kind = resource.type.removeprefix("kubernetes:").rpartition(":")
+    in_type = {"apiVersion": version.removeprefix("core/"), "kind": kind.removesuffix("Patch")}
+    return {name: value for name, value in inputs.items() if in_type.get(name) != value}
 
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for stack in NAMES:
-        path(stack).write_text(json.dumps(content(stack), indent=1) + "\n", encoding="utf-8")
+        path(stack).write_text(golden_format.dumps(resources(run(stack))), encoding="utf-8")

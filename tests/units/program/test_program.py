@@ -12,16 +12,17 @@ import workloads
 from components import platform_guard
 from config.rules.names import namespace_problems
 from config.schema.inventory import Inventory
-from tests.support import golden
+from tests.support import golden, golden_format
 from tests.support.mocked_azure import SECRET, Azure
 from tests.support.mocks import Recorder, program
 
 
 @pytest.mark.parametrize("stack", golden.NAMES)
 def test_resources_are_as_reviewed(stack: str) -> None:
-    file = golden.path(stack)
-    expected = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
-    assert golden.content(stack) == expected, "meant? then run: python -m tests.support.golden"
+    expected, found = golden.reviewed(stack), golden.resources(golden.run(stack))
+    if found != expected:
+        what = golden_format.report(expected, found)
+        pytest.fail(f"{what}\nIf this is intended, run: python -m tests.support.golden", pytrace=False)
 
 
 @pytest.fixture(scope="module")

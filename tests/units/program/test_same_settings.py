@@ -145,7 +145,7 @@ def with_defaults(keys: Keys, schema: Mapping[str, Any], path: tuple[str, ...] =
 def run(stack: str, keys: Mapping[str, Any]) -> Recorder:
     others = {keys["platformStack"]: golden.run(keys["platformStack"])} if "platformStack" in keys else {}
     azure = Azure(stacks=others, inside=stack != "private-outside")
-    return program(keys, azure, stack if stack in golden.FILES else golden.WHOLE, secret=["workloadOptions"])
+    return program(keys, azure, stack if stack in golden.FILES else golden.DEV, secret=["workloadOptions"])
 
 
 @functools.cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from typing import Any
 
 import pytest
@@ -85,7 +84,7 @@ def test_a_job_that_is_made_early_runs_once_the_gpu_driver_is_there() -> None:
 
 @pytest.mark.parametrize("stack", golden.NAMES)
 def test_every_resource_of_every_golden_stack_has_a_duration(stack: str) -> None:
-    resources = json.loads(golden.path(stack).read_text("utf-8"))
+    resources = golden.reviewed(stack)
     assert resources
     for resource in resources:
         if ":" in resource and not resource.startswith("ai-on-aks:"):
