@@ -80,6 +80,8 @@ def _transformed(manifest: Manifest, changes: Changes, registry: str | None) -> 
     kind, name = manifest["kind"], manifest["metadata"]["name"]
     if kind == "ConfigMap" and name in changes.configuration:
         return {**manifest, "data": dict(changes.configuration[name])}
+    if kind == "Secret" and not manifest.get("data"):  # with empty data, every update would replace it
+        return {key: value for key, value in manifest.items() if key != "data"}
     if kind not in _RUNS_PODS:
         return manifest
     pod = manifest["spec"]["template"]["spec"]

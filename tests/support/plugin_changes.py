@@ -36,6 +36,9 @@ def workload(kind: str) -> Properties:
 SKIP = {"annotations": {"pulumi.com/skipAwait": "true"}}
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"a": "1"}}
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {}, "stringData": {"a": "1"}}
+EMPTY_SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"labels": {"a": "1"}}, "data": {}}
+"""The API server drops empty data, and the plugin does not normalise it (clients/unstructured.go, normalizeSecret)."""
+EMPTY_CONFIG_MAP = {**EMPTY_SECRET, "kind": "ConfigMap"}
 JOB = {
     "apiVersion": "batch/v1",
     "kind": "Job",
@@ -88,6 +91,8 @@ TEMPLATE_IMAGE = "spec.template.spec.containers[0].image"
 ROWS = {
     "ConfigMap data": Row("core/v1:ConfigMap", CONFIG_MAP, "data.a", "2", ("data.a",)),
     "Secret data": Row("core/v1:Secret", SECRET, "stringData.a", "2", ("data.a",)),
+    "label of a Secret with empty data": Row("core/v1:Secret", EMPTY_SECRET, "metadata.labels.a", "b", ("data",)),
+    "label of a ConfigMap with empty data": Row("core/v1:ConfigMap", EMPTY_CONFIG_MAP, "metadata.labels.a", "b"),
     "name of anything": Row("core/v1:ConfigMap", CONFIG_MAP, "metadata.name", "other", ("metadata.name",)),
     "Job image": Row("batch/v1:Job", JOB, TEMPLATE_IMAGE, "x/y", (TEMPLATE_IMAGE,)),
     "Job parallelism": Row("batch/v1:Job", JOB, "spec.parallelism", 2, ("spec.parallelism",)),

@@ -13,7 +13,7 @@ from simulator.plugins.kubernetes import naming
 from simulator.plugins.kubernetes.checkpoint import parse, prune, to_object
 from simulator.plugins.kubernetes.engine import WARNING
 from simulator.plugins.kubernetes.kinds import is_patch, kind_of
-from simulator.plugins.kubernetes.normalize import normalize
+from simulator.plugins.kubernetes.normalize import drops_empty, normalize
 from simulator.plugins.kubernetes.replace_rules import replace_patterns
 from simulator.plugins.kubernetes.session import Session
 from simulator.plugins.kubernetes.structural import compare, ignored, path_text, replacing
@@ -27,7 +27,7 @@ def diff(session: Session, request: provider_pb2.DiffRequest) -> provider_pb2.Di
     old_inputs, live = parse(decode(request.olds))
     new = normalize(to_object(decode(request.news)))
     shape = normalize(old_inputs)
-    old = normalize(prune(live, shape, drops_empty=kind_of(shape).built_in))
+    old = normalize(prune(live, shape, drops_empty=drops_empty(shape)))
     _settle_identity(session, old, new, live)
     patterns = replace_patterns(
         new,

@@ -35,6 +35,14 @@ def normalize(obj: Object) -> Object:
     return obj
 
 
+def drops_empty(obj: Object) -> bool:
+    """Whether the plugin drops empty values of the object, by converting it to its Go type and back.
+
+    It does so for built-in kinds, except Secrets and CRDs (provider/pkg/clients/unstructured.go, Normalize).
+    """
+    return kind_of(obj).built_in and not is_crd(obj) and obj.get("kind") != "Secret"
+
+
 def _normalize_built_in(obj: Object) -> Object:
     if is_crd(obj):
         return _normalize_crd(obj)

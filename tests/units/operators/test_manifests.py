@@ -29,6 +29,7 @@ RELEASE = [
     thing("ConfigMap", "settings", data={"config.yaml": "upstream: true", "more": ""}),
     thing("ConfigMap", "other", data={"left": "alone"}),
     thing("Service", "webhook", spec={"ports": [{"port": 443}]}),
+    thing("Secret", "certificate", data={}, type="Opaque"),
 ]
 
 
@@ -50,10 +51,15 @@ def test_all_objects_stay_as_they_were_released_but_for_what_a_stack_decides() -
     before = copy.deepcopy(RELEASE)
     made = transformed(RELEASE, Changes(CONFIG), None)
     assert before == RELEASE
-    assert [each["metadata"]["name"] for each in made] == ["manager", "settings", "other", "webhook"]
+    assert [each["metadata"]["name"] for each in made] == ["manager", "settings", "other", "webhook", "certificate"]
     assert found("Service", "webhook") == RELEASE[4]
     assert found("ConfigMap", "other") == RELEASE[3]
     assert found("Deployment", "manager")["spec"]["replicas"] == 1
+
+
+def test_a_secret_that_its_operator_fills_has_no_data() -> None:
+    """With `data: {}`, the official plugin replaces it at every update."""
+    assert found("Secret", "certificate") == thing("Secret", "certificate", type="Opaque")
 
 
 def test_pods_run_on_the_system_pool() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from simulator.kube.client import KubeClient
-from tests.support.plugin_changes import CONFIG_MAP, PRIORITY_CLASS, ROWS, Row, changed, custom_kind
+from tests.support.plugin_changes import CONFIG_MAP, EMPTY_SECRET, PRIORITY_CLASS, ROWS, Row, changed, custom_kind
 from tests.support.plugin_engine import Failed, KubernetesPlugin
 
 pytestmark = pytest.mark.simulator
@@ -30,7 +30,8 @@ def test_a_change(row: Row, plugin: KubernetesPlugin, namespace: str) -> None:
     resource = plugin.create(f"kubernetes:{row.token}", f"it-{uuid.uuid4().hex[:6]}", before)
     try:
         unchanged = plugin.diff(resource, before)
-        assert unchanged.changes == unchanged.DIFF_NONE, unchanged
+        assert tuple(unchanged.replaces) == (row.replaces if row.manifest is EMPTY_SECRET else ())
+        assert unchanged.changes == (unchanged.DIFF_SOME if unchanged.replaces else unchanged.DIFF_NONE), unchanged
         found = plugin.diff(resource, changed(before, row.path, row.value))
         assert found.changes == found.DIFF_SOME
         assert tuple(found.replaces) == row.replaces
