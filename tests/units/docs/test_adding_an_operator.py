@@ -57,24 +57,14 @@ def program(copy: Path, keys: dict[str, Any]) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_it_is_installed_in_its_own_namespace(copy: Path) -> None:
+def test_the_operator_is_installed_may_be_off_and_has_checked_settings(copy: Path) -> None:
     (release,) = declared(copy, values={"crds": {"enabled": False}})
     assert (release["version"], release["namespace"]) == ("v1.19.1", "cert-manager")
     assert release["values"]["crds"] == {"enabled": False}
     assert release["values"]["webhook"]["nodeSelector"]
-
-
-def test_it_can_be_off(copy: Path) -> None:
     assert declared(copy, enabled=False) == []
-
-
-def test_stacks_with_simulated_charts_do_without_until_it_has_one(copy: Path) -> None:
-    charts = {"charts": {"source": "simulator/charts"}}
-    assert "a folder without cert-manager/Chart.yaml" in program(copy, charts)
-    assert program(copy, {**charts, "operators": {"certManager": {"enabled": False}}}) == []
-
-
-def test_its_settings_are_checked_as_those_of_all_others(copy: Path) -> None:
     refused = declared(copy, enabld=False, values={"crd": {}})
     assert "operators.certManager.enabld is an unknown key; near: enabled" in refused
     assert "operators.certManager.values.crd is a key that chart cert-manager v1.19.1 does not have" in refused
+    charts = {"charts": {"source": "simulator/charts"}}
+    assert "a folder without cert-manager/Chart.yaml" in program(copy, charts)

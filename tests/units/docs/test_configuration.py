@@ -21,11 +21,6 @@ def test_files_are_as_written_from_the_models(file: Path) -> None:
     assert file.read_text("utf-8") == reference.written(file), "meant? then run: python -m tests.support.reference"
 
 
-def test_page_has_every_setting() -> None:
-    documented = {row[0].strip("`") for row in rows(PAGE, "key")}
-    assert documented == {row[0] for table in reference.tables().values() for row in table}
-
-
 def models(top: type[BaseModel]) -> list[type[BaseModel]]:
     below = [found for field in top.model_fields.values() if (found := model_in(field.annotation))]
     return [top, *(each for model in below for each in models(model))]
@@ -37,12 +32,6 @@ def models(top: type[BaseModel]) -> list[type[BaseModel]]:
 def test_every_key_says_what_it_means(model: type[BaseModel]) -> None:
     """In a docstring below the field."""
     assert model.model_fields.keys() - meanings(model).keys() == set()
-
-
-@pytest.mark.parametrize("text", ["# Settings\n", PAGE.read_text("utf-8").replace("<!-- keys: olmo -->", "")])
-def test_page_without_a_table_is_told_which_line_it_lacks(text: str) -> None:
-    with pytest.raises(ValueError, match="<!-- keys: olmo -->"):
-        reference.page(text)
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", PAGE], ids=lambda page: page.name)

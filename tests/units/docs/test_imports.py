@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -31,34 +30,14 @@ MAY_IMPORT = {
     "demos": ("demos", "config.facts", "diagnosis", "k8s"),
 }
 
-FLOORS: dict[str, tuple[str, ...]] = {
-    "host": (),
-    "tools": ("host", "config"),
-    "kube": ("host", "k8s"),
-    "world": ("host", "kube", "config", "k8s"),
-    "sandbox": ("host", "tools", "world"),
-    "kubelet": ("host", "kube", "world", "sandbox", "config", "k8s"),
-    "cluster": ("host", "kube", "kubelet", "k8s"),
-    "operators": ("host", "kube", "world", "sandbox", "kubelet", "config", "k8s"),
-    "azure": ("host", "kube", "world", "config", "k8s"),
-    "plugins": ("host", "tools", "kube", "azure", "config", "k8s"),
-    "command": (
-        "host",
-        "tools",
-        "kube",
-        "world",
-        "sandbox",
-        "kubelet",
-        "cluster",
-        "operators",
-        "azure",
-        "plugins",
-        "config",
-        "k8s",
-    ),
-    "bench": ("host", "tools"),
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+FLOORS = {
+    floor: tuple(re.findall(r"`(\w+)`", uses))
+    for floor, uses in re.findall(
+        r"^\| `simulator/(\w+)` \|.*\| ([^|]*) \|$", ARCHITECTURE.read_text("utf-8"), re.MULTILINE
+    )
 }
-"""Of the simulator, from the ground up; `command` may use them all, and `bench` and `charts` stand beside them."""
+"""The packages of the simulator, and what each may use: the table of docs/architecture.md."""
 
 
 def _package(name: str) -> str:
@@ -74,9 +53,6 @@ MAY_IMPORT |= {
 }
 
 OURS = {"tests", *(folder.partition("/")[0] for folder in MAY_IMPORT)}
-TESTS = ROOT / "tests"
-SUPPORT = "tests/support"
-ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 
 def imports(folder: str) -> Iterator[str]:
@@ -140,19 +116,6 @@ def _run_by(module: str) -> Iterator[str]:
     yield from ("/".join([*names[:end], "__init__.py"]) for end in range(1, len(names)))
 
 
-@pytest.mark.parametrize("text", ["from simulator.sandbox import commands", "import simulator.sandbox.commands"])
-def test_what_counts_as_an_import(text: str, tmp_path: Path) -> None:
-    (tmp_path / "module.py").write_text(text)
-    assert list(imports(str(tmp_path))) == ["simulator.sandbox.commands"]
-
-
-def test_the_floors_are_those_of_the_table() -> None:
-    """Of docs/architecture.md: the floor, what it is, and what it may use."""
-    rows = re.findall(r"^\| `simulator/(\w+)` \|.*\| ([^|]*) \|$", ARCHITECTURE.read_text("utf-8"), re.MULTILINE)
-    told = {floor: tuple(re.findall(r"`(\w+)`", uses)) for floor, uses in rows}
-    assert told == FLOORS
-
-
 def test_each_part_of_the_simulator_has_its_floor() -> None:
     """The root holds what `python -m simulator` runs, and nothing else."""
     there = {path.name for path in (ROOT / "simulator").iterdir() if path.name != "__pycache__"}
@@ -164,39 +127,3 @@ def test_simulated_commands_use_what_is_in_the_sandbox_and_not_each_other(folder
     there = {f"simulator.{name.removesuffix('.py').removesuffix('/__init__').replace('/', '.')}" for name in SHARED}
     found = set(imports(f"simulator/sandbox/{folder}")) - there
     assert not {name for name in found if not name.startswith("simulator.sandbox.library")}
-
-
-def packages() -> list[str]:
-    """Folders of tests that are whole: those of a plan's part, but the simulator's units each by itself."""
-    parts = [*(TESTS / "units").iterdir(), *(TESTS / "truth").iterdir(), *(TESTS / "units" / "simulator").iterdir()]
-    own = [part for part in parts if part.is_dir() and part.name != "simulator"]
-    return sorted(str(part.relative_to(ROOT)) for part in (*own, TESTS / "stories", ROOT / SUPPORT))
-
-
-def test_units_are_laid_out_as_the_source() -> None:
-    """But those of `__main__.py` (`program`) and of what CI runs (`ci`)."""
-    units = TESTS / "units"
-    laid_out = {str(folder.relative_to(units)) for folder in (*units.iterdir(), *(units / "simulator").iterdir())}
-    folders = {name for name in laid_out if (units / name).is_dir()} - {"program", "ci"}
-    assert {name for name in folders if not (ROOT / name).is_dir()} == set()
-    assert {folder.partition("/")[0] for folder in MAY_IMPORT} <= folders
-
-
-@pytest.mark.parametrize("folder", packages())
-def test_tests_share_nothing_but_what_supports_them(folder: str) -> None:
-    allowed = (folder.replace("/", "."), SUPPORT.replace("/", "."))
-    helpers = {name for name in imports(folder) if name.split(".")[0] == "tests"}
-    assert {name for name in helpers if not name.startswith(allowed)} == set()
-
-
-def test_nothing_but_tests_imports_tests() -> None:
-    assert not [folder for folder in MAY_IMPORT for name in imports(folder) if name.split(".")[0] == "tests"]
-
-
-def test_classes_of_helpers_have_names_of_their_own() -> None:
-    found: dict[str, list[str]] = {}
-    for file in TESTS.rglob("*.py"):
-        for node in ast.parse(file.read_text("utf-8")).body:
-            if isinstance(node, ast.ClassDef):
-                found.setdefault(node.name, []).append(file.name)
-    assert {name: files for name, files in found.items() if len(files) > 1} == {}

@@ -1,20 +1,33 @@
-"""What the pages name is there: make targets, commands, files."""
+"""What README.md and the pages of docs/ name is there, and what they have to copy works.
+
+tests/stories runs the workloads that docs/adding-a-workload.md has to copy.
+"""
 
 from __future__ import annotations
 
 import re
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
+from config.facts.content_tags import IMAGES, image_names
 from config.facts.language_models import language_models
+from config.facts.scheduling import GPU_RESOURCE
 from simulator.command import cli
 from simulator.host.paths import ROOT
+from simulator.tools.image_lock import bases
 from simulator.world.faults import FaultKind
-from tests.support.pages import PAGES, code, links
+from tests.support.pages import PAGES, code, files, links, rows
 
 COMMANDS = ROOT / "docs" / "commands.md"
+TO_COPY = ROOT / "docs" / "adding-a-workload.md"
+JOBS = [*PAGES, *sorted(ROOT.glob("demos/*/jobs/*.yaml"))]
+BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NOT_HERE = (
     ".simulator",
     "nvidia.com/",
@@ -96,3 +109,54 @@ def test_files_exist(page: Path) -> None:
 @every_page
 def test_pages_name_no_place_of_a_machine(page: Path) -> None:
     assert not re.findall(r"(?<![\w.])/(?:root|home|work|Users)/\S*", page.read_text("utf-8"))
+
+
+def test_every_image_stands_in_the_table_with_its_base() -> None:
+    table = {row[0].strip("`"): {row[1].strip("`")} for row in rows(ROOT / "docs" / "images.md", "image")}
+    assert table == {name: set(bases((IMAGES / name / "Dockerfile").read_text("utf-8"))) for name in image_names()}
+
+
+def resources(found: Any) -> Iterator[dict[str, Any]]:
+    """Yields every map that has `limits`, however deep."""
+    if isinstance(found, dict):
+        if "limits" in found:
+            yield found
+        found = list(found.values())
+    if isinstance(found, list):
+        for each in found:
+            yield from resources(each)
+
+
+@pytest.mark.parametrize("file", JOBS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_containers_state_their_gpus_under_requests_too(file: Path) -> None:
+    """Kubernetes copies limits to requests only in pods, and Kueue counts jobs before their pods exist. Up to 0.19.3 it
+    ignored the limits of jobs that were queued again (kubernetes-sigs/kueue#15093).
+    """
+    text = file.read_text("utf-8")
+    for block in BLOCK.findall(text) if file.suffix == ".md" else [text]:
+        for each in resources(list(yaml.safe_load_all(block))):
+            if GPU_RESOURCE in each["limits"]:
+                assert each.get("requests") == each["limits"]
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("copied")
+    for name, text in files(TO_COPY).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_no_file_to_copy_is_there_already() -> None:
+    named = [name for page in PAGES for name in files(page)]
+    assert {"workloads/hello_gpu.py", "workloads/hello_nodes/__init__.py"} <= set(named)
+    assert not [name for name in named if (ROOT / name).exists()]
+
+
+@pytest.mark.parametrize("command", [["format", "--check", "--diff"], ["check"]], ids=" ".join)
+def test_python_to_copy_passes_make_check(copied: Path, command: list[str]) -> None:
+    ruff = str(Path(sys.executable).with_name("ruff"))
+    call = [ruff, *command, "--config", str(ROOT / "pyproject.toml"), "--no-cache", str(copied)]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
