@@ -6,32 +6,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.stories.azure_cluster import SCRIPT_IMAGE, AzureCluster
 from tests.support.world import Stack, World, gpu_nodes
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 H100 = "Standard_ND96isr_H100_v5"
-TAG = "0123456789ab"
 
 
 @pytest.fixture(autouse=True)
 def _healed(world: World) -> Iterator[None]:
     yield
     world.simulator("heal")
-
-
-def test_pods_wait_for_a_role_that_does_not_act_yet(world: World) -> None:
-    cluster = AzureCluster(world, "roles")
-    cluster.create()
-    cluster.create_registry()
-    cluster.push(SCRIPT_IMAGE, TAG)
-    world.simulator("fault", "roles")
-    cluster.attach_registry()
-    cluster.run("script", "echo pulled", image=cluster.image(SCRIPT_IMAGE, TAG))
-    cluster.waits_for("script", "401 Unauthorized")
-    world.simulator("heal", "roles")
-    assert cluster.log("script") == "pulled"
-    cluster.delete()
 
 
 def test_up_bears_throttling_stops_for_want_of_machines_and_goes_on(new_stack: Callable[..., Stack]) -> None:

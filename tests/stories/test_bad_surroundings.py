@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -28,14 +27,6 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     made.make("stop")
 
 
-@pytest.fixture
-def taken_port() -> Iterator[str]:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        yield str(other.getsockname()[1])
-
-
 def refused(answer: subprocess.CompletedProcess[str], *says: str) -> None:
     text = answer.stdout + answer.stderr
     assert answer.returncode != 0, text
@@ -50,22 +41,6 @@ def test_a_tool_that_is_missing(checkout: Checkout, tmp_path: Path) -> None:
     answer = checkout.run(python, "-m", "simulator", "up", check=False, **nothing_else)
     refused(answer, "The tool pulumi is missing: `make tools` installs it.")
     assert processes(checkout.home) == []
-
-
-@pytest.mark.parametrize("variable", ["SIMULATOR_ARM_PORT", "SIMULATOR_APISERVER_PORT"])
-def test_a_port_of_the_user_that_is_taken(checkout: Checkout, taken_port: str, variable: str) -> None:
-    answer = checkout.make("start", check=False, **{variable: taken_port})
-    refused(answer, f"Port {taken_port}", "is taken by another process", f"pid {os.getpid()}", f"set {variable}")
-    assert processes(checkout.home) == []
-
-
-@pytest.mark.parametrize("text", ["abc", "80", "70000", "-1"])
-def test_a_port_that_is_none(checkout: Checkout, text: str) -> None:
-    for target in ("start", "env"):
-        answer = checkout.make(target, check=False, SIMULATOR_ARM_PORT=text)
-        refused(answer, f"SIMULATOR_ARM_PORT={text} is no port: set a number from 1024 to 65535, or unset it.")
-        assert answer.stdout == ""
-        assert processes(checkout.home) == []
 
 
 class _Usage(NamedTuple):
@@ -121,13 +96,6 @@ def test_an_unknown_stack(checkout: Checkout) -> None:
     )
     assert checkout.files() == before
     assert "nope" not in checkout.inside("pulumi stack ls").stdout
-
-
-def test_an_unknown_command(checkout: Checkout) -> None:
-    python = checkout.run("python3", "-m", "simulator.tools.bootstrap").stdout.strip() + "/bin/python"
-    answer = checkout.run(python, "-m", "simulator", "begin", check=False)
-    refused(answer, "invalid choice: 'begin'", "start")
-    assert answer.returncode == 2
 
 
 @pytest.mark.parametrize("endpoint", ["keep", "unset"])

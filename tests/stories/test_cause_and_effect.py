@@ -223,16 +223,6 @@ def test_two_gangs_that_fit_alone_run_one_after_the_other(stack: Stack) -> None:
 # -- refused -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_wrong_chart_key_is_refused_by_the_settings_before_anything_is_planned(stack: Stack) -> None:
-    stack.set(operators={"gpuOperator": {"values": {"drivr": {"enabled": False}}}})
-    text = stack.pulumi("preview", check=False)
-    assert stack.returncode != 0
-    assert "operators.gpuOperator.values.drivr is a key that chart gpu-operator" in text
-    assert "near: driver" in text
-    assert "Traceback" not in text
-    stack.set(operators=None)
-
-
 @pytest.mark.long
 @pytest.mark.skipif("UPSTREAM_CHARTS" in os.environ, reason="upstream's charts have no schema and take any key")
 def test_a_wrong_chart_key_is_refused_by_the_chart_itself_and_leaves_nothing(stack: Stack) -> None:
@@ -287,17 +277,6 @@ def test_arm_refuses_what_replace_on_changes_would_have_replaced(stack: Stack) -
 
 
 # -- other pools -------------------------------------------------------------------------------------------------------
-
-
-def test_the_infiniband_feature_is_asked_for_before_anything_changes(stack: Stack) -> None:
-    stack.world.arm("DELETE", FEATURE)
-    stack.set(**SPOT_POOL)
-    text = stack.up(check=False)
-    stack.world.arm("PUT", FEATURE)
-    assert stack.returncode != 0
-    assert "az feature register --namespace Microsoft.ContainerService --name AKSInfinibandSupport" in text
-    assert "Traceback" not in text
-    assert len(gpu_nodes(stack.kube)) == 2
 
 
 @pytest.mark.long

@@ -102,12 +102,6 @@ def test_two_starts_at_once_start_one(empty: World) -> None:
     assert listening(json.loads((empty.home / "ports.json").read_text())["arm"])
 
 
-def test_down_of_a_stack_that_never_was(empty: World) -> None:
-    answer = empty.simulator("down")
-    assert "there is no stack dev" in answer.stdout
-    assert processes(empty.home) == []
-
-
 def test_two_simulators_side_by_side(world: World, empty: World) -> None:
     empty.simulator("start")
     ours, theirs = (json.loads((w.home / "ports.json").read_text())["arm"] for w in (world, empty))
@@ -174,19 +168,3 @@ def test_a_killed_daemon_is_started_again_and_the_running_job_ends_completed(sta
     assert ended(stack.kube) == "Completed"
     eventually(lambda: before.items() <= standing(stack.kube).items(), "nodes and pods are as before")
     assert (world.home / "kubeconfig").read_text() == kubeconfig
-
-
-def test_down_of_a_mistyped_stack_stops_nothing(stack: Stack) -> None:
-    answer = stack.world.run(["env", "STACK=proceses", sys.executable, "-m", "simulator", "down"], check=False)
-    assert answer.returncode == 1
-    assert "if processes is meant: make down STACK=processes" in answer.stderr
-    assert stack.world.simulator("status").returncode == 0
-
-
-@pytest.mark.long
-def test_down_of_one_stack_tells_of_the_others_and_leaves_the_simulator_to_them(stack: Stack) -> None:
-    """Told by another simulator process of the same home, whose own stack `dev` does not exist."""
-    answer = stack.world.simulator("down")
-    assert stack.world.simulator("status").returncode == 0
-    assert "there is no stack dev" in answer.stdout
-    assert "stack processes stays" in answer.stdout

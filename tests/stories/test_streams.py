@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import pty
 import re
@@ -29,18 +28,12 @@ def cluster(world: World) -> Iterator[AzureCluster]:
     made = AzureCluster(world, "streams")
     made.create()
     made.run("server", SERVER, image=SERVED_BY)
-    made.apply("v1", "Pod", "faked", spec={"containers": [{"name": "main", "image": "alpine"}]})
-    for pod in ("server", "faked"):
-        eventually(functools.partial(_runs, made, pod), f"{pod} runs")
+    eventually(lambda: made.phase("server") == "Running", "server runs")
     eventually(
         lambda: kubectl(made, "exec", "server", "--", "test", "-s", "/tmp/greeting").returncode == 0, "it serves"
     )
     yield made
     made.delete()
-
-
-def _runs(cluster: AzureCluster, pod: str) -> bool:
-    return cluster.phase(pod) == "Running"
 
 
 def _arguments(cluster: AzureCluster, *arguments: str) -> list[str]:
@@ -103,12 +96,6 @@ def test_a_terminal_is_one_with_the_size_of_the_users(cluster: AzureCluster) -> 
     os.close(ours)
 
 
-def test_a_container_that_kwok_fakes_has_no_shell(cluster: AzureCluster) -> None:
-    failed = kubectl(cluster, "exec", "faked", "--", "ls")
-    assert failed.returncode != 0
-    assert "has no shell: the simulator does not run its image" in failed.stderr
-
-
 def test_a_port_is_brought_to_this_machine(cluster: AzureCluster) -> None:
     with _forwarded(cluster, 8000) as address, httpx.Client(trust_env=False) as http:
         for _ in range(3):
@@ -141,27 +128,6 @@ def test_a_restarted_container_has_a_log_and_a_former_one_which_go_with_the_pod(
     assert _log_folders(cluster, "crashing")
     kubectl(cluster, "delete", "pod", "crashing", "--grace-period=1")
     eventually(lambda: not _log_folders(cluster, "crashing"), "its logs are gone")
-
-
-@pytest.mark.parametrize(
-    ("option", "shown"),
-    [
-        ("--limit-bytes=3", "lin"),
-        ("--tail=1", "line 3\n"),
-        ("--since=1h", "line 1\nline 2\nline 3\n"),
-        ("--since=1s", ""),
-    ],
-)
-def test_a_part_of_a_log(cluster: AzureCluster, option: str, shown: str) -> None:
-    if cluster.kube.find("v1", "Pod", "talks", "default") is None:
-        cluster.run("talks", "for n in 1 2 3; do echo line $n; done; sleep 2")
-    cluster.log("talks")
-    assert kubectl(cluster, "logs", "talks", option).stdout == shown
-
-
-def test_a_container_that_was_started_once_has_no_former_log(cluster: AzureCluster) -> None:
-    failed = kubectl(cluster, "logs", "server", "--previous")
-    assert 'previous terminated container "main" in pod "server" not found' in failed.stderr
 
 
 def _log_folders(cluster: AzureCluster, pod: str) -> list[Path]:

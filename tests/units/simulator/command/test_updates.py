@@ -112,3 +112,9 @@ def test_killed_ones_do_not_count(lock: Lock, home: Path) -> None:
     assert {update.stack for update in updates.locked()} == {"dev", "olmo"}
     assert [update.stack for update in updates.locked("dev")] == ["dev"]
     assert not list((home / "commands").iterdir())
+
+
+def test_a_pulumi_that_was_killed_holds_no_lock_before_its_parent_has_noticed(pulumi: subprocess.Popen[bytes]) -> None:
+    pulumi.kill()
+    os.waitid(os.P_PID, pulumi.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie now
+    assert not updates.is_working_pulumi(pulumi.pid)
