@@ -133,17 +133,6 @@ def test_the_phase_of_any_kind_follows_from_its_status(kind: Kind, status: Objec
     assert diagnosed((kind, owner), child).head() == [f"train: {head}"]
 
 
-def test_conditions_against_it_and_failed_jobs_are_causes() -> None:
-    message = "TrainingRuntime llama is not found"
-    condition = {"type": "Created", "status": "False", "reason": "JobsBuildFailed", "message": message}
-    assert f"Created is False: JobsBuildFailed: {message}" in whys(thing(TRAIN_JOB, status={"conditions": [condition]}))
-    _, owner = thing(CRON_JOB, spec={"schedule": "0 3 * * *"})
-    failed = {"type": "Failed", "status": "True", "message": "Job has reached the specified backoff limit"}
-    job = thing(JOB, "train-29", owner, status={"conditions": [failed]})
-    assert "Job train-29 failed: Job has reached the specified backoff limit" in whys((CRON_JOB, owner), job)
-    assert whys((CRON_JOB, owner)) == ["Kubernetes makes a Job by its schedule 0 3 * * *; it has made none yet"]
-
-
 @pytest.mark.parametrize("kind", [JOB_SET, TRAIN_JOB, UNKNOWN], ids=lambda kind: kind.name)
 def test_one_whose_pods_are_all_ready_runs(kind: Kind) -> None:
     """Conditions such as Suspended=False and StartupPolicyInProgress=False are nothing against it."""
@@ -154,11 +143,3 @@ def test_one_whose_pods_are_all_ready_runs(kind: Kind) -> None:
     found = diagnosed((kind, owner), ready)
     assert (found.phase, found.findings) == ("Running", ())
     assert "Suspended" not in "".join(whys((kind, owner), pod(owner)))
-
-
-def test_a_cronjob_between_its_jobs_shows_its_schedule() -> None:
-    _, owner = thing(CRON_JOB, spec={"schedule": "0 3 * * *"}, status={"lastScheduleTime": "2026-11-27T03:00:00Z"})
-    job = thing(JOB, "train-1", owner, status={"conditions": [{"type": "Complete", "status": "True"}]})
-    done = make.pod("train-1-a", owner="Job-train-1", on="a", phase="Succeeded")
-    why = "Kubernetes makes a Job by its schedule 0 3 * * *; it made the last one at 03:00 UTC"
-    assert whys((CRON_JOB, owner), job, done) == [why]

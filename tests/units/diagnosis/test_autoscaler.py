@@ -98,41 +98,11 @@ def test_a_gang_that_is_larger_than_its_pool_can_grow_never_starts(most: int, la
     assert finding.lasts is bool(lasts)
 
 
-def test_a_pause_of_the_autoscaler_is_reported() -> None:
-    paused = status(yaml.safe_dump({"clusterWide": {"health": {"status": "Unhealthy"}}}))
-    assert found(paused)[0].why == "the autoscaler pauses, since too many nodes of the cluster are not ready"
-
-
 @pytest.mark.parametrize("later", ["added", "refused"])
 def test_the_latest_event_of_the_autoscaler_counts(later: str) -> None:
     first = found(added=GREW, refused=FULL, later=later)[0]
     grows = f"the autoscaler grows pool {make.POOL} from 0 to 1 nodes (max 2)"
     assert (first.why == grows, first.passing) == ((later == "added"),) * 2
-
-
-def test_a_scale_up_for_another_pod_is_reported() -> None:
-    first = found(status(target=2, status="InProgress"))
-    assert [(each.why, each.passing) for each in first if "autoscaler" in each.why] == [
-        (f"the autoscaler grows pool {make.POOL} to 2 nodes", True)
-    ]
-
-
-def test_azure_may_refuse_what_the_autoscaler_has_asked_for() -> None:
-    (finding,) = found(make.event(STATUS, "FailedToScaleUpGroup", FAILED, "2026-11-22T10:03:00Z"), added=GREW)
-    assert finding.why == f"the autoscaler cannot grow pool {make.POOL} from 0 to 1 nodes (max 2): {FAILED}"
-
-
-def test_nodes_that_have_come_are_not_reported() -> None:
-    node = make.node(f"{GROUP}000000", gpu=8, nics=8)
-    other = make.worker("olmo-0", "olmo", on=f"{GROUP}000000")
-    whys = [each.why for each in found(node, other, added=GREW)]
-    assert not [why for why in whys if "autoscaler" in why]
-    assert f"nvidia.com/gpu is taken by ai/olmo on node {GROUP}000000" in whys
-
-
-def test_a_pool_that_does_not_scale_is_left_out() -> None:
-    other = yaml.safe_dump({"nodeGroups": [{"name": "aks-system-12345678-vmss", "health": {"maxSize": 3}}]})
-    assert not [each for each in found(status(other), refused=f"1 {NO_MATCH}") if "autoscaler" in each.why]
 
 
 def gpu_node(name: str, *, gpu: int = 0, version: str = "v1.35.4") -> tuple[Kind, Object]:
@@ -142,21 +112,6 @@ def gpu_node(name: str, *, gpu: int = 0, version: str = "v1.35.4") -> tuple[Kind
     found["metadata"]["labels"] |= labels | {"ai-on-aks/pool": "fixed"}
     found["status"]["nodeInfo"] = {"kubeletVersion": version}
     return kind, found
-
-
-@pytest.mark.parametrize("refused", [None, FULL])
-def test_a_fixed_gpu_node_without_gpus_stops_every_scale_up(refused: str | None) -> None:
-    """The autoscaler says nothing of it, so that an older refusal is not the cause."""
-    (finding,) = found(status(), gpu_node("bare"), gpu_node("whole", gpu=8), refused=refused)[:1]
-    assert finding.why == (
-        "the autoscaler adds no node to any pool while node bare of pool fixed1234, which does not autoscale, "
-        "lacks GPUs"
-    )
-    assert finding.fix.startswith(
-        "pulumi config set --path pools.fixed.autoscale.min 2 && "
-        "pulumi config set --path pools.fixed.autoscale.max 2 && "
-        "pulumi config rm --path pools.fixed.count    # then run pulumi up"
-    )
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from tests.units.diagnosis import objects as make
 
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule", "timeAdded": "2026-11-22T10:42:00Z"}
 """As the node lifecycle controller adds it to a node whose spec is unschedulable."""
-OFED_STATE = "nvidia.com/ofed-driver-upgrade-state"
 
 
 def cordoned(name: str = "a", *, by: str = "", **labels: str) -> tuple[Kind, Object]:
@@ -33,13 +32,6 @@ def told(*objects: tuple[Kind, Object]) -> list[str]:
 def of_daemon_set(pod: tuple[Kind, Object]) -> tuple[Kind, Object]:
     pod[1]["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": "ds", "uid": "ds"}]
     return pod
-
-
-def test_a_person_has_cordoned_it() -> None:
-    assert told(cordoned(by="kubectl")) == [
-        "waits: cordoned by kubectl: it takes no new pods on node a since 10:42 UTC",
-        "do: kubectl uncordon a    # once it is known why",
-    ]
 
 
 @pytest.mark.parametrize("by", ["kubectl", ""])
@@ -63,28 +55,11 @@ def test_an_upgrade_is_over_if_it_succeeded(message: str, over: bool) -> None:
     assert ("kubectl uncordon a" in told(cordoned(), *told_by_aks)[1]) == over
 
 
-def test_a_repair_that_has_ended_is_over() -> None:
-    repair = [
-        of_aks("aks-auto-repair", f"NodeReboot{step}", "auto-repair", at) for step, at in (("Start", 1), ("End", 2))
-    ]
-    assert "kubectl uncordon a" in told(cordoned(), *repair)[1]
-
-
 def of_aks(source: str, reason: str, message: str, minute: int = 0) -> tuple[Kind, Object]:
     at = f"2026-11-22T10:{minute:02}:00Z"
     about = (EVENT, {"metadata": {"namespace": "default", "uid": "a"}})
     kind, event = make.event(about, reason, message, at)
     return kind, {**event, "involvedObject": {"kind": "Node", "name": "a", "uid": "a"}, "source": {"component": source}}
-
-
-def test_nodes_that_the_same_client_has_cordoned_are_told_together() -> None:
-    why, do = told(cordoned("a", by="kubectl"), cordoned("b", by="kubectl"))
-    assert why.startswith("waits: cordoned by kubectl: it takes no new pods on nodes a and b")
-    assert do == "do: kubectl uncordon a b    # once it is known why"
-
-
-def test_an_api_server_that_does_not_tell_by_whom() -> None:
-    assert told(cordoned())[0] == "waits: cordoned: it takes no new pods on node a since 10:42 UTC"
 
 
 @pytest.mark.parametrize(
@@ -110,25 +85,9 @@ def test_an_upgrade_names_the_driver_its_state_and_the_pods_that_it_waits_for(st
     assert do == "do: kubectl get pods -A -o wide --field-selector spec.nodeName=a"
 
 
-def test_an_upgrade_that_has_failed_is_not_waited_for() -> None:
-    what, do = told(cordoned(by="gpu-operator", gpu="upgrade-failed"))
-    assert "who change the GPU driver (upgrade-failed): a pod there may not be evicted on node a" in what
-    assert "docs/drivers.md" in do
-
-
 @pytest.mark.parametrize("state", ["upgrade-done", "upgrade-required"])
 def test_a_node_whose_driver_nobody_changes_now_is_somebody_elses_cordon(state: str) -> None:
     assert "cordoned by kubectl" in told(cordoned(by="kubectl", ofed=state))[0]
-
-
-def test_a_pod_that_a_cordoned_node_would_suit_says_the_same() -> None:
-    workers: list[Any] = [make.worker(f"train-{number}") for number in range(2)]
-    free = make.node("a", gpu=8, nics=8)
-    waiting = report(make.cluster(make.volcano_job(), *workers, free, cordoned("b", by="kubectl")), "ai", "train")
-    assert make.told(waiting) == [
-        "waits: cordoned by kubectl: it takes no new pods on node b since 10:42 UTC",
-        "do: kubectl uncordon b    # once it is known why",
-    ]
 
 
 def both(*nodes: tuple[Kind, Object]) -> list[list[str]]:
@@ -166,16 +125,6 @@ def test_a_healthy_node_is_to_be_uncordoned_without_a_broken_one_beside_it() -> 
         fixes = [text for text in told(*order) if "uncordon" in text]
         assert "do: kubectl uncordon a    # once it is known why" in fixes
         assert "do: kubectl describe node b    # uncordon it only once its own problems are fixed" in fixes
-
-
-def test_a_node_that_is_deleted_is_not_to_be_uncordoned_and_its_other_problems_are_reported() -> None:
-    kind, node = cordoned(by="kubectl")
-    node["metadata"]["deletionTimestamp"] = "2026-11-22T10:42:00Z"
-    node["status"]["capacity"] = {"nvidia.com/gpu": "9"}
-    for why, do, broken, _ in both((kind, node)):
-        assert why == "waits: it is being deleted (field deletionTimestamp) on node a"
-        assert "uncordon" not in do
-        assert broken.startswith("waits: 8 of 9 nvidia.com/gpu are offered")
 
 
 @pytest.mark.parametrize("key", ["spot.io/terminating", "kubernetes.azure.com/upgrade", "anything"])

@@ -8,7 +8,7 @@ import pytest
 
 from diagnosis import drivers
 from diagnosis.cluster import NIC_POLICY, RESOURCE_SLICE, Kind
-from diagnosis.report import platform, report
+from diagnosis.report import platform
 from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
@@ -158,15 +158,6 @@ def test_an_old_gpu_node_without_a_gpu_operator_is_reported(
     assert found(node) == found(node, make.cluster_policy()) == []
 
 
-def test_gpus_that_could_not_be_partitioned_are_reported() -> None:
-    node = sized(A100, {GPU: "0"}, mig_config="all-1g.5gb", mig_config_state="failed")
-    node[1]["metadata"]["labels"]["nvidia.com/mig.config.state"] = "failed"
-    (told,) = found(node, make.cluster_policy())
-    assert told.startswith(
-        "NVIDIA's MIG manager could not partition its GPUs (label nvidia.com/mig.config.state=failed)"
-    )
-
-
 def test_gpus_of_another_device_plugin_are_not_expected() -> None:
     policy = make.cluster_policy()
     policy[1]["spec"] = {"devicePlugin": {"enabled": False}}
@@ -180,37 +171,7 @@ def test_what_keeps_an_old_node_without_devices_from_being_set_up_is_reported() 
     assert told.startswith(f"0 of 8 {GPU} {LATE}: the GPU device plugin does not run: DaemonSet")
 
 
-@pytest.mark.parametrize(
-    ("size", "offers", "why"),
-    [
-        (T4, "4", "its VM size has no more"),
-        (H100, "7", "a device has failed"),
-        ("Standard_X", "4", "the node has no more"),
-    ],
-)
-def test_a_pod_that_wants_more_than_the_size_has_does_not_wait_for_a_repair(size: str, offers: str, why: str) -> None:
-    given = (make.volcano_job(), make.worker("train-0"), sized(size, {GPU: offers, HCA: "8"}))
-    findings = report(make.cluster(*given), "ai", "train").findings
-    assert f"{offers} nvidia.com/gpu are offered and 8 wanted: {why} on node a" in [each.why for each in findings]
-
-
 @pytest.mark.parametrize(("offers", "why"), [("1k", "the node has no more"), ("996", "a device has failed")])
 def test_of_a_resource_that_no_size_tells_its_capacity_counts(offers: str, why: str) -> None:
     kind, node = sized(H100, {GPU: "8", SHARED: offers}, {GPU: "8", SHARED: "1k"})
     assert drivers.not_offered(make.cluster(), node, SHARED, 2000).what.endswith(f" are offered and 2000 wanted: {why}")
-
-
-def test_gpus_that_a_node_offers_under_another_name_are_named() -> None:
-    kind, node = make.node("a")
-    node["status"]["allocatable"]["nvidia.com/mig-1g.10gb"] = "56"
-    found = report(make.cluster(make.job(), make.worker("train-0"), (kind, node)), "ai", "train").findings
-    assert found[0].why == "nvidia.com/gpu is not offered, for the GPUs are offered as nvidia.com/mig-1g.10gb on node a"
-
-
-def test_devices_of_other_vendors_are_not_looked_for_at_nvidias_operators() -> None:
-    kind, pod = make.worker("train-0")
-    pod["spec"]["containers"] = [{"name": "main", "resources": {"limits": {"amd.com/gpu": "8"}}}]
-    findings = report(make.cluster(make.volcano_job(), (kind, pod), sized(H100, {GPU: "8"})), "ai", "train").findings
-    assert "amd.com/gpu is not offered: no device plugin of the node has it on node a" in [
-        each.why for each in findings
-    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diagnosis.cluster import CLAIM, Kind
+from diagnosis.cluster import Kind
 from diagnosis.finding import Finding
 from diagnosis.report import report
 from k8s.objects import Object
@@ -77,47 +77,6 @@ def test_each_answer_of_a_registry_has_its_cause(image: str, message: str, why: 
     assert ("AcrPull" in finding.why) == (image == ACR and "role" in why)
 
 
-def test_a_registry_that_is_not_the_stack_s_takes_a_pull_secret() -> None:
-    kind, ours = make.pod("olmo-0", ready=True)
-    ours["spec"]["containers"][0]["image"] = "stack4082.azurecr.io/olmo:0123456789ab"
-    refused = _TOKEN + "https://contoso4082.azurecr.io/oauth2/token: 401 Unauthorized"
-    finding = found(ACR, refused, (kind, ours))
-    assert "is of another registry than the stack's: the pod has no pull secret" in finding.why
-    assert "AcrPull" not in finding.why
-
-
-def test_a_back_off_without_a_cause_takes_it_from_the_event_of_the_pull() -> None:
-    pod = make.pod("train-0", owner="train", on="a")
-    text = f'Failed to pull image "{NGC}": {_TOKEN.format(NGC)}https://nvcr.io/proxy_auth: 401 Unauthorized'
-    again = make.event(pod, "BackOff", f'Back-off pulling image "{NGC}"', at="2026-11-22T10:09:00Z")
-    finding = found(NGC, f'Back-off pulling image "{NGC}"', make.event(pod, "Failed", text), again)
-    assert finding.why.startswith(f"nvcr.io refuses image {NGC}")
-
-
-def test_a_pull_that_was_only_cancelled_keeps_the_cause_of_an_event_before() -> None:
-    pod = make.pod("train-0", owner="train", on="a")
-    texts = [f'Failed to pull image "{NGC}": dial tcp: i/o timeout', f'Failed to pull image "{NGC}": context canceled']
-    events = [make.event(pod, "Failed", text, f"2026-11-22T10:0{at}:00Z") for at, text in enumerate(texts)]
-    assert found(NGC, "context canceled", *events).why.startswith("its node does not reach registry nvcr.io")
-    assert found(NGC, "context canceled", events[1]).why.endswith("cannot be pulled: context canceled")
-
-
-def test_a_container_that_was_late_keeps_the_cause_of_an_event_before() -> None:
-    pod = make.pod("train-0", owner="train", on="a")
-    events = [make.event(pod, "Failed", "Error: missing parent"), make.event(pod, "Failed", "Error: DeadlineExceeded")]
-    assert "missing parent" in found(NGC, "context deadline exceeded", *events, reason="CreateContainerError").why
-
-
-def test_a_pull_without_a_reason_says_so() -> None:
-    assert found(NGC, "").why == f"image {NGC} cannot be pulled: the kubelet gives no reason"
-
-
-def test_a_pull_secret_that_is_not_there_is_named() -> None:
-    message = "Unable to retrieve some image pull secrets (ngc); attempting to pull the image may not succeed."
-    event = make.event(make.pod("train-0"), "FailedToRetrieveImagePullSecret", message)
-    assert "image pull secrets (ngc)" in found(NGC, "401 Unauthorized", event).why
-
-
 @pytest.mark.parametrize(
     ("reason", "message", "why", "lasts"),
     [
@@ -152,16 +111,6 @@ def test_a_container_that_loops_says_how_it_ended(end: Object, why: str) -> None
     pod = make.pod("train-0", owner="train", on="a", **status)
     (finding,) = report(make.cluster(make.job(), pod), "ai", "train").findings
     assert why in finding.why
-
-
-def test_a_container_that_fails_is_named_before_one_that_only_waits() -> None:
-    statuses = [
-        {"name": "main", "image": ACR, "state": {"waiting": {"reason": "ContainerCreating"}}},
-        {"name": "log", "image": NGC, "state": {"waiting": {"reason": "ErrImagePull", "message": "403 Forbidden"}}},
-    ]
-    pod = make.pod("train-0", owner="train", on="a", containerStatuses=statuses)
-    (finding,) = report(make.cluster(make.job(), pod), "ai", "train").findings
-    assert finding.why.startswith("nvcr.io refuses")
 
 
 MOUNT = 'MountVolume.MountDevice failed for volume "data" : rpc error: code = Internal desc = '
@@ -200,55 +149,3 @@ def test_of_several_events_of_a_mount_the_one_with_the_cause_is_shown(messages: 
     assert finding.why.rstrip(".").endswith(why)
     assert "fuse2" not in finding.why
     assert "abc/d" not in finding.why
-
-
-def test_a_notice_alone_sends_to_the_log_of_blobfuse() -> None:
-    pod = make.pod("train-0", owner="train", on="a", **make.waiting("ContainerCreating"))
-    event = make.event(pod, "FailedMount", MOUNT + f"exit status 255 {NOTICE}\n, output: \nPlease refer to "
-                       "http://aka.ms/blobmounterror for possible causes and solutions for mount errors.")  # fmt: skip
-    (finding,) = report(make.cluster(make.job(), pod, event), "ai", "train").findings
-    assert finding.why.endswith("the cause is in the node's /var/log/blobfuse2.log")
-    assert finding.fix.startswith("kubectl debug node/a ")
-
-
-@pytest.mark.parametrize(
-    ("step", "why"),
-    [
-        ("Pulling", "pod train-0 is being started: it"),
-        ("SuccessfulAttachVolume", "pod train-0 on node a is being started"),
-    ],
-)
-def test_a_failed_mount_before_a_step_that_succeeded_is_over(step: str, why: str) -> None:
-    pod = make.pod("train-0", owner="train", on="a", **make.waiting("ContainerCreating"))
-    events = [make.event(pod, "FailedAttachVolume", "no"), make.event(pod, step, "it", "2026-11-22T10:01:00Z")]
-    (finding,) = report(make.cluster(make.job(), pod, *events), "ai", "train").findings
-    assert finding.why == why
-
-
-def test_a_container_that_could_not_start_keeps_its_message_when_all_is_over() -> None:
-    end = {"exitCode": 128, "reason": "StartError", "message": "exec /bin/train: exec format error"}
-    statuses = [{"name": "main", "state": {"terminated": end}}]
-    kind, job = make.job()
-    job["status"] = {"conditions": [{"type": "Failed", "status": "True"}]}
-    pod = make.pod("train-0", owner="train", phase="Failed", containerStatuses=statuses)
-    told = report(make.cluster((kind, job), pod), "ai", "train")
-    assert told.exits == (
-        "pod train-0: container main ended with exit code 128 (StartError: exec /bin/train: exec format error)",
-    )
-
-
-def test_a_claim_keeps_the_cause_of_its_volume_that_could_not_be_made() -> None:
-    kind, pod = make.pod("train-0", owner="train")
-    pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-    claim = (CLAIM, {"metadata": {"name": "data", "uid": "data", "namespace": "ai"}, "status": {"phase": "Pending"}})
-    first = "failed to provision volume: rpc error: code = Internal desc = QuotaExceeded: 250 of 250 accounts"
-    late = "failed to provision volume: rpc error: code = DeadlineExceeded desc = context deadline exceeded"
-    events = [
-        make.event(claim, "ProvisioningFailed", first, "2026-11-22T10:01:00Z"),
-        make.event(claim, "ExternalProvisioning", "Waiting for a volume", "2026-11-22T10:02:00Z"),
-        make.event(claim, "ProvisioningFailed", late, "2026-11-22T10:03:00Z"),
-    ]
-    findings = report(make.cluster(make.job(), (kind, pod), claim, *events), "ai", "train").findings
-    assert (
-        findings[-1].why == "claim data has no volume: failed to provision volume: QuotaExceeded: 250 of 250 accounts"
-    )

@@ -10,7 +10,6 @@ from diagnosis.cluster import (
     APP_WRAPPER,
     POD,
     QUEUED,
-    RAY_CRON_JOB,
     STATEFUL_SET,
     TRAINING_JOBS,
     WORKLOADS,
@@ -89,46 +88,6 @@ def test_a_job_of_any_kind_in_an_appwrapper_is_reported_with_it(kind: Kind) -> N
     assert [each.why for each in found.findings] == ['pod in-0: CreateContainerConfigError: secret "t" not found']
 
 
-ENDED: Object = {"containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 3}}}]}
-
-
-@pytest.mark.parametrize(
-    ("pod", "lines"),
-    [
-        (make.pod("train", on="a", ready=True), ["train: Running"]),
-        (make.pod("train", on="a", phase="Succeeded"), ["train: Succeeded"]),
-        (
-            make.pod("train", on="a", phase="Failed", **ENDED),
-            [
-                "train: Failed",
-                "  pod train: container main ended with exit code 3",
-                "  look at it: kubectl logs -n ai train",
-            ],
-        ),
-        (
-            make.pod("train", on="a", phase="Failed", reason="Evicted", message="low on memory"),
-            [
-                "train: Failed",
-                "  pod train: Evicted: low on memory",
-                "  look at it: kubectl describe pod -n ai train",
-            ],
-        ),
-        (
-            make.pod("train", on="a", phase="Running", **make.waiting("CrashLoopBackOff", "back-off")),
-            ["train: Pending", "  waits: pod train: CrashLoopBackOff: back-off"],
-        ),
-        (
-            make.pod("train", said="0/1 nodes are available: 1 Insufficient cpu."),
-            ["train: Pending", "  waits: the scheduler says: 0/1 nodes are available: 1 Insufficient cpu."],
-        ),
-    ],
-)  # fmt: skip
-def test_a_bare_pod_is_a_workload(pod: tuple[Kind, Object], lines: list[str]) -> None:
-    found = diagnosed(pod)
-    assert found.kind == "pod"
-    assert found.lines()[: len(lines)] == lines
-
-
 def gated(name: str, owner: str = "", **labels: str) -> tuple[Kind, Object]:
     kind, found = make.pod(name, owner=owner, labels={f"kueue.x-k8s.io/{key}": each for key, each in labels.items()})
     found["spec"]["schedulingGates"] = GATE
@@ -140,26 +99,6 @@ def test_kueue_holds_a_pod_a_group_of_pods_and_the_pods_of_a_stateful_set() -> N
     assert diagnosed(gated("train", **{"pod-group-name": "group"}), held("other", "group")).findings[0].why == NO_QUOTA
     found = diagnosed(stateful(0), gated("train-0", "train", **{"pod-group-name": "set"}), held("train", "set"))
     assert found.findings[0].why == NO_QUOTA
-
-
-@pytest.mark.parametrize(
-    ("reason", "message"),
-    [
-        ("ErrWorkloadCompose", "'group' group has fewer runnable pods than expected"),
-        ("WorkloadNameConflict", 'A Workload named "group" already exists but is not a pod group workload'),
-    ],
-)
-def test_a_group_of_pods_that_kueue_refuses_says_why(reason: str, message: str) -> None:
-    pod = gated("train", **{"pod-group-name": "group", "queue-name": "queue"})
-    assert diagnosed(pod, make.event(pod, reason, message)).findings[0].why == message
-
-
-def test_a_pod_that_kueue_ends_says_why() -> None:
-    said = "Preempted to accommodate a workload"
-    kind, pod = make.pod("train", on="a", phase="Running")
-    pod["metadata"] |= {"deletionTimestamp": "2026-11-22T10:00:00Z", "finalizers": ["kueue.x-k8s.io/managed"]}
-    pod["status"]["conditions"].append({"type": "TerminationTarget", "status": "True", "message": said})
-    assert f"is asked to end ({said}), and kept until its finalizer" in diagnosed((kind, pod)).findings[0].why
 
 
 def stateful(ready: int, revisions: str = "aa", updated: int = 2, **strategy: Any) -> tuple[Kind, Object]:
@@ -182,34 +121,6 @@ def stateful(ready: int, revisions: str = "aa", updated: int = 2, **strategy: An
 )
 def test_a_stateful_set_is_available_once_its_rollout_has_finished(found: tuple[Kind, Object], head: str) -> None:
     assert diagnosed(found).head() == [f"train: {head}"]
-
-
-def test_why_pods_of_a_stateful_set_are_refused_or_fail() -> None:
-    refused = 'create Pod train-0 in StatefulSet train failed error: pods "train-0" is forbidden: no'
-    assert diagnosed(stateful(0), make.event(stateful(0), "FailedCreate", refused)).findings[0].why == refused
-    pod = make.pod("train-0", owner="train", on="a", **make.waiting("CrashLoopBackOff", "back-off"))
-    assert diagnosed(stateful(0), pod).findings[0].why == "pod train-0: CrashLoopBackOff: back-off"
-
-
-@pytest.mark.parametrize(
-    ("spec", "status", "why"),
-    [
-        ({"schedule": "0 2 * * *"}, {}, "KubeRay makes a RayJob by its schedule 0 2 * * *; it has made none yet"),
-        (
-            {"schedule": "0 2 * * *"},
-            {"lastScheduleTime": "2026-11-22T02:00:00Z"},
-            "KubeRay makes a RayJob by its schedule 0 2 * * *; it made the last one at 02:00 UTC",
-        ),
-        ({"schedule": "0 2 * * *", "suspend": True}, {}, "it is suspended"),
-    ],
-)
-def test_a_raycronjob_says_when_it_makes_rayjobs(spec: Object, status: Object, why: str) -> None:
-    assert [each.why for each in diagnosed(workload(RAY_CRON_JOB, spec=spec, **status)).findings] == [why]
-
-
-def test_a_raycronjob_with_an_invalid_schedule_says_only_so() -> None:
-    job, why = workload(RAY_CRON_JOB, spec={"schedule": "daily"}), "The RayCronJob spec is invalid: expected 5 fields"
-    assert [each.why for each in diagnosed(job, make.event(job, "InvalidRayCronJobSpec", why)).findings] == [why]
 
 
 def test_names_are_those_of_all_kinds_and_of_pods_that_no_other_object_made() -> None:

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from diagnosis.cluster import CONFIG_MAP, QUEUED, Cluster, Kind
+from diagnosis.cluster import QUEUED, Cluster, Kind
 from diagnosis.finding import Finding
-from diagnosis.kueue import CLUSTER_QUEUE, LOCAL_QUEUE
+from diagnosis.kueue import CLUSTER_QUEUE
 from diagnosis.report import report
 from k8s.objects import Object
 from tests.units.diagnosis import objects as make
 
-LOOK = "kubectl describe workloads.v1beta2.kueue.x-k8s.io -n ai job-train"
 FLAVORS = "couldn't assign flavors to pod set main: "
 UNUSED = "insufficient unused quota for nvidia.com/gpu in flavor h100, 8 more needed"
 _LARGE = (
@@ -115,27 +114,10 @@ def test_a_job_without_quota_may_need_a_change(message: str, lasts: bool) -> Non
     assert (found.why, found.lasts) == (f"{WAITS}{' '.join(message.split())}", lasts)
 
 
-def test_a_job_that_is_too_large_names_the_setting_of_its_quota() -> None:
-    found = held(conditions(QuotaReserved=f"{FLAVORS}{H100}"))
-    assert found.fix == f"{LOOK}    # ask for less, or have the quota raised (teams.<team>.gpus)"
-    found = held(conditions(QuotaReserved=f"{FLAVORS}{H100.replace('nvidia.com/gpu', 'cpu')}"))
-    assert found.fix == (
-        f"{LOOK}    # ask for less cpu, or have the quota raised (teams.<team>.gpus, each with its share of cpu)"
-    )
-
-
 @pytest.mark.parametrize("reason", ["ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Suspended"])
 def test_reasons_of_the_feature_gate_also_show_that_waiting_does_not_help(reason: str) -> None:
     assert held(conditions(QuotaReserved=("False", reason, "in other words"))).lasts
     assert not held(conditions(QuotaReserved=("False", "WaitingForQuota", "in other words"))).lasts
-
-
-def test_an_inactive_queue_is_reported_with_its_reason() -> None:
-    said = conditions(Active=("False", "FlavorNotFound", "references missing ResourceFlavor(s): h100"))
-    queue = (CLUSTER_QUEUE, {"metadata": {"name": "team", "uid": "q"}, "status": {"conditions": said}})
-    found = held(conditions(QuotaReserved="ClusterQueue team is inactive"), queue)
-    assert found.why == f"{WAITS}ClusterQueue team is inactive: references missing ResourceFlavor(s): h100"
-    assert found.lasts
 
 
 EVICTED = {"QuotaReserved": NOT_READY, "Evicted": ("True", "PodsReadyTimeout", NOT_READY)}
@@ -193,112 +175,6 @@ def test_earlier_evictions_are_reported_before_what_the_job_waits_for(
 ) -> None:
     found = held(conditions(**said), **status)
     assert (found.why, found.lasts) == (why, lasts)
-
-
-TOO_OFTEN = "exceeding the maximum number of re-queuing retries"
-"""Kueue's words at its requeue limit (0.19.2, pkg/controller/core/workload_controller.go, triggerDeactivation)."""
-
-
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
-        (
-            {"Evicted": ("True", "Deactivated", f"The workload is deactivated due to {TOO_OFTEN}")},
-            f"The workload is deactivated due to {TOO_OFTEN}",
-        ),
-        (
-            {"DeactivationTarget": ("True", "MaximumExecutionTimeExceeded", "exceeding the maximum execution time")},
-            "exceeding the maximum execution time",
-        ),
-        ({}, "spec.active is false"),
-    ],
-)
-def test_a_deactivated_job_is_not_queued_again_until_a_user_activates_it(said: dict[str, Any], why: str) -> None:
-    found = held(conditions(**said), active=False)
-    assert (found.why, found.lasts) == (f"Kueue has deactivated it and does not queue it again: {why}", True)
-    assert found.fix == (
-        "kubectl patch workloads.v1beta2.kueue.x-k8s.io -n ai job-train --type merge "
-        """-p '{"spec":{"active":true}}'    # as an administrator, once the cause is fixed"""
-    )
-
-
-def test_a_newer_workload_of_the_job_counts_and_one_that_has_finished_does_not() -> None:
-    kind, old = make.queued("main", "of before")
-    old["metadata"] |= {"name": "old", "creationTimestamp": "2026-11-22T10:00:00Z"}
-    _, done = make.queued("main", "", reserved="True")
-    done["metadata"] |= {"name": "done", "creationTimestamp": "2026-11-22T12:00:00Z"}
-    done["status"]["conditions"] += conditions(Finished=("True", "Succeeded", ""))
-    now = conditions(QuotaReserved="of now")
-    _, new = make.queued("main", "")
-    new["metadata"] |= {"name": "new", "creationTimestamp": "2026-11-22T11:00:00Z"}
-    new["status"]["conditions"] = now
-    cluster = make.cluster(make.job(suspend=True), (kind, old), (kind, done), (kind, new))
-    assert make.told(report(cluster, "ai", "train"))[0] == f"waits: {WAITS}of now"
-
-
-@pytest.mark.parametrize(
-    ("runs", "why"),
-    [(True, "Kueue has not put it into its queue main yet"), (False, "Kueue does not run")],
-)
-def test_a_job_that_names_a_queue_and_has_no_workload(runs: bool, why: str) -> None:
-    kind, job = make.job(suspend=True)
-    job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "main"}
-    labels = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
-    manager = make.pod("kueue", labels=labels, namespace="kueue-system", ready=runs)
-    assert report(make.cluster((kind, job), manager), "ai", "train").findings[0].why == why
-
-
-def test_a_job_that_kueue_cannot_queue_reports_the_event() -> None:
-    job = make.job(suspend=True)
-    refused = make.event(job, "ErrWorkloadCompose", "invalid podset: topology")
-    assert report(make.cluster(job, refused), "ai", "train").findings[0].why == "invalid podset: topology"
-
-
-def test_a_refusal_of_pods_is_over_once_the_job_is_suspended() -> None:
-    job = make.job(suspend=True)
-    before = make.event(job, "FailedCreate", "exceeded quota")
-    found = report(make.cluster(job, before, make.queued("main", "no room")), "ai", "train").findings
-    assert [each.why for each in found] == [f"{WAITS}no room"]
-
-
-def test_the_job_of_a_running_appwrapper_may_be_suspended() -> None:
-    kind, inner = make.pytorch_job(owner="train", Suspended="True")
-    found = report(make.cluster(make.app_wrapper(phase="Running"), (kind, inner)), "ai", "train")
-    assert found.phase == "Pending"
-    assert "it is suspended" in [each.why for each in found.findings]
-
-
-def test_a_queue_that_does_not_exist_is_reported_with_those_that_do() -> None:
-    queue = (LOCAL_QUEUE, {"metadata": {"name": "default-queue", "namespace": "ai"}})
-    found = held(conditions(QuotaReserved="LocalQueue main doesn't exist"), queue)
-    assert found.why == f"{WAITS}LocalQueue main doesn't exist; namespace ai has: default-queue"
-    assert found.lasts
-
-
-def test_a_pod_that_asks_for_more_devices_than_any_node_has_never_fits() -> None:
-    kind, queued = make.queued("main", UNUSED)
-    large = {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "9"}}}]}
-    queued["spec"]["podSets"] = [{"name": "main", "count": 1, "template": {"spec": large}}]
-    job, node = make.job(suspend=True), make.node("a", gpu=8)
-    quota, size = report(make.cluster(job, (kind, queued), node), "ai", "train").findings
-    assert (quota.lasts, size.lasts) == (False, True)
-    assert size.why == "each pod asks for 9 nvidia.com/gpu, and no node that it may use holds more than 8"
-    assert len(report(make.cluster(job, (kind, queued), make.node("a", gpu=16)), "ai", "train").findings) == 1
-    groups = (CONFIG_MAP, {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"}, "data": {
-        "status": '{"nodeGroups": [{"name": "aks-large-1-vmss"}, {"name": "a"}]}'}})  # fmt: skip
-    size = report(make.cluster(job, (kind, queued), node, groups), "ai", "train").findings[-1]
-    assert (size.lasts, size.why.partition("; ")[2]) == (False, "pools without nodes may have larger ones")
-
-
-def test_gated_pods_are_reported_with_kueues_reason_or_the_name_of_the_gate() -> None:
-    pods = [make.pod(name, owner="train") for name in ("one", "two")]
-    for (_, pod), gate in zip(pods, ("kueue.x-k8s.io/admission", "example.com/license"), strict=True):
-        pod["spec"]["schedulingGates"] = [{"name": gate}]
-    queued = make.queued("main", "no room", owner="ai/one")
-    assert make.told(report(make.cluster(make.job(), *pods, queued), "ai", "train"))[::2] == [
-        f"waits: {WAITS}no room",
-        "waits: pod two has scheduling gate example.com/license: not scheduled before its controller removes it",
-    ]
 
 
 def test_kinds_are_read_from_the_version_that_the_chart_serves() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from config.facts import data
-from diagnosis.cluster import Kind
 from diagnosis.finding import Finding
 from diagnosis.report import platform, report
 from k8s.objects import Object
@@ -72,16 +71,6 @@ def test_labels_and_annotations_explain_a_cordon(marks: Any, who: str) -> None:
     (finding,) = why(CORDON, **marks)
     assert who in finding.why
     assert "kubectl uncordon" not in finding.fix
-
-
-def test_a_cordon_by_a_controller_is_not_to_be_lifted() -> None:
-    kind, node = make.node("a", taints=(CORDON,))
-    node["spec"]["unschedulable"] = True
-    node["metadata"]["managedFields"] = [{"manager": "karpenter", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}]
-    (finding,) = platform(make.cluster((kind, node))).findings
-    assert (finding.why, finding.fix) == (
-        "cordoned by karpenter: it takes no new pods on node a", "kubectl describe node a    # wait for karpenter",
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -153,10 +142,3 @@ def test_the_data_gives_each_state_somebody_and_something_to_do() -> None:
         assert set(entry) <= {"who", "do", "routine", "stays"}
         assert entry["who"]
         assert not [word for word in ("kubectl uncordon", "kubectl taint", "tolerations") if word in entry["do"]]
-
-
-def test_what_node_a_label_means_needs_its_value() -> None:
-    kind: Kind
-    kind, node = make.node("a", gpu=8, nics=8)
-    node["metadata"]["labels"]["kubernetes.azure.com/upgrade-status"] = "Done"
-    assert platform(make.cluster((kind, node))).findings == ()

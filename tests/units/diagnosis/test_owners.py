@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from diagnosis.cluster import (
-    APP_WRAPPER,
     DEPLOYMENT,
     JOB,
-    POD,
     RAY_CLUSTER,
     RAY_JOB,
     RAY_SERVICE,
@@ -89,23 +87,11 @@ def test_the_cause_is_shown_though_symptoms_follow(later: tuple[str, str]) -> No
     assert told(*objects, first, warned(objects[0], *later, minute=5)) == [f"Error creating: {QUOTA}"]
 
 
-def test_of_causes_the_latest_is_shown_without_the_prefix_of_combined_events() -> None:
-    objects = made(JOB)
-    later = warned(objects[0], "FailedCreate", f"(combined from similar events): Error creating: {WEBHOOK}", minute=5)
-    assert told(*objects, warned(objects[0], "FailedCreate", QUOTA), later) == [f"Error creating: {WEBHOOK}"]
-
-
 @pytest.mark.parametrize("kind", [REPLICA_SET, RAY_CLUSTER])
 def test_the_condition_says_so_when_the_events_have_gone(kind: Kind) -> None:
     objects = made(DEPLOYMENT if kind == REPLICA_SET else RAY_JOB, kind)
     failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": QUOTA}
     objects[1][1]["status"] = {"conditions": [failure]}
-    assert told(*objects) == [QUOTA]
-
-
-def test_a_raycluster_without_that_condition_has_a_reason() -> None:
-    objects = made(RAY_JOB, RAY_CLUSTER)
-    objects[1][1]["status"] = {"state": "failed", "reason": QUOTA}
     assert told(*objects) == [QUOTA]
 
 
@@ -136,23 +122,6 @@ def test_a_rayjob_that_failed_without_pods_shows_the_reason_of_its_cluster(copie
     job["status"] = {"jobDeploymentStatus": "Failed", "reason": "DeadlineExceeded"}
     (job["status"] if copied else ray)["rayClusterStatus" if copied else "status"] = {"reason": QUOTA}
     assert report(make.cluster((RAY_JOB, job), (RAY_CLUSTER, ray)), "ai", "train").remarks == (QUOTA,)
-
-
-@pytest.mark.parametrize(("minute", "shown"), [(1, False), (9, True)])
-def test_with_pods_only_a_refusal_that_is_newer_than_they_are_counts(minute: int, shown: bool) -> None:
-    objects = made(JOB)
-    kind, pod = make.pod("train-a", owner="train0", on="a")
-    pod["metadata"]["creationTimestamp"] = "2026-11-22T10:05:00Z"
-    refused = warned(objects[0], "FailedCreate", QUOTA, minute=minute)
-    assert (QUOTA in told(*objects, (kind, pod), refused)) is shown
-
-
-def test_a_job_runs_once_its_master_does_though_its_workers_cannot_be_made() -> None:
-    job = make.pytorch_job(Created="True", Running="True")
-    kind, master = make.pod("train-master-0", owner="job-train", on="a", ready=True)
-    master["metadata"]["creationTimestamp"] = "2026-11-22T10:05:00Z"
-    refused = warned(job, "FailedCreatePod", f"Error creating: {QUOTA}", minute=9)
-    assert told(job, (kind, master), refused) == [f"Error creating: {QUOTA}"]
 
 
 @pytest.mark.parametrize(
@@ -188,13 +157,3 @@ def test_the_chain_of_owners_is_followed_to_its_end_and_ends_in_a_circle() -> No
     objects = made(RAY_JOB, RAY_CLUSTER, JOB)
     objects[0][1]["metadata"]["ownerReferences"] = make.owned_by("train2")
     assert makers_of(make.cluster(*objects), "ai", "train0") == ["train0", "train1", "train2"]
-
-
-def test_pods_of_a_rayjob_in_an_appwrapper_are_its_pods() -> None:
-    _, wrapper = make.app_wrapper(phase="Running")
-    objects = made(RAY_JOB, RAY_CLUSTER)
-    objects[0][1]["metadata"] |= {"name": "inner", "ownerReferences": make.owned_by("train")}
-    pod = make.pod("head", owner="train1", on="a", **make.waiting("CrashLoopBackOff"))
-    found = told((APP_WRAPPER, wrapper), *objects, pod)
-    assert "pod head: CrashLoopBackOff" in found
-    assert pod[0] == POD

@@ -89,21 +89,6 @@ def test_a_container_that_ends_again_and_again() -> None:
     )
 
 
-def test_a_pod_that_its_node_refused() -> None:
-    message = (
-        "Pod was rejected: Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. "
-        "Requested: 8, Available: 7, which is unexpected"
-    )
-    refused = make.pod(
-        "train-0", owner="train", on="a", phase="Failed", reason="UnexpectedAdmissionError", message=message
-    )
-    assert found(refused)[0].why == f"node a refused pod train-0: UnexpectedAdmissionError: {message}"
-
-
-def test_a_pod_that_runs_waits_for_nothing() -> None:
-    assert found(make.pod("train-0", owner="train", on="a", ready=True)) == []
-
-
 @pytest.mark.parametrize(("reason", "verb"), [("Evicted", "ended"), ("Terminated", "ended"), ("OutOfcpu", "refused")])
 def test_a_node_refuses_some_pods_and_ends_others(reason: str, verb: str) -> None:
     pod = make.pod("train-0", owner="train", on="a", phase="Failed", reason=reason, message="why")

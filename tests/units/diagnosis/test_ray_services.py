@@ -36,30 +36,6 @@ def serving(state: str, message: str = "", **deployments: tuple[str, str]) -> Ob
 
 
 @pytest.mark.parametrize(
-    ("ready", "status", "head"),
-    [
-        (INITIALIZING, {}, "Pending Initializing: RayService is initializing"),
-        (SERVES, {"serviceStatus": "Running"}, "Running"),
-        (("False", "ZeroServeEndpoints", "dropped to 0"), {}, "Pending ZeroServeEndpoints: dropped to 0"),
-        (
-            ("False", "ValidationFailed", "no head"),
-            {"serviceStatus": "Running"},
-            "Failed ValidationFailed: no head; KubeRay retries after a change of the spec",
-        ),
-        (
-            ("False", "InitializingTimeout", "10m0s"),
-            {},
-            "Failed InitializingTimeout: 10m0s; KubeRay does not retry: delete the RayService and create it again",
-        ),
-        ((), {"serviceStatus": "Running"}, "Running"),
-        ((), {"serviceStatus": "WaitForServeDeploymentReady"}, "Pending"),
-    ],
-)
-def test_a_rayservice_has_the_phase_of_its_condition_ready(ready: tuple[str, ...], status: Object, head: str) -> None:
-    assert " ".join("\n".join(diagnosed(service(ready, **status), HEAD).head()).split()) == f"train: {head}"
-
-
-@pytest.mark.parametrize(
     ("application", "why", "passing"),
     [
         (serving("RUNNING", v=("HEALTHY", "")), "", True),
@@ -81,43 +57,3 @@ def test_each_state_of_an_application(
     found = diagnosed(service(ready, **status), make.ray_cluster(), HEAD).findings
     assert [each.why for each in found] == ([f"Ray Serve's application llm is {why}"] if why else [])
     assert all(each.passing == passing for each in found)
-
-
-def test_the_pods_of_its_clusters_are_its_pods_and_a_pending_one_is_an_upgrade() -> None:
-    said = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
-    waits = make.pod("new-head", owner="cluster-train", said=said)
-    both: Object = {"activeServiceStatus": {"rayClusterName": "old"}, "pendingServiceStatus": {"rayClusterName": "new"}}
-    found = diagnosed(service(SERVES, **both), make.ray_cluster(), HEAD, waits)
-    assert found.phase == "Running"
-    assert [each.why for each in found.findings] == [
-        "KubeRay upgrades it: RayCluster old serves until new is ready",
-        f"the scheduler says: {said}",
-    ]
-
-
-@pytest.mark.parametrize(("rollback", "verb"), [("False", "upgrades it"), ("True", "rolls back its upgrade")])
-def test_an_upgrade_in_steps_or_its_rollback_says_how_many_requests_go_to_the_new_cluster(
-    rollback: str, verb: str
-) -> None:
-    kind, found = service(SERVES, activeServiceStatus={"rayClusterName": "old", "trafficRoutedPercent": 80})
-    found["status"]["pendingServiceStatus"] = {"rayClusterName": "new", "trafficRoutedPercent": 20}
-    found["status"]["conditions"].append({"type": "RollbackInProgress", "status": rollback})
-    (finding,) = diagnosed((kind, found), make.ray_cluster(), HEAD).findings
-    assert finding.why.startswith(f"KubeRay {verb}: ")
-    assert finding.why.endswith("; new gets 20% of the requests")
-
-
-@pytest.mark.parametrize(("last", "shown"), [("FailedToUpdate", True), ("Updated", False)])
-def test_a_refused_configuration_is_shown_until_one_is_accepted(last: str, shown: bool) -> None:
-    found, refused = service(INITIALIZING), "Failed to update serve applications: 400 Bad Request"
-    events = [
-        make.event(found, "FailedToUpdateServeApplications", refused, "2026-11-22T10:01:00Z"),
-        make.event(found, f"{last}ServeApplications", refused, "2026-11-22T10:02:00Z"),
-    ]
-    findings = diagnosed(found, make.ray_cluster(), HEAD, *events).findings
-    assert (refused in [each.why for each in findings]) is shown
-
-
-def test_kueue_holds_a_rayservice_by_the_configuration_of_its_cluster() -> None:
-    (finding,) = diagnosed(service(suspend=True), make.queued("default-queue", "insufficient quota")).findings
-    assert finding.why == "it has no quota in its queue default-queue: insufficient quota"

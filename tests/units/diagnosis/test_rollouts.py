@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diagnosis.cluster import DEPLOYMENT, REPLICA_SET, Kind
+from diagnosis.cluster import DEPLOYMENT, Kind
 from diagnosis.report import report
 from k8s.objects import Object
 from tests.units.diagnosis import objects as make
@@ -41,11 +41,3 @@ def test_a_deployment_is_available_once_its_rollout_has_finished(
     found = report(make.cluster(deployment(counts, *conditions), old, new), "ai", "train")
     assert " ".join(found.head()) == f"train: {head}"
     assert ("pod train-y: CrashLoopBackOff" in [each.why for each in found.findings]) == ("Pending" in head)
-
-
-def test_pods_of_a_service_that_were_evicted_before_are_no_matter() -> None:
-    replicas = {"metadata": {"name": "rs", "uid": "rs", "namespace": "ai", "ownerReferences": make.owned_by("train")}}
-    evicted = make.pod("train-x", owner="rs", on="a", phase="Failed", reason="Evicted", message="memory")
-    faked = make.pod("train-y", owner="rs", on="a", ready=True, reason="Faked", message="no recipe")
-    found = report(make.cluster(deployment(), (REPLICA_SET, replicas), evicted, faked), "ai", "train")
-    assert found.lines() == ["train: Available", "  pod train-y: Faked: no recipe"]
