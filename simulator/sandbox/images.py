@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from simulator.host import paths
 from simulator.sandbox import PATH
 from simulator.sandbox.executables import Bind
-from simulator.tools.pip_packages import packages
+from simulator.tools.packages import packages
 
 _HERE = Path(__file__).parent
 RECIPES = _HERE / "recipes"

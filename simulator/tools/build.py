@@ -9,16 +9,14 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 from pathlib import Path
 
 import yaml
 
-from simulator.tools.catalogue import Build, Catalogue, Chart, Crds, Manifests, Tool
+from simulator.tools.catalogue import Build, Catalogue, Chart, Crds, GoPackage, Manifests, Tool
 from simulator.tools.errors import ToolError
-
-_LOG_LINES = 15
+from simulator.tools.place import Place
 
 
 def require_go(catalogue: Catalogue, tools: list[Tool]) -> None:
@@ -41,23 +39,20 @@ def require_go(catalogue: Catalogue, tools: list[Tool]) -> None:
         raise ToolError(f"{why}, but {shutil.which('go')} says: {answer or asked.stderr.strip()}.\n{mend}")
 
 
-def build(tool: Tool, source: Build, module: Path, folder: Path, *, go_caches: Path, log: Path) -> None:
-    """Builds the tool's executable into `folder`; raises ToolError with the end of the log if that fails."""
+def build(tool: Tool, source: Build, place: Place) -> None:
+    """Builds the tool's executable; raises ToolError with the end of the log if that fails."""
     flags = ["-trimpath", "-mod=readonly", "-modcacherw", "-ldflags", f"-s -w {tool.fill(source.ldflags)}"]
-    command = ["go", "build", *flags, "-o", str(folder / tool.name), source.package]
-    with log.open("wb") as output:
-        code = run(command, cwd=module, environment=_environment(go_caches), output=output.fileno())
-    if code != 0:
-        raise ToolError(
-            f"{tool.label} could not be built (go build exited with {code}). The end of {log}:\n{end_of(log)}\n"
-            "Finished tools are kept; run the same command to try again."
-        )
+    command = ["go", "build", *flags, "-o", str(place.folder / tool.name), source.package]
+    again = "Finished tools are kept; run the same command to try again."
+    place.run(
+        f"{tool.label} could not be built", command, cwd=place.module, environment=_environment(place), hint=again
+    )
 
 
-def copy_chart(tool: Tool, source: Chart, module: Path, folder: Path, *, go_caches: Path, log: Path) -> None:
-    """Copies the chart out of its Go package into `folder`; raises ToolError where it is not what the tool says."""
-    chart = folder / tool.name
-    package = _package(tool, source, module, go_caches, log)
+def copy_chart(tool: Tool, source: Chart, place: Place) -> None:
+    """Copies the chart out of its Go package; raises ToolError where it is not what the tool says."""
+    chart = place.folder / tool.name
+    package = _package(tool, source, place)
     shutil.copytree(package / source.folder, chart)
     if source.crds:
         shutil.copytree(package / source.crds, chart / "crds")
@@ -74,44 +69,37 @@ def copy_chart(tool: Tool, source: Chart, module: Path, folder: Path, *, go_cach
         values.write_text(text.replace(before, tool.fill(after)), encoding="utf-8")
 
 
-def copy_crds(tool: Tool, source: Crds, module: Path, folder: Path, *, go_caches: Path, log: Path) -> None:
-    """Copies the CRDs out of their Go package into `folder`; raises ToolError where that is another version."""
-    shutil.copytree(_package(tool, source, module, go_caches, log) / source.folder, folder / tool.name)
+def copy_crds(tool: Tool, source: Crds, place: Place) -> None:
+    """Copies the CRDs out of their Go package; raises ToolError where that is another version."""
+    shutil.copytree(_package(tool, source, place) / source.folder, place.folder / tool.name)
 
 
-def make_manifests(
-    tool: Tool, source: Manifests, module: Path, folder: Path, *, kubectl: Path, go_caches: Path, log: Path
-) -> None:
-    """Writes install.yaml into `folder`, as upstream makes that of a release; raises ToolError where that fails."""
-    if not kubectl.exists():
+def make_manifests(tool: Tool, source: Manifests, place: Place) -> None:
+    """Writes install.yaml, as upstream makes that of a release; raises ToolError where that fails."""
+    if not place.kubectl.exists():
         raise ToolError(f"{tool.label} is made by kubectl, which is not there yet: `make tools` makes both.")
-    package = _package(tool, source, module, go_caches, log)
-    made = folder / tool.name
+    package = _package(tool, source, place)
+    made = place.folder / tool.name
     made.mkdir()
     kustomization = made / "kustomization.yaml"
     images = [{"name": image, "newTag": f"v{tool.version}"} for image in source.images]
     released = {"resources": [os.path.relpath(package / source.folder, made.resolve())], "images": images}
     own = {"namespace": source.namespace} if source.namespace else {}
     kustomization.write_text(yaml.safe_dump(released | own), encoding="utf-8")
-    command = [str(kubectl), "kustomize", str(made), "--output", str(made / "install.yaml")]
-    with log.open("wb") as output:
-        code = run(command, cwd=folder, environment=None, output=output.fileno())
-    if code != 0:
-        raise ToolError(f"{tool.label} could not be made. The end of {log}:\n{end_of(log)}")
+    command = [str(place.kubectl), "kustomize", str(made), "--output", str(made / "install.yaml")]
+    place.run(f"{tool.label} could not be made", command, cwd=place.folder)
     kustomization.unlink()
 
 
-def _package(tool: Tool, source: Chart | Crds | Manifests, module: Path, go_caches: Path, log: Path) -> Path:
+def _package(tool: Tool, source: GoPackage, place: Place) -> Path:
     """The folder of the Go package that a module pins. Raises ToolError where that is another version."""
     command = ["go", "mod", "download", "-modcacherw", "-json", source.package]
-    with log.open("wb") as output:
-        code = run(command, cwd=module, environment=_environment(go_caches), output=output.fileno())
-    answer = log.read_text(errors="replace")
-    if code != 0:
-        raise ToolError(f"{tool.label} could not be downloaded. The end of {log}:\n{end_of(log)}")
-    found = json.loads(answer)
+    place.run(f"{tool.label} could not be downloaded", command, cwd=place.module, environment=_environment(place))
+    found = json.loads(place.log.read_text(errors="replace"))
     if found["Version"] != f"v{tool.version}":
-        raise ToolError(f"{tool.label} is not in {source.package} {found['Version']}, which {module}/go.mod pins.")
+        raise ToolError(
+            f"{tool.label} is not in {source.package} {found['Version']}, which {place.module}/go.mod pins."
+        )
     return Path(found["Dir"])
 
 
@@ -119,25 +107,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def _environment(go_caches: Path) -> dict[str, str]:
+def _environment(place: Place) -> dict[str, str]:
     """Static executables like upstream's; Go's caches beside ours unless the user has set them."""
-    ours = {"GOCACHE": str(go_caches / "build"), "GOMODCACHE": str(go_caches / "modules")}
+    ours = {"GOCACHE": str(place.go_caches / "build"), "GOMODCACHE": str(place.go_caches / "modules")}
     return {**ours, **os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
-
-
-def end_of(log: Path) -> str:
-    """The last lines of a log, indented, for an error's text."""
-    return "\n".join(f"  {line}" for line in log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
-
-
-def run(command: list[str], *, cwd: Path, environment: dict[str, str] | None, output: int) -> int:
-    """Runs a command in a process group of its own, so that an interruption ends its children too."""
-    process = subprocess.Popen(
-        command, cwd=cwd, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-    )
-    try:
-        return process.wait()
-    except BaseException:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait()
-        raise

@@ -32,19 +32,22 @@ class Release(_Data):
     members: tuple[str, ...] = ()
 
 
-class Build(_Data):
-    """The Go package of the executable, in the module `modules/<module>` or `simulator/operators/<module>`."""
+class GoPackage(_Data):
+    """A Go package that a module pins: in `modules/<module>` or `simulator/operators/<module>`."""
 
     module: str
     package: str
+
+
+class Build(GoPackage):
+    """The executable that the package is."""
+
     ldflags: str = ""
 
 
-class Chart(_Data):
-    """The folder of a chart in the Go package `package`, which the module (as of `Build`) pins."""
+class Chart(GoPackage):
+    """A chart in a folder of the package."""
 
-    module: str
-    package: str
     folder: str
     crds: str | None = None
     """The folder of its CRDs, where its own is a link, of which a Go module has none."""
@@ -52,11 +55,9 @@ class Chart(_Data):
     """What upstream's packaging replaces in its values.yaml, and with what."""
 
 
-class Manifests(_Data):
-    """What upstream releases as install.yaml: the kustomization `folder` of the Go package `package`, as of `Chart`."""
+class Manifests(GoPackage):
+    """What upstream releases as install.yaml: the kustomization in a folder of the package."""
 
-    module: str
-    package: str
     folder: str
     images: tuple[str, ...] = ()
     """Those that get the version as their tag when upstream releases."""
@@ -64,11 +65,9 @@ class Manifests(_Data):
     """Where all of it goes, in place of its own."""
 
 
-class Crds(_Data):
-    """CRDs for one of the simulator's own charts, in the folder `chart`: a folder of the Go package `package`."""
+class Crds(GoPackage):
+    """CRDs in a folder of the package, for one of the simulator's own charts, in the folder `chart`."""
 
-    module: str
-    package: str
     folder: str
     chart: str
 
@@ -109,7 +108,7 @@ class Tool(_Data):
     pip: Pip | None = None
 
     @property
-    def out_of_module(self) -> Build | Chart | Manifests | Crds | None:
+    def out_of_module(self) -> GoPackage | None:
         """What a Go module has of it."""
         return self.build or self.chart or self.manifests or self.crds
 
@@ -158,10 +157,10 @@ class Catalogue(_Data):
             raise ToolError(f"No such tool: {', '.join(unknown)}. The tools are: {', '.join(self.by_name)}.")
         return [self.by_name[name] for name in names]
 
-    def go_module(self, source: Build | Chart | Manifests | Crds) -> Path:
-        """The folder of its go.mod and go.sum: a real operator has them beside its program."""
+    def module_of(self, source: GoPackage | Npm | Pip) -> Path:
+        """The folder of its pins: a real operator has them beside its program."""
         own = self.modules / source.module
-        return own if (own / "go.mod").exists() else self.operators / source.module
+        return own if own.is_dir() else self.operators / source.module
 
     def key(self, tool: Tool) -> str:
         """Names what a tool's executable depends on: another definition or pin gives another key."""
@@ -170,11 +169,11 @@ class Catalogue(_Data):
         digest = hashlib.sha256(json.dumps(definition).encode())
         if source := tool.out_of_module:
             for pins in ("go.mod", "go.sum"):
-                digest.update((self.go_module(source) / pins).read_bytes())
+                digest.update((self.module_of(source) / pins).read_bytes())
         if tool.npm:
-            digest.update((self.modules / tool.npm.module / "package-lock.json").read_bytes())
+            digest.update((self.module_of(tool.npm) / "package-lock.json").read_bytes())
         if tool.pip:
-            digest.update((self.modules / tool.pip.module / "requirements.txt").read_bytes())
+            digest.update((self.module_of(tool.pip) / "requirements.txt").read_bytes())
             # Compiled parts are for one Python, and bytecode is among them.
             digest.update(f"{sys.implementation.cache_tag} bytecode".encode())
         return f"{tool.name}-{tool.version}-{digest.hexdigest()[:12]}"

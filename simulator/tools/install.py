@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from simulator.host import files, paths
-from simulator.tools import build, fetch, npm, pip_packages, system
-from simulator.tools.catalogue import Build, Catalogue, Release, Tool
+from simulator.tools import build, fetch, packages, system
+from simulator.tools.catalogue import Catalogue, Release, System, Tool
 from simulator.tools.errors import ToolError, Unreachable
+from simulator.tools.place import Place
 from simulator.tools.progress import Progress
 from simulator.tools.store import Store
 
 _GIB = 2**30
 _HOW_LONG = "one to six minutes each on two cores, more where other programs use them"
+
+
+_WAYS: Mapping[str, tuple[str, Callable[[Tool, Any, Place], None], str]] = {
+    "system": ("looking for it", system.provide, "ready"),
+    "npm": ("installing from npm", packages.install_npm, "installed from npm"),
+    "pip": ("installing its Python packages", packages.install_pip, "installed"),
+    "chart": ("downloading", build.copy_chart, "downloaded"),
+    "crds": ("downloading", build.copy_crds, "downloaded"),
+    "manifests": ("making", build.make_manifests, "made"),
+    "build": ("building", build.build, "built"),
+}
+"""How to make a tool that has this source: what it does meanwhile, the function, and what it has done."""
 
 
 def _free_bytes(folder: Path) -> int:
@@ -101,45 +115,21 @@ class Installer:
             report(f"left out, {tool.system.optional}: {error}")
 
     def _fill(self, folder: Path, tool: Tool, report: Callable[[str], None], *, download: bool) -> None:
-        if tool.system:
-            system.provide(tool, tool.system, folder)
-            report("ready")
-        elif tool.npm:
-            report("installing from npm")
-            module = self.catalogue.modules / tool.npm.module
-            npm.install(tool, tool.npm, module, folder, log=self.store.log(self.catalogue.key(tool)))
-            report("installed from npm")
-        elif tool.pip:
-            report("installing its Python packages")
-            log = self.store.log(self.catalogue.key(tool))
-            pip_packages.install(tool, tool.pip, folder, modules=self.catalogue.modules, log=log)
-            report("installed")
-        elif download and tool.release and self._fetched(tool, tool.release, folder, report):
+        if download and tool.release and self._fetched(tool, tool.release, folder, report):
             report("downloaded")
-        elif tool.chart:
-            report("downloading")
-            module, log = self.catalogue.go_module(tool.chart), self.store.log(self.catalogue.key(tool))
-            build.copy_chart(tool, tool.chart, module, folder, go_caches=self.store.go, log=log)
-            report("downloaded")
-        elif tool.crds:
-            report("downloading")
-            module, log = self.catalogue.go_module(tool.crds), self.store.log(self.catalogue.key(tool))
-            build.copy_crds(tool, tool.crds, module, folder, go_caches=self.store.go, log=log)
-            report("downloaded")
-        elif tool.manifests:
-            report("making")
-            module, log = self.catalogue.go_module(tool.manifests), self.store.log(self.catalogue.key(tool))
-            kubectl = self._executable(self.catalogue.by_name["kubectl"])
-            build.make_manifests(
-                tool, tool.manifests, module, folder, kubectl=kubectl, go_caches=self.store.go, log=log
-            )
-            report("made")
-        elif tool.build:
-            report("building")
-            self._build(tool, tool.build, folder)
-            report("built")
-        else:
-            raise ToolError(f"{tool.label} can only be downloaded, and the internet cannot be reached.")
+            return
+        for kind, (doing, make, done) in _WAYS.items():
+            if source := getattr(tool, kind):
+                report(doing)
+                make(tool, source, self._place(tool, source, folder))
+                report(done)
+                return
+        raise ToolError(f"{tool.label} can only be downloaded, and the internet cannot be reached.")
+
+    def _place(self, tool: Tool, source: Any, folder: Path) -> Place:
+        module = folder if isinstance(source, System) else self.catalogue.module_of(source)
+        kubectl = self.catalogue.by_name.get("kubectl", tool)
+        return Place(folder, module, self.store.log(self.catalogue.key(tool)), self.store.go, self._executable(kubectl))
 
     def _fetched(self, tool: Tool, release: Release, folder: Path, report: Callable[[str], None]) -> bool:
         try:
@@ -151,11 +141,6 @@ class Installer:
             build.require_go(self.catalogue, [tool])
             return False
         return True
-
-    def _build(self, tool: Tool, source: Build, folder: Path) -> None:
-        log = self.store.log(self.catalogue.key(tool))
-        module = self.catalogue.go_module(source)
-        build.build(tool, source, module, folder, go_caches=self.store.go, log=log)
 
     def _require_space(self, *, downloads: int, builds: int) -> None:
         sizes = self.catalogue.disk_gib

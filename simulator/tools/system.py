@@ -9,10 +9,12 @@ from pathlib import Path
 
 from simulator.tools.catalogue import System, Tool
 from simulator.tools.errors import ToolError
+from simulator.tools.place import Place
 
 
-def provide(tool: Tool, system: System, folder: Path) -> None:
-    """Links the installed executable or else the package's own into `folder`; raises ToolError if neither is there."""
+def provide(tool: Tool, system: System, place: Place) -> None:
+    """Links the installed executable or else the package's own into the folder; raises ToolError without either."""
+    folder = place.folder
     if installed := shutil.which(tool.name):
         (folder / tool.name).symlink_to(installed)
         return

@@ -13,7 +13,7 @@ from pathlib import Path
 from simulator.azure import domains
 from simulator.azure.gateway import Gateway
 from simulator.host import paths
-from simulator.tools.pip_packages import packages
+from simulator.tools.packages import packages
 from tests.support.arm import TOKEN, Arm
 
 _SETTINGS = {

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from simulator.host import paths
-from simulator.tools.pip_packages import packages
+from simulator.tools.packages import packages
 from tests.support.printed_commands import FILLED_IN, Command, commands
 
 pytestmark = pytest.mark.long

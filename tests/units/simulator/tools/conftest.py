@@ -7,7 +7,6 @@ import io
 import os
 import tarfile
 import threading
-import zipfile
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -25,7 +24,7 @@ NOWHERE = "http://127.0.0.1:9/"  # the discard port: nothing listens there
 
 FAKE_GO = """#!/bin/sh
 set -eu
-if [ "$1" = env ]; then echo "${FAKE_GO_VERSION:-go1.26.8}"; exit; fi
+if [ "$1" = env ]; then echo go1.26.8; exit; fi
 echo build >>"$FAKE_GO_CALLS"
 while [ "$1" != -o ]; do shift; done
 printf '#!/bin/sh\\necho made\\n' >"$2"
@@ -67,13 +66,13 @@ class Workshop:
             {"name": name, "version": "1.0", "needed_for": frozenset({"simulator"}), "build": build, **changes}
         )
 
-    def installer(self, *tools: Tool, probe: str = NOWHERE, free_gib: float = 100) -> Installer:
+    def installer(self, *tools: Tool, probe: str = NOWHERE) -> Installer:
         sizes = DiskSpace(base=2, per_build=1, per_download=0.2)
         modules = self.root / "modules"
         catalogue = Catalogue(probe=probe, go="1.26", disk_gib=sizes, tools=tools, modules=modules)
         progress = Progress(Console(file=self.output))
         store = Store(self.root / "cache")
-        return Installer(catalogue, store, progress, free_bytes=lambda _: int(free_gib * 2**30))
+        return Installer(catalogue, store, progress, free_bytes=lambda _: 100 * 2**30)
 
 
 @pytest.fixture
@@ -95,26 +94,17 @@ class Site:
         self.folder = folder
         self.url = url
 
-    def publish(self, content: bytes, *, beside: bytes = b"", checksum: str | None = None) -> Release:
+    def publish(self, content: bytes, *, checksum: str | None = None) -> Release:
         """Publishes hello.tar.gz with its checksum, or with the wrong one given."""
         archive = self.folder / "hello.tar.gz"
         with tarfile.open(archive, "w:gz") as tar:
-            for name, text in {"hello": content, "beside": beside}.items():
-                member = tarfile.TarInfo(f"hello-1.0/{name}")
-                member.size = len(text)
-                tar.addfile(member, io.BytesIO(text))
+            member = tarfile.TarInfo("hello-1.0/hello")
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
         checksum = checksum or hashlib.sha256(archive.read_bytes()).hexdigest()
         (self.folder / "SHA256SUMS").write_text(f"{'0' * 64}  other.tar.gz\n{checksum}  hello.tar.gz\n")
-        members = ("hello-{version}/hello", "hello-{version}/beside")
-        return Release(url=f"{self.url}/hello.tar.gz", checksums=f"{self.url}/SHA256SUMS", members=members)
-
-    def publish_zip(self, content: bytes) -> Release:
-        """Publishes hello.zip, with its checksum in a file of its own."""
-        archive = self.folder / "hello.zip"
-        with zipfile.ZipFile(archive, "w") as zipped:
-            zipped.writestr("bin/hello", content)
-        (self.folder / "hello.zip.sha256").write_text(hashlib.sha256(archive.read_bytes()).hexdigest())
-        return Release(url=f"{self.url}/hello.zip", checksums=f"{self.url}/hello.zip.sha256", members=("bin/hello",))
+        urls = {"url": f"{self.url}/hello.tar.gz", "checksums": f"{self.url}/SHA256SUMS"}
+        return Release(**urls, members=("hello-{version}/hello",))
 
 
 @pytest.fixture

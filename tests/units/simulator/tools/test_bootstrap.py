@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -45,18 +43,6 @@ def test_makes_the_environment_once(commands: Commands, capsys: pytest.CaptureFi
     assert Path(first).parent == tmp_path / "venv"
     assert [command[2] for command in commands.ran] == ["venv", "pip"]
     assert "--require-hashes" in commands.ran[1]
-
-
-def test_a_run_that_waits_for_another_says_so(
-    commands: Commands, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    folder = tmp_path / "venv"
-    folder.mkdir()
-    with (folder / "lock").open("w") as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        threading.Timer(0.3, fcntl.flock, (other, fcntl.LOCK_UN)).start()
-        assert bootstrap.main([]) == 0
-    assert "Another run is making the Python environment" in capsys.readouterr().err
 
 
 def test_failed_installation_is_made_afresh(commands: Commands, capsys: pytest.CaptureFixture[str]) -> None:

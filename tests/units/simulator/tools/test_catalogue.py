@@ -17,7 +17,7 @@ CATALOGUE = load()
 def test_module_pins_the_version(tool: Tool) -> None:
     source = tool.build or tool.chart
     assert source
-    pins = (CATALOGUE.go_module(source) / "go.mod").read_text()
+    pins = (CATALOGUE.module_of(source) / "go.mod").read_text()
     versions = {
         version
         for module, version in re.findall(r"^(?:require)?\s+(\S+) v(\S+)", pins, re.MULTILINE)
@@ -32,22 +32,6 @@ def test_npm_lock_pins_the_version(tool: Tool) -> None:
     packages = json.loads((CATALOGUE.modules / tool.npm.module / "package-lock.json").read_text())["packages"]
     assert packages[f"node_modules/{tool.npm.module}"]["version"] == tool.version
     assert tool.name in packages[f"node_modules/{tool.npm.module}"]["bin"]
-
-
-def test_urls_and_flags_are_completed() -> None:
-    for tool in CATALOGUE.tools:
-        sources = [tool.release.url, tool.release.checksums, *tool.release.members] if tool.release else []
-        flags = [tool.build.ldflags] if tool.build else []
-        assert not [text for text in map(tool.fill, sources + flags) if "{" in text]
-
-
-def test_program_needs_nothing_but_pulumi() -> None:
-    assert [tool.name for tool in CATALOGUE.needed_for("program")] == ["pulumi"]
-
-
-def test_unknown_tool(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--only", "pulumi,pulumy"]) == 1
-    assert capsys.readouterr().err.startswith("error: No such tool: pulumy. The tools are: pulumi, kube-apiserver,")
 
 
 def test_check_names_what_is_missing_and_how_to_make_it(

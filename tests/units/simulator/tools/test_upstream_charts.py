@@ -51,14 +51,6 @@ def test_all_pinned_charts_come_into_a_folder_that_the_settings_accept(tmp_path:
     assert (folder / "appwrapper" / "install.yaml").read_text() == "of: appwrapper\n"
 
 
-def test_manifests_that_are_there_are_kept(tmp_path: Path) -> None:
-    for name in versions().manifests:
-        (tmp_path / name).mkdir()
-        (tmp_path / name / INSTALL).write_text("theirs\n")
-    add_manifests(tmp_path, tmp_path / "nowhere")
-    assert {(tmp_path / name / INSTALL).read_text() for name in versions().manifests} == {"theirs\n"}
-
-
 def test_a_chart_comes_from_its_own_place() -> None:
     charts = versions().charts
     assert pull(charts["volcano"], "here")[1:] == [
@@ -66,12 +58,6 @@ def test_a_chart_comes_from_its_own_place() -> None:
         *("--version", charts["volcano"].version, "--untar", "--untardir", "here"),
     ]
     assert "oci://registry.k8s.io/nfd/charts/node-feature-discovery" in pull(charts["node-feature-discovery"], "here")
-
-
-def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
-    fetch_all(tmp_path, Helm())
-    assert fetch_all(tmp_path, helm := Helm()) == []
-    assert helm.pulled == []
 
 
 def test_a_chart_that_cannot_be_had_leaves_the_others_and_nothing_half(tmp_path: Path) -> None:

@@ -1,0 +1,70 @@
+"""Installs tools from npm and the Python package index: what the lock names, each file checked against its hash."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from simulator.tools.catalogue import Npm, Pip, Tool
+from simulator.tools.errors import ToolError
+from simulator.tools.place import Place
+
+_NPM_OPTIONS = ("--ignore-scripts", "--omit=dev", "--omit=optional", "--no-audit", "--no-fund", "--no-update-notifier")
+_PIP_OPTIONS = ("--require-hashes", "--no-input", "--disable-pip-version-check", "--compile")
+_NPM_PACKAGE, _PIP_PACKAGES = "package", "packages"
+
+
+def install_npm(tool: Tool, source: Npm, place: Place) -> None:
+    """Puts the package and a link to its executable into the folder; raises ToolError, with the end of npm's log."""
+    _require_node(tool, source)
+    package = place.folder / _NPM_PACKAGE
+    package.mkdir()
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(place.module / name, package)
+    hint = (
+        "npm takes packages from the registry that it is set up for (npm config get registry). "
+        "Run the same command to try again."
+    )
+    with tempfile.TemporaryDirectory(prefix="npm-", dir=place.folder.parent) as cache:
+        environment = {"npm_config_cache": cache, **os.environ}  # npm's own is in the home folder
+        command = ["npm", "ci", *_NPM_OPTIONS]
+        place.run(f"{tool.label} could not be installed", command, cwd=package, environment=environment, hint=hint)
+    (place.folder / tool.name).symlink_to(Path(_NPM_PACKAGE) / "node_modules" / ".bin" / tool.name)
+
+
+def install_pip(tool: Tool, source: Pip, place: Place) -> None:
+    """Puts the packages and a link to the executable into the folder; raises ToolError, with the end of pip's log.
+
+    Bytecode lies beside the sources, wherever this process keeps its own: a sandbox sees nothing else, and can write
+    none.
+    """
+    target, lock = place.folder / _PIP_PACKAGES, place.module / "requirements.txt"
+    command = [sys.executable, "-m", "pip", "install", *_PIP_OPTIONS, "--target", str(target), "-r", str(lock)]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPYCACHEPREFIX"}
+    hint = (
+        "pip takes packages from the index that it is set up for (pip config list). Run the same command to try again."
+    )
+    place.run(f"{tool.label} could not be installed", command, cwd=place.folder, environment=environment, hint=hint)
+    (place.folder / tool.name).symlink_to(Path(_PIP_PACKAGES) / "bin" / (source.executable or tool.name))
+
+
+def packages(executable: Path) -> Path:
+    """The folder of Python packages to which an installed tool belongs."""
+    return executable.resolve().parents[1]
+
+
+def _require_node(tool: Tool, source: Npm) -> None:
+    """Raises ToolError unless a Node that can run the tool, and npm, are on PATH."""
+    fix = f"Install Node.js {source.node} or newer, with npm (https://nodejs.org), and run the same command again."
+    needs = f"{tool.label} needs Node.js {source.node}, but"
+    if missing := [name for name in ("node", "npm") if not shutil.which(name)]:
+        raise ToolError(f"{needs} there is no `{missing[0]}` on PATH.\n{fix}")
+    asked = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False)
+    answer = asked.stdout.strip() or asked.stderr.strip()
+    major = answer.removeprefix("v").split(".")[0]
+    if not major.isdecimal() or int(major) < source.node:
+        raise ToolError(f"{needs} {shutil.which('node')} reports: {answer}.\n{fix}")

@@ -1,0 +1,54 @@
+"""Where a tool is made, and commands that run there with a log."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from simulator.tools.errors import ToolError
+
+_LOG_LINES = 15
+
+
+@dataclass(frozen=True)
+class Place:
+    """The empty `folder` that becomes the tool's, the `module` with its pins, and what making it needs."""
+
+    folder: Path
+    module: Path
+    log: Path
+    go_caches: Path
+    kubectl: Path
+
+    def run(
+        self,
+        failure: str,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str] | None = None,
+        hint: str = "",
+    ) -> None:
+        """Runs a command. If it fails, raises ToolError with the `failure`, the end of the log and the `hint`."""
+        with self.log.open("wb") as output:
+            code = _wait(command, cwd, environment, output.fileno())
+        if code != 0:
+            end = "\n".join(f"  {line}" for line in self.log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
+            raise ToolError(f"{failure} (exit code {code}). The end of {self.log}:\n{end}\n{hint}".rstrip())
+
+
+def _wait(command: Sequence[str], cwd: Path, environment: Mapping[str, str] | None, output: int) -> int:
+    """Runs a command in a process group of its own, so that an interruption ends its children too."""
+    process = subprocess.Popen(
+        command, cwd=cwd, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+    )
+    try:
+        return process.wait()
+    except BaseException:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+        raise

@@ -1,3 +1,0 @@
-module example.test/hello
-
-go 1.26
