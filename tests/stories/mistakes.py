@@ -31,9 +31,6 @@ WITHOUT_GPU_TOLERATIONS = _worker("del worker['tolerations']")
 WITHOUT_RDMA = _worker(
     "for amounts in worker['containers'][0]['resources'].values():\n    del amounts['nvidia.com/mlnxnics']"
 )
-WRONG_CHART_KEY = mistake(
-    "kubernetes:helm.sh/v3:Release", "volcano", "props['values'] = {**props['values'], 'nonsense': True}"
-)
 WITHOUT_PREFLIGHT = "from components import preflight_azure\npreflight_azure.check_subscription = lambda *_: None\n"
 WITHOUT_FEATURE_CHECK = "from components import feature_check\nfeature_check.check_infiniband = lambda *_, **__: None\n"
 

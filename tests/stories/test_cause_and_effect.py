@@ -5,7 +5,6 @@ One stack with the NCCL job tells it, in the order of the file; each test leaves
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -19,7 +18,6 @@ from tests.stories.mistakes import (
     WITHOUT_GPU_TOLERATIONS,
     WITHOUT_PREFLIGHT,
     WITHOUT_RDMA,
-    WRONG_CHART_KEY,
     fixed_pool,
 )
 from tests.stories.policies import (
@@ -221,22 +219,6 @@ def test_two_gangs_that_fit_alone_run_one_after_the_other(stack: Stack) -> None:
 
 
 # -- refused -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.long
-@pytest.mark.skipif("UPSTREAM_CHARTS" in os.environ, reason="upstream's charts have no schema and take any key")
-def test_a_wrong_chart_key_is_refused_by_the_chart_itself_and_leaves_nothing(stack: Stack) -> None:
-    stack.alter("")
-    stack.up()  # what a story before this one has altered
-    before = names(stack.kube.list("v1", "Secret", "volcano-system", labels="owner=helm"))
-    stack.alter(WRONG_CHART_KEY)
-    text = stack.up(check=False)
-    assert stack.returncode != 0
-    assert "values don't meet the specifications of the schema(s)" in text
-    assert "nonsense" in text
-    assert names(stack.kube.list("v1", "Secret", "volcano-system", labels="owner=helm")) == before
-    stack.alter("")
-    stack.up("--expect-no-changes")
 
 
 def test_a_pool_beyond_the_quota_is_refused_before_anything_else_changes(stack: Stack) -> None:

@@ -21,7 +21,7 @@ from operators import (
 )
 from operators import nfs_subdir_external_provisioner as nfs_provisioner
 from operators.nfs_subdir_external_provisioner import NfsProvisionerSettings
-from simulator.charts import make_schema
+from simulator.charts import make_values
 from simulator.host import paths
 
 VALUES: dict[str, dict[str, Any]] = {
@@ -41,7 +41,7 @@ RELEASES = {nfs_provisioner.NAME: nfs_provisioner.RELEASE, monitoring.NAME: moni
 
 
 def helm(
-    command: str, chart: str, values: dict[str, Any], folder: Path, *more: str, charts: Path = make_schema.CHARTS
+    command: str, chart: str, values: dict[str, Any], folder: Path, *more: str, charts: Path = make_values.CHARTS
 ) -> tuple[int, str]:
     file = folder / "values.yaml"
     file.write_text(yaml.safe_dump(values))

@@ -16,7 +16,7 @@ import yaml
 from config.facts.chart_values import value_problems
 from config.facts.versions import versions
 from k8s.objects import Object
-from simulator.charts import make_schema
+from simulator.charts import make_values
 from tests.support.charts import VALUES, helm
 
 pytestmark = pytest.mark.upstream
@@ -39,7 +39,7 @@ def upstream() -> Path:
     return Path(os.environ["UPSTREAM_CHARTS"])
 
 
-@pytest.fixture(scope="module", params=make_schema.NAMES)
+@pytest.fixture(scope="module", params=make_values.NAMES)
 def chart(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -48,7 +48,7 @@ def chart(request: pytest.FixtureRequest) -> str:
 def both(chart: str, upstream: Path, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, Object, Object]]:
     """Objects of the stand-in, CRDs included, with those of the same kind and name of upstream's."""
     folder = tmp_path_factory.mktemp(chart)
-    ours, theirs = (objects(chart, charts, folder) for charts in (make_schema.CHARTS, upstream))
+    ours, theirs = (objects(chart, charts, folder) for charts in (make_values.CHARTS, upstream))
     assert ours.keys() - theirs.keys() <= OF_HOOKS
     return [(name, ours[name], theirs[name]) for name in ours.keys() & theirs.keys()]
 
