@@ -76,13 +76,10 @@ class KubernetesPlugin:
         self.provider.session.close()
 
     def check(self, token: str, name: str, properties: Properties, old: Properties | None = None) -> Properties:
-        response = self.check_response(token, name, properties, old)
+        request = provider_pb2.CheckRequest(urn=urn(token, name), news=encode(properties), olds=encode(old or {}))
+        response = self._call(self.stub.Check, request)
         assert not response.failures, response.failures
         return decode(response.inputs)
-
-    def check_response(self, token: str, name: str, properties: Properties, old: Properties | None = None) -> Any:
-        request = provider_pb2.CheckRequest(urn=urn(token, name), news=encode(properties), olds=encode(old or {}))
-        return self._call(self.stub.Check, request)
 
     def preview(self, token: str, name: str, properties: Properties) -> Properties:
         inputs = self.check(token, name, properties)
@@ -95,35 +92,23 @@ class KubernetesPlugin:
         response = self._call(self.stub.Create, request)
         return Resource(urn(token, name), response.id, inputs, decode(response.properties))
 
-    def diff(self, resource: Resource, properties: Properties, ignore: list[str] | None = None) -> Any:
+    def diff(self, resource: Resource, properties: Properties) -> Any:
         request = provider_pb2.DiffRequest(
             id=resource.id,
             urn=resource.urn,
             olds=encode(resource.state),
             news=encode(self._recheck(resource, properties)),
             old_inputs=encode(resource.inputs),
-            ignoreChanges=ignore,
         )
         return self._call(self.stub.Diff, request)
 
-    def update(
-        self,
-        resource: Resource,
-        properties: Properties,
-        *,
-        preview: bool = False,
-        timeout: float = 0,
-        ignore: list[str] | None = None,
-    ) -> Resource:
+    def update(self, resource: Resource, properties: Properties) -> Resource:
         inputs = self._recheck(resource, properties)
         request = provider_pb2.UpdateRequest(
             id=resource.id,
             urn=resource.urn,
             olds=encode(resource.state),
             news=encode(inputs),
-            preview=preview,
-            timeout=timeout,
-            ignoreChanges=ignore,
         )
         return Resource(resource.urn, resource.id, inputs, decode(self._call(self.stub.Update, request).properties))
 
@@ -147,16 +132,6 @@ class KubernetesPlugin:
             return Resource(resource.urn, error.partial.id, inputs, state)
         assert found is not None
         return found
-
-    def kept(self, token: str, name: str, failure: Failed, properties: Properties) -> Resource:
-        """What the engine keeps of a resource whose creation failed half-way."""
-        assert failure.partial is not None
-        state = decode(failure.partial.properties)
-        return Resource(urn(token, name), failure.partial.id, self.check(token, name, properties), state)
-
-    def import_(self, token: str, name: str, identity: str) -> Resource:
-        response = self._call(self.stub.Read, provider_pb2.ReadRequest(id=identity, urn=urn(token, name)))
-        return Resource(urn(token, name), response.id, decode(response.inputs), decode(response.properties))
 
     def delete(self, resource: Resource, timeout: float = 0) -> None:
         request = provider_pb2.DeleteRequest(

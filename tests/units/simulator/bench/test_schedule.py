@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from simulator.bench import deployment, picture, recorded
+from simulator.bench import deployment
 from simulator.bench.durations import durations
 from simulator.bench.schedule import Slot, Work, schedule
 from tests.support import golden, timeline
@@ -91,48 +89,5 @@ def test_every_resource_of_every_golden_stack_has_a_duration(stack: str) -> None
             assert durations().step_of(resource) in durations().steps
 
 
-def test_an_unknown_type_is_an_error_that_names_it() -> None:
-    with pytest.raises(LookupError, match="aws:s3:Bucket data"):
-        durations().step_of("aws:s3:Bucket data")
-
-
-def test_the_picture_shows_every_long_step_and_the_critical_path_in_red() -> None:
-    slots = [Slot("azure-native:x:AgentPool pool-<a>", 0, 540, critical=True), Slot("b", 0, 1)]
-    svg = picture.svg(slots, "up & away")
-    assert "AgentPool pool-&lt;a&gt;" in svg
-    assert "up &amp; away" in svg
-    assert svg.count('fill="#c0392b"') == 1
-
-
 def test_the_readmes_picture_is_of_the_program_as_it_is() -> None:
     assert timeline.FILE.read_text("utf-8") == timeline.drawn(), "meant? then run: python -m tests.support.timeline"
-
-
-@pytest.mark.parametrize("columns", [70, 80, 200])
-def test_the_picture_in_the_terminal_fits(columns: int) -> None:
-    slots = [Slot("azure-native:x:ManagedCluster cluster", 0, 600, critical=True), Slot("NCCL run", 600, 1776)]
-    drawn = Console(width=columns, record=True, file=io.StringIO())
-    drawn.print(picture.table(slots, "", columns))
-    text = drawn.export_text()
-    assert "…" not in text
-    assert columns - 3 <= max(len(line.rstrip()) for line in text.splitlines()) <= columns
-
-
-def test_the_bare_program_has_the_same_resources_and_no_old_credentials() -> None:
-    entries = recorded.entries(small())
-    assert all(entry["custom"] for entry in entries)
-    assert [entry["name"] for entry in entries] == [
-        "cluster",
-        "pool-gpu",
-        "kubernetes",
-        "node-feature-discovery",
-        "nccl-allreduce",
-    ]
-    provider = entries[2]
-    assert provider["inputs"] == {}
-    assert provider["names"] == ("rg", "aks")
-    assert entries[3]["provider"] == provider["label"]
-
-
-def _end(slots: list[Slot]) -> float:
-    return next(slot.end for slot in slots if slot.name == durations().goal)

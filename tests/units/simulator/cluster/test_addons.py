@@ -39,12 +39,6 @@ def test_every_cluster_has_the_classes_of_files_and_disks() -> None:
     assert names(kube, "DaemonSet") == []
 
 
-def test_exactly_one_class_is_the_default() -> None:
-    annotation = "storageclass.kubernetes.io/is-default-class"
-    classes = applied(WITH_BLOB).list("", "StorageClass")
-    assert [c["metadata"]["name"] for c in classes if annotation in c["metadata"].get("annotations", {})] == ["default"]
-
-
 def test_the_blob_add_on_runs_its_node_plugin_on_tainted_nodes_too() -> None:
     plugin = applied(WITH_BLOB).find("apps/v1", "DaemonSet", "csi-blob-node", "kube-system")
     assert plugin is not None

@@ -55,13 +55,6 @@ DELETED = [("DeletingLoadBalancer", "Deleting load balancer"), ("DeletedLoadBala
 # -- which address -----------------------------------------------------------------------------------------------------
 
 
-def test_free_addresses_are_hosts_of_the_network_until_there_is_none() -> None:
-    network, taken = IPv4Network("203.0.113.0/29"), set[str]()
-    while (found := free_address(network, taken)) is not None:
-        taken.add(found)
-    assert taken == {str(host) for host in network.hosts()}
-
-
 def test_internal_addresses_come_from_where_no_node_has_its() -> None:
     last_node = NODE_SUBNET[63 * ADDRESSES_PER_POOL + 4 + 999]  # the thousandth of the 64th pool
     assert IPv4Address(free_address(NODE_SUBNET, set()) or "") > last_node

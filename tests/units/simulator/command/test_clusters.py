@@ -57,10 +57,6 @@ def test_as_long_as_one_is_there_or_is_not_known_none_is_forgotten(store: Store)
     assert not clusters.are_gone({CLUSTER, f"{CLUSTER}-2"})
 
 
-def test_of_a_cluster_that_is_gone_nothing_holds_up_a_deletion() -> None:
-    assert clusters.held_up({CLUSTER}) == []
-
-
 def test_a_diagnosis_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     folder = paths.cluster(CLUSTER)
     folder.mkdir(parents=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -39,14 +38,6 @@ def test_the_cli_asks_a_stand_in_anew_for_its_schema(home: Path) -> None:
         (schemas / name).touch()
     environment.settings()
     assert [kept.name for kept in schemas.iterdir()] == ["random-4.0.0.json"]
-
-
-def test_nothing_on_path_serves_in_place_of_a_stand_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The CLI would prefer it, or warn of a stand-in there."""
-    monkeypatch.setenv("PATH", str(home / "own"))
-    inside = environment.environment()
-    assert inside["PULUMI_IGNORE_AMBIENT_PLUGINS"] == "true"
-    assert not [stand_in.name for stand_in in stand_ins.ALL if shutil.which(stand_in.name, path=inside["PATH"])]
 
 
 def test_the_official_host_finds_an_environment(tmp_path: Path) -> None:

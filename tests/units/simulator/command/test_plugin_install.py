@@ -122,13 +122,3 @@ def test_official_plugin_serves_once_it_is_whole(name: str, project: Path) -> No
     official(name).unlink()
     assert started(name, project).startswith("emulated")
     assert status()[name] == emulated(name)
-
-
-def test_official_plugin_of_another_version_serves_nothing(project: Path) -> None:
-    """The CLI starts none but the version that the program asks for."""
-    other = plugins() / "resource-kubernetes-v3.0.0" / "pulumi-resource-kubernetes"
-    other.parent.mkdir(parents=True)
-    other.touch(mode=0o755)
-    environment.settings()
-    assert started("kubernetes", project).startswith("emulated")
-    assert status()["kubernetes"] == emulated("kubernetes")

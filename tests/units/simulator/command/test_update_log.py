@@ -58,24 +58,36 @@ def test_a_part_is_named_once_when_its_first_change_begins(log: UpdateLog, said:
     assert said == ["0:00 creating cluster", "0:00 creating operators", "0:00 updating workloads"]
 
 
-def test_the_steps_of_a_replacement_are_one(log: UpdateLog, said: list[str]) -> None:
-    for op in ("create-replacement", "replace", "delete-replaced"):
+@pytest.mark.parametrize(
+    ("ops", "changes", "lines"),
+    [
+        (
+            "create-replacement replace delete-replaced",
+            {"replace": 1},
+            ["replacing node pools", "1 replaced"],
+        ),
+        # The engine counts the end of an interrupted one with the update that was interrupted.
+        (
+            "delete-replaced",
+            {"same": 94},
+            ["deleting the old node pools", "94 unchanged, 1 old one deleted"],
+        ),
+        (
+            "delete-replaced replace create-replacement",
+            {"replace": 1},
+            ["deleting the old node pools", "replacing node pools", "1 replaced"],
+        ),
+    ],
+    ids=["made first", "interrupted", "deleted first"],
+)
+def test_a_replacement_counts_once(
+    log: UpdateLog, said: list[str], ops: str, changes: dict[str, int], lines: list[str]
+) -> None:
+    for op in ops.split():
         log.event(begins(op, POOL))
-    assert said == ["0:00 replacing node pools"]
-
-
-def test_an_interrupted_replacement_is_finished_by_deleting_the_old(log: UpdateLog, said: list[str]) -> None:
-    """The engine counts it with the update that was interrupted, and so in no summary of this one."""
-    log.event(begins("delete-replaced", POOL))
-    log.event(json.dumps({"summaryEvent": {"resourceChanges": {"same": 94}}}))
-    assert said == ["0:00 deleting the old node pools", "0:00 resources: 94 unchanged, 1 old one deleted"]
-
-
-def test_a_replacement_that_deletes_first_counts_once(log: UpdateLog, said: list[str]) -> None:
-    for op in ("delete-replaced", "replace", "create-replacement"):
-        log.event(begins(op, POOL))
-    log.event(json.dumps({"summaryEvent": {"resourceChanges": {"replace": 1}}}))
-    assert said == ["0:00 deleting the old node pools", "0:00 replacing node pools", "0:00 resources: 1 replaced"]
+    log.event(json.dumps({"summaryEvent": {"resourceChanges": changes}}))
+    *steps, summary = lines
+    assert said == [f"0:00 {line}" for line in (*steps, f"resources: {summary}")]
 
 
 def test_messages_are_complete_and_the_engines_own_are_left_out(log: UpdateLog, said: list[str]) -> None:

@@ -145,11 +145,6 @@ def test_a_missing_image_ends_the_waiting_once_the_kubelet_has_tried_again(watch
     assert told[-1][0] < 17
 
 
-def test_time_is_up(watch: Watch) -> None:
-    (workload,), _ = watch((62, olmo("Pending", LACKING)), timeout_s=60)
-    assert not workload.settled
-
-
 def test_lines_fit_a_terminal(watch: Watch) -> None:
     long = "a-workload-whose-name-takes-sixty-of-the-eighty-columns-alone"
     _, told = watch((31, olmo(name=long)), (1, olmo("Complete", name=long)))

@@ -45,13 +45,6 @@ def test_a_request_that_does_not_end_is_none(request_: bytes) -> None:
     assert exchange(request_) == (None, b"")
 
 
-@pytest.mark.parametrize("first", [b"GET http://a/ HTTP/1.1", b"CONNECT a HTTP/1.1", b"CONNECT a:b HTTP/1.1"])
-def test_others_than_connect_are_refused(first: bytes) -> None:
-    wanted, answer = exchange(first + b"\r\n\r\n")
-    assert wanted is None
-    assert answer.startswith(b"HTTP/1.1 405 ")
-
-
 def test_a_request_of_plain_http_becomes_one_to_its_server() -> None:
     request = (
         b"POST http://a.example:8080/b?c=d HTTP/1.1\r\nHost: a.example:8080\r\nProxy-Connection: keep-alive\r\n"

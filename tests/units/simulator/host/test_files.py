@@ -52,13 +52,6 @@ def test_nothing_is_written_through_a_link_in_the_files_place(tmp_path: Path) ->
     assert (tmp_path / "state").read_text() == "ours"
 
 
-def test_a_link_takes_the_place_of_another(tmp_path: Path) -> None:
-    for target in (tmp_path / "old", tmp_path / "new", tmp_path / "new"):
-        files.link(tmp_path / "tool", target)
-    assert (tmp_path / "tool").readlink() == tmp_path / "new"
-    assert len(list(tmp_path.iterdir())) == 1
-
-
 def test_certificates_whose_making_was_killed_at_any_write_are_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

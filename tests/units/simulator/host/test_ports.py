@@ -35,25 +35,10 @@ def test_a_port_that_is_kept_or_listened_on_is_not_chosen(tmp_path: Path, monkey
     assert kept not in {ports.free({kept}) for _ in range(50)}
 
 
-def test_a_port_that_is_kept_for_a_part_that_does_not_listen_yet_is_given_to_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kernel_gives(monkeypatch, tmp_path, 10_004)
-    kept = ports.port("aks.apiserver")
-    assert kept not in {ports.free(set()) for _ in range(50)}
-
-
 def test_that_none_is_free_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel_gives(monkeypatch, tmp_path, 10_004)
     with pytest.raises(ports.PortTaken, match="No port from 10000 to 10003 is free"):
         ports.free(set(range(10_000, 10_004)))
-
-
-def test_where_connections_may_have_any_port_one_of_them_is_chosen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kernel_gives(monkeypatch, tmp_path, 1024)
-    assert 10_000 <= ports.free(set()) <= 65_535
 
 
 def test_a_port_stays_what_it_was(home: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from simulator.command import cli
-from simulator.host import paths, ports, processes
+from simulator.host import ports, processes
 from tests.support.waiting import eventually
 
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
@@ -114,10 +114,3 @@ def test_state_that_cannot_be_removed_is_no_success(
     home.symlink_to(elsewhere)
     assert cli.main(["clean"]) == 1
     assert "cannot be removed" in capsys.readouterr().err
-
-
-def test_clean_removes_all_state(home: Path) -> None:
-    (home / "clusters").mkdir(parents=True)
-    for _ in range(2):
-        assert cli.main(["clean"]) == 0
-        assert not paths.home().exists()

@@ -10,7 +10,7 @@ import pytest
 from k8s.objects import Object
 from simulator.host.network import ClusterNetwork
 from simulator.kubelet.access import PodAccess
-from simulator.kubelet.programs import Controller, OneShot
+from simulator.kubelet.programs import OneShot
 from simulator.kubelet.runner import Runnable
 from tests.units.simulator.kubelet.pods import make
 
@@ -54,15 +54,6 @@ def test_so_does_a_pod_that_no_kubelet_has_looked_at_yet() -> None:
     assert answered(make()) == (400, 'container "main" in pod "train-0" is waiting to start: ContainerCreating')
     assert answered(make(init=(INIT,)), "first")[0] == 400
     assert answered(None) == (400, 'pod "train-0" cannot be found - no logs available')
-
-
-def test_an_operator_that_is_a_thread_of_the_simulator_is_no_faked_one() -> None:
-    assert "KWOK" not in answered(make(), program=Controller(lambda context, stop: None))[1]
-
-
-@pytest.mark.parametrize("state", [{"running": {}}, {"terminated": {"exitCode": 0}}])
-def test_one_that_has_said_nothing_has_an_empty_log(state: Object) -> None:
-    assert answered(in_state(state)) == (200, "")
 
 
 def test_nothing_runs_for_images_without_a_program_and_only_kwoks_pods_are_told_to_be_its() -> None:

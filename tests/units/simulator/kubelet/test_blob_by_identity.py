@@ -91,17 +91,6 @@ def test_a_contributor_writes_what_a_later_mount_reads(signed: Signed, tmp_path:
     assert (signed.mount(tmp_path / "b").path / "step10").read_text() == "weights"
 
 
-def test_the_account_s_key_opens_nothing_any_more(signed: Signed, tmp_path: Path) -> None:
-    server = signed.account.arm.server
-    key = signed.account.arm.call("POST", f"{CONTAINER.partition('/blobServices')[0]}/listKeys").json()["keys"][0][
-        "value"
-    ]
-    secret = {"azurestorageaccountname": "models", "azurestorageaccountkey": key}
-    cloud = DataPlane(server.world, server.tokens)
-    with pytest.raises(blob.StageError, match="KeyBasedAuthenticationNotPermitted"):
-        blob.stage(volume(), secret, cloud, tmp_path / "mount", read_only=False, report=signed.told.append)
-
-
 def test_a_role_that_is_not_there_or_elsewhere_opens_nothing(signed: Signed, tmp_path: Path) -> None:
     signed.account.arm.call("DELETE", signed.roles.pop())
     signed.roles.append(signed.account.assign(READER, OTHER, signed.ids["principalId"], number=3))
@@ -125,17 +114,6 @@ def test_a_token_that_says_otherwise_than_the_credential(
         "WorkloadIdentityCredential authentication failed. AADSTS700213: No matching federated identity record" in words
     )
     assert str(claims.get("sub", SUBJECT)) in words
-
-
-def test_an_issuer_that_no_cluster_is(signed: Signed, tmp_path: Path) -> None:
-    elsewhere = "https://eastus.oic.prod-aks.azure.com/tenant/another/"
-    signed.account.federate(issuer=elsewhere, subject=SUBJECT, audiences=[AUDIENCE])
-    assert "AADSTS700213" in signed.refusal(tmp_path, iss=elsewhere)
-
-
-def test_without_its_credential(signed: Signed, tmp_path: Path) -> None:
-    signed.account.arm.call("DELETE", CREDENTIAL)
-    assert "AADSTS700213" in signed.refusal(tmp_path)
 
 
 def test_an_identity_that_was_deleted(signed: Signed, tmp_path: Path) -> None:

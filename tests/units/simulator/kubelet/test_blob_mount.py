@@ -26,28 +26,6 @@ def mounted(container: FakeContainer, folder: Path, told: list[str], *, read_onl
     return BlobMount(container.as_client(), folder, read_only=read_only, report=told.append)
 
 
-def test_the_folder_has_the_blobs_and_their_folders(tmp_path: Path, told: list[str]) -> None:
-    container = FakeContainer(readme=b"hello", data__part0=b"\x01\x02", empty=b"")
-    container.put("logs", b"", hdi_isfolder="true")
-    path = mounted(container, tmp_path / "m", told).path
-    assert (path / "readme").read_text() == "hello"
-    assert (path / "data/part0").read_bytes() == b"\x01\x02"
-    assert (path / "empty").read_bytes() == b""
-    assert (path / "logs").is_dir()
-
-
-def test_what_pods_write_change_and_remove_reaches_the_container(tmp_path: Path, told: list[str]) -> None:
-    container = FakeContainer(old=b"1", gone=b"2")
-    made = mounted(container, tmp_path / "m", told)
-    (made.path / "step10").mkdir()
-    (made.path / "step10/model.pt").write_text("weights")
-    (made.path / "old").write_text("changed")
-    (made.path / "gone").unlink()
-    made.flush()
-    assert container.text() == {"old": "changed", "step10/model.pt": "weights"}
-    assert told == []
-
-
 def test_a_folder_that_was_emptied_is_sent_with_what_left_it(tmp_path: Path, told: list[str]) -> None:
     """So that nothing is left to send when the pod has ended, and its node may mount the same again."""
     container = FakeContainer()
@@ -71,16 +49,6 @@ def test_files_that_are_being_written_wait_for_their_end(tmp_path: Path, told: l
     assert container.text() == {}
     made.flush()
     assert container.text() == {"checkpoint": "half"}
-
-
-def test_a_further_pod_sees_what_others_wrote_meanwhile(tmp_path: Path, told: list[str]) -> None:
-    container = FakeContainer(kept=b"1", gone=b"2")
-    made = mounted(container, tmp_path / "m", told)
-    container.put("kept", b"new")
-    container.put("more", b"3")
-    del container.blobs["gone"]
-    made.refresh()
-    assert {file.name: file.read_text() for file in made.path.iterdir()} == {"kept": "new", "more": "3"}
 
 
 def test_what_a_pod_is_writing_is_not_overwritten(tmp_path: Path, told: list[str]) -> None:

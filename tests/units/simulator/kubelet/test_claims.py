@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from simulator.kubelet.csi.claims import PROVISIONED_BY
-from tests.support.fake_container import FakeContainer, refused
+from tests.support.fake_container import FakeContainer
 from tests.units.simulator.kubelet.cluster import SAS, Cluster, driver_pod, pod, sas_secret, secret, volume
 
 NODES = ("n1", "n2")
@@ -23,12 +23,6 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster
     made.azure.connect(monkeypatch)
     yield made
     made.claims.stop()
-
-
-def test_with_everything_there_the_container_is_a_folder(cluster: Cluster) -> None:
-    mounted = cluster.mount()
-    assert (mounted.path / "shard-0").read_bytes() == b"tokens"
-    assert not mounted.read_only
 
 
 # -- what must be there ------------------------------------------------------------------------------------------------
@@ -77,31 +71,6 @@ def test_a_secret_that_does_not_do(cluster: Cluster, keys: dict[str, str], words
     assert "rpc error: code = Internal desc = Mount failed with error:" in cluster.failure()
 
 
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (refused(403, "AuthenticationFailed"), "[BlockBlob::TestPipeline : [AuthenticationFailed]]"),
-        (refused(403, "AuthorizationFailure"), "[BlockBlob::TestPipeline : [AuthenticationFailed]]"),
-        (refused(404, "ContainerNotFound"), "[BlockBlob::TestPipeline : [ContainerNotFound]]"),
-    ],
-)
-def test_a_container_that_does_not_open(
-    cluster: Cluster, error: Exception, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(**_: object) -> None:
-        raise error
-
-    monkeypatch.setattr(cluster.azure.container, "list_blobs", refuse)
-    assert f"failed to authenticate azstorage credentials with error {words}" in cluster.failure()
-
-
-def test_an_expired_sas_is_named_as_such(cluster: Cluster) -> None:
-    cluster.azure.container.permissions = ""
-    sas = "sp=rl&se=2020-01-01T00:00:00Z&sig=x"
-    cluster.has(secret(azurestorageaccountname="olmodata", azurestorageaccountsastoken=sas))
-    assert "[the SAS expired at 2020-01-01T00:00:00Z]" in cluster.failure()
-
-
 def test_a_sas_that_cannot_list(cluster: Cluster) -> None:
     cluster.azure.container.permissions = "r"
     cluster.has(sas_secret("r"))
@@ -109,21 +78,9 @@ def test_a_sas_that_cannot_list(cluster: Cluster) -> None:
     assert "blobfuse2 lists the container as it mounts, which needs l" in cluster.failure()
 
 
-def test_an_unknown_mount_option(cluster: Cluster) -> None:
-    cluster.has(volume(options=("--block-cash",)))
-    assert "exit status 1 Error: unknown flag: --block-cash" in cluster.failure()
-
-
 def test_a_volume_without_container(cluster: Cluster) -> None:
     cluster.has(volume(volumeAttributes={"protocol": "fuse2"}))
     assert "could not find containerName from attributes(map[protocol:fuse2]) or volumeID(handle)" in cluster.failure()
-
-
-def test_it_mounts_as_soon_as_the_cause_is_mended(cluster: Cluster) -> None:
-    cluster.lacks("Secret", "sas")
-    cluster.failure()
-    cluster.has(sas_secret())
-    assert (cluster.mount().path / "shard-0").exists()
 
 
 # -- who may write -----------------------------------------------------------------------------------------------------
@@ -142,17 +99,6 @@ def test_a_sas_that_cannot_write_gives_a_read_only_mount(cluster: Cluster) -> No
 def test_a_volume_that_cannot_write_gives_a_read_only_mount(cluster: Cluster, made: dict[str, object]) -> None:
     cluster.has(made)
     assert cluster.mount().read_only
-
-
-def test_a_claim_mounted_read_only_is_so_for_that_pod_only(cluster: Cluster) -> None:
-    assert cluster.mount("reader", read_only=True).read_only
-    assert not cluster.mount("writer").read_only
-
-
-def test_what_a_container_wrote_is_in_storage_when_it_has_ended(cluster: Cluster) -> None:
-    (cluster.mount().path / "step10").write_text("weights")
-    cluster.claims.flush(pod("p"))
-    assert cluster.azure.container.text()["step10"] == "weights"
 
 
 def test_a_write_that_storage_refuses_is_told_to_the_pod(cluster: Cluster) -> None:
@@ -202,13 +148,6 @@ def test_the_next_pod_of_a_node_sees_the_container_as_it_is_by_then(cluster: Clu
     assert cluster.azure.container.text()["step20"] == "weights"
 
 
-def test_the_next_pod_is_told_that_the_container_may_not_be_listed_any_more(cluster: Cluster) -> None:
-    cluster.mount("a")
-    cluster.claims.keep([], NODES)
-    cluster.azure.container.permissions = "r"
-    assert "failed to authenticate azstorage credentials" in cluster.failure()
-
-
 def test_what_was_never_sent_goes_with_the_last_pod(cluster: Cluster) -> None:
     (cluster.mount("a").path / "step10").write_text("weights")
     cluster.azure.container.permissions = "rl"
@@ -251,11 +190,6 @@ def test_a_share_is_one_folder_for_all_nodes_and_outlives_pods(cluster: Cluster)
     (cluster.mount("a").path / "notebook.ipynb").write_text("{}")
     cluster.claims.keep([], NODES)
     assert (cluster.mount("b", "n2").path / "notebook.ipynb").exists()
-
-
-def test_a_share_needs_its_driver(cluster: Cluster) -> None:
-    cluster.has(share())
-    assert "driver name file.csi.azure.com not found in the list of registered CSI drivers" in cluster.failure()
 
 
 def test_other_drivers_are_refused_by_name(cluster: Cluster) -> None:

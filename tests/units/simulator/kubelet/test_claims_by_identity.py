@@ -47,11 +47,6 @@ def test_each_pod_of_a_node_has_a_mount_of_its_own(cluster: Cluster) -> None:
     assert (first.path.exists(), second.path.exists()) == (False, True)
 
 
-def test_a_volume_for_readers_is_mounted_read_only(cluster: Cluster) -> None:
-    cluster.has(by_identity("ReadOnlyMany"))
-    assert cluster.mount().read_only
-
-
 def test_a_role_that_is_missing_is_told_as_blobfuse2_does(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**_: object) -> None:
         raise refused(403, "AuthorizationPermissionMismatch")
@@ -64,25 +59,26 @@ def test_a_role_that_is_missing_is_told_as_blobfuse2_does(cluster: Cluster, monk
     assert "[BlockBlob::TestPipeline : [AuthorizationPermissionMismatch]]" in words
 
 
-@pytest.mark.parametrize("tag", ["v1.26.16", "v1.24.1"])
-def test_an_older_driver_would_fetch_the_account_s_key(cluster: Cluster, tag: str) -> None:
-    cluster.pods = [driver_pod("n1", version=tag)]
-    assert f"[the driver, {tag}, would have the identity fetch the key of account olmodata" in cluster.failure()
-
-
-def test_without_the_attribute_the_driver_would_fetch_the_key_too(cluster: Cluster) -> None:
-    cluster.has(by_identity(mountWithWorkloadIdentityToken="false"))
-    assert "would have the identity fetch the key of account olmodata" in cluster.failure()
-
-
-def test_whose_token_is_not_said(cluster: Cluster) -> None:
-    cluster.has(by_identity(clientID=""))
-    assert "mountWithWorkloadIdentityToken is true but clientID is not specified" in cluster.failure()
-
-
-def test_a_driver_that_asks_for_no_tokens(cluster: Cluster) -> None:
-    cluster.has({**CSI_DRIVER, "spec": {}})
-    assert "service account token is empty" in cluster.failure()
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            driver_pod("n1", version="v1.26.16"),
+            "[the driver, v1.26.16, would have the identity fetch the key",
+        ),
+        (driver_pod("n1", version="v1.24.1"), "[the driver, v1.24.1, would have the identity fetch the key"),
+        (by_identity(mountWithWorkloadIdentityToken="false"), "would have the identity fetch the key of account"),
+        (by_identity(clientID=""), "mountWithWorkloadIdentityToken is true but clientID is not specified"),
+        ({**CSI_DRIVER, "spec": {}}, "service account token is empty"),
+    ],
+    ids=["older driver", "oldest driver", "without the attribute", "without an identity", "no token asked for"],
+)
+def test_what_lacks_a_pod_s_own_token(cluster: Cluster, change: dict[str, Any], words: str) -> None:
+    if "kind" in change:
+        cluster.has(change)
+    else:
+        cluster.pods = [change]
+    assert words in cluster.failure()
 
 
 def test_blobfuse2_signs_in_with_the_pod_s_own_token(cluster: Cluster) -> None:

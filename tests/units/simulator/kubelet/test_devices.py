@@ -63,14 +63,6 @@ def test_a_pod_gets_at_once_what_one_that_ended_held() -> None:
     assert set(devices.held()) == {"b"}
 
 
-def test_what_a_deleted_pod_held_is_free() -> None:
-    there = [pod("a")]
-    devices = DeviceManager(lambda: there)
-    allocate(devices, there[0])
-    there.clear()
-    assert devices.held() == {}
-
-
 # -- devices that are gone between scheduling and start ----------------------------------------------------------------
 
 
@@ -128,9 +120,22 @@ def states(*steps: tuple[float, dict[str, int], int]) -> list[str]:
 GPUS, SEVEN, NONE = {GPU_RESOURCE: 8}, {GPU_RESOURCE: 7}, dict[str, int]()
 
 
-def test_a_lost_device_counts_in_capacity_until_its_plugin_starts_again() -> None:
-    assert states((1, GPUS, 8), (2, SEVEN, 8), (3, NONE, 8), (4, SEVEN, 8)) == ["8/8", "8/7", "8/0", "7/7"]
-    assert states((1, SEVEN, 8), (2, SEVEN, 8), (3, GPUS, 8)) == ["7/7", "7/7", "8/8"]
+@pytest.mark.parametrize(
+    ("steps", "counts"),
+    [
+        ([(1, GPUS, 8), (2, SEVEN, 8), (3, NONE, 8), (4, SEVEN, 8)], ["8/8", "8/7", "8/0", "7/7"]),
+        ([(1, SEVEN, 8), (2, SEVEN, 8), (3, GPUS, 8)], ["7/7", "7/7", "8/8"]),
+        ([(1, GPUS, 8), (2, {GPU_RESOURCE: 0}, 8), (3, GPUS, 8)], ["8/8", "8/0", "8/8"]),
+        ([(100, GPUS, 8), (200, NONE, 8), (500, NONE, 8), (501, NONE, 8), (901, GPUS, 8)],
+         ["8/8", "8/0", "8/0", "0/0", "8/8"]),
+        ([(1, GPUS, 8), (2, {GPU_RESOURCE: 32}, 32), (3, GPUS, 8)], ["8/8", "32/32", "8/8"]),
+    ],
+    ids=["lost until the plugin restarts", "lost before", "lists none", "gone for five minutes", "other slices"],
+)  # fmt: skip
+def test_capacity_and_allocatable_follow_the_plugin(
+    steps: list[tuple[float, dict[str, int], int]], counts: list[str]
+) -> None:
+    assert states(*steps) == counts
 
 
 def test_a_lost_device_does_not_count_after_a_reboot() -> None:
@@ -140,19 +145,6 @@ def test_a_lost_device_does_not_count_after_a_reboot() -> None:
     patch = status_patch(there, SEVEN, GPUS, booted=True)
     assert patch
     assert patch["status"] == {"capacity": {GPU_RESOURCE: "7"}, "allocatable": {GPU_RESOURCE: "7"}}
-
-
-def test_a_plugin_that_lists_no_device_any_more_counts_them_all() -> None:
-    assert states((1, GPUS, 8), (2, {GPU_RESOURCE: 0}, 8), (3, GPUS, 8)) == ["8/8", "8/0", "8/8"]
-
-
-def test_the_devices_of_a_plugin_that_is_gone_count_for_five_minutes() -> None:
-    steps: list[tuple[float, dict[str, int], int]] = [(100, GPUS, 8), (200, NONE, 8), (500, NONE, 8), (501, NONE, 8)]
-    assert states(*steps, (900, NONE, 8), (901, GPUS, 8)) == ["8/8", "8/0", "8/0", "0/0", "0/0", "8/8"]
-
-
-def test_other_slices_are_no_lost_devices() -> None:
-    assert states((1, GPUS, 8), (2, {GPU_RESOURCE: 32}, 32), (3, GPUS, 8)) == ["8/8", "32/32", "8/8"]
 
 
 def test_a_node_leaves_what_others_wrote() -> None:

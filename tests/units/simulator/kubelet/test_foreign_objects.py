@@ -11,9 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from config.facts.scheduling import GPU_RESOURCE
 from k8s.objects import Object
 from simulator.azure.autoscaler import fit
@@ -188,17 +185,3 @@ def test_a_node_of_any_shape_is_looked_at(tmp_path: Path) -> None:
 
 def test_a_pod_of_any_shape_is_looked_at(tmp_path: Path) -> None:
     assert failures(variants(POD), lambda pod: look(NODE, pod, tmp_path)) == []
-
-
-@given(
-    st.lists(st.sampled_from(QUANTITIES), min_size=1, max_size=8),
-    st.dictionaries(st.sampled_from(["cpu", "memory", GPU_RESOURCE, "rdma/ib"]), st.sampled_from(QUANTITIES)),
-)
-def test_the_autoscaler_gives_no_more_than_a_node_has(amounts: list[Any], allocatable: dict[str, Any]) -> None:
-    waiting = [changed(POD, ("spec", "containers", 0, "resources"), {"requests": {"cpu": each}}) for each in amounts]
-    node = changed(NODE, ("status", "allocatable"), {"pods": "30"} | allocatable)
-    room = fit.capacity(node)
-    least = min(room.get("cpu", 0), 0)  # a pod that asks for none fits a node that has less than none
-    placed = fit.place(node, room, fit.alike(waiting))
-    assert len(placed) <= 30
-    assert not placed or room["cpu"] >= least

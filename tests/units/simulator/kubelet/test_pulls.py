@@ -46,15 +46,6 @@ def test_a_refused_pull_is_tried_again_ever_less_often() -> None:
     assert max(pauses) == LAST_PAUSE_S
 
 
-def test_between_tries_the_last_error_is_told() -> None:
-    registry = Registry()
-    registry.reason()
-    waiting = registry.pulls.waiting(*_pod("u", "n", "IfNotPresent"))
-    assert waiting is not None
-    assert waiting.reason == "ImagePullBackOff"
-    assert waiting.message == f'Back-off pulling image "{IMAGE}": ErrImagePull: {MISSING}'
-
-
 def test_a_pushed_image_is_pulled_once_per_node() -> None:
     registry = Registry()
     registry.reason()

@@ -51,15 +51,6 @@ def test_a_tool_that_an_image_runs_is_in_its_sandbox_and_made_first(catalogue: P
     assert images.image_named("mine").tools == {"/manager": "etcd"}
 
 
-def test_a_recipe_that_says_nothing_useful_is_told_when_its_container_starts(
-    catalogue: PodCatalogue, recipes: Path
-) -> None:
-    (recipes / "mine.yaml").write_text("tools: {}\n")
-    program = catalogue.runnable(pod("mine")["spec"]["containers"][0])
-    assert isinstance(program, Script)
-    assert program.tools == ()
-
-
 def test_a_recipe_that_changes_counts_from_the_next_container_on(recipes: Path) -> None:
     recipe = recipes / "nccl-test.yaml"
     assert "/opt/mine" not in images.image_named("nccl-test").commands

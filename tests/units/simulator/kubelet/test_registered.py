@@ -33,14 +33,6 @@ def test_files_and_disks_are_everywhere_blobs_where_the_plugin_is_ready() -> Non
     assert drivers(kube, "n2") == [DISKS, FILES]
 
 
-def test_a_driver_comes_and_goes_with_its_plugin() -> None:
-    kube = FakeKube()
-    told = registered(kube, BLOBS)
-    for pods, expected in (([], []), ([driver_pod("n1")], [BLOBS]), ([], [])):
-        told.sync([node("n1")], pods)
-        assert drivers(kube, "n1") == expected
-
-
 def test_it_belongs_to_its_node_and_is_written_once() -> None:
     kube = FakeKube()
     told = registered(kube, FILES)

@@ -16,7 +16,7 @@ from inotify_simple import INotify
 
 from simulator.kubelet.csi import confined
 from simulator.kubelet.csi.contents import signature
-from simulator.kubelet.csi.tree import Tree, above
+from simulator.kubelet.csi.tree import Tree
 
 
 @pytest.fixture
@@ -199,8 +199,3 @@ def test_what_could_not_be_read_is_read_at_the_next_look(root: Path, monkeypatch
 
 def _refused(_: object) -> Any:
     raise PermissionError(errno.EACCES, "Permission denied")
-
-
-def test_the_folders_above() -> None:
-    assert [*above("a/b/c")] == ["a/b", "a"]
-    assert [*above("a")] == []

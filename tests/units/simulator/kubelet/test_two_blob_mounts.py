@@ -76,21 +76,6 @@ def test_what_a_node_remembers_as_absent_stays_so_for_a_while(
     assert (second.path / "step0").is_dir()
 
 
-def test_without_a_memory_the_next_look_shows_it(tmp_path: Path, told: list[str]) -> None:
-    first, second = two_mounts(FakeContainer(), tmp_path, told, remembers_s=0)
-    (first.path / "run/step0-tmp").mkdir(parents=True)
-    first.flush()
-    second._take()
-    assert (second.path / "run/step0-tmp").is_dir()
-    (first.path / "run/step0-tmp/model.pt").write_text("weights")
-    (first.path / "run/step0-tmp").rename(first.path / "run/step0")
-    first.flush()
-    second._take()
-    assert (second.path / "run/step0/model.pt").read_text() == "weights"
-    assert not (second.path / "run/step0-tmp").exists()
-    assert told == []
-
-
 @pytest.mark.parametrize("hierarchical", [True, False])
 def test_a_folder_is_renamed_at_once_or_blob_by_blob(tmp_path: Path, told: list[str], *, hierarchical: bool) -> None:
     lock = threading.Lock() if hierarchical else None

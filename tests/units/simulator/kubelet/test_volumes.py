@@ -93,10 +93,6 @@ def source(cluster: Cluster, volume: Object, *, resources: Object | None = None,
     return ctx.source(ctx.container["volumeMounts"][0])
 
 
-def test_a_sub_path_is_made(cluster: Cluster) -> None:
-    assert source(cluster, EMPTY, subPath="runs/7").is_dir()
-
-
 def test_a_sub_path_may_name_the_environment(cluster: Cluster) -> None:
     pod = make(
         volumes=(EMPTY,),
@@ -228,9 +224,3 @@ def test_a_secret_becomes_environment_by_key_or_whole(cluster: Cluster) -> None:
     )
     env = context(cluster, pod).env()
     assert env["NAME"] == env["S_azurestorageaccountname"] == "olmodata"
-
-
-def test_a_missing_secret_is_named(cluster: Cluster) -> None:
-    pod = make(env=[{"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "jupyter", "key": "password"}}}])
-    with pytest.raises(VolumeNotReady, match='secret "jupyter" not found'):
-        context(cluster, pod).env()

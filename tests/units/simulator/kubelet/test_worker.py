@@ -13,9 +13,7 @@ import pytest
 
 from k8s.objects import Object
 from simulator.kube.client import STRATEGIC_MERGE_PATCH, ApiError
-from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext
-from simulator.kubelet.logs import logs_in
 from simulator.kubelet.programs import PodContext
 from simulator.kubelet.runner import FAKED_S
 from tests.support.waiting import eventually
@@ -188,22 +186,6 @@ def test_a_condition_keeps_its_time_while_it_stays(cluster: Cluster, monkeypatch
     start(cluster, make(), lambda ctx: None).join()
     since = {entry["type"]: entry["lastTransitionTime"] for entry in status(cluster)["conditions"]}
     assert since["PodScheduled"] < since["Ready"]
-
-
-def test_each_start_of_a_container_has_a_log_of_its_own(cluster: Cluster) -> None:
-    starts = iter(("first", "second"))
-
-    def run(ctx: PodContext) -> None:
-        ctx.log(begun := next(starts))
-        if begun == "first":
-            raise RuntimeError("no disks")
-
-    pod = make()
-    pod["spec"]["restartPolicy"] = "OnFailure"
-    start(cluster, pod, run).join()
-    first, second = (log.read_text() for log in logs_in(folders.logs_of(cluster.folder, pod) / "main"))
-    assert first.splitlines()[-1].endswith("RuntimeError: no disks")
-    assert second.endswith("stdout F second\n")
 
 
 def test_conditions_that_others_set_stay(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

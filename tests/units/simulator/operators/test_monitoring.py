@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,40 +13,18 @@ import yaml
 from config.facts.skus import catalogue
 from k8s.objects import Object
 from simulator.host import paths
-from simulator.kubelet.programs import Holder, HostProcess
+from simulator.kubelet.programs import Holder
 from simulator.operators.gpu_operator import dcgm
 from simulator.operators.monitoring import certgen, node_exporter, programs, reloader
 from simulator.world.faults import new_fault
 from simulator.world.hardware import NodeHardware, node_hardware
 from tests.support.fake_kube import Context, FakeKube
+from tests.units.simulator.operators.host_pod import HostPod, process
 
 SIZE = catalogue()["Standard_ND96isr_H100_v5"]
 HARDWARE = node_hardware(SIZE, "node-0")
 SOURCE, RESULT = "/etc/prometheus/config/prometheus.yaml.gz", "/etc/prometheus/config_out/prometheus.env.yaml"
 RELOADER = [f"--config-file={SOURCE}", f"--config-envsubst-file={RESULT}", "--watch-interval=0"]
-
-
-@dataclass
-class MonitoringPod(Context):
-    """A pod whose files lie in a folder of this machine."""
-
-    arguments: tuple[str, ...] = ()
-    folder: Path = Path("/pod")
-
-    def argv(self) -> list[str]:
-        return list(self.arguments)
-
-    def kubeconfig(self) -> str:
-        return "/pod/kubeconfig"
-
-    def local_port(self, container_port: int) -> int:
-        return 20_000 + container_port
-
-    def host_path(self, path: str) -> str:
-        return str(self.folder / path.rpartition("/")[2])
-
-    def cluster_proxy(self) -> str:
-        return "socks5://127.0.0.1:1080"
 
 
 def holder(phase: str = "Running", restarts: str = "Never") -> Holder:
@@ -84,16 +62,11 @@ def broken(kind: str, device: str) -> NodeHardware:
     return node_hardware(SIZE, HARDWARE.node, [new_fault(kind, HARDWARE.node, device)])
 
 
-def test_a_gpu_that_fell_off_the_bus_has_its_xid_and_nothing_else() -> None:
-    text = dcgm.text(broken("gpu", "5"), [])
-    assert [value for labels, value in samples(text, "DCGM_FI_DEV_XID_ERRORS").items() if 'gpu="5"' in labels] == [79]
-    assert not [labels for labels in samples(text, "DCGM_FI_DEV_GPU_UTIL") if 'gpu="5"' in labels]
-
-
-def test_a_gpu_with_a_row_to_be_remapped_has_its_xid_and_works_on() -> None:
-    text = dcgm.text(broken("ecc", "2"), [])
-    assert [value for labels, value in samples(text, "DCGM_FI_DEV_XID_ERRORS").items() if 'gpu="2"' in labels] == [63]
-    assert len(samples(text, "DCGM_FI_DEV_GPU_UTIL")) == 8
+@pytest.mark.parametrize(("kind", "xid", "working"), [("gpu", 79, 7), ("ecc", 63, 8)])
+def test_a_broken_gpu_has_its_xid_and_is_used_only_while_it_works(kind: str, xid: int, working: int) -> None:
+    text = dcgm.text(broken(kind, "5"), [])
+    assert [value for labels, value in samples(text, "DCGM_FI_DEV_XID_ERRORS").items() if 'gpu="5"' in labels] == [xid]
+    assert len(samples(text, "DCGM_FI_DEV_GPU_UTIL")) == working
 
 
 def test_a_gpu_with_a_row_that_could_not_be_remapped_says_so() -> None:
@@ -136,9 +109,10 @@ def test_ports_of_infiniband_tell_their_state_and_rate_in_bytes() -> None:
 def configured(tmp_path: Path, config: Any, **environment: str) -> Any:
     """What the reloader makes of the operator's configuration."""
     packed = {SOURCE: gzip.compress(yaml.safe_dump(config).encode())}
-    pod = MonitoringPod(FakeKube(), files=packed, environment=environment, arguments=tuple(RELOADER), folder=tmp_path)
+    (tmp_path / RESULT.lstrip("/")).parent.mkdir(parents=True)
+    pod = HostPod(FakeKube(), files=packed, environment=environment, words=tuple(RELOADER), folder=tmp_path)
     reloader.once(pod.as_pod_context())
-    return yaml.safe_load((tmp_path / "prometheus.env.yaml").read_text())
+    return yaml.safe_load((tmp_path / RESULT.lstrip("/")).read_text())
 
 
 def test_what_is_scraped_is_reached_through_the_cluster_and_found_as_the_pod_would(tmp_path: Path) -> None:
@@ -148,12 +122,12 @@ def test_what_is_scraped_is_reached_through_the_cluster_and_found_as_the_pod_wou
     assert made["scrape_configs"] == [
         {
             "job_name": "a",
-            "bearer_token_file": str(tmp_path / "token"),
-            "kubernetes_sd_configs": [{"role": "endpoints", "kubeconfig_file": "/pod/kubeconfig"}],
+            "bearer_token_file": f"{tmp_path}{token}",
+            "kubernetes_sd_configs": [{"role": "endpoints", "kubeconfig_file": f"{tmp_path}/kubeconfig"}],
             "proxy_url": "socks5://127.0.0.1:1080",
         }
     ]
-    assert made["rule_files"] == [str(tmp_path / "*.yaml")]
+    assert made["rule_files"] == [f"{tmp_path}/etc/prometheus/rules/all/*.yaml"]
 
 
 def test_variables_of_the_container_are_filled_in_and_others_stay(tmp_path: Path) -> None:
@@ -162,16 +136,14 @@ def test_variables_of_the_container_are_filled_in_and_others_stay(tmp_path: Path
 
 
 def test_without_a_configuration_it_says_which_is_missing(tmp_path: Path) -> None:
-    pod = MonitoringPod(FakeKube(), arguments=tuple(RELOADER), folder=tmp_path)
+    pod = HostPod(FakeKube(), words=tuple(RELOADER), folder=tmp_path)
     with pytest.raises(ValueError, match=SOURCE):
         reloader.once(pod.as_pod_context())
 
 
 def command(image: str, *arguments: str) -> list[str]:
     """How the program of an image is called."""
-    (found,) = (each for each in programs.PROGRAMS if each.image == image)
-    assert isinstance(found.program, HostProcess)
-    return found.program.argv(MonitoringPod(FakeKube(), arguments=arguments).as_pod_context())
+    return process(programs.PROGRAMS, image).argv(HostPod(FakeKube(), words=arguments).as_pod_context())
 
 
 def test_programs_listen_on_this_machine_alone_whatever_their_pods_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,6 +156,6 @@ def test_programs_listen_on_this_machine_alone_whatever_their_pods_say(monkeypat
     prometheus = command("prometheus/prometheus", f"--config.file={RESULT}", "--storage.tsdb.path=/prometheus", "--x=1")
     assert prometheus[:2] == ["/tools/prometheus", "--x=1"]
     assert "--web.listen-address=127.0.0.1:29090" in prometheus
-    assert "--config.file=/pod/prometheus.env.yaml" in prometheus
+    assert "--config.file=/pod/etc/prometheus/config_out/prometheus.env.yaml" in prometheus
     metrics = command("kube-state-metrics/kube-state-metrics", "--port=8080")
     assert metrics[-3:] == ["--host=127.0.0.1", "--telemetry-host=127.0.0.1", "--kubeconfig=/pod/kubeconfig"]

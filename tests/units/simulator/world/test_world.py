@@ -116,11 +116,20 @@ def test_a_slow_rail_is_behind_that_hca_of_every_node_and_shows_on_none() -> Non
         (("price", "", "", 0), "needs --size, the VM size"),
         (("roles", NODE), "not to roles: leave --node out"),
         (("node", NODE, "", -1), "above 0"),
+        (("xid", NODE, "3", {"code": 4800}), "Xids and exit codes have three digits at most"),
+        (("gpu", NODE, "3", {"code": 48}), "--code belongs to xid, node-setup faults"),
+        (("capacity", {"size": H100, "spot": -1}), "--spot -1: must be 0 or more"),
+        (("roles", {"spot": 3}), "--spot 3: must be 0 or more"),
+        (("price", {"size": H100}), "needs --usd, what a Spot machine of it costs"),
+        (("price", {"size": H100, "usd": float("nan")}), "--usd nan: must be above 0"),
+        (("capacity", {"size": H100, "usd": 2}), "--usd belongs to price faults"),
     ],
 )
 def test_impossible_faults_are_refused(arguments: tuple[Any, ...], message: str) -> None:
+    """Options by name come last, in a dictionary."""
+    options = next((each for each in arguments if isinstance(each, dict)), {})
     with pytest.raises(FaultError, match=message):
-        new_fault(*arguments)
+        new_fault(*(each for each in arguments if not isinstance(each, dict)), **options)
 
 
 def test_the_store_keeps_replaces_and_heals(tmp_path: Path) -> None:

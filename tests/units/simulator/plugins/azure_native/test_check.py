@@ -62,11 +62,3 @@ def test_group_that_may_not_be_read_gives_no_location(plugin: AzurePlugin, arm: 
     plugin.configure(subscriptionId="00000000-0000-0000-0000-00000000beef")
     _, failures = plugin.check(CLUSTER, inputs)
     assert [text.split(".")[0] for text in failures] == ["missing required property 'location'"]
-
-
-def test_engine_keeps_the_secrets(plugin: AzurePlugin) -> None:
-    """It does so for plugins that accept none, which the official plugin is (recorded Configure)."""
-    configured = plugin.stub.Configure(provider_pb2.ConfigureRequest())
-    shaken = plugin.stub.Handshake(provider_pb2.ProviderHandshakeRequest())
-    assert not configured.acceptSecrets
-    assert not shaken.accept_secrets

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from simulator.kube.client import KubeClient
-from tests.support.plugin_changes import CONFIG_MAP, EMPTY_SECRET, PRIORITY_CLASS, ROWS, Row, changed, custom_kind
-from tests.support.plugin_engine import Failed, KubernetesPlugin
+from tests.support.plugin_changes import EMPTY_SECRET, ROWS, Row, changed, custom_kind
+from tests.support.plugin_engine import KubernetesPlugin
 
 pytestmark = pytest.mark.simulator
 
@@ -37,34 +37,5 @@ def test_a_change(row: Row, plugin: KubernetesPlugin, namespace: str) -> None:
         assert tuple(found.replaces) == row.replaces
         assert not found.deleteBeforeReplace, "an autonamed object is replaced without a gap"
         assert row.path.replace("stringData", "data") in found.detailedDiff
-    finally:
-        plugin.delete(resource)
-
-
-def test_a_named_object_goes_before_its_replacement_comes(plugin: KubernetesPlugin, namespace: str) -> None:
-    manifest = CONFIG_MAP | {"metadata": {"name": "fixed", "namespace": namespace}}
-    resource = plugin.create("kubernetes:core/v1:ConfigMap", "cm", manifest)
-    found = plugin.diff(resource, changed(manifest, "data.a", "2"))
-    assert list(found.replaces) == ["data.a"]
-    assert found.deleteBeforeReplace
-
-
-def test_config_maps_can_be_made_mutable(kubeconfig: str, namespace: str) -> None:
-    plugin = KubernetesPlugin(
-        {"kubeconfig": kubeconfig, "enableConfigMapMutable": "true", "enableSecretMutable": "true"}
-    )
-    manifest = CONFIG_MAP | {"metadata": {"namespace": namespace}}
-    resource = plugin.create("kubernetes:core/v1:ConfigMap", "cm", manifest)
-    assert not plugin.diff(resource, changed(manifest, "data.a", "2")).replaces
-    updated = plugin.update(resource, changed(manifest, "data.a", "2"))
-    assert updated.state["data"] == {"a": "2"}
-    plugin.close()
-
-
-def test_the_value_of_a_priority_class_is_refused_by_the_server(plugin: KubernetesPlugin) -> None:
-    resource = plugin.create("kubernetes:scheduling.k8s.io/v1:PriorityClass", "prio", PRIORITY_CLASS)
-    try:
-        with pytest.raises(Failed, match="is invalid: value: Forbidden: may not be changed in an update"):
-            plugin.update(resource, changed(PRIORITY_CLASS, "value", 20))
     finally:
         plugin.delete(resource)

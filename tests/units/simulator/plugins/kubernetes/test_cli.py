@@ -75,28 +75,6 @@ deployment = k8s.apps.v1.Deployment("stuck", opts=options, metadata={{"name": "s
 """
 
 
-def test_what_failed_to_become_ready_is_kept_and_tried_again(
-    stack: PluginStack, kube: KubeClient, namespace: str
-) -> None:
-    stack.program(STUCK.format(namespace=namespace, timeout=2, selector=NOWHERE))
-    failed = stack.up()
-    assert failed.code != 0
-    assert "'stuck' timed out waiting to be Ready" in failed.output
-    assert "[MinimumReplicasUnavailable] Deployment does not have minimum availability." in failed.output
-    assert stack.state("stuck")["initErrors"]
-    assert kube.find("apps/v1", "Deployment", "stuck", namespace) is not None
-
-    stack.program(STUCK.format(namespace=namespace, timeout=60, selector={}))
-    mended = stack.up()
-    assert mended.code == 0, mended.output
-    assert "initErrors" not in stack.state("stuck")
-
-    stack.program("")
-    gone = stack.up()
-    assert gone.code == 0, gone.output
-    assert kube.find("apps/v1", "Deployment", "stuck", namespace) is None
-
-
 def test_interrupting_an_up_keeps_what_was_made(stack: PluginStack, kube: KubeClient, namespace: str) -> None:
     stack.program(STUCK.format(namespace=namespace, timeout=300, selector=NOWHERE))
     process = stack.start("up", "--yes", "--skip-preview")
@@ -130,16 +108,6 @@ def test_a_cluster_that_is_still_to_come(stack: PluginStack, namespace: str, cha
     assert up.code == 0, up.output
     again = stack.pulumi("preview", "--expect-no-changes", "--diff")
     assert again.code == 0, again.output
-
-
-def test_a_missing_chart_is_told_before_anything_is_made(stack: PluginStack) -> None:
-    stack.program('k8s.helm.v3.Release("rel", chart="./nochart", opts=options)\n')
-    preview = stack.pulumi("preview")
-    assert preview.code != 0
-    assert (
-        'property chart value {./nochart} has a problem: path "./nochart" not found; check the chart name and '
-        "repository configuration." in preview.output
-    )
 
 
 def test_the_text_of_what_is_imported_changes_nothing(

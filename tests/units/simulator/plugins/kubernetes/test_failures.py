@@ -6,7 +6,6 @@ import threading
 
 import grpc
 import pytest
-import yaml
 from pulumi.runtime.proto import provider_pb2
 
 from simulator.kube.client import KubeClient
@@ -21,30 +20,6 @@ CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 
 def config_map(namespace: str, name: str = "x") -> Properties:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}}
-
-
-@pytest.fixture
-def waits(plugin: KubernetesPlugin, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long the plugin would have waited, in units; it does not."""
-    found: list[float] = []
-    monkeypatch.setattr(plugin.provider.session, "sleep", found.append)
-    plugin.provider.session.retry_unit = 1
-    return found
-
-
-def test_an_object_that_exists_already(plugin: KubernetesPlugin, namespace: str, waits: list[float]) -> None:
-    plugin.create(CONFIG_MAP, "first", config_map(namespace))
-    with pytest.raises(Failed) as failure:
-        plugin.create(CONFIG_MAP, "second", config_map(namespace))
-    message = str(failure.value)
-    assert message.startswith(
-        f'resource "urn:pulumi:test::ai-on-aks::{CONFIG_MAP}::second" was not successfully created'
-    )
-    assert 'by the Kubernetes API server: configmaps "x" already exists' in message
-    for advice in ("alias", "Patch resource", "import", "upsertExistingObjects"):
-        assert advice in message
-    assert failure.value.partial is None
-    assert waits == []
 
 
 def test_an_object_that_exists_already_can_be_upserted(kubeconfig: str, namespace: str) -> None:
@@ -78,18 +53,6 @@ def test_what_others_made_is_not_taken_over(
     plugin.close()
 
 
-def test_an_unknown_kind(plugin: KubernetesPlugin, namespace: str, waits: list[float]) -> None:
-    manifest = {"apiVersion": "missing.test/v1", "kind": "Thing", "metadata": {"namespace": namespace, "name": "x"}}
-    with pytest.raises(Failed) as failure:
-        plugin.create("kubernetes:missing.test/v1:Thing", "thing", manifest)
-    assert (
-        "failed because the Kubernetes API server reported that the apiVersion for this resource does not exist. "
-        in str(failure.value)
-    )
-    assert 'Verify that any required CRDs have been created: no matches for kind "Thing"' in str(failure.value)
-    assert waits == [1, 2, 4, 8, 16, 32]
-
-
 def test_a_kind_that_comes_while_it_is_waited_for(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
     threading.Timer(1, lambda: kube.create(crd("late"))).start()
     plugin.provider.session.retry_unit = 0.5
@@ -105,33 +68,6 @@ def test_a_kind_that_went_takes_its_objects_along(plugin: KubernetesPlugin, name
     plugin.delete(definition)
     assert plugin.refresh(resource) is None
     plugin.delete(resource)
-
-
-def test_a_missing_namespace(plugin: KubernetesPlugin, waits: list[float]) -> None:
-    with pytest.raises(Failed, match='namespaces "nowhere" not found'):
-        plugin.create(CONFIG_MAP, "x", config_map("nowhere"))
-    assert waits == [1, 2, 4, 8, 16, 32]
-
-
-def test_an_invalid_object(plugin: KubernetesPlugin, namespace: str, waits: list[float]) -> None:
-    with pytest.raises(Failed, match='ConfigMap "Not A Name" is invalid: metadata.name: Invalid value'):
-        plugin.create(CONFIG_MAP, "x", config_map(namespace, "Not A Name"))
-    assert waits == []
-
-
-def test_an_unreachable_cluster(kubeconfig: str) -> None:
-    config = yaml.safe_load(kubeconfig)
-    config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
-    plugin = KubernetesPlugin({"kubeconfig": yaml.safe_dump(config)})
-    expected = (
-        "configured Kubernetes cluster is unreachable: unable to load schema information from the API server: "
-        'GET "https://127.0.0.1:1/api"'
-    )
-    with pytest.raises(Failed) as failure:
-        plugin.create(CONFIG_MAP, "x", config_map("default"))
-    assert str(failure.value).startswith(expected)
-    assert plugin.preview(CONFIG_MAP, "x", config_map("default"))["metadata"]["name"] == "x"
-    plugin.close()
 
 
 def test_objects_of_an_unreachable_cluster_can_be_dropped(

@@ -12,7 +12,7 @@ from simulator.host import paths
 from simulator.kube.client import KubeClient
 from simulator.plugins.kubernetes.options import GOES_ON
 from simulator.plugins.kubernetes.release import records
-from simulator.plugins.marshal import UNKNOWN, Properties, Secret
+from simulator.plugins.marshal import Properties
 from tests.support.plugin_engine import Failed, KubernetesPlugin
 from tests.support.waiting import eventually
 from tests.units.simulator.plugins.kubernetes.conftest import wait_for_record
@@ -22,15 +22,6 @@ pytestmark = pytest.mark.simulator
 RELEASE = "kubernetes:helm.sh/v3:Release"
 
 
-def test_checked_inputs_hold_every_option(plugin: KubernetesPlugin, release: Properties) -> None:
-    inputs = plugin.check(RELEASE, "rel", release)
-    assert inputs["timeout"] == 300
-    assert inputs["version"] == "1.2.3"
-    off = ("atomic", "skipAwait", "cleanupOnFail", "createNamespace", "skipCrds", "waitForJobs", "disableWebhooks")
-    assert {name: inputs[name] for name in off} == dict.fromkeys(off, False)
-    assert "resourceNames" not in inputs
-
-
 def test_an_unnamed_release_is_named_and_keeps_its_name(plugin: KubernetesPlugin, release: Properties) -> None:
     del release["name"]
     inputs = plugin.check(RELEASE, "rel", release)
@@ -38,58 +29,9 @@ def test_an_unnamed_release_is_named_and_keeps_its_name(plugin: KubernetesPlugin
     assert plugin.check(RELEASE, "rel", release, inputs)["name"] == inputs["name"]
 
 
-def test_outputs(plugin: KubernetesPlugin, release: Properties, namespace: str) -> None:
-    made = plugin.create(RELEASE, "rel", release)
-    assert made.id == f"{namespace}/rel"
-    assert made.state["resourceNames"] == {"ConfigMap/v1": ["rel"]}
-    assert made.state["status"] == {
-        "appVersion": "9",
-        "chart": "demo",
-        "name": "rel",
-        "namespace": namespace,
-        "revision": 1,
-        "status": "deployed",
-        "version": "1.2.3",
-    }
-    assert made.state["__inputs"] == Secret(made.inputs)
-
-
 def test_a_deployment_of_a_release_is_named_with_its_group(plugin: KubernetesPlugin, release: Properties) -> None:
     made = plugin.create(RELEASE, "rel", release | {"values": {"replicas": 1}, "skipAwait": True})
     assert made.state["resourceNames"] == {"ConfigMap/v1": ["rel"], "Deployment.apps/apps/v1": ["rel"]}
-
-
-def test_a_preview_runs_nothing(
-    plugin: KubernetesPlugin, release: Properties, kube: KubeClient, namespace: str
-) -> None:
-    shown = plugin.preview(RELEASE, "rel", release)
-    assert shown["status"] is UNKNOWN
-    assert shown["resourceNames"] is UNKNOWN
-    assert records.latest(kube, namespace, "rel") is None
-    unknown = plugin.preview(RELEASE, "rel", release | {"values": {"size": UNKNOWN}})
-    assert unknown["values"] == {"size": UNKNOWN}
-
-
-def test_changed_values_upgrade(
-    plugin: KubernetesPlugin, release: Properties, kube: KubeClient, namespace: str
-) -> None:
-    made = plugin.create(RELEASE, "rel", release)
-    assert plugin.diff(made, release).changes == 1
-    changed = release | {"values": {"size": 6}}
-    found = plugin.diff(made, changed)
-    assert list(found.diffs) == ["values"]
-    assert not found.replaces
-    updated = plugin.update(made, changed)
-    assert updated.state["status"]["revision"] == 2
-    assert kube.get("v1", "ConfigMap", "rel", namespace)["data"] == {"size": "6"}
-    refreshed = plugin.refresh(updated)
-    assert refreshed is not None
-    assert plugin.diff(refreshed, changed).changes == 1
-
-
-def test_values_taken_away_are_a_change(plugin: KubernetesPlugin, release: Properties) -> None:
-    made = plugin.create(RELEASE, "rel", release)
-    assert list(plugin.diff(made, release | {"values": {}}).diffs) == ["values"]
 
 
 def test_a_new_version_of_a_local_chart_upgrades(plugin: KubernetesPlugin, release: Properties, chart: Path) -> None:
@@ -113,88 +55,6 @@ def test_a_namespace_can_be_made_with_the_release(
     assert made.id == "made-by-helm/rel"
     plugin.delete(made)
     kube.delete("v1", "Namespace", "made-by-helm")
-
-
-def test_secret_values_stay_secret(plugin: KubernetesPlugin, release: Properties) -> None:
-    made = plugin.create(RELEASE, "rel", release | {"values": {"size": Secret(7)}})
-    assert made.state["values"] == {"size": Secret(7)}
-
-
-def test_a_missing_chart(plugin: KubernetesPlugin, release: Properties) -> None:
-    response = plugin.check_response(RELEASE, "rel", release | {"chart": "./nochart"})
-    failure = response.failures[0]
-    assert failure.property == "chart"
-    assert failure.reason == 'path "./nochart" not found; check the chart name and repository configuration.'
-
-
-def test_values_against_the_schema(
-    plugin: KubernetesPlugin, release: Properties, kube: KubeClient, namespace: str
-) -> None:
-    with pytest.raises(Failed) as failure:
-        plugin.create(RELEASE, "rel", release | {"values": {"size": "big", "bogus": 1}})
-    message = str(failure.value)
-    assert message.startswith("values don't meet the specifications of the schema(s) in the following chart(s):\ndemo:")
-    assert "at '/size': got string, want integer" in message
-    assert "additional properties 'bogus' not allowed" in message
-    assert failure.value.partial is None
-    assert records.latest(kube, namespace, "rel") is None
-
-
-def test_a_release_not_ready_in_time(plugin: KubernetesPlugin, release: Properties, namespace: str) -> None:
-    stuck = release | {"values": {"replicas": 1}, "timeout": 3}
-    with pytest.raises(Failed) as failure:
-        plugin.create(RELEASE, "rel", stuck)
-    name = f"{namespace}/rel"
-    assert str(failure.value) == (
-        f'Helm release "{name}" was created, but failed to initialize completely. Use Helm CLI to investigate: failed '
-        f"to become available within allocated timeout. Error: Helm Release {name}: context deadline exceeded"
-    )
-    assert any('Helm release "rel" was created but has a failed status.' in line for line in plugin.engine.messages)
-    kept = plugin.kept(RELEASE, "rel", failure.value, stuck)
-    assert kept.id == name
-    assert kept.state["status"]["status"] == "failed"
-    mended = release | {"values": {"replicas": 0}}
-    updated = plugin.update(kept, mended)
-    assert updated.state["status"]["revision"] == 2
-    assert updated.state["status"]["status"] == "deployed"
-
-
-def test_an_atomic_release_leaves_nothing(
-    plugin: KubernetesPlugin, release: Properties, kube: KubeClient, namespace: str
-) -> None:
-    with pytest.raises(Failed, match="has been uninstalled due to atomic being set") as failure:
-        plugin.create(RELEASE, "rel", release | {"values": {"replicas": 1}, "timeout": 2, "atomic": True})
-    assert failure.value.partial is None
-    assert records.latest(kube, namespace, "rel") is None
-
-
-def test_an_atomic_upgrade_is_rolled_back_and_kept_as_failed(
-    plugin: KubernetesPlugin, release: Properties, kube: KubeClient, namespace: str
-) -> None:
-    made = plugin.create(RELEASE, "rel", release)
-    changed = release | {"values": {"size": 6, "replicas": 1}, "timeout": 2, "atomic": True}
-    with pytest.raises(Failed, match="has been rolled back due to atomic being set") as failure:
-        plugin.update(made, changed)
-    assert kube.get("v1", "ConfigMap", "rel", namespace)["data"] == {"size": "5"}
-    kept = plugin.kept(RELEASE, "rel", failure.value, changed)
-    assert (kept.state["status"]["revision"], kept.state["status"]["status"]) == (2, "failed")
-    assert kept.state["values"] == changed["values"]
-
-
-def test_a_name_in_use(plugin: KubernetesPlugin, release: Properties) -> None:
-    plugin.create(RELEASE, "rel", release)
-    with pytest.raises(Failed, match="cannot re-use a name that is still in use") as failure:
-        plugin.create(RELEASE, "rel", release)
-    assert failure.value.partial is None
-
-
-def test_deletion_takes_the_objects_along(
-    plugin: KubernetesPlugin, release: Properties, kube: KubeClient, namespace: str
-) -> None:
-    made = plugin.create(RELEASE, "rel", release)
-    plugin.delete(made)
-    assert kube.find("v1", "ConfigMap", "rel", namespace) is None
-    assert plugin.refresh(made) is None
 
 
 def test_a_release_that_is_gone_is_deleted_only_where_a_failed_update_goes_on(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from simulator.kube.client import ApiError, KubeClient
-from simulator.plugins.kubernetes import awaiters
 from simulator.plugins.marshal import Properties
-from tests.support.plugin_engine import Failed, KubernetesPlugin, Resource
+from tests.support.plugin_engine import Failed, KubernetesPlugin
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.simulator
@@ -41,27 +38,6 @@ def deployment(namespace: str, *, run: bool, annotations: dict[str, str] | None 
     return manifest("apps/v1", "Deployment", namespace, spec, annotations)
 
 
-def created_once_said(plugin: KubernetesPlugin, kube: KubeClient, kind: str, obj: Properties, message: str) -> Resource:
-    """Makes an object whose pods stay pending, and lets them run when the plugin has said what it waits for."""
-    namespace = obj["metadata"]["namespace"]
-    with ThreadPoolExecutor(1) as pool:
-        creating = pool.submit(plugin.create, kind, "it", obj)
-        try:
-            eventually(lambda: message in plugin.engine.messages, f"the plugin says: {message}")
-            eventually(lambda: kube.list("v1", "Pod", namespace), "it has its pod, which comes after the object")
-        finally:
-            for pod in kube.list("v1", "Pod", namespace):
-                kube.patch("v1", "Pod", pod["metadata"]["name"], namespace, {"metadata": {"annotations": RUNS}})
-        return creating.result()
-
-
-def test_a_deployment_is_waited_for(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
-    message = "Waiting for app ReplicaSet to be available (0/1 Pods available)"
-    resource = created_once_said(plugin, kube, DEPLOYMENT, deployment(namespace, run=False), message)
-    conditions = {item["type"]: item["status"] for item in resource.state["status"]["conditions"]}
-    assert conditions["Available"] == "True"
-
-
 def test_a_new_image_is_waited_for(plugin: KubernetesPlugin, namespace: str) -> None:
     first = deployment(namespace, run=True)
     resource = plugin.create(DEPLOYMENT, "d", first)
@@ -80,13 +56,6 @@ def test_stateful_and_daemon_sets_are_waited_for(plugin: KubernetesPlugin, names
     spec = {"selector": selector, "template": pods(run=True)}
     daemons = plugin.create("kubernetes:apps/v1:DaemonSet", "d", manifest("apps/v1", "DaemonSet", namespace, spec))
     assert daemons.state["status"]["numberReady"] == 1
-
-
-def test_a_job_is_done_when_it_has_succeeded(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
-    message = f'Waiting for Job "{namespace}/it" to succeed (Active: 1 | Succeeded: 0 | Failed: 0)'
-    job = manifest("batch/v1", "Job", namespace, {"template": pods(run=False, restartPolicy="Never")})
-    resource = created_once_said(plugin, kube, "kubernetes:batch/v1:Job", job, message)
-    assert resource.state["status"]["succeeded"] == 1
 
 
 def test_a_job_that_fails_for_good_ends_the_wait(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
@@ -112,68 +81,10 @@ def test_a_service_waits_for_ready_endpoints(plugin: KubernetesPlugin, namespace
     assert failure.value.partial.reasons[1].startswith("Service does not target any Pods. Selected Pods may not be")
 
 
-def test_a_service_that_selects_nothing_is_done_when_its_time_is_up(plugin: KubernetesPlugin, namespace: str) -> None:
-    spec = {"selector": {"app": "nobody"}, "ports": [{"port": 80}]}
-    resource = plugin.create(
-        "kubernetes:core/v1:Service", "s", manifest("v1", "Service", namespace, spec, {"timeoutSeconds": "1"})
-    )
-    assert resource.state["spec"]["clusterIP"]
-    assert plugin.refresh(resource)
-
-
-def test_a_custom_resource_waits_for_a_field(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
-    wanted = {"waitFor": "jsonpath={.status.phase}=Active"}
-    claim = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{namespace}-w"}}
-    claim["metadata"]["annotations"] = {f"pulumi.com/{name}": value for name, value in wanted.items()}  # type: ignore[index]
-    resource = plugin.create("kubernetes:core/v1:Namespace", "w", claim)
-    assert resource.state["status"]["phase"] == "Active"
-    plugin.delete(resource)
-
-
-def test_what_a_field_holds_is_shown_while_it_is_waited_for(plugin: KubernetesPlugin, namespace: str) -> None:
-    annotations = {"waitFor": "jsonpath={.data.state}=Closed", "timeoutSeconds": "1"}
-    waits = manifest("v1", "ConfigMap", namespace, {}, annotations) | {"data": {"state": "Open"}}
-    del waits["spec"]
-    with pytest.raises(Failed, match="'it' timed out waiting to be Ready"):
-        plugin.create("kubernetes:core/v1:ConfigMap", "c", waits)
-    assert 'Waiting for {.data.state}=Closed (found "Open")' in plugin.engine.messages
-
-
 def test_conditions_can_be_waited_for_as_a_list(plugin: KubernetesPlugin, namespace: str) -> None:
     annotations = {"waitFor": '["condition=Available", "jsonpath={.status.readyReplicas}=1"]'}
     resource = plugin.create(DEPLOYMENT, "d", deployment(namespace, run=True, annotations=annotations))
     assert resource.state["status"]["readyReplicas"] == 1
-
-
-def test_a_timeout_leaves_the_object_in_cluster_and_state(
-    plugin: KubernetesPlugin, namespace: str, kube: KubeClient
-) -> None:
-    stuck = deployment(namespace, run=False, annotations={"timeoutSeconds": "3"})
-    expected = (
-        f'resource "urn:pulumi:test::ai-on-aks::{DEPLOYMENT}::d" was successfully created, but the Kubernetes API '
-        "server reported that it failed to fully initialize or become live: 'it' timed out waiting to be Ready"
-    )
-    with pytest.raises(Failed) as failure:
-        plugin.create(DEPLOYMENT, "d", stuck)
-    assert str(failure.value) == expected
-    partial = failure.value.partial
-    assert partial is not None
-    assert partial.id == f"{namespace}/it"
-    assert "[MinimumReplicasUnavailable] Deployment does not have minimum availability." in partial.reasons
-    assert kube.find("apps/v1", "Deployment", "it", namespace) is not None
-
-
-def test_the_resource_option_sets_the_timeout(plugin: KubernetesPlugin, namespace: str) -> None:
-    started = time.monotonic()
-    with pytest.raises(Failed, match="timed out"):
-        plugin.create(DEPLOYMENT, "d", deployment(namespace, run=False), timeout=1)
-    assert time.monotonic() - started < awaiters.DEFAULT_TIMEOUT_SECONDS
-
-
-def test_skip_await_makes_what_never_becomes_ready(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
-    made = plugin.create(DEPLOYMENT, "d", deployment(namespace, run=False, annotations={"skipAwait": "true"}))
-    assert made.id == f"{namespace}/it"
-    assert not kube.get("apps/v1", "Deployment", "it", namespace)["status"].get("readyReplicas")
 
 
 def test_cancel_ends_a_wait(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
@@ -186,28 +97,6 @@ def test_cancel_ends_a_wait(plugin: KubernetesPlugin, namespace: str, kube: Kube
         with pytest.raises(Failed, match='Resource operation was cancelled for "it"') as failure:
             creating.result()
     assert failure.value.partial is not None
-
-
-def test_deletion_waits_until_the_object_is_gone(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
-    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "namespace": namespace}}
-    held["metadata"]["finalizers"] = ["test.invalid/holds"]  # type: ignore[index]
-    resource = plugin.create("kubernetes:core/v1:ConfigMap", "held", held)
-    with pytest.raises(Failed, match="timed out waiting for the condition") as failure:
-        plugin.delete(resource, timeout=1)
-    assert failure.value.partial is not None
-    assert any("finalizers might be preventing deletion" in message for message in plugin.engine.messages)
-
-    def release() -> None:
-        with kube_of(plugin) as client:
-            client.patch("v1", "ConfigMap", "held", namespace, {"metadata": {"finalizers": None}})
-
-    threading.Timer(1, release).start()
-    plugin.delete(resource)
-    assert kube.find("v1", "ConfigMap", "held", namespace) is None
-
-
-def kube_of(plugin: KubernetesPlugin) -> KubeClient:
-    return KubeClient.from_kubeconfig(plugin.variables["kubeconfig"])
 
 
 def test_a_wait_outlasts_an_api_server_that_does_not_reach_etcd(

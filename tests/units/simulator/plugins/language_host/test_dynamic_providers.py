@@ -86,10 +86,3 @@ def test_ends_with_an_engine_that_is_killed() -> None:
         assert port > 0, "it serves"
         parent.kill()
     eventually(lambda: not Path(f"/proc/{host}").exists(), "it ends with its engine")
-
-
-def test_launcher_outside_the_simulator() -> None:
-    outside = {name: value for name, value in os.environ.items() if name != "SIMULATOR_PYTHON"}
-    launched = subprocess.run([LAUNCHER], env=outside, capture_output=True, text=True, check=False)
-    assert launched.returncode != 0
-    assert "enter the environment of the simulator with make shell" in launched.stderr

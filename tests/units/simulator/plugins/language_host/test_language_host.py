@@ -59,27 +59,10 @@ def test_run_error_is_shown_as_it_is(deployment: Deployment) -> None:
     assert deployment.engine.errors == ["nodeCount: -1 is negative"]
 
 
-def test_error_in_an_apply(deployment: Deployment) -> None:
-    program = """
-        import pulumi
-        pulumi.export("x", pulumi.Output.from_input(1).apply(lambda x: x / 0))
-    """
-    assert deployment.run(program).bail
-    [error] = deployment.engine.errors
-    assert error.endswith("ZeroDivisionError: division by zero\n")
-
-
 def test_exit_code_of_the_program(deployment: Deployment) -> None:
     assert deployment.run("raise SystemExit(7)").error == "the program exited with code 7"
     assert deployment.run("import os; os.kill(os.getpid(), 9)").error == "the program was ended by signal 9"
     assert deployment.engine.errors == []
-
-
-def test_folder_without_a_program(deployment: Deployment) -> None:
-    request = deployment.request("")
-    (deployment.folder / "__main__.py").unlink()
-    assert deployment.client.Run(request, timeout=60).bail
-    assert deployment.engine.errors == [f"no Pulumi program in {deployment.folder}: it has no __main__.py"]
 
 
 def test_cancel_ends_the_program(deployment: Deployment) -> None:
@@ -146,12 +129,6 @@ def test_no_resource_is_registered_before_the_tools_of_its_operator_are_there(
     assert deployment.run(OPERATORS).bail
     assert deployment.monitor.resources == []
     assert "error: kueue-manager 0.19.2 could not be built" in deployment.printed()
-
-
-def test_there_is_nothing_to_install(deployment: Deployment) -> None:
-    """The official host would make the environment that Pulumi.yaml names; the simulator's is there."""
-    (said,) = deployment.client.InstallDependencies(language_pb2.InstallDependenciesRequest(), timeout=10)
-    assert "holds the locked dependencies" in said.stdout.decode()
 
 
 def test_what_it_cannot_do_says_what_to_do_instead(deployment: Deployment) -> None:
