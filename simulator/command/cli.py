@@ -21,7 +21,7 @@ from rich.console import Console
 
 from config.facts.content_tags import UnknownImage
 from simulator.azure.store import BadRecords
-from simulator.command import daemon_state, environment, evictions, faults, images, owner, reboots, stacks, updates
+from simulator.command import daemon_state, environment, evictions, faults, images, owner, stacks, updates
 from simulator.host import paths, ports
 from simulator.host.processes import end_leftovers, marked_environment
 from simulator.kube.client import ApiError
@@ -104,7 +104,6 @@ def _parser() -> argparse.ArgumentParser:
     pushing.add_argument("images", nargs="*", metavar="NAME", help="these alone")
     pushing.set_defaults(run=lambda options: push_images(options.images))
     faults.add_parsers(commands)
-    reboots.add_parser(commands)
     evictions.add_parser(commands)
     return parser
 

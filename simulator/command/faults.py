@@ -1,4 +1,4 @@
-"""`python -m simulator fault` and `heal`: breaks simulated hardware, or Azure itself, and mends it."""
+"""`python -m simulator fault`, `heal` and `reboot`: breaks simulated hardware, or Azure itself, and repairs it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from config.facts import skus
 from simulator.host import paths
 from simulator.host.similar import similar
+from simulator.world.boots import BootStore
 from simulator.world.faults import OF_AZURE, OF_GPU, Fault, FaultError, FaultKind, FaultStore, new_fault
 from simulator.world.hardware import node_hardware
 
@@ -18,7 +19,7 @@ _SHOWN_NODES = 8
 
 
 def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds both commands; each parsed namespace has `run`, to be called with it."""
+    """Adds the commands; each parsed namespace has `run`, to be called with it."""
     fault = commands.add_parser("fault", help="break hardware or Azure; without arguments list what is broken")
     fault.add_argument("kind", nargs="?", help=", ".join(FaultKind))
     fault.add_argument("--node", default="", help="name as kubectl get nodes has it")
@@ -40,6 +41,9 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     heal.add_argument("--node", default="")
     heal.add_argument("--device", default="")
     heal.set_defaults(run=_heal)
+    reboot = commands.add_parser("reboot", help="boot a node again, which mends some of its faults")
+    reboot.add_argument("node", help="name as kubectl get nodes has it")
+    reboot.set_defaults(run=_reboot)
 
 
 def _fault(options: argparse.Namespace) -> None:
@@ -78,6 +82,20 @@ def _heal(options: argparse.Namespace) -> None:
     healed = store.heal(options.kind, options.node, options.device)
     nothing = "nothing like that is broken" if store.load() else "nothing is broken"
     print("\n".join(f"healed: {fault}" for fault in healed) or nothing)
+
+
+def _reboot(options: argparse.Namespace) -> None:
+    """Ends what runs there and repairs what a reset of GPUs repairs. Raises FaultError."""
+    check_node(options.node, known_nodes())
+    store = FaultStore()
+    healed = store.reboot(options.node)
+    BootStore().boot(options.node)
+    print(f"rebooted: {options.node}")
+    for fault in healed:
+        print(f"healed: {fault}")
+    for fault in store.load():
+        if fault.node == options.node:
+            print(f"still broken: {fault}")
 
 
 def known_nodes() -> Nodes:

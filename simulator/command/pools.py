@@ -12,7 +12,7 @@ from rich.table import Table
 
 from config.facts import skus
 from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, POOL_LABEL
-from k8s.objects import Object, condition, has_ended
+from k8s.objects import Object, has_ended, holds
 from k8s.resources import allocatable, device_requests
 
 _WORKLOAD = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "app.kubernetes.io/name")
@@ -75,14 +75,14 @@ def _pool(name: str, properties: Object, nodes: list[Object], holders: Mapping[s
     for node in nodes:
         held = holders.get(node["metadata"]["name"], Counter())
         taken += held
-        if _is_ready(node) and not node["spec"].get("unschedulable"):
+        if holds(node, "Ready") and not node["spec"].get("unschedulable"):
             free += max(0, allocatable(node, GPU_RESOURCE) - held.total())
     offered = sum(allocatable(node, GPU_RESOURCE) for node in nodes)
     sku = skus.catalogue().get(size)
     return Pool(
         name=next((each[POOL_LABEL] for each in labels if POOL_LABEL in each), name),
         vm_size=size,
-        nodes=sum(map(_is_ready, nodes)),
+        nodes=sum(holds(node, "Ready") for node in nodes),
         nodes_asked=asked,
         gpus=offered,
         gpus_asked=asked * sku.gpus if sku else offered,
@@ -94,10 +94,6 @@ def _pool(name: str, properties: Object, nodes: list[Object], holders: Mapping[s
 def _workload(pod: Object) -> str:
     labels, name = pod["metadata"].get("labels", {}), pod["metadata"]["name"]
     return f"{pod['metadata']['namespace']}/{next((labels[key] for key in _WORKLOAD if key in labels), name)}"
-
-
-def _is_ready(node: Object) -> bool:
-    return bool(condition(node, "Ready").get("status") == "True")
 
 
 def _of(there: int, asked: int) -> str:

@@ -9,7 +9,7 @@ import yaml
 from rich.console import Console
 
 from config.facts.scheduling import GPU_RESOURCE
-from k8s.objects import Object, condition
+from k8s.objects import Object, holds
 from simulator.azure.store import Record, records
 from simulator.azure.types.agent_pool import life
 from simulator.azure.types.agent_pool.rules import TYPE as AGENT_POOLS
@@ -31,8 +31,8 @@ def show(console: Console) -> int:
         console.print(f"{stand_in.name}: {_served(stand_in.serving())}", highlight=False)
     reason = sandbox.available()
     console.print(f"sandbox for scripts: {'bubblewrap' if reason is None else f'none, their pods are faked: {reason}'}")
-    for operator in (*REAL, autopilot):
-        console.print(operator.STATUS, highlight=False)
+    for line in (*(operator.status for operator in REAL), autopilot.STATUS):
+        console.print(line, highlight=False)
     faults = FaultStore().load()
     console.print("faults: " + (", ".join(map(str, faults)) or "none"))
     for network, machines in networks.jump_boxes().items():
@@ -94,8 +94,9 @@ def _agent_pools(cluster: str) -> dict[str, Object]:
 
 
 def _node(node: Object) -> tuple[str, ...]:
-    ready = condition(node, "Ready").get("status") == "True"
-    state = ("Ready" if ready else "NotReady") + (",SchedulingDisabled" if node["spec"].get("unschedulable") else "")
+    state = ("Ready" if holds(node, "Ready") else "NotReady") + (
+        ",SchedulingDisabled" if node["spec"].get("unschedulable") else ""
+    )
     offered = node.get("status", {}).get("allocatable", {})
     hcas = [f"{name}: {count}" for name, count in sorted(offered.items()) if "/" in name and name != GPU_RESOURCE]
     return node["metadata"]["name"], state, offered.get(GPU_RESOURCE, "-"), ", ".join(hcas) or "-"

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from k8s.objects import Object
+from k8s.objects import Object, holds
 from simulator.kube.client import STRATEGIC_MERGE_PATCH, ApiError, KubeClient
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.errors import VolumeNotReady
@@ -80,9 +80,7 @@ class PodWorker:
 
     def restore(self, pod: Object) -> None:
         """Reports again where the API server has it otherwise: pods of a silent node are marked not ready for it."""
-        conditions = pod.get("status", {}).get("conditions", [])
-        ready = any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
-        if self.alive and ready != self.ready:
+        if self.alive and holds(pod, "Ready") != self.ready:
             self._report()
 
     def stop(self, *, delete: bool) -> None:

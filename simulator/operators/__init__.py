@@ -5,11 +5,8 @@
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
-
 from simulator.kubelet.programs import Controller, ImageProgram, OneShot, Page
-from simulator.operators import autopilot, crds, nfs_subdir
+from simulator.operators import _real, autopilot, crds, nfs_subdir
 from simulator.operators.gpu_operator import controller as gpu_operator
 from simulator.operators.gpu_operator import dcgm, gates, gfd, mig
 from simulator.operators.network_operator import controller as network_operator
@@ -19,15 +16,11 @@ _GPU_IMAGE = "gpu-operator"
 _NETWORK_IMAGE = "network-operator"
 _PLUGIN_IMAGE = "k8s-device-plugin"
 
-REAL = tuple(
-    importlib.import_module(f"{__name__}.{file.parent.name}.programs")
-    for file in sorted(Path(__file__).parent.glob("*/tools.yaml"))
-)
-"""The modules of real operators (`_real.py`): a folder is all that one needs."""
+REAL = _real.find()
 
 # Several programs share an image and are told apart by a word of their command: the first that matches runs.
 PROGRAMS: tuple[ImageProgram, ...] = (
-    *(program for operator in REAL for program in operator.PROGRAMS),
+    *(program for operator in REAL for program in operator.programs),
     ImageProgram(_NETWORK_IMAGE, OneShot(crds.apply_crds("network-operator")), "/apply-crds"),
     ImageProgram(
         _NETWORK_IMAGE,

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from k8s.objects import Object
+from k8s.objects import Object, holds
 from k8s.quantities import value
 from simulator.host import files
 from simulator.world.hardware import NodeHardware
@@ -107,13 +107,11 @@ def shm_bytes(pod: Object) -> int:
 def _node(node: Object, hardware_by_node: Mapping[str, NodeHardware]) -> Object:
     metadata = node["metadata"]
     labels = metadata.get("labels", {})
-    conditions = node.get("status", {}).get("conditions", [])
-    ready = any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
     hardware = hardware_by_node.get(metadata["name"])
     return {
         "sku": labels.get("node.kubernetes.io/instance-type", ""),
         "pool": labels.get("kubernetes.azure.com/agentpool", labels.get("agentpool", "")),
-        "ready": ready and (hardware is None or hardware.up),
+        "ready": holds(node, "Ready") and (hardware is None or hardware.up),
         "cpus": int(value(node.get("status", {}).get("capacity", {}).get("cpu", 0))),
         "gpus": [asdict(gpu) for gpu in hardware.gpus] if hardware else [],
         "hcas": [asdict(hca) for hca in hardware.hcas] if hardware else [],
@@ -124,12 +122,11 @@ def _pod(pod: Object, allocation: Mapping[str, Any], state: Mapping[str, Any]) -
     spec, status = pod["spec"], pod.get("status", {})
     contexts = [container.get("securityContext") or {} for container in spec["containers"]]
     added = {name for context in contexts for name in (context.get("capabilities") or {}).get("add") or []}
-    conditions = status.get("conditions") or []
     return {
         "uid": pod["metadata"].get("uid", ""),
         "node": spec.get("nodeName", ""),
         "phase": status.get("phase", "Pending"),
-        "ready": any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions),
+        "ready": holds(pod, "Ready"),
         "ip": status.get("podIP", ""),
         "hostname": spec.get("hostname") or pod["metadata"]["name"],
         "subdomain": spec.get("subdomain", ""),

@@ -6,12 +6,11 @@ server's proxy: their pods' addresses lead nowhere here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from simulator.host import paths
 from simulator.kubelet.programs import HostProcess, ImageProgram, PodContext
-from simulator.operators._real import pins
+from simulator.operators._real import pins, serves
 
 IMAGE = "kuberay/operator"
 _LISTENS = {"--metrics-addr": 8080, "--health-probe-bind-address": 8082}
@@ -27,8 +26,4 @@ def _argv(ctx: PodContext) -> list[str]:
     return ["env", f"KUBECONFIG={ctx.kubeconfig()}", str(paths.tool(_OPERATOR)), *ctx.argv()[1:], *own]
 
 
-def _ports(ctx: PodContext) -> Mapping[int, int]:
-    return {port: ctx.local_port(port) for port in _LISTENS.values()}
-
-
-PROGRAMS = (ImageProgram(IMAGE, HostProcess(_argv, _ports, _PINS.tools)),)
+PROGRAMS = (ImageProgram(IMAGE, HostProcess(_argv, serves(*_LISTENS.values()), _PINS.tools)),)

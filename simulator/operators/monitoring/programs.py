@@ -6,12 +6,12 @@ answer with what is simulated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from simulator.host import paths
 from simulator.kubelet.programs import Controller, HostProcess, ImageProgram, OneShot, Page, PodContext
-from simulator.operators._real import pins
+from simulator.operators._real import pins, serves
 from simulator.operators.monitoring import certgen, node_exporter, reloader
 
 _PINS = pins(Path(__file__).parent)
@@ -53,15 +53,8 @@ def _state_metrics(ctx: PodContext) -> list[str]:
     return [str(paths.tool(STATE_METRICS)), *ctx.argv(), *own]
 
 
-def _serves(*ports: int) -> Callable[[PodContext], Mapping[int, int]]:
-    def found(ctx: PodContext) -> Mapping[int, int]:
-        return {port: ctx.local_port(port) for port in ports}
-
-    return found
-
-
 def _program(argv: Callable[[PodContext], list[str]], tools: Sequence[str], *ports: int) -> HostProcess:
-    return HostProcess(argv, _serves(*ports), tuple(tools))
+    return HostProcess(argv, serves(*ports), tuple(tools))
 
 
 _RELOADER = "prometheus-operator/prometheus-config-reloader"

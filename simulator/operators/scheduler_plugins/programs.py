@@ -6,7 +6,6 @@ differs is where both listen, and that they reach the API server by a kubeconfig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import yaml
 
 from simulator.host import files, paths
 from simulator.kubelet.programs import HostProcess, ImageProgram, PodContext
-from simulator.operators._real import pins
+from simulator.operators._real import pins, serves
 
 _CONFIG = "/etc/kubernetes/scheduler-config.yaml"
 _SECURE_PORT = 10259
@@ -49,16 +48,9 @@ def _controller(ctx: PodContext) -> list[str]:
     return ["env", f"KUBECONFIG={ctx.kubeconfig()}", str(paths.tool(_CONTROLLER)), *ctx.argv(), *own]
 
 
-def _serves(*ports: int) -> Callable[[PodContext], Mapping[int, int]]:
-    def found(ctx: PodContext) -> Mapping[int, int]:
-        return {port: ctx.local_port(port) for port in ports}
-
-    return found
-
-
 PROGRAMS = (
-    ImageProgram("scheduler-plugins/kube-scheduler", HostProcess(_scheduler, _serves(_SECURE_PORT), _PINS.tools)),
+    ImageProgram("scheduler-plugins/kube-scheduler", HostProcess(_scheduler, serves(_SECURE_PORT), _PINS.tools)),
     ImageProgram(
-        "scheduler-plugins/controller", HostProcess(_controller, _serves(*_CONTROLLER_PORTS.values()), _PINS.tools)
+        "scheduler-plugins/controller", HostProcess(_controller, serves(*_CONTROLLER_PORTS.values()), _PINS.tools)
     ),
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from config.facts import skus
-from simulator.command import faults, reboots
+from simulator.command import faults
 from simulator.world import snapshot
 from simulator.world.faults import FaultError
 from simulator.world.hardware import node_hardware
@@ -26,9 +26,7 @@ def _world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _call(line: str) -> None:
     parser = argparse.ArgumentParser()
-    commands = parser.add_subparsers()
-    faults.add_parsers(commands)
-    reboots.add_parser(commands)
+    faults.add_parsers(parser.add_subparsers())
     options = parser.parse_args(line.split())
     options.run(options)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,12 +15,9 @@ NODES = ("n1", "n2")
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    made = Cluster(tmp_path)
-    made.azure.container.put("shard-0", b"tokens")
-    made.azure.connect(monkeypatch)
-    yield made
-    made.claims.stop()
+def cluster(cluster: Cluster) -> Cluster:
+    cluster.azure.container.put("shard-0", b"tokens")
+    return cluster
 
 
 # -- what must be there ------------------------------------------------------------------------------------------------

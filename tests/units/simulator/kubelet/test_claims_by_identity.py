@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,15 +19,12 @@ def by_identity(mode: str = "ReadWriteMany", **attributes: str) -> dict[str, Any
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+def cluster(cluster: Cluster) -> Cluster:
     """With no secret in it."""
-    made = Cluster(tmp_path)
-    made.lacks("Secret", "sas")
-    made.has(by_identity(), CSI_DRIVER)
-    made.azure.container.put("shard-0", b"tokens")
-    made.azure.connect(monkeypatch)
-    yield made
-    made.claims.stop()
+    cluster.lacks("Secret", "sas")
+    cluster.has(by_identity(), CSI_DRIVER)
+    cluster.azure.container.put("shard-0", b"tokens")
+    return cluster
 
 
 def test_without_any_secret_the_container_is_a_folder(cluster: Cluster) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from simulator.kubelet.csi.claims import PROVISIONED_BY
@@ -16,16 +13,14 @@ HANDLE = "ai#files1#pvcn-1234###ai"
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
+def cluster(cluster: Cluster) -> Cluster:
     """With a volume as the driver makes it of the program's class."""
-    made = Cluster(tmp_path)
     attributes = {"protocol": "nfs", "storageAccount": "files1", "server": SERVER}
     share = volume(FILES, options=("nconnect=4", "noresvport"), volumeHandle=HANDLE, volumeAttributes=attributes)
     share["metadata"]["annotations"][PROVISIONED_BY] = FILES
-    made.has(share)
-    made.has({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": FILES}})
-    yield made
-    made.claims.stop()
+    cluster.has(share)
+    cluster.has({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": FILES}})
+    return cluster
 
 
 def test_where_the_endpoint_is_reached_the_share_is_mounted_without_a_secret(cluster: Cluster) -> None:

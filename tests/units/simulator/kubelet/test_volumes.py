@@ -15,11 +15,6 @@ from tests.units.simulator.kubelet.pods import context, make, node_root
 SCRATCH = "/mnt/nvme/scratch"
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Cluster:
-    return Cluster(tmp_path)
-
-
 def host_path(path: str, kind: str = "") -> Object:
     return {"name": "host", "hostPath": {"path": path, "type": kind}}
 

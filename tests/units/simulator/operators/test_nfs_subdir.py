@@ -9,7 +9,8 @@ import pytest
 
 from k8s.objects import Object
 from simulator.operators.nfs_subdir import Provisioner
-from tests.support.fake_kube import Context, FakeKube
+from tests.support.fake_kube import FakeKube
+from tests.units.simulator.operators.host_pod import HostPod
 
 NAME = "k8s-sigs.io/pokprod-nfs-subdir-external-provisioner"
 FOLDER = "ai-team-pvc-1234"
@@ -40,24 +41,13 @@ def claim(provisioner: str = NAME, **spec: object) -> Object:
 
 
 @dataclass
-class ProvisionerPod(Context):
-    """That mounts a folder of this machine as the server's."""
-
-    folder: Path = Path()
-
-    def host_path(self, path: str) -> str:
-        assert path == "/persistentvolumes"
-        return str(self.folder)
-
-
-@dataclass
 class NfsServer:
     folder: Path
     kube: FakeKube
 
     def step(self) -> None:
         env = {"PROVISIONER_NAME": NAME, "NFS_SERVER": "10.1.0.4", "NFS_PATH": "/exports/ai"}
-        Provisioner(ProvisionerPod(self.kube, environment=env, folder=self.folder).as_pod_context()).step()
+        Provisioner(HostPod(self.kube, environment=env, folder=self.folder.parent).as_pod_context()).step()
 
     def release(self) -> None:
         """As the controller-manager says that the claim is gone."""
@@ -73,7 +63,8 @@ class NfsServer:
 
 @pytest.fixture
 def server(tmp_path: Path) -> NfsServer:
-    return NfsServer(tmp_path, FakeKube(storage_class()))
+    (folder := tmp_path / "persistentvolumes").mkdir()
+    return NfsServer(folder, FakeKube(storage_class()))
 
 
 def test_a_claim_is_a_folder_on_the_server(server: NfsServer) -> None:

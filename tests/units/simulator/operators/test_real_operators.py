@@ -25,7 +25,7 @@ from tests.support.fake_kube import FakeKube, node
 from tests.units.simulator.operators.host_pod import HostPod, config_of, process
 
 PINS = versions().manifests
-PROGRAMS = tuple(program for operator in REAL for program in operator.PROGRAMS)
+PROGRAMS = tuple(program for operator in REAL for program in operator.programs)
 
 # -- releases ----------------------------------------------------------------------------------------------------------
 

@@ -83,7 +83,7 @@ def test_groups_are_commands_or_keys_of_operators() -> None:
 
 def test_what_pods_of_an_operator_run_is_needed_for_it() -> None:
     """Otherwise a pod would be the first to need it, and Helm would count the minutes of its build."""
-    programs = [program.program for operator in REAL for program in operator.PROGRAMS]
+    programs = [program.program for operator in REAL for program in operator.programs]
     run = {tool for program in programs if isinstance(program, HostProcess) for tool in program.tools}
     assert run
     assert not [name for name in run if not CATALOGUE.by_name[name].needed_for]

@@ -1,1 +1,0 @@
-"""AppWrapper: its real controller and webhooks."""

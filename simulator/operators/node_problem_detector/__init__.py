@@ -1,1 +1,0 @@
-"""node-problem-detector: the real one."""

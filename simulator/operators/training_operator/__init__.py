@@ -1,1 +1,0 @@
-"""Kubeflow's training operator: its real controller and webhooks."""
