@@ -46,46 +46,39 @@ def main() -> int:
 
 def _overhead(measures: Measures) -> dict[str, Any]:
     """Preview and up beside the bare program."""
-    rows = measures.table()
-    title = f"{measures.real.up.resources} resources, beside a bare program with {measures.bare.up.resources}"
-    table = Table("command", "program, s", "bare, s", "ratio", title=title, title_justify="left")
-    for name, real, bare, ratio in rows:
-        table.add_row(name, f"{real:.1f}", f"{bare:.1f}", f"{ratio:.2f}")
-    console.print(table)
-    first = measures.real.preview.first_resource
-    console.print(
-        f"preview, before its first resource: {first:.1f} s (bare: {measures.bare.preview.first_resource:.1f} s)"
-    )
-    console.print(
-        f"simulator start: {measures.start:.1f} s; a cluster's control plane: {measures.control_plane:.1f} s\n"
-    )
+    rows, real, bare = measures.table(), measures.real, measures.bare
+    title = f"{real.up.resources} resources, beside a bare program with {bare.up.resources}"
+    shown = [(name, f"{one:.1f}", f"{other:.1f}", f"{ratio:.2f}") for name, one, other, ratio in rows]
+    _print_table(title, ("command", "program, s", "bare, s", "ratio"), shown)
+    first, control_plane = real.preview.first_resource, real.up.spans["cluster"]
+    console.print(f"preview, before its first resource: {first:.1f} s (bare: {bare.preview.first_resource:.1f} s)")
+    console.print(f"simulator start: {measures.start:.1f} s; a cluster's control plane: {control_plane:.1f} s\n")
     ratios = {name: ratio for name, _, _, ratio in rows}
     return {
         "rows": rows,
         "before the first resource": first,
         "simulator start": measures.start,
-        "control plane": measures.control_plane,
+        "control plane": control_plane,
         "target met": all(ratios[name] <= TARGET_OVERHEAD for name in ("preview", "up")),
     }
 
 
 def _path(slots: Sequence[Slot], known: Durations) -> dict[str, Any]:
     """The critical path beside the unavoidable chain."""
-    total = _end(slots, known)
+    total = next(slot.end for slot in slots if slot.name == known.goal)
     unavoidable = sum(known.seconds(step) for step in known.unavoidable)
     rows = [("unavoidable: " + ", ".join(known.unavoidable), unavoidable), ("critical path of up", total)]
-    table = Table(
-        "until the first passed NCCL run", "minutes", "up takes", title="in realistic time", title_justify="left"
-    )
-    for name, seconds in rows:
-        table.add_row(name, f"{seconds / 60:.1f}", f"{total / seconds:.3f} of it")
-    console.print(table)
+    shown = [(name, f"{seconds / 60:.1f}", f"{total / seconds:.3f} of it") for name, seconds in rows]
+    _print_table("in realistic time", ("until the first passed NCCL run", "minutes", "up takes"), shown)
     chain = [slot.name for slot in slots if slot.critical and slot.end > slot.start]
     return {"rows": rows, "critical": chain, "target met": total <= TARGET_PATH * unavoidable}
 
 
-def _end(slots: Sequence[Slot], known: Durations) -> float:
-    return next(slot.end for slot in slots if slot.name == known.goal)
+def _print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    table = Table(*columns, title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
 
 
 def _shown(file: Path) -> str:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from simulator.host import paths
 
@@ -36,16 +34,9 @@ class World:
 
     def __init__(self, home: Path) -> None:
         own = {**os.environ, "SIMULATOR_HOME": str(home)}
-        answer = subprocess.run(
-            [sys.executable, "-m", "simulator", "env"],
-            cwd=paths.ROOT,
-            env=own,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        shell = f"{answer.stdout}\nenv -0"
-        listed = subprocess.run(["bash", "-c", shell], env=own, capture_output=True, check=True).stdout.decode()
+        shell = f'eval "$({shlex.quote(sys.executable)} -m simulator env)" && env -0'
+        command = ["bash", "-c", shell]
+        listed = subprocess.run(command, cwd=paths.ROOT, env=own, capture_output=True, text=True, check=True).stdout
         self.environment = dict(line.split("=", 1) for line in listed.split("\0") if "=" in line)
 
     def simulator(self, command: str) -> float:
@@ -54,13 +45,9 @@ class World:
         self._checked([sys.executable, "-m", "simulator", command], paths.ROOT)
         return time.monotonic() - began
 
-    def read(self, project: Path, *arguments: str) -> Any:
-        """The JSON that pulumi prints."""
-        return json.loads(self._checked([str(paths.tool("pulumi")), *arguments, "--non-interactive"], project))
-
-    def quiet(self, project: Path, *arguments: str) -> None:
-        """Any other pulumi command."""
-        self._checked([str(paths.tool("pulumi")), *arguments, "--non-interactive"], project)
+    def pulumi(self, project: Path, *arguments: str) -> str:
+        """What pulumi prints."""
+        return self._checked([str(paths.tool("pulumi")), *arguments, "--non-interactive"], project)
 
     def timed(self, project: Path, command: str) -> Timing:
         """`preview`, or `up` or `destroy` without one. Raises BenchFailed."""
@@ -68,7 +55,14 @@ class World:
         began, printed = time.monotonic(), []
         starts: dict[str, float] = {}
         spans: dict[str, float] = {}
-        with self._running([str(paths.tool("pulumi")), command, "--json", *options], project) as run:
+        with subprocess.Popen(
+            [str(paths.tool("pulumi")), command, "--json", *options, "--non-interactive"],
+            cwd=project,
+            env=self.environment | {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as run:
             for line in run.stdout or ():
                 printed.append(line)
                 event = json.loads(line) if line.startswith("{") else {}
@@ -80,19 +74,6 @@ class World:
         if run.returncode:
             raise BenchFailed("".join(printed)[-4000:])
         return Timing(time.monotonic() - began, min(starts.values(), default=0.0), len(starts), spans)
-
-    @contextmanager
-    def _running(self, command: list[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
-        streamed = self.environment | {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"}
-        with subprocess.Popen(
-            [*command, "--non-interactive"],
-            cwd=folder,
-            env=streamed,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as run:
-            yield run
 
     def _checked(self, command: list[str], folder: Path) -> str:
         answer = subprocess.run(command, cwd=folder, env=self.environment, capture_output=True, text=True, check=False)

@@ -40,11 +40,6 @@ class Measures:
     export: dict[str, Any]
     start: float
 
-    @property
-    def control_plane(self) -> float:
-        """Seconds until a new cluster's API server answered."""
-        return self.real.up.spans["cluster"]
-
     def table(self) -> list[tuple[str, float, float, float]]:
         """Per command: seconds of the real program, of the bare one, and their ratio."""
         real, bare = asdict(self.real), asdict(self.bare)
@@ -63,41 +58,32 @@ def measure(folder: Path, told: Callable[[str], None]) -> Measures:
     world = World(folder / "world")
     told("starting a simulated world")
     start = world.simulator("start")
-    exported: list[dict[str, Any]] = []
     real, bare = _project(folder / "real"), folder / "bare"
     rounds: dict[Path, list[list[Timing]]] = {real: [], bare: []}
     try:
-        _stack(world, real)
+        world.pulumi(real, "stack", "init", STACK)
         for number in range(1, _ROUNDS + 1):
             told(f"the program, {number} of {_ROUNDS}")
-            rounds[real].append(_round(world, real, lambda: exported.append(_export(world, real))))
+            timings, state = _round(world, real)
+            rounds[real].append(timings)
             if number == 1:
-                _bare_project(bare, exported[0])
-                _stack(world, bare)
+                export = json.loads(state)
+                _bare_project(bare, export)
+                world.pulumi(bare, "stack", "init", STACK)
             told(f"the bare program, {number} of {_ROUNDS}")
-            rounds[bare].append(_round(world, bare, lambda: None))
+            rounds[bare].append(_round(world, bare)[0])
     finally:
         world.simulator("clean")
-    return Measures(_medians(rounds[real]), _medians(rounds[bare]), exported[0], start)
+    return Measures(_medians(rounds[real]), _medians(rounds[bare]), export, start)
 
 
-def _stack(world: World, project: Path) -> None:
-    world.quiet(project, "stack", "init", STACK)
-    world.quiet(project, "stack", "select", STACK)
-
-
-def _export(world: World, project: Path) -> dict[str, Any]:
-    exported: dict[str, Any] = world.read(project, "stack", "export", "--show-secrets")
-    return exported
-
-
-def _round(world: World, project: Path, between: Callable[[], None]) -> list[Timing]:
-    """The commands of a `Run`, in its order."""
+def _round(world: World, project: Path) -> tuple[list[Timing], str]:
+    """The commands of a `Run`, in its order, and the state after the first `up`."""
     preview = _median(world.timed(project, "preview") for _ in range(_PREVIEWS))
     up = world.timed(project, "up")
-    between()
+    state = world.pulumi(project, "stack", "export", "--show-secrets")
     again = world.timed(project, "preview"), world.timed(project, "up")
-    return [preview, up, *again, world.timed(project, "destroy")]
+    return [preview, up, *again, world.timed(project, "destroy")], state
 
 
 def _medians(rounds: Iterable[Iterable[Timing]]) -> Run:
