@@ -17,7 +17,6 @@ from simulator.kubelet.csi.identity import PodIdentity
 from simulator.kubelet.csi.mount import BlobMount
 from tests.support.blob_account import (
     CONTAINER,
-    CONTRIBUTOR,
     CREDENTIAL,
     OTHER,
     READER,
@@ -83,12 +82,6 @@ def test_a_reader_reads_and_its_writes_are_refused(signed: Signed, tmp_path: Pat
     mounted = signed.mount(tmp_path)
     assert (mounted.path / "shards/0").read_bytes() == b"tokens"
     assert signed.write(mounted) == ["writing step10 failed: AuthorizationPermissionMismatch"]
-
-
-def test_a_contributor_writes_what_a_later_mount_reads(signed: Signed, tmp_path: Path) -> None:
-    signed.roles.append(signed.account.assign(CONTRIBUTOR, CONTAINER, signed.ids["principalId"], number=2))
-    assert signed.write(signed.mount(tmp_path / "a")) == []
-    assert (signed.mount(tmp_path / "b").path / "step10").read_text() == "weights"
 
 
 def test_a_role_that_is_not_there_or_elsewhere_opens_nothing(signed: Signed, tmp_path: Path) -> None:

@@ -37,12 +37,6 @@ def is_kwoks(cluster: Cluster) -> bool:
     return bool(live(cluster)["metadata"]["annotations"].get("simulator/run-by") == "kwok")
 
 
-def test_a_pod_with_everything_is_handed_over(cluster: Cluster) -> None:
-    cluster.has(make())
-    faked(cluster).advance(make(), NODE)
-    assert is_kwoks(cluster)
-
-
 @pytest.mark.parametrize(
     ("init", "image", "expected"),
     [

@@ -30,11 +30,6 @@ def test_only_what_is_there_keeps_its_files(cluster: Path) -> None:
     assert [path.name for path in (cluster / "nodes/n1").iterdir()] == ["machine-2"]
 
 
-def test_a_cluster_without_pods_keeps_none(cluster: Path) -> None:
-    folders.Sweep(cluster)([], [])
-    assert [*cluster.glob("pod*/*"), *cluster.glob("nodes/*/*")] == []
-
-
 def test_what_goes_later_takes_its_files_along_then(cluster: Path) -> None:
     sweep = folders.Sweep(cluster)
     sweep([make("there"), make("gone")], [NODE])

@@ -71,20 +71,6 @@ def test_a_container_that_never_started_has_no_log(pod: Pod) -> None:
     assert pod.shown(previous=True) is None
 
 
-def test_one_that_says_nothing_has_an_empty_log(pod: Pod, tmp_path: Path) -> None:
-    LogFile(folders.logs_of(tmp_path, pod.pod) / "main").begin()
-    assert pod.shown() == ""
-
-
-def test_a_restart_begins_a_log_and_the_former_is_the_previous_one(pod: Pod) -> None:
-    pod.start("first")
-    pod.state(RUNNING)
-    assert (pod.shown(), pod.shown(previous=True)) == ("first\n", None)
-    pod.start("second")
-    pod.state(RUNNING, ENDED)
-    assert (pod.shown(), pod.shown(previous=True)) == ("second\n", "first\n")
-
-
 def test_between_two_starts_both_are_what_has_ended(pod: Pod) -> None:
     pod.start("first")
     pod.state(CRASHED, ENDED)

@@ -41,17 +41,6 @@ def machines(tmp_path: Path) -> Callable[[NodeHardware], Machines]:
     return lambda hardware: Machines(tmp_path, lambda node: hardware, catalogue)
 
 
-def test_a_driver_is_seen_on_its_node_while_its_pod_is_ready(
-    machines: Callable[[NodeHardware], Machines], root: Path
-) -> None:
-    found = machines(HARDWARE)
-    seen = []
-    for pods in ([], [driver(ready=False)], [driver(ready=True)], [driver(ready=False)], []):
-        found.sync({"n1": NODE}, pods)
-        seen.append((root / MARK).exists())
-    assert seen == [False, False, True, False, False]
-
-
 def test_a_driver_that_went_while_nobody_looked_is_not_seen_any_more(
     machines: Callable[[NodeHardware], Machines], root: Path
 ) -> None:

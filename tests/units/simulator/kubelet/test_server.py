@@ -48,3 +48,16 @@ def api_server(cluster: Path) -> Iterator[httpx.Client]:
 def test_a_log_and_its_parts(api_server: httpx.Client, query: str, shown: str) -> None:
     answer = api_server.get(f"main?{query}")
     assert (answer.status_code, answer.text) == (200, shown)
+
+
+def test_a_container_that_was_never_started_again_has_no_previous_log(api_server: httpx.Client) -> None:
+    answer = api_server.get("sidecar?previous=true")
+    assert (answer.status_code, answer.text) == (
+        400,
+        'previous terminated container "sidecar" in pod "train-0" not found\n',
+    )
+
+
+def test_a_faked_container_says_so(api_server: httpx.Client) -> None:
+    answer = api_server.get("sidecar")
+    assert (answer.status_code, "KWOK fakes its pod" in answer.text) == (200, True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,11 +31,6 @@ DRIVER = pod("driver", {"app": gates.DRIVER_APP})
 TOOLKIT = pod("toolkit", {"app": gates.TOOLKIT_APP})
 PLUGIN = pod("plugin", {"app": gates.DEVICE_PLUGIN_APP})
 OFED = pod("ofed", {"nvidia.com/ofed-driver": ""})
-
-
-@pytest.fixture(autouse=True)
-def no_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
 
 
 def policy(**changes: Any) -> dict[str, Any]:
