@@ -23,10 +23,11 @@ from config.facts.scheduling import (
 from config.rules.pools import autoscale_fixed
 from diagnosis.cluster import CONFIG_MAP, EVENT, NODE, Cluster, told_at
 from diagnosis.finding import Finding, listed, one_line
-from diagnosis.nodes import choice, chosen, chosen_pools
+from diagnosis.nodes import choice, chosen_pools
 from diagnosis.shapes import fit
 from k8s.objects import Object
 from k8s.resources import allocatable
+from k8s.scheduling import selects
 
 _NAMESPACE, _STATUS = "kube-system", "cluster-autoscaler-status"
 _ADDS, _REFUSES = "TriggeredScaleUp", "NotTriggerScaleUp"
@@ -170,7 +171,7 @@ def _refusal(cluster: Cluster, pod: Object, event: Object, *, there: bool) -> It
 
 def _key(cluster: Cluster, pod: Object) -> str:
     """Returns the key of the pod's pool in the settings, as the nodes that the pool has are labelled."""
-    labels = [node["metadata"].get("labels", {}) for node in cluster.all(NODE) if chosen(node, pod)]
+    labels = [node["metadata"].get("labels", {}) for node in cluster.all(NODE) if selects(pod, node)]
     keys = {each[POOL_LABEL] for each in labels if POOL_LABEL in each}
     return keys.pop() if len(keys) == 1 else "<key>"
 

@@ -25,11 +25,12 @@ from diagnosis.cluster import (
 from diagnosis.conditions import CHECK_AGAIN
 from diagnosis.devices import configured, expected, is_gpu
 from diagnosis.finding import Obstacle, is_past, joined, later, one_line
-from diagnosis.nodes import untolerated, words_of
+from diagnosis.nodes import words_of
 from diagnosis.pods import waiting
 from k8s.objects import Object, condition, has_ended, is_ready
 from k8s.quantities import count
 from k8s.resources import allocatable, device_requests
+from k8s.scheduling import untolerated
 
 _GENERATION = "deprecated.daemonset.template.generation"
 _POD_GENERATION = "pod-template-generation"

@@ -17,10 +17,10 @@ from diagnosis.autoscaler import may_add_pool
 from diagnosis.cluster import KUEUE_BEFORE, NODE, QUEUED, Cluster, Kind, where
 from diagnosis.devices import expected
 from diagnosis.finding import Finding, clock, joined, one_line
-from diagnosis.nodes import chosen
 from k8s import quantities
 from k8s.objects import Object, condition, holds
 from k8s.resources import allocatable, device_requests
+from k8s.scheduling import selects
 
 CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", KUEUE_BEFORE)
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues", KUEUE_BEFORE)
@@ -110,7 +110,7 @@ def _held(cluster: Cluster, queued: Object) -> Iterator[Finding]:
 def _too_large(cluster: Cluster, queued: Object) -> Iterator[Finding]:
     """Yields the devices of which a pod asks for more than any node has that it may use, whatever the quota."""
     for pod in (pod_set["template"] for pod_set in queued["spec"].get("podSets", [])):
-        nodes = [node for node in cluster.all(NODE) if chosen(node, pod)]
+        nodes = [node for node in cluster.all(NODE) if selects(pod, node)]
         for resource, count in device_requests(pod).items():
             sizes = [max(allocatable(node, resource), expected(cluster, node, resource)) for node in nodes]
             most = max(sizes, default=0)

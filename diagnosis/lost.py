@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from diagnosis.cluster import POD, Cluster
 from diagnosis.finding import Finding, clock, grouped, later, listed, one_line
-from diagnosis.nodes import tolerates
 from k8s.objects import Object, condition, has_ended
+from k8s.scheduling import tolerates
 
 _LOST = {"Unknown": "silent", "False": "not ready"}
 """By the status of a node's condition Ready."""

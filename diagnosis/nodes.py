@@ -1,10 +1,8 @@
-"""Which nodes a pod may go to, by Kubernetes' rules of selectors and taints. Pure."""
+"""Which nodes a pod asks for, in words. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Any
 
 from config.facts.scheduling import AGENT_POOL_LABEL, GPU_TAINT, SPOT_TAINT, SYSTEM_TAINT
 from k8s.objects import Object
@@ -12,8 +10,6 @@ from k8s.quantities import is_quantity, value
 from k8s.resources import pod_requests
 
 _OF_POOL = f"{AGENT_POOL_LABEL}="
-_NAME_FIELD = "metadata.name"
-"""The one field that terms of node affinity may match."""
 
 
 def too_small(node: Object, pod: Object) -> tuple[str, str, str] | None:
@@ -30,15 +26,6 @@ def too_small(node: Object, pod: Object) -> tuple[str, str, str] | None:
 
 def _shown(name: str, amount: Fraction) -> str:
     return f"{float(amount):g}" if name == "cpu" else f"{float(amount) / 2**30:.1f}Gi"
-
-
-def chosen(node: Object, pod: Object) -> bool:
-    """Whether the pod's node selector and its required affinity take the node."""
-    labels = node["metadata"].get("labels", {})
-    if not (pod["spec"].get("nodeSelector") or {}).items() <= labels.items():
-        return False
-    terms, known = _terms(pod), labels | {_NAME_FIELD: node["metadata"]["name"]}
-    return not terms or any(term and all(_holds(known, wanted) for wanted in term) for term in terms)
 
 
 def choice(pod: Object) -> str:
@@ -60,28 +47,6 @@ def chosen_pools(pod: Object) -> set[str]:
     """Returns the names of the pools that the pod asks for; empty if any will do."""
     named = [wish.removeprefix(_OF_POOL) for wish in _wishes(pod) if wish.startswith(_OF_POOL)]
     return {name for names in named for name in names.split(" or ")}
-
-
-def untolerated(node: Object, pod_spec: Mapping[str, Any]) -> list[Object]:
-    """Taints that keep the pod off the node."""
-    tolerations = pod_spec.get("tolerations") or []
-    taints = node["spec"].get("taints") or []
-    return [taint for taint in taints if taint["effect"] != "PreferNoSchedule" and not tolerates(tolerations, taint)]
-
-
-def tolerates(tolerations: Iterable[Object], taint: Object) -> bool:
-    """Returns whether one of the tolerations matches the taint (Kubernetes' `Toleration.ToleratesTaint`).
-
-    Operators Lt and Gt match nothing, since TaintTolerationComparisonOperators is an alpha feature (1.35 to 1.37).
-    """
-    for toleration in tolerations:
-        same_effect = toleration.get("effect") in (None, "", taint["effect"])
-        same_key = toleration.get("key") in (None, "", taint["key"])
-        operator = toleration.get("operator") or "Equal"
-        same_value = operator == "Equal" and toleration.get("value", "") == taint.get("value", "")
-        if same_effect and same_key and (operator == "Exists" or same_value):
-            return True
-    return False
 
 
 def words_of(taint: Object) -> str:
@@ -110,26 +75,3 @@ def _wishes(pod: Object) -> list[str]:
 def _wish(entry: Object) -> str:
     values = " or ".join(entry.get("values", []))
     return f"{entry['key']}={values}" if entry["operator"] == "In" else f"{entry['key']} {entry['operator']} {values}"
-
-
-def _holds(labels: Mapping[str, str], wanted: Object) -> bool:
-    there, values = labels.get(wanted["key"]), wanted.get("values", [])
-    match wanted["operator"]:
-        case "In":
-            return there in values
-        case "NotIn":
-            return there not in values
-        case "Exists":
-            return there is not None
-        case "DoesNotExist":
-            return there is None
-        case "Gt":
-            return _is_less(next(iter(values), None), there)
-        case "Lt":
-            return _is_less(there, next(iter(values), None))
-    return False
-
-
-def _is_less(one: str | None, other: str | None) -> bool:
-    """Compares two whole numbers; labels may have other values, which no comparison matches."""
-    return bool(one and other and one.isdecimal() and other.isdecimal() and int(one) < int(other))

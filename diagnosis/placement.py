@@ -20,10 +20,11 @@ from diagnosis.drivers import not_offered
 from diagnosis.finding import Finding, Obstacle, grouped, one_line, together
 from diagnosis.messages import cause, most_telling
 from diagnosis.node_states import is_of_person, leaving, manager, of_taints, writers
-from diagnosis.nodes import asked_labels, choice, chosen, is_of_program, too_small, untolerated, words_of
+from diagnosis.nodes import asked_labels, choice, is_of_program, too_small, words_of
 from diagnosis.policies import unready_policies
 from k8s.objects import Object, condition
 from k8s.resources import allocatable, device_requests
+from k8s.scheduling import selects, untolerated
 
 _WHY = ("ExternalProvisioning", "FailedBinding", "VolumeMismatch", "ClaimMisbound", "ClaimLost", "ProvisioningFailed")
 """Events of a claim (pkg/controller/volume/events), from a provisioner that is waited for to a volume that failed."""
@@ -125,7 +126,7 @@ def _lack_devices(cluster: Cluster, pod: Object) -> bool:
 
 def _candidates(cluster: Cluster, pod: Object) -> list[Object]:
     """Nodes that the pod may choose; AKS's system nodes only if it wants no devices."""
-    nodes = [node for node in cluster.all(NODE) if chosen(node, pod)]
+    nodes = [node for node in cluster.all(NODE) if selects(pod, node)]
     return [node for node in nodes if not device_requests(pod) or not labelled(node, _SYSTEM)]
 
 

@@ -94,14 +94,3 @@ def toleration(taint: str) -> Toleration:
 def tolerations(taints: Iterable[str]) -> list[Toleration]:
     """What tolerates all of the taints, each once, in a stable order."""
     return [toleration(taint) for taint in sorted(set(taints))]
-
-
-def tolerates(given: Toleration, taint: str) -> bool:
-    """Whether a toleration is for the taint (ToleratesTaint of k8s.io/api/core/v1)."""
-    wanted = toleration(taint)
-    of_any = given.get("operator") == "Exists"
-    return (
-        given.get("effect") in (None, "", wanted["effect"])
-        and (given.get("key") == wanted["key"] or (of_any and not given.get("key")))
-        and (of_any or given.get("value", "") == wanted.get("value", ""))
-    )

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from config.facts.near import hint, near
-from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, SCRATCH_LABEL, SPOT_LABEL, tolerates
+from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, SCRATCH_LABEL, SPOT_LABEL, toleration
 from config.problems.errors import Problem
 from config.problems.fixes import Path, path_text, remove_command, set_command
 from config.schema.models import Placement, StackFile
 from config.schema.operators import NODE_HEALTH, key_of
 from config.schema.pools import PoolSettings, agent_pool_name, is_agent_pool_of, node_labels, node_taints
 from config.schema.workload import GpuPods, WorkloadCatalogue, WorkloadSpec
+from k8s.scheduling import tolerates
 
 _REQUIRED = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 _NEEDED: tuple[Path, ...] = (
@@ -172,7 +173,8 @@ def _tolerations(placed: _Placed) -> Iterator[Problem]:
     given = placed.spec.get("tolerations")
     tolerated = [dict(each) for each in given or []]
     taints = [taint for taint in node_taints(placed.pool) if not taint.endswith(":PreferNoSchedule")]
-    missing = [taint for taint in taints if not any(tolerates(each, taint) for each in tolerated)]
+    # What tolerates a taint has the key, value and effect of that taint.
+    missing = [taint for taint in taints if not tolerates(tolerated, toleration(taint))]
     if given is not None and missing:
         has = f"nodes of pool {placed.pool_key} have the taint {', '.join(missing)}"
         what = f"takes the place of all tolerations, and {has}"

@@ -13,7 +13,7 @@ from fractions import Fraction
 from k8s.objects import Object, condition, has_ended
 from k8s.quantities import value
 from k8s.resources import Resources, pod_requests
-from simulator.kube.scheduling import repelling_taint, selects
+from k8s.scheduling import repelling_taint, selects
 
 _EXPENDABLE = -10
 """Pods of a lower priority bring no nodes (AKS's page; --expendable-pods-priority-cutoff)."""

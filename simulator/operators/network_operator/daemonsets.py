@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from k8s.objects import Object
-from simulator.kube.scheduling import tolerates
+from k8s.scheduling import tolerates
 from simulator.operators._loop import digest_of, label
 
 NIC_LABEL = "feature.node.kubernetes.io/pci-15b3.present"

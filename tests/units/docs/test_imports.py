@@ -15,7 +15,7 @@ MAY_IMPORT = {
     "config/facts": ("config.facts",),
     "config/problems": ("config.problems", "config.facts"),
     "config/schema": ("config.schema", "config.problems", "config.facts", "k8s"),
-    "config/rules": ("config.rules", "config.schema", "config.problems", "config.facts"),
+    "config/rules": ("config.rules", "config.schema", "config.problems", "config.facts", "k8s"),
     "config/reading": ("config",),
     "k8s": ("k8s",),
     "components": ("components", "config", "k8s"),
@@ -93,8 +93,8 @@ SHARED_FACTS = frozenset(
     )
 )
 """Data files of constants, with sources, and what reads them."""
-SHARED_MODULES = SHARED_FACTS | {"k8s.objects", "k8s.quantities", "k8s.resources"}
-"""All that the program and the simulator share. What a pod requests is held to Kubernetes' own answers
+SHARED_MODULES = SHARED_FACTS | {f"k8s.{name}" for name in ("objects", "quantities", "resources", "scheduling")}
+"""All that the program and the simulator share. What a pod requests and where it may go is held to Kubernetes' answers
 (tests/support/kube_scheduling.yaml).
 """
 

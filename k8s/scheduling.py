@@ -9,6 +9,7 @@ TaintTolerationComparisonOperators is off by default.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from k8s.objects import Object
 
@@ -29,11 +30,15 @@ def selects(pod: Object, node: Object) -> bool:
 
 def repelling_taint(pod: Object, node: Object) -> Object | None:
     """Returns the first taint that keeps the pod off the node; a cordoned node counts as tainted."""
-    taints = [taint for taint in node["spec"].get("taints") or [] if taint["effect"] in _REPELLING]
-    if node["spec"].get("unschedulable"):
-        taints.append(_CORDONED)
-    tolerations = pod["spec"].get("tolerations") or []
-    return next((taint for taint in taints if not tolerates(tolerations, taint)), None)
+    spec = node["spec"]
+    cordoned = {**spec, "taints": [*(spec.get("taints") or []), *([_CORDONED] if spec.get("unschedulable") else [])]}
+    return next(iter(untolerated({"spec": cordoned}, pod["spec"])), None)
+
+
+def untolerated(node: Object, pod_spec: Mapping[str, Any]) -> list[Object]:
+    """Returns the taints that keep pods with this spec off the node."""
+    tolerations, taints = pod_spec.get("tolerations") or [], node["spec"].get("taints") or []
+    return [taint for taint in taints if taint["effect"] in _REPELLING and not tolerates(tolerations, taint)]
 
 
 def tolerates(tolerations: Iterable[Object], taint: Object) -> bool:
