@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from config.facts.scheduling import GPU_RESOURCE
+from config.facts.scheduling import GPU_RESOURCE, QUEUE_LABEL
 from config.rules.teams import QUEUE_SUFFIX, SLACK
 from diagnosis.autoscaler import may_add_pool
 from diagnosis.cluster import KUEUE_BEFORE, NODE, QUEUED, Cluster, Kind, where
@@ -24,7 +24,6 @@ from k8s.scheduling import selects
 
 CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", KUEUE_BEFORE)
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues", KUEUE_BEFORE)
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 _MANAGER = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
 _GROUP_LABEL = "kueue.x-k8s.io/pod-group-name"
 """Label of a pod with the name of its group's Workload, which a StatefulSet may own (pkg/controller/jobs)."""

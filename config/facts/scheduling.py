@@ -38,6 +38,8 @@ SPOT_LABEL = "kubernetes.azure.com/scalesetpriority"
 SPOT_TAINT = f"{SPOT_LABEL}=spot:NoSchedule"
 TEAM_LABELS = {"mlbatch-team-namespace": "true"}
 """MLBatch's own: of namespaces of teams, in which Kueue manages all jobs."""
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+"""Kueue's label of jobs: the queue that they wait in."""
 LOCAL_QUEUE = "default-queue"
 """Of every team: its jobs name this one."""
 BAD_NODE = "ai-on-aks/gpu-health=failed"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from config.facts.scheduling import GPU_RESOURCE, LOCAL_QUEUE, NVIDIA_RUNTIME, TEAM_LABELS
+from config.facts.scheduling import GPU_RESOURCE, LOCAL_QUEUE, NVIDIA_RUNTIME, QUEUE_LABEL, TEAM_LABELS
 from k8s.templates import filled
 from operators._rights import policy_binding
 from operators.kueue.rights import CLASSES
@@ -21,7 +21,6 @@ SECURITY = "team-pod-security"
 """The policy of namespaces whose pods may pin memory, and its binding."""
 SECURITY_LABELS = {"ai-on-aks/pins-memory": "true"}
 """The labels of these namespaces."""
-LABEL = "kueue.x-k8s.io/queue-name"
 
 
 def policies(scheduler: str | None, gpus: int, of_node: Mapping[str, int], rdma_resource: str) -> dict[str, Any]:
@@ -33,7 +32,7 @@ def policies(scheduler: str | None, gpus: int, of_node: Mapping[str, int], rdma_
         of_node: The most that one node has of each device, by resource.
         rdma_resource: The resource of InfiniBand HCAs.
     """
-    queue = {"label": LABEL, "queue": LOCAL_QUEUE}
+    queue = {"label": QUEUE_LABEL, "queue": LOCAL_QUEUE}
     classes = {"classes": ["", *CLASSES], "classNames": ", ".join(CLASSES)}
     pods = _policy(PODS, **queue, **classes, runtime=NVIDIA_RUNTIME, scheduler=scheduler)
     if not scheduler:

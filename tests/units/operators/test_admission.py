@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 import yaml
 
-from config.facts.scheduling import COSCHEDULER, TEAM_LABELS
+from config.facts.scheduling import COSCHEDULER, QUEUE_LABEL, TEAM_LABELS
 from operators.kueue import admission, rights
 from simulator.cluster.controlplane import ControlPlane
 from simulator.host import paths
 from simulator.kube.client import KubeClient
 from tests.support.waiting import eventually
+from tests.units.operators.policy_objects import Object, policy_objects
 
 pytestmark = pytest.mark.simulator
 ALICE, ADMIN = "alice", "admin"
@@ -43,28 +44,19 @@ VERSIONS = {
 DEFINED = ("AppWrapper", "PyTorchJob", "RayJob", "Workload")
 """Of these, those that Kubernetes does not have by itself."""
 SPACES: dict[str, Any] = {"blue": TEAM_LABELS, "elsewhere": {}}
-Object = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeClient]:
+def cluster(plane: ControlPlane) -> Iterator[KubeClient]:
     """With the policies, the classes, a team's namespace, and whoever asks allowed everything but by them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SIMULATOR_HOME", str(tmp_path_factory.mktemp("admission")))
-        plane = ControlPlane("admission")
-        plane.start()
-        kube = plane.client()
-        try:
-            for each in _objects():
-                kube.create(each)
-            eventually(lambda: all(kube.list("v1", "ServiceAccount", name) for name in SPACES), "pods have accounts")
-            for kind in DEFINED:
-                eventually(partial(_is_served, kube, kind), f"{kind} is served")
-            eventually(lambda: refused(ALICE, job({}, labels={})), "the policies act")
-            yield kube
-        finally:
-            kube.close()
-            plane.stop()
+    with plane.client() as kube:
+        for each in _objects():
+            kube.create(each)
+        eventually(lambda: all(kube.list("v1", "ServiceAccount", name) for name in SPACES), "pods have accounts")
+        for kind in DEFINED:
+            eventually(partial(_is_served, kube, kind), f"{kind} is served")
+        eventually(lambda: refused(ALICE, job({}, labels={})), "the policies act")
+        yield kube
 
 
 def _objects() -> Iterator[Object]:
@@ -72,11 +64,8 @@ def _objects() -> Iterator[Object]:
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
     for kind in DEFINED:
         yield crd(kind)
-    api = "admissionregistration.k8s.io/v1"
     for name, spec in admission.policies(COSCHEDULER, ALL_GPUS, OF_NODE, HCA).items():
-        yield {"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
-        bound: Object = {"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}}
-        yield {**bound, "spec": admission.binding(name)}
+        yield from policy_objects(name, spec, admission.binding(name))
     subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}]
     yield {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -132,7 +121,7 @@ def warned(user: str, made: Object) -> str:
 
 
 def _said(user: str, verb: str, *arguments: str, text: str = "", taken: bool = False) -> str:
-    config = paths.home() / "clusters" / "admission" / "admin.kubeconfig"
+    config = paths.home() / "clusters" / "policies" / "admin.kubeconfig"
     command = [str(paths.tool("kubectl")), f"--kubeconfig={config}", verb, "--dry-run=server", "--as", user, *arguments]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     return done.stderr if taken is not bool(done.returncode) else ""
@@ -333,7 +322,7 @@ def test_elsewhere_nothing_is_refused(row: tuple[str, Object, str]) -> None:
 def test_a_job_keeps_its_queue_and_gets_no_owner_but_by_controllers(cluster: KubeClient) -> None:
     cluster.create(job(pods(), name="waits"))
     forged = job(pods(), owner="Job")["metadata"]["ownerReferences"]
-    without_queue = {"labels": {admission.LABEL: None}}
+    without_queue = {"labels": {QUEUE_LABEL: None}}
     assert NO_QUEUE in patch_refused(ALICE, "waits", without_queue)
     assert FORGED in patch_refused(ALICE, "waits", {"ownerReferences": forged})
     assert patch_refused(ALICE, "waits", {"annotations": {"note": "mine"}}) == ""
@@ -353,5 +342,10 @@ def test_expressions_are_of_the_types_that_they_are_asked_about(cluster: KubeCli
 
 
 def test_where_no_scheduler_is_installed_any_may_place_pods() -> None:
-    assert "schedulerName" in json.dumps(admission.policies(COSCHEDULER, ALL_GPUS, OF_NODE, HCA))
     assert "schedulerName" not in json.dumps(admission.policies(None, ALL_GPUS, OF_NODE, HCA))
+
+
+def test_the_policy_of_queues_is_for_all_kinds_that_queue() -> None:
+    found = admission.policies(None, ALL_GPUS, OF_NODE, HCA)[admission.QUEUES]["matchConstraints"]["resourceRules"]
+    kinds = {f"{rule['apiGroups'][0]}/{resource}" for rule in found for resource in rule["resources"]}
+    assert kinds == {f"{name.partition('/')[0]}/{resource}" for name, resource in rights.FRAMEWORKS.items()}

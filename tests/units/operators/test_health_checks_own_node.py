@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 import yaml
@@ -14,25 +13,13 @@ from operators.node_health import POLICY, RULES, policy_spec
 from simulator.cluster.controlplane import ControlPlane
 from simulator.kube.client import ApiError, KubeClient
 from tests.support.waiting import eventually
+from tests.units.operators.policy_objects import Object, policy_objects
 
 pytestmark = pytest.mark.simulator
-Object = dict[str, Any]
 OWN, OTHER = "own", "other"
 SKU = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
 FAILED = {"key": "aznhc", "value": "failed", "effect": "NoSchedule"}
 TOKEN = "authentication.k8s.io/v1"
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SIMULATOR_HOME", str(tmp_path_factory.mktemp("own-node")))
-        made = ControlPlane("own-node")
-        made.start()
-        try:
-            yield made
-        finally:
-            made.stop()
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +55,7 @@ def _objects() -> Iterator[Object]:
             {"kind": "ServiceAccount", "name": name, "namespace": "default"} for name in (HEALTH_ACCOUNT, "labeler")
         ],
     }
-    specs = {"": policy_spec(), "Binding": policy_binding(POLICY)}
-    for kind, spec in specs.items():
-        metadata = {"name": POLICY}
-        api = "admissionregistration.k8s.io/v1"
-        yield {"apiVersion": api, "kind": f"ValidatingAdmissionPolicy{kind}", "metadata": metadata, "spec": spec}
+    yield from policy_objects(POLICY, policy_spec(), policy_binding(POLICY))
 
 
 def pod(account: str) -> Object:

@@ -1,102 +1,15 @@
-"""What monitoring tells its chart and Prometheus, and the settings that it refuses."""
+"""Alerts and dashboards: whole, and of what they ask for. What the chart is told is in the golden files."""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
-from config.facts.scheduling import AGENT_POOL_LABEL, SPOT_LABEL, SYSTEM_NODES, SYSTEM_TOLERATIONS
+from config.facts.scheduling import AGENT_POOL_LABEL, SPOT_LABEL
 from operators import monitoring
-from operators.monitoring import MonitoringSettings, files
-from operators.monitoring.files import pod_monitors, service_monitors
-
-
-def claims(made: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    """Class and size of each disk."""
-    grafana = made["grafana"]["persistence"]
-    found = {
-        "prometheus": made["prometheus"]["prometheusSpec"]["storageSpec"],
-        "alertmanager": made["alertmanager"]["alertmanagerSpec"]["storage"],
-    }
-    specs = {name: each["volumeClaimTemplate"]["spec"] for name, each in found.items()}
-    return {
-        **{name: (each["storageClassName"], each["resources"]["requests"]["storage"]) for name, each in specs.items()},
-        "grafana": (grafana["storageClassName"], grafana["size"]),
-    }
-
-
-def test_it_is_off_unless_it_is_asked_for() -> None:
-    assert MonitoringSettings().enabled is False
-
-
-def test_disks_are_of_the_class_of_the_settings() -> None:
-    assert claims(monitoring.values("fast")) == {
-        "prometheus": ("fast", "50Gi"),
-        "alertmanager": ("fast", "50Gi"),
-        "grafana": ("fast", "20Gi"),
-    }
-
-
-@pytest.mark.parametrize("path", [("prometheus", "prometheusSpec"), ("alertmanager", "alertmanagerSpec")])
-def test_disks_stay_when_what_wrote_them_goes(path: tuple[str, str]) -> None:
-    part, spec = path
-    kept = monitoring.values("fast")[part][spec]["persistentVolumeClaimRetentionPolicy"]
-    assert kept == {"whenDeleted": "Retain", "whenScaled": "Retain"}
-
-
-def test_grafana_is_a_stateful_set_whose_disk_stays() -> None:
-    assert monitoring.values("fast")["grafana"]["persistence"]["type"] == "sts"
-
-
-def test_prometheus_ends_its_history_before_its_disk_is_full() -> None:
-    spec = monitoring.values("fast")["prometheus"]["prometheusSpec"]
-    disk = spec["storageSpec"]["volumeClaimTemplate"]["spec"]["resources"]["requests"]["storage"]
-    assert int(spec["retentionSize"].removesuffix("GiB")) < int(disk.removesuffix("Gi"))
-
-
-def test_it_runs_on_system_nodes_so_that_it_takes_no_room_of_gpus() -> None:
-    made = monitoring.values("fast")
-    parts = [
-        made["prometheusOperator"],
-        made["prometheus"]["prometheusSpec"],
-        made["alertmanager"]["alertmanagerSpec"],
-        made["grafana"],
-        made["kube-state-metrics"],
-    ]
-    assert all((each["nodeSelector"], each["tolerations"]) == (SYSTEM_NODES, SYSTEM_TOLERATIONS) for each in parts)
-
-
-def test_what_azure_manages_is_not_asked() -> None:
-    made = monitoring.values("fast")
-    for part in ("kubeControllerManager", "kubeScheduler", "kubeEtcd", "kubeProxy"):
-        assert made[part] == {"enabled": False}
-
-
-def test_nodes_are_asked_at_the_port_at_which_their_exporter_listens() -> None:
-    assert monitoring.values("fast")["prometheus-node-exporter"]["service"] == {"port": 9110, "targetPort": 9110}
-
-
-def test_monitors_of_all_namespaces_count() -> None:
-    spec = monitoring.values("fast")["prometheus"]["prometheusSpec"]
-    assert spec["serviceMonitorSelectorNilUsesHelmValues"] is False
-    assert spec["ruleSelectorNilUsesHelmValues"] is False
-
-
-def test_each_monitor_asks_one_namespace_only() -> None:
-    for spec in (*service_monitors().values(), *pod_monitors().values()):
-        assert len(spec["namespaceSelector"]["matchNames"]) == 1
-        assert spec["selector"]["matchLabels"]
-
-
-def test_the_network_operator_is_asked_at_its_pods_address_as_it_declares_no_port() -> None:
-    (endpoint,) = pod_monitors()["network-operator"]["podMetricsEndpoints"]
-    assert "port" not in endpoint
-    (address,) = endpoint["relabelings"]
-    assert (address["targetLabel"], address["replacement"]) == ("__address__", "$1:8080")
+from operators.monitoring import files
 
 
 def test_each_alert_says_how_bad_it_is_and_what_happened() -> None:
@@ -105,18 +18,6 @@ def test_each_alert_says_how_bad_it_is_and_what_happened() -> None:
     for rule in found:
         assert rule["labels"]["severity"] in {"critical", "warning"}
         assert rule["annotations"]["summary"]
-
-
-@pytest.mark.parametrize("name", ["azurefile", "azurefile-csi-premium", "azureblob-nfs-premium"])
-def test_a_class_of_shares_is_refused(name: str) -> None:
-    with pytest.raises(ValidationError, match="a class of shares, on which Prometheus's data do not keep"):
-        MonitoringSettings(storage_class=name)
-
-
-@pytest.mark.parametrize("name", ["", "Fast", "fast_disks", "-fast", "f" * 254])
-def test_what_is_no_name_of_a_class_is_refused(name: str) -> None:
-    with pytest.raises(ValidationError):
-        MonitoringSettings(storage_class=name)
 
 
 @pytest.mark.parametrize("name", list(files.dashboards()))

@@ -17,16 +17,14 @@ from components.node_pools import gpu_pools
 from components.operators import Installed, Site
 from config.facts import skus
 from config.facts.content_tags import IMAGES
-from config.schema.operators import MONITORING, NODE_TOOLS_NAMESPACE, OperatorSettings
+from config.schema.operators import NODE_TOOLS_NAMESPACE, OperatorSettings
 from operators.monitoring import files
 from operators.node_problem_detector import (
     NAME,
-    OPERATOR,
     NodeProblemDetector,
     NodeProblemDetectorSettings,
     alerts,
     called_for,
-    pod_spec,
 )
 from operators.node_problem_detector.conditions import (
     NodeCondition,
@@ -52,7 +50,6 @@ OF_AKS = {
     ),
 }
 """That AKS's own sets (aks-docs, articles/aks/node-problem-detector.md; Azure/AgentBaker, e2e/validators.go)."""
-POOLS = {"h100": {"vmSku": H100}, "more": {"vmSku": H100}, "h200": {"vmSku": H200}}
 
 
 class Other(Installed[OperatorSettings]):
@@ -62,11 +59,11 @@ class Other(Installed[OperatorSettings]):
         pass
 
 
-def registered(pools: Any = POOLS, others: Sequence[str] = ("network-operator", MONITORING)) -> Recorder:
+def registered(others: Sequence[str]) -> Recorder:
     """What the component registers beside these operators."""
 
     def declare() -> None:
-        settings = load({"pools": pools})
+        settings = load({"vmSku": H100})
         site = Site(
             settings=settings,
             pools=gpu_pools(settings),
@@ -80,11 +77,6 @@ def registered(pools: Any = POOLS, others: Sequence[str] = ("network-operator", 
         NodeProblemDetector(NAME, replace(site, installed=found), NodeProblemDetectorSettings())
 
     return deploy(declare)
-
-
-@pytest.fixture(scope="module")
-def made() -> Recorder:
-    return registered()
 
 
 def monitor(sku: str, name: str) -> dict[str, Any]:
@@ -149,74 +141,13 @@ def test_xids_are_critical_for_which_the_alert_on_gpus_is_raised() -> None:
 # -- its pods ----------------------------------------------------------------------------------------------------------
 
 
-def test_nodes_of_a_size_have_one_daemon_set_with_their_limits(made: Recorder) -> None:
-    assert sorted(made.names(":DaemonSet")) == [called_for(skus.sku(H100)), called_for(skus.sku(H200))]
-    pod = made.one(":DaemonSet", "node-problem-detector-nd96isr-h100-v5").inputs["spec"]["template"]["spec"]
-    assert pod["nodeSelector"] == {"ai-on-aks/gpu": "true", "node.kubernetes.io/instance-type": H100}
-    (config,) = (volume["configMap"]["name"] for volume in pod["volumes"] if "configMap" in volume)
-    found = made.one(":ConfigMap", "node-problem-detector-nd96isr-h100-v5-config").inputs
-    assert found["metadata"]["name"] == config
-    (told,) = (word for word in pod["containers"][0]["args"] if word.startswith("--config.custom-plugin-monitor="))
-    assert told.partition("=")[2].split(",") == [f"/config/{name}" for name in sorted(found["data"])]
-
-
-def test_without_ofed_of_ours_nobody_misses_it() -> None:
-    found = registered(others=()).one(":ConfigMap", "node-problem-detector-nd96isr-h100-v5-config").inputs["data"]
-    assert "OFEDMissing.json" not in found
-
-
-def test_it_tolerates_every_taint_opens_no_port_and_holds_no_gpu() -> None:
-    pod = pod_spec("r.test/node-problem-detector:1", skus.sku(H100), "config", ["GPUMissing.json"])
-    (container,) = pod["containers"]
-    assert pod["tolerations"] == [{"operator": "Exists"}]
-    assert {"--port=0", "--prometheus-port=0"} <= set(container["args"])
-    assert "runtimeClassName" not in pod
-    assert "limits" in container["resources"]
-    assert not [name for kind in container["resources"].values() for name in kind if "/" in name]
-    assert not pod.get("hostNetwork")
-
-
-def test_what_it_mounts_of_the_node_it_cannot_write_and_drivers_that_come_later_show() -> None:
-    pod = pod_spec("r.test/node-problem-detector:1", skus.sku(H100), "config", [])
-    of_node = {volume["name"] for volume in pod["volumes"] if "hostPath" in volume}
-    mounts = [mount for mount in pod["containers"][0]["volumeMounts"] if mount["name"] in of_node]
-    assert [mount["mountPath"] for mount in mounts] == ["/var/log", "/run/nvidia", "/run/mellanox"]
-    assert all(mount["readOnly"] and mount["mountPropagation"] == "HostToContainer" for mount in mounts)
-
-
-def test_it_may_read_nodes_patch_their_status_and_write_events_of_nodes(made: Recorder) -> None:
-    assert made.one(":ClusterRole").inputs["rules"] == [
-        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
-        {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
-    ]
-    events = made.one(":Role").inputs
-    assert (events["metadata"]["namespace"], events["rules"]) == (
-        "default",
-        [{"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}],
-    )
-    for binding in (":ClusterRoleBinding", ":RoleBinding"):
-        assert made.one(binding).inputs["subjects"] == [
-            {"kind": "ServiceAccount", "name": NAME, "namespace": NODE_TOOLS_NAMESPACE}
-        ]
-
-
-@pytest.mark.parametrize(
-    ("stack", "wanted"),
-    [
-        ({"vmSku": H100}, False),
-        ({"vmSku": H100, "operators": {"nodeProblemDetector": {"enabled": True}}}, True),
-    ],
-)
-def test_a_stack_has_it_where_it_asks_for_it(stack: dict[str, Any], wanted: bool) -> None:
-    assert OPERATOR.is_wanted(load(stack)) is wanted
+def test_without_ofed_of_ours_nobody_misses_it_and_without_monitoring_there_are_no_alerts() -> None:
+    found = registered(others=())
+    assert "OFEDMissing.json" not in found.one(":ConfigMap", f"{called_for(skus.sku(H100))}-config").inputs["data"]
+    assert found.names(":PrometheusRule") == []
 
 
 # -- alerts ------------------------------------------------------------------------------------------------------------
-
-
-def test_alerts_are_there_where_monitoring_is(made: Recorder) -> None:
-    assert made.one(":PrometheusRule").inputs["spec"] == alerts.rules()
-    assert registered(others=()).names(":PrometheusRule") == []
 
 
 def test_each_condition_has_an_alert_of_a_name_that_no_other_rule_has() -> None:

@@ -1,25 +1,41 @@
-"""Values and custom resources of the operators."""
+"""Choices of the operators: values of charts, configurations, which of them a stack gets.
+
+What a stack gets by default is in the golden files.
+"""
 
 from __future__ import annotations
 
-import json
 from typing import Any, get_args
 
 import pytest
 import yaml
 
+import operators
 from components import images
 from config.facts.chart_values import value_problems
-from config.facts.scheduling import tolerates
+from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE, LOCAL_QUEUE, VOLCANO
 from config.facts.versions import versions
-from config.schema.operators import DriverUpgrades
+from config.schema.operators import DriverUpgrades, Installation
 from config.schema.pools import PoolSettings
-from operators import blob_csi_driver, gpu_operator, kueue, network_operator, nfd, scheduler_plugins, volcano
+from operators import (
+    appwrapper,
+    autopilot,
+    blob_csi_driver,
+    gpu_operator,
+    kueue,
+    network_operator,
+    nfd,
+    scheduler_plugins,
+    training_operator,
+    volcano,
+)
 from operators._release import ChartLocation, locate, merge
 from operators.gpu_operator.settings import GpuOperatorSettings
 from operators.network_operator.settings import NetworkOperatorSettings
+from tests.support.settings import load
 
-ANY_TAINT = [{"operator": "Exists"}]
+DATA: dict[str, Any] = {"data": {}}
+KNOWN = operators.find()
 UPGRADES = get_args(DriverUpgrades)
 T4, A100 = "Standard_NC4as_T4_v3", "Standard_NC48ads_A100_v4"
 SHARED = {
@@ -48,23 +64,20 @@ def test_the_pinned_charts_have_every_value_that_is_set(chart: str, values: dict
     assert value_problems(chart, values) == []
 
 
-def test_charts_come_from_their_own_places_unless_redirected() -> None:
-    volcano_chart, nfd_chart = versions().charts["volcano"], versions().charts["node-feature-discovery"]
-    assert locate(volcano_chart, None) == ChartLocation(
-        "volcano", "https://volcano-sh.github.io/helm-charts", volcano_chart.version
-    )
-    assert locate(nfd_chart, None) == ChartLocation(
-        "oci://registry.k8s.io/nfd/charts/node-feature-discovery", None, nfd_chart.version
-    )
-    assert locate(volcano_chart, "oci://mirror.example.com/charts/") == ChartLocation(
-        "oci://mirror.example.com/charts/volcano", None, volcano_chart.version
-    )
-
-
-def test_a_folder_of_charts_stays_relative_and_decides_the_version() -> None:
-    assert locate(versions().charts["volcano"], "simulator/charts") == ChartLocation(
-        "simulator/charts/volcano", None, None
-    )
+@pytest.mark.parametrize(
+    ("name", "source", "chart", "repository", "pinned"),
+    [
+        ("volcano", None, "volcano", "https://volcano-sh.github.io/helm-charts", True),
+        (nfd.NAME, None, "oci://registry.k8s.io/nfd/charts/node-feature-discovery", None, True),
+        ("volcano", "oci://mirror.example.com/charts/", "oci://mirror.example.com/charts/volcano", None, True),
+        ("volcano", "simulator/charts", "simulator/charts/volcano", None, False),  # relative; its Chart.yaml decides
+    ],
+)
+def test_charts_come_from_their_own_places_unless_redirected(
+    name: str, source: str | None, chart: str, repository: str | None, pinned: bool
+) -> None:
+    known = versions().charts[name]
+    assert locate(known, source) == ChartLocation(chart, repository, known.version if pinned else None)
 
 
 def test_the_users_values_win_key_by_key() -> None:
@@ -73,22 +86,6 @@ def test_the_users_values_win_key_by_key() -> None:
         "driver": {"enabled": True, "version": "2"},
         "list": [3],
         "new": None,
-    }
-
-
-def test_nfd_sees_gpus_and_infiniband_but_no_ethernet() -> None:
-    worker = nfd.values()["worker"]
-    assert worker["nodeSelector"] == {"ai-on-aks/gpu": "true"}
-    assert worker["config"]["sources"]["pci"]["deviceClassWhitelist"] == ["03", "0300", "0302", "0207"]
-
-
-def test_the_infiniband_rule_needs_device_and_class() -> None:
-    rule = nfd.infiniband_rule()
-    assert rule["labels"] == {"feature.node.kubernetes.io/pci-15b3.present": "true"}
-    assert rule["matchFeatures"][0]["matchExpressions"] == {
-        "vendor": {"op": "In", "value": ["15b3"]},
-        "device": {"op": "In", "value": ["101c", "101e"]},
-        "class": {"op": "In", "value": ["0207"]},
     }
 
 
@@ -102,20 +99,6 @@ def test_only_where_nodes_come_for_pods_that_wait_are_pods_made_before_there_are
 
 def policy(upgrades: DriverUpgrades = "manual", **settings: Any) -> dict[str, Any]:
     return network_operator.policy_spec(NetworkOperatorSettings.model_validate(settings), upgrades, None)
-
-
-def test_one_device_plugin_offers_infiniband_only_under_the_chosen_name() -> None:
-    spec = policy(rdmaResource="ib")
-    assert "rdmaSharedDevicePlugin" not in spec
-    assert json.loads(spec["sriovDevicePlugin"]["config"]) == {
-        "resourceList": [
-            {
-                "resourcePrefix": "nvidia.com",
-                "resourceName": "ib",
-                "selectors": {"vendors": ["15b3"], "linkTypes": ["infiniband"], "isRdma": True},
-            }
-        ]
-    }
 
 
 @pytest.mark.parametrize("unset", [{}, {"ofedVersion": ""}, {"ofedVersion": None}])
@@ -166,18 +149,6 @@ def test_the_selector_survives_a_chart_that_does_not_quote_it() -> None:
     assert yaml.safe_load(f"podSelector: {selector}") == {"podSelector": selector}
 
 
-def test_daemon_sets_on_gpu_nodes_tolerate_every_taint_so_that_a_taint_changes_no_driver() -> None:
-    assert policy()["tolerations"] == ANY_TAINT
-    assert gpu_operator.values("manual", rdma=True, pools={})["daemonsets"]["tolerations"] == ANY_TAINT
-    assert nfd.values()["worker"]["tolerations"] == ANY_TAINT
-    assert blob_csi_driver.values()["node"]["tolerations"] == ANY_TAINT
-
-
-def test_a_mirror_serves_the_policys_images() -> None:
-    spec = network_operator.policy_spec(NetworkOperatorSettings(), "manual", "mirror.example.com/team")
-    assert spec["ofedDriver"]["repository"] == "mirror.example.com/team/nvidia/mellanox"
-
-
 @pytest.mark.parametrize("chart", sorted(versions().charts))
 def test_a_mirror_serves_the_charts_images(chart: str) -> None:
     values = images.chart_values(chart, "mirror.example.com")
@@ -215,8 +186,83 @@ def test_the_mig_manager_is_there_for_partitions_alone_and_may_reboot() -> None:
     assert not gpu_operator.values("manual", rdma=False, pools={})["migManager"]["enabled"]
 
 
-def test_what_serves_gpu_nodes_tolerates_the_taint_of_nodes_that_are_not_partitioned_yet() -> None:
-    """Of seed 001, which lists it."""
-    served = (nfd.values()["worker"], gpu_operator.values("manual", rdma=False, pools={})["daemonsets"])
-    for each in served:
-        assert any(tolerates(one, "mig=notReady:NoSchedule") for one in each["tolerations"])
+def wanted(**stack: Any) -> set[str]:
+    """The operators that a stack gets."""
+    settings = load({"vmSku": "Standard_ND96isr_H100_v5", "workloads": "training", **stack})
+    return {name for name, each in KNOWN.items() if each.is_wanted(settings)}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "name"), [({}, "volcano"), ({"scheduler": COSCHEDULER}, "scheduler-plugins")], ids=["default", "other"]
+)
+def test_a_stack_has_one_scheduler_which_its_workloads_need(chosen: dict[str, Any], name: str) -> None:
+    assert wanted(operators=chosen) & {"volcano", "scheduler-plugins"} == {name}
+    settings = load({"vmSku": "Standard_ND96isr_H100_v5", "workloads": "training", "operators": chosen})
+    assert Installation(settings, KNOWN).brought("scheduler").name == chosen.get("scheduler", VOLCANO)
+
+
+@pytest.mark.parametrize(
+    ("driver", "containers", "expected"),
+    [
+        ("addon", {"data": {}}, False),
+        ("chart", {"data": {}}, True),
+        ("none", {"data": {}}, False),
+        ("chart", {}, False),
+    ],
+)
+def test_the_chart_of_the_blob_driver_comes_where_it_is_chosen_and_containers_need_it(
+    driver: str, containers: dict[str, Any], expected: bool
+) -> None:
+    found = wanted(storage={"driver": driver, "containers": containers})
+    assert (blob_csi_driver.NAME in found) is expected
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "registry", "minutes", "expected"),
+    [
+        (VOLCANO, None, 30, {"gang-scheduler-name": VOLCANO, "pytorch-init-container-max-tries": "900"}),
+        (COSCHEDULER, None, 10, {"gang-scheduler-name": COSCHEDULER, "pytorch-init-container-max-tries": "300"}),
+        (None, None, 30, {"pytorch-init-container-image": "docker.io/library/alpine:3.10"}),
+        (None, "mirror.example.com", 30, {"pytorch-init-container-image": "mirror.example.com/library/alpine:3.10"}),
+    ],
+)
+def test_the_training_operator_makes_the_gangs_of_the_scheduler_and_lets_workers_wait_for_their_image(
+    scheduler: str | None, registry: str | None, minutes: int, expected: dict[str, str]
+) -> None:
+    words = training_operator.arguments(scheduler, registry, minutes)
+    found = dict(word.removeprefix("--").split("=") for word in words)
+    assert expected.items() <= found.items()
+    assert ("gang-scheduler-name" in found) is (scheduler is not None)
+
+
+@pytest.mark.parametrize(
+    ("tested_class", "checks"), [(None, "pciebw,remapped,gpupower,ping"), ("f", "pciebw,remapped,gpupower,pvc,ping")]
+)
+def test_autopilot_makes_claims_only_where_they_are_tested_and_takes_no_gpus_past_the_queue(
+    tested_class: str | None, checks: str
+) -> None:
+    values = autopilot.values(tested_class)
+    env = {each["name"]: each["value"] for each in values["env"]}
+    assert (env["PERIODIC_CHECKS"], env["PVC_TEST_STORAGE_CLASS"]) == (checks, tested_class or "")
+    assert values["invasive"] >= 24 * 365, "0 ends it"
+
+
+@pytest.mark.parametrize("minutes", [1, 45, 24 * 60])
+def test_no_period_of_appwrapper_is_beyond_the_ceiling_which_would_keep_it_from_starting(minutes: int) -> None:
+    """ValidateAppWrapperConfig of its pkg/config/config.go."""
+    periods = appwrapper.configuration(minutes, None)["appwrapper"]["faultTolerance"]
+    assert periods["warmupGracePeriod"] == minutes * 60 * 10**9
+    assert periods["admissionGracePeriod"] <= periods["warmupGracePeriod"] <= periods["gracePeriodCeiling"]
+    for name in ("deletionGracePeriod", "resetPause", "failureGracePeriod"):
+        assert periods[name] <= periods["gracePeriodCeiling"]
+
+
+def test_wrapped_jobs_get_queue_and_scheduler_and_leave_nodes_by_autopilots_labels_and_ours() -> None:
+    """AppWrapper's mutating webhook adds the label; validating admission policies run after it."""
+    found = appwrapper.configuration(30, VOLCANO)["appwrapper"]
+    assert (found["defaultQueueName"], found["schedulerName"]) == (LOCAL_QUEUE, VOLCANO)
+    assert "schedulerName" not in appwrapper.configuration(30, None)["appwrapper"]
+    taints = found["autopilot"]["resourceTaints"][GPU_RESOURCE]
+    evicting = {f"{each['key']}={each['value']}" for each in taints if each["effect"] == "NoExecute"}
+    assert evicting == {"autopilot.ibm.com/gpuhealth=EVICT", "ai-on-aks/gpu-health=failed"}
+    assert [each["value"] for each in taints if each["effect"] != "NoExecute"] == ["WARN", "TESTING"]

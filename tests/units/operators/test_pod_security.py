@@ -11,29 +11,21 @@ from operators.kueue import admission
 from simulator.cluster.controlplane import ControlPlane
 from simulator.kube.client import ApiError, KubeClient
 from tests.support.waiting import eventually
+from tests.units.operators.policy_objects import Object, policy_objects
 
 pytestmark = pytest.mark.simulator
-Object = dict[str, Any]
 BASELINE, PINNING = "baseline", "pinning"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeClient]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SIMULATOR_HOME", str(tmp_path_factory.mktemp("pod-security")))
-        plane = ControlPlane("pod-security")
-        plane.start()
-        kube = plane.client()
-        try:
-            for each in _objects():
-                kube.create(each)
-            spaces = (BASELINE, PINNING)
-            eventually(lambda: all(kube.list("v1", "ServiceAccount", name) for name in spaces), "pods have accounts")
-            eventually(lambda: refused(kube, PINNING, pod(hostNetwork=True)), "the policy acts")
-            yield kube
-        finally:
-            kube.close()
-            plane.stop()
+def cluster(plane: ControlPlane) -> Iterator[KubeClient]:
+    with plane.client() as kube:
+        for each in _objects():
+            kube.create(each)
+        spaces = (BASELINE, PINNING)
+        eventually(lambda: all(kube.list("v1", "ServiceAccount", name) for name in spaces), "pods have accounts")
+        eventually(lambda: refused(kube, PINNING, pod(hostNetwork=True)), "the policy acts")
+        yield kube
 
 
 def _objects() -> Iterator[Object]:
@@ -42,10 +34,7 @@ def _objects() -> Iterator[Object]:
         labels = {f"pod-security.kubernetes.io/{key}": value for key, value in found.items()}
         labels |= admission.SECURITY_LABELS if name == PINNING else {}
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-    api, metadata = "admissionregistration.k8s.io/v1", {"name": admission.SECURITY}
-    specs = {"": admission.security_policy(), "Binding": admission.binding(admission.SECURITY)}
-    for kind, spec in specs.items():
-        yield {"apiVersion": api, "kind": f"ValidatingAdmissionPolicy{kind}", "metadata": metadata, "spec": spec}
+    yield from policy_objects(admission.SECURITY, admission.security_policy(), admission.binding(admission.SECURITY))
 
 
 def pod(container: Object | None = None, annotations: Object | None = None, **spec: Any) -> Object:
@@ -117,12 +106,11 @@ def test_what_baseline_takes_is_taken(cluster: KubeClient, what: str) -> None:
     assert refused(cluster, PINNING, TAKEN[what]) == ""
 
 
-def test_memory_may_be_pinned(cluster: KubeClient) -> None:
+def test_it_differs_in_that_memory_may_be_pinned_and_that_all_of_proc_is_refused_in_user_namespaces_too(
+    cluster: KubeClient,
+) -> None:
     pins = context(capabilities={"add": ["IPC_LOCK"]})
     assert "IPC_LOCK" in refused(cluster, BASELINE, pins)
     assert refused(cluster, PINNING, pins) == ""
-
-
-def test_all_of_proc_is_refused_also_in_a_user_namespace_where_baseline_lets_it_pass(cluster: KubeClient) -> None:
     unmasked = pod({"securityContext": {"procMount": "Unmasked"}}, hostUsers=False)
     assert "more of /proc" in refused(cluster, PINNING, unmasked)

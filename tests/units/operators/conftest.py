@@ -1,0 +1,22 @@
+"""A real API server, on which policies act."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from simulator.cluster.controlplane import ControlPlane
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """One control plane for each module."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SIMULATOR_HOME", str(tmp_path_factory.mktemp("plane")))
+        made = ControlPlane("policies")
+        made.start()
+        try:
+            yield made
+        finally:
+            made.stop()
