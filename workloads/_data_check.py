@@ -35,8 +35,7 @@ def manifest(run: TrainingRun[Any], words: Sequence[str]) -> Manifest:
     if run.data is None:
         raise ValueError("a training without data has nothing to check")
     container = {"name": "check", "image": run.image, "command": list(words), **SHOWS_LOG}
-    name, options = f"{run.name}-data", run.options
-    job = reading_job(name, options.queue, run.pool.scheduler, run.data, container, _LIMITS, podFailurePolicy=RULES)
+    job = reading_job(f"{run.name}-data", run.pool.scheduler, run.data, container, _LIMITS, podFailurePolicy=RULES)
     job["spec"]["template"]["metadata"] = {"annotations": dict(run.data.annotations)}
     job["spec"]["template"]["spec"]["affinity"] = on_pools(run.pool)
     return job

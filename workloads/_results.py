@@ -16,7 +16,7 @@ import pulumi_kubernetes as kubernetes
 from components.context import WorkloadContext
 from workloads._base import Run
 from workloads._pods import Manifest, Mount
-from workloads._team import QUEUE_LABEL, TeamOptions
+from workloads._team import QUEUED, TeamOptions
 
 SECONDS = 300
 """For which the pod is there."""
@@ -35,7 +35,6 @@ _RESTRICTED = {
 
 def reading_job(
     name: str,
-    queue: str,
     scheduler: str,
     mount: Mount,
     container: Manifest,
@@ -60,7 +59,7 @@ def reading_job(
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": name, "labels": {QUEUE_LABEL: queue}},
+        "metadata": {"name": name, "labels": QUEUED},
         "spec": {"backoffLimit": 0, **spec, "template": {"spec": pod}},
     }
 
@@ -73,14 +72,13 @@ class Results:
     """The name of the job that leaves it."""
     image: str
     """One that nodes have already: the job's own."""
-    queue: str
     scheduler: str
     mount: Mount
 
     @classmethod
     def of(cls, run: Run[TeamOptions], job: str, mount: Mount) -> Results:
         """Of one run."""
-        return cls(job=job, image=run.image, queue=run.options.queue, scheduler=run.pool.scheduler, mount=mount)
+        return cls(job=job, image=run.image, scheduler=run.pool.scheduler, mount=mount)
 
     @property
     def name(self) -> str:
@@ -90,7 +88,7 @@ class Results:
     def manifest(self) -> Manifest:
         """The Job. It is not tried again, as somebody asks again, and when it has ended nothing of it stays."""
         container = {"name": "results", "image": self.image, "command": ["sleep", str(SECONDS)]}
-        return reading_job(self.name, self.queue, self.scheduler, self.mount, container, ttlSecondsAfterFinished=0)
+        return reading_job(self.name, self.scheduler, self.mount, container, ttlSecondsAfterFinished=0)
 
     def deploy(self, context: WorkloadContext) -> None:
         """The ConfigMap with the manifest."""

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from config.facts.allocatable import allocatable
 from config.facts.near import hint, near
 from config.facts.prices import by_price
-from config.facts.scheduling import COSCHEDULER, LOCAL_QUEUE
+from config.facts.scheduling import COSCHEDULER, LOCAL_QUEUE, QUEUE_LABEL
 from config.facts.skus import VmSku, catalogue
 from config.problems.errors import Problem
 from config.problems.fixes import Fix, Path, by_hand, either_by_hand, path_text, say, set_command
 from config.rules.teams import reachable_gpus
-from config.schema.base import EMPTY_IS_UNSET, Text
+from config.schema.base import EMPTY_IS_UNSET
 from config.schema.teams import User
 from config.schema.workload import Ground, Member, WorkloadOptions, other_size
 
-WRAPPER_TYPE = "kubernetes:workload.codeflare.dev/v1beta2:AppWrapper"
-"""As Pulumi names it."""
 LOST: list[dict[str, Any]] = [
     {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
     for what in ("not-ready", "unreachable")
@@ -27,8 +25,8 @@ LOST: list[dict[str, Any]] = [
 """Tolerations: a node that is gone keeps its pod for so long, and not for Kubernetes' five minutes."""
 _SHARE = 0.9
 """Of what a node has beside its GPUs: the rest is for DaemonSets."""
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-GB = 1e9
+QUEUED = {QUEUE_LABEL: LOCAL_QUEUE}
+"""Labels of a team's job: teams have one queue."""
 Way = tuple[str, Fix]
 """What would do, and the step to it."""
 WRAPPED = ("is wrapped", "appWrapper: false")
@@ -52,8 +50,6 @@ class TeamOptions(WorkloadOptions):
     """The team in whose namespace it runs, of the platform's `teams`; needed."""
     user: Annotated[User | None, EMPTY_IS_UNSET] = None
     """As which of the team's users it is made; by default the first."""
-    queue: Text = LOCAL_QUEUE
-    """The queue that it waits in: teams have one, `default-queue`."""
 
     @property
     def member(self) -> Member | None:
@@ -72,7 +68,7 @@ def mark(*made_of: object) -> str:
 
 
 def team_problems(workload: str, options: TeamOptions, ground: Ground) -> Iterator[Problem]:
-    """What keeps a workload out of a team's queue: no such platform, team, user or queue, or more GPUs than it gets."""
+    """What keeps a workload out of a team's queue: no such platform, team or user."""
     if not ground.guest:
         what = f"is not set, and workload {workload} is made as a user of a team, on a platform that is up"
         how = "give it a stack of its own, with platformStack the name of the stack that has the teams"
@@ -92,9 +88,6 @@ def team_problems(workload: str, options: TeamOptions, ground: Ground) -> Iterat
         yield Problem((*where, "team"), what, ", ".join(sorted(ground.teams)), fix, lacking=("teams",))
         return
     yield from _people(where, options, ground)
-    if options.queue != LOCAL_QUEUE:
-        what = f"is {options.queue!r}, a queue that team {options.team} does not have"
-        yield Problem((*where, "queue"), what, LOCAL_QUEUE, set_command((*where, "queue"), LOCAL_QUEUE))
 
 
 def _people(where: Path, options: TeamOptions, ground: Ground) -> Iterator[Problem]:
@@ -116,6 +109,28 @@ def most_gpus(options: TeamOptions, ground: Ground) -> int | None:
     """The most that a job of the team can have at once; None without a team of the platform."""
     known = options.team in ground.teams
     return reachable_gpus(ground.teams, ground.slack_gpus, str(options.team)) if known else None
+
+
+def quota_problems(
+    workload: str, options: TeamOptions, ground: Ground, able: Callable[[int], bool] = lambda gpus: True
+) -> Iterator[Problem]:
+    """More GPUs than the team could ever have would wait for ever. `able` is whether a node's share may be so many."""
+    most, per_node = most_gpus(options, ground), options.gpus_on(ground.pool.sku)
+    wanted = ground.nodes * per_node
+    if most is None or wanted <= most:
+        return
+    own = ground.teams[str(options.team)].gpus
+    what = (
+        f"asks for {wanted} GPUs, and team {options.team} can have {most} at most: {own} of its own, the rest borrowed"
+    )
+    fewer = next((count for count in range(most // ground.nodes, 0, -1) if able(count)), 0)
+    key, count = ("numNodes", most // per_node) if most >= per_node else ("gpus", fewer)
+    if count:
+        where: Path = ("workloadOptions", workload, key)
+        yield Problem(where, what, f"{key} {count}, or more GPUs for the team", set_command(where, count))
+    else:
+        path: Path = ("teams", str(options.team), "gpus")
+        yield Problem(path, f"is {own}, and it can borrow none", f"{wanted} or more", set_command(path, wanted))
 
 
 def operator_problems(workload: str, ground: Ground, needs: Mapping[str, tuple[str, str]]) -> Iterator[Problem]:

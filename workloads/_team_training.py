@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from components.context import WorkloadContext
+from config.facts.skus import VmSku
+from config.facts.storage_classes import AKS_SHARED_CLASS
 from config.problems.errors import Problem
 from config.problems.fixes import Path, set_command
 from config.schema.models import Placement
@@ -16,11 +18,13 @@ from workloads._base import Run
 from workloads._claims import kept_claim
 from workloads._containers import container_problems
 from workloads._pods import Mount, blob
-from workloads._team import TeamOptions, most_gpus, name_of
+from workloads._team import TeamOptions, name_of
+from workloads._training import GB
 
 CHECKPOINTS, DATA = "/checkpoints", "/data"
 """Where pods see what they write and what they read."""
-_AKS_CLASS = "azurefile-csi"
+USABLE = 0.92
+"""Of a GPU's memory, for trainings by PyTorch."""
 _LEAST_GIB = 100
 """Of a share by NFS."""
 
@@ -72,6 +76,11 @@ class TrainingRun(Run[Options]):
         return f"{CHECKPOINTS}/{self.namespace}/{self.name}"
 
 
+def usable_bytes(sku: VmSku) -> float:
+    """Of each GPU, by the memory that it is sold with."""
+    return USABLE * sku.gpu_memory_gb * GB
+
+
 def batch_problems(workload: str, batch: int, unit: str, options: TeamOptions, ground: Ground) -> Iterator[Problem]:
     """Every GPU takes as many of the batch, whole ones; `unit` is what it has."""
     sku = ground.pool.sku
@@ -82,22 +91,6 @@ def batch_problems(workload: str, batch: int, unit: str, options: TeamOptions, g
         where: Path = ("workloadOptions", workload, "batch")
         what = f"is {batch} {unit}, which {gpus} GPUs cannot share equally"
         yield Problem(where, what, " or ".join(map(str, near)), set_command(where, nearest))
-
-
-def quota_problems(workload: str, options: TeamOptions, ground: Ground) -> Iterator[Problem]:
-    """More than the team could ever have would wait for ever."""
-    most, per_node = most_gpus(options, ground), options.gpus_on(ground.pool.sku)
-    wanted = ground.nodes * per_node
-    if most is None or wanted <= most:
-        return
-    own = ground.teams[str(options.team)].gpus
-    what = (
-        f"asks for {wanted} GPUs, and team {options.team} can have {most} at most: {own} of its own, the rest borrowed"
-    )
-    nodes = most // per_node
-    key, count = ("numNodes", nodes) if nodes else ("gpus", max(1, most // ground.nodes))
-    where: Path = ("workloadOptions", workload, key)
-    yield Problem(where, what, f"{key} {count}, or more GPUs for the team", set_command(where, count))
 
 
 def storage_problems(
@@ -114,7 +107,7 @@ def storage_problems(
         what = "is not set, and the platform has no class of shared files for checkpoints either"
         known = ", ".join(ground.storage.by_container()) or "none is set"
         yield Problem(
-            where, what, f"a container of it ({known}), or storage.sharedClass", set_command(path, _AKS_CLASS)
+            where, what, f"a container of it ({known}), or storage.sharedClass", set_command(path, AKS_SHARED_CLASS)
         )
     there = ground.storage.by_container()
     for name in options.containers:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from components.context import GpuPool
 
+GB = 1e9
+"""Bytes: memory of GPUs is sold in these."""
 USABLE = 0.9
 """Share of a GPU's memory that tensors can have; CUDA, NCCL and fragmentation take the rest."""
 
 
 def usable_bytes(memory_gb: int) -> float:
     """What of a GPU's memory (GB, as sold) tensors can have."""
-    return USABLE * memory_gb * 1e9
+    return USABLE * memory_gb * GB
 
 
 def flops_per_token(*, weights: int, layers: int, width: int, sequence: int) -> float:

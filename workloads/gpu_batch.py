@@ -15,8 +15,7 @@ from config.schema.base import PLAIN_DIGITS, Count
 from config.schema.models import Placement
 from config.schema.workload import Ground, WorkloadOptions
 from workloads._base import Deployed, Run, Workload
-from workloads._batch_jobs import batch_job, batch_job_spec
-from workloads._indexed_job import JOB_LABEL
+from workloads._indexed_job import JOB_LABEL, batch_job, batch_job_spec
 from workloads._pods import GpuPod, Manifest
 from workloads._training import usable_bytes
 

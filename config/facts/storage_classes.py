@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from config.facts import data
 
+AKS_SHARED_CLASS = "azurefile-csi"
+"""The class of shares that pods of several nodes mount, in every cluster."""
+
 
 @dataclass(frozen=True)
 class AksClasses:

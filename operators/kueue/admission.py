@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from config.facts.scheduling import GPU_RESOURCE, LOCAL_QUEUE, NVIDIA_RUNTIME, QUEUE_LABEL, TEAM_LABELS
+from config.schema.operators import MLBATCH_NAMESPACE
 from k8s.templates import filled
 from operators._rights import policy_binding
 from operators.kueue.rights import CLASSES
+from operators.monitoring import NAMESPACE as MONITORING_NAMESPACE
 
 QUEUES, PODS, SERVICES, HOPELESS = "team-queues", "team-pods", "team-services", "team-hopeless-jobs"
 """The policies, and their bindings. The last one only warns."""
@@ -21,6 +23,8 @@ SECURITY = "team-pod-security"
 """The policy of namespaces whose pods may pin memory, and its binding."""
 SECURITY_LABELS = {"ai-on-aks/pins-memory": "true"}
 """The labels of these namespaces."""
+ISOLATION = "team-isolation"
+"""The NetworkPolicy of each team's namespace."""
 
 
 def policies(scheduler: str | None, gpus: int, of_node: Mapping[str, int], rdma_resource: str) -> dict[str, Any]:
@@ -52,6 +56,11 @@ def policies(scheduler: str | None, gpus: int, of_node: Mapping[str, int], rdma_
 def security_policy() -> dict[str, Any]:
     """Returns the spec of the policy of namespaces whose pods may pin memory."""
     return _policy(SECURITY)
+
+
+def isolation(pod_range: str) -> dict[str, Any]:
+    """Returns the spec of the NetworkPolicy of a team's namespace; `pod_range` is the cluster's range of pods."""
+    return _policy(ISOLATION, kuberay=MLBATCH_NAMESPACE, monitoring=MONITORING_NAMESPACE, podRange=pod_range)
 
 
 def binding(policy: str) -> dict[str, Any]:

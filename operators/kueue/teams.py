@@ -15,7 +15,7 @@ from config.rules.teams import SLACK
 from config.schema.models import Settings
 from config.schema.teams import TeamSettings
 from operators._rights import admission_policy
-from operators.kueue import admission, isolation, queues, rights
+from operators.kueue import admission, queues, rights
 
 
 class Teams(Component):
@@ -111,9 +111,9 @@ class Team(Component):
             opts=self.child(),
         )
         isolated = kubernetes.networking.v1.NetworkPolicy(
-            f"{name}-{isolation.NAME}",
-            metadata={"name": isolation.NAME, "namespace": inside},
-            spec=isolation.policy(pod_range),
+            f"{name}-{admission.ISOLATION}",
+            metadata={"name": admission.ISOLATION, "namespace": inside},
+            spec=admission.isolation(pod_range),
             opts=self.child(),
         )
         kubernetes.rbac.v1.RoleBinding(

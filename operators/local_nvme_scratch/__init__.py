@@ -12,13 +12,12 @@ from config.problems.errors import Problem
 from config.problems.fixes import set_command
 from config.schema.models import StackFile
 from config.schema.operators import NODE_TOOLS_NAMESPACE, Capability, Installation, OperatorSettings
-from operators._node_tools import Manifest, daemon_set
+from operators._node_tools import CONFINED, NOBODY, Manifest, daemon_set
 
 NAME = "local-nvme-scratch"
 """Of the DaemonSet and of its image in `docker/`."""
 _PARENT = str(PurePosixPath(SCRATCH_MOUNT).parent)
 _SMALL = {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "256Mi"}}
-_NOBODY = 65534
 
 
 class LocalNvmeScratchSettings(OperatorSettings):
@@ -83,13 +82,7 @@ def _witness(image: str) -> Manifest:
         "image": image,
         "command": ["sleep", "infinity"],
         "resources": _SMALL,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": _NOBODY,
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": {"runAsNonRoot": True, "runAsUser": NOBODY["runAsUser"], **CONFINED},
         # The folder lies on the file system itself, so it is gone when that is not mounted any more.
         "readinessProbe": {"exec": {"command": ["test", "-d", SCRATCH_FOLDER]}, "periodSeconds": 10},
         "volumeMounts": [

@@ -17,7 +17,7 @@ import pytest
 from components import images
 from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE
 from k8s.objects import Object, condition
-from operators.kueue import isolation, queues
+from operators.kueue import admission, queues
 from simulator.kube.client import ApiError
 from tests.stories.runs import observed
 from tests.stories.team_jobs import QUEUED, apply, as_member, container, kubectl, shared_stack, workload
@@ -173,7 +173,7 @@ def test_the_dashboard_answers_behind_a_service_whose_name_stays(platform: Stack
 
 def test_a_pod_of_another_team_cannot_run_code_on_the_head(platform: Stack) -> None:
     """The simulator enforces no NetworkPolicy, so it is the token that refuses it."""
-    assert platform.kube.get("networking.k8s.io/v1", "NetworkPolicy", isolation.NAME, TEAM)
+    assert platform.kube.get("networking.k8s.io/v1", "NetworkPolicy", admission.ISOLATION, TEAM)
     image = images.own(NAME, login_server=platform.outputs()["registry"], mirror=None)
     head = f"http://{job(platform)['dashboardURL']}"
     assert f".{TEAM}.svc.cluster.local:{DASHBOARD_PORT}" in head

@@ -6,6 +6,9 @@ from typing import Any
 
 from components.context import GpuPool
 from config.facts.skus import sku
+from config.schema.pools import PoolSettings
+from config.schema.storage import StorageSettings
+from config.schema.workload import Ground
 
 H100 = "Standard_ND96isr_H100_v5"
 H200 = "Standard_ND96isr_H200_v5"
@@ -17,3 +20,11 @@ RDMA = "nvidia.com/mlnxnics"
 def pool(vm_sku: str = H100, **fields: Any) -> GpuPool:
     facts = {"agent_pool": "gpu1234", "taints": ("sku=gpu:NoSchedule",), "min_nodes": 2, "max_nodes": 2}
     return GpuPool(sku=sku(vm_sku), **{**facts, **fields})
+
+
+def ground(vm_sku: str = H100, nodes: int = 1, **fields: Any) -> Ground:
+    """Where a workload might be placed: a pool of the VM size, and the platform's storage."""
+    settings = fields.get("pool") or PoolSettings(vm_sku=vm_sku)
+    facts = {"pool_key": "gpu", "pool": settings, "pool_path": (), "most_path": ("nodeCount",), "nodes": nodes}
+    facts |= {"pools": {"gpu": settings}, "storage": StorageSettings(), "shared_files": "smb", "scratch": True}
+    return Ground(**{**facts, **fields})

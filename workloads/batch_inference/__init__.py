@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 
 from components.context import SharedClass, WorkloadContext
 from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
+from workloads._app_wrapper import team_job
 from workloads._base import Deployed, Workload
 from workloads._claims import kept_claim
 from workloads._hugging_face import token_secret, warn_of_unknown
-from workloads._pods import NOT_AWAITED
 from workloads._results import Results
-from workloads._team import WRAPPER_TYPE, name_of
+from workloads._team import name_of
 from workloads.batch_inference import manifests
 from workloads.batch_inference.manifests import GENERATOR, SERVER, Run
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
@@ -47,7 +46,9 @@ class BatchInference(Workload[BatchInferenceOptions]):
         run = Run.placed(context, placement, "vllm-openai", name=name_of(NAME, context.prefix), claim=claim)
         warn_of_unknown(options.model)
         token = token_secret(NAME, run.name, options.hugging_face_token, context)
-        _job(run, context, [manifests.files(run).deploy(context), _claim(run, shared, context), *token])
+        needed = [manifests.files(run).deploy(context), _claim(run, shared, context), *token]
+        wrapper = manifests.wrapper_options(run) if options.app_wrapper else None
+        team_job(NAME, run.name, manifests.job(run), context, needed, wrapper=wrapper)
         results = Results.of(run, run.name, manifests.cache(run))
         results.deploy(context)
         return Deployed(
@@ -71,30 +72,6 @@ def _claim(run: Run, shared: SharedClass, context: WorkloadContext) -> pulumi.Re
         awaited=False,
         size=("workloadOptions", NAME, "cacheGi"),
         after=shared.made,
-    )
-
-
-def _job(run: Run, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:
-    """It is replaced when it would be another, and deleted first because its name stays: after its pods have ended."""
-    metadata = {"name": run.name, "namespace": context.namespace, "labels": manifests.labels(run)}
-    opts = context.child(
-        other_type="kubernetes:batch/v1:Job" if run.options.app_wrapper else WRAPPER_TYPE,
-        depends_on=[*context.ready, *needed],
-        replace_on_changes=["spec"],
-        delete_before_replace=True,
-    )
-    if not run.options.app_wrapper:
-        kubernetes.batch.v1.Job(
-            NAME, metadata={**metadata, "annotations": NOT_AWAITED}, spec=manifests.job(run), opts=opts
-        )
-        return
-    kubernetes.apiextensions.CustomResource(
-        NAME,
-        api_version="workload.codeflare.dev/v1beta2",
-        kind="AppWrapper",
-        metadata={**metadata, "annotations": manifests.wrapper_annotations(run)},
-        spec=manifests.app_wrapper(run),
-        opts=opts,
     )
 
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.facts.scheduling import WRAPPER_ANNOTATION, tolerations
+from config.facts.scheduling import tolerations
 from config.schema.overrides import merge
 from workloads import _base
 from workloads._files import Files, texts
 from workloads._hugging_face import token_variable
 from workloads._pods import GpuPod, Manifest, Mount, environment
-from workloads._team import LOST, QUEUE_LABEL, mark, share_of_node
+from workloads._team import LOST, mark, share_of_node
 from workloads.batch_inference.memory import UTILIZATION
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
 
@@ -172,34 +172,24 @@ def cache(run: Run) -> Mount:
 
 
 def job(run: Run) -> Manifest:
-    """The spec of a Job of one pod.
+    """A Job of one pod, without its metadata.
 
     In an AppWrapper a pod that fails is the job's end, and all of it begins anew. Alone, the Job makes another pod, and
     for one on a node that is gone at once: with a podFailurePolicy, which might not count that, it would wait until the
     pod has ended, and so for the node (JobSpec.podReplacementPolicy, of which that policy leaves "Failed" alone).
     """
-    return {"backoffLimit": 0 if run.options.app_wrapper else run.options.restarts, "template": template(run)}
+    spec = {"backoffLimit": 0 if run.options.app_wrapper else run.options.restarts, "template": template(run)}
+    return {"apiVersion": "batch/v1", "kind": "Job", "spec": spec}
 
 
-def labels(run: Run) -> Manifest:
-    """By which it queues."""
-    return {QUEUE_LABEL: run.options.queue}
-
-
-def app_wrapper(run: Run) -> Manifest:
-    """The spec of an AppWrapper around the Job."""
-    wrapped = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": run.name}, "spec": job(run)}
-    return {"components": [{"template": wrapped}]}
-
-
-def wrapper_annotations(run: Run) -> Manifest:
+def wrapper_options(run: Run) -> dict[str, str]:
     """How often it is started anew; how long its pods may take to end, which they do in half a minute.
 
     And how long they stay when it has failed for good, so that somebody can read why: else their logs go at once
     (AppWrapper's page on fault tolerance).
     """
     return {
-        f"{WRAPPER_ANNOTATION}/retryLimit": str(run.options.restarts),
-        f"{WRAPPER_ANNOTATION}/forcefulDeletionGracePeriodDuration": "2m",
-        f"{WRAPPER_ANNOTATION}/deletionOnFailureGracePeriodDuration": _KEPT_FAILED,
+        "retryLimit": str(run.options.restarts),
+        "forcefulDeletionGracePeriodDuration": "2m",
+        "deletionOnFailureGracePeriodDuration": _KEPT_FAILED,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from config.facts.skus import VmSku
+from workloads._training import GB
 from workloads.batch_inference.options import BatchInferenceOptions
 
 UTILIZATION = 0.92
@@ -13,7 +14,7 @@ OVERHEAD = 4e9
 
 def usable_bytes(sku: VmSku) -> float:
     """Of each GPU, by the memory that it is sold with."""
-    return UTILIZATION * sku.gpu_memory_gb * 1e9 - OVERHEAD
+    return UTILIZATION * sku.gpu_memory_gb * GB - OVERHEAD
 
 
 def weight_bytes(options: BatchInferenceOptions, gpus: int) -> float:

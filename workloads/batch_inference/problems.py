@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from config.facts.language_models import language_models
 from config.facts.skus import VmSku
+from config.facts.storage_classes import AKS_SHARED_CLASS
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, set_command
 from config.schema.workload import Ground
 from workloads._hugging_face import model_problems
 from workloads._team import (
-    GB,
     WRAPPED,
     Way,
     bf16_sizes,
@@ -19,15 +19,16 @@ from workloads._team import (
     most_gpus,
     operator_problems,
     other_pool,
+    quota_problems,
     scheduler_problems,
     team_problems,
     too_large,
 )
+from workloads._training import GB
 from workloads.batch_inference.memory import fits, most_at_once, needed_bytes, shares, too_long, usable_bytes
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
 
 _OPTIONS: Path = ("workloadOptions", NAME)
-_AKS_CLASS = "azurefile-csi"
 
 
 def problems(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
@@ -40,7 +41,7 @@ def problems(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem
     yield from _length(options)
     yield from _shares(options, ground)
     yield from _memory(options, ground)
-    yield from _quota(options, ground)
+    yield from quota_problems(NAME, options, ground, able=lambda gpus: shares(options, gpus))
     yield from _cache(options)
     yield from _storage(ground)
 
@@ -136,27 +137,11 @@ def _smaller(options: BatchInferenceOptions, sku: VmSku) -> Iterator[Way]:
             return
 
 
-def _quota(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
-    """More than the team could ever have would wait for ever."""
-    most = most_gpus(options, ground)
-    if most is None or options.gpus <= most:
-        return
-    own = ground.teams[str(options.team)].gpus
-    what = f"is {options.gpus}, and team {options.team} can have {most} at most: {own} of its own, the rest borrowed"
-    able = next((count for count in range(most, 0, -1) if shares(options, count)), 0)
-    if able:
-        where: Path = (*_OPTIONS, "gpus")
-        yield Problem(where, what, f"{able}, or more GPUs for the team", set_command(where, able))
-    else:
-        path: Path = ("teams", str(options.team), "gpus")
-        yield Problem(
-            path, f"is {own}, and it can borrow none", f"{options.gpus} or more", set_command(path, options.gpus)
-        )
-
-
 def _storage(ground: Ground) -> Iterator[Problem]:
     """Where the model and the results lie."""
     if ground.guest and not ground.shared_class:
         path: Path = ("storage", "sharedClass")
         what = f"is not set, and workload {NAME} keeps its model and its results on shared files"
-        yield Problem(path, what, f"a StorageClass of shared files, as in {_AKS_CLASS}", set_command(path, _AKS_CLASS))
+        yield Problem(
+            path, what, f"a StorageClass of shared files, as in {AKS_SHARED_CLASS}", set_command(path, AKS_SHARED_CLASS)
+        )

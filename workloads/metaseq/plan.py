@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from config.facts.skus import VmSku
 from config.schema.pools import MAX_NODES
-from workloads._training import flops_per_token, usable_bytes
+from workloads._training import GB, flops_per_token, usable_bytes
 from workloads.metaseq.sizes import ModelSize, models
 
 STATE_BYTES = 12
@@ -17,7 +17,6 @@ STATE_BYTES = 12
 
 A float32 copy of the weights, which these jobs do not keep, would make it 16.
 """
-GB = 1e9
 
 
 def bytes_per_gpu(size: ModelSize, *, gpus: int, micro_batch: int, state_bytes: int = STATE_BYTES) -> float:

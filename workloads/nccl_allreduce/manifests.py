@@ -51,11 +51,6 @@ def job(run: Run) -> MpiJob:
     )
 
 
-def variables(run: Run) -> dict[str, str]:
-    """Environment of the master."""
-    return job(run).environment()
-
-
 def job_spec(run: Run) -> Manifest:
     """The Volcano Job."""
     return job(run).spec()

@@ -8,8 +8,7 @@ from pathlib import Path
 from components.context import BlobVolume, GpuPool
 from workloads import _base
 from workloads._files import Files, nccl_variables, shared, texts, topology_file, topology_path
-from workloads._indexed_job import IGNORE_DISRUPTIONS, JOB_LABEL, indexed_job_spec
-from workloads._node_check import failure_rules
+from workloads._indexed_job import JOB_LABEL, failure_policy, indexed_job_spec
 from workloads._pods import GpuPod, Manifest, blob, scratch
 from workloads._training import throughput_variables
 from workloads.olmo.configs import SOURCE_FOLDER
@@ -19,8 +18,6 @@ from workloads.olmo.options import NAME, OlmoOptions
 CONTAINER = "train"
 PORT = 29400
 """Where the nodes meet; torchrun's own default."""
-HOPELESS = 64
-"""Exit code of scripts for what another try would not mend."""
 _MEETING_TIMEOUT_S = 1800
 """How long the nodes wait for each other: they start together, but pull a large image at different speed."""
 SAVING_THREADS = 2
@@ -29,6 +26,8 @@ SAVING_THREADS = 2
 16 by default (OLMo-core v1.8.0, src/olmo_core/utils.py, get_default_thread_count), and blobfuse2 has no blocks for so
 many of 8 ranks (config/facts/blobfuse.yaml, sequential).
 """
+_DATA_TIMEOUT_S = 48 * 3600
+"""How long the training waits for its data, holding its nodes."""
 _DATA_SILENCE_S = 1800
 """How long the training goes on waiting after the preparation's last sign of life, which it gives each minute.
 
@@ -79,7 +78,7 @@ def variables(run: Run) -> dict[str, str]:
         "MICRO_BATCH": str(micro_batch(options, sku, run.nodes)),
         "STOP_AT": str(options.stop_at or ""),
         "PREPARED": str(int(options.prepare)),
-        "DATA_TIMEOUT_S": str(options.data_timeout_hours * 3600),
+        "DATA_TIMEOUT_S": str(_DATA_TIMEOUT_S),
         "DATA_SILENCE_S": str(_DATA_SILENCE_S),
         "MEETING_TIMEOUT_S": str(_MEETING_TIMEOUT_S),
         # All nodes see one folder of checkpoints, so only the first rank of all makes and renames folders there.
@@ -119,15 +118,8 @@ def job_spec(run: Run) -> Manifest:
         template,
         # One node's failure ends the others' processes too: each failure of the whole is one of every pod.
         backoffLimit=run.options.restarts * run.nodes,
-        podFailurePolicy=failure_policy(CONTAINER, template),
+        podFailurePolicy=failure_policy(CONTAINER, template, "FailJob"),
     )
-
-
-def failure_policy(container: str, template: Manifest) -> Manifest:
-    """Nodes that go away or are bad are no failure of the job; what another try cannot mend ends it at once."""
-    exit_codes = {"containerName": container, "operator": "In", "values": [HOPELESS]}
-    hopeless = {"action": "FailJob", "onExitCodes": exit_codes}
-    return {"rules": [IGNORE_DISRUPTIONS, *failure_rules(template), hopeless]}
 
 
 def service_spec() -> Manifest:

@@ -74,8 +74,6 @@ class OlmoOptions(WorkloadOptions):
     """Copy the config's data files into the data container first."""
     max_files: Count | None = None
     """Train on the first so many of the config's data files; all of them are terabytes."""
-    data_timeout_hours: Annotated[int, Field(ge=1, le=24 * 30), PLAIN_DIGITS] = 48
-    """How long the training waits for its data, holding its nodes."""
 
     @property
     def open_end(self) -> str:

@@ -10,9 +10,10 @@ import pulumi
 from config.facts.scheduling import ON_SYSTEM_POOL
 from workloads._data_check import RULES, SHOWS_LOG
 from workloads._files import Files, texts
+from workloads._indexed_job import failure_policy
 from workloads._pods import Manifest, Mount, environment, pod_template
 from workloads.olmo import manifests
-from workloads.olmo.manifests import Run, dataset_variables, failure_policy
+from workloads.olmo.manifests import Run, dataset_variables
 from workloads.olmo.options import NAME, OlmoOptions
 
 JOB, CHECK = f"{NAME}-data", f"{NAME}-config"
@@ -47,7 +48,11 @@ def job_spec(options: OlmoOptions, *, image: str, upload_secret: pulumi.Input[st
         "volumeMounts": [mount.mount() for mount in mounts],
     }
     template = _on_system_pool(container, mounts)
-    return {"backoffLimit": _RETRIES, "podFailurePolicy": failure_policy("copy", template), "template": template}
+    return {
+        "backoffLimit": _RETRIES,
+        "podFailurePolicy": failure_policy("copy", template, "FailJob"),
+        "template": template,
+    }
 
 
 def check_spec(run: Run) -> Manifest:

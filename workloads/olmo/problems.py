@@ -10,11 +10,10 @@ from config.problems.errors import Problem
 from config.problems.fixes import Path, set_command
 from config.schema.workload import Ground, other_size
 from workloads._containers import container_problems
-from workloads._training import usable_bytes
+from workloads._training import GB, usable_bytes
 from workloads.olmo.memory import bytes_per_gpu, holds, micro_batch
 from workloads.olmo.options import NAME, OlmoOptions
 
-GB = 1e9
 _OPTIONS: Path = ("workloadOptions", NAME)
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
 from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
+from workloads._app_wrapper import team_job
 from workloads._base import Deployed, Workload
 from workloads._data_check import check_data
 from workloads._results import Results
-from workloads._team import WRAPPER_TYPE
 from workloads._team_training import DATA
 from workloads.pytorch_pretraining import manifests
 from workloads.pytorch_pretraining.manifests import CONTAINER, Run
@@ -42,7 +41,9 @@ class PytorchPretraining(Workload[PretrainingOptions]):
         run = Run.in_team(context, placement, NAME, size=kept_bytes(options), shared_class=shared_class)
         files = manifests.files(run).deploy(context)
         words = ["python", "-m", "pretraining.token_files", DATA, str(options.vocabulary)]
-        _job(run, context, [files, *check_data(NAME, run, words, context)])
+        needed = [files, *check_data(NAME, run, words, context)]
+        wrapper = manifests.wrapper_options(run) if options.app_wrapper else None
+        team_job(NAME, run.name, manifests.pytorch_job(run), context, needed, wrapper=wrapper)
         results = Results.of(run, run.name, run.checkpoints)
         results.deploy(context)
         return Deployed(
@@ -52,26 +53,6 @@ class PytorchPretraining(Workload[PretrainingOptions]):
             more={"results": results.command(context.namespace, ["cat", f"{run.output}/metrics.jsonl"])},
             ends=not options.open_end,
         )
-
-
-def _job(run: Run, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:
-    """It is replaced when it would be another, and deleted first because its name stays: after its pods have ended."""
-    wrapped = run.options.app_wrapper
-    api, kind = ("workload.codeflare.dev/v1beta2", "AppWrapper") if wrapped else ("kubeflow.org/v1", "PyTorchJob")
-    annotations = {"annotations": manifests.wrapper_annotations(run)} if wrapped else {}
-    kubernetes.apiextensions.CustomResource(
-        NAME,
-        api_version=api,
-        kind=kind,
-        metadata={"name": run.name, "namespace": context.namespace, "labels": manifests.labels(run), **annotations},
-        spec=manifests.app_wrapper(run) if wrapped else manifests.pytorch_job(run),
-        opts=context.child(
-            other_type="kubernetes:kubeflow.org/v1:PyTorchJob" if wrapped else WRAPPER_TYPE,
-            depends_on=[*context.ready, *needed],
-            replace_on_changes=["spec"],
-            delete_before_replace=True,
-        ),
-    )
 
 
 WORKLOAD = PytorchPretraining()

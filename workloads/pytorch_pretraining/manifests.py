@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.facts.scheduling import WRAPPER_ANNOTATION, tolerations
+from config.facts.scheduling import tolerations
 from workloads._files import Files, nccl_variables, shared, texts, topology_file, topology_path
 from workloads._pods import GpuPod, Manifest
-from workloads._team import LOST, QUEUE_LABEL, share_of_node
+from workloads._team import LOST, share_of_node
 from workloads._team_training import DATA, TrainingRun
 from workloads.pytorch_pretraining.memory import saving_seconds
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
@@ -107,33 +107,18 @@ def pytorch_job(run: Run) -> Manifest:
     pods = {"restartPolicy": policy, "template": template(run, policy)}
     replicas = {"Master": 1, **({"Worker": run.nodes - 1} if run.nodes > 1 else {})}
     limit = {} if wrapped else {"backoffLimit": run.options.restarts * run.nodes}
-    return {
+    spec = {
         "runPolicy": {"cleanPodPolicy": "None", **limit},
         "pytorchReplicaSpecs": {kind: {"replicas": count, **pods} for kind, count in replicas.items()},
     }
+    return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "spec": spec}
 
 
-def labels(run: Run) -> Manifest:
-    """By which it queues."""
-    return {QUEUE_LABEL: run.options.queue}
-
-
-def app_wrapper(run: Run) -> Manifest:
-    """The spec of an AppWrapper around the PyTorchJob."""
-    job = {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
-        "metadata": {"name": run.name},
-        "spec": pytorch_job(run),
-    }
-    return {"components": [{"template": job}]}
-
-
-def wrapper_annotations(run: Run) -> Manifest:
+def wrapper_options(run: Run) -> dict[str, str]:
     """How often it is started anew, when that is in vain, and how long its pods may take to save."""
     minutes = math.ceil(grace_seconds(run) / 60) + 1
     return {
-        f"{WRAPPER_ANNOTATION}/retryLimit": str(run.options.restarts),
-        f"{WRAPPER_ANNOTATION}/terminalExitCodes": str(UNFIT),
-        f"{WRAPPER_ANNOTATION}/forcefulDeletionGracePeriodDuration": f"{minutes}m",
+        "retryLimit": str(run.options.restarts),
+        "terminalExitCodes": str(UNFIT),
+        "forcefulDeletionGracePeriodDuration": f"{minutes}m",
     }

@@ -10,11 +10,9 @@ import math
 
 from config.facts.skus import VmSku
 from config.schema.storage import SHARED_CLASS
-from workloads._team_training import claim_gib
+from workloads._team_training import claim_gib, usable_bytes
 from workloads.pytorch_pretraining.options import PretrainingOptions
 
-USABLE = 0.92
-"""Of a GPU's memory."""
 PER_LAYER, PER_LAYER_FP8, PER_LAYER_RECOMPUTED, PER_SYMBOL = 28, 21, 2, 2.4
 """Bytes per token that are kept for backward: for a layer's width, and the vocabulary (docs/performance.md)."""
 GATHERED_BLOCK, GATHERED_REST = 8, 2
@@ -61,11 +59,6 @@ def bytes_per_gpu(options: PretrainingOptions, gpus: int) -> float:
 def fits(options: PretrainingOptions, sku: VmSku, gpus: int) -> bool:
     """Whether so many GPUs of that size hold it."""
     return bytes_per_gpu(options, gpus) <= usable_bytes(sku)
-
-
-def usable_bytes(sku: VmSku) -> float:
-    """Of each GPU, by the memory that it is sold with."""
-    return USABLE * sku.gpu_memory_gb * 1e9
 
 
 def checkpoint_bytes(options: PretrainingOptions) -> int:

@@ -9,7 +9,6 @@ from config.problems.errors import Problem
 from config.problems.fixes import Path, either_by_hand, path_text, set_command
 from config.schema.workload import Ground
 from workloads._team import (
-    GB,
     WRAPPED,
     Way,
     bf16_sizes,
@@ -17,13 +16,15 @@ from workloads._team import (
     most_gpus,
     operator_problems,
     other_pool,
+    quota_problems,
     scheduler_problems,
     team_problems,
     too_large,
 )
-from workloads._team_training import batch_problems, quota_problems, storage_problems
+from workloads._team_training import batch_problems, storage_problems, usable_bytes
+from workloads._training import GB
 from workloads.metaseq.sizes import models
-from workloads.pytorch_pretraining.memory import bytes_per_gpu, fits, usable_bytes
+from workloads.pytorch_pretraining.memory import bytes_per_gpu, fits
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 
 _OPTIONS: Path = ("workloadOptions", NAME)

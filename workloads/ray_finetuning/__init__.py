@@ -16,7 +16,7 @@ from workloads._data_check import check_data
 from workloads._gang import gang
 from workloads._hugging_face import token_secret, warn_of_unknown
 from workloads._results import Results
-from workloads._team import QUEUE_LABEL, name_of
+from workloads._team import QUEUED, name_of
 from workloads._team_training import DATA
 from workloads.ray_finetuning import manifests
 from workloads.ray_finetuning.manifests import DASHBOARD_PORT, WORKER, Run
@@ -78,7 +78,7 @@ def _job(run: Run, context: WorkloadContext, needed: list[pulumi.Resource]) -> N
         NAME,
         api_version="ray.io/v1",
         kind="RayJob",
-        metadata={"name": run.name, "namespace": context.namespace, "labels": {QUEUE_LABEL: run.options.queue}},
+        metadata={"name": run.name, "namespace": context.namespace, "labels": QUEUED},
         spec=spec,
         opts=context.job([group, *needed]),
     )

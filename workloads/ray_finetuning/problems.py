@@ -16,25 +16,24 @@ from config.problems.fixes import Path, set_command
 from config.schema.workload import Ground
 from workloads._hugging_face import model_problems
 from workloads._team import (
-    GB,
     Way,
     bf16_sizes,
     gpu_problems,
     operator_problems,
     other_pool,
+    quota_problems,
     scheduler_problems,
     team_problems,
     too_large,
 )
-from workloads._team_training import DATA, batch_problems, quota_problems, storage_problems
+from workloads._team_training import DATA, batch_problems, storage_problems, usable_bytes
+from workloads._training import GB
 from workloads.ray_finetuning.options import NAME, SYNTHETIC, FinetuningOptions
 
 _DEFAULT = FinetuningOptions.model_fields["model"].default
 _OPTIONS: Path = ("workloadOptions", NAME)
 _LEAST_PACK = 512
 """Tokens: smaller packs leave a GPU idle."""
-USABLE = 0.92
-"""Of a GPU's memory."""
 _FROZEN, _LEARNT = 2, 16
 """Bytes of a weight: bf16; or in fp32 with its gradient and two moments."""
 _KEPT_WIDTH, _KEPT_KEYS = 10, 4
@@ -143,11 +142,6 @@ def bytes_per_gpu(model: LanguageModel, options: FinetuningOptions) -> float:
     per_layer = _KEPT_WIDTH * model.width + _KEPT_KEYS * model.kv_width + per_unit * model.inner
     logits = min(options.pack, _CHUNK) * model.vocabulary * _LOGIT
     return _FROZEN * model.parameters + _LEARNT * adapted + options.pack * model.layers * per_layer + logits
-
-
-def usable_bytes(sku: VmSku) -> float:
-    """Of each GPU, by the memory that it is sold with."""
-    return USABLE * sku.gpu_memory_gb * 1e9
 
 
 def fits(model: LanguageModel, options: FinetuningOptions, sku: VmSku) -> bool:

@@ -12,7 +12,7 @@ from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import Ground
 from workloads._base import Deployed, Workload
-from workloads._batch_jobs import batch_job
+from workloads._indexed_job import batch_job
 from workloads._pods import Manifest
 from workloads.resim import manifests, metaseq
 from workloads.resim.batch import parts

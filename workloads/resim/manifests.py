@@ -13,8 +13,8 @@ from typing import Any
 from components.context import BlobVolume, GpuPool
 from config.schema.overrides import merge
 from workloads import _base
-from workloads._batch_jobs import batch_job_spec
 from workloads._files import Files, texts
+from workloads._indexed_job import batch_job_spec
 from workloads._mpi import MpiJob
 from workloads._pods import GpuPod, Manifest, blob, environment
 from workloads.resim import metaseq

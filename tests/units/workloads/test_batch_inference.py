@@ -67,10 +67,6 @@ def test_options_reach_both() -> None:
     assert after(generator["args"], "--random-output-len") == "200"
 
 
-def test_nobody_outside_the_pod_reaches_the_server() -> None:
-    assert after(containers(run())[0]["args"], "--host") == "127.0.0.1"
-
-
 @pytest.mark.parametrize(
     ("options", "longest"),
     [
@@ -89,16 +85,8 @@ def test_the_token_is_given_by_reference_and_to_the_server_alone() -> None:
     assert variables(server)["HF_TOKEN"] == {"secretKeyRef": {"name": "mine-batch-inference", "key": "HF_TOKEN"}}
     assert "HF_TOKEN" not in variables(generator)
     assert variables(generator)["HF_HUB_OFFLINE"] == "1"
-    assert TOKEN not in repr(manifests.app_wrapper(run(huggingFaceToken=TOKEN)))
+    assert TOKEN not in repr(manifests.job(run(huggingFaceToken=TOKEN)))
     assert "HF_TOKEN" not in variables(containers(run())[0])
-
-
-def test_both_see_the_model_and_a_folder_of_their_own() -> None:
-    for container in containers(run()):
-        paths = {each["mountPath"] for each in container["volumeMounts"]}
-        assert {"/cache", "/run/together", "/opt/batch-inference"} <= paths
-        assert variables(container)["HF_HOME"] == "/cache/huggingface"
-    assert "/dev/shm" in {each["mountPath"] for each in containers(run())[0]["volumeMounts"]}
 
 
 def test_what_would_make_other_results_has_another_file() -> None:
@@ -110,30 +98,11 @@ def test_what_would_make_other_results_has_another_file() -> None:
 
 
 def test_wrapped_a_failed_pod_ends_the_job_and_alone_another_is_made() -> None:
-    wrapped = manifests.app_wrapper(run())["components"][0]["template"]
-    assert (wrapped["kind"], wrapped["metadata"]) == ("Job", {"name": "mine-batch-inference"})
-    assert wrapped["spec"]["backoffLimit"] == 0
-    plain = manifests.job(run(appWrapper=False, restarts=5))
+    assert manifests.job(run())["spec"]["backoffLimit"] == 0
+    plain = manifests.job(run(appWrapper=False, restarts=5))["spec"]
     assert plain["backoffLimit"] == 5
     assert "podFailurePolicy" not in plain, "it would wait for a node that is gone"
-    assert manifests.wrapper_annotations(run(restarts=5)) == {
-        "workload.codeflare.dev.appwrapper/retryLimit": "5",
-        "workload.codeflare.dev.appwrapper/forcefulDeletionGracePeriodDuration": "2m",
-        "workload.codeflare.dev.appwrapper/deletionOnFailureGracePeriodDuration": "10m",
-    }
-
-
-def test_a_node_that_is_gone_is_given_up_soon_and_pods_have_no_token_of_the_cluster() -> None:
-    spec = manifests.template(run())["spec"]
-    waits = {each["key"]: each.get("tolerationSeconds") for each in spec["tolerations"]}
-    assert waits["node.kubernetes.io/unreachable"] == 30
-    assert spec["automountServiceAccountToken"] is False
-    assert spec["restartPolicy"] == "Never"
-
-
-def test_kubectl_shows_the_log_of_the_load_generator() -> None:
-    annotations = manifests.template(run())["metadata"]["annotations"]
-    assert annotations["kubectl.kubernetes.io/default-container"] == "load-generator"
+    assert manifests.wrapper_options(run(restarts=5))["retryLimit"] == "5"
 
 
 def test_overrides_come_last_and_reach_either_container() -> None:

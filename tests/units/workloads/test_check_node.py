@@ -115,22 +115,47 @@ def test_a_node_that_passes_keeps_what_was_found_and_gets_no_taint(tmp_path: Pat
     assert "aznhc-checked" not in check.annotations
 
 
-def test_when_all_was_checked_is_told_only_of_a_check_of_all(tmp_path: Path) -> None:
-    assert Ran(tmp_path, [], ALL="true").annotations["aznhc-checked"].startswith("20")
+COPIED = "check_gpu_bw: H2D test on GPU 0 failed. FaultCode: NHC2020"
+NOT_COPIED = "check_gpu_bw: returned error code 1. FaultCode: NHCNA"
+TAINTED = ["aznhc=failed:NoSchedule"]
+RUNS: dict[str, tuple[list[list[str]], dict[str, str], tuple[int, int, list[str], str]]] = {
+    "what cannot be chance": ([[MISSING]], {}, (1, 1, TAINTED, "FAIL check_gpu_count: Expected to see 8 but found 7")),
+    "what is slow twice": ([[SLOW], [SLOW]], {}, (1, 2, TAINTED, "FAIL check_ib_bw_gdr")),
+    "one of two that are slow twice": ([[SLOW, COPIED], [COPIED]], {}, (1, 2, TAINTED, "FAIL check_gpu_bw")),
+    "slow, and bad anyway": ([[MISSING, SLOW]], {}, (1, 1, TAINTED, "FAIL check_gpu_count")),
+    "not run": ([[NOT_RUN]], {}, (2, 1, [], "UNKNOWN check_ib_bw_gdr")),
+    "slow once, and another not run": ([[SLOW, NOT_COPIED], []], {}, (2, 2, [], "UNKNOWN check_gpu_bw")),
+    "slow once, and then not run": ([[SLOW], [NOT_RUN]], {}, (2, 2, [], "UNKNOWN check_ib_bw_gdr")),
+    # Before a job only a fault keeps it from starting.
+    "passed before a job": ([[]], {"BEFORE_JOB": "true"}, (0, 1, [], "PASS")),
+    "not run before a job": ([[NOT_RUN]], {"BEFORE_JOB": "true"}, (0, 1, [], "UNKNOWN")),
+    "missing before a job": ([[MISSING]], {"BEFORE_JOB": "true"}, (1, 1, TAINTED, "FAIL")),
+    # The taint goes when all that there is to check has passed; those of others stay.
+    "all passed": ([[]], {"ALL": "true", "TAINTS": "sku aznhc"}, (0, 1, ["aznhc-"], "PASS")),
+    "not all passed": ([[]], {"TAINTS": "sku aznhc"}, (0, 1, [], "PASS")),
+    "a taint of others": ([[]], {"ALL": "true", "TAINTS": "sku aznhc-other-tool"}, (0, 1, [], "PASS")),
+}
 
 
-def test_what_cannot_be_chance_taints_at_once(tmp_path: Path) -> None:
-    check = Ran(tmp_path, [MISSING])
-    assert (check.code, check.runs) == (1, 1)
-    assert check.taints == ["aznhc=failed:NoSchedule"]
-    assert check.verdict.startswith("VERDICT: FAIL check_gpu_count: Expected to see 8 but found 7. FaultCode: NHC2009")
+@pytest.mark.parametrize(("answers", "variables", "expected"), RUNS.values(), ids=RUNS)
+def test_what_a_check_makes_of_its_answers(
+    tmp_path: Path, answers: list[list[str]], variables: dict[str, str], expected: tuple[int, int, list[str], str]
+) -> None:
+    check = Ran(tmp_path, *answers, **variables)
+    code, runs, taints, verdict = expected
+    assert (check.code, check.runs, check.taints) == (code, runs, taints)
+    assert check.verdict.startswith(f"VERDICT: {verdict}")
+    assert check.verdict.endswith("checks=3/3"), "and not those alone that were run again"
+    assert ("aznhc-checked" in check.annotations) == ("ALL" in variables)
+    if taints == TAINTED:  # first, since a job that begins anew ends its pods
+        assert [call[0] for call in check.asked] == ["taint", "annotate"]
 
 
 def test_one_slow_run_takes_no_node_away(tmp_path: Path) -> None:
-    check = Ran(tmp_path, [SLOW], [])
+    check = Ran(tmp_path, [SLOW, COPIED], [])
     assert (check.code, check.runs, check.taints) == (0, 2, [])
     assert "PASS at the second run, at the first: check_ib_bw_gdr 380" in check.verdict
-    assert (tmp_path / "ran.1").read_text() == f" * || {WRITE}\n"  # the others are not run again
+    assert (tmp_path / "ran.1").read_text() == f" * || {WRITE}\n * || {COPIES}\n"  # the others are not run again
     assert SLOW in check.annotations["aznhc-results"]  # and the node's object still tells of it
 
 
@@ -143,50 +168,6 @@ def test_a_second_run_that_passes_shows_each_device(tmp_path: Path, again: range
     assert (
         "UNKNOWN the log does not show (SUCCESS) that this passed: check_ib_bw_gdr 380, 7" in check.verdict
     ) == bool(code)
-
-
-def test_what_is_slow_twice_is_slow(tmp_path: Path) -> None:
-    check = Ran(tmp_path, [SLOW], [SLOW])
-    assert (check.code, check.runs, check.taints) == (1, 2, ["aznhc=failed:NoSchedule"])
-    assert check.verdict.endswith("checks=3/3")  # and not those alone that were run again
-
-
-def test_all_that_was_slow_is_measured_again(tmp_path: Path) -> None:
-    copies = "check_gpu_bw: H2D test on GPU 0 failed. FaultCode: NHC2020"
-    check = Ran(tmp_path, [SLOW, copies], [copies])
-    assert (tmp_path / "ran.1").read_text() == f" * || {WRITE}\n * || {COPIES}\n"
-    assert (check.code, check.taints) == (1, ["aznhc=failed:NoSchedule"])
-
-
-def test_the_taint_comes_first_since_a_job_that_begins_anew_ends_its_pods(tmp_path: Path) -> None:
-    assert [call[0] for call in Ran(tmp_path, [MISSING]).asked] == ["taint", "annotate"]
-
-
-def test_nothing_is_run_again_for_a_node_that_is_bad_anyway(tmp_path: Path) -> None:
-    check = Ran(tmp_path, [MISSING, SLOW])
-    assert (check.code, check.runs) == (1, 1)
-
-
-def test_unknown_taints_nothing(tmp_path: Path) -> None:
-    check = Ran(tmp_path, [NOT_RUN])
-    assert (check.code, check.taints) == (2, [])
-    assert check.verdict.startswith("VERDICT: UNKNOWN ")
-
-
-def test_slow_once_leaves_unknown_what_could_not_run(tmp_path: Path) -> None:
-    check = Ran(tmp_path, [SLOW, "check_gpu_bw: returned error code 1. FaultCode: NHCNA"], [])
-    assert (check.code, check.taints) == (2, [])
-    assert check.verdict.startswith("VERDICT: UNKNOWN check_gpu_bw")
-
-
-def test_slow_once_and_then_not_to_be_measured_is_unknown(tmp_path: Path) -> None:
-    check = Ran(tmp_path, [SLOW], [NOT_RUN])
-    assert (check.code, check.taints) == (2, [])
-
-
-@pytest.mark.parametrize(("answers", "code"), [([], 0), ([NOT_RUN], 0), ([MISSING], 1)])
-def test_before_a_job_only_a_fault_keeps_it_from_starting(tmp_path: Path, answers: list[str], code: int) -> None:
-    assert Ran(tmp_path, answers, BEFORE_JOB="true").code == code
 
 
 def test_a_bad_node_that_nobody_could_taint_is_told_apart(tmp_path: Path) -> None:
@@ -211,15 +192,6 @@ def test_a_node_that_has_gone_meanwhile_is_said_to_be(tmp_path: Path) -> None:
     check = Ran(tmp_path, [MISSING], REFUSAL=f'Error from server (NotFound): nodes "{NODE}" not found')
     assert check.code == 1
     assert f"node {NODE} is not there any more" in check.errors
-
-
-def test_the_taint_goes_when_all_that_there_is_to_check_has_passed(tmp_path: Path) -> None:
-    assert Ran(tmp_path, [], ALL="true", TAINTS="sku aznhc").taints == ["aznhc-"]
-
-
-@pytest.mark.parametrize("variables", [{"TAINTS": "sku aznhc"}, {"ALL": "true", "TAINTS": "sku aznhc-other-tool"}])
-def test_it_stays_when_not_all_was_checked_and_others_are_left_alone(tmp_path: Path, variables: dict[str, str]) -> None:
-    assert Ran(tmp_path, [], **variables).taints == []
 
 
 def test_what_is_kept_has_a_limit(tmp_path: Path) -> None:

@@ -60,12 +60,6 @@ def test_limits_and_their_order(vm_sku: str, expected: str) -> None:
     assert expected in checks(vm_sku)
 
 
-def test_devices_are_named_as_on_aks() -> None:
-    found = checks(H100)
-    assert [check for check in found if "_hw_ib" in check] == [f"check_hw_ib 400 mlx5_{i}:1" for i in range(8)]
-    assert [check for check in found if "_hw_eth" in check] == ["check_hw_eth lo", "check_hw_eth eth0"]
-
-
 def test_what_a_size_does_not_have_is_not_checked() -> None:
     found = " ".join(checks(T4))
     assert not re.findall("_ib|nvme|topology|nccl|nvlink|gpu_bw", found)
@@ -81,22 +75,6 @@ def test_every_size_has_checks_and_all_are_known() -> None:
 def test_checks_can_be_left_out() -> None:
     assert len(checks(H100, "check_hw_ib", "check_gpu_xid")) == len(checks(H100)) - 9
     assert "check_gpu_xid" not in files(run(leave_out=("check_gpu_xid",))).contents["aznhc.conf"]
-
-
-def test_every_pod_takes_a_whole_node_at_the_same_time() -> None:
-    """Else two of them could be on one node, one after the other, and another node be never checked."""
-    spec = job_spec(run(nodes=3))
-    assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 3, 3)
-    assert spec["template"]["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "health-check"
-    container = spec["template"]["spec"]["containers"][0]
-    assert container["resources"]["limits"] == {"nvidia.com/gpu": "8", RDMA: "8"}
-    assert spec["template"]["spec"]["schedulerName"] == "volcano"
-
-
-def test_a_bad_node_fails_the_job_once_all_are_checked() -> None:
-    spec = job_spec(run())
-    assert spec["backoffLimitPerIndex"] == 0
-    assert "backoffLimit" not in spec
 
 
 def test_a_node_that_lacks_devices_is_checked_by_a_pod_that_takes_none() -> None:
@@ -129,14 +107,6 @@ def test_what_is_left_out_is_left_out_there_too() -> None:
     assert "check_gpu_xid" not in str(spec)
 
 
-def test_other_limits_are_another_job() -> None:
-    assert template(leave_out=("check_gpu_xid",)) != template()
-
-
-def test_overrides_come_last() -> None:
-    assert template(pod_overrides={"spec": {"priorityClassName": "low"}})["spec"]["priorityClassName"] == "low"
-
-
 def test_jobs_of_several_pools_share_no_object() -> None:
     other = replace(run(), name=f"{NAME}-dev")
     assert files(other).config_map == f"{NAME}-dev"
@@ -148,12 +118,6 @@ def test_jobs_of_several_pools_share_no_object() -> None:
 def test_it_checks_the_whole_pool_unless_told() -> None:
     assert WORKLOAD.nodes(HealthCheckOptions(), 5) == 5
     assert WORKLOAD.nodes(HealthCheckOptions(num_nodes=2), 5) == 2
-
-
-def test_the_command_shows_every_verdict() -> None:
-    assert command("ai", NAME) == (
-        "kubectl logs -n ai --selector batch.kubernetes.io/job-name=health-check --tail 1 --prefix"
-    )
 
 
 def test_a_check_that_does_not_exist_cannot_be_left_out() -> None:

@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from simulator.host.paths import ROOT
+from tests.support.case_files import read, rows
+
+CASES = read(__file__, "nhc_logs")
+
 
 VERDICT = ROOT / "docker/aksnhc/verdict.sh"
 CONFIGURATION = "# a size\n * || check_gpu_count 8\n * || check_ib_bw_gdr 380\n"
@@ -91,57 +95,14 @@ def test_comments_and_checks_of_other_hosts_are_not_expected(tmp_path: Path, con
     assert judge(tmp_path, RAN + ENDED, configuration) == (0, "VERDICT: PASS; node=n checks=2/2")
 
 
-@pytest.mark.parametrize(
-    ("log", "why"),
-    [
-        (RAN, "nhc did not come to its end, it was at: check_ib_bw_gdr 380"),
-        (FIRST + ENDED, "the log does not show (nhc -v) that this ran: check_ib_bw_gdr 380"),
-        (FIRST + FIRST + ENDED, "the log does not show (nhc -v) that this ran: check_ib_bw_gdr 380"),
-        (FIRST.replace("8", "7") + SECOND + ENDED, "the log does not show (nhc -v) that this ran: check_gpu_count 8"),
-        (RAN + RAN + ENDED, "the log is of another run or configuration, too: check_gpu_count 8"),
-        ("SUCCESS:  nhc:  Health check passed:  check_gpu_count: 8\n", "the log does not show (nhc -v)"),
-        ("pod-a " + FIRST + "pod-b " + SECOND + "pod-b " + ENDED, "the log has lines of several nodes"),
-        ("Checking node m\n" + RAN + ENDED, "the log is of another node: m"),
-        (RAN + FAILED, "nhc counts failures that the log does not show"),
-        (RAN + ENDED.replace("successfully", "with errors"), "nhc counts failures that the log does not show"),
-        (RAN + "Node Health Check completed\n", "nhc counts failures that the log does not show"),
-        (RAN + "check_gpu_xid: /azure-nhc/syslog not found. Skipping GPU Xid error test.\n" + ENDED, "check_gpu_xid: "),
-        (RAN + "check_ib_link_flapping: No valid log files found. IB Link flapping test skipped.\n" + ENDED, "check"),
-        (RAN + "check_nvlink_status: NVLINK is not enabled\n" + ENDED, "check_nvlink_status: NVLINK is not enabled"),
-        (RAN + "/etc/nhc/scripts/azure_x.nhc: line 70: bc: command not found\n" + ENDED, "check_ib_bw_gdr"),
-        (FIRST + "/etc/nhc/scripts/x.nhc: line 21: [: : integer expression expected\n" + SECOND + ENDED, "check_gpu_c"),
-        (RAN + "SUCCESS:  nhc:  Health check passed:  check_nccl_allreduce: test passed,  GB/s\n" + ENDED, "check"),
-        (RAN + "SUCCESS:  nhc:  Health check passed:  check_ib_bw_gdr: passed, IB BW= Gbps\n" + ENDED, "check"),
-        (RAN + "SUCCESS:  nhc:  Health check passed:  check_nccl_allreduce: test passed, nan GB/s\n" + ENDED, "check"),
-        (RAN + "Failed to initialize NVML: Driver/library version mismatch\n" + ENDED, "check_ib_bw_gdr 380: its"),
-        (FIRST + "No devices were found\n" + SECOND + ENDED, "check_gpu_count 8: its script failed: No devices"),
-        (RAN + "n: Test CUDA failure common.cu:941 'invalid device ordinal'\n" + ENDED, "check_ib_bw_gdr 380"),
-        (RAN + "x: error while loading shared libraries: libcudart.so.12: cannot open\n" + ENDED, "check_ib"),
-        (RAN + "(standard_in) 1: syntax error\n" + ENDED, "check_ib_bw_gdr 380: its script failed"),
-        (FIRST + ERROR + "Terminated by signal SIGTERM.\n", "nhc was stopped: Terminated"),
-        (RAN + ERROR + "Terminated by signal SIGINT.\n", "nhc was stopped: Terminated"),
-        (RAN + ERROR + "check_gpu_bw: bandwidth not set! NHCNA\n" + FAILED, "check_gpu_bw"),
-        (RAN + ERROR + "check_hw_topology: expected\n GPU3\n. FauleCode: NHCNA\n", "check_hw_t"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("log", "why"), rows(CASES["unknown"]))
 def test_a_log_that_does_not_show_each_check_is_unknown(tmp_path: Path, log: str, why: str) -> None:
     code, verdict = judge(tmp_path, log)
     assert code == 2, verdict
     assert verdict.startswith(f"VERDICT: UNKNOWN {why}")
 
 
-@pytest.mark.parametrize(
-    ("log", "why"),
-    [
-        (RAN + ERROR + "Script timed out.\n", "Script timed out. It was at: check_ib_bw_gdr 380"),
-        (FIRST + "NHC watchdog timer 9 (500 secs) has expired.  Signaling\n", "Script timed out. It was at: check_"),
-        (RAN + COUNT + ENDED, "check_gpu_count: Expected to see 8"),  # a line of success takes no fault away
-        (RAN + COUNT.replace("ERROR:  nhc:", "ERROR:  nhc-cron:") + FAILED, "check_gpu_count: Expected to see 8"),
-        (RAN + "Node Health Check failed.  Check check_gpu_count 8 returned 1\n", "Check check_gpu_count 8 returned 1"),
-        (RAN + "This XID has been reported before: Nov 26 09:00:00 n kernel: Xid (PCI:1): 79\n" + ENDED, "check_"),
-        (FIRST + COUNT + ERROR + "Terminated by signal SIGTERM.\n", "check_gpu_count: Expected"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("log", "why"), rows(CASES["fault"]))
 def test_a_fault_is_seen_in_all_its_words(tmp_path: Path, log: str, why: str) -> None:
     code, verdict = judge(tmp_path, log)
     assert code == 1, verdict
@@ -217,105 +178,13 @@ def test_a_run_that_ended_early_says_nothing_of_the_node(tmp_path: Path, log: st
     assert verdict.startswith("VERDICT: UNKNOWN ")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "CUDA error: no CUDA-capable device is detected",
-        "[CUDA_ERROR_SYSTEM_NOT_READY] system not yet initialized in expression cuInit(0)",
-        "Bus error (core dumped)",
-        "Aborted (core dumped)",
-        "terminate called after throwing an instance of 'std::runtime_error'",
-        "Killed",
-        "Segmentation fault (core dumped)",
-        "Couldn't open IB device mlx5_3",
-        "Unable to find the Infiniband/RoCE device",
-        "Failed to modify QP 0 to RTR",
-        "GPU 0 error: the link is down",
-        "ibv_create_qp: Cannot allocate memory",
-        "No devices were found",
-        "timeout: the monitored command dumped core",
-        "[12345.1] NVRM: Xid (PCI:0000:01:00): 79, pid=7, GPU has fallen off the bus.",
-        "kernel: NVRM: Xid (PCI:0000:01:00): 31, pid=7, name=x",
-        "Xid 48 was seen on GPU 3",
-        "GPU is lost.  Reboot the system to recover this GPU",
-        "WARNING: infoROM is corrupted at gpu 0001:00:00.0",
-        "GPU 0001:00:00.0: GPU requires reset",
-        "| N/A   ERR!   P0   ERR! / 700W |      0MiB / 81559MiB |     ERR!      Default |",
-        "GPU 3: uncorrectable ECC was seen",
-        "        Reset Required                    : Yes",
-        "Driver/library version mismatch",
-        "mlx5_3: the link is down",
-        "GPU 2 is not responding",
-        "python3[7]: segfault at 0 ip 0 sp 0",
-        "INFO: task nvidia-smi:77 hung since 122 seconds",
-        "invalid device ordinal",
-        "client timeout",
-        "GPU 3 row remap pending: Yes",
-        "mlx5_0:1 state DOWN",
-        "nhc: Marking node offline",
-        "GPU 0 H2D bandwidth 3.2 GB/s below threshold 23",
-        "Traceback (most recent call last):",
-        "GPU 3: row remapping pending",
-        "Link 3: <inactive>",
-        "cat: /x: Stale file handle",
-        "nvidia-fabricmanager is not running",
-        "all_reduce_perf: undefined symbol: ncclCommInitRank",
-        "nvbandwidth exited with code 1",
-        "There is no device supporting CUDA",
-        "GPU 0 double bit ECC: 3",
-        "LnkSta: Speed 8GT/s (downgraded), Width x8",
-        "GPU id 3: row remap error, (1)",
-    ],
-)
+@pytest.mark.parametrize("line", CASES["a program fails"])
 def test_a_check_in_which_a_program_fails_never_passes(tmp_path: Path, line: str) -> None:
     code, verdict = judge(tmp_path, FIRST + line + "\n" + SECOND + ENDED)
     assert (code, verdict.partition(";")[0]) == (2, f"VERDICT: UNKNOWN check_gpu_count 8: its script failed: {line}")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "SUCCESS:  nhc:  Health check passed:  check_gpu_xid:  GPU XID error check passed.",
-        "DEBUG:  nhc:  GPU id 3: Normal SRAM Uncorrectable/correctable ECC error count, (0,0,0,0)",
-        "DEBUG:  nhc:  Iteration 1 of 3 failed: NCCL allreduce bandwidth 450 GB/s < 460 GB/s",
-        "DEBUG:  Iteration 1 of 3 failed: NCCL allreduce bandwidth 450 GB/s < 460 GB/s",
-        "[12] - DEBUG:  GPU id 3: row remap uncorrectable error count, (0)",
-        "GPU id 3: Normal SRAM Uncorrectable/correctable ECC error count, (0,0,0,0)",
-        "GPU id 3: No GPU row remap pending, row remap errors or row remap high count errors",
-        "GPU id 3: row remap error, (0)",
-        "IB link flapping entry in syslog, Nov 26 09:00:01 n kernel: ib0: lost carrier",
-        "Linkflap event:Nov 26 09:00:01",
-        "No Link flap entry, so will create it with Nov 26 09:00:01",
-        'DEBUG:  Host match check:  "n" failed to match "m" for check:  check_hw_ib 400',
-        "check_fs_mount:  /mnt not mounted (non-fatal)",
-        "WARNING: There was an error initializing an OpenFabrics device.",
-        "[n:7] 7 more processes have sent help message help-mpi-btl-openib.txt / error in device init",
-        "        Pending                           : Enabled",
-        "NVLink is active, and no process is running",
-        "WARNING:  nhc:  Nearing a failure threshold:  check_gpu_bw: 24 GB/s",
-        "No GPU Xid 79 error found in kernel log",
-        "check_gpu_xid: 2 hours",
-        "        DRAM Uncorrectable                : 0",
-        "        Reset Required                    : No",
-        "| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | Volatile Uncorr. ECC |",
-        "n:1:2 [0] NCCL WARN NUMA auto balancing enabled which can lead to variability in the NCCL performance!",
-        "# Out of bounds values : 0 OK",
-        "   size   count   type   redop   root   time   algbw   busbw #wrong   time   algbw   busbw #wrong",
-        "Conflicting CPU frequency values detected: 2100.0 != 3300.0. CPU Frequency is not max.",
-        "No IB devices exceeded link flap threshold (1) in the last 6 hours",
-        "check_ib_bw_gdr:InfiniBand Pkey info:",
-        'On GPU Id 0: Applications clocks set to "(MEM 2619, SM 1980)" for GPU 00000001:00:00.0',
-        "GPU 0: NVIDIA H200 (UUID: GPU-0bad1234-1bad-4dad-bade-00000badbad0)",
-        "GPU 3 has 0 xgmi error(s)",
-        "No xgmi errors found on any GPU",
-        "Xid older than 6 hours: 9 hours. Skipping this XID error: n kernel: NVRM: Xid (PCI:1): 13, Graphics Exception",
-        "Solution Validates: avg error less than 1.000000e-13 on all three arrays",
-        "n:1:2 [0] NCCL INFO NET/Plugin: Could not find: libnccl-net.so",
-        "| N/A   33C    P0   70W / 700W |      0MiB / 81559MiB |      0%      Default |",
-        "        Remapping Failure Occurred        : No",
-        "|  No running processes found                                                 |",
-    ],
-)
+@pytest.mark.parametrize("line", CASES["healthy"])
 def test_what_healthy_nodes_log_passes(tmp_path: Path, line: str) -> None:
     assert judge(tmp_path, f"{FIRST}{line}\n{SECOND}{line}\n{ENDED}")[0] == 0
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from config.problems.fixes import by_hand, set_command
-from config.schema.translate import problems_of
-from tests.support.pools import A100, H100, RDMA, pool
+from tests.support.pools import H100, RDMA, pool
 from workloads import find
 from workloads.metaseq.manifests import Run, files, job
 from workloads.metaseq.options import MetaseqOptions
@@ -72,21 +69,6 @@ def test_the_command_line_is_the_tables(size: str) -> None:
     assert sequences * int(found["--tokens-per-sample"]) == batch
 
 
-@pytest.mark.parametrize("size", TABLE)
-def test_sequence_parallelism_comes_without_what_metaseq_refuses_beside_it(size: str) -> None:
-    found = command(run(size))
-    assert "--sequence-parallel" in found
-    assert found["--dropout"] == "0.0"
-    assert not [option for option in found if "checkpoint" in option and "activations" in option]
-
-
-def test_it_trains_on_synthetic_data_and_keeps_no_checkpoint() -> None:
-    found = command(run())
-    assert found["--task"] == "dummy_lm"
-    assert found["--save-interval-updates"] == found["--save-interval-epochs"] == "0"
-    assert "--save-last-checkpoint" in found, "which turns it off: its default is on"
-
-
 def test_what_is_set_is_not_derived() -> None:
     found = command(run(num_updates=20, warmup_updates=0))
     assert (found["--max-update"], found["--total-num-update"], found["--warmup-updates"]) == ("20", "20", "0")
@@ -97,17 +79,6 @@ def test_dashboards_are_off_unless_asked_for() -> None:
     found = command(run(aim=True, tensorboard=True))
     assert found["--aim-repo"] == "/workspace/aim"
     assert found["--tensorboard-logdir"] == "/workspace/tensorboard"
-
-
-@pytest.mark.parametrize(("name", "near"), [("6.8b", "6.7b"), ("6.7B", "6.7b"), ("175", "175b"), ("huge", "")])
-def test_an_unknown_size_is_answered_with_the_list_and_a_near_one(name: str, near: str) -> None:
-    with pytest.raises(ValidationError) as caught:
-        MetaseqOptions.model_validate({"modelSize": name})
-    (problem,) = problems_of(caught.value.errors(), MetaseqOptions, {"modelSize": name}, ("workloadOptions", "metaseq"))
-    assert problem.what.startswith(f"is '{name}', an unknown model size")
-    assert problem.allowed == ", ".join(TABLE)
-    path = ("workloadOptions", "metaseq", "modelSize")
-    assert problem.mending == (set_command(path, near) if near else by_hand(path))
 
 
 @pytest.mark.parametrize("options", [{"numNodes": 0}, {"numUpdates": 0}, {"warmupUpdates": -1}, {"aim": "maybe"}])
@@ -121,24 +92,6 @@ def test_the_number_of_nodes_does_not_follow_the_pools() -> None:
     assert workload.nodes(MetaseqOptions(), pool_nodes=3) == 1
     assert workload.nodes(MetaseqOptions(num_nodes=2), pool_nodes=3) == 2
     assert workload.keys == {"modelSize": "modelSize"}
-
-
-def test_the_job_trains_on_whole_nodes_by_ssh_from_the_master() -> None:
-    tasks = {task["name"]: task for task in job(run("66b")).spec()["tasks"]}
-    assert tasks["mpiworker"]["replicas"] == 2
-    (worker,) = tasks["mpiworker"]["template"]["spec"]["containers"]
-    (master,) = tasks["mpimaster"]["template"]["spec"]["containers"]
-    assert worker["resources"]["limits"] == {"nvidia.com/gpu": "8", RDMA: "8"}
-    assert worker["command"] == ["/bin/bash", "/opt/metaseq/worker.sh"]
-    assert master["command"] == ["/bin/bash", "/opt/metaseq/launch.sh"]
-
-
-@pytest.mark.parametrize("vm_sku", [H100, A100])
-def test_training_knows_the_topology_and_leaves_the_switches_alone(vm_sku: str) -> None:
-    found = job(run(vm_sku=vm_sku)).environment()
-    assert found["NCCL_TOPO_FILE"] == "/opt/metaseq/topology.xml"
-    assert "topology.xml" in files(run(vm_sku=vm_sku)).contents
-    assert not [name for name in found if "SHARP" in name or "COLLNET" in name]
 
 
 def test_throughput_is_measured_against_all_gpus() -> None:
@@ -157,16 +110,3 @@ def test_another_size_changes_the_command_line_and_so_the_pods() -> None:
     assert changed == {"arguments"}
     assert annotations(small) != annotations(large)
     assert annotations(small) == annotations(run("1.3b"))
-
-
-def test_overrides_are_laid_over_the_workers() -> None:
-    overrides = {"spec": {"priorityClassName": "research"}}
-    tasks = {task["name"]: task["template"] for task in job(run(pod_overrides=overrides)).spec()["tasks"]}
-    assert tasks["mpiworker"]["spec"]["priorityClassName"] == "research"
-    assert "priorityClassName" not in tasks["mpimaster"]["spec"]
-
-
-def test_another_script_is_another_job() -> None:
-    before = job(run())
-    changed = replace(before.files, contents={**before.files.contents, "train.sh": "exit"})
-    assert replace(before, files=changed).spec() != before.spec()

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import ceil
 from typing import NamedTuple
 
 import pytest
 
 from config.facts.skus import VmSku, sku
-from config.problems.errors import Problem
 from config.schema.pools import PoolSettings
-from config.schema.storage import StorageSettings
 from config.schema.workload import Ground
-from tests.support.pools import A100, H100, H200
+from tests.support.pools import A100, H100, H200, ground
 from workloads._training import usable_bytes
 from workloads.metaseq.options import MetaseqOptions
 from workloads.metaseq.plan import Unfit, bytes_per_gpu, dividing_nodes, plan, usable_nodes
@@ -75,28 +72,9 @@ def gigabytes(name: str, nodes: int, micro_batch: int = 1, state_bytes: int = PL
     return bytes_per_gpu(size, gpus=8 * nodes, micro_batch=micro_batch, state_bytes=state_bytes) / 1e9
 
 
-def ground(nodes: int, *, count: int = 2, vm_sku: str = H100) -> Ground:
+def placed(nodes: int, *, count: int = 2, vm_sku: str = H100) -> Ground:
     pool = PoolSettings(vm_sku=H100, count=count).model_copy(update={"vm_sku": vm_sku})  # also one not supported yet
-    return Ground(
-        pool_key="gpu",
-        pool=pool,
-        pool_path=(),
-        most_path=("nodeCount",),
-        nodes=nodes,
-        pools={"gpu": pool},
-        storage=StorageSettings(),
-        shared_files="smb",
-        scratch=False,
-    )
-
-
-def refused(size: str, nodes: int, count: int = 2) -> Problem:
-    (problem,) = problems(MetaseqOptions(model_size=size, num_nodes=nodes), ground(nodes, count=count))
-    return problem
-
-
-def listed(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers))
+    return ground(nodes=nodes, pool=pool, scratch=False)
 
 
 @pytest.mark.parametrize("row", TABLE, ids=NAMES)
@@ -188,35 +166,14 @@ def test_no_batch_divides_among_three_five_six_or_seven_nodes(name: str, nodes: 
         plan(models().sizes[name], sku(H100), nodes)
 
 
-def test_a_batch_that_does_not_divide_names_the_numbers_that_do() -> None:
-    problem = refused("6.7b", 3, count=4)
-    assert problem.path == ("workloadOptions", "metaseq", "modelSize")
-    assert problem.what == "is 6.7b, which has batches of 1024 sequences, which 3 nodes cannot share equally"
-    assert problem.allowed == "6.7b with numNodes 1, 2, 4, 8, 16, 32, 64, 128, 256"
-    assert problem.fix == "pulumi config set --path workloadOptions.metaseq.numNodes 2"
-
-
-def test_a_model_too_big_for_the_pool_says_what_it_needs_and_what_would_fit() -> None:
-    problem = refused("175b", 2)
-    assert problem.what.startswith("is 175b, which needs 8 nodes of Standard_ND96isr_H100_v5: with 2, each GPU would")
-    assert "139 GB, and 72 of its 80 GB can be used" in problem.what
-    assert problem.allowed.startswith(f"numNodes 2 with {', '.join(NAMES[:-1])}; 175b with numNodes 8, 16,")
-    assert problem.fix == "pulumi config set --path workloadOptions.metaseq.modelSize 66b"
-
-
-def test_a_model_too_big_for_its_nodes_gets_more_where_the_pool_has_them() -> None:
-    assert refused("66b", 1).fix == "pulumi config set --path workloadOptions.metaseq.numNodes 2"
-    assert refused("175b", 1, count=8).fix == "pulumi config set --path workloadOptions.metaseq.numNodes 8"
-
-
 def test_where_no_smaller_model_would_do_either_the_fix_is_more_nodes_or_other_ones() -> None:
-    nodes, pool = problems(MetaseqOptions(model_size="175b", num_nodes=3), ground(3, count=3))
+    nodes, pool = problems(MetaseqOptions(model_size="175b", num_nodes=3), placed(3, count=3))
     assert nodes.fix == "pulumi config set --path workloadOptions.metaseq.numNodes 8"
     assert (pool.what, pool.fix) == (
         "is 3, but workload metaseq needs 8 nodes",
         "change nodeCount in the stack file to what is allowed",
     )
-    four_gpus = ground(3, vm_sku="Standard_ND128isr_NDR_GB200_v6")
+    four_gpus = placed(3, vm_sku="Standard_ND128isr_NDR_GB200_v6")
     (problem,) = problems(MetaseqOptions(model_size="175b", num_nodes=3), four_gpus)
     assert problem.fix == "change vmSku in the stack file to what is allowed"
     assert "Standard_ND96asr_v4 ($27.20), Standard_ND96amsr_A100_v4 ($32.77)" in problem.allowed
@@ -224,7 +181,7 @@ def test_where_no_smaller_model_would_do_either_the_fix_is_more_nodes_or_other_o
 
 @pytest.mark.parametrize("name", NAMES[:-1])
 def test_two_nodes_train_every_size_but_the_largest(name: str) -> None:
-    assert not [*problems(MetaseqOptions(model_size=name, num_nodes=2), ground(2))]
+    assert not [*problems(MetaseqOptions(model_size=name, num_nodes=2), placed(2))]
 
 
 def test_model_parallel_groups_stay_within_a_node() -> None:

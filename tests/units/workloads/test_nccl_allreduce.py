@@ -10,8 +10,8 @@ import pytest
 from config.facts.skus import catalogue, sku, topologies
 from tests.support.pools import H100, RDMA, pool
 from workloads import find
-from workloads._files import Files, affinity_mask, topology_xml
-from workloads.nccl_allreduce.manifests import Run, files, floor_gbs, job_spec, variables
+from workloads._files import affinity_mask, topology_xml
+from workloads.nccl_allreduce.manifests import Run, files, floor_gbs, job
 from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
 
@@ -26,40 +26,9 @@ def run(vm_sku: str = H100, nodes: int = 2, **options: Any) -> Run:
     )
 
 
-def test_the_master_finds_a_place_beside_a_tainted_system_pool() -> None:
-    master = job_spec(run())["tasks"][0]["template"]["spec"]
-    assert master["nodeSelector"] == {"kubernetes.azure.com/mode": "system"}
-    assert {"key": "CriticalAddonsOnly", "operator": "Exists"} in master["tolerations"]
-    assert "nvidia.com/gpu" not in str(master["containers"][0]["resources"])
-
-
-def test_all_of_the_job_is_scheduled_or_nothing() -> None:
-    spec = job_spec(run(nodes=3))
-    assert spec["minAvailable"] == 4
-    assert [(task["name"], task["replicas"]) for task in spec["tasks"]] == [("mpimaster", 1), ("mpiworker", 3)]
-    assert set(spec["plugins"]) == {"ssh", "svc"}
-
-
-@pytest.mark.parametrize(
-    ("vm_sku", "expected"),
-    [(H100, ("8", "12")), ("Standard_ND96asr_v4", ("8", "12"))],
-)
-def test_ranks_and_cores_come_from_the_catalogue(vm_sku: str, expected: tuple[str, str]) -> None:
-    found = variables(run(vm_sku))
-    assert (found["GPUS_PER_NODE"], found["CORES_PER_GPU"]) == expected
-
-
-def test_the_environment_shows_the_transport_and_forces_no_algorithm() -> None:
-    found = variables(run())
-    assert found["NCCL_DEBUG"] == "INFO"
-    assert found["NCCL_TOPO_FILE"].endswith("/topology.xml")
-    assert "NCCL_ALGO" not in found
-    assert "NCCL_IB_HCA" not in found
-
-
 def test_sharp_is_one_switch() -> None:
-    assert variables(run())["NCCL_COLLNET_ENABLE"] == "1"
-    assert not [name for name in variables(run(sharp=False)) if "SHARP" in name or "COLLNET" in name]
+    assert job(run()).environment()["NCCL_COLLNET_ENABLE"] == "1"
+    assert not [name for name in job(run(sharp=False)).environment() if "SHARP" in name or "COLLNET" in name]
 
 
 def test_the_floor_follows_size_nodes_and_sharp_unless_set() -> None:
@@ -68,14 +37,14 @@ def test_the_floor_follows_size_nodes_and_sharp_unless_set() -> None:
     assert floor_gbs(run(nodes=2, sharp=False)) == size.busbw_floor(2, sharp=False)
     assert floor_gbs(run(nodes=8)) == size.busbw_floor(8, sharp=True)
     assert floor_gbs(run(floor_gbs=123.5)) == 123.5
-    assert variables(run(floor_gbs=123.5))["BUSBW_FLOOR_GBS"] == "123.5"
+    assert job(run(floor_gbs=123.5)).environment()["BUSBW_FLOOR_GBS"] == "123.5"
 
 
 def test_what_is_expected_follows_size_nodes_and_sharp() -> None:
-    assert variables(run(nodes=1))["BUSBW_EXPECTED_GBS"] == "476"
-    assert variables(run(nodes=2))["BUSBW_EXPECTED_GBS"] == "450"
-    assert variables(run(nodes=8, sharp=False))["BUSBW_EXPECTED_GBS"] == "368"
-    assert variables(run("Standard_ND96asr_v4", nodes=2))["BUSBW_EXPECTED_GBS"] == "187"
+    assert job(run(nodes=1)).environment()["BUSBW_EXPECTED_GBS"] == "476"
+    assert job(run(nodes=2)).environment()["BUSBW_EXPECTED_GBS"] == "450"
+    assert job(run(nodes=8, sharp=False)).environment()["BUSBW_EXPECTED_GBS"] == "368"
+    assert job(run("Standard_ND96asr_v4", nodes=2)).environment()["BUSBW_EXPECTED_GBS"] == "187"
 
 
 def test_every_infiniband_size_has_a_floor_and_a_topology() -> None:
@@ -83,13 +52,6 @@ def test_every_infiniband_size_has_a_floor_and_a_topology() -> None:
         if size.infiniband and size.supported:
             assert floor_gbs(run(size.name)) > 0
             assert "topology.xml" in files(pool(size.name)).contents
-
-
-def test_another_script_is_another_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = job_spec(run())
-    changed = Files(config_map="nccl-allreduce", folder="/opt/nccl-allreduce", contents={"launch.sh": "changed"})
-    monkeypatch.setattr("workloads.nccl_allreduce.manifests.files", lambda pool: changed)
-    assert job_spec(run()) != before
 
 
 def test_the_registry_finds_every_module_by_its_own_name() -> None:

@@ -9,12 +9,12 @@ import pytest
 
 from config.facts.skus import catalogue, sku, topologies
 from config.schema.pools import PoolSettings
-from config.schema.storage import StorageSettings
 from config.schema.workload import Ground
-from tests.support.pools import A100, H100, RDMA, pool
-from workloads import find
-from workloads.nccl_bisection.manifests import Run, baselines, files, job, job_spec
+from tests.support.pools import A100, H100, RDMA, ground, pool
+from workloads.nccl_bisection.manifests import Run, baselines, files, job
 from workloads.nccl_bisection.options import NcclBisectionOptions, problems
+
+ALONE = ground(pool=PoolSettings(vm_sku=H100, count=1))
 
 
 def run(vm_sku: str = H100, nodes: int = 8, **options: Any) -> Run:
@@ -42,19 +42,6 @@ def test_a_floor_of_ones_own_is_that_of_groups_of_nodes() -> None:
     assert baselines(run(floor_gbs=300))["floor"] == {"one": 460, "two": 300, "many": 300}
 
 
-def test_mpi_starts_up_without_the_hcas_that_are_under_test() -> None:
-    found = job(run()).environment()
-    assert (found["UCX_TLS"], found["UCX_NET_DEVICES"]) == ("tcp", "eth0")
-    assert "NCCL_IB_HCA" not in found
-
-
-def test_workers_know_the_name_of_their_node() -> None:
-    worker = job_spec(run())["tasks"][1]["template"]["spec"]["containers"][0]
-    assert worker["command"] == ["/bin/bash", "/opt/nccl-bisection/node.sh"]
-    assert worker["env"] == [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
-    assert worker["name"] == find()["nccl-bisection"].pods.container
-
-
 def test_every_script_that_another_calls_is_mounted() -> None:
     found = set(files(pool()).contents)
     assert found >= {"launch.sh", "hosts.sh", "infiniband.sh", "links.sh", "measure.sh", "node.sh", "worker.sh"}
@@ -74,56 +61,40 @@ def test_the_gpu_and_the_hca_of_one_index_are_neighbours() -> None:
                 )
 
 
-def ground(vm_sku: str = H100, nodes: int = 8) -> Ground:
-    settings = PoolSettings(vm_sku=vm_sku, count=nodes)
-    return Ground(
-        pool_key="gpu",
-        pool=settings,
-        pool_path=(),
-        most_path=("nodeCount",),
-        nodes=nodes,
-        storage=StorageSettings(),
-        shared_files="smb",
-        scratch=True,
-        pools={"gpu": settings},
-    )
-
-
 def test_nothing_is_wrong_with_the_defaults() -> None:
-    assert list(problems(NcclBisectionOptions(), ground())) == []
-    assert list(problems(NcclBisectionOptions(floor_gbs=368), ground())) == []
+    assert list(problems(NcclBisectionOptions(), ground(nodes=8))) == []
+    assert list(problems(NcclBisectionOptions(floor_gbs=368), ground(nodes=8))) == []
 
 
 @pytest.mark.parametrize(
     ("options", "where", "what", "fix"),
     [
-        ({"num_nodes": 1}, ground(nodes=1), "one node alone uses no link", "numNodes' 2"),
+        (
+            {"num_nodes": 1},
+            ALONE,
+            "one node alone uses no link",
+            "numNodes' 2",
+        ),
         (
             {},
-            ground(nodes=1),
+            ALONE,
             "nodeCount is 1, but workload nccl-bisection needs 2 nodes",
             "change nodeCount in the stack file",
         ),
         (
             {"floor_gbs": 400},
-            ground(),
+            ground(nodes=8),
             f"of {H100} without faults, and without SHARP, reaches 368 GB/s",
             "floorGbs' 340",
         ),
         ({"floor_gbs": 385}, ground(nodes=2), "without SHARP, reaches 384 GB/s", "floorGbs' 360"),
-        ({"floor_gbs": 190}, ground(A100), "at most 184; by default 170", "floorGbs' 170"),
+        ({"floor_gbs": 190}, ground(A100, 8), "at most 184; by default 170", "floorGbs' 170"),
     ],
 )
 def test_what_could_not_work_is_refused(options: dict[str, Any], where: Ground, what: str, fix: str) -> None:
     (problem,) = problems(NcclBisectionOptions(**options), where)
     assert what in str(problem)
     assert fix in problem.fix
-
-
-def test_it_needs_infiniband_and_the_scheduler_of_mpi_jobs() -> None:
-    needs = find()["nccl-bisection"].requires
-    assert needs.infiniband_on(2)
-    assert needs.mpi
 
 
 def test_every_infiniband_size_has_baselines() -> None:

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.case_files import read
 from tests.units.workloads.nccl_output import GOOD, HEADER, INFINIBAND, INFO, judge, ranks, row, table
+
+ENDS = read(__file__, "nccl_ends")
 
 
 def test_passes_on_the_largest_message_and_the_better_direction(tmp_path: Path) -> None:
@@ -144,42 +147,6 @@ ALONE = "cudaDev 0 nvmlDev 0 busId 100000 - Init COMPLETE"
         # A process that failed after its results, and a run that has none.
         (table(GOOD) + "a: Test CUDA failure common.cu:941 'unknown error'\n", 2, 2, "FAIL all_reduce_perf did not"),
         (table(GOOD) + "mpirun noticed that process rank 3 exited on signal 9.\n", 2, 2, "FAIL all_reduce_perf did"),
-        *(
-            (f"{table(GOOD)}{end}\n", 2, 2, f"FAIL all_reduce_perf did not come to its end: the output says why: {end}")
-            for end in (
-                "prterun detected that one or more processes exited with non-zero status",
-                "prterun noticed that process rank 1 with PID 0 on node x exited on",
-                "a non-zero exit code. Per user-direction, the job has been aborted.",
-                "command terminated with exit code 137",
-                "timeout: sending signal TERM to command 'mpirun'",
-                "timeout: the monitored command dumped core",
-                "MPI_ABORT was invoked",
-                "=   BAD TERMINATION",
-                "srun: error: n: task",
-                "n: Segmentation fault",
-                "Bus error (core dumped)",
-                "terminate called after throwing an instance of 'std::runtime_error'",
-                "bash: line 1: 42 Killed",
-                "Aborted",
-                "run.sh: line 12:  1000 Killed                  all_reduce_perf",
-                "run.sh: line 12:  1000 Terminated              all_reduce_perf",
-                "[1]+  Bus error               all_reduce_perf",
-                "[n2:1000] *** Process received signal ***",
-                "Abort(15) on node 9: Fatal error",
-                "double free or corruption (!prev)",
-                "malloc(): unaligned tcache chunk detected",
-                "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.",
-                "CUDA error: an illegal memory access was encountered",
-            )
-        ),
-        *(
-            (f"{table(GOOD)}{end}\n", 2, 0, "PASS")
-            for end in (
-                "/scripts/launch.sh: line 31:    88 Terminated              sleep infinity",
-                "run.sh: line 9:    88 Killed                  nvidia-smi dmon > /tmp/gpus",
-                "[1]+  Terminated              tail -f /var/log/x",
-            )
-        ),
         (ranks(*"ab") + table(GOOD) + ranks(*"ab"), 2, 2, "FAIL all_reduce_perf did not come to its end"),
         (table(GOOD) * 2 + "# nThread 1 nGpus 1\n" * 3, 2, 2, "FAIL all_reduce_perf did not come to its end"),
         (f"{START}all_reduce_perf\n{table(GOOD)}{START}all_reduce_perf\n", 2, 2, "FAIL all_reduce_perf did not come"),
@@ -221,6 +188,18 @@ def test_what_else_may_be_in_the_log(tmp_path: Path, output: str, nodes: int, co
     floor = "400" if nodes > 1 else "1"
     found, verdict = judge(tmp_path, output, nodes=nodes, floor=floor)
     assert (found, verdict.removeprefix("VERDICT: ")[: len(words)]) == (code, words)
+
+
+@pytest.mark.parametrize("end", ENDS["failed"])
+def test_a_process_that_fails_after_its_results_is_named(tmp_path: Path, end: str) -> None:
+    words = f"VERDICT: FAIL all_reduce_perf did not come to its end: the output says why: {end}"
+    code, verdict = judge(tmp_path, f"{table(GOOD)}{end}\n")
+    assert (code, verdict[: len(words)]) == (2, words)
+
+
+@pytest.mark.parametrize("end", ENDS["others"])
+def test_processes_beside_it_may_be_ended(tmp_path: Path, end: str) -> None:
+    assert judge(tmp_path, f"{table(GOOD)}{end}\n")[0] == 0
 
 
 HEADING = "# nThread 1 nGpus 1 minBytes {} maxBytes {} step: {} warmup iters: 5 iters: 20 agg iters: 1 validation: 1\n"

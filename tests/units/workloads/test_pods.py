@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from components.context import BlobVolume
-from config.facts.scheduling import toleration, tolerations
-from tests.support.pools import A100, H100, H200, RDMA, T4, pool
+from config.facts.scheduling import toleration
+from tests.support.pools import H100, RDMA, T4, pool
 from workloads._files import Files, nccl_variables, topology_file
 from workloads._pods import GpuPod, blob, devices, scratch
 
@@ -28,14 +28,6 @@ def container(vm_sku: str = H100, **fields: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(("vm_sku", "hcas"), [(H100, "8"), (H200, "8"), (A100, "8")])
-def test_a_pod_takes_the_whole_node_and_no_privilege(vm_sku: str, hcas: str) -> None:
-    found = container(vm_sku)
-    assert found["resources"]["limits"] == {"nvidia.com/gpu": "8", RDMA: hcas}
-    assert found["resources"]["requests"] == found["resources"]["limits"]
-    assert found["securityContext"] == {"capabilities": {"add": ["IPC_LOCK"]}}
-
-
 def test_nodes_without_infiniband_have_no_hcas_to_ask_for() -> None:
     assert devices(pool(T4), RDMA)["limits"] == {"nvidia.com/gpu": "1"}
 
@@ -44,21 +36,6 @@ def test_part_of_a_node_comes_without_rdma() -> None:
     found = container(gpus=2)
     assert found["resources"]["limits"] == {"nvidia.com/gpu": "2"}
     assert "securityContext" not in found
-
-
-def test_shared_memory_is_in_ram() -> None:
-    spec = template()["spec"]
-    assert spec["volumes"] == [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "135Gi"}}]
-    assert spec["containers"][0]["volumeMounts"] == [{"name": "shm", "mountPath": "/dev/shm"}]
-
-
-def test_pods_stay_in_one_pool_bear_its_taints_and_have_one_scheduler() -> None:
-    spec = template()["spec"]
-    affinity = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    (expression,) = affinity["nodeSelectorTerms"][0]["matchExpressions"]
-    assert expression == {"key": "kubernetes.azure.com/agentpool", "operator": "In", "values": ["gpu1234"]}
-    assert spec["tolerations"] == tolerations(["sku=gpu:NoSchedule"])
-    assert spec["schedulerName"] == "volcano"
 
 
 @pytest.mark.parametrize(
@@ -92,11 +69,6 @@ def test_the_containers_own_settings_are_kept() -> None:
     found = container(container=own, variables={"B": "2", "A": "1"})
     assert found["env"] == [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}, own["env"][0]]
     assert found["resources"]["requests"] == {"nvidia.com/gpu": "8", RDMA: "8", "cpu": "4"}
-
-
-def test_scratch_makes_pods_wait_until_it_is_mounted() -> None:
-    mount = scratch(pool(scratch="/mnt/nvme/scratch"), "/scratch")
-    assert mount.volume() == {"name": "scratch", "hostPath": {"path": "/mnt/nvme/scratch", "type": "Directory"}}
 
 
 def test_without_nvme_scratch_is_beside_the_pods() -> None:

@@ -12,6 +12,7 @@ import pytest
 from config.facts.skus import sku
 from simulator.host.paths import ROOT
 from tests.support.pools import H100
+from workloads._team_training import USABLE
 from workloads.metaseq.sizes import models
 from workloads.pytorch_pretraining import manifests, memory
 from workloads.pytorch_pretraining.options import PretrainingOptions
@@ -67,7 +68,7 @@ def test_both_come_to_the_same(size: str, more: dict[str, Any]) -> None:
         ways = trainer.ways(gpus)
         least = min(trainer.needed(shape(options), 1, gpus, way, fp8=options.fp8) for way in ways)
         assert memory.bytes_per_gpu(options, gpus) == pytest.approx(least)
-    assert own("memory").USABLE == memory.USABLE
+    assert own("memory").USABLE == USABLE
 
 
 @pytest.mark.parametrize(("size", "at_once", "gpus", "fp8", "gib"), MEASURED)
