@@ -12,6 +12,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -49,6 +50,14 @@ def find() -> tuple[RealOperator, ...]:
 def serves(*ports: int) -> Callable[[PodContext], Mapping[int, int]]:
     """The local port for each of these ports of a container."""
     return lambda ctx: {port: ctx.local_port(port) for port in ports}
+
+
+def configuration(ctx: PodContext, path: str, whose: str) -> dict[str, Any]:
+    """The pod's configuration in YAML. Raises ValueError where it is none; the program itself checks what is in it."""
+    try:
+        return dict(yaml.safe_load(ctx.file(path) or b""))
+    except (yaml.YAMLError, TypeError, ValueError):
+        raise ValueError(f"{path} is no configuration of {whose}") from None
 
 
 def _read(folder: Path) -> RealOperator:

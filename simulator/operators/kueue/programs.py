@@ -14,7 +14,7 @@ import yaml
 
 from simulator.host import files, paths
 from simulator.kubelet.programs import HostProcess, ImageProgram, PodContext
-from simulator.operators._real import pins
+from simulator.operators._real import configuration, pins
 
 IMAGE = "kueue/kueue"
 _CONFIG = "/controller_manager_config.yaml"
@@ -56,14 +56,6 @@ def _part(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     return dict(config.get(name) or {})
 
 
-def _config(ctx: PodContext) -> dict[str, Any]:
-    """Raises ValueError where it is none; what else is wrong with it Kueue says itself."""
-    try:
-        return dict(yaml.safe_load(ctx.file(_CONFIG) or b""))
-    except (yaml.YAMLError, TypeError, ValueError):
-        raise ValueError(f"{_CONFIG} is no configuration of Kueue") from None
-
-
 def _argv(ctx: PodContext) -> list[str]:
     """In a folder where it finds what its image has below the root."""
     kubeconfig = Path(ctx.kubeconfig())
@@ -71,13 +63,13 @@ def _argv(ctx: PodContext) -> list[str]:
     folder.mkdir(exist_ok=True)
     files.link(folder / _VISIBILITY.lstrip("/"), Path(ctx.host_path(_VISIBILITY)))
     config = folder / "config.yaml"
-    files.replace(config, yaml.safe_dump(local(_config(ctx), ctx)))
+    files.replace(config, yaml.safe_dump(local(configuration(ctx, _CONFIG, "Kueue"), ctx)))
     own = [f"--config={config}", f"--kubeconfig={kubeconfig}"]  # of a flag that is given twice the last counts
     return ["env", "-C", str(folder), str(paths.tool(_MANAGER)), *ctx.argv()[1:], *own]
 
 
 def _ports(ctx: PodContext) -> Mapping[int, int]:
-    return {port: ctx.local_port(port) for port in _container_ports(_config(ctx)).values()}
+    return {port: ctx.local_port(port) for port in _container_ports(configuration(ctx, _CONFIG, "Kueue")).values()}
 
 
 PROGRAMS = (ImageProgram(IMAGE, HostProcess(_argv, _ports, _PINS.tools)),)

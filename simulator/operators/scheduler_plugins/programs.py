@@ -7,13 +7,12 @@ differs is where both listen, and that they reach the API server by a kubeconfig
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from simulator.host import files, paths
 from simulator.kubelet.programs import HostProcess, ImageProgram, PodContext
-from simulator.operators._real import pins, serves
+from simulator.operators._real import configuration, pins, serves
 
 _CONFIG = "/etc/kubernetes/scheduler-config.yaml"
 _SECURE_PORT = 10259
@@ -23,17 +22,9 @@ _SCHEDULER, _CONTROLLER = _PINS.tools
 STATUS = f"scheduler-plugins: real {_PINS.version} under the chart of 0.34.7 (newer ones do not build here)"
 
 
-def _config(ctx: PodContext) -> dict[str, Any]:
-    """Raises ValueError where it is none; what else is wrong with it the scheduler says itself."""
-    try:
-        return dict(yaml.safe_load(ctx.file(_CONFIG) or b""))
-    except (yaml.YAMLError, TypeError, ValueError):
-        raise ValueError(f"{_CONFIG} is no configuration of a scheduler") from None
-
-
 def _scheduler(ctx: PodContext) -> list[str]:
     kubeconfig = ctx.kubeconfig()
-    config = _config(ctx)
+    config = configuration(ctx, _CONFIG, "a scheduler")
     config["clientConnection"] = {**(config.get("clientConnection") or {}), "kubeconfig": kubeconfig}
     file = Path(kubeconfig).with_name("scheduler-config.yaml")
     files.replace(file, yaml.safe_dump(config))

@@ -11,12 +11,6 @@ OURS: dict[str, str] = storage_class("files1", "ai")["parameters"]
 """Of the class that the program makes."""
 
 
-def refused(parameters: dict[str, str], why: str | None = None) -> str:
-    with pytest.raises(NotMadeError) as error:
-        AzureFiles(lambda _group, _account, _nfs: why).source(parameters, "pvc-1234", "ai")
-    return str(error.value)
-
-
 def test_a_share_by_nfs_is_in_the_account_of_its_class_at_its_private_endpoint() -> None:
     asked: list[tuple[str, str, bool]] = []
 
@@ -29,21 +23,22 @@ def test_a_share_by_nfs_is_in_the_account_of_its_class_at_its_private_endpoint()
     assert made["volumeAttributes"]["server"] == "files1.privatelink.file.core.windows.net"
 
 
-def test_names_of_parameters_have_no_case() -> None:
-    shouted = {key.upper(): value for key, value in OURS.items()}
-    assert refused(shouted, "AuthorizationFailed") == "rpc error: code = Internal desc = AuthorizationFailed"
-
-
-def test_nfs_is_premium_alone() -> None:
-    assert refused(OURS | {"skuName": "Standard_LRS"}) == (
-        "rpc error: code = InvalidArgument desc = nfs protocol only supports premium storage, current account type: "
-        "Standard_LRS"
-    )
-
-
-@pytest.mark.parametrize("parameters", [{"protocol": "nfs"}, {"networkEndpointType": "privateEndpoint"}])
-def test_accounts_in_networks_are_not_the_drivers_to_make_here(parameters: dict[str, str]) -> None:
-    assert "in accounts that a class names alone" in refused(parameters)
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({key.upper(): value for key, value in OURS.items()}, "code = Internal desc = AuthorizationFailed"),
+        (
+            OURS | {"skuName": "Standard_LRS"},
+            "InvalidArgument desc = nfs protocol only supports premium storage, current account type: Standard_LRS",
+        ),
+        ({"protocol": "nfs"}, "in accounts that a class names alone"),
+        ({"networkEndpointType": "privateEndpoint"}, "in accounts that a class names alone"),
+    ],
+    ids=["names have no case", "nfs is premium alone", "nfs without an account", "an account in a network"],
+)
+def test_what_cannot_be_made_is_refused_in_the_drivers_words(parameters: dict[str, str], words: str) -> None:
+    with pytest.raises(NotMadeError, match=words):
+        AzureFiles(lambda _group, _account, _nfs: "AuthorizationFailed").source(parameters, "pvc-1234", "ai")
 
 
 def test_by_smb_the_account_is_one_of_akss() -> None:

@@ -56,18 +56,40 @@ def offered(
     return extended_resources(where, pods, hw or hardware(), lambda _, path: texts.get(path))
 
 
-def test_gpus_need_driver_and_device_plugin() -> None:
-    assert offered([DRIVER, PLUGIN]) == {"nvidia.com/gpu": 8}
-    assert offered([DRIVER]) == offered([PLUGIN]) == offered([]) == {}
-    assert offered([DRIVER, pod("plugin", {"app": "nvidia-device-plugin-daemonset"}, ready=False)]) == {}
+UNREADY = pod("plugin", {"app": "nvidia-device-plugin-daemonset"}, ready=False)
+SHARED = pod("shared", {"app": "rdma-shared-dp"})
+INFINIBAND = {SRIOV_CONFIG: {"resourceList": [MLNXNICS]}}
+SHARED_IB = {"resourceName": "shared_ib", "rdmaHcaMax": 63, "selectors": {"linkTypes": ["infiniband"]}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "files", "on", "found"),
+    [
+        ([DRIVER, PLUGIN], {}, hardware(), {"nvidia.com/gpu": 8}),
+        ([DRIVER], {}, hardware(), {}),
+        ([PLUGIN], {}, hardware(), {}),
+        ([DRIVER, UNREADY], {}, hardware(), {}),
+        ([DRIVER, PLUGIN], {}, hardware(H100, Fault("n", FaultKind.GPU, "3")), {"nvidia.com/gpu": 7}),
+        ([OFED, SRIOV], INFINIBAND, hardware(), {"nvidia.com/mlnxnics": 8}),
+        ([SRIOV], INFINIBAND, hardware(), {"nvidia.com/mlnxnics": 0}),
+        ([OFED], INFINIBAND, hardware(), {}),
+        ([OFED, SRIOV], INFINIBAND, hardware(H100, Fault("n", FaultKind.HCA, "mlx5_2")), {"nvidia.com/mlnxnics": 7}),
+        ([OFED, SRIOV], INFINIBAND, hardware(T4), {"nvidia.com/mlnxnics": 0}),
+        ([OFED, SHARED], {SHARED_CONFIG: {"configList": [SHARED_IB]}}, hardware(), {"rdma/shared_ib": 63}),
+    ],
+    ids=[
+        "GPUs", "no device plugin", "no driver", "a plugin that is not ready", "a lost GPU", "InfiniBand", "no OFED",
+        "no SR-IOV plugin", "an HCA that is down", "a node without InfiniBand", "the shared plugin",
+    ],
+)  # fmt: skip
+def test_a_node_offers_what_its_ready_plugins_find(
+    pods: list[dict[str, Any]], files: dict[str, Any], on: NodeHardware, found: dict[str, int]
+) -> None:
+    assert offered(pods, files, on) == found
 
 
 def test_the_node_images_own_driver_will_do() -> None:
     assert offered([PLUGIN], host_driver=True) == {"nvidia.com/gpu": 8}
-
-
-def test_a_lost_gpu_is_not_offered() -> None:
-    assert offered([DRIVER, PLUGIN], hw=hardware(H100, Fault("n", FaultKind.GPU, "3"))) == {"nvidia.com/gpu": 7}
 
 
 def test_time_slicing_multiplies_gpus() -> None:
@@ -96,23 +118,6 @@ def test_partitions_count_as_gpus() -> None:
     assert extended_resources(where, [DRIVER, plugin], A100, lambda *_: None) == {"nvidia.com/gpu": 14}
 
 
-def test_infiniband_needs_ofed_and_the_sriov_plugin() -> None:
-    files = {SRIOV_CONFIG: {"resourceList": [MLNXNICS]}}
-    assert offered([OFED, SRIOV], files) == {"nvidia.com/mlnxnics": 8}
-    assert offered([SRIOV], files) == {"nvidia.com/mlnxnics": 0}
-    assert offered([OFED], files) == {}
-
-
-def test_an_hca_that_is_down_is_not_offered() -> None:
-    hw = hardware(H100, Fault("n", FaultKind.HCA, "mlx5_2"))
-    assert offered([OFED, SRIOV], {SRIOV_CONFIG: {"resourceList": [MLNXNICS]}}, hw) == {"nvidia.com/mlnxnics": 7}
-
-
-def test_a_node_without_infiniband_offers_none() -> None:
-    files = {SRIOV_CONFIG: {"resourceList": [MLNXNICS]}}
-    assert offered([OFED, SRIOV], files, hardware(T4)) == {"nvidia.com/mlnxnics": 0}
-
-
 @pytest.mark.parametrize(
     ("selectors", "count"),
     [
@@ -132,12 +137,6 @@ def test_selectors(selectors: Any, count: int) -> None:
 def test_a_device_belongs_to_the_first_resource_that_takes_it() -> None:
     both = {"resourceList": [MLNXNICS, {"resourceName": "all", "selectors": {"vendors": ["15b3"]}}]}
     assert offered([OFED, SRIOV], {SRIOV_CONFIG: both}) == {"nvidia.com/mlnxnics": 8, "intel.com/all": 1}
-
-
-def test_the_shared_plugin_offers_as_many_as_may_share() -> None:
-    entry = {"resourceName": "shared_ib", "rdmaHcaMax": 63, "selectors": {"linkTypes": ["infiniband"]}}
-    files = {SHARED_CONFIG: {"configList": [entry]}}
-    assert offered([OFED, pod("shared", {"app": "rdma-shared-dp"})], files) == {"rdma/shared_ib": 63}
 
 
 @pytest.mark.parametrize(

@@ -137,17 +137,14 @@ def gate_context(sku: str, pods: list[dict[str, Any]], *, host_driver: bool = Fa
     return Context(FakeKube(where), where, environment=env, neighbours=pods)
 
 
-def test_the_driver_waits_for_ofed_only_with_rdma() -> None:
-    waiting = gate_context(H100, [], GPU_DIRECT_RDMA_ENABLED="true")
-    assert "waiting for MOFED" in (gates.driver_gate(waiting.as_pod_context()) or "")
-    assert gates.driver_gate(gate_context(H100, []).as_pod_context()) is None
-    served = gate_context(H100, [OFED], GPU_DIRECT_RDMA_ENABLED="true")
-    assert gates.driver_gate(served.as_pod_context()) is None
-
-
-def test_the_accelerated_networking_function_makes_a_t4_wait_for_ofed_too() -> None:
-    waiting = gate_context(T4, [], GPU_DIRECT_RDMA_ENABLED="true")
-    assert "waiting for MOFED" in (gates.driver_gate(waiting.as_pod_context()) or "")
+@pytest.mark.parametrize(
+    ("sku", "pods", "rdma", "waits"),
+    [(H100, [], "true", True), (H100, [], "", False), (H100, [OFED], "true", False), (T4, [], "true", True)],
+    ids=["RDMA", "no RDMA", "OFED is there", "a T4 has an accelerated networking function"],
+)
+def test_the_driver_waits_for_ofed_only_with_rdma(sku: str, pods: list[dict[str, Any]], rdma: str, waits: bool) -> None:
+    ctx = gate_context(sku, pods, GPU_DIRECT_RDMA_ENABLED=rdma).as_pod_context()
+    assert ("waiting for MOFED" in (gates.driver_gate(ctx) or "")) is waits
 
 
 def test_a_driver_in_the_node_image_turns_the_operators_off_and_the_node_says_so() -> None:

@@ -85,17 +85,15 @@ def test_hosts_with_another_kernel_get_a_daemonset_of_their_own() -> None:
     assert len(build.host_groups([gpu_node(), other], policy()["spec"]["tolerations"])) == 2
 
 
-def test_without_the_toleration_nothing_is_deployed_and_the_policy_waits() -> None:
-    spec = policy()["spec"] | {"tolerations": []}
-    kube = FakeKube(gpu_node(), policy(spec))
+@pytest.mark.parametrize(
+    ("where", "change"),
+    [(gpu_node(), {"tolerations": []}), (node("n", "Standard_D4ads_v5"), {})],
+    ids=["without the toleration", "no node to serve"],
+)
+def test_with_no_node_for_the_driver_the_policy_waits(where: dict[str, Any], change: dict[str, Any]) -> None:
+    kube = FakeKube(where, policy(policy()["spec"] | change))
     step(kube)
     assert not any(name.startswith("mofed") for name in daemonsets(kube))
-    assert status(kube)["state"] == "notReady"
-
-
-def test_with_no_node_to_serve_the_policy_waits() -> None:
-    kube = FakeKube(node("n", "Standard_D4ads_v5"), policy())
-    step(kube)
     assert status(kube)["state"] == "notReady"
 
 
