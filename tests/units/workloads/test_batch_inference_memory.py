@@ -8,9 +8,12 @@ import pytest
 
 from config.facts.language_models import language_models, misspelt
 from config.facts.skus import sku
-from tests.support.pools import A100, H100, H200
+from tests.support.case_files import read, rows
+from tests.support.pools import H100
 from workloads.batch_inference import memory
 from workloads.batch_inference.options import BatchInferenceOptions
+
+CASES = read(__file__, "language_models")
 
 GRANITE, LLAMA, QWEN = (
     "ibm-granite/granite-3.2-8b-instruct",
@@ -23,20 +26,7 @@ def options(**more: Any) -> BatchInferenceOptions:
     return BatchInferenceOptions.model_validate(more)
 
 
-@pytest.mark.parametrize(
-    ("name", "parameters"),
-    [
-        (GRANITE, 8_170_848_256),
-        ("ibm-granite/granite-3.2-2b-instruct", 2_533_531_648),
-        ("meta-llama/Llama-3.1-8B-Instruct", 8_030_261_248),
-        (LLAMA, 70_553_706_496),
-        (QWEN, 7_615_616_512),
-        ("Qwen/Qwen2.5-72B-Instruct", 72_706_203_648),
-        ("facebook/opt-125m", 125_239_296),
-        ("facebook/opt-1.3b", 1_315_758_080),
-        ("facebook/opt-13b", 12_853_473_280),
-    ],
-)
+@pytest.mark.parametrize(("name", "parameters"), rows(CASES["parameters"]))
 def test_shapes_have_the_parameters_that_are_published(name: str, parameters: int) -> None:
     """To the rounding of their cards: 8.1, 2.5, 8.0, 70.6, 7.6 and 72.7 billion; OPT's are in its paper's names."""
     assert language_models()[name].parameters == parameters
@@ -49,20 +39,7 @@ def test_keys_and_values_are_shared_by_gpus_as_far_as_there_are_heads() -> None:
     assert model.kv_bytes(28) == model.kv_bytes(4), "a head's are on several"
 
 
-@pytest.mark.parametrize(
-    ("given", "size", "gpus", "fits"),
-    [
-        ({}, H100, 1, True),
-        ({"concurrency": 2048, "prompts": 5000}, H100, 1, False),
-        ({"concurrency": 2048, "prompts": 16}, H100, 1, True),
-        ({"model": LLAMA}, H100, 1, False),
-        ({"model": LLAMA}, H100, 2, False),
-        ({"model": LLAMA}, H100, 4, True),
-        ({"model": LLAMA}, H200, 2, True),
-        ({"model": LLAMA}, A100, 8, True),
-        ({"model": "nobody/knows"}, H100, 1, True),
-    ],
-)
+@pytest.mark.parametrize(("given", "size", "gpus", "fits"), rows(CASES["fits"]))
 def test_what_fits(given: dict[str, Any], size: str, gpus: int, fits: bool) -> None:
     assert memory.fits(options(**given), sku(size), gpus) is fits
 
@@ -80,29 +57,11 @@ def test_gpus_that_can_share_a_model(model: str, gpus: list[int]) -> None:
     assert [count for count in range(1, 9) if memory.shares(options(model=model), count)] == gpus
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("ibm-granite/granite-3.2-8b-instuct", GRANITE),
-        ("granite-3.2-8b-instruct", GRANITE),
-        ("qwen/qwen2.5-7b-instruct", QWEN),
-        ("Qwen/Qwen2.5-7B-Instrcut", QWEN),
-    ],
-)
+@pytest.mark.parametrize(("name", "meant"), rows(CASES["slips"]))
 def test_a_slip_is_seen(name: str, meant: str) -> None:
     assert misspelt(name)[:1] == [meant]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        GRANITE,
-        "ibm-granite/granite-3.3-8b-instruct",
-        "ibm-granite/granite-3.2-8b-instruct-preview",
-        "Qwen/Qwen2.5-14B-Instruct",
-        "gpt2",
-        "me/granite-3.2-8b-instruct-tuned",
-    ],
-)
+@pytest.mark.parametrize("name", CASES["others"])
 def test_another_model_is_none(name: str) -> None:
     assert misspelt(name) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -19,35 +20,8 @@ CHECKS = "\n".join(f" * || {check}" for check in (COUNT, WRITE, COPIES))
 MISSING = "check_gpu_count: Expected to see 8 but found 7. FaultCode: NHC2009"
 SLOW = "check_ib_bw_gdr: expected > 380 Gbps but measured 91. FaultCode: NHC2003"
 NOT_RUN = "check_ib_bw_gdr: returned error code 1. FaultCode: NHCNA"
-NHC = """#!/usr/bin/env bash
-# Answers with the next of the files answer.N, line by line `<check>|<failure>` or `<check>|+<success>`; others pass.
-for word in "$@"; do [[ $word != CONFFILE=* && $word != LOGFILE=* ]] || declare "${word%%=*}=${word#*=}"; done
-run=$(ls "$HERE"/ran.* 2>/dev/null | wc -l)
-cp "$CONFFILE" "$HERE/ran.$run"
-sed -n 's/^ *\\* || //p' "$CONFFILE" | while read -r check; do
-  echo "Running check:  \\"$check\\"" >>"$LOGFILE"
-  sed -n "s/^${check%% *}|+/SUCCESS:  nhc:  Health check passed:  /p" "$HERE/answer.$run" >>"$LOGFILE"
-  failure=$(sed -n "s/^${check%% *}|\\([^+]\\)/\\1/p" "$HERE/answer.$run")
-  [[ -z $failure ]] || echo "ERROR:  nhc:  Health check failed:  $failure" >>"$LOGFILE"
-done
-failed=$(grep -c "Health check failed" "$LOGFILE")
-((failed)) && echo "ERROR:  nhc:  $failed health checks failed." >>"$LOGFILE"
-((failed)) || echo "Node Health Check completed successfully (9s)." >>"$LOGFILE"
-"""
-KUBECTL = """#!/usr/bin/env bash
-# Notes what it is asked, and answers as REFUSAL says, or with the keys of the node's taints.
-printf '%s\\0' "$@" >>"$HERE/asked"; printf '\\n\\0' >>"$HERE/asked"
-echo >>"$HERE/calls"
-[[ -z ${REFUSAL:-} ]] || (($(wc -l <"$HERE/calls") > ${REFUSALS:-99})) || { echo "$REFUSAL" >&2; exit 1; }
-if [[ $* == *go-template* ]]; then
-  read -ra all <<<"$DEVICES"
-  for index in "${!all[@]}"; do
-    [[ $* != *"${all[index]%=*}"* ]] || cut -d ' ' -f "$((2 * index + 1)),$((2 * index + 2))" <<<"$OFFERS"
-  done
-elif [[ $1 == get ]]; then
-  echo "${TAINTS:-sku}"
-fi
-"""
+FAKES = Path(__file__).with_name("check_node")
+"""An nhc and a kubectl that answer as a test tells them."""
 
 
 class Ran:
@@ -56,9 +30,8 @@ class Ran:
     def __init__(self, folder: Path, *answers: Sequence[str], checks: str = CHECKS, **variables: str) -> None:
         self.folder = folder
         folder.mkdir(exist_ok=True)
-        for name, text in (("nhc", NHC), ("kubectl", KUBECTL)):
-            (folder / name).write_text(text)
-            (folder / name).chmod(0o755)
+        for name in ("nhc", "kubectl"):
+            shutil.copy(FAKES / f"{name}.sh", folder / name)
         for index, failures in enumerate(answers):
             lines = "".join(f"{each.partition(':')[0].removeprefix('+')}|{each}\n" for each in failures)
             (folder / f"answer.{index}").write_text(lines)
@@ -234,8 +207,7 @@ def test_a_check_without_devices_leaves_a_complete_node_to_others(tmp_path: Path
 
 
 def test_a_node_whose_plugin_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
-    (tmp_path / "kubectl").write_text(KUBECTL)
-    (tmp_path / "kubectl").chmod(0o755)
+    shutil.copy(FAKES / "kubectl.sh", tmp_path / "kubectl")
     variables = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HERE": str(tmp_path), "NODE_NAME": NODE, **DEVICES}
     command = ["timeout", "3", "bash", str(SCRIPT.with_name("offers.sh")), *DEVICES["DEVICES"].split()]
     done = subprocess.run(command, env={**variables, "OFFERS": "8 7 0 0"}, capture_output=True, timeout=60, check=False)

@@ -8,15 +8,15 @@ from typing import Any, get_args
 
 import pytest
 
-import workloads
 from config.facts.skus import catalogue
-from config.problems.errors import SettingsError
-from tests.support.pools import A100, H100, H200, RDMA, T4, pool
-from tests.support.settings import load
+from tests.support.case_files import read, rows
+from tests.support.pools import H100, RDMA, T4, pool
 from workloads._aznhc import CheckName, configuration
 from workloads.health_check import WORKLOAD
 from workloads.health_check.manifests import Run, command, files, job_spec, job_without_devices
 from workloads.health_check.options import NAME, HealthCheckOptions
+
+CASES = read(__file__, "health_check_limits")
 
 TOPOLOGY = "/opt/health-check/topology.xml"
 
@@ -36,26 +36,7 @@ def template(**fields: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("vm_sku", "expected"),
-    [
-        (H100, "check_nccl_allreduce 460.0 1 16G /opt/health-check/topology.xml"),
-        (H200, "check_nccl_allreduce 431.0 1 16G /opt/health-check/topology.xml"),
-        (A100, "check_nccl_allreduce 228.0 1 8G /opt/health-check/topology.xml"),
-        (A100, "check_nccl_allreduce_ib_loopback 18.0 1 8G /opt/health-check/topology.xml"),
-        ("Standard_NC80adis_H100_v5", "check_nccl_allreduce 208.0 1 16G"),
-        (H100, "check_gpu_bw 48 335"),
-        (A100, "check_gpu_bw 21 235"),
-        ("Standard_ND96amsr_A100_v4", "check_gpu_bw 21 238"),
-        (H100, "check_ib_bw_gdr 380"),
-        (H200, "check_ib_bw_gdr 360"),
-        (A100, "check_ib_bw_gdr 180"),
-        (H100, "check_hw_physmem 1915071MB 1915071MB 5%"),
-        (H100, "check_hw_cpuinfo 2 96 96"),
-        (H100, "check_nvme_count 8"),
-        (T4, "check_gpu_count 1"),
-    ],
-)
+@pytest.mark.parametrize(("vm_sku", "expected"), rows(CASES["limits"]))
 def test_limits_and_their_order(vm_sku: str, expected: str) -> None:
     assert expected in checks(vm_sku)
 
@@ -118,13 +99,3 @@ def test_jobs_of_several_pools_share_no_object() -> None:
 def test_it_checks_the_whole_pool_unless_told() -> None:
     assert WORKLOAD.nodes(HealthCheckOptions(), 5) == 5
     assert WORKLOAD.nodes(HealthCheckOptions(num_nodes=2), 5) == 2
-
-
-def test_a_check_that_does_not_exist_cannot_be_left_out() -> None:
-    options = {"health-check": {"leaveOut": ["check_gpu_xid", "check_gpus"]}}
-    with pytest.raises(SettingsError) as caught:
-        load({"vmSku": H100, "workloads": "health-check", "workloadOptions": options}, known=workloads.find())
-    (problem,) = caught.value.problems
-    assert str(problem).startswith("workloadOptions[\"health-check\"].leaveOut[1] is 'check_gpus'")
-    assert "check_gpu_count" in problem.allowed
-    assert problem.fix == 'change workloadOptions["health-check"].leaveOut[1] in the stack file to what is allowed'

@@ -11,11 +11,8 @@ from typing import Any
 
 import pytest
 
-import workloads
-from config.problems.errors import SettingsError
 from tests.support.node_health import imported
 from tests.support.pools import H100, RDMA, pool
-from tests.support.settings import load
 from workloads.health_check import idle
 from workloads.health_check.manifests import Run
 from workloads.health_check.options import NAME, HealthCheckOptions
@@ -211,21 +208,3 @@ def test_a_check_is_of_no_gang_and_of_whatever_node_it_is_sent_to(script: Module
     assert made["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "aks-gpu-1-vmss000000"}
     assert "aks-x-1" not in json.dumps(made)
     assert made["metadata"]["ownerReferences"] == [{"kind": "Job"}]
-
-
-@pytest.mark.parametrize(
-    ("operators", "said"),
-    [
-        ({}, "operators.volcano.preemption is false, but workload health-check has idleChecks"),
-        (
-            {"volcano": {"preemption": True}, "nodeHealth": {"enabled": False}},
-            "operators.nodeHealth.enabled is false, but workload health-check has idleChecks",
-        ),
-    ],
-)
-def test_what_they_need_is_asked_for(operators: Object, said: str) -> None:
-    options = {"health-check": {"idleChecks": True}}
-    stack = {"vmSku": H100, "workloads": "health-check", "workloadOptions": options, "operators": operators}
-    with pytest.raises(SettingsError) as caught:
-        load(stack, known=workloads.find())
-    assert [problem for problem in caught.value.problems if str(problem).startswith(said)]

@@ -80,13 +80,6 @@ def test_another_password_is_another_pod() -> None:
     assert deployment_spec(replace(notebook(), server_config=server_config("argon2:y"))) != before
 
 
-def test_without_a_password_it_is_refused() -> None:
-    ((path, what, fix),) = problems()
-    assert path == "workloadOptions.jupyterlab.password"
-    assert "is not set" in what
-    assert fix == "pulumi config set --secret --path workloadOptions.jupyterlab.password"
-
-
 def test_where_there_are_no_shared_files_it_is_refused() -> None:
     """As on a private platform, unless that has them by NFS."""
     ((path, what, fix),) = problems("none", password=PASSWORD)

@@ -7,25 +7,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from tests.support.case_files import read
 from tests.support.pools import H100, RDMA, pool
 from workloads import find
 from workloads.metaseq.manifests import Run, files, job
 from workloads.metaseq.options import MetaseqOptions
 
-# Of the README of edwardsp/ai-on-aks: layers, embedding, heads, batch, learning rate, model parallel. Then, derived:
-# warm-up and all updates, and the learning rate at the end.
-TABLE = {
-    "125m": (12, 768, 12, 524288, "0.0006", 2, 715, 572204, "6e-05"),
-    "350m": (24, 1024, 16, 524288, "0.0003", 2, 715, 572204, "3e-05"),
-    "760m": (24, 1536, 16, 524288, "0.00025", 2, 715, 572204, "2.5e-05"),
-    "1.3b": (24, 2048, 32, 1048576, "0.0002", 2, 357, 286102, "2e-05"),
-    "2.7b": (32, 2560, 32, 1048576, "0.00016", 4, 357, 286102, "1.6e-05"),
-    "6.7b": (32, 4096, 32, 2097152, "0.00012", 2, 178, 143051, "1.2e-05"),
-    "13b": (40, 5120, 40, 4194304, "0.0001", 2, 89, 71525, "1e-05"),
-    "30b": (48, 7168, 56, 4194304, "0.0001", 2, 89, 71525, "1e-05"),
-    "66b": (64, 9216, 72, 2097152, "8e-05", 8, 178, 143051, "8e-06"),
-    "175b": (96, 12288, 96, 2097152, "3e-05", 8, 178, 143051, "3e-06"),
-}
+TABLE = {size: tuple(each["command"].values()) for size, each in read(__file__, "metaseq_sizes").items()}
 NODES = {"66b": 2, "175b": 8}
 
 

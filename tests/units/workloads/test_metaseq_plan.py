@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import NamedTuple
+from typing import Any
 
 import pytest
 
 from config.facts.skus import VmSku, sku
 from config.schema.pools import PoolSettings
 from config.schema.workload import Ground
+from tests.support.case_files import read
 from tests.support.pools import A100, H100, H200, ground
 from workloads._training import usable_bytes
 from workloads.metaseq.options import MetaseqOptions
@@ -21,37 +22,8 @@ FLOAT32_COPY = 16  # bytes of state per parameter with a float32 copy of the wei
 PLAIN = 12
 
 
-class PublishedSize(NamedTuple):
-    """What is known of a size: parameters (1e9), states (GB) and fewest nodes of 8 GPUs with 80 GB each.
-
-    A pair of nodes is what memory needs, and what that becomes when the batch must divide.
-    """
-
-    size: str
-    parameters: float
-    states: tuple[float, float]
-    states_alone: tuple[int, int]
-    one: tuple[int, int]
-    eight: tuple[int, int]
-    one_float32: tuple[int, int]
-    sequences: int
-    groups: int
-    most_nodes: int
-
-
-TABLE = [
-    PublishedSize("125m", 0.126, (1.5, 2.0), (1, 1), (1, 1), (1, 1), (1, 1), 256, 4, 64),
-    PublishedSize("350m", 0.357, (4.3, 5.7), (1, 1), (1, 1), (1, 1), (1, 1), 256, 4, 64),
-    PublishedSize("760m", 0.762, (9, 12), (1, 1), (1, 1), (1, 1), (1, 1), 256, 4, 64),
-    PublishedSize("1.3b", 1.318, (16, 21), (1, 1), (1, 1), (1, 1), (1, 1), 512, 4, 128),
-    PublishedSize("2.7b", 2.654, (32, 42), (1, 1), (1, 1), (1, 1), (1, 1), 512, 2, 256),
-    PublishedSize("6.7b", 6.662, (80, 107), (1, 1), (1, 1), (1, 1), (1, 1), 1024, 4, 256),
-    PublishedSize("13b", 12.858, (154, 206), (1, 1), (1, 1), (1, 1), (1, 1), 2048, 4, 512),
-    PublishedSize("30b", 29.981, (360, 480), (1, 1), (1, 1), (9, 16), (1, 1), 2048, 4, 512),
-    PublishedSize("66b", 65.728, (789, 1052), (2, 2), (2, 2), (3, 4), (2, 2), 1024, 1, 1024),
-    PublishedSize("175b", 174.616, (2095, 2794), (4, 5), (5, 8), (13, 16), (6, 8), 1024, 1, 1024),
-]
-NAMES = [row.size for row in TABLE]
+TABLE = {size: each["plan"] for size, each in read(__file__, "metaseq_sizes").items()}
+NAMES = [*TABLE]
 
 
 def least_nodes(name: str, hardware: VmSku, *, micro_batch: int, state_bytes: int = PLAIN) -> tuple[int, int]:
@@ -77,31 +49,31 @@ def placed(nodes: int, *, count: int = 2, vm_sku: str = H100) -> Ground:
     return ground(nodes=nodes, pool=pool, scratch=False)
 
 
-@pytest.mark.parametrize("row", TABLE, ids=NAMES)
-def test_parameters_and_states(row: PublishedSize) -> None:
-    parameters = models().parameters(models().sizes[row.size])
-    assert parameters / 1e9 == pytest.approx(row.parameters, abs=5e-4)
-    for bytes_each, expected, nodes in zip((PLAIN, FLOAT32_COPY), row.states, row.states_alone, strict=True):
+@pytest.mark.parametrize(("name", "row"), TABLE.items(), ids=NAMES)
+def test_parameters_and_states(name: str, row: dict[str, Any]) -> None:
+    parameters = models().parameters(models().sizes[name])
+    assert parameters / 1e9 == pytest.approx(row["parameters"], abs=5e-4)
+    for bytes_each, expected, nodes in zip((PLAIN, FLOAT32_COPY), row["states"], row["states_alone"], strict=True):
         states = bytes_each * parameters
         assert states / 1e9 == pytest.approx(expected, abs=0.5 if expected >= 9 else 0.05)
         assert ceil(states / 8 / usable_bytes(80)) == nodes
 
 
-@pytest.mark.parametrize("row", TABLE, ids=NAMES)
-def test_fewest_nodes_by_memory_and_by_division(row: PublishedSize) -> None:
+@pytest.mark.parametrize(("name", "row"), TABLE.items(), ids=NAMES)
+def test_fewest_nodes_by_memory_and_by_division(name: str, row: dict[str, Any]) -> None:
     h100 = sku(H100)
-    assert least_nodes(row.size, h100, micro_batch=1) == row.one
-    assert least_nodes(row.size, h100, micro_batch=8) == row.eight
-    assert least_nodes(row.size, h100, micro_batch=1, state_bytes=FLOAT32_COPY) == row.one_float32
-    assert usable_nodes(models().sizes[row.size], h100)[0] == row.one[1]
+    assert least_nodes(name, h100, micro_batch=1) == tuple(row["one"])
+    assert least_nodes(name, h100, micro_batch=8) == tuple(row["eight"])
+    assert least_nodes(name, h100, micro_batch=1, state_bytes=FLOAT32_COPY) == tuple(row["one_float32"])
+    assert usable_nodes(models().sizes[name], h100)[0] == row["one"][1]
 
 
-@pytest.mark.parametrize("row", TABLE, ids=NAMES)
-def test_node_counts_that_divide_the_batch(row: PublishedSize) -> None:
-    size = models().sizes[row.size]
-    assert models().sequences(size) == row.sequences
-    assert 8 // size.model_parallel == row.groups
-    powers_of_two = [2**power for power in range(11) if 2**power <= row.most_nodes]
+@pytest.mark.parametrize(("name", "row"), TABLE.items(), ids=NAMES)
+def test_node_counts_that_divide_the_batch(name: str, row: dict[str, Any]) -> None:
+    size = models().sizes[name]
+    assert models().sequences(size) == row["sequences"]
+    assert 8 // size.model_parallel == row["groups"]
+    powers_of_two = [2**power for power in range(11) if 2**power <= row["most_nodes"]]
     assert dividing_nodes(size, sku(H100)) == [nodes for nodes in powers_of_two if nodes <= 1000]  # AKS's most
 
 

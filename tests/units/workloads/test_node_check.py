@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-import workloads
-from config.problems.errors import SettingsError
 from tests.support.pools import H100, RDMA, pool
-from tests.support.settings import load
 from workloads import gpu_batch
 from workloads._base import Run
 from workloads._node_check import CONTAINER, NodeCheck
@@ -115,38 +110,3 @@ def test_a_bad_node_is_no_failure_of_a_job() -> None:
     rules = gpu_batch.job_spec(run)["podFailurePolicy"]["rules"]
     ignored = {"containerName": CONTAINER, "operator": "In", "values": [1]}
     assert {"action": "Ignore", "onExitCodes": ignored} in rules
-
-
-def refused(stack: dict[str, Any]) -> list[str]:
-    with pytest.raises(SettingsError) as caught:
-        load({"vmSku": H100, **stack}, known=workloads.find())
-    return [f"{problem}" for problem in caught.value.problems]
-
-
-@pytest.mark.parametrize(
-    ("stack", "said"),
-    [
-        (
-            {"workloads": "jupyterlab", "workloadOptions": {"jupyterlab": {"nodeCheck": "light"}}},
-            "pods of workload jupyterlab are started again where they are, on a bad node too",
-        ),
-        (
-            {"workloads": "gpu-batch", "workloadOptions": {"gpu-batch": {"nodeCheck": "full"}}},
-            "measures all devices of a node, and workload gpu-batch takes 1 of its 8 GPUs",
-        ),
-        (
-            {"workloads": "health-check", "workloadOptions": {"health-check": {"nodeCheck": "light"}}},
-            "workload health-check is the check itself",
-        ),
-        (
-            {
-                "workloads": "nccl-allreduce",
-                "workloadOptions": {"nccl-allreduce": {"nodeCheck": "light"}},
-                "operators": {"nodeHealth": {"enabled": False}},
-            },
-            "operators.nodeHealth.enabled is false, but workload nccl-allreduce has nodeCheck light",
-        ),
-    ],
-)
-def test_where_it_could_not_be_it_is_refused(stack: dict[str, Any], said: str) -> None:
-    assert [problem for problem in refused(stack) if said in problem]

@@ -11,36 +11,16 @@ import pytest
 
 from config.facts.skus import sku
 from simulator.host.paths import ROOT
-from tests.support.pools import H100
+from tests.support.case_files import read, rows
 from workloads._team_training import USABLE
 from workloads.metaseq.sizes import models
 from workloads.pytorch_pretraining import manifests, memory
 from workloads.pytorch_pretraining.options import PretrainingOptions
 
+CASES = read(__file__, "pretraining_memory")
+
 ZERO, FSDP, RECOMPUTED = (False, False), (True, False), (True, True)
 """Whether all is sharded, and whether blocks are computed again."""
-MEASURED = [
-    ("125m", 32, 1, False, 24.6),
-    ("125m", 32, 2, False, 23.9),
-    ("1.3b", 8, 1, False, 45.1),
-    ("1.3b", 16, 1, False, 68.0),
-    ("1.3b", 16, 2, False, 60.6),
-    ("1.3b", 24, 1, False, 90.8),
-    ("1.3b", 16, 1, True, 57.3),
-    ("2.7b", 8, 1, False, 81.7),
-    ("2.7b", 8, 2, False, 66.8),
-    ("2.7b", 4, 1, False, 63.3),
-    ("2.7b", 4, 1, True, 58.7),
-    ("2.7b", 8, 1, True, 72.6),
-]
-"""GiB of each GPU by size, sequences at once, GPUs, FP8 or not (docs/performance.md)."""
-MEASURED_SHARDED = [
-    ("1.3b", 16, FSDP, 55.8),
-    ("2.7b", 8, FSDP, 57.3),
-    ("6.7b", 2, FSDP, 65.9),
-    ("6.7b", 8, RECOMPUTED, 58.0),
-]
-"""The same of two GPUs, where all is sharded."""
 
 
 @pytest.fixture(autouse=True)
@@ -71,13 +51,13 @@ def test_both_come_to_the_same(size: str, more: dict[str, Any]) -> None:
     assert own("memory").USABLE == USABLE
 
 
-@pytest.mark.parametrize(("size", "at_once", "gpus", "fp8", "gib"), MEASURED)
+@pytest.mark.parametrize(("size", "at_once", "gpus", "fp8", "gib"), rows(CASES["measured"]))
 def test_it_is_near_what_was_measured(size: str, at_once: int, gpus: int, fp8: bool, gib: float) -> None:
     options = PretrainingOptions.model_validate({"modelSize": size})
     assert own("memory").needed(shape(options), at_once, gpus, fp8=fp8) / 2**30 == pytest.approx(gib, rel=0.1)
 
 
-@pytest.mark.parametrize(("size", "at_once", "way", "gib"), MEASURED_SHARDED)
+@pytest.mark.parametrize(("size", "at_once", "way", "gib"), rows(CASES["measured on two GPUs"]))
 def test_it_is_near_what_was_measured_where_all_is_sharded(
     size: str, at_once: int, way: tuple[bool, bool], gib: float
 ) -> None:
@@ -85,18 +65,7 @@ def test_it_is_near_what_was_measured_where_all_is_sharded(
     assert own("memory").needed(found, at_once, 2, own("memory").Way(*way)) / 2**30 == pytest.approx(gib, rel=0.1)
 
 
-@pytest.mark.parametrize(
-    ("size", "vm_sku", "gpus", "fits"),
-    [
-        ("6.7b", H100, 1, False),
-        ("6.7b", H100, 2, True),
-        ("13b", H100, 8, True),
-        ("30b", H100, 8, True),
-        ("66b", H100, 8, False),
-        ("175b", H100, 32, False),
-        ("175b", H100, 64, True),
-    ],
-)
+@pytest.mark.parametrize(("size", "vm_sku", "gpus", "fits"), rows(CASES["fits"]))
 def test_what_fits(size: str, vm_sku: str, gpus: int, fits: bool) -> None:
     assert memory.fits(PretrainingOptions.model_validate({"modelSize": size}), sku(vm_sku), gpus) is fits
 
