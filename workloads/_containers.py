@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import SequenceMatcher
 
 from config.facts.blobfuse import largest_file, profiles, remembers
-from config.facts.near import hint, near
+from config.facts.near import alike, hint
 from config.problems.errors import Problem
-from config.problems.fixes import Path, path_text, set_command
+from config.problems.fixes import Path, by_hand, path_text, set_command
 from config.schema.storage import Account
 from config.schema.workload import Ground
 
@@ -19,8 +18,6 @@ _WRITE_HIERARCHICAL = "racwdlmp"
 """As ContainerSettings.permissions says."""
 _SHARE = 10 * 2**30
 """Bytes of a checkpoint in one file, or a process's share of it, at the least."""
-_TYPO = 0.8
-"""How alike two names of containers are of which one is mistyped; others hold other data."""
 
 
 def container_problems(
@@ -35,19 +32,23 @@ def container_problems(
     if name not in there:
         known = ", ".join(there) or "none is set"
         what = f"is {name}, a container that the platform does not have"
-        likely = [other for other in near(name, there) if SequenceMatcher(None, name, other).ratio() > _TYPO]
+        likely = alike(name, there)
         fix = set_command(option, likely[0]) if likely else set_command(where, needed)
         allowed = f"a container of the platform ({known})"
         yield Problem(option, what + hint(likely), allowed, fix, lacking=("storage", "containers"))
         return
-    permissions = account.settings.containers[name].permissions
+    container = account.settings.containers[name]
+    permissions = container.permissions
     if missing := [letter for letter in needed if letter not in permissions]:
         better = "".join(letter for letter in _WRITE_HIERARCHICAL if letter in needed or letter in permissions)
         what = f"is {permissions}, but workload {workload} also needs {''.join(missing)} there ({key})"
         allowed = f"all of {needed}"
         if needed == _WRITE_HIERARCHICAL:
             allowed += f", or of {_WRITE} where {path_text((*account.path, 'hierarchicalNamespace'))} is false"
-        yield Problem(where, what, allowed, set_command(where, better))
+        # Without the permissions to read, nothing mounts: they widen nothing.
+        widens = "permissions" in container.model_fields_set and not {*missing} <= {*_READ}
+        fix = by_hand(where) if widens else set_command(where, better)
+        yield Problem(where, what, allowed, fix)
     if writes:
         yield from _too_small(workload, account, key, name)
 

@@ -130,7 +130,7 @@ def quota_problems(
         yield Problem(where, what, f"{key} {count}, or more GPUs for the team", set_command(where, count))
     else:
         path: Path = ("teams", str(options.team), "gpus")
-        yield Problem(path, f"is {own}, and it can borrow none", f"{wanted} or more", set_command(path, wanted))
+        yield Problem(path, f"is {own}, and it can borrow none", f"{wanted} or more", by_hand(path))
 
 
 def operator_problems(workload: str, ground: Ground, needs: Mapping[str, tuple[str, str]]) -> Iterator[Problem]:
@@ -145,8 +145,8 @@ def operator_problems(workload: str, ground: Ground, needs: Mapping[str, tuple[s
 def too_large(where: Path, what: str, ways: Sequence[Way], *, advice: str, smallest: str) -> Problem:
     """A model that the GPUs cannot hold, and all that would do; where nothing would, `advice` and the smallest one."""
     allowed = "; ".join(text for text, _ in ways) or advice
-    fixes = [fix for _, fix in ways] or [set_command(where, smallest)]
-    return Problem(where, what, allowed, fixes[0], others=tuple(fixes[1:]))
+    fix = ways[0][1] if ways else set_command(where, smallest)
+    return Problem(where, what, allowed, fix)
 
 
 def bf16_sizes() -> list[VmSku]:

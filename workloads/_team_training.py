@@ -11,7 +11,7 @@ from components.context import WorkloadContext
 from config.facts.skus import VmSku
 from config.facts.storage_classes import AKS_SHARED_CLASS
 from config.problems.errors import Problem
-from config.problems.fixes import Path, set_command
+from config.problems.fixes import Path, by_hand, set_command
 from config.schema.models import Placement
 from config.schema.workload import Ground
 from workloads._base import Run
@@ -115,7 +115,7 @@ def storage_problems(
         if account and account.settings.auth == "identity":
             way: Path = (*account.path, "auth")
             what = f"is identity, which opens containers in a stack's own namespace, and {workload} is in a team's"
-            yield Problem(way, what, f"sas, or another container than {name}", set_command(way, "sas"))
+            yield Problem(way, what, f"sas, or another container than {name}", by_hand(way))
 
 
 def claim_gib(size: float) -> int:

@@ -25,8 +25,11 @@ _OF_RESOURCES = ("location", "sku", "tier", "version")
 """Names that many resources of Azure have."""
 _KINDS = ("enabled", "id", "profile", "type")
 """Last words of names that say no more than what is before them."""
-_SPELT, _ALIKE, _PLAINLY = 0.75, 0.8, 0.85
-"""How alike two words, or names that may be or plainly are, of which one is the other mistyped (difflib's ratio)."""
+_NEAR, _ALIKE, _ALIKE_WORD = 0.6, 0.8, 0.75
+"""How alike names are that a message names as near, and two names or words of which one is mistyped (difflib's ratio).
+
+Words are shorter, so that one letter counts for more.
+"""
 
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
@@ -41,14 +44,20 @@ def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
         by_lower.setdefault(candidate.lower(), candidate)
     wanted = name.lower()
     ends = [candidate for candidate in by_lower if candidate.endswith(f"_{wanted}")]  # Standard_, which is left out
-    matches = list(dict.fromkeys([*ends, *difflib.get_close_matches(wanted, by_lower, limit, cutoff=0.6)]))[:limit]
+    matches = list(dict.fromkeys([*ends, *difflib.get_close_matches(wanted, by_lower, limit, _NEAR)]))[:limit]
     if not matches:
         first_words = {candidate.split("-")[0] for candidate in by_lower}
-        likely = set(difflib.get_close_matches(wanted, first_words, len(first_words) + 1, cutoff=0.6))
+        likely = set(difflib.get_close_matches(wanted, first_words, len(first_words) + 1, _NEAR))
         matches = [found for found in by_lower if found.split("-")[0] in likely]
     if not matches and wanted:
         matches = [candidate for candidate in by_lower if wanted in candidate][:limit]
     return [by_lower[match] for match in matches]
+
+
+def alike(name: str, known: Iterable[str]) -> list[str]:
+    """Returns the known names of which a name is one mistyped, in any case, best first."""
+    by_lower = {each.lower(): each for each in known}
+    return [by_lower[each] for each in difflib.get_close_matches(name[:_LONGEST].lower(), by_lower, cutoff=_ALIKE)]
 
 
 def meant(name: str, known: Collection[str]) -> list[str]:
@@ -108,7 +117,7 @@ def _seen_from(
 
 def plainly(name: str, known: Collection[str]) -> bool:
     """Returns whether a name stands for a known one: others call it so, or it is the other mistyped."""
-    return bool(called(name, known) or difflib.get_close_matches(name[:_LONGEST], known, 1, _PLAINLY))
+    return bool(called(name, known)) or any(is_spelling(name, each) for each in known)
 
 
 def is_general(name: str) -> bool:
@@ -135,9 +144,11 @@ def is_spelling(name: str, known: str) -> bool:
         return False
     own, words = _words(name), _words(known)
     if len(own) == len(words):
-        return min(difflib.SequenceMatcher(None, *pair).ratio() for pair in zip(own, words, strict=True)) >= _SPELT
+        return all(
+            difflib.get_close_matches(word, [other], 1, _ALIKE_WORD) for word, other in zip(own, words, strict=True)
+        )
     is_longer = words_of(name) in words_of(known) or words_of(known) in words_of(name)
-    return not is_longer and difflib.SequenceMatcher(None, name[:_LONGEST].lower(), known.lower()).ratio() >= _ALIKE
+    return not is_longer and bool(alike(name, [known]))
 
 
 def resembles(name: str, known: str) -> bool:
@@ -158,9 +169,7 @@ def resembled(name: str, known: tuple[str, ...]) -> list[str]:
     inside = (text for text in words if text in own and (text == own or text not in general))
     begun = (text for text in words if text.startswith(own[:-1]) and len(own) >= _LONG)
     contained = [*inside, *begun]
-    alike = difflib.get_close_matches(name[:_LONGEST].lower(), map(str.lower, known), cutoff=_ALIKE)
-    same = (key for key in known if key.lower() in alike)
-    return list(dict.fromkeys([*called(name, known), *(words[text] for text in contained), *same]))
+    return list(dict.fromkeys([*called(name, known), *(words[text] for text in contained), *alike(name, known)]))
 
 
 def words_of(name: str) -> str:
@@ -181,8 +190,7 @@ def mistyped(name: str, known: Collection[str]) -> list[str]:
     if name in known:
         return []
     swapped = [each for each in known if sorted(each) == sorted(name)]
-    alike = difflib.get_close_matches(name[:_LONGEST], known, cutoff=_PLAINLY)
-    return list(dict.fromkeys(each for each in (*swapped, *alike) if not name.startswith(each)))
+    return list(dict.fromkeys(each for each in (*swapped, *alike(name, known)) if not name.startswith(each)))
 
 
 def hint(names: Iterable[str]) -> str:

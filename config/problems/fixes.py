@@ -33,6 +33,11 @@ def path_text(path: Path) -> str:
     return text
 
 
+def settings_in(text: str) -> list[str]:
+    """Returns the settings that a message names; only of what is printed of it, for it may hold a long value."""
+    return re.findall(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*|\[[^]]*\])+", printable(text))
+
+
 def any_name(path: Path) -> str:
     """Returns a path as text, with `<name>` for names that users choose."""
     return path_text(path).replace('["*"]', ".<name>")
@@ -131,14 +136,19 @@ class Fix:
         return tuple(step for step in self.steps if isinstance(step, Edit))
 
     @property
-    def can_be_tried(self) -> bool:
-        """Whether it is known what it does (config/reading/trial.py): it changes keys of the stack that is deployed."""
+    def changes_keys(self) -> bool:
+        """Whether it does nothing but change keys of the stack that is deployed."""
         return all(isinstance(step, Edit) and not step.stack for step in self.steps)
 
     @property
     def moves(self) -> bool:
         """Whether it sets in one place what it takes out of another."""
         return len({edit.removes for edit in self.edits}) > 1
+
+    @property
+    def targets(self) -> dict[Path, object]:
+        """The keys to which it moves values, with the values."""
+        return {edit.path: edit.value for edit in self.edits if not edit.removes} if self.moves else {}
 
     @property
     def is_command(self) -> bool:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 from pydantic import ValidationError
 
-from config.problems.errors import Problem, SettingsError, first
-from config.problems.fixes import Fix, Path, by_hand, move_command, path_text, printable, replace_by_hand
-from config.reading.edits import Keys
+from config.problems.errors import Problem, SettingsError, first, one_for_each_key
+from config.problems.fixes import Fix, Path, by_hand, path_text, replace_by_hand, settings_in
 from config.reading.privacy import Privacy
-from config.reading.trial import tried
-from config.reading.values import data, data_or_text, names, too_much, value_at
+from config.reading.values import Keys, data, data_or_text, names, too_much, value_at
 from config.rules import stack as rules
 from config.rules.mirrors import IsFile, mirror_problems
 from config.rules.names import job_name_problems, name_problems, namespace_problems
@@ -25,23 +22,16 @@ from config.rules.placement import Placer
 from config.rules.plain_secrets import plain_secrets, plain_values
 from config.rules.platform_stack import OutputsOf, in_platform, lender, platform_keys
 from config.rules.pod_needs import override_problems
-from config.rules.provider_keys import REGION, foreign_problems, provider_keys, unread_keys
+from config.rules.provider_keys import foreign_problems, provider_keys, unread_keys
 from config.schema.inventory import Inventory
+from config.schema.json_schema import Schema, allowed, schema_at, schema_of
 from config.schema.models import Settings, StackFile
 from config.schema.names import StackName
 from config.schema.operators import Installation
-from config.schema.readings import Schema, mend
-from config.schema.translate import (
-    allowed,
-    below,
-    chosen_for,
-    place,
-    place_fix,
-    problems_of,
-    schema_at,
-    schema_of,
-    unknown_key,
-)
+from config.schema.readings import suggest
+from config.schema.regions import REGION
+from config.schema.translate import place, problems_of
+from config.schema.unknown_keys import below, chosen_for, key_fix, unknown_key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,29 +101,18 @@ def load_settings(
     """
     mine = f"{around.stack.project}:"
     given = {key.removeprefix(mine): text for key, text in raw.items()}
-    privacy = Privacy({key.removeprefix(mine) for key in secret_keys}, inventory, given)
-    asked = replace(around, outputs_of=functools.cache(around.outputs_of))
-
-    def read(keys: Keys) -> tuple[Settings, list[Problem]]:
-        return _read({key: text for key, text in keys.items() if text != ""}, privacy, asked)
-
-    @functools.cache  # fixes are tried alone and together, often the same ones
-    def found_in(items: tuple[tuple[str, str], ...]) -> list[Problem]:
-        return read(dict(items))[1]
-
-    settings, problems = read(given)
+    privacy = Privacy({key.removeprefix(mine) for key in secret_keys}, inventory)
+    settings, problems = _read({key: text for key, text in given.items() if text != ""}, privacy, around)
     if problems:
-        fixed = tried(problems, given, lambda keys: found_in(tuple(keys.items())), privacy)
-        raise SettingsError(fixed, around.stack.name)
+        shown = [privacy.shown(problem) for problem in one_for_each_key(problems)]
+        raise SettingsError(shown, around.stack.name)
     return settings
 
 
 def _read(keys: Keys, privacy: Privacy, around: Surroundings) -> tuple[Settings, list[Problem]]:
     """The settings of a stack with these keys, and all that is wrong with them."""
-    model = privacy.inventory.stack_file
-    move = functools.partial(_move, keys=keys)
-    encrypted = {*privacy.secret, *(keys.keys() - privacy.given.keys())}  # a fix that moves a secret encrypts it
-    problems = list(first(foreign_problems(keys, around.stack.project, model, move, encrypted)))
+    move = functools.partial(_move, keys=keys, inventory=privacy.inventory)
+    problems = list(first(foreign_problems(keys, around.stack.project, privacy.inventory, move, privacy.secret)))
     own = {key: text for key, text in keys.items() if ":" not in key}
     of_provider = "location" not in own and REGION in keys
     with_region = {**own, "location": keys[REGION]} if of_provider else own
@@ -142,7 +121,7 @@ def _read(keys: Keys, privacy: Privacy, around: Surroundings) -> tuple[Settings,
     if of_provider:
         problems = [problem.moved(("location",), (REGION,)) for problem in problems]
     broken = [*(problem.path for problem in problems), *left_out]
-    named = {*map(path_text, broken), *(name for problem in problems for name in _settings_in(problem.fix))}
+    named = {*map(path_text, broken), *(name for problem in problems for name in settings_in(problem.fix))}
     settings, later = _place(stack_file, own, privacy, around)
     problems += (each for each in later if each.stack or not (_follows(each, broken) or _names(each, named)))
     return settings.model_copy(update={"location_key": REGION}) if of_provider else settings, problems
@@ -170,7 +149,7 @@ def _place(
             problems += error.problems
     whole = platform.furnish(stack_file) if platform else stack_file
     installation = Installation(whole, inventory.operators)
-    placer = Placer(installation, inventory.workloads)
+    placer = Placer(installation, inventory)
     placements = placer.place()
     short = platform.stack.beside(around.stack) if platform else ""
     problems += in_platform(placer.problems, short) if platform else placer.problems
@@ -212,13 +191,8 @@ def _names(problem: Problem, broken: Collection[str]) -> bool:
 
     The default of that setting stands in for what the user wants, so the rule may not hold once it is fixed.
     """
-    names = [*_settings_in(problem.what), *_settings_in(problem.fix)]
+    names = [*settings_in(problem.what), *settings_in(problem.fix)]
     return any(f"{name}.".startswith(f"{other}.") for name in names for other in broken)
-
-
-def _settings_in(text: str) -> list[str]:
-    """Returns the settings that a message names; only of what is printed of it, for it may hold a long value."""
-    return re.findall(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*|\[[^]]*\])+", printable(text))
 
 
 def _parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem]) -> dict[str, Any]:
@@ -228,7 +202,7 @@ def _parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem]
     for key, text in own.items():
         here = schema_at(schema, (key,))
         if key not in schema["properties"]:
-            problems.append(_unknown(key, own, schema, inventory.path_of(key)))
+            problems.append(_unknown(key, own, schema, inventory))
         elif problem := too_much(key, text):
             problems.append(problem)
         elif here.get("type") == "object":
@@ -236,41 +210,56 @@ def _parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem]
                 found = data(text)
                 if key == "workloadOptions" and isinstance(found, dict):
                     unknown = sorted(set(found) - set(workloads))
-                    problems += first(unknown_key((key, name), workloads, found[name], found) for name in unknown)
+                    problems += first(
+                        unknown_key((key, name), workloads, found[name], found, inventory=inventory) for name in unknown
+                    )
                     found = {name: options for name, options in found.items() if name in workloads}
                 if found not in ({}, None):  # `pulumi config rm` leaves an empty map where it took the last key out
                     parsed[key] = found
             except ValueError:
                 what = "is text where a map belongs"
                 is_broken = ":" in text and isinstance(data_or_text(key, text), str)
-                fix = by_hand((key,)) if is_broken else mend((key,), here, text)
+                fix = by_hand((key,)) if is_broken else suggest((key,), here, text)
                 problems.append(Problem((key,), what, allowed(here), fix))
         else:
             parsed[key] = names(text) if key == "workloads" else text
     return parsed
 
 
-def _unknown(key: str, own: Keys, schema: Schema, elsewhere: Path | None) -> Problem:
-    """The problem of an unknown key, among them paths set without `--path`, and keys that stand `elsewhere`."""
+def _unknown(key: str, own: Keys, schema: Schema, inventory: Inventory) -> Problem:
+    """Returns the problem of an unknown key, such as a path set without `--path`, or a key that stands too high."""
     path, known, text = tuple(key.split(".")), sorted(schema["properties"]), own[key]
     if len(path) > 1 and path[0] in known:
-        fix = move_command((key,), path, text)
+        fix = _path_fix(key, text, own, inventory)
         return Problem((key,), "is a path, set without --path", ", ".join(known), fix, shows_value=False)
-    elsewhere = below(path, path, schema) or elsewhere
+    elsewhere = below(path, path, schema) or inventory.path_of(key)
     if elsewhere and len(elsewhere) > 1 and not too_much(key, text):
         value, taken = data_or_text(key, text), value_at(own, elsewhere)
-        return unknown_key(path, known, value, {}, "is no key at the top", place=elsewhere, taken=taken)
+        return unknown_key(
+            path, known, value, {}, "is no key at the top", place=elsewhere, taken=taken, inventory=inventory
+        )
     if key in provider_keys("azure-native"):
         fix = replace_by_hand((key,), {f"azure-native:{key}": False})
         what = f"is no key of this program; in its place: azure-native:{key}"
         return Problem((key,), what, ", ".join(known), fix, shows_value=False)
-    return unknown_key((key,), known, text, own, lacking=chosen_for(schema, (key,), text, own))
+    lacking = chosen_for(schema, (key,), text, own)
+    return unknown_key((key,), known, text, own, lacking=lacking, inventory=inventory)
 
 
-def _move(key: str, there: Path, keys: Keys) -> Fix:
+def _path_fix(key: str, text: str, own: Keys, inventory: Inventory) -> Fix:
+    """Returns the fix of a key that is a path, set without `--path`."""
+    path = tuple(key.split("."))
+    if inventory.schema(path):
+        return key_fix((key,), path, text, value_at(own, path), inventory)
+    known, beside = inventory.schema(path[:-1]).get("properties", {}), value_at(own, path[:-1])
+    beside = beside if isinstance(beside, Mapping) else {}
+    return unknown_key(path, known, text, beside, inventory=inventory).suggestion.moved(path, (key,))
+
+
+def _move(key: str, there: Path, keys: Keys, inventory: Inventory) -> Fix:
     """Returns the fix of a key in another namespace, which is meant for a place."""
     value = data_or_text(key, keys[key]) if len(there) > 1 else keys[key]
-    return place_fix((key,), there, value, value_at(keys, there))
+    return key_fix((key,), there, value, value_at(keys, there), inventory)
 
 
 def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Problem]) -> tuple[StackFile, list[Path]]:
@@ -280,13 +269,13 @@ def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Probl
     with it: a pool without a VM size is none.
     """
     left_out: list[Path] = []
-    model, path_of = inventory.stack_file, inventory.path_of
+    model = inventory.stack_file
     while True:
         try:
             return model.model_validate(parsed, by_alias=True, by_name=False), left_out
         except ValidationError as error:
             errors = error.errors()
-            found = first(problems_of(errors, model, parsed, path_of=path_of))
+            found = first(problems_of(errors, model, parsed, inventory=inventory))
             problems += (problem for problem in found if problem.path not in left_out)
             for detail in sorted(errors, key=lambda found: _order(found["loc"]), reverse=True):
                 left_out.append(place(detail)[: -1 if detail["type"] == "missing" else None])

@@ -17,6 +17,8 @@ _MAX_LENGTH = 1 << 16
 Sources: pulumi/pulumi, sdk/python/cmd/pulumi-language-python/main.go (PULUMI_CONFIG); execve(2), MAX_ARG_STRLEN.
 """
 _MAX_LEVELS = 50
+Keys = Mapping[str, str]
+"""The text of each top-level key of a stack file, as the engine hands it over."""
 
 
 def too_much(key: str, text: str) -> Problem | None:
@@ -62,7 +64,7 @@ def data_or_text(key: str, text: str) -> Any:
         return text
 
 
-def value_at(keys: Mapping[str, str], path: Path, absent: Any = None) -> Any:
+def value_at(keys: Keys, path: Path, absent: Any = None) -> Any:
     """Returns what stands at a path in a stack file, or `absent`."""
     here: Any = {key: data_or_text(key, text) for key, text in keys.items() if key == path[0] and text}
     for part in path:

@@ -71,7 +71,7 @@ def _subnets(stack: StackFile) -> Iterator[Problem]:
 
 def _subnet_of_nothing(network: NetworkSettings, path: Path, given: str) -> Problem:
     """Of a subnet without network.id, which its own id tells."""
-    fix = remove_command(path) if network.address_space else set_command(("network", "id"), network_of(given))
+    fix = by_hand(path) if network.address_space else set_command(("network", "id"), network_of(given))
     what = "is a subnet of a network that is there, and network.id names none"
     return Problem(path, what, "no value, or a subnet of network.id", fix, lacking=("network", "id"))
 
@@ -97,7 +97,7 @@ def _private(stack: StackFile) -> Iterator[Problem]:
     if stack.cluster.authorized_ip_ranges:
         path: Path = ("cluster", "authorizedIpRanges")
         what = "is of a public API server, and network.private makes it private"  # AKS's page on private clusters
-        yield Problem(path, what, "no value, or network.private false", remove_command(path))
+        yield Problem(path, what, "no value, or network.private false", by_hand(path))
     if stack.registry.sku != "Premium":
         path = ("registry", "sku")
         what = f"is {stack.registry.sku}, and only Premium has private endpoints (network.private)"
@@ -105,7 +105,7 @@ def _private(stack: StackFile) -> Iterator[Problem]:
     if not in_public_cloud(stack.location):
         path = ("network", "private")
         what = f"is true, and this program knows the private zones of Azure's public cloud only, not {stack.location}'s"
-        yield Problem(path, what, "false, or a region of the public cloud", remove_command(path))
+        yield Problem(path, what, "false, or a region of the public cloud", by_hand(path))
 
 
 def _zones(stack: StackFile) -> Iterator[Problem]:

@@ -28,11 +28,12 @@ from config.problems.fixes import Path, by_hand, either_by_hand, path_text, remo
 from config.rules.pod_needs import node_check_problems
 from config.rules.schedulers import mpi_problems
 from config.schema.base import at
+from config.schema.inventory import Inventory
 from config.schema.models import DEFAULT_POOL, Placement
 from config.schema.operators import Capability, Installation, key_of
 from config.schema.pools import PoolSettings
 from config.schema.translate import problems_of
-from config.schema.workload import Ground, WorkloadCatalogue, WorkloadOptions, WorkloadSpec, other_size
+from config.schema.workload import Ground, WorkloadOptions, WorkloadSpec, other_size
 
 _NUM_NODES = "numNodes"
 """The option by which workloads take another number of nodes than their pool has."""
@@ -46,10 +47,10 @@ _MAX_NAMES = 100
 class Placer:
     """Places the workloads of one stack; `problems` fills as it goes."""
 
-    def __init__(self, installation: Installation, workloads: WorkloadCatalogue) -> None:
+    def __init__(self, installation: Installation, inventory: Inventory) -> None:
         self._installation = installation
         self._stack = installation.stack
-        self._workloads = workloads
+        self._inventory, self._workloads = inventory, inventory.workloads
         self._pools = self._stack.gpu_pools()
         self.problems: list[Problem] = []
 
@@ -75,7 +76,9 @@ class Placer:
             try:
                 checked[name] = spec.options.model_validate(chosen, by_alias=True, by_name=False)
             except ValidationError as error:
-                self._add(spec, problems_of(error.errors(), spec.options, chosen, ("workloadOptions", name)))
+                self._add(
+                    spec, problems_of(error.errors(), spec.options, chosen, ("workloadOptions", name), self._inventory)
+                )
         return checked
 
     def _given(self, spec: WorkloadSpec[Any]) -> dict[str, Any]:
@@ -122,7 +125,7 @@ class Placer:
             *spec.problems(options, ground),
         ]
         too_few = ground.nodes > ground.pool.max_nodes
-        edited = {part for problem in unfit for edit in problem.mending.edits for part in edit.path}
+        edited = {part for problem in unfit for edit in problem.suggestion.edits for part in edit.path}
         if too_few and _NUM_NODES not in edited:  # else it is mended by another number of them
             unfit.append(ground.too_few(spec.name, ground.nodes))
         if options.pool is None:  # it might be well on a pool that was left out

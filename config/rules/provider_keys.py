@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -10,14 +9,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pulumi import _types
 from pydantic import BaseModel
 
-from config.facts.near import mistyped, resembled
+from config.facts.near import alike, mistyped, resembled
 from config.problems.errors import Problem
 from config.problems.fixes import Fix, Path, choose_by_hand, path_text, say
 from config.rules.plain_secrets import plain_secret
-from config.schema.regions import region_name
-from config.schema.translate import protecting, schema_at, schema_of, unknown_key
+from config.schema.inventory import Inventory
+from config.schema.json_schema import protecting, schema_at, schema_of
+from config.schema.regions import REGION, region_name
+from config.schema.unknown_keys import unknown_key
 
-REGION = "azure-native:location"
 PROVIDERS = ("azure-native", "kubernetes")
 _READ = ("", "pulumi", *PROVIDERS)
 """Namespaces that are read; the project's own keys come without one."""
@@ -31,7 +31,7 @@ _CREDENTIAL = re.compile("secret|password|token|kubeconfig", re.IGNORECASE)
 def foreign_problems(
     keys: Mapping[str, str],
     project: str,
-    model: type[BaseModel],
+    inventory: Inventory,
     move: Callable[[str, Path], Fix],
     secret: Collection[str] = (),
 ) -> Iterator[Problem]:
@@ -43,10 +43,11 @@ def foreign_problems(
     Args:
         keys: The text of all keys; those of the project without its namespace.
         project: The namespace of the project.
-        model: The keys that the project reads.
+        inventory: The settings that the project reads.
         move: Returns the fix that moves a key to its place.
         secret: The keys whose values are encrypted.
     """
+    model = inventory.stack_file
     yield from _location_problems(keys)
     yield from _login_problems(keys, secret)
     for key, text in keys.items():
@@ -54,7 +55,7 @@ def foreign_problems(
         if namespace in PROVIDERS and name not in provider_keys(namespace):
             beside = {_split(each)[1]: keys[each] for each in keys if _split(each)[0] == namespace}
             what = f"is a key that the provider {namespace} does not have"
-            yield unknown_key((key,), provider_keys(namespace), text, beside, what)
+            yield unknown_key((key,), provider_keys(namespace), text, beside, what, inventory=inventory)
         elif namespace not in _READ and (near := _meant(key, project, model)) and _resembles(namespace, project, model):
             what = "is in a namespace that no provider reads"
             yield Problem((key,), what, _full(near, project), move(key, near), shows_value=False)
@@ -104,7 +105,7 @@ def _meant(key: str, project: str, model: type[BaseModel]) -> Path | None:
         return (namespace, name)
     if name not in own and (found := resembled(name, tuple(protecting(model)))):
         return protecting(model)[found[0]]
-    if close := difflib.get_close_matches(namespace.lower()[:100], [project, *PROVIDERS], 1, cutoff=0.8):
+    if close := alike(namespace, [project, *PROVIDERS]):
         return (f"{close[0]}:{name}".removeprefix(f"{project}:"),)
     if name in own:
         return (name,)
@@ -122,7 +123,7 @@ def _full(path: Path, project: str) -> str:
 def _resembles(namespace: str, project: str, model: type[BaseModel]) -> bool:
     """Returns whether the namespace shares a word with the project or a provider, is misspelt, or a key of ours."""
     known = {word for each in (project, *PROVIDERS) for word in _words(each)}
-    close = difflib.get_close_matches(namespace.lower()[:100], [project, *PROVIDERS], 1, cutoff=0.8)
+    close = alike(namespace, [project, *PROVIDERS])
     return bool(close) or not known.isdisjoint(_words(namespace)) or namespace in schema_of(model)["properties"]
 
 

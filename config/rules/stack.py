@@ -23,7 +23,7 @@ from config.schema.cluster import ROLLING
 from config.schema.models import StackFile
 from config.schema.operators import Installation, key_of
 from config.schema.pools import gpu_sizes
-from config.schema.translate import unknown_key
+from config.schema.unknown_keys import unknown_key
 
 SYSTEM_POOL_VCPUS = 4
 """Least vCPUs of a system node: AKS asks for 4 to run its own add-ons, and the operators' controllers come on top."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand, move_command, remove_command, say
 from config.schema.models import StackFile
-from config.schema.translate import place_fix
+from config.schema.unknown_keys import key_fix
 
 OWN_PREFIXES = ("ai-on-aks", "k8s.io_cluster-autoscaler_node-template_")
 """Names with these, the program sets itself."""
@@ -39,7 +39,7 @@ def tag_problems(stack: StackFile) -> Iterator[Problem]:
         elif name.lower() in seen:
             what = f"is the same tag as {seen[name.lower()]}: Azure does not distinguish upper and lower case"
             other = seen[name.lower()]
-            fix = place_fix(path, (*_PATH, other), value, stack.tags[other])
+            fix = key_fix(path, (*_PATH, other), value, stack.tags[other])
             yield Problem(path, what, "each tag once", fix)
         elif len(value) > MAX_VALUE:
             what = f"has a value of {len(value)} characters"

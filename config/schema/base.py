@@ -73,7 +73,7 @@ class Unfit:
 
     what: str
     instead: object = None
-    """What to set in its place; a list: one of these, the likeliest first; None or an empty list: by hand."""
+    """What to set in its place; None if only the user knows."""
     below: tuple[str | int, ...] = ()
     allowed: str = ""
     """What may stand there, where the type alone says too much."""

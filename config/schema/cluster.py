@@ -41,15 +41,23 @@ PrincipalType = Literal["User", "ServicePrincipal", "Group"]
 """What an object id is of, as role assignments call it; managed identities are service principals."""
 
 
-def _clock(value: Any) -> Any:
+_TIME = r"^([01]\d|2[0-3]):[0-5]\d$"
+_OFFSET = r"^[+-](0\d|1[0-4]):[0-5]\d$"
+
+
+def _clock(form: str) -> BeforeValidator:
     """Refuses `9:00`, `14.30`, `22h`, `+1` and `+0530`, and suggests the same time in the form that AKS takes."""
-    found = re.fullmatch(r"([+-]?)(\d{1,2})(?:h|[:.](\d\d)(?::00)?)?|([+-])(\d\d)(\d\d)", str(value))
-    if not found:
+
+    def read(value: Any) -> Any:
+        found = re.fullmatch(r"([+-]?)(\d{1,2})(?:h|[:.](\d\d)(?::00)?)?|([+-])(\d\d)(\d\d)", str(value))
+        if not found:
+            return value
+        better = f"{found[1] or found[4] or ''}{found[2] or found[5]:0>2}:{found[3] or found[6] or '00'}"
+        if better != value:
+            raise unfit(f"is {value!r}", better if re.match(form, better) else None)
         return value
-    read = f"{found[1] or found[4] or ''}{found[2] or found[5]:0>2}:{found[3] or found[6] or '00'}"
-    if read != value:
-        raise unfit(f"is {value!r}", [read, None])
-    return value
+
+    return BeforeValidator(read)
 
 
 class MaintenanceWindow(Model):
@@ -61,9 +69,9 @@ class MaintenanceWindow(Model):
     """Its day of the week."""
     start_time: Annotated[
         str,
-        StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$"),
+        StringConstraints(pattern=_TIME),
         AS_TEXT,
-        BeforeValidator(_clock),
+        _clock(_TIME),
         may_be('a time of the day, as in "02:00"'),
     ] = "02:00"
     """When it opens."""
@@ -71,8 +79,8 @@ class MaintenanceWindow(Model):
     """For how long, 4 to 24 hours."""
     utc_offset: Annotated[
         str,
-        StringConstraints(pattern=r"^[+-](0\d|1[0-4]):[0-5]\d$"),
-        BeforeValidator(_clock),
+        StringConstraints(pattern=_OFFSET),
+        _clock(_OFFSET),
         may_be('an offset from UTC, as in "+05:30" or "-07:00"'),
     ] = "+00:00"
     """Of its time zone."""

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from typing import Annotated, Any
 
-from pydantic import Field, create_model
+from pydantic import BaseModel, Field, ValidationError, create_model
 from pydantic.alias_generators import to_snake
+from pydantic_core import ErrorDetails
 
 from config.facts.near import called, is_general
 from config.problems.fixes import Path
 from config.schema.base import EMPTY_IS_UNSET
+from config.schema.json_schema import Schema, paths_in, protecting, schema_at, schema_of
 from config.schema.models import StackFile
 from config.schema.operators import OperatorCatalogue, Operators, OperatorSettings, field_of
-from config.schema.translate import paths_in
+from config.schema.regions import REGION
 from config.schema.workload import WorkloadCatalogue
 
 _Fields = tuple[tuple[str, type[OperatorSettings], str], ...]
@@ -59,6 +62,39 @@ class Inventory:
         paths = list(chain(paths_in(self.stack_file), *options))
         found = [path for path in paths if path[-1] == key] or [path for path in paths if called(key, [str(path[-1])])]
         return found[0] if len(found) == 1 and not is_general(key) and found[0][-1] != "*" else None
+
+    def is_option(self, path: Path) -> bool:
+        """Returns whether a path is that of a known workload's option, which its own model describes."""
+        return len(path) > 2 and path[0] == "workloadOptions" and path[1] in self.workloads
+
+    def schema(self, path: Path) -> Schema:
+        """Returns what may stand at a path; empty if nothing describes it."""
+        model, below = self._model_of(path)
+        return schema_at(schema_of(model), below)
+
+    def protecting(self) -> Mapping[str, Path]:
+        """Returns the name of each setting that protects access or data, with the first place where it stands."""
+        return protecting(self.stack_file)
+
+    def faults(self, path: Path, value: Any) -> dict[Path, ErrorDetails]:
+        """Returns what is wrong with a value if it is set at a path, whatever is set elsewhere."""
+        model, below = self._model_of(("location",) if path == (REGION,) else path)
+        if ":" in str(path[0]) and path != (REGION,):
+            return {}  # of a provider, which checks it
+        if isinstance(value, str) and len(path) == 1 and self.schema(path).get("type") in ("array", "object"):
+            return {}  # text that the loader has yet to read
+        for part in reversed(below):
+            value = {part: value}
+        try:
+            model.model_validate(value, by_alias=True, by_name=False)
+        except ValidationError as error:
+            found = (each for each in error.errors() if each["loc"][: len(below)] == below)
+            return {(*path, *each["loc"][len(below) :]): each for each in found}
+        return {}
+
+    def _model_of(self, path: Path) -> tuple[type[BaseModel], Path]:
+        """Returns the model that describes what stands at a path, and the path in it."""
+        return (self.workloads[str(path[1])].options, path[2:]) if self.is_option(path) else (self.stack_file, path)
 
     @property
     def namespaces(self) -> list[str]:

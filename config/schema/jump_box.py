@@ -63,7 +63,7 @@ def _small_machine(name: str) -> str:
     if name not in names:
         found = [] if name in catalogue() else near(name, names)
         what = f"is {name!r}, no VM size without a GPU that this program knows{hint(found)}"
-        raise unfit(what, written_differently(name, names))
+        raise unfit(what, next(iter(written_differently(name, names)), None))
     return name
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from math import inf
 from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import BeforeValidator, SerializeAsAny, field_validator
 
-from config.facts.near import hint, near
+from config.facts.near import alike, hint, near
 from config.facts.skus import catalogue
 from config.problems.fixes import text_of
 from config.schema.base import AS_TEXT, EMPTY_IS_UNSET, Model, Unfit, number_in, protects, unfit, unfits
@@ -44,15 +43,13 @@ Price = Annotated[float, BeforeValidator(_dollars)]
 """US dollars an hour."""
 TagValue = Annotated[str, BeforeValidator(lambda value: text_of(value) if isinstance(value, bool) else value), AS_TEXT]
 """Text, also where YAML or Pulumi took it for a number or for true or false."""
-_PLAINLY = 0.9
-"""How alike two names are of which one is the other mistyped (difflib's ratio)."""
 
 
 def _of_no_size(name: str) -> Unfit:
     """A price goes to another size only where that is plainly meant: H100 alone could be three of them."""
     known, likely = sorted(catalogue()), near(name, catalogue())
     plain = [size.lower().removeprefix("standard_") for size in likely]
-    if get_close_matches(name.lower().removeprefix("standard_"), plain, 1, _PLAINLY):
+    if alike(name.lower().removeprefix("standard_"), plain):
         return Unfit("is not a known VM size", below=(name,), known=known)
     return Unfit(f"is not a known VM size{hint(likely)}", below=(name,), allowed=", ".join(known))
 

@@ -73,7 +73,7 @@ def _unlisted(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Un
     for where, text in [((*path, index), each) for index, each in _items(value)] or [(path, value)]:
         if allowed and text and isinstance(text, str) and text not in allowed:
             likely = near(text, allowed)
-            yield Unfit(f"is {text!r}{hint(likely)}", likely or None, where, ", ".join(allowed))
+            yield Unfit(f"is {text!r}{hint(likely)}", next(iter(likely), None), where, ", ".join(allowed))
 
 
 def _items(value: Any) -> Iterable[tuple[str | int, Any]]:

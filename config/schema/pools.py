@@ -42,15 +42,15 @@ def _usable(name: str) -> str:
     usable, size = gpu_sizes(), catalogue().get(name)
     if size is None:
         if re.match("standard_[a-mo-z]+[0-9]", name, re.IGNORECASE):
-            raise unfit(f"is {name!r}, which is of a series without GPUs", [], allowed=_only_gpus())
+            raise unfit(f"is {name!r}, which is of a series without GPUs", None, allowed=_only_gpus())
         same = written_differently(name, usable)
         is_size = not same and re.fullmatch(r"standard_n[a-z]+\d+[a-z]*(_[a-z]+\d+)?_v\d+", name, re.IGNORECASE)
         unknown = "a VM size that this program does not know" if is_size else "an unknown VM size"
-        raise unfit(f"is {name!r}, {unknown}{hint(near(name, usable))}", same)
+        raise unfit(f"is {name!r}, {unknown}{hint(near(name, usable))}", next(iter(same), None))
     if not size.gpus:
-        raise unfit(f"is {name}, which has no GPU", [], allowed=_only_gpus())
+        raise unfit(f"is {name}, which has no GPU", None, allowed=_only_gpus())
     if size.refusal:
-        raise unfit(f"is {name}, which is not supported yet: {size.refusal}", [])
+        raise unfit(f"is {name}, which is not supported yet: {size.refusal}", None)
     return name
 
 
@@ -79,7 +79,8 @@ def _spot_price(value: Any) -> float:
         return price
     rounded = float(Decimal(str(number_in(value))).quantize(Decimal(10) ** -_CENTS, ROUND_DOWN))
     allowed = f"-1, up to the price of a regular node, or US dollars an hour, {_CENTS} decimals at most, as in 0.98765"
-    raise unfit(f"is {value!r}, which Azure takes for no price", rounded or int(REGULAR_PRICE), allowed=allowed)
+    better = rounded or (int(REGULAR_PRICE) if price < 0 else None)
+    raise unfit(f"is {value!r}, which Azure takes for no price", better, allowed=allowed)
 
 
 SpotPrice = Annotated[float, BeforeValidator(_spot_price)]
@@ -167,11 +168,12 @@ class PoolSettings(Model):
     @field_validator("autoscale", mode="before")
     @classmethod
     def _max_is_set(cls, value: Any, info: ValidationInfo) -> Any:
-        if isinstance(value, dict) and not any("max" in key.lower() for key in value):  # else it is called otherwise
-            given = [
-                int(text) for text in map(str, value.values()) if re.fullmatch("[0-9]{1,4}", text)
-            ]  # min, mistyped too
-            raise unfit("is not set", max([info.data.get("count", 0), *given]), "max")
+        known = {field.alias for field in Autoscale.model_fields.values()} - {"max"}
+        least = (
+            str(value.get("min")) if isinstance(value, dict) and value.keys() <= known else ""
+        )  # else it is misspelt
+        if re.fullmatch("[0-9]{1,4}", least):
+            raise unfit("is not set", max(info.data.get("count", 0), int(least)), "max")
         return value
 
     @property

@@ -10,8 +10,8 @@ from typing import Any
 from config.facts.near import is_spelling, meant
 from config.problems.fixes import Edit, Fix, Path, by_hand, path_text, remove_command, say, set_command, text_of
 from config.schema.base import number_in
+from config.schema.json_schema import Schema, entries_of, is_text_table
 
-Schema = Mapping[str, Any]
 _TRUTH = {
     **dict.fromkeys(("true", "yes", "y", "on", "1", "enable", "enabled", "spot"), True),
     **dict.fromkeys(("false", "no", "n", "off", "0", "disable", "disabled", "regular"), False),
@@ -21,14 +21,14 @@ _MAX_SPREAD = 5
 """Entries of a list that commands set; more are set by hand."""
 
 
-def mend(path: Path, schema: Schema, given: object, *, is_entry: bool = False) -> Fix:
+def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False) -> Fix:
     """Returns the fix of a value that may not stand where the schema holds.
 
     An entry has a name that the user has chosen; no command removes it.
     """
     match given:
         case [str() as only] if schema.get("type") in _PLAIN:
-            return set_command(path, only) if only.strip() else mend(path, schema, "", is_entry=is_entry)
+            return set_command(path, only) if only.strip() else suggest(path, schema, "", is_entry=is_entry)
         case [int() | float() as only] if schema.get("type") in ("integer", "number"):
             return set_command(path, only)
     choices = schema.get("enum", ()) if isinstance(given, str) else ()
@@ -51,7 +51,8 @@ def mend(path: Path, schema: Schema, given: object, *, is_entry: bool = False) -
     if given and not is_item and _is_section(schema):
         form = f"{path[-1]}: {{<name>: {{...}}}}"
         return say(f"write {path_text(path)} as a map in the stack file, with each entry under its name: {form}")
-    if given not in (None, "", [], {}) and not (given is False and kind in {"object", "array"}):
+    is_off = given is False and kind in {"object", "array"} and "protects" not in schema
+    if given not in (None, "", [], {}) and not is_off:
         return by_hand(path)
     value = None if kind in {"object", "array"} or is_item or "default" in schema else example(schema)
     return remove_command(path) if value is None else set_command(path, value)
@@ -68,13 +69,7 @@ def _entry(path: Path, schema: Schema, given: object) -> Fix | None:
 
 def _is_section(schema: Schema) -> bool:
     """Returns whether a schema is a map of entries with known keys, such as pools, under names that users choose."""
-    return any("$ref" in each for each in _entries(schema))
-
-
-def _entries(schema: Schema) -> list[Mapping[str, Any]]:
-    """Returns the schemas of the values under names that users choose."""
-    entries = [schema.get("additionalProperties"), *schema.get("patternProperties", {}).values()]
-    return [each for each in entries if isinstance(each, Mapping)]
+    return any("$ref" in each for each in entries_of(schema))
 
 
 def truth_of(given: object) -> bool | None:
@@ -87,22 +82,9 @@ def off_among(given: object, choices: Collection[Any]) -> list[Any]:
     return [each for each in choices if each in ("none", "off")] if truth_of(given) is False else []
 
 
-def is_reading(schema: Schema, given: object, value: object) -> bool:
-    """Returns whether a value is the choice that is meant by what is given, which is none."""
-    if schema.get("type") == "boolean":
-        return truth_of(given) == value
-    choices = schema.get("enum", ()) if "protects" in schema and isinstance(given, str) else ()
-    return given not in choices and value in meant(str(given), choices)
-
-
-def is_table(schema: Schema) -> bool:
+def _is_table(schema: Schema) -> bool:
     """Returns whether a schema is a map from any name to a plain value, such as tags."""
-    return any(each.get("type") in ("string", "number", "integer") for each in _entries(schema))
-
-
-def is_text_table(schema: Schema) -> bool:
-    """Returns whether a schema is a map from any name to text, such as environment variables."""
-    return any(each.get("type") == "string" for each in _entries(schema))
+    return any(each.get("type") in ("string", "number", "integer") for each in entries_of(schema))
 
 
 def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
@@ -111,8 +93,8 @@ def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
     if schema.get("type") == "array" and not (isinstance(given, Mapping) and any(given.values())):
         texts = filter(None, map(str.strip, re.split("[,;]", text_of(given))))
         names = list(given if isinstance(given, Mapping | list) else texts)
-        below = dict(enumerate(names)) if not any(re.search(r"\s", str(name)) for name in names) else {}
-    elif is_table(schema) and isinstance(given, str):
+        below = dict(enumerate(names)) if all(_is_entry(name, schema.get("items", {})) for name in names) else {}
+    elif _is_table(schema) and isinstance(given, str):
         pairs = [each.partition("=") for each in re.split(r"[,;\s]+(?=[^\s,;=]+=)", given.strip(" ,;"))]
         is_clear = all(map(all, pairs)) and not any(re.search("[,;]", value) for _, _, value in pairs)
         below = {name: value for name, _, value in pairs} if is_clear else {}
@@ -125,6 +107,15 @@ def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
         return None
     spread = Fix((Edit(path), *(Edit((*path, part), value) for part, value in below.items())))
     return spread if spread.is_command else None
+
+
+def _is_entry(given: object, schema: Schema) -> bool:
+    """Returns whether a command can set an entry of a list: the CLI stores whole numbers and truth values as such."""
+    text, choices = str(given), schema.get("enum", ())
+    if schema.get("type") == "string" and (given != text or re.fullmatch("true|false|[+-]?[0-9]+", text)):
+        return False
+    fits = (not choices or text in choices) and re.search(schema.get("pattern", ""), text)
+    return bool(fits) and not re.search(r"\s", text)
 
 
 def _is_pair(given: object) -> bool:

@@ -49,6 +49,10 @@ def in_public_cloud(region: str) -> bool:
     return region in data.read("regions.yaml")["public"]
 
 
+REGION = "azure-native:location"
+"""The provider's key of the region, which stands for `location`."""
+
+
 def _known(name: str) -> str:
     """Refuses a region that there is not, before ARM does so in the middle of an update."""
     if name in regions():
@@ -57,7 +61,7 @@ def _known(name: str) -> str:
     likely = _of_same_letters(plain) or near(plain, regions())
     raise unfit(
         f"is {name!r}, not the name of an Azure region{hint(likely)}",
-        likely if likely and (_letters(likely[0]) == _letters(plain) or plainly(plain, likely[:1])) else [],
+        likely[0] if likely and (_letters(likely[0]) == _letters(plain) or plainly(plain, likely[:1])) else None,
         allowed="a region's name as `az account list-locations -o table` prints it; one that Azure has opened after "
         f"{data.read('regions.yaml')['as_of']} goes into config/facts/regions.yaml first",
     )

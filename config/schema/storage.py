@@ -64,11 +64,11 @@ def _is_of_files(name: str) -> str:
     """Refuses a StorageClass that is plainly not there, or whose volumes nodes do not share as files."""
     known, files = aks_classes(), list(aks_classes().files)
     if name in known.disks:
-        raise unfit(f"is {name}, AKS's class of disks, each of which is on one node at a time", files)
+        raise unfit(f"is {name}, AKS's class of disks, each of which is on one node at a time", files[0])
     if name in known.blobs:
-        raise unfit(f"is {name}, AKS's class of blobs, in which no file can be locked", files)
+        raise unfit(f"is {name}, AKS's class of blobs, in which no file can be locked", files[0])
     if likely := mistyped(name, files):
-        raise unfit(f"is {name!r}, and AKS has no such class{hint(likely)}", likely)
+        raise unfit(f"is {name!r}, and AKS has no such class{hint(likely)}", likely[0])
     return name
 
 
@@ -115,7 +115,7 @@ class ContainerSettings(Model):
     @classmethod
     def _profile_is_known(cls, value: str) -> str:
         if value not in profiles():
-            raise unfit(f"is {value!r}, an unknown profile", near(value, profiles()))
+            raise unfit(f"is {value!r}, an unknown profile", next(iter(near(value, profiles())), None))
         return value
 
     @model_validator(mode="after")

@@ -32,7 +32,9 @@ def _known(name: str) -> str:
         close = [size for size, each in sizes if min(number, each) / max(number, each) > _CLOSE]
         likely = close if number else found
         shown = found if {*likely} <= {*found} else likely
-        raise unfit(f"is {name!r}, an unknown model size{hint(shown)}", [] if len(close) > 1 else likely[:1])
+        raise unfit(
+            f"is {name!r}, an unknown model size{hint(shown)}", likely[0] if likely and len(close) < 2 else None
+        )
     return name
 
 

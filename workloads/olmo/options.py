@@ -18,7 +18,7 @@ NAME = "olmo"
 def _known(name: str) -> str:
     if name not in training_configs():
         likely = near(name, training_configs())
-        raise unfit(f"is {name!r}, not one of OLMo's training configs{hint(likely)}", likely[:1])
+        raise unfit(f"is {name!r}, not one of OLMo's training configs{hint(likely)}", next(iter(likely), None))
     return name
 
 

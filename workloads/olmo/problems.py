@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from config.facts.blobfuse import profiles, remembers
 from config.facts.skus import VmSku, catalogue
 from config.problems.errors import Problem
-from config.problems.fixes import Path, set_command
+from config.problems.fixes import Path, by_hand, set_command
 from config.schema.workload import Ground, other_size
 from workloads._containers import container_problems
 from workloads._training import GB, usable_bytes
@@ -58,14 +58,16 @@ def _upload(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
         way: Path = (*account.path, "auth")
         what = f"is identity, but workload {NAME} copies its data by a SAS"
         allowed = f"sas, or {NAME} with prepare: false on data that is there already"
-        yield Problem(way, what, allowed, set_command(way, "sas"))
+        yield Problem(way, what, allowed, by_hand(way))
         return
-    if account.settings.containers[options.data_container].upload:
+    container = account.settings.containers[options.data_container]
+    if container.upload:
         return
     where = (*account.path_of(options.data_container), "upload")
     what = f"is false, but workload {NAME} copies its data there"
     allowed = f"true, or {NAME} with prepare: false on data that is there already"
-    yield Problem(where, what, allowed, set_command(where, True))
+    fix = by_hand(where) if "upload" in container.model_fields_set else set_command(where, True)
+    yield Problem(where, what, allowed, fix)
 
 
 def _scratch(ground: Ground) -> Iterator[Problem]:

@@ -83,7 +83,8 @@ def _between_nodes(options: PretrainingOptions, ground: Ground) -> Iterator[Prob
     if team and not team.pins_memory:
         path: Path = ("teams", str(options.team), "pinsMemory")
         what = f"is false, and pods of workload {NAME} on {ground.nodes} nodes pin memory for InfiniBand"
-        yield Problem(path, what, "true, or numNodes 1", set_command(path, True), others=(set_command(where, 1),))
+        fix = set_command(where, 1) if "pins_memory" in team.model_fields_set else set_command(path, True)
+        yield Problem(path, what, "true, or numNodes 1", fix)
 
 
 def _has_fp8(sku: VmSku) -> bool:

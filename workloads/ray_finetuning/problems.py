@@ -79,8 +79,7 @@ def _lengths(options: FinetuningOptions) -> Iterator[Problem]:
         yield Problem(where, what, f"1 to {most}", set_command(where, min(most, options.pack)))
     elif options.longest > options.pack:
         what = f"is {options.longest} tokens, for which packs of {options.pack} have no room"
-        fixes = (set_command(where, options.pack), set_command((*_OPTIONS, "pack"), options.longest))
-        yield Problem(where, what, f"1 to {options.pack}, or larger packs", fixes[0], others=fixes[1:])
+        yield Problem(where, what, f"1 to {options.pack}, or larger packs", set_command(where, options.pack))
 
 
 def _evaluation(options: FinetuningOptions) -> Iterator[Problem]:

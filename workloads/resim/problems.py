@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from config.facts.blobfuse import has_folder, profiles
 from config.facts.near import hint, near
 from config.problems.errors import Problem
-from config.problems.fixes import Path, path_text, remove_command, set_command
+from config.problems.fixes import Path, by_hand, path_text, remove_command, set_command
 from config.schema.storage import Account
 from config.schema.workload import Ground
 from workloads.resim import metaseq
@@ -64,12 +64,16 @@ def _missing(ground: Ground, key: str, name: str, needed: str) -> Problem:
 
 
 def _permissions(account: Account, name: str, key: str, needed: str) -> Iterator[Problem]:
-    given = account.settings.containers[name].permissions
+    container = account.settings.containers[name]
+    given = container.permissions
     if missing := [letter for letter in needed if letter not in given]:
         where: Path = (*account.path_of(name), "permissions")
         better = "".join(letter for letter in _WRITE if letter in needed or letter in given)
         what = f"is {given}, but workload {NAME} also needs {''.join(missing)} there ({key})"
-        yield Problem(where, what, f"all of {needed}", set_command(where, better))
+        # Without the permissions to read, nothing mounts: they widen nothing.
+        widens = "permissions" in container.model_fields_set and not {*missing} <= {*_READ}
+        fix = by_hand(where) if widens else set_command(where, better)
+        yield Problem(where, what, f"all of {needed}", fix)
 
 
 def _outlives(account: Account, name: str, hours: int) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ import copy
 import functools
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pulumi_kubernetes.core.v1  # noqa: F401 - read for the first overrides of pods: its second is not theirs
@@ -18,16 +18,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import workloads
-from config.problems.errors import Problem, SettingsError
+from config.problems.errors import MAX_TOLD, Problem, SettingsError
 from config.problems.fixes import Path
-from config.reading.trial import MAX_LENGTH
 from config.rules.advice import warnings
 from config.rules.platform_stack import shared_settings
+from config.schema.json_schema import schema_at, schema_of
 from config.schema.readings import example
-from config.schema.translate import schema_at, schema_of
 from config.schema.workload import WorkloadOptions
 from tests.support.settings import H100, INVENTORY, SECRET, dev, load
-from tests.units.config import commands, protection
+from tests.units.config import suggested
 
 KNOWN = workloads.find()
 DEV = dev()
@@ -38,8 +37,8 @@ SLOWEST = 200
 """How many times as long as `dev` itself any input may take: that takes two milliseconds, so this is half a second."""
 LONGEST = 30_000
 """Characters of a message."""
-MOST = 25
-"""Problems that one message tells."""
+BY_HAND = 10_000
+"""Characters of a stack file; nobody has written more by hand, and to apply suggestions to it takes long."""
 
 Key = tuple[Path, Mapping[str, Any]]
 Change = tuple[Path, Any]
@@ -60,8 +59,8 @@ KEYS: list[Key] = [
     *keys(schema_of(INVENTORY.stack_file)),
     *(key for name, model in OPTIONS.items() for key in keys(schema_of(model), prefix=("workloadOptions", name))),
 ]
+IDS = [".".join(map(str, path)) for path, _ in KEYS]
 
-TOP = {path[0] for path, _ in KEYS}
 HUGE = [
     *("a" * 30_000, "1" * 5_000, "1" * 30_000 + "x", "a." * 10_000 + "!", "-" * 30_000, "a" * 1_000_000),
     *(["x"] * 5_000, [[]] * 5_000, {f"key{number}": {} for number in range(3_000)}, {"x" * 30_000: 1}),
@@ -90,7 +89,7 @@ BAD = SCALARS | NESTED | st.integers(-2, 2000) | st.sampled_from(HUGE) | DEEP
 
 
 def values(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
-    """What somebody might set where the schema holds: good values, near ones, and all else."""
+    """What a user might set where the schema holds: good values, near ones, and all else."""
     choices = [choice for choice in (*schema.get("enum", ()), schema.get("default")) if choice is not None]
     near = [mistyped(choice) for choice in choices if isinstance(choice, str)]
     good = [st.sampled_from(choices)] if choices else []
@@ -106,9 +105,9 @@ def changes_of(index: int) -> st.SearchStrategy[Change]:
     return st.tuples(name.map(lambda name: (*path[:-1], name)), values(schema))
 
 
-def changed(stack: dict[str, Any], change: Change) -> dict[str, Any]:
+def changed(stack: Mapping[str, Any], change: Change) -> dict[str, Any]:
     """The stack with another value at a path; maps are made on the way."""
-    found = copy.deepcopy(stack)
+    found = copy.deepcopy(dict(stack))
     here: Any = found
     path, value = change
     for part in path[:-1]:
@@ -119,8 +118,8 @@ def changed(stack: dict[str, Any], change: Change) -> dict[str, Any]:
     return found
 
 
-def refusal(stack: dict[str, Any]) -> SettingsError | None:
-    """What is said of the stack; None where it can be deployed, as far as settings tell."""
+def refusal(stack: Mapping[str, Any]) -> SettingsError | None:
+    """What is wrong with the stack; None where it can be deployed, as far as settings tell."""
     try:
         found = load(stack, known=KNOWN, secret=SECRET)
     except SettingsError as error:
@@ -128,6 +127,11 @@ def refusal(stack: dict[str, Any]) -> SettingsError | None:
     for text in (*warnings(found), json.dumps(shared_settings(found), ensure_ascii=False)):
         assert text.encode()
     return None
+
+
+def problems(stack: Mapping[str, Any]) -> list[Problem]:
+    error = refusal(stack)
+    return list(error.problems) if error else []
 
 
 def seconds(work: Callable[[], Any]) -> float:
@@ -153,50 +157,6 @@ def complete(problem: Problem) -> None:
     assert len(allowed) > len("    allowed: ")
 
 
-def mends(problems: Sequence[Problem], stack: dict[str, Any]) -> None:
-    """The commands name keys that are there, and after all of them, nothing is left of what each was to mend.
-
-    Nor is anything wrong with what they set that was not before, unless that key could not be left out either.
-    """
-    fixes = [problem for problem in problems if commands.is_command(problem.fix)]
-    after = stack
-    for fix in dict.fromkeys(problem.fix for problem in fixes):
-        for path, value in commands.parsed(fix):
-            assert path[0] in TOP if value is not None else commands.is_there(stack, path), fix
-        after = commands.mended(after, fix)
-    left = found_in(after)
-    told = {(problem.path, problem.what) for problem in problems}
-    for problem in fixes:
-        assert (problem.path, problem.what) not in left, problem.fix
-        assert not protection.loses(stack, commands.mended(stack, problem.fix)), problem.fix
-        alone = found_in(commands.mended(stack, problem.fix)) if len(fixes) > 1 else left
-        assert like(problem, alone) < like(problem, told), "not by itself"
-        for path, value in commands.parsed(problem.fix):
-            new = {what for where, what in left - told if where[: len(path)] == tuple(path)}
-            assert value is None or not new or refused_without(after, path), (problem.fix, new)
-
-
-def like(problem: Problem, found: set[tuple[Path, str]]) -> int:
-    """How many are wrong as this one is: of a list, an equal entry takes the place of one that is taken out."""
-
-    def without_places(path: Path) -> Path:
-        return tuple(part for part in path if not isinstance(part, int))
-
-    own = (without_places(problem.path), problem.what)
-    return [(without_places(path), what) for path, what in found].count(own)
-
-
-def found_in(stack: dict[str, Any]) -> set[tuple[Path, str]]:
-    """Where something is wrong with the stack, and what."""
-    error = refusal(stack)
-    return {(problem.path, problem.what) for problem in error.problems} if error else set()
-
-
-def refused_without(stack: dict[str, Any], path: list[str | int]) -> bool:
-    """Whether something is wrong at a path once nothing stands there."""
-    return any(where[: len(path)] == tuple(path) for where, _ in found_in(commands.without(stack, path)))
-
-
 def holds(stack: dict[str, Any], usual: float) -> None:
     """One input keeps what this file promises."""
     error = None
@@ -214,9 +174,8 @@ def holds(stack: dict[str, Any], usual: float) -> None:
         assert str(error).encode()
         for problem in error.problems:
             complete(problem)
-        # Else there may be more, which move up; and of longer settings, what fixes leave behind is not looked for.
-        if len(error.problems) < MOST and len(json.dumps(stack, default=str)) <= MAX_LENGTH:
-            mends(error.problems, stack)
+        if len(error.problems) < MAX_TOLD and len(json.dumps(stack, default=str)) <= BY_HAND:
+            suggested.check(stack, problems)
 
 
 STEADY = settings(
@@ -227,9 +186,7 @@ ANYTHING = st.tuples(st.sampled_from([DEV, WITH_POOLS]), st.lists(CHANGES, min_s
 
 
 def laid(stack: dict[str, Any], several: list[Change]) -> dict[str, Any]:
-    for change in several:
-        stack = changed(stack, change)
-    return stack
+    return functools.reduce(changed, several, stack)
 
 
 @given(ANYTHING)
@@ -249,36 +206,10 @@ SECTIONS = [(), ("cluster",), ("network",), ("storage",), ("operators",), ("oper
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=".".join)
-def test_a_misplaced_key_is_moved_only_where_its_value_is_valid(section: Path) -> None:
+def test_a_key_in_the_wrong_section(section: Path) -> None:
     base = {"pools": {"gpu": {"vmSku": H100}}}
     for (name, value), schema in {(path[-1], str(example(each))): each for path, each in KEYS}.items():
-        stack = changed(base, ((*section, name), example(schema) or value))
-        error = refusal(stack)
-        fixes = [problem.fix for problem in error.problems if commands.is_command(problem.fix)] if error else []
-        after = functools.reduce(commands.mended, fixes, stack)
-        told = {(problem.path, problem.what) for problem in error.problems} if error else set()
-        for path, _ in (command for fix in fixes for command in commands.parsed(fix)):
-            new = [
-                where for where, _ in found_in(after) - told if all(map(str.__eq__, map(str, where), map(str, path)))
-            ]
-            assert not new, fixes
-
-
-def test_each_of_two_equal_entries_is_taken_out() -> None:
-    """Taking out the first brings the second to its place, where the same is wrong."""
-    stack = {"pools": {"gpu": {"vmSku": "Standard_ND96isr_H100_v5", "taints": [-1, -1]}}}
-    error = refusal(stack)
-    assert error is not None
-    assert len(error.problems) == 2
-    mends(error.problems, stack)
-
-
-@pytest.mark.parametrize("value", [0, "no", False])
-def test_a_mistyped_protection_offers_no_fix_that_fixes_only_beside_another(value: Any) -> None:
-    stack = changed(DEV, (("storage", "accounts", "gpu", "containers", "olmo-data", "upoad"), value))
-    error = refusal(stack)
-    assert error is not None
-    mends(error.problems, stack)
+        suggested.check(changed(base, ((*section, name), example(schema) or value)), problems)
 
 
 @pytest.mark.parametrize("stack", [DEV, WITH_POOLS], ids=["default pool", "pools"])
@@ -286,14 +217,14 @@ def test_what_is_changed_is_good(stack: dict[str, Any]) -> None:
     assert refusal(stack) is None
 
 
-@pytest.mark.parametrize("index", range(len(KEYS)), ids=[".".join(map(str, path)) for path, _ in KEYS])
+@pytest.mark.parametrize("index", range(len(KEYS)), ids=IDS)
 def test_each_key_with_some_of_what_is_odd_or_huge(index: int, usual: float) -> None:
     for value in (*ODD, *HUGE)[index % 30 :: 30]:
         holds(one(index, value), usual)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("index", range(len(KEYS)), ids=[".".join(map(str, path)) for path, _ in KEYS])
+@pytest.mark.parametrize("index", range(len(KEYS)), ids=IDS)
 def test_each_key_with_all_of_it(index: int, usual: float) -> None:
     for value in (*ODD, *HUGE):
         holds(one(index, value), usual)

@@ -83,10 +83,10 @@ def test_all_faults_are_told_with_what_was_meant() -> None:
         ("priorityClas",): ("is an unknown key", None),
         ("dnsPolicy",): (
             "is 'clusterfirst'; near: ClusterFirst, ClusterFirstWithHostNet",
-            ["ClusterFirst", "ClusterFirstWithHostNet"],
+            "ClusterFirst",
         ),
         ("restartPolicy",): ("is 'Maybe'", None),
-        ("containers", 0, "imagePullPolicy"): ("is 'always'; near: Always", ["Always"]),
+        ("containers", 0, "imagePullPolicy"): ("is 'always'; near: Always", "Always"),
     }
 
 

@@ -45,8 +45,8 @@ def test_a_mistyped_password_in_plain_text_is_to_be_encrypted() -> None:
     with pytest.raises(SettingsError) as caught:
         load({**STACK, "workloadOptions": {"shell": {"pasword": "hunter2"}}}, known=KNOWN)
     assert [problem.fix for problem in caught.value.problems] == [
-        "set workloadOptions.shell.password to a new value by `pulumi config set --secret --path`, and remove "
-        "workloadOptions.shell.pasword"
+        "pulumi config set --secret --path workloadOptions.shell.password"
+        " && pulumi config rm --path workloadOptions.shell.pasword"
     ]
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from config.schema.json_schema import schema_at, schema_of
 from config.schema.models import DEFAULT_POOL
-from config.schema.translate import schema_at, schema_of
 from tests.support import golden
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import Recorder, program

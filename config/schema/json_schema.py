@@ -1,0 +1,110 @@
+"""Reads the JSON schema of a model: what may stand at a path, and which paths a model has."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from config.problems.fixes import Path
+
+Schema = Mapping[str, Any]
+
+
+@functools.cache
+def schema_of(model: type[BaseModel]) -> Schema:
+    """The JSON schema of a model, by the names that stack files use."""
+    return model.model_json_schema(by_alias=True)
+
+
+def schema_at(schema: Schema, location: Iterable[str | int]) -> Schema:
+    """The JSON schema of what stands at `location`; empty where the schema says nothing."""
+    definitions = schema.get("$defs", {})
+    here = _resolved(schema, definitions)
+    for part in location:
+        if isinstance(part, int):
+            here = here.get("items", {})
+        else:
+            named = here.get("properties", {}).get(part)
+            here = (
+                named or here.get("additionalProperties") or next(iter(here.get("patternProperties", {}).values()), {})
+            )
+        here = _resolved(here if isinstance(here, Mapping) else {}, definitions)
+    return here
+
+
+def paths_in(model: type[BaseModel], prefix: Path = ()) -> Iterator[Path]:
+    """All keys of a model; `*` stands for names that users choose (a pool's)."""
+
+    def below(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        here = schema_at(schema_of(model), path)
+        chosen = ("*",) if any(here.get(which) for which in ("additionalProperties", "patternProperties")) else ()
+        for name in (*here.get("properties", {}), *chosen):
+            yield (*path, name)
+            yield from below((*path, name))
+
+    return ((*prefix, *path) for path in below(()))
+
+
+@functools.cache
+def protecting(model: type[BaseModel]) -> Mapping[str, Path]:
+    """Returns the name of each setting that protects access or data, with the first place where it stands."""
+    schema, paths = schema_of(model), sorted(paths_in(model), key=len, reverse=True)
+    return {str(path[-1]): path for path in paths if schema_at(schema, path).get("protects")}
+
+
+def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    """Follows a reference, and takes what is not null of an optional value; keeps default and examples beside it."""
+    outer = {key: schema[key] for key in ("allowed", "default", "examples", "protects") if key in schema}
+    for option in schema.get("anyOf", ()):
+        if option.get("type") != "null":
+            return {**_resolved(option, definitions), **outer}
+    if reference := schema.get("$ref"):
+        return {**_resolved(definitions[reference.rpartition("/")[2]], definitions), **outer}
+    return schema
+
+
+def allowed(schema: Schema) -> str:
+    """What may stand where the schema holds, in words."""
+    if words := schema.get("allowed"):
+        return str(words)
+    if choices := schema.get("enum"):
+        return ", ".join(map(str, choices))
+    match schema.get("type"):
+        case "integer":
+            return "a whole number" + _bounds(schema)
+        case "number":
+            return f"a number above {schema['exclusiveMinimum']:g}" if "exclusiveMinimum" in schema else "a number"
+        case "boolean":
+            return "true or false"
+        case "array":
+            return "a list, as in [a, b]"
+        case "object":
+            if is_text_table(schema):
+                return 'a map of text, as in {NAME: "value"}'
+            keys = ", ".join(schema.get("properties", {}))
+            return f"a map with the keys {keys}" if keys else "a map"
+        case "string":
+            return "text"
+        case _:
+            return "a value"
+
+
+def entries_of(schema: Schema) -> list[Schema]:
+    """Returns the schemas of the values under names that users choose."""
+    entries = [schema.get("additionalProperties"), *schema.get("patternProperties", {}).values()]
+    return [each for each in entries if isinstance(each, Mapping)]
+
+
+def is_text_table(schema: Schema) -> bool:
+    """Returns whether a schema is a map from any name to text, such as environment variables."""
+    return any(each.get("type") == "string" for each in entries_of(schema))
+
+
+def _bounds(schema: Schema) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        return f" from {low} to {high}"
+    return f" of {low} or more" if low is not None else ""
