@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from config.facts.scheduling import (
     ACCELERATOR_LABEL,
     AGENT_POOL_LABEL,
@@ -21,10 +19,9 @@ from config.facts.scheduling import (
     POOL_LABEL,
 )
 from config.rules.pools import autoscale_fixed
-from diagnosis.cluster import CONFIG_MAP, EVENT, NODE, Cluster, told_at
+from diagnosis.cluster import EVENT, NODE, Cluster, told_at
 from diagnosis.finding import Finding, listed, one_line
 from diagnosis.nodes import choice, chosen_pools
-from diagnosis.shapes import fit
 from k8s.objects import Object
 from k8s.resources import allocatable
 from k8s.scheduling import selects
@@ -40,17 +37,6 @@ _UNFIT = re.compile(
     r"Insufficient |didn't match|untolerated taint|had taint|didn't satisfy|anti-affinity|free ports|Too many pods"
 )
 """What keeps a pod off a new node of a pool, as Kubernetes' scheduler writes it."""
-_SHAPE = {
-    "clusterWide": {"health": {"status": str}},
-    "nodeGroups": [
-        {
-            "name!": str,
-            "health!": {"maxSize": int, "cloudProviderTarget": int},
-            "scaleUp!": {"status": str, "backoffInfo": {"errorCode": str, "errorMessage": str}},
-        }
-    ],
-}
-"""What is read of the status."""
 _LOOK = f"kubectl get configmap -n {_NAMESPACE} {_STATUS} -o yaml"
 _RAISE = "pulumi config set --path 'pools.{key}.autoscale.max' <nodes>    # then pulumi up"
 
@@ -210,13 +196,8 @@ def _status(cluster: Cluster) -> dict[str, Any]:
 
 
 def _read(cluster: Cluster) -> dict[str, Any]:
-    for found in cluster.all(CONFIG_MAP, _NAMESPACE):
-        if found["metadata"]["name"] == _STATUS:
-            try:
-                return fit(yaml.safe_load(found.get("data", {}).get("status", "")), _SHAPE) or {}
-            except yaml.YAMLError:  # before 1.30 it was a text
-                return {}
-    return {}
+    """Returns the autoscaler's status; empty before 1.30, when it was a text."""
+    return cluster.config(_NAMESPACE, _STATUS, "status")
 
 
 def _is_full(group: Mapping[str, Any]) -> bool:

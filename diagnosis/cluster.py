@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from diagnosis.shapes import shaped
+from diagnosis.shapes import document, shaped
 from k8s.objects import Object, has_ended, is_ready
 
 
@@ -160,6 +160,11 @@ class Cluster:
             return self.all(kind, namespace) if kind.api_version else []
         except ReadFailed:
             return []
+
+    def config(self, namespace: str, name: str, key: str) -> Object:
+        """Returns the document under a key of a ConfigMap; empty if it cannot be read."""
+        maps = (each for each in self.all(CONFIG_MAP, namespace) if each["metadata"]["name"] == name)
+        return next((document(name, each.get("data", {}).get(key, "")) for each in maps), {})
 
     def told_of(self, namespace: str, name: str) -> list[tuple[str, Object]]:
         """Objects of the name that events are about, of any kind, which may own nothing."""

@@ -83,7 +83,8 @@ def _entries(policy: Object, plugin: str, key: str) -> list[Object]:
         config = json.loads(policy["spec"].get(plugin, {}).get("config", ""))
     except ValueError:
         return []
-    entries: list[Object] = (fit(config, {key: [{"resourcePrefix": str, "resourceName!": str}]}) or {}).get(key, [])
+    read = fit(config, {key: [{"resourcePrefix": "text", "resourceName!": "text"}]}) or {}
+    entries: list[Object] = read.get(key, [])
     return entries
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from config.facts import data
 from config.facts.content_tags import content_tag, image_names
 from diagnosis.cluster import POD, Cluster
 from diagnosis.finding import Finding, one_line
@@ -58,7 +62,8 @@ def pull_failure(cluster: Cluster, pod: Object, image: str, message: str, look: 
     end = cause(message).rpartition('": ')[2]  # containerd says the reference three times before the cause
     pull = _Pull(cluster, pod, image, one_line(end) or _NO_REASON, look)
     words = _NAMES.sub("", message.replace(image, ""))
-    return next(found(pull) for pattern, found in _CAUSES if re.search(pattern, words))
+    known = next(each for each in _causes() if re.search(each["says"], words))
+    return _FINDINGS[known["cause"]](pull) if "cause" in known else _known(pull, known)
 
 
 def wrong_platform(cluster: Cluster, pod: Object, image: str, told: str = "") -> Finding:
@@ -122,49 +127,24 @@ def _missing(pull: _Pull) -> Finding:
     return Finding(f"its registry does not have the image {pull.image}", fix, lasts=True)
 
 
-@dataclass(frozen=True)
-class _Words:
-    """The finding of a cause, with the registry, the image, the message and the node of a pull filled in."""
-
-    why: str
-    fix: str = "{look}"
-    lasts: bool = False
-
-    def __call__(self, pull: _Pull) -> Finding:
-        values = {"name": pull.host.partition(".")[0], "node": pull.pod["spec"].get("nodeName", "")}
-        values |= {key: getattr(pull, key) for key in ("host", "image", "said", "look")}
-        return Finding(self.why.format(**values), self.fix.format(**values), self.lasts)
+def _known(pull: _Pull, cause: Mapping[str, Any]) -> Finding:
+    """Returns the finding of a cause whose text is in the table, with what is known of the pull filled in."""
+    values = {"name": pull.host.partition(".")[0], "node": pull.pod["spec"].get("nodeName", "")}
+    values |= {key: getattr(pull, key) for key in ("host", "image", "said", "look")}
+    return Finding(
+        cause["why"].format(**values), cause.get("fix", "{look}").format(**values), cause.get("lasts", False)
+    )
 
 
-_CAUSES: tuple[tuple[re.Pattern[str] | str, Callable[[_Pull], Finding]], ...] = (
-    (WRONG_PLATFORM, lambda pull: wrong_platform(pull.cluster, pull.pod, pull.image)),
-    (r"toomanyrequests|(?i:too many requests)|\b429\b|pull QPS exceeded|(?i:rate limit)", _Words(
-        "{host} limits how often its nodes may pull {image}: it is tried again and passes by itself ({said})",
-        "{look}    # a pull secret, or a copy in the stack's registry (az acr import), avoids it")),
-    (r"is not allowed access|aka\.ms/acr/firewall", _Words(
-        "the firewall of registry {host} refuses the address of its nodes ({said})",
-        "az acr network-rule list --name {name}", lasts=True)),
-    (r"unexpected media type (?!text/html)|unsupported media type", _Words(
-        "{image} is in its registry, but it is not a container image that containerd can run ({said})", lasts=True)),
-    (r"content digest \S+: not found|unexpected commit digest|invalid checksum digest", _Words(
-        "the copy of image {image} that node {node} has, or downloads, is incomplete or changed ({said})",
-        "{look}    # if retries fail, replace the node, and check proxies before the registry")),
-    (r"x509: |tls: failed to verify|certificate", _Words(
-        "its node does not trust the certificate of registry {host}, or of a proxy before it ({said})", lasts=True)),
-    (r"no space left on device", _Words(
-        "node {node} has no space left for image {image} ({said})",
-        "kubectl describe node {node}    # a larger OS disk: pools.<key>.osDiskGb")),
-    (r"no such host|server misbehaving|i/o timeout|connection (refused|reset)|network is unreachable|no route to host"
-     r"|TLS handshake timeout|deadline exceeded|: (unexpected )?EOF|media type text/html", _Words(
-        "its node does not reach registry {host} for image {image}: {said}")),
-    (r"\b50[0-4]\b", _Words("registry {host} has an internal error, and the pull is retried: {said}")),
-    # The manifest was read; the signed address of a layer has a short life.
-    (r"(?s)(blob\.core\.windows\.net|\.data\.azurecr\.io).*\b403\b", _Words(
-        "{host} gave out image {image}, but the storage of its layers refuses them ({said})",
-        "{look}    # if retries fail, check the node's clock and rules of proxies and firewalls")),
-    (r"\b(40[123]|451)\b|(?i:unauthorized|forbidden|denied|authentication required)|insufficient_scope"
-     r"|no basic auth|no pull access", _refused),
-    (r"not found|(?i:manifest.unknown|name.unknown)|not known to registry|\b404\b", _missing),
-    (r"", _Words("image {image} cannot be pulled: {said}")),
-)  # fmt: skip
-"""The first pattern that is in a message decides: a registry that is not reached cannot be asked for a role."""
+@functools.cache
+def _causes() -> Sequence[Mapping[str, Any]]:
+    found: list[dict[str, Any]] = data.parsed(Path(__file__).with_name("pulls.yaml").read_text("utf-8"))
+    return found
+
+
+_FINDINGS: Mapping[str, Callable[[_Pull], Finding]] = {
+    "platform": lambda pull: wrong_platform(pull.cluster, pull.pod, pull.image),
+    "refused": _refused,
+    "missing": _missing,
+}
+"""Causes of the table that need a look at more than the message."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
 import json
 import re
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
+from config.facts import data
 from diagnosis.cluster import NODE, POD, Kind, Read, ReadFailed
 from k8s.objects import Object
 
@@ -24,61 +26,12 @@ _NO_SUCH_KIND = "the server doesn't have a resource type"
 _LOG_LINE = re.compile(r"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ ")
 """Begins a line of kubectl's own log (klog), which says beforehand what its last line says again."""
 
-_CLUSTER = '--resource-group "$(pulumi stack output resourceGroup)" --name "$(pulumi stack output clusterName)"'
-_POWER = f"""Is it stopped, or deleted?
-  az aks show {_CLUSTER} --query powerState.code
-  az aks start {_CLUSTER}    # if it is Stopped"""
-_NEW_CREDENTIALS = f"  az aks get-credentials {_CLUSTER} --overwrite-existing"
 
-_FORBIDDEN = (
-    "Of the platform whoever may read its nodes and pods can ask. Members of a team ask of what is theirs: "
-    "python -m diagnosis -n <namespace> <workload>"
-)
-
-_HINTS = (
-    (r"\(Forbidden\)", _FORBIDDEN),
-    (
-        r"lookup \S+\.privatelink\.\S+.*: no such host",
-        "The cluster is private, and this machine is outside its network. Go inside (docs/way-in.md), or look from "
-        "here by `az aks command invoke`.",
-    ),
-    (r"lookup .*(no such host|server misbehaving)", f"This machine finds no such cluster. {_POWER}"),
-    (
-        r"localhost:8080|no configuration has been provided|current-context|context .* (does not exist|was not found)",
-        "No kubeconfig is in use. On the simulator: make shell. On Azure:\n" + _NEW_CREDENTIALS,
-    ),
-    (
-        r"(127\.0\.0\.1|localhost):\d+.*(refused|reset)",
-        "No cluster answers on this machine. On the simulator: make start. For a tunnel to a cluster: open it again. "
-        f"If either runs: {_POWER}",
-    ),
-    (
-        r"x509: |certificate (has expired|signed by)",
-        "The kubeconfig is of another cluster, or from before its certificates changed. Get a new one:\n"
-        + _NEW_CREDENTIALS,
-    ),
-    (
-        r"executable kubelogin not found|kubelogin.*(not found|no such file)",
-        "kubelogin is not installed: az aks install-cli",
-    ),
-    (
-        r"AADSTS\d+|az login|interaction_required|getting credentials: exec|refresh token|\(?Unauthorized\)?"
-        r"|asked for the client to provide credentials|must be logged in",
-        "The login has expired, or is not for this cluster: az login, then try again. If that does not help:\n"
-        + _NEW_CREDENTIALS,
-    ),
-    (
-        r"connection refused|i/o timeout|deadline exceeded|Client\.Timeout|TLS handshake timeout|no route to host"
-        r"|network is unreachable|connection reset|was refused|Unable to connect to the server",
-        "The API server does not answer: it may admit other addresses only (cluster.authorizedIpRanges), or be in a "
-        f"network that is not reached from here (docs/way-in.md). {_POWER}",
-    ),
-    (
-        r"ServiceUnavailable|currently unable to handle the request|etcdserver|TooManyRequests|InternalError",
-        "The API server has an internal error, which often passes: try again in a minute.",
-    ),
-)
-"""What kubectl's last words mean, the surest first."""
+@functools.cache
+def _hints() -> Mapping[str, str]:
+    """What kubectl's last words mean, by regular expressions, the surest first."""
+    read = data.parsed(Path(__file__).with_name("hints.yaml").read_text("utf-8"))
+    return {each["says"]: each["hint"].format(**read["texts"]) for each in read["hints"]}
 
 
 class KubectlFailed(ReadFailed):
@@ -195,8 +148,8 @@ def _said(*arguments: str) -> str:
 
 def _failed(asked: str, stderr: str) -> KubectlFailed:
     said = _once(stderr)
-    hint = next((hint for pattern, hint in _HINTS if re.search(pattern, said)), "")
-    failed = Forbidden if hint == _FORBIDDEN else KubectlFailed
+    hint = next((hint for pattern, hint in _hints().items() if re.search(pattern, said)), "")
+    failed = Forbidden if "(Forbidden)" in said else KubectlFailed
     return failed("\n".join(filter(None, [asked, said, hint])))
 
 

@@ -10,12 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import yaml
-
 from config.facts.scheduling import WRAPPER_ANNOTATION, WRAPPER_CONFIG, WRAPPER_NAMESPACE
-from diagnosis.cluster import CONFIG_MAP, POD, Cluster, labelled, where
+from diagnosis.cluster import POD, Cluster, labelled, where
 from diagnosis.finding import Finding, clock, joined, later, one_line
-from diagnosis.shapes import ANY, fit
 from k8s.objects import Object, condition, holds
 
 WRAPPER_LABEL = "workload.codeflare.dev/appwrapper"
@@ -173,15 +170,8 @@ def _until(cluster: Cluster, wrapper: Object, kind: str, period: str, word: str 
 
 def _configured(cluster: Cluster) -> Object:
     """The controller's `faultTolerance`; empty where it cannot be read."""
-    for found in cluster.all(CONFIG_MAP, WRAPPER_NAMESPACE):
-        if found["metadata"]["name"] == WRAPPER_CONFIG:
-            try:
-                read = yaml.safe_load(found.get("data", {}).get("config.yaml", ""))
-            except yaml.YAMLError:
-                return {}
-            known = fit(read, {"appwrapper!": {"faultTolerance!": {"*": ANY}}}) or {}
-            return Object(known.get("appwrapper", {}).get("faultTolerance", {}))
-    return {}
+    read = cluster.config(WRAPPER_NAMESPACE, WRAPPER_CONFIG, "config.yaml")
+    return Object(read.get("appwrapper", {}).get("faultTolerance", {}))
 
 
 def _parts(wrapper: Object) -> list[Object]:
