@@ -29,7 +29,7 @@ _LOG_LINE = re.compile(r"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ ")
 
 @functools.cache
 def _hints() -> Mapping[str, str]:
-    """What kubectl's last words mean, by regular expressions, the surest first."""
+    """Returns hints by the expressions of what kubectl writes, the surest first."""
     read = data.parsed(Path(__file__).with_name("hints.yaml").read_text("utf-8"))
     return {each["says"]: each["hint"].format(**read["texts"]) for each in read["hints"]}
 
@@ -148,9 +148,13 @@ def _said(*arguments: str) -> str:
 
 def _failed(asked: str, stderr: str) -> KubectlFailed:
     said = _once(stderr)
-    hint = next((hint for pattern, hint in _hints().items() if re.search(pattern, said)), "")
     failed = Forbidden if "(Forbidden)" in said else KubectlFailed
-    return failed("\n".join(filter(None, [asked, said, hint])))
+    return failed("\n".join(filter(None, [asked, said, hint(said)])))
+
+
+def hint(said: str) -> str:
+    """Returns what kubectl's last words mean, and what to do; empty if that is not known."""
+    return next((hint for pattern, hint in _hints().items() if re.search(pattern, said)), "")
 
 
 def _once(stderr: str) -> str:

@@ -43,8 +43,8 @@ def chain(cluster: Cluster, namespace: str, uid: str) -> list[tuple[Kind, Object
         made = [(kind, each) for kind in MAKERS for each in cluster.owned(kind, namespace, owners)]
         made += [(kind, each) for kind, each in cluster.others(namespace) if owners_of(each) & owners]
         new = {each["metadata"]["uid"]: (kind, each) for kind, each in made}
-        owners = new.keys() - found.keys() - {uid}
-        found |= {key: new[key] for key in owners}
+        new = {key: each for key, each in new.items() if key not in found and key != uid}
+        found, owners = found | new, set(new)
     return list(found.values())
 
 

@@ -16,6 +16,7 @@ from diagnosis import ray
 from diagnosis.cluster import WORKLOADS, Cluster, where
 from diagnosis.finding import Finding, grouped, joined, listed, one_line
 from diagnosis.messages import cause, most_telling
+from diagnosis.workload import ANY_KIND
 from k8s.objects import Object, condition, has_ended, holds, is_ready
 
 _DONE = re.compile(r"complete|succeeded|finished|success", re.IGNORECASE)
@@ -67,7 +68,7 @@ def _said(entry: Object) -> str:
     return one_line(joined(entry.get("reason"), entry.get("message")))
 
 
-def under_way(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
+def pods_under_way(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
     """One finding for each state, with all pods that are in it."""
     starting = (pod for pod in pods if not has_ended(pod) and not is_ready(pod))
     for state, found in grouped((_state(cluster, pod), pod) for pod in starting).items():
@@ -123,27 +124,8 @@ def _state(cluster: Cluster, pod: Object) -> str:
 
 
 def phase_of(kind: str, workload: Object) -> tuple[str, str]:
-    """Returns the phase and the message; `kind` is a key of `diagnosis.cluster.WORKLOADS`."""
-    status = workload["status"]
-    if kind in _BY_KIND:
-        return _BY_KIND[kind](workload)
-    if kind not in WORKLOADS:
-        return phase_of_any_kind(workload)
-    if isinstance(state := status.get("state"), dict):  # Volcano
-        return state.get("phase") or PENDING, state.get("message", "")
-    if state is not None:  # a RayCluster
-        return (RUNNING if state == "ready" else PENDING), ""
-    if "jobDeploymentStatus" in status:
-        return ray.phase(status)
-    if "phase" in status:  # AppWrapper
-        return (status["phase"] if status["phase"] in ("Failed", "Succeeded", RUNNING) else PENDING), ""
-    if why := unfinished_rollout(workload):
-        return PENDING, why
-    for each in status.get("conditions", []):
-        if each["type"] in ("Complete", "Failed", "Available", "Succeeded") and each["status"] == "True":
-            return each["type"], each.get("message") or each.get("reason") or ""
-    runs = status.get("ready") or holds(workload, RUNNING)  # the training operator's
-    return (RUNNING if runs else PENDING), ""
+    """Returns the phase and the message; `kind` is a key of `diagnosis.cluster.WORKLOADS`, or any other kind."""
+    return _BY_KIND.get(kind, _by_conditions if kind in WORKLOADS else phase_of_any_kind)(workload)
 
 
 def _pod(pod: Object) -> tuple[str, str]:
@@ -153,16 +135,52 @@ def _pod(pod: Object) -> tuple[str, str]:
     return (RUNNING if is_ready(pod) else PENDING), ""
 
 
+def _volcano_job(job: Object) -> tuple[str, str]:
+    state = job["status"].get("state", {})
+    return state.get("phase") or PENDING, state.get("message", "")
+
+
+def _ray_cluster(cluster: Object) -> tuple[str, str]:
+    """Returns why pods cannot be made as the message, until KubeRay has written a state."""
+    state = cluster["status"].get("state")
+    return (RUNNING if state == "ready" else PENDING), "" if state is not None else unfinished_rollout(cluster)
+
+
+def _ray_job(job: Object) -> tuple[str, str]:
+    return ray.phase(job["status"]) if "jobDeploymentStatus" in job["status"] else (PENDING, "")
+
+
+def _app_wrapper(wrapper: Object) -> tuple[str, str]:
+    phase = wrapper["status"].get("phase")
+    return (phase if phase in ("Failed", "Succeeded", RUNNING) else PENDING), ""
+
+
 def _stateful_set(stateful_set: Object) -> tuple[str, str]:
     why = unfinished_set(stateful_set)
     return (PENDING, why) if why else ("Available", "")
 
 
-ANY_KIND = ("trainjob", "jobset", "leaderworkerset", "cronjob", "daemonset")
-"""Kinds without rules of their own, as those that WORKLOADS lacks."""
+def _deployment(deployment: Object) -> tuple[str, str]:
+    why = unfinished_rollout(deployment)
+    return (PENDING, why) if why else _by_conditions(deployment)
+
+
+def _by_conditions(job: Object) -> tuple[str, str]:
+    """Returns the phase of a Job, or of a job of the training operator, which has the condition Running, too."""
+    for each in job["status"].get("conditions", []):
+        if each["type"] in ("Complete", "Failed", "Available", "Succeeded") and each["status"] == "True":
+            return each["type"], each.get("message") or each.get("reason") or ""
+    return (RUNNING if job["status"].get("ready") or holds(job, RUNNING) else PENDING), ""
+
+
 _BY_KIND = {
     "pod": _pod,
+    "vcjob": _volcano_job,
+    "appwrapper": _app_wrapper,
+    "rayjob": _ray_job,
+    "raycluster": _ray_cluster,
     "rayservice": ray.serves,
     "statefulset": _stateful_set,
+    "deployment": _deployment,
     **dict.fromkeys(ANY_KIND, phase_of_any_kind),
 }

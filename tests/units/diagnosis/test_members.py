@@ -23,7 +23,7 @@ def look(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     def run(*objects: tuple[Kind, Object], ask: str = "-n ai train") -> tuple[int, str, str]:
         def read(kind: Kind, namespace: str) -> list[Object]:
             if namespace != "ai" or kind not in (EVENT, JOB, POD, PYTORCH_JOB, QUEUED):
-                raise kubectl.Forbidden(f"cannot list resource {kind.plural}\n{kubectl._FORBIDDEN}")
+                raise kubectl.Forbidden(f"cannot list resource {kind.plural}\n{kubectl.hint('(Forbidden)')}")
             return make.cluster(*objects).all(kind, namespace)
 
         monkeypatch.setattr(kubectl, "read", read)
