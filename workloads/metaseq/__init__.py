@@ -12,7 +12,6 @@ from config.schema.models import Placement
 from config.schema.workload import Ground, Requirements
 from workloads._base import Deployed, Workload
 from workloads._mpi import WORKERS
-from workloads._volcano import volcano_job
 from workloads.metaseq.manifests import AIM, TENSORBOARD, Run, job
 from workloads.metaseq.options import NAME, MetaseqOptions
 from workloads.metaseq.problems import problems
@@ -34,14 +33,12 @@ class Metaseq(Workload[MetaseqOptions]):
     def deploy(self, context: WorkloadContext, placement: Placement[MetaseqOptions]) -> Deployed:
         """Scripts, command line and topology in a ConfigMap, and the job that mounts it."""
         run = Run.placed(context, placement, "metaseq", service_account=context.service_account)
-        training, options = job(run), run.options
-        dashboards = {what: how for what, how in DASHBOARDS.items() if getattr(options, what)}
-        volcano_job(NAME, training.spec(), context=context, depends_on=[training.files.deploy(context)])
+        dashboards = {what: how for what, how in DASHBOARDS.items() if getattr(run.options, what)}
         return Deployed(
             namespace=context.namespace,
             name=NAME,
-            command=pulumi.Output.concat("kubectl logs -n ", context.namespace, f" {NAME}-mpimaster-0"),
-            ends=options.num_updates is not None,
+            command=job(run).deploy(NAME, context),
+            ends=run.options.num_updates is not None,
             more={what: _dashboard(context.namespace, *how) for what, how in dashboards.items()},
         )
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pulumi
-
 from components.context import WorkloadContext
 from config.schema.models import Placement
 from config.schema.workload import Requirements
 from workloads._base import Deployed, Workload
 from workloads._mpi import WORKERS
-from workloads._volcano import volcano_job
-from workloads.nccl_allreduce.manifests import Run, files, job_spec
+from workloads.nccl_allreduce.manifests import Run, job
 from workloads.nccl_allreduce.options import NAME, NcclAllreduceOptions
 
 
@@ -25,12 +22,7 @@ class NcclAllreduce(Workload[NcclAllreduceOptions]):
     def deploy(self, context: WorkloadContext, placement: Placement[NcclAllreduceOptions]) -> Deployed:
         """Scripts and topology in a ConfigMap, and the job that mounts it."""
         run = Run.placed(context, placement, "nccl-test", service_account=context.service_account)
-        volcano_job(NAME, job_spec(run), context=context, depends_on=[files(run.pool).deploy(context)])
-        return Deployed(
-            namespace=context.namespace,
-            name=NAME,
-            command=pulumi.Output.concat("kubectl logs -n ", context.namespace, f" {NAME}-mpimaster-0"),
-        )
+        return Deployed(namespace=context.namespace, name=NAME, command=job(run).deploy(NAME, context))
 
 
 WORKLOAD = NcclAllreduce()

@@ -7,7 +7,6 @@ from pathlib import Path
 from components.context import GpuPool
 from workloads._files import Files, shared
 from workloads._mpi import MpiJob, MpiRun, mpi_files
-from workloads._pods import Manifest
 from workloads.nccl_allreduce.options import NAME, NcclAllreduceOptions
 
 Run = MpiRun[NcclAllreduceOptions]
@@ -49,8 +48,3 @@ def job(run: Run) -> MpiJob:
         sharp=run.options.sharp,
         repeatable=True,
     )
-
-
-def job_spec(run: Run) -> Manifest:
-    """The Volcano Job."""
-    return job(run).spec()

@@ -12,8 +12,7 @@ from config.schema.models import Placement
 from config.schema.workload import Ground, Requirements
 from workloads._base import Deployed, Workload
 from workloads._mpi import WORKERS
-from workloads._volcano import volcano_job
-from workloads.nccl_bisection.manifests import Run, files, job_spec
+from workloads.nccl_bisection.manifests import Run, job
 from workloads.nccl_bisection.options import NAME, NcclBisectionOptions, problems
 
 
@@ -32,8 +31,7 @@ class NcclBisection(Workload[NcclBisectionOptions]):
     def deploy(self, context: WorkloadContext, placement: Placement[NcclBisectionOptions]) -> Deployed:
         """Scripts and topology in a ConfigMap, and the job that mounts it."""
         run = Run.placed(context, placement, "nccl-test", service_account=context.service_account)
-        volcano_job(NAME, job_spec(run), context=context, depends_on=[files(run.pool).deploy(context)])
-        logs = pulumi.Output.concat("kubectl logs -n ", context.namespace, f" {NAME}-mpimaster-0")
+        logs = job(run).deploy(NAME, context)
         picture = pulumi.Output.concat(logs, f" | python -m workloads.nccl_bisection >{NAME}.svg")
         return Deployed(namespace=context.namespace, name=NAME, command=logs, more={"picture": picture})
 

@@ -9,7 +9,6 @@ from components.context import GpuPool
 from config.facts.skus import nccl_profiles
 from workloads._files import Files, shared, texts
 from workloads._mpi import MpiJob, MpiRun, mpi_files
-from workloads._pods import Manifest
 from workloads.nccl_bisection.options import NAME, NcclBisectionOptions
 
 Run = MpiRun[NcclBisectionOptions]
@@ -63,8 +62,3 @@ def job(run: Run) -> MpiJob:
         repeatable=True,
         worker={"command": ["/bin/bash", own.path("node.sh")], "env": [node_name]},
     )
-
-
-def job_spec(run: Run) -> Manifest:
-    """The Volcano Job."""
-    return job(run).spec()
