@@ -16,7 +16,7 @@ import yaml
 
 from simulator.tools.catalogue import Build, Catalogue, Chart, Crds, GoPackage, Manifests, Tool
 from simulator.tools.errors import ToolError
-from simulator.tools.place import Place
+from simulator.tools.workspace import Workspace
 
 
 def require_go(catalogue: Catalogue, tools: list[Tool]) -> None:
@@ -39,20 +39,24 @@ def require_go(catalogue: Catalogue, tools: list[Tool]) -> None:
         raise ToolError(f"{why}, but {shutil.which('go')} says: {answer or asked.stderr.strip()}.\n{mend}")
 
 
-def build(tool: Tool, source: Build, place: Place) -> None:
+def build(tool: Tool, source: Build, workspace: Workspace) -> None:
     """Builds the tool's executable; raises ToolError with the end of the log if that fails."""
     flags = ["-trimpath", "-mod=readonly", "-modcacherw", "-ldflags", f"-s -w {tool.fill(source.ldflags)}"]
-    command = ["go", "build", *flags, "-o", str(place.folder / tool.name), source.package]
+    command = ["go", "build", *flags, "-o", str(workspace.folder / tool.name), source.package]
     again = "Finished tools are kept; run the same command to try again."
-    place.run(
-        f"{tool.label} could not be built", command, cwd=place.module, environment=_environment(place), hint=again
+    workspace.run(
+        f"{tool.label} could not be built",
+        command,
+        cwd=workspace.module,
+        environment=_environment(workspace),
+        hint=again,
     )
 
 
-def copy_chart(tool: Tool, source: Chart, place: Place) -> None:
+def copy_chart(tool: Tool, source: Chart, workspace: Workspace) -> None:
     """Copies the chart out of its Go package; raises ToolError where it is not what the tool says."""
-    chart = place.folder / tool.name
-    package = _package(tool, source, place)
+    chart = workspace.folder / tool.name
+    package = _package(tool, source, workspace)
     shutil.copytree(package / source.folder, chart)
     if source.crds:
         shutil.copytree(package / source.crds, chart / "crds")
@@ -69,36 +73,38 @@ def copy_chart(tool: Tool, source: Chart, place: Place) -> None:
         values.write_text(text.replace(before, tool.fill(after)), encoding="utf-8")
 
 
-def copy_crds(tool: Tool, source: Crds, place: Place) -> None:
+def copy_crds(tool: Tool, source: Crds, workspace: Workspace) -> None:
     """Copies the CRDs out of their Go package; raises ToolError where that is another version."""
-    shutil.copytree(_package(tool, source, place) / source.folder, place.folder / tool.name)
+    shutil.copytree(_package(tool, source, workspace) / source.folder, workspace.folder / tool.name)
 
 
-def make_manifests(tool: Tool, source: Manifests, place: Place) -> None:
+def make_manifests(tool: Tool, source: Manifests, workspace: Workspace) -> None:
     """Writes install.yaml, as upstream makes that of a release; raises ToolError where that fails."""
-    if not place.kubectl.exists():
+    if not workspace.kubectl.exists():
         raise ToolError(f"{tool.label} is made by kubectl, which is not there yet: `make tools` makes both.")
-    package = _package(tool, source, place)
-    made = place.folder / tool.name
+    package = _package(tool, source, workspace)
+    made = workspace.folder / tool.name
     made.mkdir()
     kustomization = made / "kustomization.yaml"
     images = [{"name": image, "newTag": f"v{tool.version}"} for image in source.images]
     released = {"resources": [os.path.relpath(package / source.folder, made.resolve())], "images": images}
     own = {"namespace": source.namespace} if source.namespace else {}
     kustomization.write_text(yaml.safe_dump(released | own), encoding="utf-8")
-    command = [str(place.kubectl), "kustomize", str(made), "--output", str(made / "install.yaml")]
-    place.run(f"{tool.label} could not be made", command, cwd=place.folder)
+    command = [str(workspace.kubectl), "kustomize", str(made), "--output", str(made / "install.yaml")]
+    workspace.run(f"{tool.label} could not be made", command, cwd=workspace.folder)
     kustomization.unlink()
 
 
-def _package(tool: Tool, source: GoPackage, place: Place) -> Path:
+def _package(tool: Tool, source: GoPackage, workspace: Workspace) -> Path:
     """The folder of the Go package that a module pins. Raises ToolError where that is another version."""
     command = ["go", "mod", "download", "-modcacherw", "-json", source.package]
-    place.run(f"{tool.label} could not be downloaded", command, cwd=place.module, environment=_environment(place))
-    found = json.loads(place.log.read_text(errors="replace"))
+    workspace.run(
+        f"{tool.label} could not be downloaded", command, cwd=workspace.module, environment=_environment(workspace)
+    )
+    found = json.loads(workspace.log.read_text(errors="replace"))
     if found["Version"] != f"v{tool.version}":
         raise ToolError(
-            f"{tool.label} is not in {source.package} {found['Version']}, which {place.module}/go.mod pins."
+            f"{tool.label} is not in {source.package} {found['Version']}, which {workspace.module}/go.mod pins."
         )
     return Path(found["Dir"])
 
@@ -107,7 +113,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def _environment(place: Place) -> dict[str, str]:
+def _environment(workspace: Workspace) -> dict[str, str]:
     """Static executables like upstream's; Go's caches beside ours unless the user has set them."""
-    ours = {"GOCACHE": str(place.go_caches / "build"), "GOMODCACHE": str(place.go_caches / "modules")}
+    ours = {"GOCACHE": str(workspace.go_caches / "build"), "GOMODCACHE": str(workspace.go_caches / "modules")}
     return {**ours, **os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}

@@ -15,15 +15,15 @@ from simulator.host import files, paths
 from simulator.tools import build, fetch, packages, system
 from simulator.tools.catalogue import Catalogue, Release, System, Tool
 from simulator.tools.errors import ToolError, Unreachable
-from simulator.tools.place import Place
 from simulator.tools.progress import Progress
 from simulator.tools.store import Store
+from simulator.tools.workspace import Workspace
 
 _GIB = 2**30
 _HOW_LONG = "one to six minutes each on two cores, more where other programs use them"
 
 
-_WAYS: Mapping[str, tuple[str, Callable[[Tool, Any, Place], None], str]] = {
+_WAYS: Mapping[str, tuple[str, Callable[[Tool, Any, Workspace], None], str]] = {
     "system": ("looking for it", system.provide, "ready"),
     "npm": ("installing from npm", packages.install_npm, "installed from npm"),
     "pip": ("installing its Python packages", packages.install_pip, "installed"),
@@ -121,15 +121,17 @@ class Installer:
         for kind, (doing, make, done) in _WAYS.items():
             if source := getattr(tool, kind):
                 report(doing)
-                make(tool, source, self._place(tool, source, folder))
+                make(tool, source, self._workspace(tool, source, folder))
                 report(done)
                 return
         raise ToolError(f"{tool.label} can only be downloaded, and the internet cannot be reached.")
 
-    def _place(self, tool: Tool, source: Any, folder: Path) -> Place:
+    def _workspace(self, tool: Tool, source: Any, folder: Path) -> Workspace:
         module = folder if isinstance(source, System) else self.catalogue.module_of(source)
         kubectl = self.catalogue.by_name.get("kubectl", tool)
-        return Place(folder, module, self.store.log(self.catalogue.key(tool)), self.store.go, self._executable(kubectl))
+        return Workspace(
+            folder, module, self.store.log(self.catalogue.key(tool)), self.store.go, self._executable(kubectl)
+        )
 
     def _fetched(self, tool: Tool, release: Release, folder: Path, report: Callable[[str], None]) -> bool:
         try:

@@ -11,45 +11,47 @@ from pathlib import Path
 
 from simulator.tools.catalogue import Npm, Pip, Tool
 from simulator.tools.errors import ToolError
-from simulator.tools.place import Place
+from simulator.tools.workspace import Workspace
 
 _NPM_OPTIONS = ("--ignore-scripts", "--omit=dev", "--omit=optional", "--no-audit", "--no-fund", "--no-update-notifier")
 _PIP_OPTIONS = ("--require-hashes", "--no-input", "--disable-pip-version-check", "--compile")
 _NPM_PACKAGE, _PIP_PACKAGES = "package", "packages"
 
 
-def install_npm(tool: Tool, source: Npm, place: Place) -> None:
+def install_npm(tool: Tool, source: Npm, workspace: Workspace) -> None:
     """Puts the package and a link to its executable into the folder; raises ToolError, with the end of npm's log."""
     _require_node(tool, source)
-    package = place.folder / _NPM_PACKAGE
+    package = workspace.folder / _NPM_PACKAGE
     package.mkdir()
     for name in ("package.json", "package-lock.json"):
-        shutil.copy(place.module / name, package)
+        shutil.copy(workspace.module / name, package)
     hint = (
         "npm takes packages from the registry that it is set up for (npm config get registry). "
         "Run the same command to try again."
     )
-    with tempfile.TemporaryDirectory(prefix="npm-", dir=place.folder.parent) as cache:
+    with tempfile.TemporaryDirectory(prefix="npm-", dir=workspace.folder.parent) as cache:
         environment = {"npm_config_cache": cache, **os.environ}  # npm's own is in the home folder
         command = ["npm", "ci", *_NPM_OPTIONS]
-        place.run(f"{tool.label} could not be installed", command, cwd=package, environment=environment, hint=hint)
-    (place.folder / tool.name).symlink_to(Path(_NPM_PACKAGE) / "node_modules" / ".bin" / tool.name)
+        workspace.run(f"{tool.label} could not be installed", command, cwd=package, environment=environment, hint=hint)
+    (workspace.folder / tool.name).symlink_to(Path(_NPM_PACKAGE) / "node_modules" / ".bin" / tool.name)
 
 
-def install_pip(tool: Tool, source: Pip, place: Place) -> None:
+def install_pip(tool: Tool, source: Pip, workspace: Workspace) -> None:
     """Puts the packages and a link to the executable into the folder; raises ToolError, with the end of pip's log.
 
     Bytecode lies beside the sources, wherever this process keeps its own: a sandbox sees nothing else, and can write
     none.
     """
-    target, lock = place.folder / _PIP_PACKAGES, place.module / "requirements.txt"
+    target, lock = workspace.folder / _PIP_PACKAGES, workspace.module / "requirements.txt"
     command = [sys.executable, "-m", "pip", "install", *_PIP_OPTIONS, "--target", str(target), "-r", str(lock)]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPYCACHEPREFIX"}
     hint = (
         "pip takes packages from the index that it is set up for (pip config list). Run the same command to try again."
     )
-    place.run(f"{tool.label} could not be installed", command, cwd=place.folder, environment=environment, hint=hint)
-    (place.folder / tool.name).symlink_to(Path(_PIP_PACKAGES) / "bin" / (source.executable or tool.name))
+    workspace.run(
+        f"{tool.label} could not be installed", command, cwd=workspace.folder, environment=environment, hint=hint
+    )
+    (workspace.folder / tool.name).symlink_to(Path(_PIP_PACKAGES) / "bin" / (source.executable or tool.name))
 
 
 def packages(executable: Path) -> Path:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from simulator.tools.catalogue import System, Tool
 from simulator.tools.errors import ToolError
-from simulator.tools.place import Place
+from simulator.tools.workspace import Workspace
 
 
-def provide(tool: Tool, system: System, place: Place) -> None:
+def provide(tool: Tool, system: System, workspace: Workspace) -> None:
     """Links the installed executable or else the package's own into the folder; raises ToolError without either."""
-    folder = place.folder
+    folder = workspace.folder
     if installed := shutil.which(tool.name):
         (folder / tool.name).symlink_to(installed)
         return

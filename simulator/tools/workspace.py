@@ -15,7 +15,7 @@ _LOG_LINES = 15
 
 
 @dataclass(frozen=True)
-class Place:
+class Workspace:
     """The empty `folder` that becomes the tool's, the `module` with its pins, and what making it needs."""
 
     folder: Path
