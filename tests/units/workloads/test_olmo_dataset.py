@@ -14,26 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.host.paths import ROOT
+from tests.support.case_files import read
 
 SCRIPT = ROOT / "workloads/olmo/scripts/dataset.awk"
 A, B = "https://olmo-data.org/preprocessed/v1/part-0.npy", "s3://ai2-llm/preprocessed/v1/part-1.npy"
 URLS = [A, "https://olmo-data.org/preprocessed/v1/part-1.npy"]
-FORMS = {
-    "block": f"data:\n  paths:\n    - {A}\n    - {B}\n  num_workers: 8\n",
-    "at the key's column": f"data:\n  paths:\n  - {A}\n  - {B}\n",
-    "quotes": f"data:\n  'paths':\n    - \"{A}\"\n    - '{B}'\n",
-    "comments": f"data: # all\n  paths: # of 2\n    # - {A}x\n\n    - {A} # first\n    - {B}\n",
-    "flow": f"data:\n  paths: [{A}, {B}]\n  num_workers: 8\n",
-    "flow, quoted": f"data:\n  paths: [ \"{A}\" , '{B}' ] # both\n",
-    "flow over lines": f"data:\n  paths: [\n    {A},  # first\n    {B},\n  ]\n  num_workers: 8\n",
-    "a flow mapping": f"data: {{paths: [{A}, {B}], num_workers: 8}}\n",
-    "an anchor": f"data: &data\n  paths: &paths\n    - &first {A}\n    - {B}\n",
-    "windows": f"data:\r\n  paths:\r\n    - {A}\r\n    - {B}\r\n",
-    "a mark": f"\ufeffdata:\n  paths:\n    - {A}\n    - {B}\n",
-    "after a document's start": f"---\nrun_name: x\ndata:\n  paths:\n    - {A}\n    - {B}\n",
-    "masks": f"data:\n  paths:\n    - {A}\n  label_mask_paths:\n    - {B}\n",
-    "evaluators": f"evaluators:\n- label: c4\n  data:\n    paths: ['{A}']\n    datasets:\n      c4_en:\n      - {B}\n",
-}
+CASES = read(__file__, "olmo_dataset")
+FORMS: dict[str, str] = CASES["forms"]
 
 
 def run(config: Path, want: str, most: int = 0, *, evaluate: bool = True) -> subprocess.CompletedProcess[str]:
@@ -80,26 +67,7 @@ def test_evaluations_go_with_their_files(tmp_path: Path) -> None:
     assert yaml.safe_load(run(config, "config", evaluate=False).stdout)["evaluators"] == []
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "r2://olmo-data/preprocessed/part-0.npy",
-        "weka://oe-training-default/ai2-llm/part-0.npy",
-        "gs://ai2-llm/part-0.npy",
-        "s3://ai2-llm-private/part-0.npy",
-        "https://example.org/part-0.npy",
-        "http://olmo-data.org.example.org/part-0.npy",
-        "/weka/oe-training-default/part-0.npy",
-        "part-0.npy",
-        "${path.glob:/data/part-*.npy}",
-        "s3://ai2-llm/preprocessed/*.npy",
-        "https://olmo-data.org/part-0.npy?versionId=1",
-        "https://olmo-data.org/../part-0.npy",
-        "https://olmo-data.org/preprocessed/",
-        "*paths",
-        ">-",
-    ],
-)
+@pytest.mark.parametrize("address", CASES["others"])
 @pytest.mark.parametrize("form", ["block", "quotes", "windows", "evaluators", "flow, quoted"])
 def test_other_addresses_are_refused_by_file_and_line(tmp_path: Path, address: str, form: str) -> None:
     config = tmp_path / "config.yaml"

@@ -114,6 +114,38 @@ def test_one_that_was_broken_off_is_taken_away_and_one_of_another_model_is_refus
         folders.newest(tmp_path, {"layers": 3})
 
 
+def busy(monkeypatch: pytest.MonkeyPatch, times: float) -> None:
+    """The first renames are refused."""
+    rename, left = Path.rename, [times]
+
+    def refuse(path: Path, target: Path) -> Path:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise PermissionError(13, "Permission denied", str(path))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+
+
+@pytest.mark.parametrize("times", [2, float("inf")], ids=["a moment", "for good"])
+def test_a_folder_that_is_busy_gets_its_name_later_and_one_that_nobody_may_rename_is_no_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: float
+) -> None:
+    """On a share, where another node may still have it open."""
+    folders = own("folders")
+    monkeypatch.setattr(folders, "_BUSY_S", 0.5 if times > 2 else folders._BUSY_S)
+    busy(monkeypatch, times)
+    part = folders.begin(tmp_path, 10)
+    folders.written(part, 0).touch()
+    if times > 2:
+        with pytest.raises(PermissionError):
+            folders.finish(part, 1, {"steps": 10}, 2)
+        assert folders.newest(tmp_path, {}) is None
+    else:
+        folders.finish(part, 1, {"steps": 10}, 2)
+        assert folders.newest(tmp_path, {}) == (tmp_path / "step-10", 10)
+
+
 def test_a_line_has_speed_and_mfu_and_so_has_the_file(tmp_path: Path) -> None:
     report, found = own("report"), shape(PretrainingOptions.model_validate({"modelSize": "1.3b"}))
     row = report.metrics(found, 32, 989e12, step=10, loss=1.5, gradient=0.25, seconds=1.0)
