@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 
 from diagnosis.cluster import EVENT, Cluster, labelled, told_at
-from diagnosis.conditions import sick
 from diagnosis.drivers import broken
 from diagnosis.finding import Obstacle, joined, listed, one_line
-from diagnosis.node_states import is_of_person, leaving, manager, taken
+from diagnosis.node_states import is_of_person, leaving, manager, sick, taken
 from diagnosis.nodes import is_of_program, words_of
 from k8s.objects import Object, is_ready
 from k8s.resources import device_requests

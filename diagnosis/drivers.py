@@ -22,9 +22,9 @@ from diagnosis.cluster import (
     labelled,
     owners_of,
 )
-from diagnosis.conditions import CHECK_AGAIN
 from diagnosis.devices import configured, expected, is_gpu
 from diagnosis.finding import Obstacle, is_past, joined, later, one_line
+from diagnosis.node_states import CHECK_AGAIN
 from diagnosis.nodes import words_of
 from diagnosis.pods import waiting
 from k8s.objects import Object, condition, has_ended, is_ready

@@ -14,12 +14,11 @@ from config.facts.scheduling import AGENT_POOL_LABEL, HEALTH_TAINT, SPOT_LABEL
 from diagnosis import schedulers
 from diagnosis.autoscaler import may_grow, scaling
 from diagnosis.cluster import CLAIM, NODE, STORAGE_CLASS, Cluster, labelled, where
-from diagnosis.conditions import failed_check
 from diagnosis.cordons import cordon, troubles
 from diagnosis.drivers import not_offered
 from diagnosis.finding import Finding, Obstacle, grouped, one_line, together
 from diagnosis.messages import cause, most_telling
-from diagnosis.node_states import is_of_person, leaving, manager, of_taints, writers
+from diagnosis.node_states import failed_check, is_of_person, leaving, manager, of_taints, writers
 from diagnosis.nodes import asked_labels, choice, is_of_program, too_small, words_of
 from diagnosis.policies import unready_policies
 from k8s.objects import Object, condition

@@ -10,13 +10,12 @@ from functools import partial
 from diagnosis import ray
 from diagnosis.causes import causes, tries, under_way
 from diagnosis.cluster import NODE, Cluster, owners_of
-from diagnosis.conditions import remarks_on_nodes, sick
 from diagnosis.cordons import cordoned
 from diagnosis.drivers import broken
 from diagnosis.ended import disrupted, exits, log, remarks, verdicts
 from diagnosis.finding import Finding, Obstacle, one_line, together, wrapped
 from diagnosis.lost import lost_pods, never_ending
-from diagnosis.node_states import taken
+from diagnosis.node_states import remarks_on_nodes, sick, taken
 from diagnosis.owners import makers_of, refusals
 from diagnosis.phases import PENDING, RUNNING, phase_of
 from diagnosis.policies import unready_policies
