@@ -21,7 +21,6 @@ from components.kept_files import storage_warnings
 from components.locks import check_locks
 from components.manifests import check_manifests
 from components.operators import Operator
-from components.os_disks import keep_disks
 from components.platform import Platform
 from components.platform_guard import PlatformGuard
 from components.preflight import check_all, check_login
@@ -97,8 +96,8 @@ def _platform(
     existing = check_existing(settings)
     if within := way_in.deploys_inside(settings, existing):
         check_login(None if settings.cluster.local_accounts else settings.cluster.login, settings.stack)
-    settings = keep_system_pool(settings, existing.cluster)
-    kept, reservations = keep_disks(settings, existing), groups(settings)
+    kept = keep_system_pool(settings, existing.cluster)
+    reservations = groups(kept)
     check_all(
         (
             lambda: check_infiniband(kept.gpu_pools(), checked_before=within and kept.network.jump_box is not None),

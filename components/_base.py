@@ -12,15 +12,10 @@ PROJECT = "ai-on-aks"
 class Component(pulumi.ComponentResource):
     """A component whose type is `ai-on-aks:<module>:<Class>`, from the module that defines it."""
 
-    type_module: str | None = None
-    """What stands in the type in place of that module. The type is in the URN of all that it holds: so where classes
-    move, this stays.
-    """
-
-    def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None) -> None:
-        here = type(self).__module__.removeprefix("components.").replace(".", "/")
-        module = self.type_module or here
-        super().__init__(f"{PROJECT}:{module}:{type(self).__name__}", name, None, opts)
+    def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None, *, module: str = "") -> None:
+        """`module` names another module in the type than the one that defines the class."""
+        here = (module or type(self).__module__).removeprefix("components.").replace(".", "/")
+        super().__init__(f"{PROJECT}:{here}:{type(self).__name__}", name, None, opts)
 
     def child(self, **options: Any) -> pulumi.ResourceOptions:
         """Options of a resource inside this component. The caller's own options never leak into children."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pulumi
 
-from components.os_disks import disk_edits
-from config.problems.fixes import Fix
+from config.problems.fixes import Edit, Fix
 from config.rules.azure_errors import Place, explain
 from config.schema.models import Settings
-from config.schema.os_disk import OsDisk
 
 _TYPES = "azure-native:"
 _POOL = "pool-"
@@ -60,5 +58,16 @@ def _place(settings: Settings, resource: str) -> Place:
     pool = settings.gpu_pools().get(key) if resource.startswith(_POOL) else None
     if pool is None:
         return place
-    managed = Fix(tuple(disk_edits(settings, key, OsDisk(pool.disk.gb, "Managed")))).text(settings.stack)
+    managed = Fix(tuple(_managed_disk(settings, key, pool.disk.gb))).text(settings.stack)
     return replace(place, pool=key, managed_disk=managed)
+
+
+def _managed_disk(settings: Settings, key: str, gb: int) -> Iterator[Edit]:
+    """Yields the edits that give a pool a managed disk; the pool of `vmSku` first becomes one of `pools`."""
+    path, usual = ("pools", key), type(settings).model_fields["node_count"].default
+    if settings.vm_sku is not None:
+        yield from (Edit((*path, "vmSku"), settings.vm_sku), Edit((*path, "count"), settings.node_count))
+        yield Edit(("vmSku",))
+        if settings.node_count != usual:  # as Pulumi.yaml has it
+            yield Edit(("nodeCount",))
+    yield from (Edit((*path, "osDiskGb"), gb), Edit((*path, "osDiskType"), "Managed"))

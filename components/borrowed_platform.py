@@ -32,7 +32,6 @@ class TeamSpace(Component):
     The namespace is there. PersistentVolumes are the cluster's, and so made as whoever deploys, with what they need.
     """
 
-    type_module = "team_space"
     provider: kubernetes.Provider
     volumes: Mapping[str, BlobVolume]
     """By container."""

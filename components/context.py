@@ -98,16 +98,11 @@ class WorkloadContext:
     """The component of the workload that is being deployed."""
 
     def child(self, *, other_type: str | None = None, **options: Any) -> pulumi.ResourceOptions:
-        """Options of a resource of the workload. Earlier versions of the program made them without a component.
+        """Returns the options of a resource of the workload.
 
-        By other settings it is of `other_type`: then that one is replaced, and may go first.
+        With other settings the resource has `other_type`. Then one replaces the other, which can be deleted first.
         """
-        aliases = [pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)]
-        if other_type:
-            aliases += [
-                pulumi.Alias(type_=other_type),
-                pulumi.Alias(type_=other_type, parent=pulumi.ROOT_STACK_RESOURCE),
-            ]
+        aliases = [pulumi.Alias(type_=other_type)] if other_type else None
         return pulumi.ResourceOptions(parent=self.parent, provider=self.provider, aliases=aliases, **options)
 
     def job(self, needs: Iterable[pulumi.Resource], **options: Any) -> pulumi.ResourceOptions:

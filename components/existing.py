@@ -31,7 +31,6 @@ from config.rules.pools import autoscale_fixed
 from config.rules.vcpu_quota import Nodes
 from config.schema.models import Settings
 from config.schema.network import JUMP_BOX
-from config.schema.os_disk import DiskType, OsDisk
 from config.schema.regions import region_name
 from config.schema.storage import Account, AccountSku
 
@@ -98,13 +97,6 @@ class Existing:
     def node_counts(self) -> dict[str, int]:
         """How many nodes each has."""
         return {name: pool.count for name, pool in self.pools.items()}
-
-    @property
-    def os_disks(self) -> list[OsDisk]:
-        """Those that its pools have."""
-        pools = (self.cluster.agent_pool_profiles if self.cluster else None) or ()
-        found = ((pool.os_disk_size_gb, pool.os_disk_type) for pool in pools)
-        return [OsDisk(gb, kind) for gb, kind in found if gb and kind in get_args(DiskType)]
 
 
 def check_existing(settings: Settings) -> Existing:

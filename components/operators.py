@@ -87,7 +87,6 @@ class Operator(OperatorSpec[Own], Protocol[Own]):
 class Operators(Component):
     """The operators that the stack wants."""
 
-    type_module = "operators/operators"
     installed: dict[str, Installed[Any]]
 
     def __init__(

@@ -3,7 +3,7 @@
 No code of this program runs while a stack is destroyed, nor does a stack know who uses it. So the API server decides.
 Pulumi deletes the ConfigMap before all else. One ValidatingAdmissionPolicy keeps it while other stacks run on the
 platform: each of these leaves a ServiceAccount in the platform's namespace. Another one keeps it while claims keep
-files. It looks at PersistentVolumes, which exist for claims of every stack, of earlier versions and of users.
+files. It looks at PersistentVolumes, which exist for claims of every stack and of users.
 
 The API server watches both kinds anyway (PersistentVolumes for its node authorizer). It would see no change of
 ConfigMaps any more once the policy's binding has been deleted and made again (tried with 1.35: a consumer stack that
@@ -38,10 +38,7 @@ _GIVE_UP = "ai-on-aks/files-override"
 It is not in `data`: the provider replaces a ConfigMap whose data change, which the policies refuse.
 """
 GUEST_LABELS = {"ai-on-aks/guest": "true"}
-"""Of the ServiceAccount of a stack that runs on the platform of another.
-
-A stack that an earlier version made has none, and does not count, until its next `up`.
-"""
+"""The label of the ServiceAccount of a stack that runs on the platform of another."""
 _STACK = "ai-on-aks/stack"
 _SELECTOR = ",".join(f"{key}={value}" for key, value in GUEST_LABELS.items())
 _NO_PROTECTION = set_command(("storage", "protect"), False)

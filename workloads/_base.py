@@ -86,8 +86,7 @@ class WorkloadComponent(Component):
     """All resources of one workload."""
 
     def __init__(self, workload: Workload[Any], name: str) -> None:
-        self.type_module = f"workloads/{workload.name}"
-        super().__init__(name)
+        super().__init__(name, module=f"workloads/{workload.name}")
 
 
 def deploy(workload: Workload[Chosen], context: WorkloadContext, placement: Placement[Chosen]) -> Deployed:

@@ -49,13 +49,7 @@ def kept_claim(
             "storageClassName": class_name,
             "resources": {"requests": {"storage": f"{gib}Gi"}},
         },
-        # A state of an earlier version has the claim without retention: it must not be deleted as another resource.
-        opts=context.child(
-            other_type="kubernetes:core/v1:PersistentVolumeClaim",
-            depends_on=list(after),
-            retain_on_delete=True,
-            hooks=hooks,
-        ),
+        opts=context.child(depends_on=list(after), retain_on_delete=True, hooks=hooks),
     )
 
 

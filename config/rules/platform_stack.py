@@ -16,8 +16,6 @@ from config.problems.errors import Problem, SettingsError
 from config.problems.fixes import Fix, remove_command, run, say, set_command
 from config.schema.models import OVERRIDABLE, SHARED, Lender, Lending, StackFile
 from config.schema.names import StackName
-from config.schema.os_disk import FORMER_DISK, OsDisk
-from config.schema.pools import PoolSettings
 
 OUTPUT = "platform"
 NEXT = "next"
@@ -36,34 +34,11 @@ OutputsOf = Callable[[str], Mapping[str, Any]]
 
 
 def shared_settings(settings: StackFile) -> dict[str, Any]:
-    """A platform's settings as its output has them.
-
-    A pool's OS disk, which is in its name, is told where it is not that of versions before. So they too know the pool,
-    also the one of `vmSku`, beside which it then stands among `pools`.
-    """
-    told = settings.model_dump(mode="json", by_alias=True, exclude_unset=True, include={*SHARED} - {"pools"})
-    pools = settings.gpu_pools()
-    if settings.vm_sku is None or any(pool.disk != FORMER_DISK for pool in pools.values()):
-        told["pools"] = {key: _told(pool) for key, pool in pools.items()}
+    """Returns a platform's settings as its output has them."""
+    told = settings.model_dump(mode="json", by_alias=True, exclude_unset=True, include={*SHARED})
     if settings.shared_files in ("nfs", "none"):  # by default, that is the network's to say, which is not told
         told.setdefault("storage", {})["sharedFiles"] = settings.shared_files
     return told
-
-
-def _told(pool: PoolSettings) -> dict[str, Any]:
-    disk = {"os_disk_gb", "os_disk_type"}
-    hidden = disk if pool.disk == FORMER_DISK else set()
-    return pool.with_disk(pool.disk).model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=hidden)
-
-
-def _lent(settings: StackFile) -> StackFile:
-    """A platform's settings with the disks that it does not speak of."""
-    gb, kind = FORMER_DISK.gb, FORMER_DISK.type
-    pools = {
-        key: pool.with_disk(OsDisk(pool.os_disk_gb or gb, pool.os_disk_type or kind))
-        for key, pool in settings.gpu_pools().items()
-    }
-    return settings.with_pools(pools)
 
 
 def platform_keys(own: Collection[str], stack: StackFile, of_workloads: Collection[str]) -> Iterator[Problem]:
@@ -109,7 +84,7 @@ def lender(text: str, here: StackName, outputs_of: OutputsOf, stack_file: type[S
         where = ".".join(map(str, error.errors()[0]["loc"]))
         what = f"is {text!r}, whose output {OUTPUT} is of another version of this program ({where})"
         raise _refused(what, run(f"pulumi up -s {short}")) from None
-    return Lender(stack, lending.model_copy(update={"settings": _lent(lending.settings)}))
+    return Lender(stack, lending)
 
 
 def _full_name(text: str, here: StackName) -> StackName:

@@ -15,7 +15,7 @@ from config.problems.errors import Problem
 from config.problems.fixes import Path, path_text, remove_command, set_command
 from config.schema.models import Placement, StackFile
 from config.schema.operators import NODE_HEALTH, key_of
-from config.schema.pools import PoolSettings, agent_pool_name, is_agent_pool_of, node_labels, node_taints
+from config.schema.pools import PoolSettings, agent_pool_name, node_labels, node_taints
 from config.schema.workload import GpuPods, WorkloadCatalogue, WorkloadSpec
 from k8s.scheduling import tolerates
 
@@ -137,9 +137,6 @@ def _devices(placed: _Placed, path: Path, resources: Any) -> Iterator[Problem]:
 def _node_selector(placed: _Placed) -> Iterator[Problem]:
     """Labels that we know of the pool's nodes; others may be there."""
     known = {SCRATCH_LABEL: None, SPOT_LABEL: None, **_labels(placed.pool_key, placed.pool)}
-    given = (placed.spec.get("nodeSelector") or {}).get(AGENT_POOL_LABEL)
-    if placed.pool.leaves_disk_open and is_agent_pool_of(placed.pool_key, given):
-        known[AGENT_POOL_LABEL] = given  # a pool that is there may have another disk, and so another name
     for key, value in (placed.spec.get("nodeSelector") or {}).items():
         if value is not None and key in known and known[key] != value:
             has = f"it is {known[key]!r}" if known[key] else "there is none"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import Annotated, Any, Generic, Self, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BeforeValidator, SerializeAsAny, field_validator
 
@@ -156,12 +155,6 @@ class StackFile(Model):
         if self.pools or self.vm_sku is None:
             return dict(sorted(self.pools.items()))
         return {DEFAULT_POOL: PoolSettings(vm_sku=self.vm_sku, count=self.node_count)}
-
-    def with_pools(self, pools: Mapping[str, PoolSettings]) -> Self:
-        """The same with these pools, the default one among them: `vmSku` goes on to say how it is set."""
-        given = self.model_fields_set - ({"pools"} if self.vm_sku else set())
-        values = dict(self) | {"pools": dict(pools)}
-        return type(self).model_construct(given, **values)  # type: ignore[return-value]  # so pydantic's plugin
 
 
 Shared = TypeVar("Shared", bound=StackFile)

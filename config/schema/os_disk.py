@@ -33,11 +33,6 @@ class OsDisk:
         return f"{self.gb} GB {self.type}"
 
 
-FORMER_DISK = OsDisk(128, "Managed")
-"""The default of versions before: pools that are there may have it, and a platform that says nothing of disks means it.
-"""
-
-
 def os_disk(size: VmSku, gb: int | None = None, kind: DiskType | None = None) -> OsDisk:
     """What new nodes of that size get, where the settings say no more of it than this."""
     if kind is None:

@@ -134,11 +134,11 @@ class PoolSettings(Model):
         int | None, Field(ge=MIN_OS_DISK_GB, le=MAX_OS_DISK_GB, examples=[USUAL_GB]), PLAIN_DIGITS
     ] = None
     """Size of the nodes' OS disk, GB; by default 512, or less where the type is set and the VM size's local disk is
-    smaller. Unless set, a pool that is there keeps its own.
+    smaller. Another size makes a new pool.
     """
     os_disk_type: DiskType | None = None
-    """`Managed` or `Ephemeral`, on the VM size's own disks; by default `Ephemeral` where it fits there. Unless set, a
-    pool that is there keeps its own.
+    """`Managed` or `Ephemeral`, on the VM size's own disks; by default `Ephemeral` where it fits there. Another
+    type makes a new pool.
     """
     local_nvme_scratch: bool | None = None
     """Make one scratch file system of its local NVMe disks; by default where the VM size has such disks."""
@@ -193,17 +193,8 @@ class PoolSettings(Model):
 
     @property
     def disk(self) -> OsDisk:
-        """The OS disk that it gets when it is made; components/os_disks.py says which pools keep another."""
+        """The OS disk of its nodes."""
         return os_disk(self.sku, self.os_disk_gb, self.os_disk_type)
-
-    @property
-    def leaves_disk_open(self) -> bool:
-        """Whether the settings do not say all of it."""
-        return self.os_disk_gb is None or self.os_disk_type is None
-
-    def with_disk(self, disk: OsDisk) -> PoolSettings:
-        """The same pool, with an OS disk that is said."""
-        return self.model_copy(update={"os_disk_gb": disk.gb, "os_disk_type": disk.type})
 
     @property
     def shares(self) -> int:
@@ -246,11 +237,6 @@ def agent_pool_name(key: str, pool: PoolSettings) -> str:
     if pool.pods != MAX_PODS:
         fixed += (f"{pool.pods} pods",)
     return key + hashlib.sha256(repr(fixed).encode()).hexdigest()[:SUFFIX_LENGTH]
-
-
-def is_agent_pool_of(key: str, name: object) -> bool:
-    """Whether a name in ARM can be that of the pool with this key."""
-    return bool(re.fullmatch(rf"{re.escape(key)}[0-9a-f]{{{SUFFIX_LENGTH}}}", str(name)))
 
 
 def node_labels(key: str, pool: PoolSettings) -> dict[str, str]:

@@ -24,9 +24,7 @@ NAME = "network-operator"
 POLICY = "nic-cluster-policy"
 """A singleton: the operator ignores any other name."""
 _NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
-"""It is ready only once no node has a driver of an older template, which may be weeks. Programs before this one put
-`pulumi.com/waitFor` on the live object, which Pulumi's provider heeds unless the inputs say this (overrides.go:108).
-"""
+"""The policy is ready only when no node has a driver of an older template, which may take weeks."""
 _OFED = {
     # Compiling the driver takes up to 12 minutes (network-operator#318); the operator's own probes allow for 20.
     "forcePrecompiled": False,

@@ -148,10 +148,6 @@ class Schema(BaseModel):
         completed: dict[str, Any] = _complete(body, self.body)
         return completed
 
-    def with_defaults(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The body as it is, with the defaults that it lacks: an older version of the simulator knew fewer."""
-        return _filled(body, self.complete(body))
-
     def changed_immutables(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         """Paths that never change and that differ; one left out of `new` keeps its value and does not count."""
         return [
@@ -279,14 +275,6 @@ def _limits(value: Any, field: Field, path: str) -> Iterator[Problem]:
         yield Problem(path, f"The value of parameter '{path}' is {size}{unit}; the least is {field.minimum:g}.")
     if field.maximum is not None and size > field.maximum:
         yield Problem(path, f"The value of parameter '{path}' is {size}{unit}; the most is {field.maximum:g}.")
-
-
-def _filled(body: Mapping[str, Any], completed: Mapping[str, Any]) -> dict[str, Any]:
-    found = {**completed, **body}
-    for name, inner in completed.items():
-        if isinstance(inner, dict) and isinstance(body.get(name), dict):
-            found[name] = _filled(body[name], inner)
-    return found
 
 
 def _complete(value: Any, field: Field) -> Any:

@@ -29,8 +29,7 @@ from simulator.azure.https import HttpsServer
 from simulator.azure.operations import Operations
 from simulator.azure.registries import Registries
 from simulator.azure.rest import CORRELATION, Request, Response
-from simulator.azure.schema import schemas
-from simulator.azure.store import BadRecords, Store
+from simulator.azure.store import Store
 from simulator.azure.subscription import Subscription
 from simulator.azure.tokens import GRAPH, Tokens
 from simulator.host import paths
@@ -54,7 +53,7 @@ class Server:
         folder: Path,
     ) -> None:
         registries, faults = Registries(folder.parent / "registries"), FaultStore(folder.parent)
-        self.world = World(_store(folder), subscription, backend, blobs, registries, faults)
+        self.world = World(Store(folder), subscription, backend, blobs, registries, faults)
         self.operations = Operations(self.world)
         self._http = _Http(port, trust.authority(folder.parent), _Handler, trust.FRONT)
         self.port: int = self._http.server_port
@@ -93,26 +92,6 @@ def serve(
     Raises OSError when the port is taken, and BadRecords.
     """
     return Server(port, token, subscription, backend, blobs, folder or paths.home() / "azure")
-
-
-def _store(folder: Path) -> Store:
-    """What the folder holds. An older version of the simulator knew fewer defaults, on which rules rely.
-
-    Raises BadRecords.
-    """
-    store, bad = Store(folder), {}
-    for record in store.all():
-        schema = schemas().get(record.id.type.lower())
-        try:
-            body = schema.with_defaults(record.body) if schema else record.body
-        except (AttributeError, TypeError):  # an object is expected where none is
-            bad[store.file(record.id)] = f"body: not of the shape of {record.id.type}"
-            continue
-        if body != record.body:
-            store.put(replace(record, body=body))
-    if bad:
-        raise BadRecords(bad)
-    return store
 
 
 @dataclass(frozen=True)

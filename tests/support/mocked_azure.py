@@ -81,9 +81,6 @@ class Exports(Protocol):
     """The same with its secrets, as `pulumi stack output --show-secrets` has it."""
 
 
-FORMER_OS_DISK = {"osDiskSizeGB": 128, "osDiskType": "Managed"}
-
-
 class EngineError(grpc.RpcError):  # type: ignore[misc]  # grpc has no types
     """What the engine answers to a call that fails."""
 
@@ -128,8 +125,7 @@ class Azure(pulumi.runtime.Mocks):
         self.account = account
         """The storage account that is there already."""
         self.pools = pools or {}
-        """Profiles of the cluster's pools, by name; OS disks are those that earlier versions made, unless they say.
-        """
+        """Profiles of the cluster's pools, by name."""
         self.location = location
         """Where the cluster is that is there already."""
         self.cluster = cluster
@@ -177,7 +173,7 @@ class Azure(pulumi.runtime.Mocks):
             case "getClientConfig" | "getClientToken":
                 return {**SIGNED_IN, "token": TOKEN}, []
             case "getManagedCluster":
-                pools = [{"name": name, **FORMER_OS_DISK, **profile} for name, profile in self.pools.items()]
+                pools = [{"name": name, **profile} for name, profile in self.pools.items()]
                 named = {"name": args.args["resourceName"], "location": self.location, "agentPoolProfiles": pools}
                 return there({**ADDED["ManagedCluster"], **named, **self.profiles} if self.cluster else None), []
             case "getCapacityReservationGroup" | "getCapacityReservation":

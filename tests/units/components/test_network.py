@@ -130,7 +130,6 @@ def test_services_keep_clear_of_the_network_and_their_dns_is_among_them() -> Non
 
 
 def test_in_aks_own_network_services_and_nodes_are_where_they_were() -> None:
-    """Another range would replace clusters of versions before; the SDK says AKS's by itself."""
     cluster = deployed({"policy": "calico"}).one(":ManagedCluster").inputs
     profile = cluster["networkProfile"]
     assert (profile["serviceCidr"], profile["dnsServiceIP"]) == ("10.0.0.0/16", "10.0.0.10")

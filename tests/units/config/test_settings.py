@@ -152,7 +152,7 @@ def test_a_workload_stack_has_the_platform_s_settings_as_its_own() -> None:
     lodger = {"platformStack": "dev", "workloads": "nccl-allreduce,sized", "modelSize": "small"}
     settings = load(lodger, name="jobs", others={"dev": platform({**lent, "location": "westus3"})})
     owner = load(lent)
-    assert settings.gpu_pools() == {key: pool.with_disk(pool.disk) for key, pool in owner.gpu_pools().items()}
+    assert settings.gpu_pools() == owner.gpu_pools()
     assert (settings.operators, settings.storage, settings.images) == (owner.operators, owner.storage, owner.images)
     assert settings.placements["nccl-allreduce"].nodes == 3
     assert settings.lender is not None
@@ -173,7 +173,7 @@ def test_what_pulumi_yaml_has_by_default_is_not_held_against_a_workload_stack() 
 def test_a_platform_lends_nothing_of_its_own_workloads() -> None:
     stack = {"vmSku": H100, "workloads": "sized", "modelSize": "small", "workloadOptions": {"sized": {}}}
     lent = platform({**stack, "cluster": {"localAccounts": True}, "charts": {"source": "simulator/charts"}})
-    assert set(lent["platform"]["settings"]) == {"vmSku", "pools"}
+    assert set(lent["platform"]["settings"]) == {"vmSku"}
 
 
 def test_the_settings_of_a_public_gpu_test_suite_are_accepted() -> None:

@@ -35,7 +35,6 @@ def test_a_batch_by_its_outputs(cli: Cli) -> None:
 
 
 def test_a_result_that_cannot_be_read_does_not_hide_the_others(cli: Cli) -> None:
-    """Earlier versions wrote whatever the command had left in STATS."""
     cli("submit", "--njobs", "3", "--name", "night")
     cli.cluster.end()
     cli.blobs.finish("night", "scenario-000000", "scenario-000001")

@@ -36,9 +36,7 @@ def instances(pool: Record) -> list[int]:
     Of a count that becomes less those with the highest numbers go, as by scale sets' default policy (Azure's page on
     scale-in policies; that it balances zones first is not simulated).
     """
-    count = int(pool.properties["count"])
-    had = range(int(pool.facts.get("vms", count)))  # as the simulator kept it before machines were told apart
-    return sorted(pool.facts.get(INSTANCES, had))[:count]
+    return sorted(pool.facts.get(INSTANCES, ()))[: int(pool.properties["count"])]
 
 
 def by_node(pools: Iterable[Record]) -> dict[str, tuple[Record, int]]:

@@ -37,22 +37,6 @@ def test_half_written_file_never_happened(tmp_path: Path) -> None:
     assert list(tmp_path.glob("*.partial")) == []
 
 
-def test_what_an_older_version_left_gets_the_defaults_that_it_did_not_know(tmp_path: Path) -> None:
-    account = parse_id(f"{GROUP}/providers/Microsoft.Storage/storageAccounts/old")
-    properties = {"minimumTlsVersion": "TLS1_1", "provisioningState": "Succeeded"}
-    old = Record(account, {"location": "eastus", "kind": "StorageV2", "properties": properties}, facts={"keys": ["k"]})
-    Store(tmp_path / "azure").put(old)
-    arm = start(tmp_path / "azure", FakeBackend())
-    try:
-        found = arm.server.world.store.get(account)
-        assert found is not None
-        assert found.properties["encryption"]["keySource"] == "Microsoft.Storage"
-        assert {key: found.properties[key] for key in properties} == properties
-        assert found.facts == old.facts
-    finally:
-        arm.stop()
-
-
 def test_records_handed_out_are_copies(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.put(Record(_id(), {"tags": {}}))

@@ -50,7 +50,7 @@ def test_one_that_azure_has_is_there_in_whatever_state_and_spelling(store: Store
 
 
 def test_as_long_as_one_is_there_or_is_not_known_none_is_forgotten(store: Store) -> None:
-    """A provider whose cluster the state does not name, as an earlier version may have left."""
+    """A provider may not name its cluster in the state."""
     assert not clusters.are_gone(set())
     assert not clusters.are_gone({CLUSTER, ""})
     store.put(Record(parse_id(CLUSTER), {}))

@@ -125,7 +125,7 @@ def test_what_was_cut_short_and_does_not_end_ends_the_daemon(
     ("spoil", "why"),
     [
         (lambda text: text[:40], "Invalid JSON"),
-        (lambda text: json.dumps(json.loads(text) | {"body": {"properties": 1}}), "not of the shape of Microsoft.Cont"),
+        (lambda text: json.dumps(json.loads(text) | {"body": 1}), "body: Input should be"),
     ],
 )
 def test_a_resource_that_cannot_be_read_ends_the_daemon_and_it_says_which(
