@@ -15,7 +15,6 @@ from workloads._base import Deployed, Workload
 from workloads._indexed_job import batch_job
 from workloads._pods import Manifest
 from workloads.resim import manifests, metaseq
-from workloads.resim.batch import parts
 from workloads.resim.manifests import OWNER, TEMPLATES, TEST_IO, Batch, Run
 from workloads.resim.options import NAME, ResimOptions
 from workloads.resim.problems import problems
@@ -51,8 +50,8 @@ class Resim(Workload[ResimOptions]):
         made_of = {name: manifests.blueprint(run, load) for name, load in loads.items()}
         _templates(made_of, context, scripts)
         _owner(context)
-        batch, (part,) = Batch(NAME), parts(options.count)
-        spec = manifests.job_spec(made_of[TEST_IO], batch, part)
+        batch = Batch(NAME)
+        spec = manifests.job_spec(made_of[TEST_IO], batch, options.count)
         batch_job(NAME, spec, context, scripts[:1], batch.labels)
         return Deployed(
             namespace=context.namespace,

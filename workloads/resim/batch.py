@@ -6,18 +6,16 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
-PART = 100_000
-"""Indexes of one Job: above it Kubernetes bounds also what may fail and run at once
-(pkg/apis/batch/validation/validation.go, completionsSoftLimit)."""
-MOST_SCENARIOS = 5 * PART
-"""Of one batch. A bound of ours: each scenario is some blobs, which `status` lists."""
+MOST_SCENARIOS = 100_000
+"""The most scenarios of a batch, which is one Job. With more indexes, Kubernetes also limits how many may fail and run
+at once (pkg/apis/batch/validation/validation.go, completionsSoftLimit).
+"""
 MAX_NAME = 100
 MAX_BATCH_NAME = 40
-"""So that pods, `<batch>-<run>-<part>-<index>`, have a host name of 63 characters at most."""
+"""The host name of a pod, `<batch>-<run>-<index>`, has at most 63 characters."""
 SCENARIO = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9._-]{{0,{MAX_NAME - 2}}}[A-Za-z0-9_-])?")
 BATCH = re.compile(rf"[a-z]([a-z0-9-]{{0,{MAX_BATCH_NAME - 2}}}[a-z0-9])?")
 NAMES = f"letters, digits, '.', '_' and '-', {MAX_NAME} at most, the first a letter or digit, the last no '.'"
@@ -62,28 +60,9 @@ class Layout:
         return f"{self.root}/results/"
 
     @property
-    def cancelled(self) -> str:
-        """The pods that were at work when the batch was cancelled, one a line."""
-        return f"{self.root}/cancelled.txt"
-
-    @property
     def attempts(self) -> str:
         """What attempts left behind that did not end well, by scenario and pod."""
         return f"{self.root}/attempts/"
-
-
-@dataclass(frozen=True)
-class Part:
-    """The scenarios of one Job, among those of a run."""
-
-    number: int
-    offset: int
-    count: int
-
-
-def parts(count: int) -> list[Part]:
-    """As few Jobs as may be."""
-    return [Part(number, offset, min(PART, count - offset)) for number, offset in enumerate(range(0, count, PART))]
 
 
 def numbered(count: int) -> list[str]:
@@ -155,33 +134,6 @@ def checked_name(name: str) -> str:
         fix = f"--name {better if BATCH.fullmatch(better) else 'night-1'}"
         raise Refused(f"the batch's name is {_short(name)}", allowed, fix)
     return name
-
-
-def chosen(scenarios: Sequence[str], pattern: str) -> list[str]:
-    """Those that a pattern means: indexes (3, 5-9) or a glob of names (night-*). Raises Refused where that is none."""
-    if re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", pattern) and pattern not in scenarios:
-        wanted = intervals(pattern)
-        found = [name for index, name in enumerate(scenarios) if any(index in each for each in wanted)]
-    else:
-        found = [name for name in scenarios if fnmatchcase(name, pattern)]
-    if not found:
-        last = len(scenarios) - 1
-        allowed = f"indexes 0 to {last}, as 3,5-9, or names, as {scenarios[0]} or {scenarios[0][:4]}*"
-        raise Refused(
-            f"the pattern {_short(pattern)} matches none of {last + 1} scenarios", allowed, "'*'    # all of them"
-        )
-    return found
-
-
-def intervals(text: str) -> list[range]:
-    """Of indexes as Jobs tell them: 1,3-5."""
-    pairs = (part.partition("-") for part in text.split(",") if part)
-    return [range(int(first), int(last or first) + 1) for first, _, last in pairs]
-
-
-def left(scenarios: Sequence[str], done: Collection[str]) -> Iterator[str]:
-    """Those that are still to be done, in their order."""
-    return (name for name in scenarios if name not in done)
 
 
 def _fix(content: bytes, source: str) -> str:

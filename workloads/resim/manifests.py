@@ -18,7 +18,6 @@ from workloads._indexed_job import batch_job_spec
 from workloads._mpi import MpiJob
 from workloads._pods import GpuPod, Manifest, blob, environment
 from workloads.resim import metaseq
-from workloads.resim.batch import Part
 from workloads.resim.options import NAME, ResimOptions
 
 TEMPLATES = f"{NAME}-templates"
@@ -55,15 +54,14 @@ class Batch:
     run: int = 0
     """0: the stack's own, whose scenarios are numbered."""
 
-    def job(self, part: Part, of: int) -> str:
-        """Name of a Job among `of` ones."""
-        if not self.run:
-            return self.name
-        return f"{self.name}-{self.run}" + (f"-{part.number}" if of > 1 else "")
+    @property
+    def job(self) -> str:
+        """The name of its Job."""
+        return f"{self.name}-{self.run}" if self.run else self.name
 
     @property
     def labels(self) -> dict[str, str]:
-        """Of its Jobs."""
+        """The labels of its Job."""
         return {BATCH_LABEL: self.name, RUN_LABEL: str(self.run)}
 
 
@@ -173,23 +171,22 @@ def _inputs(made_of: Mapping[str, Any]) -> str:
     return str(next(each["value"] for each in _container(made_of)["env"] if each["name"] == "INPUT"))
 
 
-def job_spec(made_of: Mapping[str, Any], batch: Batch, part: Part) -> Manifest:
-    """The Job of a part of a batch."""
+def job_spec(made_of: Mapping[str, Any], batch: Batch, count: int) -> Manifest:
+    """Returns the spec of the Job that runs so many scenarios of a batch."""
     variables = {
         "BATCH": batch.name if batch.run else own_folder(made_of),
         "LIST": f"runs/{batch.run}.txt" if batch.run else "",
-        "OFFSET": str(part.offset),
     }
     container = {"name": NAME, "env": environment(variables)}
     labelled = {"metadata": {"labels": batch.labels}, "spec": {"containers": [container]}}
     return batch_job_spec(
         merge(made_of["template"], labelled),
         container=NAME,
-        completions=part.count,
+        completions=count,
         parallelism=made_of["parallelism"],
         retries=made_of["retries"],
         activeDeadlineSeconds=made_of["hours"] * 3600,
-        **_verdict(part.count, made_of["mostFailedPercent"], made_of["enoughPercent"]),
+        **_verdict(count, made_of["mostFailedPercent"], made_of["enoughPercent"]),
     )
 
 
@@ -204,21 +201,19 @@ def owner(uid: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": OWNER, "uid": uid}
 
 
-def job(
-    made_of: Mapping[str, Any], batch: Batch, part: Part, *, of: int, namespace: str, digest: str, uid: str
-) -> Manifest:
-    """The whole Job, as kubectl takes it; `uid` is of its owner."""
+def job(made_of: Mapping[str, Any], batch: Batch, count: int, *, namespace: str, digest: str, uid: str) -> Manifest:
+    """Returns the whole Job for kubectl; `uid` is that of its owner."""
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
-            "name": batch.job(part, of),
+            "name": batch.job,
             "namespace": namespace,
             "labels": batch.labels,
             "annotations": {DIGEST_ANNOTATION: digest},
             "ownerReferences": [owner(uid)],
         },
-        "spec": job_spec(made_of, batch, part),
+        "spec": job_spec(made_of, batch, count),
     }
 
 

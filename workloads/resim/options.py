@@ -10,7 +10,7 @@ from config.schema.base import PLAIN_DIGITS, Count, Model, Text, may_be
 from config.schema.storage import ContainerName
 from config.schema.workload import WorkloadOptions
 from workloads.metaseq.options import Size as ModelSize
-from workloads.resim.batch import PART
+from workloads.resim.batch import MOST_SCENARIOS
 
 NAME = "resim"
 MOST_HOURS = 24 * 365
@@ -44,13 +44,13 @@ class MetaseqTemplate(Model):
 class ResimOptions(WorkloadOptions):
     """What one scenario does, between which containers, and what becomes of a batch whose scenarios fail."""
 
-    count: Annotated[int, Field(ge=1, le=PART), PLAIN_DIGITS] = 20
+    count: Annotated[int, Field(ge=1, le=MOST_SCENARIOS), PLAIN_DIGITS] = 20
     """Scenarios of the stack's own batch; `python -m workloads.resim submit` runs others."""
     other_pools: tuple[str, ...] = ()
     """More GPU pools whose nodes may take it, as an on-demand pool beside a Spot one."""
     gpus: Count = 1
     """GPUs of each scenario."""
-    parallelism: Annotated[int, Field(ge=1, le=PART), PLAIN_DIGITS] | None = None
+    parallelism: Annotated[int, Field(ge=1, le=MOST_SCENARIOS), PLAIN_DIGITS] | None = None
     """Scenarios at once; by default as many as its pools can have GPUs for."""
     retries: Annotated[int, Field(ge=0, le=100), PLAIN_DIGITS] = 3
     """How often a scenario may fail before it has failed; evictions do not count."""

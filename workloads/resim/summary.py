@@ -8,59 +8,56 @@ from dataclasses import dataclass
 from typing import Any
 
 from config.facts.prices import price_list
-from workloads.resim.batch import intervals
 from workloads.resim.manifests import RUN_LABEL
 
+FAILED = "FAILED"
+"""The file of an attempt that failed (scripts/run-scenario.sh)."""
 _MB, _HOUR = 1e6, 3600
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True)
-class Jobs:
-    """The Jobs of a batch's last run that are there."""
+class LastRun:
+    """The Job of a batch's last run."""
 
-    names: tuple[str, ...] = ()
+    name: str = ""
+    """Empty if the batch has no Job."""
     active: int = 0
     succeeded: int = 0
     failed: int = 0
-    """Indexes."""
+    """Indexes that failed."""
     indexes: int = 0
     ended: bool = True
-    reasons: tuple[str, ...] = ()
-    """Why Jobs failed, as Kubernetes says."""
+    reason: str = ""
+    """Why the Job failed, as Kubernetes reports it."""
 
     @classmethod
-    def of(cls, objects: Iterable[Mapping[str, Any]]) -> Jobs:
-        """From Jobs of one batch."""
-        by_run: dict[int, list[Mapping[str, Any]]] = {}
-        for each in objects:
-            by_run.setdefault(int(each["metadata"]["labels"][RUN_LABEL]), []).append(each)
-        if not by_run:
+    def of(cls, jobs: Iterable[Mapping[str, Any]]) -> LastRun:
+        """Returns the last run among the Jobs of one batch."""
+        job = max(jobs, key=lambda each: int(each["metadata"]["labels"][RUN_LABEL]), default=None)
+        if job is None:
             return cls()
-        last = by_run[max(by_run)]
-        statuses = [each.get("status", {}) for each in last]
-        ends = [[c for c in status.get("conditions") or [] if c["status"] == "True"] for status in statuses]
-        final = [next((c for c in found if c["type"] in ("Complete", "Failed")), None) for found in ends]
+        status = job.get("status", {})
+        true = {each["type"]: each for each in status.get("conditions") or [] if each["status"] == "True"}
+        why = true.get("Failed")
         return cls(
-            names=tuple(each["metadata"]["name"] for each in last),
-            active=sum(status.get("active", 0) for status in statuses),
-            succeeded=sum(status.get("succeeded", 0) for status in statuses),
-            failed=sum(len(r) for status in statuses for r in intervals(status.get("failedIndexes", ""))),
-            indexes=sum(each["spec"]["completions"] for each in last),
-            ended=all(final),
-            reasons=tuple(
-                f"{c.get('reason', '')}: {c.get('message', '')}" for c in final if c and c["type"] == "Failed"
-            ),
+            name=job["metadata"]["name"],
+            active=status.get("active", 0),
+            succeeded=status.get("succeeded", 0),
+            failed=_count(status.get("failedIndexes", "")),
+            indexes=job["spec"]["completions"],
+            ended=bool(true.keys() & {"Complete", "Failed"}),
+            reason=f"{why.get('reason', '')}: {why.get('message', '')}" if why else "",
         )
 
     @property
     def state(self) -> str:
-        """In a word."""
-        if not self.names:
+        """The state in one word."""
+        if not self.name:
             return "Stopped"
         if not self.ended:
             return "Running"
-        return "Failed" if self.reasons else "Complete"
+        return "Failed" if self.reason else "Complete"
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,7 @@ class Summary:
     failed: int
     running: int
     evicted: int
-    """Attempts that were told to end, or that are gone, but for those that were cancelled."""
+    """Attempts that an eviction, a lost node or `cancel` ended."""
     retried: int
     """Scenarios that took more than one attempt."""
     input_bytes: int
@@ -95,7 +92,7 @@ class Summary:
     """What these took, each by itself: their work."""
     node_hours: float
     cost: Cost
-    reasons: tuple[str, ...] = ()
+    reason: str = ""
 
     @property
     def throughput(self) -> float:
@@ -126,7 +123,7 @@ class Summary:
             "bytesPerSecond": round(self.throughput, 1),
             "nodeHours": round(self.node_hours, 4),
             "cost": {"usd": self.cost.usd, "atMost": self.cost.at_most},
-            "reasons": list(self.reasons),
+            "reason": self.reason,
         }
 
     def lines(self) -> list[str]:
@@ -142,7 +139,15 @@ class Summary:
             "Node hours": f"{self.node_hours:.2f}",
             "Cost": _money(self.cost),
         }
-        return [f"{f'{name}:':<12}{value}" for name, value in rows.items()] + [f"  {why}" for why in self.reasons]
+        return [f"{f'{name}:':<12}{value}" for name, value in rows.items()] + (
+            [f"  {self.reason}"] if self.reason else []
+        )
+
+
+def _count(indexes: str) -> int:
+    """Returns the number of indexes in a Job's notation, such as 1,3-5."""
+    pairs = (part.partition("-") for part in indexes.split(",") if part)
+    return sum(int(last or first) - int(first) + 1 for first, _, last in pairs)
 
 
 def node_hours(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
@@ -173,9 +178,9 @@ def cost(hours: Mapping[str, float], pools: Mapping[str, tuple[str, bool]], regi
     return Cost(round(total, 4), spot)
 
 
-def evicted(attempts: Mapping[tuple[str, str], Collection[str]], known: Collection[str], mark: str, failed: str) -> int:
-    """Attempts that bear the mark, and those that bear none and whose pods are gone, or ended before they could."""
-    return sum(mark in files or (failed not in files and pod not in known) for (_, pod), files in attempts.items())
+def evicted(attempts: Mapping[tuple[str, str], Collection[str]], known: Collection[str]) -> int:
+    """Returns how many attempts ended without success or failure; pods that are `known` are still at work."""
+    return sum(FAILED not in files and pod not in known for (_, pod), files in attempts.items())
 
 
 def tried_again(attempts: Iterable[tuple[str, str]], done: Collection[str]) -> int:
@@ -189,7 +194,7 @@ def summarised(
     *,
     scenarios: int,
     succeeded: int,
-    jobs: Jobs,
+    run: LastRun,
     evictions: int,
     retried_left: int,
     results: Sequence[Mapping[str, Any]],
@@ -200,11 +205,11 @@ def summarised(
     ended = max((each["ended"] for each in results), default=0)
     return Summary(
         batch=batch,
-        state=jobs.state,
+        state=run.state,
         scenarios=scenarios,
         succeeded=succeeded,
-        failed=jobs.failed,
-        running=min(jobs.active, scenarios - succeeded),  # outputs are there before Kubernetes sees their pods' end
+        failed=run.failed,
+        running=min(run.active, scenarios - succeeded),  # outputs are there before Kubernetes sees their pods' end
         evicted=evictions,
         retried=sum(each["attempts"] > 1 for each in results) + retried_left,
         input_bytes=sum(each.get("inputBytes", 0) for each in results),
@@ -213,7 +218,7 @@ def summarised(
         scenario_seconds=float(sum(each["ended"] - each["started"] for each in results)),
         node_hours=sum(node_hours(results).values()),
         cost=spent,
-        reasons=jobs.reasons,
+        reason=run.reason,
     )
 
 

@@ -75,17 +75,12 @@ class KeptCluster:
         there = {"jobs": self.jobs, "pods": self.pods}.get(kind, [])
         return [each for each in there if value in ("", each["metadata"]["labels"][key])]
 
-    def create(self, *manifests: dict[str, Any]) -> str:
-        self.jobs += manifests
-        return ""
+    def create(self, manifest: dict[str, Any]) -> None:
+        self.jobs.append(manifest)
 
-    def delete(self, kind: str, selector: str) -> str:
+    def delete(self, kind: str, selector: str) -> None:
         assert kind == "jobs"
         self.jobs = [job for job in self.jobs if job not in self.list("jobs", selector)]
-        return ""
-
-    def log(self, selector: str) -> str:
-        return f"of the pod with {selector}"
 
     def pod(self, name: str, batch: str, phase: str) -> None:
         """One of a batch."""

@@ -16,8 +16,8 @@ from workloads._base import Run as AnyRun
 from workloads.gpu_batch import GpuBatchOptions
 from workloads.gpu_batch import job_spec as gpu_batch_spec
 from workloads.resim import WORKLOAD
-from workloads.resim.batch import PART, Part, parts
-from workloads.resim.manifests import GRACE_S, Batch, Run, blueprint, files, job, job_spec, load_of_options
+from workloads.resim.batch import MAX_BATCH_NAME, MOST_SCENARIOS
+from workloads.resim.manifests import GRACE_S, Batch, Run, blueprint, files, job_spec, load_of_options
 from workloads.resim.options import ResimOptions
 
 INPUT = BlobVolume(claim="input-1", read_only=True, annotations={"sas/input": "1"}, upload_secret=None)
@@ -53,7 +53,7 @@ def made_of(others: tuple[Any, ...] = (), **options: Any) -> dict[str, Any]:
 
 
 def spec(batch: Batch = Batch("resim"), count: int = 200, **options: Any) -> dict[str, Any]:  # noqa: B008 - frozen
-    found: dict[str, Any] = job_spec(made_of(**options), batch, Part(0, 0, count))
+    found: dict[str, Any] = job_spec(made_of(**options), batch, count)
     return found
 
 
@@ -104,7 +104,7 @@ def test_a_batch_may_fail_or_succeed_before_all_have_run() -> None:
 
 def test_as_many_at_once_as_the_pools_can_have_gpus() -> None:
     assert spec()["parallelism"] == 5
-    assert job_spec(made_of((ON_DEMAND,)), Batch("x"), Part(0, 0, 200))["parallelism"] == 7
+    assert job_spec(made_of((ON_DEMAND,)), Batch("x"), 200)["parallelism"] == 7
     sliced = run((pool(T4, agent_pool="sliced1", max_nodes=3, shares=2),))
     assert blueprint(sliced, load_of_options(sliced))["parallelism"] == 11, "slices count as GPUs"
     two = run((pool(T4, max_nodes=3, shares=3),), gpus=2)
@@ -126,14 +126,8 @@ def test_the_stacks_own_batch_lies_elsewhere_for_another_dataset() -> None:
     assert variables(spec(Batch("night", 1), dataset="fleet/2026-11"))["BATCH"] == "night"
 
 
-def test_parts_of_a_large_batch_follow_each_other_in_its_list() -> None:
-    plan, batch = made_of(), Batch("night", 1)
-    pieces = parts(PART + 5)
-    jobs = [job(plan, batch, part, of=2, namespace="ai", digest="d", uid="u") for part in pieces]
-    assert [each["metadata"]["name"] for each in jobs] == ["night-1-0", "night-1-1"]
-    assert [each["spec"]["completions"] for each in jobs] == [PART, 5]
-    assert [variables(each["spec"])["OFFSET"] for each in jobs] == ["0", str(PART)]
-    assert len(f"{'a' * 40}-99-4-{PART}") <= 63, "pods have that as their host name"
+def test_pods_of_any_batch_have_a_host_name() -> None:
+    assert len(f"{'a' * MAX_BATCH_NAME}-99999-{MOST_SCENARIOS - 1}") <= 63
 
 
 # --- its pods ---

@@ -9,20 +9,14 @@ import pytest
 
 from workloads.resim.batch import (
     MOST_SCENARIOS,
-    PART,
     Layout,
-    Part,
     Refused,
     checked_count,
     checked_name,
-    chosen,
     default_name,
     digest,
-    intervals,
-    left,
     numbered,
     parse,
-    parts,
 )
 
 
@@ -77,11 +71,6 @@ def test_a_number_of_scenarios_that_is_none(count: int, what: str) -> None:
         checked_count(count)
 
 
-def test_a_batch_is_split_where_a_job_would_have_too_many_indexes() -> None:
-    assert parts(PART) == [Part(0, 0, PART)]
-    assert parts(2 * PART + 1) == [Part(0, 0, PART), Part(1, PART, PART), Part(2, 2 * PART, 1)]
-
-
 def test_other_scenarios_or_another_order_are_another_batch() -> None:
     assert digest(["a", "b"]) == digest(iter(["a", "b"]))
     assert len({digest(["a", "b"]), digest(["b", "a"]), digest(["ab"]), digest(["a"])}) == 4
@@ -102,38 +91,6 @@ def test_a_batchs_name_names_jobs_and_folders(name: str, fix: str) -> None:
     with pytest.raises(Refused) as refused:
         checked_name(name)
     assert refused.value.fix == fix
-
-
-@pytest.mark.parametrize(
-    ("pattern", "found"),
-    [
-        ("*", ["night-0", "night-1", "day-0", "day-1"]),
-        ("night-*", ["night-0", "night-1"]),
-        ("day-1", ["day-1"]),
-        ("1", ["night-1"]),
-        ("0,2-3", ["night-0", "day-0", "day-1"]),
-        ("2-99", ["day-0", "day-1"]),
-    ],
-)
-def test_patterns_of_names_and_of_indexes(pattern: str, found: list[str]) -> None:
-    assert chosen(["night-0", "night-1", "day-0", "day-1"], pattern) == found
-
-
-@pytest.mark.parametrize("pattern", ["dusk-*", "4", "7-9", "3-1", ""])
-def test_a_pattern_that_matches_nothing(pattern: str) -> None:
-    with pytest.raises(Refused) as refused:
-        chosen(["night-0", "night-1", "day-0", "day-1"], pattern)
-    assert "matches none of 4 scenarios" in refused.value.what
-    assert refused.value.allowed == "indexes 0 to 3, as 3,5-9, or names, as night-0 or nigh*"
-
-
-def test_indexes_as_jobs_tell_them() -> None:
-    assert [list(each) for each in intervals("1,3-5")] == [[1], [3, 4, 5]]
-    assert intervals("") == []
-
-
-def test_what_is_left_keeps_its_order() -> None:
-    assert list(left(["c", "a", "b"], {"a"})) == ["c", "b"]
 
 
 def test_each_namespace_has_batches_of_its_own() -> None:

@@ -40,7 +40,6 @@ class Batch:
             "NAMESPACE": "ai",
             "BATCH": "night",
             "LIST": "",
-            "OFFSET": "0",
             "JOB_COMPLETION_INDEX": str(index),
             "POD": pod,
             "NODE": "node-1",
@@ -142,12 +141,12 @@ def test_what_is_deleted_in_part_is_not_overwritten(batch: Batch) -> None:
     assert (code, log[-1]) == (1, "VERDICT: FAIL scenario=scenario-000000 its outputs could not be put in place")
 
 
-def test_a_list_names_the_scenarios_of_a_part(batch: Batch) -> None:
+def test_a_list_names_the_scenarios(batch: Batch) -> None:
     (batch.root / "runs").mkdir(parents=True)
     (batch.root / "runs" / "1.txt").write_text("dawn\nnoon\nnight\n")
-    batch.run(1, WRITE, LIST="runs/1.txt", OFFSET="1")
+    batch.run(2, WRITE, LIST="runs/1.txt")
     assert batch.files("results") == [f"night/{file}" for file in WRITTEN]
-    code, log = batch.run(2, WRITE, LIST="runs/1.txt", OFFSET="1")
+    code, log = batch.run(3, WRITE, LIST="runs/1.txt")
     assert (code, "has no line 4" in log[-1]) == (64, True), "another attempt would not mend it"
 
 

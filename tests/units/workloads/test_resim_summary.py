@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from workloads.resim.summary import Cost, Jobs, cost, evicted, node_hours, summarised
+from workloads.resim.summary import Cost, LastRun, cost, evicted, node_hours, summarised
 
 NODE = "aks-spot1-11111111-vmss000000"
 T4 = "Standard_NC4as_T4_v3"
@@ -26,22 +26,20 @@ def result(node: str = NODE, started: int = 0, ended: int = 3600, **more: Any) -
 
 
 def test_the_last_run_says_how_a_batch_stands() -> None:
-    found = Jobs.of(
+    found = LastRun.of(
         [
+            job("night-2", 2, succeeded=4, active=3, failedIndexes="1,4-5"),
             job("night-1", 1, end="Failed", succeeded=1, failedIndexes="1-9"),
-            job("night-2-0", 2, end="Complete", succeeded=10),
-            job("night-2-1", 2, succeeded=4, active=3, failedIndexes="1,4-5"),
         ]
     )
-    assert found.names == ("night-2-0", "night-2-1")
-    assert (found.indexes, found.succeeded, found.failed, found.active) == (20, 14, 3, 3)
+    assert (found.name, found.indexes, found.succeeded, found.failed, found.active) == ("night-2", 10, 4, 3, 3)
     assert (found.state, found.ended) == ("Running", False)
 
 
 def test_a_batch_that_has_failed_says_why() -> None:
-    found = Jobs.of([job("night-1", 1, end="Failed", failedIndexes="7")])
-    assert (found.state, found.reasons) == ("Failed", ("FailedIndexes: Job has failed indexes",))
-    assert (Jobs.of([]).state, Jobs.of([]).ended) == ("Stopped", True)
+    found = LastRun.of([job("night-1", 1, end="Failed", failedIndexes="7")])
+    assert (found.state, found.reason) == ("Failed", "FailedIndexes: Job has failed indexes")
+    assert (LastRun.of([]).state, LastRun.of([]).ended) == ("Stopped", True)
 
 
 def test_scenarios_that_share_a_node_cost_its_hour_once() -> None:
@@ -72,7 +70,7 @@ def test_evicted_are_those_that_said_so_and_those_that_could_not() -> None:
         ("c", "at-work"): {"log.txt"},
         ("d", "broken"): {"log.txt", "FAILED"},
     }
-    assert evicted(attempts, {"at-work"}, "EVICTED", "FAILED") == 2
+    assert evicted(attempts, {"at-work"}) == 2
 
 
 def test_a_summary_for_readers_and_for_programs() -> None:
@@ -81,7 +79,7 @@ def test_a_summary_for_readers_and_for_programs() -> None:
         "night",
         scenarios=3,
         succeeded=2,
-        jobs=Jobs.of([job("night-1", 1, end="Failed", failedIndexes="2")]),
+        run=LastRun.of([job("night-1", 1, end="Failed", failedIndexes="2")]),
         evictions=2,
         retried_left=1,
         results=results,
@@ -101,7 +99,7 @@ def test_a_summary_for_readers_and_for_programs() -> None:
 
 def test_a_batch_of_which_nothing_is_done_yet() -> None:
     told = summarised(
-        "n", scenarios=3, succeeded=0, jobs=Jobs(), evictions=0, retried_left=0, results=[], spent=Cost(None)
+        "n", scenarios=3, succeeded=0, run=LastRun(), evictions=0, retried_left=0, results=[], spent=Cost(None)
     )
     assert told.throughput == 0
     assert "unknown" in "\n".join(told.lines())

@@ -6,13 +6,14 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from typing import Any, NoReturn
 
 from workloads.resim import metaseq
-from workloads.resim.batch import PART, Refused
+from workloads.resim.batch import MOST_SCENARIOS, Refused
 from workloads.resim.cli.session import Session, session
-from workloads.resim.cli.status import batches, cancel, logs, summary, table, wait
-from workloads.resim.cli.submit import retry, scenarios, submit
+from workloads.resim.cli.status import cancel, summary, wait
+from workloads.resim.cli.submit import Submitted, retry, scenarios, submit
 from workloads.resim.manifests import TEST_IO
 from workloads.resim.options import MOST_HOURS, NAME
 
@@ -54,17 +55,12 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--name", default="", help="of the batch; by default made of its scenarios")
     _running(one)
 
-    one = _command(commands, "status", _status, "tells how all batches fare, or one, with a summary")
-    one.add_argument("batch", nargs="?", default="")
+    one = _command(commands, "status", _status, "shows the summary of a batch")
+    one.add_argument("batch", nargs="?", default=NAME, help=f"by default {NAME}, the stack's own")
     one.add_argument("--wait", action="store_true", help="until it has ended")
-
-    one = _command(commands, "logs", _logs, "shows what scenarios wrote", output=False)
-    one.add_argument("batch")
-    one.add_argument("pattern", help="names, as night-*, or indexes, as 3,5-9")
 
     one = _command(commands, "retry", _retry, "runs what is not done of a batch that has ended")
     one.add_argument("batch")
-    one.add_argument("--only", default="*", metavar="PATTERN", help="names, as night-*, or indexes, as 3,5-9")
     _running(one)
 
     one = _command(commands, "cancel", _cancel, "ends a batch; what is done stays, and retry goes on from there")
@@ -72,19 +68,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(commands: Any, name: str, does: _Command, says: str, *, output: bool = True) -> argparse.ArgumentParser:
+def _command(commands: Any, name: str, does: _Command, says: str) -> argparse.ArgumentParser:
     one: argparse.ArgumentParser = commands.add_parser(name, help=says, description=says)
     one.set_defaults(does=does)
     one.add_argument("-s", "--stack", default="", help=f"with the workload {NAME}; by default the one that is selected")
-    if output:
-        one.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    one.add_argument("-o", "--output", choices=("text", "json"), default="text")
     return one
 
 
 def _running(one: argparse.ArgumentParser) -> None:
     named = f"what runs a scenario, as {TEST_IO} or, where the stack has it, {metaseq.TEMPLATE}"
     one.add_argument("--template", default="", help=f"{named}; by default as before, or {TEST_IO}")
-    one.add_argument("--parallelism", type=_to(PART), help="scenarios at once; by default as the stack says")
+    one.add_argument("--parallelism", type=_to(MOST_SCENARIOS), help="scenarios at once; by default as the stack says")
     one.add_argument("--hours", type=_to(MOST_HOURS), help="how long it may take; by default as the stack says")
     one.add_argument("--wait", action="store_true", help="until it has ended, and sum it up")
 
@@ -106,23 +101,19 @@ def _submit(found: Session, options: argparse.Namespace) -> int:
 
 def _retry(found: Session, options: argparse.Namespace) -> int:
     changes = {"parallelism": options.parallelism, "hours": options.hours}
-    begun = retry(found, options.batch, only=options.only, template=options.template, **changes)
+    begun = retry(found, options.batch, template=options.template, **changes)
     return _begun(found, options, begun)
 
 
-def _begun(found: Session, options: argparse.Namespace, begun: Any) -> int:
+def _begun(found: Session, options: argparse.Namespace, begun: Submitted) -> int:
     if not options.wait:
-        _show(options, begun.document(), begun.lines())
+        _show(options, asdict(begun), begun.lines())
         return 0
     print("\n".join(begun.lines()), file=sys.stderr)
     return _ended(found, options, begun.batch)
 
 
 def _status(found: Session, options: argparse.Namespace) -> int:
-    if not options.batch:
-        rows = batches(found)
-        _show(options, rows, table(rows))
-        return 0
     if options.wait:
         return _ended(found, options, options.batch)
     told = summary(found, options.batch)
@@ -131,16 +122,10 @@ def _status(found: Session, options: argparse.Namespace) -> int:
 
 
 def _ended(found: Session, options: argparse.Namespace, batch: str) -> int:
-    jobs = wait(found, batch)
+    run = wait(found, batch)
     told = summary(found, batch)
     _show(options, told.document(), told.lines())
-    return 1 if jobs.failed or jobs.reasons else 0
-
-
-def _logs(found: Session, options: argparse.Namespace) -> int:
-    for text in logs(found, options.batch, options.pattern):
-        print(text)
-    return 0
+    return 1 if run.failed or run.reason else 0
 
 
 def _cancel(found: Session, options: argparse.Namespace) -> int:

@@ -70,18 +70,13 @@ class Kubectl:
         found: dict[str, Any] | None = json.loads(text) if text.strip() else None
         return found
 
-    def create(self, *manifests: Mapping[str, Any]) -> str:
-        """What kubectl says of them. Raises Refused."""
-        documents = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
-        return self._run("create", "--filename=-", given=json.dumps(documents))
+    def create(self, manifest: Mapping[str, Any]) -> None:
+        """Creates an object. Raises Refused."""
+        self._run("create", "--filename=-", given=json.dumps(manifest))
 
-    def delete(self, kind: str, selector: str) -> str:
-        """What kubectl says; pods get their grace period. Raises Refused."""
-        return self._run("delete", kind, f"--selector={selector}", "--wait=false", "--cascade=background")
-
-    def log(self, selector: str) -> str:
-        """Of running pods, all of it. Raises Refused."""
-        return self._run("logs", f"--selector={selector}", "--tail=-1")
+    def delete(self, kind: str, selector: str) -> None:
+        """Deletes objects; pods get their grace period. Raises Refused."""
+        self._run("delete", kind, f"--selector={selector}", "--wait=false", "--cascade=background")
 
     def _run(self, *arguments: str, given: str | None = None) -> str:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,9 +35,13 @@ class Session:
             raise Refused(what, there, f"--template {next(iter(self.templates), TEST_IO)}")
         return self.templates[name]
 
-    def jobs(self, batch: str = "") -> list[dict[str, Any]]:
-        """Jobs of a batch, or of all."""
-        return self.kubectl.list("jobs", f"{BATCH_LABEL}={batch}" if batch else BATCH_LABEL)
+    def jobs(self, batch: str) -> list[dict[str, Any]]:
+        """Returns the Jobs of a batch."""
+        return self.kubectl.list("jobs", f"{BATCH_LABEL}={batch}")
+
+    def batches(self) -> list[str]:
+        """Returns the names of all batches that have Jobs."""
+        return sorted({job["metadata"]["labels"][BATCH_LABEL] for job in self.kubectl.list("jobs", BATCH_LABEL)})
 
     @contextmanager
     def store(self, batch: str) -> Iterator[Store]:
@@ -57,7 +60,7 @@ class Session:
         if batch == NAME:
             what = f"{NAME}, the stack's own batch, has no Jobs any more"
             raise Refused(what, "a batch that was submitted, or the stack's own made again", "pulumi up --refresh")
-        there = sorted({job["metadata"]["labels"][BATCH_LABEL] for job in self.jobs()})
+        there = self.batches()
         fix = f"python -m workloads.resim status {there[0]}" if there else "python -m workloads.resim submit --njobs 20"
         raise Refused(f"there is no batch {batch}", ", ".join(there) or "a batch that was submitted", fix)
 
@@ -80,9 +83,3 @@ def _config_map(cluster: Kubectl, name: str) -> dict[str, Any]:
         what = f"namespace {cluster.namespace} has no ConfigMap {name}"
         raise Refused(what, f"a stack whose workload {NAME} is up", "pulumi up --refresh")
     return found
-
-
-def tell(text: str) -> None:
-    """Progress: apart from what a command puts out, and over itself on a terminal."""
-    end = "\r" if sys.stderr.isatty() else "\n"
-    print(f"{text:<78}", end=end, file=sys.stderr, flush=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +21,6 @@ from workloads.resim.cli.platform import Container
 _AT_ONCE = 16
 _NOT_LET_IN = ("AuthenticationFailed", "AuthorizationFailure", "InvalidAuthenticationInfo")
 """What storage says to a SAS that has ended or is another account's, and to anybody outside of a private network."""
-EVICTED, FAILED = "EVICTED", "FAILED"
 
 
 @dataclass
@@ -30,7 +29,7 @@ class Kept:
 
     done: set[str] = field(default_factory=set)
     attempts: dict[tuple[str, str], set[str]] = field(default_factory=dict)
-    """Names of files that attempts left, or have so far, by scenario and pod; without those that were cancelled."""
+    """Names of files that attempts left, or have so far, by scenario and pod."""
 
 
 class Store:
@@ -69,16 +68,9 @@ class Store:
         """Writes the list that its pods read."""
         self._write(self._layout.run(number), "".join(f"{name}\n" for name in scenarios))
 
-    def note_cancelled(self, pods: Collection[str]) -> None:
-        """Says that these were taken away by the user, and not evicted."""
-        self._write(self._layout.cancelled, "".join(f"{pod}\n" for pod in {*self._cancelled(), *pods}), overwrite=True)
-
-    def _cancelled(self) -> set[str]:
-        return set((self._read(self._layout.cancelled) or b"").decode().split())
-
     def kept(self) -> Kept:
         """Which scenarios are done, and what attempts there were beside."""
-        found, cancelled = Kept(), self._cancelled()
+        found = Kept()
         with self._refusing():
             for blob in self._client.list_blobs(self._layout.results):
                 scenario, _, file = blob.name.removeprefix(self._layout.results).partition("/")
@@ -87,28 +79,18 @@ class Store:
             for blob in self._client.list_blobs(self._layout.attempts):
                 scenario, _, rest = blob.name.removeprefix(self._layout.attempts).partition("/")
                 pod, _, file = rest.partition("/")
-                if pod and pod not in cancelled:
+                if pod:
                     found.attempts.setdefault((scenario, pod), set()).add(file)
         return found
 
-    def results(self, scenarios: Iterable[str], tell: Callable[[int], None]) -> Iterator[dict[str, Any]]:
-        """What each scenario told when it was done; `tell` is given how many have been read."""
+    def results(self, scenarios: Iterable[str]) -> Iterator[dict[str, Any]]:
+        """Yields the result of each scenario that is done."""
         names = [f"{self._layout.results}{scenario}/result.json" for scenario in scenarios]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for number, text in enumerate(pool.map(self._read, names), 1):
-                tell(number)
+            for text in pool.map(self._read, names):
                 if text is not None:
                     with contextlib.suppress(ValueError):  # one that cannot be read does not hide the others
                         yield json.loads(text.decode(errors="replace"))
-
-    def log(self, scenario: str, kept: Kept) -> str | None:
-        """Of the attempt that succeeded, else of those that did not; None before any has ended."""
-        text = self._read(f"{self._layout.results}{scenario}/log.txt")
-        if text is not None:
-            return text.decode(errors="replace")
-        pods = [pod for (name, pod), files in kept.attempts.items() if name == scenario and files & {EVICTED, FAILED}]
-        texts = [self._read(f"{self._layout.attempts}{scenario}/{pod}/log.txt") or b"" for pod in pods]
-        return b"".join(texts).decode(errors="replace") if texts else None
 
     def _read(self, name: str) -> bytes | None:
         with self._refusing():
@@ -119,10 +101,10 @@ class Store:
                     return None
                 raise
 
-    def _write(self, name: str, text: str, *, overwrite: bool = False) -> None:
+    def _write(self, name: str, text: str) -> None:
         with self._refusing():
             try:
-                self._client.upload_blob(name, text.encode(), overwrite=overwrite)
+                self._client.upload_blob(name, text.encode(), overwrite=False)
             except ResourceExistsError:
                 what = f"{name} was written by somebody else just now"
                 fix = f"python -m workloads.resim status {self._layout.batch}"

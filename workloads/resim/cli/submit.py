@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,44 +14,36 @@ from workloads.resim.batch import (
     Refused,
     checked_count,
     checked_name,
-    chosen,
     default_name,
     digest,
-    left,
     numbered,
     parse,
-    parts,
 )
 from workloads.resim.cli.session import Session
 from workloads.resim.cli.store import Store
 from workloads.resim.manifests import TEST_IO, Batch, job, results_of
 from workloads.resim.options import NAME
-from workloads.resim.summary import Jobs
+from workloads.resim.summary import LastRun
 
 _MOST_BYTES = (MOST_SCENARIOS + 1) * (MAX_NAME + 2)
 
 
 @dataclass(frozen=True)
 class Submitted:
-    """What was begun."""
+    """One run of a batch. Without scenarios to do, it has no Job."""
 
     batch: str
     run: int
-    jobs: tuple[str, ...]
+    job: str
     scenarios: int
     left: int
 
-    def document(self) -> dict[str, Any]:
-        """For programs."""
-        return {**asdict(self), "jobs": list(self.jobs)}
-
     def lines(self) -> list[str]:
-        """As kubectl tells of what it makes."""
-        if not self.jobs:
-            return [f"batch {self.batch}: all {self.scenarios} scenarios asked for are done; nothing was created"]
-        made = [f"job.batch/{name} created" for name in self.jobs]
+        """Returns the run for readers, in kubectl's words."""
+        if not self.job:
+            return [f"batch {self.batch}: all {self.scenarios} scenarios are done; nothing was created"]
         to_do = f"batch {self.batch}: {self.left} of {self.scenarios} scenarios to do"
-        return [*made, f"{to_do}; how they fare: python -m workloads.resim status {self.batch}"]
+        return [f"job.batch/{self.job} created", f"{to_do}; status: python -m workloads.resim status {self.batch}"]
 
 
 def scenarios(file: str | None, count: int | None) -> list[str]:
@@ -62,7 +54,7 @@ def scenarios(file: str | None, count: int | None) -> list[str]:
 
 
 def submit(session: Session, names: Sequence[str], *, name: str, template: str, **changes: int | None) -> Submitted:
-    """A batch, or what is left of it. Raises Refused."""
+    """Runs a batch, or the rest of it. Raises Refused."""
     batch = checked_name(name or default_name(names))
     if batch == NAME:
         raise Refused(f"{NAME} is the stack's own batch", "another name", f"--name {default_name(names)}")
@@ -75,20 +67,19 @@ def submit(session: Session, names: Sequence[str], *, name: str, template: str, 
         else:
             _check_same(batch, names, known)
             _check_made_of(batch, made_of, known)
-        return _run(session, kept, made_of, batch, names, names)
+        return _run(session, kept, made_of, batch, names)
 
 
-def retry(session: Session, batch: str, *, only: str, template: str, **changes: int | None) -> Submitted:
-    """What is not done of a batch, or of those of it that a pattern means. Raises Refused."""
+def retry(session: Session, batch: str, *, template: str, **changes: int | None) -> Submitted:
+    """Runs the rest of a batch that has ended. Raises Refused."""
     with session.store(batch) as kept:
         names = session.scenarios(batch, kept)
         if batch == NAME:
             fix = f"pulumi up --replace '**:Job::{NAME}'"
             raise Refused(f"{NAME} is the stack's own batch", "a batch that was submitted", fix)
-        wanted = chosen(names, only)
         template = template or str((kept.identity() or {}).get("template", TEST_IO))
         made_of = _made_of(session, batch, template, changes)
-        return _run(session, kept, made_of, batch, names, wanted)
+        return _run(session, kept, made_of, batch, names)
 
 
 def _made_of(session: Session, batch: str, template: str, changes: Mapping[str, int | None]) -> Mapping[str, Any]:
@@ -99,26 +90,23 @@ def _made_of(session: Session, batch: str, template: str, changes: Mapping[str, 
     return made_of
 
 
-def _run(
-    session: Session, kept: Store, made_of: Mapping[str, Any], name: str, names: Sequence[str], wanted: Sequence[str]
-) -> Submitted:
-    to_do = list(left(wanted, kept.kept().done))
+def _run(session: Session, kept: Store, made_of: Mapping[str, Any], name: str, names: Sequence[str]) -> Submitted:
+    done = kept.kept().done
+    to_do = [each for each in names if each not in done]
     if not to_do:
-        return Submitted(name, 0, (), len(wanted), 0)
+        return Submitted(name, 0, "", len(names), 0)
     batch = Batch(name, kept.last_run() + 1)
     kept.begin_run(batch.run, to_do)
-    pieces = parts(len(to_do))
-    same = {"namespace": session.platform.namespace, "digest": digest(names), "uid": session.owner}
-    jobs = [job(made_of, batch, part, of=len(pieces), **same) for part in pieces]
-    session.kubectl.create(*jobs)
-    return Submitted(name, batch.run, tuple(each["metadata"]["name"] for each in jobs), len(wanted), len(to_do))
+    namespace, uid = session.platform.namespace, session.owner
+    session.kubectl.create(job(made_of, batch, len(to_do), namespace=namespace, digest=digest(names), uid=uid))
+    return Submitted(name, batch.run, batch.job, len(names), len(to_do))
 
 
 def _check_idle(session: Session, batch: str) -> None:
-    jobs = Jobs.of(session.jobs(batch))
-    if not jobs.ended:
+    run = LastRun.of(session.jobs(batch))
+    if not run.ended:
         fix = f"python -m workloads.resim status {batch} --wait, or python -m workloads.resim cancel {batch}"
-        raise Refused(f"batch {batch} is still running ({', '.join(jobs.names)})", "one run of a batch at a time", fix)
+        raise Refused(f"batch {batch} is still running ({run.name})", "one run of a batch at a time", fix)
 
 
 def _check_lasts(session: Session, made_of: Mapping[str, Any]) -> None:
@@ -136,9 +124,9 @@ def _check_same(batch: str, names: Sequence[str], known: Mapping[str, Any]) -> N
 
 
 def _check_made_of(batch: str, made_of: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Results of another image, command or dataset are not this one's. Batches of before say nothing of theirs."""
+    """Results of another image, command or dataset are not this one's."""
     wanted = results_of(made_of)
-    if known.get("madeOf", wanted) != wanted:
+    if known["madeOf"] != wanted:
         what = f"batch {batch} was made of another image, command or dataset than the stack has now"
         allowed = "another name, or the options of then; retry goes on with those of now all the same"
         raise Refused(what, allowed, f"--name {batch[: MAX_NAME - 7]}-{wanted[:6]}")

@@ -2,7 +2,7 @@
 # One index of a batch: runs a command for its scenario, and keeps what it wrote only if it ended well.
 # Usage: run-scenario.sh COMMAND [ARGUMENT...]
 # Reads: OUTPUTS (where the output container is mounted), NAMESPACE and BATCH (its folder there, <namespace>/<batch>), LIST
-# (file below it with a scenario a line; empty: they are numbered), OFFSET, JOB_COMPLETION_INDEX, POD, NODE, INPUT.
+# (file below it with a scenario a line; empty: they are numbered), JOB_COMPLETION_INDEX, POD, NODE, INPUT.
 # The command is given: SCENARIO, INPUT (folder to read), OUTPUT (folder to write), CHECKPOINT (folder to make, which the
 # next attempt finds again), STATS (file for numbers of its own, as `"name": 1` in lines). SIGTERM asks it to end within
 # the grace period.
@@ -16,7 +16,7 @@ set -euo pipefail
 
 # shellcheck disable=SC2153 # BATCH is given
 batch=$OUTPUTS/$NAMESPACE/$BATCH
-number=$((OFFSET + JOB_COMPLETION_INDEX))
+number=$JOB_COMPLETION_INDEX
 begun=$(date +%s)
 running='' told=''
 
