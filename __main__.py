@@ -1,4 +1,4 @@
-"""Settings -> platform -> workloads -> outputs."""
+"""Settings -> foundation -> platform -> workloads -> outputs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from components import kept_files, way_in, webhook_delay
 from components.azure_resources import prepare_all
 from components.borrowed_platform import BorrowedPlatform
 from components.container_access import by_identity
-from components.existing import check_existing, own_outputs
+from components.existing import Existing, check_existing, own_outputs
 from components.existing_system_pool import keep_system_pool
 from components.feature_check import check_infiniband
+from components.foundation import Foundation
 from components.kept_files import storage_warnings
 from components.locks import check_locks
 from components.manifests import check_manifests
@@ -29,10 +30,11 @@ from components.reservations import check_reservations, groups, reserved_nodes
 from components.summary import report_plan, report_price
 from config.reading import loader
 from config.rules.advice import unread_options, warnings
-from config.rules.cost import hourly_cost
+from config.rules.cost import OUTPUT, hourly_cost
+from config.rules.platform_stack import NEXT
 from config.rules.support_end import support_warnings
 from config.schema.inventory import Inventory
-from config.schema.models import Settings
+from config.schema.models import Lender, Settings
 
 
 def main() -> None:
@@ -47,11 +49,13 @@ def main() -> None:
     prepare_all(settings)
     webhook_delay.retry_all()
     made, before = _all_that_is_made(), kept_files.kept_before(outputs)
-    settings, platform = _platform(settings, known_operators, before)
-    if isinstance(platform, Platform) and not platform.within:
-        _export(platform)
-        pulumi.log.warn(way_in.after_first_phase(settings, settings.names.resource_group))
-        return
+    if settings.lender:
+        platform: Platform | BorrowedPlatform = _borrowed(settings, settings.lender, before)
+    else:
+        settings, existing, foundation = _foundation(settings, known_operators)
+        if foundation is None:
+            return
+        platform = Platform("platform", foundation, known_operators, existing)
     where = settings.placements
     deployed = {name: workloads.deploy(known[at.workload], platform.context_of(at), at) for name, at in where.items()}
 
@@ -59,15 +63,15 @@ def main() -> None:
         own = {operator.namespace for operator in known_operators.values()}
         protects = settings.storage.protect
         PlatformGuard("guard", platform.context, tuple(made), own, protects_files=protects)
-    _export(platform)
+    _export(platform.outputs())
     pulumi.export("workloads", {name: found.shown(where[name]) for name, found in deployed.items()})
     details = {name: found.outputs(where[name]) for name, found in deployed.items()}
     pulumi.export("workloadDetails", pulumi.Output.secret(details))
     pulumi.export(kept_files.OUTPUT, kept_files.files(made, before))
 
 
-def _export(platform: Platform | BorrowedPlatform) -> None:
-    for name, value in platform.outputs().items():
+def _export(outputs: Mapping[str, Any]) -> None:
+    for name, value in outputs.items():
         pulumi.export(name, value)
 
 
@@ -82,17 +86,21 @@ def _all_that_is_made() -> list[pulumi.Resource]:
     return made
 
 
-def _platform(
-    settings: Settings, known: Mapping[str, Operator[Any]], kept_before: Collection[str]
-) -> tuple[Settings, Platform | BorrowedPlatform]:
-    """This stack's own, or that of the stack that `platformStack` names; and the settings, which it completes."""
-    if settings.lender:
-        way_in.check_guest(settings, settings.lender)
-        lending = settings.lender.lending
-        mounted = [container for name, container in lending.containers.items() if settings.users(name)]
-        if lending.federation and any(map(by_identity, mounted)):
-            check_rights(lending.federation["resourceGroup"], lending.federation["location"])
-        return settings, BorrowedPlatform("platform", settings, settings.lender, kept_before=kept_before)
+def _borrowed(settings: Settings, lender: Lender, kept_before: Collection[str]) -> BorrowedPlatform:
+    """Returns the platform of the stack that `platformStack` names."""
+    way_in.check_guest(settings, lender)
+    lending = lender.lending
+    mounted = [container for name, container in lending.containers.items() if settings.users(name)]
+    if lending.federation and any(map(by_identity, mounted)):
+        check_rights(lending.federation["resourceGroup"], lending.federation["location"])
+    return BorrowedPlatform("platform", settings, lender, kept_before=kept_before)
+
+
+def _foundation(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[Settings, Existing, Foundation | None]:
+    """Checks what Azure has, and makes the foundation of the stack's own platform.
+
+    Returns the completed settings, what exists, and the foundation, or None after the first of two phases.
+    """
     existing = check_existing(settings)
     if within := way_in.deploys_inside(settings, existing):
         check_login(None if settings.cluster.local_accounts else settings.cluster.login, settings.stack)
@@ -109,7 +117,14 @@ def _platform(
     )
     cost = hourly_cost(kept, existing.node_counts, within=within)
     report_price(kept, existing, cost)
-    return kept, Platform("platform", kept, known, existing, cost, within=within)
+    foundation = Foundation("foundation", kept, existing, within=within)
+    pulumi.export(OUTPUT, cost.output())
+    if within:
+        return kept, existing, foundation
+    group = kept.names.resource_group
+    _export(foundation.outputs() | {NEXT: way_in.next_command(kept, group)})
+    pulumi.log.warn(way_in.after_first_phase(kept, group))
+    return kept, existing, None
 
 
 main()

@@ -1,7 +1,7 @@
 """GETs of Azure Resource Manager, for what the azure-native SDK has no functions for.
 
-With the token of the plugin's own login, which goes to the endpoint and to no other host. An answer that does not come
-is an `Unread`, never an exception: that something cannot be looked up is no reason not to deploy. A `Question` is asked
+They carry the token of the plugin's own login, which goes to the endpoint and to no other host. A missing answer is an
+`Unread`, never an exception: that something cannot be looked up is no reason not to deploy. A `Question` is asked
 before anything is declared.
 """
 
@@ -13,30 +13,28 @@ import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from email.message import Message
 from functools import cache
 from http import HTTPStatus
-from http.client import HTTPException
-from time import monotonic, sleep
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import pulumi
+import requests
 from pulumi_azure_native import authorization
+from requests.adapters import HTTPAdapter
+from urllib3 import Retry
 
 from config.rules.subscription import Objection
 from config.schema.regions import cloud
 
 Json = dict[str, Any]
 _METADATA = "/metadata/endpoints?api-version=2022-09-01"
-"""By which the plugin learns the endpoint of a cloud of one's own (pulumi-azure-native, pkg/azure/cloud/metadata)."""
+"""Where the plugin reads the endpoint of a custom cloud (pulumi-azure-native, pkg/azure/cloud/metadata)."""
 _TIMEOUT_S = 20.0
-_PATIENCE_S = 30.0
-"""How long one answer is tried for."""
-_FIRST_PAUSE_S = 0.5
 _RETRIED = frozenset({408, 429, 500, 502, 503, 504})
-"""As the plugin does (its client_azcore.go)."""
+"""The statuses that the plugin retries (its client_azcore.go)."""
+_RETRY = Retry(
+    total=4, connect=0, read=0, status_forcelist=_RETRIED, backoff_factor=0.5, retry_after_max=8, raise_on_status=False
+)
 _PAGES = 50
 _SIDE_BY_SIDE = 10
 
@@ -104,22 +102,15 @@ def _endpoint(region: str) -> str | Unread:
 
 
 def _read(url: str, token: str = "") -> Json | Unread:
-    """One GET, tried again where that may help."""
-    end, pause = monotonic() + _PATIENCE_S, _FIRST_PAUSE_S
-    while True:
-        try:
-            status, headers, content = fetch(url, token, _TIMEOUT_S)
-        except (OSError, ValueError, HTTPException) as error:  # no connection, no TLS, no time left; no URL
-            return Unread(f"{url.partition('?')[0]}: {error}")
-        found = _json(content)
-        if status == HTTPStatus.OK:
-            return Unread(f"{url.partition('?')[0]} answers no JSON") if found is None else found
-        after = headers.get("retry-after", "")
-        wait = float(after) if after.isdigit() else pause
-        if status not in _RETRIED or monotonic() + wait > end:
-            return Unread(f"{status} {_code(found)}".strip())
-        sleep(wait)
-        pause *= 2
+    where = url.partition("?")[0]
+    try:
+        status, content = fetch(url, token)
+    except (OSError, ValueError) as error:  # no connection, no TLS, no time left; no URL
+        return Unread(f"{where}: {error}")
+    found = _json(content)
+    if status != HTTPStatus.OK:
+        return Unread(f"{status} {_code(found)}".strip())
+    return Unread(f"{where} answers no JSON") if found is None else found
 
 
 def _json(content: bytes) -> Json | None:
@@ -131,37 +122,46 @@ def _json(content: bytes) -> Json | None:
 
 
 def _code(refusal: Json | None) -> str:
-    """ARM's code of a refusal; empty where it is not ARM's."""
+    """Returns ARM's code of a refusal; empty if the answer is not ARM's."""
     error = (refusal or {}).get("error")
     return str(error.get("code", "")) if isinstance(error, dict) else ""
 
 
-def fetch(url: str, token: str, timeout: float) -> tuple[int, Mapping[str, str], bytes]:
-    """Status, headers (by names in lower case) and content of one GET.
+def fetch(url: str, token: str = "") -> tuple[int, bytes]:
+    """Returns the status and the content of one GET. Retries what may pass.
 
-    Raises OSError or HTTPException where there is no answer, ValueError for what is no URL.
+    Raises:
+        OSError: Nothing answers.
+        ValueError: The URL is not one of HTTPS.
     """
     if not url.startswith("https://"):
         raise ValueError("no URL of HTTPS, by which alone a token may go")
-    request = Request(url, headers={"Accept": "application/json"})  # noqa: S310 - checked above
-    if token:
-        request.add_unredirected_header("Authorization", f"Bearer {token}")  # it goes nowhere else
-    try:
-        with urlopen(request, timeout=timeout, context=_trusted()) as answer:  # noqa: S310 - checked above
-            return answer.status, _lower(answer.headers), answer.read()
-    except HTTPError as error:
-        with error:
-            return error.code, _lower(error.headers), error.read()
+
+    def sign(request: requests.PreparedRequest) -> requests.PreparedRequest:
+        if token:
+            request.headers["Authorization"] = f"Bearer {token}"
+        return request
+
+    with requests.Session() as session:
+        session.mount("https://", _Https(max_retries=_RETRY))
+        answer = session.get(url, auth=sign, timeout=_TIMEOUT_S)  # a redirect to another host gets no token
+        return answer.status_code, answer.content
+
+
+class _Https(HTTPAdapter):
+    """Trusts what the machine trusts (SSL_CERT_FILE, its own store), not only the list of the library."""
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        super().init_poolmanager(*args, ssl_context=_trusted(), **options)
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        return super().proxy_manager_for(proxy, ssl_context=_trusted(), **options)
 
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """Whom this machine trusts. To read all of them takes longer than a request."""
+    """To read all certificates takes longer than a request."""
     return ssl.create_default_context()
-
-
-def _lower(headers: Message) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,16 @@ network by name: so its address is looked for among the addresses of that networ
 
 from __future__ import annotations
 
-import json
 import os
-import ssl
+import warnings
 from collections.abc import Iterable
-from http.client import HTTPException
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import ProxyHandler, Request, build_opener, urlopen
+
+import requests
+from urllib3.exceptions import InsecureRequestWarning
 
 _TIMEOUT_S = 10.0
-_MOST_BYTES = 64 * 1024
 _METADATA_TIMEOUT_S = 2.0
 """It answers from the machine's own host, or not at all."""
 _METADATA = "AZURE_POD_IDENTITY_AUTHORITY_HOST"
@@ -31,21 +29,13 @@ def answers(host: str) -> bool:
     Which one it is, its certificate need not prove: nothing is told to it. But it is one of Kubernetes: a name may also
     lead to a portal or a proxy that answers everything.
     """
-    try:
-        return _is_of_kubernetes(json.loads(_body(f"https://{host}/version")))
-    except (OSError, HTTPException, ValueError):
-        return False
-
-
-def _body(url: str) -> bytes:
-    trusting = ssl.create_default_context()
-    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-    try:
-        with urlopen(url, timeout=_TIMEOUT_S, context=trusting) as answer:  # noqa: S310 - a URL of HTTPS
-            return bytes(answer.read(_MOST_BYTES))
-    except HTTPError as error:  # 401, mostly
-        with error:
-            return error.read(_MOST_BYTES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InsecureRequestWarning)
+        try:
+            answer = requests.get(f"https://{host}/version", verify=False, timeout=_TIMEOUT_S)  # noqa: S501 - see above
+            return _is_of_kubernetes(answer.json())
+        except (OSError, ValueError):
+            return False
 
 
 def _is_of_kubernetes(found: Any) -> bool:
@@ -62,14 +52,15 @@ def is_in(ranges: Iterable[str]) -> bool:
 
 
 def _addresses() -> list[IPv4Address]:
-    """Private addresses of this machine, as Azure knows them; a proxy would tell its own."""
-    host = os.environ.get(_METADATA, "http://169.254.169.254")
-    request = Request(f"{host}{_INTERFACES}", headers={"Metadata": "true"})  # noqa: S310 - a URL of HTTP
-    try:
-        with build_opener(ProxyHandler({})).open(request, timeout=_METADATA_TIMEOUT_S) as answer:
-            return [IPv4Address(each) for each in _told(json.load(answer))]
-    except (OSError, HTTPException, ValueError, AttributeError, TypeError):
-        return []
+    """Returns the private addresses of this machine, as Azure knows them."""
+    url = f"{os.environ.get(_METADATA, 'http://169.254.169.254')}{_INTERFACES}"
+    with requests.Session() as session:
+        session.trust_env = False  # a proxy would report its own addresses
+        try:
+            found = session.get(url, headers={"Metadata": "true"}, timeout=_METADATA_TIMEOUT_S).json()
+            return [IPv4Address(each) for each in _told(found)]
+        except (OSError, ValueError, AttributeError, TypeError):
+            return []
 
 
 def _told(interfaces: Any) -> Iterable[str]:

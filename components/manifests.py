@@ -14,7 +14,6 @@ from base64 import b64encode
 from collections.abc import Mapping
 from hashlib import sha256
 from http import HTTPStatus
-from http.client import HTTPException
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,6 @@ from config.problems.fixes import set_command
 from config.schema.models import Settings
 
 Manifest = dict[str, Any]
-_TIMEOUT_S = 30.0
 _FOLDER = ".simulator/upstream-charts"
 """Where `make upstream-charts` puts them."""
 
@@ -71,9 +69,9 @@ def _read(file: str) -> str:
 def _fetched(pin: Kustomization) -> str:
     """The pinned release, checked."""
     try:
-        status, _, content = arm.fetch(pin.address, "", _TIMEOUT_S)
+        status, content = arm.fetch(pin.address)
         why = "" if status == HTTPStatus.OK else f"it answers {status}"
-    except (OSError, ValueError, HTTPException) as error:
+    except (OSError, ValueError) as error:
         why = str(error)
     if why:
         raise pulumi.RunError(unreachable(pin, why))

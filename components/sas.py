@@ -6,20 +6,35 @@ in the settings. The clock is read for nothing but to say that it ends soon, or 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import hashlib
+import hmac
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
 
 import pulumi
+import pulumi_kubernetes as kubernetes
 from pulumi_azure_native import storage
 
-from components import service_sas
 from components._base import Component
-from components.container_access import ContainerAccess
+from components.container_access import ContainerAccess, Sas
 from components.sas_providers import DelegationProvider, WindowProvider, instant
 from config.problems.fixes import set_command
 from config.schema.storage import UPLOAD_PERMISSIONS, ContainerSettings, account_path, next_rotation
 
 LONGEST_WARNING = timedelta(days=14)
+ALERT = "SASEnds"
+_ARM_SIGNS = frozenset("racwdl")
+"""What ARM can sign for a container.
+
+Its `listServiceSas` signs for version 2015-04-05 and knows r, d, w, l, a, c, u and p, the last one for "process" (Azure
+REST API, ServiceSasParameters.signedPermission). Move and permissions came with version 2020-02-10.
+"""
+_VERSION = "2020-12-06"
+"""Fixed, so that equal arguments make an equal SAS whatever the SDK's version."""
+_CONTAINER = "c"
 
 
 class SasWindow(pulumi.dynamic.Resource, module="ai-on-aks", name="SasWindow"):
@@ -93,7 +108,7 @@ class ContainerSas(Component):
 
     def _service_sas(self, _use: str, permissions: str) -> pulumi.Output[str]:
         """Signed with the account's first key: equal arguments make an equal SAS."""
-        if set(permissions) <= service_sas.ARM_SIGNS:
+        if set(permissions) <= _ARM_SIGNS:
             return self._arm_sas(permissions)
         found = storage.list_storage_account_keys_output(
             account_name=self._account.name,
@@ -107,7 +122,7 @@ class ContainerSas(Component):
             container=self._container.name,
             start=self.window.start,
             expiry=self.window.expiry,
-        ).apply(lambda given: service_sas.sign(permissions=permissions, **given))
+        ).apply(lambda given: sign(permissions=permissions, **given))
 
     def _arm_sas(self, permissions: str) -> pulumi.Output[str]:
         signed = storage.list_storage_account_service_sas_output(
@@ -185,3 +200,67 @@ def renewal(account_key: str, rotation: str, stack: str) -> str:
     """The command that issues new ones."""
     path = (*account_path(account_key), "rotation")
     return str(set_command(path, next_rotation(rotation)).in_stack(stack, ["storage"]))
+
+
+def sign(key: str, *, account: str, container: str, permissions: str, start: str, expiry: str) -> str:
+    """The SAS, by HTTPS alone and without a leading `?`; `key` is the account's, in base64.
+
+    The text that is signed is of sixteen lines, most of them empty here (Azure, "Create a service SAS", version
+    2020-12-06 and later): identifier and addresses before the protocol, snapshot and encryption scope, five response
+    headers.
+    """
+    fields = {"sv": _VERSION, "sr": _CONTAINER, "st": start, "se": expiry, "sp": permissions, "spr": "https"}
+    before = [permissions, start, expiry, f"/blob/{account}/{container}", "", ""]
+    text = "\n".join([*before, fields["spr"], _VERSION, _CONTAINER, "", "", *[""] * 5])
+    signature = hmac.digest(base64.b64decode(key), text.encode(), hashlib.sha256)
+    return urlencode({**fields, "sig": base64.b64encode(signature).decode()})
+
+
+class SasAlert(Component):
+    """A PrometheusRule that fires before SAS end. Another window is another rule, by the same `pulumi up`."""
+
+    def __init__(
+        self,
+        name: str,
+        signed: Iterable[tuple[ContainerAccess, Sas]],
+        namespace: pulumi.Input[str],
+        monitoring: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`monitoring` brings the kind."""
+        super().__init__(name, opts)
+        kubernetes.apiextensions.CustomResource(
+            name,
+            api_version="monitoring.coreos.com/v1",
+            kind="PrometheusRule",
+            metadata={"name": name, "namespace": namespace},
+            spec=pulumi.Output.all(*map(_rule_of, signed)).apply(spec),
+            opts=self.child(depends_on=monitoring),
+        )
+        self.register_outputs({})
+
+
+def _rule_of(signed: tuple[ContainerAccess, Sas]) -> pulumi.Output[dict[str, Any]]:
+    access, sas = signed
+    fix = renewal(access.account_key, sas.rotation, pulumi.get_stack())
+    times = pulumi.Output.all(sas.start, sas.expiry)
+    return times.apply(lambda window: rule(access.container, *window, fix=fix))
+
+
+def spec(rules: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of the PrometheusRule."""
+    return {"groups": [{"name": "storage", "rules": list(rules)}]}
+
+
+def rule(container: str, start: str, expiry: str, *, fix: str) -> dict[str, Any]:
+    """It fires from when previews warn, too, and as long as the SAS is not another. Its value is the seconds left."""
+    left = warned_for(start, expiry)
+    return {
+        "alert": ALERT,
+        "expr": f"vector({instant(expiry).timestamp():.0f}) - time() < {left.total_seconds():.0f}",
+        "labels": {"severity": "critical", "container": container},
+        "annotations": {
+            "summary": f"The SAS of container {container} ends at {expiry}, and mounts and uploads fail from then on",
+            "description": f"Issue new ones: {fix}",
+        },
+    }

@@ -11,8 +11,8 @@ from urllib.parse import unquote, urlsplit
 from config.facts.skus import catalogue
 from config.rules.vcpu_quota import SPOT, TOTAL
 
-Answer = tuple[int, Mapping[str, str], bytes]
-Fetch = Callable[[str, str, float], Answer]
+Answer = tuple[int, bytes]
+Fetch = Callable[[str, str], Answer]
 ENDPOINT = "https://arm.test"
 ALL = {"actions": ["*"], "notActions": []}
 MANY = 1_000_000
@@ -65,7 +65,7 @@ def links(*networks: str) -> dict[str, Any]:
     return {"value": [{"name": "link", "properties": {"virtualNetwork": {"id": each}}} for each in networks]}
 
 
-def everything(url: str, _token: str = "", _timeout: float = 0) -> Answer:
+def everything(url: str, _token: str = "") -> Answer:
     """The answer at a URL."""
     path, query = urlsplit(url).path, unquote(urlsplit(url).query)
     if path == "/metadata/endpoints":
@@ -92,6 +92,6 @@ def everything(url: str, _token: str = "", _timeout: float = 0) -> Answer:
             return answer({"namespace": namespace, "registrationState": "Registered"})
 
 
-def answer(body: Any, status: int = 200, **headers: str) -> Answer:
+def answer(body: Any, status: int = 200) -> Answer:
     """As `components.arm.fetch` returns it."""
-    return status, {name.replace("_", "-"): value for name, value in headers.items()}, json.dumps(body).encode()
+    return status, json.dumps(body).encode()

@@ -6,7 +6,7 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -59,9 +59,6 @@ def _copied(source: socket.socket, target: socket.socket) -> None:
             target.sendall(data)
     except OSError:
         pass
-
-
-Start = Callable[[Server], Server]
 
 
 @contextmanager

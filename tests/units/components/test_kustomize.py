@@ -48,9 +48,9 @@ def mirror(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """What it answers; the last one counts."""
     given = [archive()]
 
-    def fetch(url: str, _token: str, _timeout: float) -> tuple[int, dict[str, str], bytes]:
+    def fetch(url: str) -> tuple[int, bytes]:
         assert url == "https://proxy.golang.org/github.com/example/job/@v/v1.0.0.zip"
-        return 200, {}, given[-1]
+        return 200, given[-1]
 
     monkeypatch.setattr(arm, "fetch", fetch)
     found = versions().model_copy(update={"manifests": {"job": PIN}})

@@ -32,8 +32,7 @@ def anew() -> Iterator[None]:
 def answers(monkeypatch: pytest.MonkeyPatch, given: Answer | Exception) -> list[str]:
     asked: list[str] = []
 
-    def fetch(url: str, token: str, _timeout: float) -> Answer:
-        assert token == ""
+    def fetch(url: str) -> Answer:
         asked.append(url)
         if isinstance(given, Exception):
             raise given
@@ -44,7 +43,7 @@ def answers(monkeypatch: pytest.MonkeyPatch, given: Answer | Exception) -> list[
 
 
 def test_they_come_out_of_upstreams_module_and_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = answers(monkeypatch, (200, {}, b"the module"))
+    asked = answers(monkeypatch, (200, b"the module"))
     monkeypatch.setattr(manifests, "sum_of", lambda _: PIN.sum)
     monkeypatch.setattr(manifests, "made_by_kubectl", lambda *_: TEXT.decode())
     for _ in range(2):
@@ -54,13 +53,13 @@ def test_they_come_out_of_upstreams_module_and_are_asked_for_once(monkeypatch: p
 
 
 def test_another_module_than_the_pinned_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers(monkeypatch, (200, {}, b"another"))
+    answers(monkeypatch, (200, b"another"))
     with pytest.raises(pulumi.RunError, match="(?s)are not those that were pinned.*go mod download -json .*@v1.2.1"):
         manifests.manifests("appwrapper", None)
 
 
 @pytest.mark.parametrize(
-    ("given", "why"), [(OSError("no route to host"), "no route to host"), ((404, {}, b""), "it answers 404")]
+    ("given", "why"), [(OSError("no route to host"), "no route to host"), ((404, b""), "it answers 404")]
 )
 def test_where_they_cannot_be_fetched_it_is_told_what_to_do(
     given: Answer | Exception, why: str, monkeypatch: pytest.MonkeyPatch
@@ -94,11 +93,11 @@ def test_a_stack_without_the_operator_asks_for_nothing_and_with_it_before_all_el
 ) -> None:
     asked: list[str] = []
 
-    def fetch(url: str, token: str, timeout: float) -> Answer:
+    def fetch(url: str, token: str = "") -> Answer:
         if url == PIN.address:
             asked.append(url)
-            return 404, {}, b""
-        return everything(url, token, timeout)
+            return 404, b""
+        return everything(url, token)
 
     program(STACK | {"operators": {}}, Azure(fetch=fetch))
     assert asked == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.sas_alert import ALERT, rule
+from components.sas import ALERT, rule
 from tests.support.mocks import program
 from tests.support.settings import H100
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components import sas_alert
+from components import sas
 from operators.monitoring import files
 from operators.node_problem_detector import alerts as node_alerts
 from operators.node_problem_detector.conditions import condition_type, conditions
@@ -45,13 +45,13 @@ def test_each_rule_raises_its_alert_and_only_when_it_should(promtool: Path, tmp_
 
 def test_a_sas_that_ends_is_told_in_time(promtool: Path, tmp_path: Path) -> None:
     """Prometheus's tests begin in 1970."""
-    made = sas_alert.rule("data", "1970-01-01T00:00:00Z", "1970-01-01T03:00:00Z", fix="pulumi up")
-    name = sas_alert.ALERT
+    made = sas.rule("data", "1970-01-01T00:00:00Z", "1970-01-01T03:00:00Z", fix="pulumi up")
+    name = sas.ALERT
     told = {"exp_labels": {"severity": "critical", "container": "data"}, "exp_annotations": made["annotations"]}
     at = {"1h": [], "2h1m": [told], "5h": [told]}
     cases = [{"alertname": name, "eval_time": time, "exp_alerts": alerts} for time, alerts in at.items()]
     test = {"interval": "1m", "input_series": [], "alert_rule_test": cases}
-    assert_judged(promtool, tmp_path, [test], sas_alert.spec([made]))
+    assert_judged(promtool, tmp_path, [test], sas.spec([made]))
 
 
 def series(condition: str, **values: str) -> list[dict[str, str]]:

@@ -1,0 +1,126 @@
+"""What Azure Resource Manager makes for a platform: group, registry, data, network and cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+
+from components import storage, way_in
+from components._base import Component
+from components.cluster import Cluster
+from components.cluster_identity import ClusterIdentity
+from components.cluster_network import OwnNetwork
+from components.existing import Existing
+from components.jump_box import JumpBox
+from components.kept_files import protects_cluster
+from components.network import Network
+from components.private_endpoints import PrivateEndpoints
+from components.registry import Registry
+from components.resource_group import ResourceGroup
+from components.shared_files import SharedFiles
+from components.storage import Storage
+from config.schema.models import Settings
+from config.schema.network import OF_REGISTRY
+from config.schema.storage import Account
+
+
+class Foundation(Component):
+    """Everything that can be made from outside of a private network: no GPU nodes, and nothing in the cluster.
+
+    Registry and storage need no cluster, so that data outlives clusters.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        existing: Existing,
+        *,
+        within: bool,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`within` is whether the deployer reaches the network: from outside, no SAS is signed."""
+        super().__init__(name, opts)
+        self.settings = settings
+        self._within = within
+        tags = way_in.tags(settings, within=within)
+        self.resource_group = ResourceGroup("group", settings, tags, opts=self.child())
+        group = self._group = self.resource_group.name
+        self.registry = Registry("registry", settings, group, opts=self.child())
+        self.network = self._network(existing) if settings.network.own else None
+        self.jump_box = self._jump_box(self.network) if self.network else None
+        entered = self.network if settings.entrances() else None
+        endpoints = PrivateEndpoints("endpoints", settings, entered, group, opts=self.child()) if entered else None
+        private = endpoints if settings.network.private else None
+        self.storage = [self._storage(account, private) for account in settings.storage.made_accounts()]
+        self.containers = {name: access for each in self.storage for name, access in each.containers.items()}
+        if private:
+            private.lead_to(self.registry.name, self.registry.resource.id, OF_REGISTRY)
+        identity = self._identity(self.network) if self.network else None
+        self.shared_files = self._shared_files(endpoints, identity) if endpoints and identity else None
+        self.entrances = endpoints.ready if endpoints else []
+        self.cluster = Cluster(
+            "cluster",
+            settings,
+            group,
+            node_os_channel=existing.node_os_channel,
+            ip_ranges=existing.ip_ranges,
+            own_network=_own_network(self.network, identity) if self.network and identity else None,
+            there=existing.cluster is not None,
+            protect=protects_cluster(settings, existing.outputs),
+            opts=self.child(),
+        )
+        self.registry.attach(self.cluster)
+        self.admin = self.jump_box.admin_of(self.cluster) if self.jump_box and settings.cluster.entra else None
+        self.register_outputs({"cluster": self.cluster.name})
+
+    def _network(self, existing: Existing) -> Network:
+        return Network("network", self.settings, self._group, has_way_in=existing.has_way_in, opts=self.child())
+
+    def _jump_box(self, network: Network) -> JumpBox | None:
+        chosen = self.settings.network.jump_box
+        if chosen is None:
+            return None
+        return JumpBox("jump-box", self.settings, chosen, network, self.resource_group, opts=self.child())
+
+    def _storage(self, account: Account, endpoints: PrivateEndpoints | None) -> Storage:
+        """The deployer signs SAS: with a jump box, that is its identity, unless the settings name another."""
+        named = self.settings.cluster.deployer_object_id is not None
+        return Storage(
+            account.named("storage"),
+            self.settings,
+            self._group,
+            account,
+            deployer=self.jump_box.deployer if self.jump_box and not named else None,
+            endpoints=endpoints,
+            signs=self._within,
+            opts=self.child(),
+        )
+
+    def _shared_files(self, endpoints: PrivateEndpoints, identity: ClusterIdentity) -> SharedFiles | None:
+        if self.settings.shared_files != "nfs":
+            return None
+        return SharedFiles("files", self.settings, self._group, endpoints, identity.principal, opts=self.child())
+
+    def _identity(self, network: Network) -> ClusterIdentity:
+        return ClusterIdentity("identity", self.settings, network, self._group, opts=self.child())
+
+    def outputs(self) -> dict[str, Any]:
+        """Returns the stack outputs of what is made here."""
+        return {
+            "resourceGroup": self.resource_group.name,
+            "clusterName": self.cluster.name,
+            "clusterId": self.cluster.id,
+            "registry": self.registry.login_server,
+            "storage": storage.shown(self.storage),
+        }
+
+
+def _own_network(network: Network, identity: ClusterIdentity) -> OwnNetwork:
+    return OwnNetwork(
+        subnet=network.node_subnet,
+        identity=identity.id,
+        needs=identity.roles,
+        outbound_address=network.outbound_address,
+    )
