@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import pulumi
@@ -13,12 +12,12 @@ from pulumi_azure_native import containerservice
 from components import kubeconfig, kubernetes_access, role_delay
 from components.cluster import Cluster
 from components.kubernetes_access import KubernetesAccess
-from components.roles import CLUSTER_USER, RBAC_CLUSTER_ADMIN
+from components.roles import CLUSTER_USER
 from config.schema.cluster import ClusterSettings
 from config.schema.teams import TeamSettings
 from tests.support import mocked_azure
 from tests.support.error_hooks import tries_again
-from tests.support.mocked_azure import DEPLOYER, LOGIN_OPTIONS, SECRET, SERVER_APP
+from tests.support.mocked_azure import LOGIN_OPTIONS, SERVER_APP
 from tests.support.mocks import Recorder, deploy
 from tests.support.settings import settings_with
 
@@ -66,17 +65,6 @@ def test_local_accounts_mean_the_admin_certificate_and_no_role() -> None:
     assert recorder.names(":RoleAssignment") == []
 
 
-def test_without_them_the_deployer_gets_a_role_and_kubelogin_its_method() -> None:
-    recorder, (found,) = access(ClusterSettings(login="workloadidentity"))
-    assert login_of(found) == ["get-token", "--server-id", SERVER_APP, "--login", "workloadidentity"]
-    role = recorder.one(":RoleAssignment")
-    assert role.inputs["principalId"] == DEPLOYER
-    assert role.inputs["roleDefinitionId"].endswith(RBAC_CLUSTER_ADMIN)
-    assert role.inputs["scope"].endswith("/ManagedCluster/ai-on-aks-test")
-    provider = recorder.one("providers:kubernetes")
-    assert any("RoleAssignment" in dependency for dependency in provider.dependencies)
-
-
 def test_the_deployer_can_be_named() -> None:
     recorder, _ = access(ClusterSettings.model_validate({"deployerObjectId": GROUP}))
     assert recorder.one(":RoleAssignment").inputs["principalId"] == GROUP
@@ -104,13 +92,6 @@ def test_azure_is_told_what_somebody_else_is() -> None:
 def test_what_the_settings_say_of_the_deployer_counts_more_than_the_login() -> None:
     recorder, _ = access(ClusterSettings.model_validate({"deployerType": "ServicePrincipal"}))
     assert recorder.one(":RoleAssignment").inputs["principalType"] == "ServicePrincipal"
-
-
-def test_the_provider_belongs_to_the_cluster_and_its_kubeconfig_is_secret() -> None:
-    recorder, _ = access(ClusterSettings(local_accounts=True))
-    inputs = recorder.one("providers:kubernetes").inputs
-    assert inputs["kubeconfig"] == SECRET
-    assert inputs["clusterIdentifier"].endswith("/ManagedCluster/ai-on-aks-test")
 
 
 @pytest.mark.parametrize("missing", [[], ["kubelogin"]])
@@ -149,15 +130,6 @@ def test_the_cluster_is_made_as_set(entra: bool, local: bool) -> None:
     assert cluster.get("aadProfile") == (profile if entra else None)
 
 
-def test_groups_of_admins_may_ask_for_a_kubeconfig() -> None:
-    """`az aks get-credentials` does; being an admin in the cluster alone does not let them."""
-    recorder, _ = access(ClusterSettings(local_accounts=True, admin_group_object_ids=(GROUP,)))
-    role = recorder.one(":RoleAssignment").inputs
-    assert (role["principalId"], role["principalType"]) == (GROUP, "Group")
-    assert role["roleDefinitionId"].endswith(CLUSTER_USER)
-    assert role["scope"].endswith("/ManagedCluster/ai-on-aks-test")
-
-
 def test_groups_of_teams_may_too_each_once() -> None:
     """A RoleBinding lets them do things in the cluster, and not ask Azure for a way into it."""
     other = "2a2b2c2d-0000-0000-0000-000000000000"
@@ -188,10 +160,6 @@ def test_a_kubeconfig_tells_how_it_logs_in() -> None:
 def test_other_users_are_left_alone() -> None:
     text = yaml.safe_dump({"users": [{"name": "u", "user": {"token": "t"}}]})
     assert yaml.safe_load(kubeconfig.with_login(text, "msi")) == yaml.safe_load(text)
-
-
-def test_credentials_are_decoded() -> None:
-    assert kubeconfig.decode(base64.b64encode(b"users: []").decode()) == "users: []"
 
 
 def test_a_role_that_does_not_act_yet_is_waited_for(pauses: list[float]) -> None:

@@ -9,11 +9,10 @@ import pulumi
 import pytest
 
 from components.existing import check_existing
-from components.roles import BLOB_DATA_READER
 from config.schema.names import Names
 from config.schema.storage import MAX_ACCOUNT_NAME, Account, AccountSettings, StorageSettings
 from tests.support import golden
-from tests.support.mocked_azure import CLIENT, PRINCIPAL, SUBSCRIPTION, Azure
+from tests.support.mocked_azure import SUBSCRIPTION, Azure
 from tests.support.mocks import Recorder, deploy, program
 from tests.support.settings import settings_with
 
@@ -40,19 +39,6 @@ def test_each_account_has_a_name_that_says_which_it_is() -> None:
     assert full_name("input") != full_name("", "devinput"), "of which stacks of other names keep clear"
 
 
-def test_each_has_its_own_settings_and_containers(mixed: Recorder) -> None:
-    accounts = {key: mixed.one(":StorageAccount", f"storage-account-{key}").inputs for key in ("input", "output")}
-    assert {key: account["allowSharedKeyAccess"] for key, account in accounts.items()} == {
-        "input": False,
-        "output": True,
-    }
-    for key, account in accounts.items():
-        assert mixed.one(":BlobContainer", f"container-{key}").inputs["accountName"] == account["accountName"]
-    assert mixed.outputs["storage"] == {
-        "accounts": {key: {"account": account["accountName"], "containers": [key]} for key, account in accounts.items()}
-    }
-
-
 def test_an_account_comes_beside_the_one_that_is_there_and_changes_nothing_of_it() -> None:
     before, after = (program({"vmSku": H100, "storage": DATA | more}) for more in ({}, MORE))
     had, has = golden.resources(before), golden.resources(after)
@@ -70,27 +56,6 @@ def test_an_account_comes_beside_the_one_that_is_there_and_changes_nothing_of_it
 
 def test_an_account_without_containers_is_not_made() -> None:
     assert StorageSettings.model_validate({"accounts": {"input": {}}}).made_accounts() == []
-
-
-def test_identities_open_the_containers_of_the_accounts_that_ask_for_them(mixed: Recorder) -> None:
-    theirs = [each.inputs for each in mixed.registered if each.inputs.get("principalId") == PRINCIPAL]
-    assert [(each["scope"].rpartition("/")[2], each["roleDefinitionId"][-36:]) for each in theirs] == [
-        ("input", BLOB_DATA_READER)
-    ]
-    read, written = (
-        mixed.one(":PersistentVolume", f"volume-{name}").inputs["spec"]["csi"] for name in ("input", "output")
-    )
-    assert read["volumeAttributes"]["clientID"] == CLIENT
-    assert "nodeStageSecretRef" not in read
-    assert written["volumeAttributes"]["AzureStorageAuthType"] == "SAS"
-    assert mixed.names(":Secret") == ["secret-output"]
-
-
-def test_a_pod_mounts_both_under_the_account_that_opens_the_one(mixed: Recorder) -> None:
-    spec = mixed.one(":Job", "olmo").inputs["spec"]["template"]["spec"]
-    assert spec["serviceAccountName"] == "blobs"
-    claims = [each["persistentVolumeClaim"]["claimName"] for each in spec["volumes"] if "persistentVolumeClaim" in each]
-    assert sorted(claim.partition("-")[0] for claim in claims) == ["input", "output"]
 
 
 def test_a_container_of_another_account_is_another_volume() -> None:

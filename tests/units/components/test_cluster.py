@@ -47,26 +47,10 @@ def test_a_changed_range_of_pods_does_not_replace_the_cluster() -> None:
     assert list(declared().request.ignoreChanges) == ["networkProfile.podCidr"]
 
 
-@pytest.mark.parametrize(
-    ("given", "sent"),
-    [([], []), (["137.117.106.88/29", "20.1.2.3"], ["137.117.106.88/29", "20.1.2.3/32"])],
-)
-def test_the_api_server_is_open_to_all_but_for_authorized_ranges(given: list[str], sent: list[str]) -> None:
-    """An empty list too is sent: taking ranges away must open it again."""
-    assert declared(authorizedIpRanges=given).inputs["apiServerAccessProfile"] == {"authorizedIPRanges": sent}
-
-
 @pytest.mark.parametrize(("tier", "plan"), [("Standard", None), ("Premium", "AKSLongTermSupport")])
 def test_long_term_support_comes_with_its_tier(tier: str, plan: str | None) -> None:
     """AKS's page on pricing tiers: "Enable or disable LTS and the Premium tier together"."""
     assert declared(tier=tier).inputs.get("supportPlan") == plan
-
-
-def test_the_version_is_the_control_planes_and_not_that_of_the_inline_pool() -> None:
-    """ARM refuses it there once there are other pools."""
-    inputs = declared("1.36").inputs
-    assert inputs["kubernetesVersion"] == "1.36"
-    assert "orchestratorVersion" not in inputs["agentPoolProfiles"][0]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from components.existing_system_pool import keep_system_pool, system_pool_refusa
 from config.rules.vcpu_quota import Nodes
 from config.schema.cluster import ClusterSettings, SystemPool
 from config.schema.network import NetworkSettings
-from config.schema.pools import PoolSettings, agent_pool_name
 from config.schema.registry import RegistrySettings
 from config.schema.storage import StorageSettings
 from tests.support import mocked_azure
@@ -157,29 +156,6 @@ def test_a_cluster_of_the_tier_free_is_not_said_to_have_fewer_nodes_than_aks_rec
     azure = Azure(cluster=True, pools={"system": {"vmSize": D8, "count": 3}})
     deploy(lambda: keep_system_pool(settings, check_existing(settings).cluster) and None, azure)
     assert "keeps its 3 nodes of Standard_D8ads_v5; new clusters get 2 of Standard_D4ads_v5. Set" in told[0]
-
-
-@pytest.mark.parametrize(
-    ("bounds", "there", "fixes"),
-    [
-        ((6, 8), {}, ["min 4"]),
-        ((0, 2), {}, ["max 4"]),
-        ((4, 4), {}, []),
-        ((6, 8), {"enableAutoScaling": True}, []),
-    ],
-)
-def test_bounds_that_exclude_the_nodes_of_a_fixed_pool_are_reported(
-    bounds: tuple[int, int], there: dict[str, Any], fixes: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", told.append)
-    low, high = bounds
-    pool = PoolSettings.model_validate({"vmSku": H100, "autoscale": {"min": low, "max": high}})
-    settings = settings_with(vm_sku=None, pools={"gpu": pool})
-    azure = Azure(cluster=True, pools={agent_pool_name("gpu", pool): {"vmSize": H100, "count": 4, **there}})
-    deploy(lambda: check_existing(settings) and None, azure)
-    found = [text.rpartition("--path pools.gpu.autoscale.")[2] for text in told if "may refuse bounds" in text]
-    assert found == fixes
 
 
 @pytest.mark.parametrize(("tier", "nodes"), [("Standard", (D8, 3)), ("Premium", (D8, 3)), ("Free", (D4, 2))])

@@ -40,30 +40,12 @@ def declared(version: str = "1.35", there: Collection[str] = (), **settings: Any
     return deploy(declare).one(":AgentPool")
 
 
-def test_aks_installs_no_driver() -> None:
-    assert declared().inputs["gpuProfile"] == {"driver": "None"}
-
-
 def test_pods_of_a_node_are_set_and_make_another_pool() -> None:
     default, few = declared(), declared(maxPods=100)
     assert "maxPods" not in default.inputs
     assert few.inputs["maxPods"] == 100
     assert few.inputs["agentPoolName"] != default.inputs["agentPoolName"]
     assert declared(maxPods=250).inputs["agentPoolName"] == default.inputs["agentPoolName"]
-
-
-def test_an_upgrade_reaches_the_nodes_after_the_control_plane() -> None:
-    """ARM upgrades no pool with the cluster, and refuses a pool that is newer than its control plane."""
-    upgraded = declared("1.36")
-    assert upgraded.inputs["orchestratorVersion"] == "1.36"
-    assert "azure-native:containerservice:ManagedCluster cluster" in upgraded.dependencies
-    assert upgraded.inputs["agentPoolName"] == declared("1.35").inputs["agentPoolName"]  # in place
-
-
-def test_an_upgrade_of_infiniband_nodes_needs_no_node_more() -> None:
-    assert declared().inputs["upgradeSettings"] == {"maxSurge": "0", "maxUnavailable": "1"}
-    assert "upgradeSettings" not in declared(vmSku=T4).inputs, "AKS's default: a node is added first"
-    assert "upgradeSettings" not in declared(spot=True).inputs, "ARM refuses both settings of Spot pools"
 
 
 def test_what_arm_forbids_to_change_replaces_the_pool() -> None:
@@ -102,22 +84,6 @@ def test_the_autoscaler_owns_the_count_of_a_pool_that_exists() -> None:
     ):
         made = declared(there=there, **settings)
         assert (made.inputs["count"], list(made.request.ignoreChanges)) == (count, ignored)
-
-
-def test_the_autoscaler_is_told_of_devices_that_it_cannot_see_on_a_pool_without_nodes() -> None:
-    """The tag's name ends in the resource's, with another sign for the slash, which tags cannot have."""
-    from_none: dict[str, Any] = {"autoscale": {"min": 0, "max": 4}}
-    tags = declared(**from_none).inputs["tags"]
-    assert tags == {"k8s.io_cluster-autoscaler_node-template_resources_nvidia.com_mlnxnics": "8"}
-    assert "tags" not in declared(vmSku=T4, **from_none).inputs
-    assert "tags" not in declared().inputs
-
-
-def test_spot_states_the_taint_and_the_label_that_aks_adds() -> None:
-    spot = declared(spot=True).inputs
-    assert (spot["scaleSetPriority"], spot["scaleSetEvictionPolicy"], spot["spotMaxPrice"]) == ("Spot", "Delete", -1)
-    assert "kubernetes.azure.com/scalesetpriority=spot:NoSchedule" in spot["nodeTaints"]
-    assert spot["nodeLabels"]["kubernetes.azure.com/scalesetpriority"] == "spot"
 
 
 def test_labels_and_taints_are_ordered_and_ours_stay() -> None:

@@ -10,10 +10,9 @@ from pydantic import ValidationError
 
 from components.cluster import Cluster
 from components.registry import Registry
-from components.roles import ACR_PULL
 from config.schema.names import Names
 from config.schema.registry import MAX_REGISTRY_NAME, RegistrySettings
-from tests.support.mocked_azure import KUBELET, SUBSCRIPTION
+from tests.support.mocked_azure import SUBSCRIPTION
 from tests.support.mocks import Recorder, deploy
 from tests.support.settings import settings_with
 
@@ -34,39 +33,12 @@ def declared(**settings: Any) -> tuple[Recorder, Registry]:
     return deploy(declare), made[0]
 
 
-def test_it_has_no_admin_user() -> None:
-    recorder, _ = declared(sku="Premium")
-    registry = recorder.one("containerregistry:Registry").inputs
-    assert registry["adminUserEnabled"] is False
-    assert registry["sku"] == {"name": "Premium"}
-    assert registry["resourceGroupName"] == GROUP
-
-
-def test_many_nodes_pull_from_it_at_once() -> None:
-    assert declared()[0].one("containerregistry:Registry").inputs["sku"] == {"name": "Standard"}
-
-
 def test_a_new_name_is_made_before_the_old_one_and_its_images_go() -> None:
     recorder, _ = declared()
     for kind in ("containerregistry:Registry", ":RoleAssignment"):
         request = recorder.one(kind).request
         assert request.deleteBeforeReplaceDefined
         assert not request.deleteBeforeReplace
-
-
-def test_the_nodes_pull_by_a_role_on_the_registry_alone() -> None:
-    recorder, _ = declared()
-    role = recorder.one(":RoleAssignment").inputs
-    assert (role["principalId"], role["principalType"]) == (KUBELET, "ServicePrincipal")
-    assert role["roleDefinitionId"].endswith(
-        f"/{SUBSCRIPTION}/providers/Microsoft.Authorization/roleDefinitions/{ACR_PULL}"
-    )
-    assert "/Registry/" in role["scope"]
-
-
-def test_it_outlives_the_cluster() -> None:
-    recorder, _ = declared()
-    assert not [name for name in recorder.one("containerregistry:Registry").dependencies if "Cluster" in name]
 
 
 def test_images_are_under_its_host_in_lower_case() -> None:

@@ -41,12 +41,6 @@ def test_the_pool_names_its_group_and_the_cluster_its_identity() -> None:
     }
 
 
-def test_without_a_group_nothing_changes() -> None:
-    found = program({"pools": {"gpu": {"vmSku": A100}}})
-    assert "capacityReservationGroupID" not in found.one(":AgentPool").inputs
-    assert found.one(":ManagedCluster").inputs["identity"] == {"type": "SystemAssigned"}
-
-
 def test_another_group_is_another_pool() -> None:
     """AKS gives a pool that has nodes no other group (its page on capacity reservation groups)."""
     names = {

@@ -107,11 +107,6 @@ def test_a_user_delegation_sas_is_a_resource_of_ours_with_a_secret_output() -> N
     assert SERVICE_SAS not in dict(recorder.azure.calls)
 
 
-def test_the_window_follows_rotation_and_days() -> None:
-    inputs = declared(data={"days": 30}).one(":SasWindow").inputs
-    assert (inputs["rotation"], inputs["days"]) == ("3", 30)
-
-
 # -- the providers -----------------------------------------------------------------------------------------------------
 
 

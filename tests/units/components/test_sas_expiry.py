@@ -14,13 +14,12 @@ from components.storage import Storage
 from config.schema.models import Placement
 from config.schema.pools import PoolSettings
 from config.schema.storage import StorageSettings, next_rotation
-from tests.support import golden, mocked_azure, mocks
+from tests.support import mocked_azure
 from tests.support.mocked_azure import WINDOW
 from tests.support.mocks import deploy
 from tests.support.settings import settings_with
 from workloads.olmo.options import OlmoOptions
 
-DEV = "organization/ai-on-aks/dev"
 START = "2026-01-01T00:00:00Z"
 
 
@@ -98,14 +97,3 @@ def test_elsewhere_it_is_only_spoken_of(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(pulumi.log, "warn", lambda text: said.append(text))
     declared_for("archive")
     assert ["container archive ended" in text for text in said] == [True]
-
-
-def test_a_lodger_is_told_whose_sas_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(mocked_azure.ADDED, "SasWindow", ENDED)
-    monkeypatch.setattr(pulumi.log, "warn", lambda *_: None)
-    keys = {**golden.keys("dev"), "workloads": ""}
-    dev = mocks.program({key: value for key, value in keys.items() if key != "workloadOptions"}, stack="dev")
-    with pytest.raises(
-        pulumi.RunError, match=r"set -s organization/ai-on-aks/dev --path storage\.rotation 2 && pulumi up -s"
-    ):
-        mocks.program(golden.keys("olmo"), mocked_azure.Azure(stacks={"dev": dev}), "olmo")

@@ -38,26 +38,12 @@ def generation(account: dict[str, Any] | None = None, **container: Any) -> str:
     return settings.by_container()["data"].generation("data")
 
 
-def test_nothing_is_public_and_everything_is_encrypted_on_its_way() -> None:
-    recorder, _ = declared()
-    account = recorder.one(":StorageAccount").inputs
-    assert account["allowBlobPublicAccess"] is False
-    assert account["enableHttpsTrafficOnly"] is True
-    assert account["minimumTlsVersion"] == "TLS1_2"
-    assert {c.inputs["publicAccess"] for c in recorder.registered if c.type.endswith(":BlobContainer")} == {"None"}
-
-
 @pytest.mark.parametrize(
     ("sku", "kind"), [("Standard_ZRS", "StorageV2"), ("Premium_LRS", "BlockBlobStorage")]
 )  # fmt: skip
 def test_premium_accounts_hold_block_blobs_only(sku: str, kind: str) -> None:
     account = declared(sku=sku)[0].one(":StorageAccount").inputs
     assert (account["sku"], account["kind"]) == ({"name": sku}, kind)
-
-
-def test_a_hierarchical_namespace_is_asked_for() -> None:
-    assert declared()[0].one(":StorageAccount").inputs["isHnsEnabled"] is True
-    assert declared(hierarchicalNamespace=False)[0].one(":StorageAccount").inputs["isHnsEnabled"] is False
 
 
 def test_data_is_protected_unless_the_stack_says_otherwise() -> None:
@@ -75,12 +61,6 @@ def test_a_new_account_is_made_before_the_old_one_and_its_data_go() -> None:
         assert not request.deleteBeforeReplace
 
 
-def test_a_service_sas_needs_shared_keys_and_no_role() -> None:
-    recorder, _ = declared()
-    assert recorder.one(":StorageAccount").inputs["allowSharedKeyAccess"] is True
-    assert recorder.names(":RoleAssignment") == []
-
-
 def test_a_user_delegation_sas_needs_a_role_and_no_shared_keys() -> None:
     recorder, _ = declared(containers={"data": {"sas": "user-delegation"}})
     assert recorder.one(":StorageAccount").inputs["allowSharedKeyAccess"] is False
@@ -95,36 +75,6 @@ def test_setting_permissions_of_files_takes_the_owner_s_role() -> None:
     """Storage Blob Data Contributor cannot, and a SAS can do no more than who signed it."""
     recorder, _ = declared(containers={"data": {"sas": "user-delegation", "permissions": "racwdlmp"}})
     assert recorder.one(":RoleAssignment").inputs["roleDefinitionId"].endswith(BLOB_DATA_OWNER)
-
-
-def test_identities_need_no_shared_keys_and_nothing_that_is_signed() -> None:
-    recorder, storage = declared(auth="identity", containers={"data": {"permissions": "racwdlmp"}})
-    assert recorder.one(":StorageAccount").inputs["allowSharedKeyAccess"] is False
-    assert not [each.name for each in recorder.registered if "sas" in each.type.lower()]
-    assert not [token for token, _ in recorder.azure.calls if "list" in token]
-    assert recorder.names(":RoleAssignment") == [], "the deployer signs nothing"
-    access = storage.containers["data"]
-    assert access.sas is None
-    assert access.secrets() == {}
-
-
-def test_it_needs_no_cluster() -> None:
-    recorder, _ = declared()
-    assert not [r.name for r in recorder.registered if "Cluster" in r.type]
-
-
-def test_what_workloads_are_given_of_a_container() -> None:
-    _, storage = declared(hierarchicalNamespace=True)
-    data = storage.containers["olmo-data"]
-    assert (data.account, data.container) == (storage.account_name, "olmo-data")
-    assert data.hierarchical_namespace
-    assert data.settings.read_only
-    assert data.sas is not None
-    assert data.sas.upload is not None
-    checkpoints = storage.containers["olmo-checkpoints"]
-    assert not checkpoints.settings.read_only
-    assert checkpoints.sas is not None
-    assert checkpoints.sas.upload is None
 
 
 def test_the_accounts_name_is_derived_and_fits() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pulumi
-import pytest
 from google.protobuf import json_format
 from pulumi_kubernetes.core import v1 as core
 
@@ -64,53 +63,10 @@ def test_the_secret_has_the_keys_that_the_driver_reads_a_sas_from() -> None:
     assert secret.inputs["metadata"] == {"name": "olmo-data-sas-a1b2", "namespace": "ai"}
 
 
-def test_the_volume_tells_the_driver_all_it_needs() -> None:
-    spec = declared()[0].one(":PersistentVolume").inputs["spec"]
-    assert spec["csi"] == {
-        "driver": "blob.csi.azure.com",
-        "volumeHandle": "account_ai-olmo-data-a1b2",
-        "nodeStageSecretRef": {"name": "olmo-data-sas-a1b2", "namespace": "ai"},
-        "volumeAttributes": {
-            "protocol": "fuse2",
-            "storageAccount": "account",
-            "containerName": "olmo-data",
-            "AzureStorageAuthType": "SAS",
-        },
-    }
-    assert spec["persistentVolumeReclaimPolicy"] == "Retain"
-    assert spec["mountOptions"][0] == "-o allow_other"
-
-
-def test_volume_and_claim_are_for_each_other_only() -> None:
-    recorder, volume = declared(sizeGib=8192)
-    found, claim = recorder.one(":PersistentVolume").inputs, recorder.one(":PersistentVolumeClaim").inputs
-    assert found["spec"]["claimRef"] == {"namespace": "ai", "name": "olmo-data-a1b2"} == {**claim["metadata"]}
-    assert claim["spec"]["volumeName"] == found["metadata"]["name"] == "ai-olmo-data-a1b2"
-    assert claim["spec"]["storageClassName"] == found["spec"]["storageClassName"]
-    assert claim["spec"]["resources"]["requests"] == found["spec"]["capacity"] == {"storage": "8192Gi"}
-
-
 def test_a_claim_that_pods_of_others_use_goes_with_its_namespace() -> None:
     recorder = declared()[0]
     assert recorder.one(":PersistentVolumeClaim").request.deletedWith.endswith("Namespace::space")
     assert recorder.one(":PersistentVolume").request.deletedWith == ""
-
-
-@pytest.mark.parametrize(("permissions", "mode"), [("rl", "ReadOnlyMany"), ("racwdl", "ReadWriteMany")])
-def test_what_the_sas_cannot_write_is_mounted_read_only(permissions: str, mode: str) -> None:
-    recorder, volume = declared(permissions=permissions)
-    assert recorder.one(":PersistentVolume").inputs["spec"]["accessModes"] == [mode]
-    assert recorder.one(":PersistentVolumeClaim").inputs["spec"]["accessModes"] == [mode]
-    assert volume.read_only is (mode == "ReadOnlyMany")
-
-
-def test_a_hierarchical_namespace_is_mounted_as_one() -> None:
-    assert "--use-adls=true" in declared(hns=True)[0].one(":PersistentVolume").inputs["spec"]["mountOptions"]
-
-
-def test_two_namespaces_have_volumes_of_their_own() -> None:
-    names = {declared(namespace)[0].one(":PersistentVolume").inputs["metadata"]["name"] for namespace in ("ai", "olmo")}
-    assert len(names) == 2
 
 
 def test_another_sas_is_another_volume_beside_the_old_one() -> None:
