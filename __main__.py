@@ -10,7 +10,7 @@ import pulumi
 
 import operators
 import workloads
-from components import kept_files, way_in, webhook_delay
+from components import kept_files, retries, way_in
 from components.azure_resources import prepare_all
 from components.borrowed_platform import BorrowedPlatform
 from components.container_access import by_identity
@@ -47,7 +47,7 @@ def main() -> None:
         pulumi.log.warn(warning)
     report_plan(settings)
     prepare_all(settings)
-    webhook_delay.retry_all()
+    retries.retry_webhooks()
     made, before = _all_that_is_made(), kept_files.kept_before(outputs)
     if settings.lender:
         platform: Platform | BorrowedPlatform = _borrowed(settings, settings.lender, before)

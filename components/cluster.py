@@ -12,7 +12,7 @@ from components import roles
 from components._base import Component
 from components.cluster_network import OwnNetwork, api_server, identity, network_profile, with_nodes
 from components.existing_cluster import PROFILES, report_pool_changes
-from components.role_delay import patience_to_join
+from components.retries import patience_to_join
 from config.facts.scheduling import SYSTEM_TAINT
 from config.problems.fixes import set_command
 from config.rules.vcpu_quota import is_version

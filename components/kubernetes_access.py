@@ -10,7 +10,7 @@ from components import kubeconfig, roles
 from components._base import Component
 from components.cluster import Cluster
 from components.preflight import missing_programs
-from components.role_delay import patience
+from components.retries import patience
 from config.schema.cluster import ClusterSettings
 
 _REFUSED = "Getting static credential is not allowed"

@@ -10,13 +10,12 @@ import pulumi
 
 from components import images, way_in
 from components._base import Component
-from components.autoscaler_priorities import AutoscalerPriorities
 from components.context import WorkloadContext
 from components.existing import Existing
 from components.foundation import Foundation
 from components.identity import Federation
 from components.kubernetes_access import KubernetesAccess
-from components.node_pools import NodePools
+from components.node_pools import AutoscalerPriorities, NodePools
 from components.operators import Operator, Operators
 from components.sas import SasAlert
 from components.shared_files import shared_class

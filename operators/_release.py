@@ -77,6 +77,6 @@ def release(
         values=merge(merge(chart_values(name, site.settings.images.registry), values), user_values),
         timeout=chart.timeout_s,
         skip_await=None if awaited else True,
-        # Also of a release that goes elsewhere: no namespace of ours, no right in the cluster yet (role_delay).
+        # Also of a release that goes elsewhere: no namespace of ours, no right in the cluster yet (retries).
         opts=parent.child(depends_on=[site.namespace, *depends_on], hooks=hooks),
     )

@@ -35,7 +35,7 @@ class Teams(Component):
         flavor_spec = queues.flavor_spec(pools, topology)
         flavor_name = queues.flavor_name(flavor_spec)
         flavor = self._flavor(flavor_name, flavor_spec, kueue)
-        # Like all that comes after a namespace, it is made once whoever deploys may (role_delay).
+        # Like all that comes after a namespace, it is made once whoever deploys may (components/retries.py).
         role = kubernetes.rbac.v1.ClusterRole(
             rights.ROLE, metadata={"name": rights.ROLE}, rules=rights.rules(), opts=self.child(depends_on=[kueue])
         )

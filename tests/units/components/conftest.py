@@ -32,7 +32,7 @@ def azure(monkeypatch: pytest.MonkeyPatch) -> dict[str, Answer]:
 def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Those that the program tells from now on."""
     found: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", found.append)
+    monkeypatch.setattr(pulumi.log, "warn", lambda text, *_, **__: found.append(text))
     return found
 
 

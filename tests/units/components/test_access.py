@@ -9,15 +9,14 @@ import pytest
 import yaml
 from pulumi_azure_native import containerservice
 
-from components import kubeconfig, kubernetes_access, role_delay
+from components import kubeconfig, kubernetes_access
 from components.cluster import Cluster
 from components.kubernetes_access import KubernetesAccess
 from components.roles import CLUSTER_USER
 from config.schema.cluster import ClusterSettings
 from config.schema.teams import TeamSettings
 from tests.support import mocked_azure
-from tests.support.error_hooks import tries_again
-from tests.support.mocked_azure import LOGIN_OPTIONS, SERVER_APP
+from tests.support.mocked_azure import DEPLOYER, LOGIN_OPTIONS, SERVER_APP
 from tests.support.mocks import Recorder, deploy
 from tests.support.settings import settings_with
 
@@ -65,33 +64,26 @@ def test_local_accounts_mean_the_admin_certificate_and_no_role() -> None:
     assert recorder.names(":RoleAssignment") == []
 
 
-def test_the_deployer_can_be_named() -> None:
-    recorder, _ = access(ClusterSettings.model_validate({"deployerObjectId": GROUP}))
-    assert recorder.one(":RoleAssignment").inputs["principalId"] == GROUP
+AZURE_CLI, CLOUD_SHELL = "04b07795-8ddb-461a-bbee-02f9e1bf7b46", "b677c290-cf4b-4a8e-a60e-91ba650a4abe"
+OTHER = "00000000-0000-4000-8000-0000000000bb"
 
 
 @pytest.mark.parametrize(
-    ("client", "kind"),
+    ("given", "client", "who", "kind"),
     [
-        ("04b07795-8ddb-461a-bbee-02f9e1bf7b46", "User"),  # the Azure CLI, after `az login`
-        ("b677c290-cf4b-4a8e-a60e-91ba650a4abe", "User"),  # Cloud Shell, where nobody logs in
-        ("00000000-0000-4000-8000-0000000000bb", "ServicePrincipal"),
+        ({}, AZURE_CLI, DEPLOYER, "User"),
+        ({}, CLOUD_SHELL, DEPLOYER, "User"),
+        ({}, OTHER, DEPLOYER, "ServicePrincipal"),
+        ({"deployerType": "ServicePrincipal"}, AZURE_CLI, DEPLOYER, "ServicePrincipal"),
+        ({"deployerObjectId": GROUP, "deployerType": "Group"}, OTHER, GROUP, "Group"),
     ],
 )
-def test_azure_is_told_what_the_deployer_is(monkeypatch: pytest.MonkeyPatch, client: str, kind: str) -> None:
+def test_azure_is_told_who_the_deployer_is(
+    given: dict[str, str], client: str, who: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(mocked_azure.SIGNED_IN, "clientId", client)
-    recorder, _ = access(ClusterSettings())
-    assert recorder.one(":RoleAssignment").inputs["principalType"] == kind
-
-
-def test_azure_is_told_what_somebody_else_is() -> None:
-    recorder, _ = access(ClusterSettings.model_validate({"deployerObjectId": GROUP, "deployerType": "Group"}))
-    assert recorder.one(":RoleAssignment").inputs["principalType"] == "Group"
-
-
-def test_what_the_settings_say_of_the_deployer_counts_more_than_the_login() -> None:
-    recorder, _ = access(ClusterSettings.model_validate({"deployerType": "ServicePrincipal"}))
-    assert recorder.one(":RoleAssignment").inputs["principalType"] == "ServicePrincipal"
+    role = access(ClusterSettings.model_validate(given))[0].one(":RoleAssignment").inputs
+    assert (role["principalId"], role["principalType"]) == (who, kind)
 
 
 @pytest.mark.parametrize("missing", [[], ["kubelogin"]])
@@ -160,35 +152,6 @@ def test_a_kubeconfig_tells_how_it_logs_in() -> None:
 def test_other_users_are_left_alone() -> None:
     text = yaml.safe_dump({"users": [{"name": "u", "user": {"token": "t"}}]})
     assert yaml.safe_load(kubeconfig.with_login(text, "msi")) == yaml.safe_load(text)
-
-
-def test_a_role_that_does_not_act_yet_is_waited_for(pauses: list[float]) -> None:
-    assert tries_again(role_delay.again_while_forbidden, 'namespaces is forbidden: User "x" cannot create resource')
-    assert pauses == [role_delay.PAUSE_SECONDS]
-
-
-def test_other_errors_are_not(pauses: list[float]) -> None:
-    assert not tries_again(role_delay.again_while_forbidden, "connection refused", "forbidden")
-    assert pauses == []
-
-
-@pytest.mark.parametrize(
-    ("error", "again"),
-    [
-        ("CustomPrivateDNSZoneMissingPermissionError: Service principal or user-assigned identity must be given", True),
-        ("Check access result not allowed for action Microsoft.Network/privateDnsZones/write", True),
-        ("does not have permission to perform action(s) 'Microsoft.Network/virtualNetworks/join/action' on", True),
-        ("QuotaExceeded: 192 vCPUs", False),
-    ],
-)
-def test_so_is_one_by_which_a_cluster_joins_its_network(error: str, *, again: bool, pauses: list[float]) -> None:
-    assert tries_again(role_delay.again_until_joined, error) is again
-    assert len(pauses) == again
-
-
-def test_and_not_for_ever(pauses: list[float]) -> None:
-    assert not tries_again(role_delay.again_while_forbidden, *["Forbidden"] * (role_delay.ATTEMPTS + 1))
-    assert role_delay.ATTEMPTS * role_delay.PAUSE_SECONDS >= 5 * 60
 
 
 def test_a_kubeconfig_for_somebody_else_logs_in_as_before() -> None:

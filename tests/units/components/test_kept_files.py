@@ -46,11 +46,9 @@ def test_the_notebooks_claim_is_retained_and_taken_over_when_it_is_there_already
     ("was", "size", "warns"), [("150Gi", "50Gi", True), ("1Ti", "1024Gi", False), (None, "50Gi", False)]
 )
 def test_a_claim_that_shrinks_is_warned_of_with_the_command_that_keeps_its_size(
-    was: str | None, size: str, warns: bool, monkeypatch: pytest.MonkeyPatch
+    was: str | None, size: str, warns: bool, warnings: list[str]
 ) -> None:
     """The API server rejects it in the words of Kubernetes, which do not name the setting."""
-    said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", said.append)
     old, new = ({"spec": {"resources": {"requests": {"storage": each}}}} for each in (was, size))
 
     def update() -> None:
@@ -61,7 +59,7 @@ def test_a_claim_that_shrinks_is_warned_of_with_the_command_that_keeps_its_size(
 
     deploy(update)
     keep = "pulumi config set -s test --path workloadOptions.jupyterlab.fsSizeGi 150"
-    assert [text.startswith("the claim ai/jupyterlab") and text.endswith(keep) for text in said] == [True] * warns
+    assert [text.startswith("the claim ai/jupyterlab") and text.endswith(keep) for text in warnings] == [True] * warns
 
 
 @pytest.mark.parametrize("protect", [True, False])
@@ -193,11 +191,9 @@ def test_a_registry_that_an_update_deletes_is_named_with_its_images(
     assert all(text.startswith(f"this update deletes the registry {last['registry']} with all its") for text in said)
 
 
-def test_a_registry_that_goes_with_its_platform_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", lambda text, *_, **__: said.append(text))
+def test_a_registry_that_goes_with_its_platform_is_named(warnings: list[str]) -> None:
     guest({}, {"registry": "models.azurecr.io"})
-    (text,) = [each for each in said if "the registry models.azurecr.io" in each]
+    (text,) = [each for each in warnings if "the registry models.azurecr.io" in each]
     assert text.endswith("To keep the registry: pulumi config rm -s mine platformStack")
 
 

@@ -10,9 +10,8 @@ import pulumi
 import pytest
 import yaml
 
-from components.autoscaler_priorities import priorities
 from components.cluster import Cluster
-from components.node_pools import NodePools
+from components.node_pools import NodePools, priorities
 from config.schema.cluster import ClusterSettings
 from config.schema.pools import PoolSettings, agent_pool_name, node_labels, node_taints
 from simulator.azure.schema import lookup, schemas

@@ -20,27 +20,24 @@ def warnings(pool: dict[str, Any], has: int) -> list[str]:
     return list(removed_nodes(settings, {"pools": {"gpu": NAME}}, {NAME: has, "foreign": 4}))
 
 
-def test_a_smaller_number_of_nodes_is_reported_with_what_is_deleted() -> None:
-    (warning,) = warnings({"count": 1}, 3)
-    assert f"removes 2 of 3 nodes of pool gpu ({NAME})" in warning
-    assert "scratch folder" in warning
-    assert f"grep aks-{NAME}-" in warning
-
-
-def test_nodes_go_with_autoscale_where_the_default_count_is_lower() -> None:
-    (warning,) = warnings({}, 5)
-    assert "removes 3 of 5 nodes" in warning
-    assert "since pools.gpu.count is 2. To keep them: pulumi config set -s dev --path pools.gpu.count 5\n" in warning
+@pytest.mark.parametrize(
+    ("pool", "has", "says"),
+    [
+        ({"count": 1}, 3, f"removes 2 of 3 nodes of pool gpu ({NAME}), since pools.gpu.count is 1"),
+        ({}, 5, "is 2. To keep them: pulumi config set -s dev --path pools.gpu.count 5\n"),
+        ({"vmSku": "Standard_ND96asr_v4", "count": 2}, 2, f"removes 2 of 2 nodes of pool gpu ({NAME}). Their pods end"),
+    ],
+    ids=["fewer", "autoscale is gone", "another VM size"],
+)
+def test_removed_nodes_are_reported_with_what_is_deleted(pool: dict[str, Any], has: int, says: str) -> None:
+    (warning,) = warnings(pool, has)
+    assert says in warning
+    assert "in the scratch folder" in warning
+    assert warning.endswith(f"grep aks-{NAME}-")
 
 
 def test_a_pool_that_no_output_names_yet_is_looked_at_too() -> None:
-    settings = load(STACK)
-    assert len(list(removed_nodes(settings, {}, {NAME: 3, "foreign": 4}))) == 1
-
-
-def test_all_nodes_go_with_another_vm_size() -> None:
-    (warning,) = warnings({"vmSku": "Standard_ND96asr_v4", "count": 2}, 2)
-    assert f"removes 2 of 2 nodes of pool gpu ({NAME})" in warning
+    assert len(list(removed_nodes(load(STACK), {}, {NAME: 3, "foreign": 4}))) == 1
 
 
 @pytest.mark.parametrize(
@@ -55,7 +52,3 @@ def test_all_nodes_go_with_another_vm_size() -> None:
 )
 def test_an_update_that_removes_no_node_is_silent(pool: dict[str, Any], has: int) -> None:
     assert warnings(pool, has) == []
-
-
-def test_a_first_update_removes_nothing() -> None:
-    assert list(removed_nodes(load(STACK), {}, {})) == []

@@ -50,11 +50,9 @@ def test_another_group_is_another_pool() -> None:
     assert len(names) == 3, "ids have no case"
 
 
-def test_a_group_that_has_what_the_pool_wants_is_fine(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", said.append)
+def test_a_group_that_has_what_the_pool_wants_is_fine(warnings: list[str]) -> None:
     check(azure())
-    assert said == []
+    assert warnings == []
 
 
 @pytest.mark.parametrize(
@@ -83,11 +81,9 @@ def test_a_group_that_cannot_serve_the_pool_is_refused(there: Azure, wrong: str,
 
 
 @pytest.mark.parametrize("keys", [{"count": 3}, {"autoscale": {"min": 1, "max": 3}}])
-def test_nodes_that_are_not_reserved_are_told(keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", said.append)
+def test_nodes_that_are_not_reserved_are_told(keys: dict[str, Any], warnings: list[str]) -> None:
     check(azure(), **keys)
-    assert said == [
+    assert warnings == [
         f"pools.gpu: 2 nodes of {A100} are reserved, and the pool may have 3. The others come as without a "
         "reservation: if there is capacity, and within the quota."
     ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.support.lookups import HUB, ZONES
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import Recorder, program
@@ -12,6 +14,7 @@ from tests.support.settings import T4
 SECRET = ["workloadOptions"]
 NOTEBOOK = {"workloads": "jupyterlab", "workloadOptions": {"jupyterlab": {"password": "open-sesame"}}}
 OWN: dict[str, Any] = {"vmSku": T4, "network": {"addressSpace": "10.0.0.0/16"}}
+READ = "kubernetes:storage.k8s.io/v1:StorageClass storage.sharedClass"
 BY_NFS = {"storage": {"sharedFiles": "nfs"}}
 
 
@@ -42,32 +45,23 @@ def test_the_notebooks_claim_is_of_that_class_and_no_other_is_made() -> None:
     assert work == claim["metadata"]["name"] == "jupyterlab-nfs"
 
 
-def test_a_stack_on_the_platform_has_the_platforms_class() -> None:
-    platform = program({**OWN, **BY_NFS}, Azure())
-    lodger = program({"platformStack": "dev", **NOTEBOOK}, Azure(stacks={"dev": platform}), "mine", secret=SECRET)
-    assert lodger.one(":PersistentVolumeClaimPatch").inputs["spec"]["storageClassName"] == "shared-files"
-    assert not lodger.names(":StorageClass")
-
-
-def test_a_class_that_somebody_else_has_made_is_read_from_the_cluster_before_claims_are_of_it() -> None:
-    recorder = program({**OWN, **NOTEBOOK, "storage": {"sharedClass": "fast"}}, Azure(), secret=SECRET)
-    claim = recorder.one(":PersistentVolumeClaimPatch")
-    assert claim.inputs["spec"]["storageClassName"] == "fast"
-    assert claim.inputs["metadata"]["name"] == "jupyterlab-fast"
-    assert "kubernetes:storage.k8s.io/v1:StorageClass storage.sharedClass" in claim.dependencies
-    assert not recorder.names(":StorageClass")
-
-
-def test_a_class_of_akss_is_there_for_certain() -> None:
-    recorder = program({**OWN, **NOTEBOOK, "storage": {"sharedClass": "azurefile-csi"}}, Azure(), secret=SECRET)
-    claim = recorder.one(":PersistentVolumeClaimPatch")
-    assert claim.inputs["spec"]["storageClassName"] == "azurefile-csi"
-    assert not [each for each in claim.dependencies if "StorageClass" in each]
-
-
-def test_a_stack_on_the_platform_reads_it_too() -> None:
-    platform = program({**OWN, "storage": {"sharedClass": "fast"}}, Azure())
-    lodger = program({"platformStack": "dev", **NOTEBOOK}, Azure(stacks={"dev": platform}), "mine", secret=SECRET)
-    claim = lodger.one(":PersistentVolumeClaimPatch")
-    assert claim.inputs["spec"]["storageClassName"] == "fast"
-    assert "kubernetes:storage.k8s.io/v1:StorageClass storage.sharedClass" in claim.dependencies
+@pytest.mark.parametrize("guest", [False, True])
+@pytest.mark.parametrize(
+    ("storage", "name", "waits"),
+    [({"sharedFiles": "nfs"}, "shared-files", []), ({"sharedClass": "fast"}, "fast", [READ]),
+     ({"sharedClass": "azurefile-csi"}, "azurefile-csi", [])],
+    ids=["made", "somebody else's", "AKS's"],
+)  # fmt: skip
+def test_claims_are_of_the_platforms_class_which_is_read_if_somebody_else_makes_it(
+    storage: dict[str, str], name: str, waits: list[str], *, guest: bool
+) -> None:
+    stack: dict[str, Any] = {**OWN, "storage": storage}
+    if guest:
+        azure = Azure(stacks={"dev": program(stack, Azure())})
+        found = program({"platformStack": "dev", **NOTEBOOK}, azure, "mine", secret=SECRET)
+    else:
+        found = program({**stack, **NOTEBOOK}, Azure(), secret=SECRET)
+    claim = found.one(":PersistentVolumeClaimPatch")
+    assert claim.inputs["spec"]["storageClassName"] == name
+    assert [each for each in claim.dependencies if each == READ] == waits
+    assert found.names(":StorageClass") == (["shared-files"] if name == "shared-files" and not guest else [])

@@ -43,7 +43,7 @@ def test_a_copy_of_dev_keeps_nothing_of_the_simulator(tmp_path: Path) -> None:
 
 
 def test_an_older_cli_is_refused_and_the_pinned_ones_are_not() -> None:
-    """Below 3.244.0, pulumi/pulumi#23347, waits for new roles (components/role_delay.py) would be no waits."""
+    """Below 3.244.0, pulumi/pulumi#23347, waits for new roles (components/retries.py) would be no waits."""
     wanted = yaml.safe_load((ROOT / "Pulumi.yaml").read_text("utf-8"))["requiredPulumiVersion"]
     assert wanted.startswith(">=3.")
     least = parts(wanted.removeprefix(">="))
