@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from pulumi_azure_native import managedidentity
 
-from components.arm import Arm, Question, Unread, answers_at, looked_up
+from components.arm import Arm, Json, Question, Unread, answers_at, looked_up
 from components.existing import if_there
 from components.roles import subscription_id
 from config.problems.fixes import remove_command
@@ -41,14 +41,25 @@ def groups_for_roles(settings: Settings) -> list[str]:
 
 def objections(settings: Settings, arm: Arm | Unread) -> Iterator[Objection]:
     """All that stands in the way of a new cluster there."""
+    network = settings.network.id
+    found = _found(network, arm) if network and (settings.network.routed or settings.network.zones) else {}
     asked = [*_about_the_network(settings), *_about_roles(settings)]
-    asked += _about_zones(settings, forwarded=_has_dns_servers(settings, arm))
-    asked += _about_routes(settings, arm)
-    if network := settings.network.id:
+    asked += _about_zones(settings, forwarded=bool(found and dns_servers(found)))
+    if settings.network.routed and found and (table := route_table(found, settings)):
+        judge = partial(route_objections, table=table)
+        asked.append(Question(f"the route table {ResourceName.of(table).name}", (network_path(table),), judge))
+    if network:
         asked += _about_other_zones(settings, network, arm)
     if asked:
         yield from looked_up(asked, arm)
     yield from _zones_elsewhere(settings)
+
+
+def _found(network: str, arm: Arm | Unread) -> Json:
+    """Returns what Azure has of the network; empty if that cannot be read, which is reported elsewhere."""
+    path = network_path(network)
+    answer = answers_at(arm, [path])[path]
+    return {} if isinstance(answer, Unread) else answer
 
 
 def _about_the_network(settings: Settings) -> Iterator[Question]:
@@ -62,29 +73,9 @@ def _about_the_network(settings: Settings) -> Iterator[Question]:
         )
 
 
-def _about_routes(settings: Settings, arm: Arm | Unread) -> Iterator[Question]:
-    """The routes of the nodes' subnet, which the network's answer names."""
-    if not (settings.network.routed and settings.network.id):
-        return
-    path = network_path(settings.network.id)
-    answer = answers_at(arm, [path])[path]
-    if not isinstance(answer, Unread) and (table := route_table(answer, settings)):
-        name = f"the route table {ResourceName.of(table).name}"
-        yield Question(name, (network_path(table),), partial(route_objections, table=table))
-
-
 def network_path(network: str) -> str:
     """Where Resource Manager tells of a network, by its id: of whatever subscription, unlike what the SDK asks."""
     return f"{network}?api-version={_NETWORK_API}"
-
-
-def _has_dns_servers(settings: Settings, arm: Arm | Unread) -> bool:
-    """Whether `network.id` has some of its own; asked only where links of the user's zones depend on it."""
-    if not (settings.network.id and settings.network.zones):
-        return False
-    path = network_path(settings.network.id)
-    answer = answers_at(arm, [path])[path]
-    return not isinstance(answer, Unread) and bool(dns_servers(answer))
 
 
 def _about_roles(settings: Settings) -> Iterator[Question]:

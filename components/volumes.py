@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pulumi
 from pulumi_kubernetes.core import v1 as core
@@ -52,10 +52,10 @@ class ContainerVolume(Component):
         storage object in use protection keeps it, and only the namespace's end is theirs too.
         """
         super().__init__(name, opts)
-        self._names = VolumeNames(access, namespace, prefix)
+        self._names = volume_names(access, namespace, prefix)
         self._after = [space] if space else []
         sas = access.sas
-        secrets = [self._mount_secret(name, access, sas)] if sas else []
+        secrets = [self._secret(f"secret-{name}", self._names.secret, _driver_keys(access, sas))] if sas else []
         volume = core.PersistentVolume(
             f"volume-{name}",
             metadata={"name": self._names.volume},
@@ -70,7 +70,9 @@ class ContainerVolume(Component):
         )
         # Not in another's namespace, whose members read its secrets: no job there uploads.
         own = sas.upload if sas and space else None
-        upload = self._upload(f"upload-{name}", access.url, own) if own is not None else None
+        upload = None
+        if own is not None:
+            upload = self._secret(f"upload-{name}", self._names.upload, {"url": access.url, "sas": own})
         digest = {f"sas.ai-on-aks/{access.container}": pulumi.Output.unsecret(sas.mount.apply(_digest))} if sas else {}
         self.volume = BlobVolume(
             claim=claim.metadata["name"],
@@ -81,16 +83,6 @@ class ContainerVolume(Component):
         )
         self.register_outputs({})
 
-    def _mount_secret(self, name: str, access: ContainerAccess, sas: Sas) -> core.Secret:
-        data: dict[str, pulumi.Input[str]] = {
-            "azurestorageaccountname": access.account,
-            "azurestorageaccountsastoken": sas.mount,
-        }
-        return self._secret(f"secret-{name}", self._names.secret, data)
-
-    def _upload(self, name: str, url: pulumi.Input[str], sas: pulumi.Output[str]) -> core.Secret:
-        return self._secret(name, self._names.upload, {"url": url, "sas": sas})
-
     def _secret(self, name: str, object_name: str, data: Mapping[str, pulumi.Input[str]]) -> core.Secret:
         return core.Secret(
             name,
@@ -100,34 +92,26 @@ class ContainerVolume(Component):
         )
 
 
-@dataclass(frozen=True)
-class VolumeNames:
+class VolumeNames(NamedTuple):
     """Names of the objects that mount a container into a namespace, new ones for each new SAS."""
 
-    access: ContainerAccess
     namespace: str
-    prefix: str = ""
-    """Of all of them, where other stacks have theirs in the same namespace."""
+    claim: str
+    secret: str
+    """The secret that the driver reads."""
+    upload: str
+    """The secret that uploads read."""
+    volume: str
+    """The volume in the cluster, which other namespaces share."""
 
-    @property
-    def claim(self) -> str:
-        """Of the claim in the namespace."""
-        return f"{self.prefix}{self.access.container}-{self.access.generation}"
 
-    @property
-    def secret(self) -> str:
-        """Of the secret that the driver reads."""
-        return f"{self.prefix}{self.access.container}-sas-{self.access.generation}"
-
-    @property
-    def upload(self) -> str:
-        """Of the secret that uploads read."""
-        return f"{self.prefix}{self.access.container}-upload-{self.access.generation}"
-
-    @property
-    def volume(self) -> str:
-        """Of the volume in the cluster, which other namespaces share."""
-        return f"{self.namespace}-{self.claim}"
+def volume_names(access: ContainerAccess, namespace: str, prefix: str) -> VolumeNames:
+    """Returns the names; `prefix` begins them where other stacks have theirs in the same namespace."""
+    stem, generation = f"{prefix}{access.container}", access.generation
+    claim = f"{stem}-{generation}"
+    return VolumeNames(
+        namespace, claim, f"{stem}-sas-{generation}", f"{stem}-upload-{generation}", f"{namespace}-{claim}"
+    )
 
 
 def volume_spec(
@@ -176,6 +160,10 @@ def claim_spec(access: ContainerAccess, volume: pulumi.Input[str]) -> core.Persi
         volume_name=volume,
         resources=core.VolumeResourceRequirementsArgs(requests={"storage": f"{access.settings.size_gib}Gi"}),
     )
+
+
+def _driver_keys(access: ContainerAccess, sas: Sas) -> dict[str, pulumi.Input[str]]:
+    return {"azurestorageaccountname": access.account, "azurestorageaccountsastoken": sas.mount}
 
 
 def _access_modes(access: ContainerAccess) -> list[str]:

@@ -115,25 +115,19 @@ class MpiAccount(Component):
     ) -> None:
         super().__init__(name, opts)
         space = namespace.metadata["name"]
-        metadata = kubernetes.meta.v1.ObjectMetaArgs(name=MPI_ACCOUNT, namespace=space)
+        metadata = {"name": MPI_ACCOUNT, "namespace": space}
         account = kubernetes.core.v1.ServiceAccount(MPI_ACCOUNT, metadata=metadata, opts=self.child())
         role = kubernetes.rbac.v1.Role(
             f"{MPI_ACCOUNT}-role",
             metadata=metadata,
-            rules=[
-                kubernetes.rbac.v1.PolicyRuleArgs(api_groups=[""], resources=["pods"], verbs=["get", "list", "watch"])
-            ],
+            rules=[{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}],
             opts=self.child(),
         )
         binding = kubernetes.rbac.v1.RoleBinding(
             f"{MPI_ACCOUNT}-binding",
             metadata=metadata,
-            role_ref=kubernetes.rbac.v1.RoleRefArgs(
-                api_group="rbac.authorization.k8s.io", kind="Role", name=role.metadata["name"]
-            ),
-            subjects=[
-                kubernetes.rbac.v1.SubjectArgs(kind="ServiceAccount", name=account.metadata["name"], namespace=space)
-            ],
+            role_ref={"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role.metadata["name"]},
+            subjects=[{"kind": "ServiceAccount", "name": account.metadata["name"], "namespace": space}],
             opts=self.child(),
         )
         # Whoever uses the account may do so only once it has its rights.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
+
+from pydantic.alias_generators import to_camel
 
 from config.facts.prices import price_list
 from workloads.resim.manifests import RUN_LABEL
@@ -105,26 +107,13 @@ class Summary:
         return self.scenario_seconds / self.seconds if self.seconds else 0.0
 
     def document(self) -> dict[str, Any]:
-        """For programs."""
-        return {
-            "batch": self.batch,
-            "state": self.state,
-            "scenarios": self.scenarios,
-            "succeeded": self.succeeded,
-            "failed": self.failed,
-            "running": self.running,
+        """Returns the summary for programs."""
+        derived = {
             "left": self.scenarios - self.succeeded,
-            "evicted": self.evicted,
-            "retried": self.retried,
-            "inputBytes": self.input_bytes,
-            "outputBytes": self.output_bytes,
-            "seconds": self.seconds,
-            "scenarioSeconds": self.scenario_seconds,
             "bytesPerSecond": round(self.throughput, 1),
-            "nodeHours": round(self.node_hours, 4),
             "cost": {"usd": self.cost.usd, "atMost": self.cost.at_most},
-            "reason": self.reason,
         }
+        return {to_camel(name): value for name, value in asdict(self).items()} | derived
 
     def lines(self) -> list[str]:
         """For readers, in kubectl's way of describing."""
@@ -216,7 +205,7 @@ def summarised(
         output_bytes=sum(each["outputBytes"] for each in results),
         seconds=float(ended - begun),
         scenario_seconds=float(sum(each["ended"] - each["started"] for each in results)),
-        node_hours=sum(node_hours(results).values()),
+        node_hours=round(sum(node_hours(results).values()), 4),
         cost=spent,
         reason=run.reason,
     )

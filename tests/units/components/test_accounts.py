@@ -93,13 +93,6 @@ def test_a_lodger_is_told_whose_rotation_it_is(mixed: Recorder, monkeypatch: pyt
         program(JOB, Azure(stacks={"dev": mixed}), "jobs")
 
 
-def test_a_lodger_has_an_identity_for_what_takes_one(mixed: Recorder) -> None:
-    lodger = program(JOB, Azure(stacks={"dev": mixed}), "jobs")
-    assert lodger.names(":UserAssignedIdentity") == ["identity"]
-    assert [name for name in lodger.names(":RoleAssignment") if "blobs" in name] == ["blobs-input"]
-    assert lodger.names(":Secret") == ["secret-output"]
-
-
 def test_a_lodger_that_mounts_by_sas_alone_needs_no_rights(mixed: Recorder) -> None:
     written = {"olmo": {**JOB["workloadOptions"]["olmo"], "dataContainer": "output"}}
     lodger = program({**JOB, "workloadOptions": written}, azure := Azure(stacks={"dev": mixed}), "jobs")

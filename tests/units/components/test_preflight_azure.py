@@ -95,17 +95,24 @@ def test_a_stack_on_anothers_platform_needs_rights_in_that_ones_group(azure: dic
         deploy(lambda: check_rights("theirs", "eastus"))
 
 
-def test_a_pool_that_is_made_without_nodes_needs_its_size_too(azure: dict[str, Answer]) -> None:
+@pytest.mark.parametrize(
+    ("settings", "there", "says"),
+    [
+        (pools(0), {"system": (SYSTEM, 3)}, rf"{H100} \(pool gpu\) is not offered in eastus"),
+        (
+            settings_with(pools={key: PoolSettings(vm_sku=T4) for key in "ab"}),
+            None,
+            r"\(pool a, pool b\) is not offered",
+        ),
+    ],
+    ids=["made without nodes", "two of one size"],
+)
+def test_pools_of_a_size_that_the_region_does_not_offer(
+    settings: Settings, there: dict[str, tuple[str, int]] | None, says: str, azure: dict[str, Answer]
+) -> None:
     azure["/skus"] = answer({"value": [{"resourceType": "virtualMachines", "name": SYSTEM, "locations": ["eastus"]}]})
-    with pytest.raises(pulumi.RunError, match=f"{H100} \\(pool gpu\\) is not offered in eastus"):
-        check(pools(0), {"system": (SYSTEM, 3)})
-
-
-def test_pools_of_one_size_are_told_together(azure: dict[str, Answer]) -> None:
-    azure["/skus"] = answer({"value": [{"resourceType": "virtualMachines", "name": SYSTEM, "locations": ["eastus"]}]})
-    both = settings_with(pools={key: PoolSettings(vm_sku=T4) for key in "ab"})
-    with pytest.raises(pulumi.RunError, match=r"\(pool a, pool b\) is not offered"):
-        check(both)
+    with pytest.raises(pulumi.RunError, match=says):
+        check(settings, there)
 
 
 def test_everything_that_is_refused_is_told_at_once(azure: dict[str, Answer], warnings: list[str]) -> None:

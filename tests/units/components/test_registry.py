@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pulumi
-import pytest
-from pydantic import ValidationError
 
 from components.cluster import Cluster
 from components.registry import Registry
@@ -60,9 +58,3 @@ def test_long_names_are_cut_and_stay_apart() -> None:
     first, second = (RegistrySettings().full_name(Names("p" * 60, stack), SUBSCRIPTION) for stack in ("a", "b"))
     assert len(first) == len(second) == MAX_REGISTRY_NAME
     assert first != second
-
-
-@pytest.mark.parametrize("name", ["abcd", "with-hyphen", "a" * 51, "dots.azurecr.io"])
-def test_names_that_arm_refuses_are_refused_before(name: str) -> None:
-    with pytest.raises(ValidationError, match="name"):
-        RegistrySettings(name=name)

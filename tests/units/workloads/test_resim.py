@@ -69,13 +69,6 @@ def variables(found: dict[str, Any]) -> dict[str, str]:
 # --- the Job ---
 
 
-def test_each_scenario_is_an_index_that_fails_by_itself() -> None:
-    found = spec(retries=2)
-    assert (found["completionMode"], found["completions"], found["backoffLimitPerIndex"]) == ("Indexed", 200, 2)
-    assert found["template"]["spec"]["restartPolicy"] == "Never", "Kubernetes asks for it where retries are per index"
-    assert "backoffLimit" not in found
-
-
 def test_an_eviction_is_no_failure_and_its_rule_is_the_first() -> None:
     first, second = spec()["podFailurePolicy"]["rules"]
     assert first["action"] == "Ignore"
@@ -88,10 +81,6 @@ def test_an_eviction_is_no_failure_and_its_rule_is_the_first() -> None:
 def test_a_batch_ends_at_its_time_and_stays_to_tell_how() -> None:
     assert spec(hours=3)["activeDeadlineSeconds"] == 3 * 3600
     assert "ttlSecondsAfterFinished" not in spec()
-
-
-def test_all_scenarios_run_whatever_becomes_of_others() -> None:
-    assert not {"maxFailedIndexes", "successPolicy"} & set(spec())
 
 
 def test_a_batch_may_fail_or_succeed_before_all_have_run() -> None:
@@ -131,28 +120,6 @@ def test_pods_of_any_batch_have_a_host_name() -> None:
 
 
 # --- its pods ---
-
-
-def test_what_is_read_is_read_only_and_what_is_written_can_be() -> None:
-    mounts = {mount["name"]: mount for mount in container(spec())["volumeMounts"]}
-    volumes = {volume["name"]: volume for volume in spec()["template"]["spec"]["volumes"]}
-    assert mounts["input"]["readOnly"]
-    assert "readOnly" not in mounts["output"]
-    assert volumes["output"]["persistentVolumeClaim"] == {"claimName": "output-1"}
-    assert spec()["template"]["spec"]["serviceAccountName"] == "blobs"
-    assert variables(spec(dataset="fleet/2026"))["INPUT"] == "/input/fleet/2026"
-
-
-def test_a_gpu_each_which_may_be_a_slice() -> None:
-    assert container(spec())["resources"]["limits"] == {"nvidia.com/gpu": "1"}
-    assert container(spec(gpus=2))["resources"]["limits"] == {"nvidia.com/gpu": "2"}
-
-
-def test_pods_may_go_to_the_pools_named_and_to_no_other() -> None:
-    pod = made_of((ON_DEMAND,))["template"]["spec"]
-    terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    assert [each["matchExpressions"][0]["values"] for each in terms] == [["spot1", "plain1"]]
-    assert {each["key"] for each in pod["tolerations"]} == {"sku", "spot"}
 
 
 def test_there_is_time_for_a_checkpoint_before_azure_takes_the_node() -> None:
