@@ -2,7 +2,8 @@
 
 Each stack has a file with all of its resources, which can be read alone. Typical stacks are run under the name of
 `dev`, so `diff dev.yaml spot.yaml` shows what a Spot pool changes. An object that the program only passes on, as an
-operator's release has it, is kept as a hash (`released`): CRDs alone would be 98,000 lines.
+operator's release has it, is kept as a hash (`released`): CRDs alone would be 98,000 lines. A Kubernetes object has a
+`provider` if it is not the platform's: what a team's stack creates as the team's user.
 
 After an intended change, run `python -m tests.support.golden`, and read the difference before you commit it.
 """
@@ -31,6 +32,8 @@ FOLDER = Path(__file__).parent / "golden"
 DEV = "dev"
 CHARTS = "simulator/charts"
 """Where stacks with operators that have no chart take their released manifests from."""
+PROVIDER = "pulumi:providers:kubernetes kubernetes"
+"""The provider that creates the platform's objects."""
 H100 = "Standard_ND96isr_H100_v5"
 H200 = "Standard_ND96isr_H200_v5"
 T4 = "Standard_NC4as_T4_v3"
@@ -192,8 +195,12 @@ def path(stack: str) -> Path:
 
 def _entry(resource: Registered) -> dict[str, Any]:
     waits = [name for name in resource.dependencies if not name.startswith("ai-on-aks:")]
-    content = {"released": _hash(resource.inputs)} if _is_released(resource) else {"inputs": _readable(resource)}
-    return {**({"dependsOn": waits} if waits else {}), **content}
+    entry: dict[str, Any] = {"dependsOn": waits} if waits else {}
+    if resource.type.startswith("kubernetes:") and resource.provider != PROVIDER:
+        entry["provider"] = resource.provider
+    if _is_released(resource):
+        return {**entry, "released": _hash(resource.inputs)}
+    return {**entry, "inputs": _readable(resource)}
 
 
 def _is_released(resource: Registered) -> bool:

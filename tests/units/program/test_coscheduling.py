@@ -55,11 +55,6 @@ def test_all_pods_on_gpu_nodes_have_that_one_scheduler(dev: Recorder) -> None:
     )
 
 
-def test_there_is_no_other_scheduler(dev: Recorder) -> None:
-    assert dev.one(":Release", "scheduler-plugins").inputs["namespace"] == "scheduler-plugins"
-    assert "volcano" not in dev.names(":Release")
-
-
 def test_gangs_are_of_its_kind_and_there_before_their_jobs(dev: Recorder) -> None:
     assert {each.type for each in groups(dev)} == {"kubernetes:scheduling.x-k8s.io/v1alpha1:PodGroup"}
     assert {each.name: each.inputs["spec"] for each in groups(dev)} == {name: {"minMember": 2} for name in GANGS}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pulumi
 import pytest
 
 import operators
@@ -13,7 +12,7 @@ from components import platform_guard
 from config.rules.names import namespace_problems
 from config.schema.inventory import Inventory
 from tests.support import golden, golden_format
-from tests.support.mocked_azure import SECRET, Azure
+from tests.support.mocked_azure import SECRET
 from tests.support.mocks import Recorder, program
 
 
@@ -28,17 +27,6 @@ def test_resources_are_as_reviewed(stack: str) -> None:
 @pytest.fixture(scope="module")
 def dev() -> Recorder:
     return golden.run("dev")
-
-
-def test_every_object_in_the_cluster_has_the_explicit_provider(dev: Recorder) -> None:
-    inside = [r for r in dev.registered if r.custom and r.type.startswith("kubernetes:")]
-    assert inside
-    assert {r.provider for r in inside} == {"pulumi:providers:kubernetes kubernetes"}
-
-
-def test_the_kubeconfig_is_secret_everywhere(dev: Recorder) -> None:
-    assert dev.one("providers:kubernetes").inputs["kubeconfig"] == SECRET
-    assert dev.outputs["kubeconfig"] == SECRET
 
 
 def test_outputs(dev: Recorder) -> None:
@@ -64,8 +52,12 @@ def test_outputs(dev: Recorder) -> None:
     command = "kubectl logs -n ai nccl-allreduce-mpimaster-0"
     where = "2 nodes of pool gpu, 16 GPUs (Standard_ND96isr_H100_v5)"
     why = "python -m diagnosis -n ai nccl-allreduce"
-    assert dev.outputs["workloads"]["nccl-allreduce"] == f"{command}    # {where}; if it waits or fails: {why}"
-    assert {type(shown) for shown in dev.outputs["workloads"].values()} == {str}
+    shown = dev.outputs["workloads"]
+    assert shown["nccl-allreduce"] == f"{command}    # {where}; if it waits or fails: {why}"
+    assert shown["jupyterlab"].startswith(
+        "kubectl port-forward -n ai service/jupyterlab 8888:8888    # 1 node of pool "
+    )
+    assert shown["health-check"].startswith("kubectl logs -n ai --selector ")
     assert dev.shown["workloadDetails"]["nccl-allreduce"] == {
         "namespace": "ai",
         "name": "nccl-allreduce",
@@ -78,21 +70,22 @@ def test_outputs(dev: Recorder) -> None:
     }
 
 
-def test_the_platform_tells_other_stacks_no_secret(dev: Recorder) -> None:
-    told = json.dumps(dev.shown["platform"])
-    assert "workloads" not in told
-    assert "a-password" not in told
-    assert "sig=" not in told
+def test_the_platform_exports_no_secret_to_other_stacks(dev: Recorder) -> None:
+    exported = json.dumps(dev.shown["platform"])
+    assert "workloads" not in exported
+    assert "a-password" not in exported
+    assert "sig=" not in exported
     assert "sig=" in json.dumps(dev.shown["sas"])
 
 
-def test_nothing_becomes_a_secret_of_a_workload_stack_because_it_read_the_platform() -> None:
-    """That one is a secret only so that pulumi does not print it."""
-    lodger = golden.run("nccl-allreduce")
-    assert isinstance(lodger.outputs["workloads"]["nccl-allreduce"], str)
-    assert SECRET not in json.dumps(
-        [resource.inputs for resource in lodger.registered if resource.type.endswith(":Job")]
-    )
+def test_a_password_and_its_hash_are_only_in_secrets(dev: Recorder) -> None:
+    plain = json.dumps([[resource.inputs for resource in dev.registered], dev.outputs], default=str)
+    assert "a-password" not in plain
+    assert "argon2" not in plain
+
+
+def test_outputs_of_a_workload_stack_are_no_secrets_because_the_platforms_are() -> None:
+    assert isinstance(golden.run("nccl-allreduce").outputs["workloads"]["nccl-allreduce"], str)
 
 
 def test_each_workload_has_a_stack_file_that_runs_only_it_on_a_shared_platform() -> None:
@@ -106,32 +99,11 @@ def test_each_workload_has_a_stack_file_that_runs_only_it_on_a_shared_platform()
 )
 def test_a_workload_stack_makes_a_namespace_and_what_is_in_it(stack: str) -> None:
     made = [resource for resource in golden.run(stack).registered if resource.custom]
-    assert {resource.provider for resource in made if resource.type.startswith("kubernetes:")} == {
-        "pulumi:providers:kubernetes kubernetes"
-    }
     metadata = [resource.inputs["metadata"] for resource in made if resource.type.startswith("kubernetes:")]
     spaces = {found.get("namespace", found["name"]) for found in metadata if found["name"] != f"guest-{stack}"}
     assert {stack} <= spaces
     assert all(space.startswith(stack) for space in spaces)  # what has no namespace has its name in front
     assert not [resource.type for resource in made if resource.type.startswith("azure-native:")]
-
-
-@pytest.mark.parametrize(
-    ("stack", "kinds"),
-    [
-        ("batch-inference", {"AppWrapper", "ConfigMap", "PersistentVolumeClaimPatch"}),
-        ("pytorch-pretraining", {"AppWrapper", "ConfigMap", "PersistentVolumeClaimPatch"}),
-        ("ray-finetuning", {"RayJob", "PodGroup", "ConfigMap", "PersistentVolumeClaimPatch"}),
-    ],
-)
-def test_a_stack_of_a_team_makes_what_the_team_may_as_its_user_and_no_namespace(stack: str, kinds: set[str]) -> None:
-    found = [each for each in golden.run(stack).registered if each.type.startswith("kubernetes:")]
-    made = [each for each in found if each.name != "guest"]  # which the platform has, and no team
-    assert {each.type.split(":")[-1] for each in made} == kinds
-    assert {each.provider for each in made} == {f"pulumi:providers:kubernetes {stack}"}
-    assert {each.inputs["metadata"]["namespace"] for each in made} == {"blue"}
-    named = [each for each in made if not each.type.endswith("Patch")]  # which is another's, too
-    assert all(each.inputs["metadata"]["name"].startswith(stack) for each in named)
 
 
 @pytest.mark.parametrize("stack", [name for name in golden.FILES if name in golden.keys("dev")["workloads"].split(",")])
@@ -150,11 +122,6 @@ def test_a_workload_stack_runs_the_same_pods_as_the_platform_s_own(stack: str, d
         }.items()
     )
     assert f"-n {stack} " in placed["command"]
-
-
-def test_a_workload_stack_is_refused_before_anything_is_declared(dev: Recorder) -> None:
-    with pytest.raises(pulumi.RunError, match='unknown stack "organization/ai-on-aks/prod"'):
-        program({"platformStack": "prod", "workloads": "health-check"}, Azure(stacks={"dev": dev}), "checks")
 
 
 @pytest.mark.parametrize("size", [golden.H200, "Standard_ND96asr_v4"])
@@ -189,14 +156,6 @@ def test_jobs_wait_for_the_webhook_but_for_no_driver_which_they_queue_for(dev: R
         assert "activeDeadlineSeconds" not in job.inputs["spec"]  # it would count while the job queues
 
 
-def test_only_the_gpu_operator_follows_the_nic_policy_and_nothing_waits_for_it_to_be_ready(dev: Recorder) -> None:
-    policy = dev.one("NicClusterPolicy")
-    assert policy.inputs["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
-    following = [r.name for r in dev.registered if r.custom and f"{policy.type} {policy.name}" in r.dependencies]
-    assert [name for name in following if not name.startswith(platform_guard.NAME)] == ["gpu-operator"]
-    assert not [r.name for r in dev.registered if "pulumi.com/waitFor" in json.dumps(r.inputs)]
-
-
 def test_another_taint_or_spot_pool_changes_no_daemon_set_on_gpu_nodes(dev: Recorder) -> None:
     """A driver whose DaemonSet has another template stays outdated until somebody restarts it, and its policy notReady.
 
@@ -218,14 +177,6 @@ def test_what_runs_images_of_the_registry_follows_it_so_that_none_goes_when_azur
 ) -> None:
     following = {r.name for r in dev.registered if "azure-native:containerregistry:Registry registry" in r.dependencies}
     assert {*dev.outputs["workloads"], *dev.names(":DaemonSet")} <= following
-    assert dev.names(":DaemonSet") == ["local-nvme-scratch", "node-labeler"]
-
-
-def test_the_gpu_operator_follows_the_nic_policy_itself(dev: Recorder) -> None:
-    assert (
-        "kubernetes:mellanox.com/v1alpha1:NicClusterPolicy nic-cluster-policy"
-        in dev.one("Release", "gpu-operator").dependencies
-    )
 
 
 def reach(recorder: Recorder, name: str) -> set[str]:
@@ -238,14 +189,6 @@ def reach(recorder: Recorder, name: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("stack", ["dev", "no-nodes"])
-def test_the_guard_of_a_platform_follows_all_of_its_stack_and_so_goes_first(stack: str) -> None:
-    recorder = golden.run(stack)
-    everything = {f"{resource.type} {resource.name}" for resource in recorder.registered if resource.custom}
-    guard = f"kubernetes:core/v1:ConfigMap {platform_guard.NAME}"
-    assert everything - reach(recorder, guard) == {guard}
-
-
 @pytest.mark.parametrize("stack", ["metaseq", "batch-inference"])
 def test_the_guard_looks_for_guests_wherever_these_have_their_workloads(dev: Recorder, stack: str) -> None:
     bound = dev.one("PolicyBinding", f"{platform_guard.NAME}-binding").inputs["spec"]
@@ -256,21 +199,6 @@ def test_the_guard_looks_for_guests_wherever_these_have_their_workloads(dev: Rec
     assert guest["metadata"]["namespace"] == kept["namespace"]
     assert guest["metadata"]["annotations"] == {"ai-on-aks/stack": stack}
     assert not [r for r in dev.registered if selector <= r.inputs.get("metadata", {}).get("labels", {}).items()]
-
-
-def test_the_guard_refuses_to_go_and_names_the_way_around_it(dev: Recorder) -> None:
-    spec = dev.one("AdmissionPolicy", f"{platform_guard.NAME}-policy").inputs["spec"]
-    (rule,), (validation,) = spec["matchConstraints"]["resourceRules"], spec["validations"]
-    config_map = dev.one(":ConfigMap", platform_guard.NAME).inputs["metadata"]["name"]
-    assert (rule["operations"], rule["resources"], rule["resourceNames"]) == (["DELETE"], ["configmaps"], [config_map])
-    assert validation["expression"] == "false"
-    bound = dev.one("PolicyBinding", f"{platform_guard.NAME}-binding").inputs
-    assert (
-        f"kubectl delete validatingadmissionpolicybinding {bound['metadata']['name']}"
-        in validation["messageExpression"]
-    )
-    (label,) = bound["spec"]["paramRef"]["selector"]["matchLabels"].items()
-    assert f"kubectl get serviceaccounts -n ai --selector {label[0]}={label[1]}. " in validation["messageExpression"]
 
 
 @pytest.mark.parametrize("protect", [True, False])
@@ -292,14 +220,3 @@ def test_what_comes_first_in_the_cluster_are_namespaces_and_volumes(extra: dict[
     volumes = {name for name in inside if name.startswith("kubernetes:core/v1:PersistentVolume ")}
     assert namespaces
     assert {name for name in inside if not reach(recorder, name) & namespaces} == namespaces | volumes
-
-
-def test_a_pool_without_infiniband_gets_no_ofed_and_no_rdma_driver() -> None:
-    recorder = golden.run("t4")
-    assert recorder.names("NicClusterPolicy") == []
-    assert recorder.one("Release", "gpu-operator").inputs["values"]["driver"]["rdma"] == {"enabled": False}
-
-
-def test_a_wrong_setting_ends_the_program_before_anything_is_declared() -> None:
-    with pytest.raises(pulumi.RunError, match="nodeCount"):
-        program({**golden.keys("t4"), "nodeCount": -1})
