@@ -19,6 +19,7 @@ from simulator.tools.packages import packages
 
 _HERE = Path(__file__).parent
 RECIPES = _HERE / "recipes"
+_PROGRAMS = _HERE / "programs"
 _SETS = _HERE / "sets.yaml"
 PYTHON = "python3"
 SHIM = "/opt/simulator/shim"
@@ -73,6 +74,12 @@ class Recipe(BaseModel):
 
 class RecipeError(Exception):
     """The image cannot be run; the message says why."""
+
+
+@functools.cache
+def programs() -> dict[str, Any]:
+    """The recipes of programs, by name, as plain data: a sandbox has no YAML."""
+    return {file.stem: _read(file) for file in sorted(_PROGRAMS.glob("*.yaml"))}
 
 
 def image_name(reference: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from simulator.host import files, paths
 from simulator.sandbox import devices, executables, machine
-from simulator.sandbox.images import SHIM, Image, RecipeError, image_named
+from simulator.sandbox.images import SHIM, Image, RecipeError, image_named, programs
 from simulator.sandbox.spec import Mount, SandboxError, SandboxSpec
 from simulator.world import performance
 
@@ -120,6 +120,7 @@ def prepare(spec: SandboxSpec) -> None:
     itself = {**pod, **found, "neighbours": dict(spec.neighbours)}
     files.replace(spec.run_dir / "self.json", json.dumps(itself))
     files.replace(spec.run_dir / "performance.json", json.dumps(performance.numbers()))
+    files.replace(spec.run_dir / "programs.json", json.dumps(programs()))
 
 
 def command(spec: SandboxSpec) -> list[str]:
@@ -239,7 +240,7 @@ def _pod_files(spec: SandboxSpec) -> list[str]:
     for name in _etc(spec):
         arguments += ["--ro-bind", str(spec.run_dir / "etc" / name), f"/etc/{name}"]
     arguments += ["--ro-bind", str(spec.world_dir), "/run/simulator/world"]
-    for name in ("self.json", "performance.json"):
+    for name in ("self.json", "performance.json", "programs.json"):
         arguments += ["--ro-bind", str(spec.run_dir / name), f"/run/simulator/{name}"]
     arguments += ["--bind", str(spec.run_dir / "pod"), "/run/simulator/pod"]
     if spec.neighbours:

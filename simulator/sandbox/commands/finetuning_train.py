@@ -1,7 +1,7 @@
 """`finetuning.ray_train` of docker/ray-finetuning as Ray's job: no model, and the loss is invented.
 
 Command line, checks, files of lines, packing, folders of checkpoints and all that it says are the image's own modules,
-which need no torch. Whether the model can be had, and fits, is not played; four characters of a text count as a token.
+which need no torch. Whether the model can be had, and fits, is not simulated.
 """
 
 from __future__ import annotations
@@ -14,88 +14,63 @@ import random
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from simulator.sandbox.library import finetuning_speed, ray_cluster, view
+from simulator.sandbox.library import ray_cluster, speeds, training, view
+from simulator.sandbox.library.recipe import Failed, Recipe
+from simulator.sandbox.library.training import Training
 from simulator.sandbox.library.view import Pod
 
-LONGEST_S = 0.2
-"""Of a step: nobody waits hours."""
 _POLL_S = 0.5
-_START_TIMEOUT_S = 60
-_CHARACTERS = 4
-"""Of a token."""
-_BEFORE, _LEAST = math.log(50272), math.log(4)
-_KEEP = 2
 
 
-class WorkerLost(Exception):
-    """One of the workers does not answer: all begin anew."""
+class WorkerLost(Failed):
+    """One of the workers does not answer: Ray starts all of them again."""
 
 
-class StartTimedOut(Exception):
+class StartTimedOut(Failed):
     """There were not enough GPUs for all workers in time."""
-
-
-class HeadLost(Exception):
-    """The node of this process is gone, and nobody hears it."""
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What is learnt, known before it begins."""
-
-    examples: int
-    tokens: int
-    steps: int
 
 
 def main(arguments: list[str]) -> int:
     """The exit codes are those of the image."""
     sys.path.insert(0, str(Path.cwd()))
-    options = _own("options")
+    options, recipe = _own("options"), view.program("finetuning_train")
     try:
         chosen = options.ray_parser().parse_args(arguments)
     except SystemExit as error:
         return int(error.code or 0)
+    limits, failures = {WorkerLost: options.RETRIES, StartTimedOut: options.START_RETRIES}, dict[type[Failed], int]()
     try:
-        _fit(chosen, {WorkerLost: options.RETRIES, StartTimedOut: options.START_RETRIES})
-    except (WorkerLost, StartTimedOut, HeadLost) as error:
+        while True:  # as often as Ray Train does (failure_handling/default.py)
+            try:
+                _train(chosen, recipe, _group(chosen.workers, recipe))
+            except (WorkerLost, StartTimedOut) as error:
+                count = failures[type(error)] = failures.get(type(error), 0) + 1
+                limit = limits[type(error)]
+                print(recipe["texts"]["policy"].format(count=count, limit=limit, error=error))
+                if count > limit:
+                    raise
+            else:
+                return 0
+    except Failed as error:
         print(f"ray.train.TrainingFailedError: {error}", file=sys.stderr)
         return 1
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return int(options.UNFIT)
-    return 0
 
 
-def _fit(chosen: Namespace, limits: Mapping[type[Exception], int]) -> None:
-    """Begins anew as often as Ray Train does (train/v2/_internal/execution/failure_handling/default.py)."""
-    failures = dict.fromkeys(limits, 0)
-    while True:
-        try:
-            _train(chosen, _group(chosen.workers))
-        except (WorkerLost, StartTimedOut) as error:
-            kind = type(error)
-            failures[kind] += 1
-            count = f"Error count: {failures[kind]} (max allowed: {limits[kind]})"
-            print(f"(TrainController pid=300) [FailurePolicy] {count} Error: {error}")
-            if failures[kind] > limits[kind]:
-                raise
-        else:
-            return
-
-
-def _group(wanted: int) -> list[Pod]:
-    """Nodes with so many GPUs together, once they have joined. Raises HeadLost, StartTimedOut."""
-    patience = float(os.environ.get("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", _START_TIMEOUT_S))
-    deadline = time.monotonic() + patience
+def _group(wanted: int, recipe: Recipe) -> list[Pod]:
+    """Nodes with so many GPUs together, once they have joined. Raises Failed."""
+    timeout = float(os.environ.get("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S") or recipe["start_timeout_s"])
+    deadline = time.monotonic() + timeout
     while True:
         known = view.load()
-        _check_head(known)
+        _check_head(known, recipe)
         found, gpus = [], 0
         for pod in ray_cluster.workers(known, known.me.key):
             if gpus < wanted:
@@ -104,51 +79,76 @@ def _group(wanted: int) -> list[Pod]:
         if gpus >= wanted:
             return found
         if time.monotonic() > deadline:
-            what = f"The worker group startup timed out after {patience} seconds waiting for {wanted} workers"
-            raise StartTimedOut(f"{what}; there are {gpus} GPUs")
+            raise StartTimedOut(recipe["texts"]["start"].format(timeout=timeout, workers=wanted, gpus=gpus))
         time.sleep(_POLL_S)
 
 
-def _train(chosen: Namespace, group: Sequence[Pod]) -> None:
-    """From the newest checkpoint on. Raises WorkerLost, HeadLost, and ValueError for what no other try would mend."""
-    report, folders = _own("report"), _own("folders")
-    plan = _planned(chosen)
-    _check(group)
-    chosen.output.mkdir(parents=True, exist_ok=True)
-    begun = _restored(chosen, plan)
-    _say(group, report.begun(plan.examples, plan.steps, begun, _BEFORE))
-    sku = str(view.load().node_of(group[0])["sku"])
-    speed = finetuning_speed.of(sku, chosen.model)
+def _train(chosen: Namespace, recipe: Recipe, group: Sequence[Pod]) -> None:
+    """From the newest checkpoint on. Raises Failed, and ValueError for what another try would not fix."""
+    report = _own("report")
+    examples, tokens, steps = _planned(chosen, recipe)
+    _check(group, recipe)
+    before = math.log(recipe["vocabulary"])
+    about = {key: getattr(chosen, key) for key in ("model", "rank", "alpha", "pack", "batch", "epochs", "seed")}
+    about |= {"examples": examples, "tokens": tokens}
+    played = Run(recipe, steps, tokens / steps, chosen.workers, chosen=chosen, about=about, ip=group[0].ip)
+    played.loss = (before, recipe["least_loss"])
+    played.log_steps, played.save_steps = chosen.log_steps, chosen.checkpoint_steps
+    played.first = _restored(played)
+    played.tell(report.begun(examples, steps, played.first, before))
+    speed = speeds.of_finetuning(str(view.load().node_of(group[0])["sku"]), chosen.model)
     print(f"simulator: {speed.source}")
-    for step in range(begun + 1, plan.steps + 1):
-        _check(group)
-        time.sleep(min(plan.tokens / plan.steps / (speed.tokens_per_s * chosen.workers), LONGEST_S))
-        if step % chosen.log_steps == 0 or step == plan.steps:
-            found = {"step": step, "loss": _loss(step), "gradient": 1 / math.sqrt(1 + step)}
-            found["tokens_per_s"] = speed.tokens_per_s * chosen.workers
-            _say(group, report.line(found))
-            report.keep(chosen.output, found)
-        if step % chosen.checkpoint_steps == 0 or step == plan.steps:
-            file = folders.unfinished(_folder(chosen), step)
-            file.write_text(json.dumps({"about": _about(chosen, plan), "steps": step, "simulated": True}))
-            folders.finish(file, _KEEP)
-    _finish(chosen, group, plan)
 
+    def seconds() -> float:
+        _check(group, recipe)
+        return float(tokens / steps / (speed.value * chosen.workers))
 
-def _finish(chosen: Namespace, group: Sequence[Pod], plan: _Plan) -> None:
-    report, adapter = _own("report"), chosen.output / "adapter"
+    training.play(played, seconds)
+    adapter = chosen.output / "adapter"
     adapter.mkdir(exist_ok=True)
     (adapter / "adapter_config.json").write_text(json.dumps({"r": chosen.rank, "simulated": True}))
-    result = {"before": _BEFORE, "after": _loss(plan.steps), "steps": plan.steps}
+    result = {"before": before, "after": played.numbers(steps, 1)["loss"], "steps": steps}
     report.keep_result(chosen.output, result)
-    _say(group, report.finished(result))
+    played.tell(report.finished(result))
 
 
-def _planned(chosen: Namespace) -> _Plan:
-    """Raises ValueError."""
+@dataclass
+class Run(Training):
+    """A training that logs and saves as the image does."""
+
+    chosen: Namespace = field(kw_only=True)
+    about: dict[str, Any] = field(kw_only=True)
+    """What a checkpoint must be of, for this training to continue it."""
+    ip: str = field(kw_only=True)
+    """Of the first worker."""
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.chosen.output / "checkpoints")
+
+    def tell(self, line: str) -> None:
+        """What the first worker prints, as Ray shows it in the driver's log."""
+        print(self.recipe["texts"]["worker"].format(ip=self.ip, line=line), flush=True)
+
+    def log(self, step: int, took: float) -> None:
+        numbers = self.numbers(step, took)
+        found = {name: numbers[name] for name in ("step", "loss", "gradient")} | {"tokens_per_s": self.tokens / took}
+        self.tell(_own("report").line(found))
+        _own("report").keep(self.chosen.output, found)
+
+    def save(self, step: int) -> None:
+        folders = _own("folders")
+        file = folders.unfinished(self.folder, step)
+        file.write_text(json.dumps({"about": self.about, "steps": step, "simulated": True}))
+        folders.finish(file, self.recipe["keep"])
+
+
+def _planned(chosen: Namespace, recipe: Recipe) -> tuple[int, int, int]:
+    """Returns examples, tokens and steps. Raises ValueError."""
     options, lines = _own("options"), _own("lines")
     if chosen.data:
-        lengths = lines.read(chosen.data, lambda prompt, text: 2 + (len(prompt or "") + len(text)) // _CHARACTERS)
+        size = recipe["characters_of_a_token"]
+        lengths = lines.read(chosen.data, lambda prompt, text: 2 + (len(prompt or "") + len(text)) // size)
     else:
         count, shortest, longest = options.SYNTHETIC
         chance = random.Random(chosen.seed)  # noqa: S311 - lengths, the same each time
@@ -156,55 +156,35 @@ def _planned(chosen: Namespace) -> _Plan:
     options.check(chosen, chosen.workers, len(lengths))
     learnt = [min(length, chosen.longest) for length in lengths[chosen.evaluation :]]
     rows = chosen.epochs * len(lines.pack(learnt, range(len(learnt)), chosen.pack))
-    return _Plan(len(learnt), chosen.epochs * sum(learnt), -(-rows // chosen.batch))
+    return len(learnt), chosen.epochs * sum(learnt), -(-rows // chosen.batch)
 
 
-def _restored(chosen: Namespace, plan: _Plan) -> int:
+def _restored(played: Run) -> int:
     """The step of the newest checkpoint, 0 without any. Raises ValueError for another training's."""
-    folders = _own("folders")
-    _folder(chosen).mkdir(parents=True, exist_ok=True)
-    complete = folders.complete(_folder(chosen))
+    played.folder.mkdir(parents=True, exist_ok=True)
+    complete = _own("folders").complete(played.folder)
     if not complete:
         return 0
     state = json.loads(complete[-1].read_text())
-    folders.check(complete[-1], state["about"], _about(chosen, plan))
+    _own("folders").check(complete[-1], state["about"], played.about)
     return int(state["steps"])
 
 
-def _folder(chosen: Namespace) -> Path:
-    return Path(chosen.output / "checkpoints")
-
-
-def _about(chosen: Namespace, plan: _Plan) -> dict[str, Any]:
-    keys = ("model", "rank", "alpha", "pack", "batch", "epochs", "seed")
-    return {**{key: getattr(chosen, key) for key in keys}, "examples": plan.examples, "tokens": plan.tokens}
-
-
-def _check(group: Sequence[Pod]) -> None:
-    """That all of its nodes are there, and their GPUs well."""
+def _check(group: Sequence[Pod], recipe: Recipe) -> None:
+    """Raises Failed if a node has gone or a GPU has failed."""
     known = view.load()
-    _check_head(known)
+    _check_head(known, recipe)
     there = {pod.key for pod in ray_cluster.workers(known, known.me.key)}
     for pod in group:
         if pod.key not in there:
-            raise WorkerLost(f"The node of worker {pod.hostname} has died: its raylet does not answer.")
+            raise WorkerLost(recipe["texts"]["lost"].format(pod=pod.hostname))
         if not all(gpu["healthy"] for gpu in known.gpus_of(known.pods[pod.key])):
-            raise WorkerLost(f"torch.AcceleratorError: CUDA error: unspecified launch failure on {pod.hostname}")
+            raise WorkerLost(recipe["texts"]["gpu"].format(pod=pod.hostname))
 
 
-def _check_head(known: view.View) -> None:
+def _check_head(known: view.View, recipe: Recipe) -> None:
     if not known.node_of(known.me)["ready"]:
-        raise HeadLost("the node of the head is gone")
-
-
-def _loss(step: int) -> float:
-    """A function of the step, so that it is the same in a training that was broken off."""
-    return _LEAST + (_BEFORE - _LEAST) / math.sqrt(1 + step)
-
-
-def _say(group: Sequence[Pod], line: str) -> None:
-    """What the first worker prints, as Ray shows it in the driver's log."""
-    print(f"(RayTrainWorker pid=400, ip={group[0].ip}) {line}", flush=True)
+        raise Failed(recipe["texts"]["head"])
 
 
 def _own(name: str) -> Any:

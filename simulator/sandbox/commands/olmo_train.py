@@ -3,206 +3,171 @@
 from __future__ import annotations
 
 import math
-import sys
-import time
-from collections.abc import Mapping
+import shutil
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
 
-from simulator.sandbox.library import olmo_config, training, view
-from simulator.sandbox.library.olmo_config import Config, ConfigError
-from simulator.sandbox.library.olmo_log import Checkpoints, Log
-from simulator.sandbox.library.torch_agents import DOCUMENT, POLL_SECONDS, STARTED, ProgramError, Team
-from simulator.sandbox.library.torch_ranks import Communicator, initialise, refuse
+from simulator.sandbox.library import olmo_config, recipe, training
+from simulator.sandbox.library.olmo_config import Config
+from simulator.sandbox.library.recipe import Failed
+from simulator.sandbox.library.torch_team import Team
+from simulator.sandbox.library.training import Training, Update
 
-FASTER = 50
-"""How much faster than on real Azure the first steps go; later ones take their time: nobody waits weeks."""
-FAST_STEPS = 200
-PATIENCE_S = 10.0
-"""How long ranks wait for a folder that rank 0 has made, as on real Azure (olmo/util.py, wait_for).
-
-A mount shows it here in a second or two, or more on a loaded machine; one that remembers names after 12 (csi/mount.py).
-"""
+KINDS = {
+    "sharded": ("checkpoint", "final checkpoint"),
+    "unsharded": ("unsharded checkpoint", "final unsharded model checkpoint"),
+}
+"""Kinds of checkpoints; what a save is called during the training, and at its end."""
 
 
-def main(_: list[str]) -> int:
-    """Started without torchrun."""
-    print(
-        "ValueError: Error initializing torch.distributed: environment variable RANK expected, but not set",
-        file=sys.stderr,
-    )
-    return 1
-
-
-def prepare(arguments: list[str]) -> Config:
-    """Each node by itself: reads config and data. Raises ProgramError."""
-    log = Log(view.load().me.hostname)
+def prepare(arguments: list[str], team: Team) -> Config:
+    """Each node by itself: reads config and data. Raises Failed."""
     if not arguments:
-        refuse("OLMoCliError", "Usage: scripts/train.py [CONFIG_PATH] [OPTIONS]")
+        raise Failed("OLMoCliError: Usage: scripts/train.py [CONFIG_PATH] [OPTIONS]")
     try:
-        config = olmo_config.load(Path(arguments[0]), arguments[1:])
-    except ConfigError as error:
-        refuse("OLMoConfigurationError", str(error))
-    except OSError as error:
-        _uncaught(log, error)
-    for path in (*config.data, *config.evaluation_data):
-        if path.startswith(("http:", "https:")):
-            _uncaught(log, ConnectionError(f"Failed to resolve '{path.split('/')[2]}'"))
-        try:
+        config = olmo_config.load(Path(arguments[0]), arguments[1:], team.program["settings"].split())
+        for path in config.files:
+            if path.startswith(("http:", "https:")):
+                raise ConnectionError(f"Failed to resolve '{path.split('/')[2]}'")
             Path(path).stat()
-        except OSError as error:
-            _uncaught(log, error)
+    except OSError as error:
+        raise team.uncaught(error) from error
     return config
 
 
 def train(config: Config, team: Team) -> None:
-    """All ranks, on the first node. Raises ProgramError, and AgentError when a node goes away."""
+    """All ranks, on the first node. Raises Failed."""
     pods = team.check()
-    log = Log(pods[0].hostname)
-    log.info("train:410", "CLI environment prepared")
-    _check_settings(config, len(pods) * team.launch.per_node)
-    communicator = initialise(team)
-    checkpoints = Checkpoints(config, communicator.ranks, log, lambda folder: _show(team, folder))
-    try:
-        _claim_folder(config, checkpoints, log)
-        everything, without = config.parameters
-        log.info("train:139", "Building model...")
-        log.info("train:141", f"Total number of parameters: {everything:,d}")
-        log.info("train:142", f"Number of non-embedding parameters: {without:,d}")
-        first = _restore(config, checkpoints, log)
-        log.info("train:379", "Starting training...")
-        if short := training.out_of_memory(config.state_bytes / communicator.ranks, communicator.gpu_bytes):
-            refuse("torch.OutOfMemoryError", short)
-        last = _steps(config, team, communicator, checkpoints, log, first)
-        _save_last(config, checkpoints, last)
-    except OSError as error:
-        _uncaught(log, error)
-    log.info("train:381", "Training complete")
-
-
-def follow(team: Team, asked: Mapping[str, Any]) -> None:
-    """The other ranks of this node: they wait for the folder that the first one has made. Raises ProgramError."""
-    number, folder = asked.get("folder", (0, ""))
-    if number == team.told("seen", 0):
-        return
-    until = time.monotonic() + PATIENCE_S
-    while not Path(folder).exists():
-        if time.monotonic() > until:
-            _uncaught(Log(view.load().me.hostname), TimeoutError("Waiting for checkpoint directory timed out"))
-        time.sleep(POLL_SECONDS)
-    team.tell(STARTED, seen=number)
-
-
-def _show(team: Team, folder: Path) -> None:
-    """Waits until all nodes see a folder. Raises AgentError where one has failed."""
-    number = team.told("folder", (0, ""))[0] + 1
-    team.tell(STARTED, folder=(number, str(folder)))
-    while any((pod.said(DOCUMENT) or {}).get("seen") != number for pod in team.check()[1:]):
-        time.sleep(POLL_SECONDS)
-
-
-def _check_settings(config: Config, ranks: int) -> None:
-    if not config.text("run_name"):
-        refuse("OLMoConfigurationError", "--run_name is required")
-    if config.text("load_path"):
-        refuse("OLMoConfigurationError", "simulator: there is nothing at a load_path to begin with")
-    if config.text("wandb.name") or config.text("wandb.project"):
-        refuse("wandb.errors.UsageError", "api_key not configured (no-tty). call wandb.login(key=[your_api_key])")
-    if config.number("global_train_batch_size") % ranks:
-        refuse("AssertionError", "global_batch_size % self.world_size == 0")
-
-
-def _claim_folder(config: Config, checkpoints: Checkpoints, log: Log) -> None:
-    """Writes the config, and the order of the data, into the run's folder."""
-    saved = checkpoints.folder / "config.yaml"
-    if saved.is_file() and not config.yes("save_overwrite"):
-        refuse("OLMoConfigurationError", f"{saved} already exists, use --save_overwrite to overwrite")
-    log.info("train:93", f"Saving config to {saved}")
-    indices = checkpoints.folder / "train_data" / "global_indices.npy"
-    indices.parent.mkdir(parents=True, exist_ok=True)
-    saved.write_text("".join(f"{name}: {value}\n" for name, value in config.values.items() if value))
-    log.info("olmo.data.iterable_dataset:78", "Saving global data order indices...")
-    indices.write_bytes(len(config.data).to_bytes(8, "little"))
-    log.info("olmo.data.iterable_dataset:87", f"Global data order indices saved to '{indices}'")
-
-
-def _restore(config: Config, checkpoints: Checkpoints, log: Log) -> int:
-    """The step to go on from; a training that begins saves a checkpoint first, to be sure that it can."""
-    found = checkpoints.latest() if config.yes("try_load_latest_save") else None
-    if found is not None:
-        log.info("train:269", f"Setting load path to local checkpoint {found}")
-        log.info("train:354", f"Loading checkpoint from {found}...")
-        log.info("train:361", "Checkpoint successfully loaded")
-        return checkpoints.step_of(found)
-    kind = "sharded" if config.number("save_num_checkpoints_to_keep", -1) else "unsharded"
-    checkpoints.save(0, kind, "pre-train checkpoint")
-    return 0
-
-
-def _steps(
-    config: Config, team: Team, communicator: Communicator, checkpoints: Checkpoints, log: Log, first: int
-) -> int:
-    """Trains up to the end, and returns the last step."""
-    end = min(config.number("stop_at", config.max_steps + 10), config.max_steps)
-    step = min(first, end - 1)  # one that was at its end already takes another step, as on real Azure
-    started = step
-    while step < end:
-        step += 1
-        team.check()
-        duration = _duration(config, communicator)
-        pace = FASTER if step - started <= FAST_STEPS else 1
-        time.sleep(duration / pace)
-        log.step(
-            step,
-            config.max_steps,
-            _metrics(config, communicator.ranks, step, None if step == started + 1 else duration),
-        )
-        for kind, name in (("sharded", "save_interval"), ("unsharded", "save_interval_unsharded")):
-            interval = config.number(name)
-            kept = config.number(f"save_num_{'unsharded_' if kind == 'unsharded' else ''}checkpoints_to_keep", -1)
-            if interval and kept and step % interval == 0:
-                checkpoints.save(step, kind, "checkpoint" if kind == "sharded" else "unsharded checkpoint")
-    return step
-
-
-def _duration(config: Config, communicator: Communicator) -> float:
-    """Seconds of a step on the links as they are now.
-
-    FSDP gathers the weights twice and scatters gradients once for each micro-batch, two bytes a weight.
-    """
-    micro_batches = config.number("global_train_batch_size") / (
-        communicator.ranks * config.number("device_train_microbatch_size")
-    )
-    exchanged = 3 * 2 * config.parameters[0] * math.ceil(micro_batches)
-    update = training.Update(flops=config.arithmetic_per_token * config.tokens_per_step, exchanged=exchanged)
-    return communicator.seconds(update)
-
-
-def _metrics(config: Config, ranks: int, step: int, duration: float | None) -> dict[str, float]:
-    """Of one step; the first has no speed, as OLMo leaves it out. The loss falls as if something were learnt."""
-    loss = 2.4 + 8.6 * (step + 1) ** -0.25
-    tokens = step * config.tokens_per_step
-    gflops = config.flops_per_token * tokens / 1e9
-    metrics = {
-        "train/CrossEntropyLoss": loss,
-        "train/Perplexity": math.exp(loss),
-        "throughput/total_tokens": tokens,
-        "throughput/total_training_Gflops": gflops,
-        "throughput/total_training_log_Gflops": math.log(gflops),
+    gpus = len(pods) * team.launch.options.nproc_per_node
+    folder = Path(config.text("save_folder"))
+    parameters, without = config.parameters
+    parameters, without = config.parameters
+    values = {
+        "host": pods[0].hostname,
+        "run_name": config.text("run_name"),
+        "load_path": config.text("load_path"),
+        "wandb": config.text("wandb.name") or config.text("wandb.project"),
+        "batch": config.number("global_train_batch_size"),
+        "overwrite": config.yes("save_overwrite"),
+        "saved": folder / "config.yaml",
+        "exists": (folder / "config.yaml").is_file(),
+        "gpus": gpus,
+        "all_steps": config.max_steps,
+        "parameters": parameters,
+        "without": without,
     }
-    if duration is not None:
-        metrics["throughput/device/tokens_per_second"] = config.tokens_per_step / ranks / duration
-        metrics["throughput/device/batches_per_second"] = 1 / duration
-    return metrics
+    last = min(config.number("stop_at", config.max_steps + 10), config.max_steps)
+    sizes = (last, config.tokens_per_step, gpus)
+    played = Run(team.program, *sizes, values=values, config=config, team=team, folder=folder)
+    played.say("prepared")
+    if text := recipe.refusal(team.program["fails"], values):
+        raise Failed(text)
+    ranks = team.connect()
+    try:
+        played.claim_folder()
+        played.restore()
+        played.say("begin")
+        ranks.check_memory(config.state_bytes / gpus, "torch.OutOfMemoryError")
+        update = _update(config, gpus)
+
+        def seconds() -> float:
+            team.check()
+            return ranks.seconds(update)
+
+        training.play(played, seconds)
+        played.save_last()
+    except OSError as error:
+        raise team.uncaught(error) from error
+    played.say("end")
 
 
-def _save_last(config: Config, checkpoints: Checkpoints, last: int) -> None:
-    if config.number("save_interval_unsharded") and checkpoints.saved.get("unsharded") != last:
-        checkpoints.save(last, "unsharded", "final unsharded model checkpoint")
-    elif config.number("save_num_checkpoints_to_keep", -1) and checkpoints.saved.get("sharded") != last:
-        checkpoints.save(last, "sharded", "final checkpoint")
+def _update(config: Config, gpus: int) -> Update:
+    """FSDP gathers the weights twice and scatters gradients once for each micro-batch, two bytes a weight."""
+    micro_batches = config.number("global_train_batch_size") / (gpus * config.number("device_train_microbatch_size"))
+    exchanged = 3 * 2 * config.parameters[0] * math.ceil(micro_batches)
+    return Update(flops=config.arithmetic_per_token * config.tokens_per_step, exchanged=exchanged)
 
 
-def _uncaught(log: Log, error: Exception) -> NoReturn:
-    log.critical("olmo.util:168", f"Uncaught {type(error).__name__}: {error}")
-    raise ProgramError(str(error)) from error
+@dataclass
+class Run(Training):
+    """A training with its folder of checkpoints: `step<n>` are sharded, `step<n>-unsharded` whole."""
+
+    config: Config = field(kw_only=True)
+    team: Team = field(kw_only=True)
+    folder: Path = field(kw_only=True)
+    saved: dict[str, int] = field(default_factory=dict)
+    """The last step saved, by kind."""
+
+    def claim_folder(self) -> None:
+        """Writes the config into the run's folder."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        text = "".join(f"{name}: {value}\n" for name, value in self.config.values.items() if value)
+        (self.folder / "config.yaml").write_text(text)
+        self.say("claimed")
+
+    def restore(self) -> None:
+        """Continues from the latest checkpoint. A training that begins saves one first, to be sure that it can."""
+        found = self._latest() if self.config.yes("try_load_latest_save") else None
+        if found is None:
+            self._save(0, "sharded" if self._keeps("sharded") else "unsharded", "pre-train checkpoint")
+            return
+        self.say("restored", checkpoint=found)
+        # A training that was at its end already takes another step, as on real Azure.
+        self.first = min(_step(found), self.last - 1)
+
+    def saves(self, step: int) -> bool:
+        return any(self._due(kind, step) for kind in KINDS)
+
+    def save(self, step: int) -> None:
+        for kind, (announced, _) in KINDS.items():
+            if self._due(kind, step):
+                self._save(step, kind, announced)
+
+    def save_last(self) -> None:
+        """Saves the end of the training, unless its step is saved."""
+        kind = "unsharded" if self._setting("unsharded", "save_interval{}") else "sharded"
+        if self._keeps(kind) and self.saved.get(kind) != self.last:
+            self._save(self.last, kind, KINDS[kind][1])
+
+    def _setting(self, kind: str, name: str, default: int = 0) -> int:
+        return self.config.number(name.format("_unsharded" if kind == "unsharded" else ""), default)
+
+    def _keeps(self, kind: str) -> bool:
+        return bool(self._setting(kind, "save_num{}_checkpoints_to_keep", -1))
+
+    def _due(self, kind: str, step: int) -> bool:
+        interval = self._setting(kind, "save_interval{}")
+        return bool(interval) and self._keeps(kind) and step % interval == 0
+
+    def _latest(self) -> Path | None:
+        """As `find_latest_checkpoint` of olmo/util.py: sharded ones first; saves that did not end do not count."""
+        whole = [path for path in self.folder.glob("step*") if path.is_dir() and _step(path) >= 0]
+        return max(whole, key=lambda path: (_step(path), not path.name.endswith("-unsharded")), default=None)
+
+    def _save(self, step: int, kind: str, announced: str) -> None:
+        """Writes a checkpoint beside its final name first. Raises OSError.
+
+        Rank 0 alone makes the folder and renames it, and the others wait for both (olmo/checkpoint.py, _temporary_wd).
+        """
+        whole = kind == "unsharded"
+        target = self.folder / f"step{step}{'-unsharded' if whole else ''}"
+        partial = target.with_name(f"{target.name}-tmp")
+        self.say("saving", announced=announced)
+        shards = ["model/.metadata", "optim/.metadata", *(f"train/rank{rank}.pt" for rank in range(self.gpus))]
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        self.team.show(partial)
+        for name in ("model.pt", "optim.pt", "train.pt") if whole else shards:
+            (partial / name).parent.mkdir(parents=True, exist_ok=True)
+            (partial / name).write_text(f"simulated: {name} of step {step}\n")
+        shutil.rmtree(target, ignore_errors=True)
+        partial.rename(target)
+        self.team.show(target)
+        self.saved[kind] = step
+        self.say("saved", checkpoint=target)
+
+
+def _step(checkpoint: Path) -> int:
+    """The step of a checkpoint; -1 for a folder that is not one."""
+    number = checkpoint.name.removeprefix("step").removesuffix("-unsharded")
+    return int(number) if number.isdigit() else -1

@@ -7,40 +7,26 @@ from __future__ import annotations
 
 import importlib
 import math
-import signal
 import sys
-import time
 from argparse import Namespace
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from simulator.sandbox.library import pretraining_speed, training
-from simulator.sandbox.library.torch_agents import STARTED, ProgramError, Team
-from simulator.sandbox.library.torch_ranks import Communicator, initialise
-
-LONGEST_S = 0.2
-"""Of a step: nobody waits weeks."""
-_told: list[int] = []
-"""SIGTERM, as often as it came to this process."""
+from simulator.sandbox.library import speeds, training
+from simulator.sandbox.library.recipe import Failed
+from simulator.sandbox.library.torch_team import Team
+from simulator.sandbox.library.training import Training, Update
 
 
-def main(_: list[str]) -> int:
-    """Started without torchrun."""
-    print("simulator: pretraining.train is played under torchrun only", file=sys.stderr)
-    return 1
-
-
-def prepare(arguments: list[str]) -> Namespace:
-    """Each node by itself: the command line, and the data. Raises ProgramError."""
-    signal.signal(signal.SIGTERM, lambda number, _: _told.append(number))
+def prepare(arguments: list[str], _: Team) -> Namespace:
+    """Each node by itself: the command line, and the data. Raises Failed."""
     sys.path.insert(0, str(Path.cwd()))
-    options = _own("options")
     try:
-        chosen: Namespace = options.parsed(arguments)
+        chosen: Namespace = _own("options").parsed(arguments)
     except SystemExit as error:
-        raise ProgramError(code=int(error.code or 0)) from error
+        raise Failed(code=int(error.code or 0)) from error
     if chosen.data:
         files = _own("token_files")
         _refused(lambda: files.found(chosen.data, files.bytes_of_token(chosen.vocabulary), chosen.vocabulary))
@@ -48,81 +34,60 @@ def prepare(arguments: list[str]) -> Namespace:
 
 
 def train(chosen: Namespace, team: Team) -> None:
-    """All ranks, on the first node. Raises ProgramError, and AgentError when a node goes away."""
-    ranks, folders, report = initialise(team), _own("folders"), _own("report")
+    """All ranks, on the first node. Raises Failed."""
+    ranks, folders, report = team.connect(), _own("folders"), _own("report")
+    gpus, memory = len(ranks.devices), _own("memory")
     shape = _own("shape").Shape(chosen.layers, chosen.width, chosen.heads, chosen.vocabulary, chosen.sequence)
-    plan = _refused(
-        lambda: _own("memory").plan(
-            shape, chosen.batch, ranks.ranks, ranks.gpu_bytes, chosen.micro_batch, fp8=chosen.fp8
-        )
-    )
+    asked = (chosen.batch, gpus, ranks.gpu_bytes, chosen.micro_batch)
+    plan = _refused(lambda: memory.plan(shape, *asked, fp8=chosen.fp8))
     folder = chosen.output / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
     folders.clear(folder)
     found = _refused(lambda: folders.newest(folder, asdict(shape)))
-    begun = found[1] if found else 0
-    print(report.begun(shape, ranks.ranks, plan, chosen.batch // ranks.ranks // plan.micro, begun))
-    speed = pretraining_speed.of(ranks.collective.sku, shape.parameters, plan.way, fp8=chosen.fp8)
+    played = Run(team.program, chosen.steps, chosen.batch * chosen.sequence, gpus, chosen=chosen, shape=shape)
+    played.first = found[1] if found else 0
+    played.log_steps, played.save_steps = chosen.log_steps, chosen.checkpoint_steps
+    played.loss = (math.log(chosen.vocabulary), 0.0 if chosen.data else team.program["least_loss"])
+    print(report.begun(shape, gpus, plan, chosen.batch // gpus // plan.micro, played.first))
+    speed = speeds.of_pretraining(ranks.collective.sku, shape.parameters, plan.way, fp8=chosen.fp8)
     print(f"simulator: {speed.source}")
-    seconds, seen = 0.0, 0
-    for step in range(begun + 1, chosen.steps + 1):
-        pods = team.check()
-        took = _seconds(chosen, shape, ranks, speed.mfu)
-        time.sleep(min(took, LONGEST_S))
-        seconds, seen = seconds + took, seen + 1
-        if step % chosen.log_steps == 0 or step == chosen.steps:
-            _log(chosen, shape, ranks, step, seconds / seen)
-            seconds, seen = 0.0, 0
-        stop = bool(_told) or any((pod.said("torchrun") or {}).get("told") for pod in pods)
-        if stop or step % chosen.checkpoint_steps == 0 or step == chosen.steps:
-            _save(chosen, shape, ranks, step)
-        if stop:
-            print(report.stopped(step))
-            raise ProgramError(code=_own("options").EVICTED)
+    # Gradients, 4 bytes for each parameter, are reduced and weights, 2 bytes, gathered once.
+    update = Update(flops=shape.flops_per_token * played.tokens, exchanged=(4 + 2) * shape.parameters)
+    stopped = training.play(played, lambda: ranks.seconds(update, speed.value), team.stopped)
+    if stopped is not None:
+        raise Failed(report.stopped(stopped), code=_own("options").EVICTED)
 
 
-def follow(team: Team, _: Mapping[str, Any]) -> None:
-    """The ranks of another node: they pass on that they were told to stop, and stop with all others."""
-    if _told and not team.told("told", default=False):
-        team.tell(STARTED, told=True)
+@dataclass
+class Run(Training):
+    """A training that logs and saves as the image does."""
+
+    chosen: Namespace = field(kw_only=True)
+    shape: Any = field(kw_only=True)
+
+    def log(self, step: int, took: float) -> None:
+        report, peak = _own("report"), self.chosen.peak_tflops * 1e12 * self.gpus
+        numbers = {name: self.numbers(step, took)[name] for name in ("step", "loss", "gradient", "seconds")}
+        found = report.metrics(self.shape, self.chosen.batch, peak, **numbers)
+        print(report.line(found))
+        report.keep(self.chosen.output, found)
+
+    def save(self, step: int) -> None:
+        """Writes a word in place of each rank's share."""
+        folders, about = _own("folders"), {**asdict(self.shape), "steps": step, "size": self.shape.parameters}
+        part = folders.begin(self.chosen.output / "checkpoints", step)
+        for rank in range(self.gpus):
+            (part / f"masters-{rank}.simulated").write_text(f"simulated: the share of rank {rank} of step {step}\n")
+            folders.written(part, rank).touch()
+        folders.finish(part, self.gpus, about, 2)
 
 
-def _seconds(chosen: Namespace, shape: Any, ranks: Communicator, mfu: float) -> float:
-    """Of a step. Gradients, 4 bytes for each parameter, are reduced and weights, 2 bytes, gathered once."""
-    tokens = chosen.batch * chosen.sequence
-    update = training.Update(flops=shape.flops_per_token * tokens, exchanged=(4 + 2) * shape.parameters)
-    return ranks.seconds(update, mfu)
-
-
-def _log(chosen: Namespace, shape: Any, ranks: Communicator, step: int, seconds: float) -> None:
-    """The loss is a function of the step, so that it is the same in a training that was broken off."""
-    report, least = _own("report"), 0.0 if chosen.data else math.log(4)
-    loss = least + (math.log(chosen.vocabulary) - least) * (1 + step) ** -0.5
-    peak = chosen.peak_tflops * 1e12 * ranks.ranks
-    found = report.metrics(
-        shape, chosen.batch, peak, step=step, loss=loss, gradient=1 + (1 + step) ** -0.5, seconds=seconds
-    )
-    print(report.line(found))
-    report.keep(chosen.output, found)
-
-
-def _save(chosen: Namespace, shape: Any, ranks: Communicator, step: int) -> None:
-    """A checkpoint with a word in place of each share."""
-    folders = _own("folders")
-    part = folders.begin(chosen.output / "checkpoints", step)
-    for rank in range(ranks.ranks):
-        (part / f"masters-{rank}.simulated").write_text(f"simulated: the share of rank {rank} of step {step}\n")
-        folders.written(part, rank).touch()
-    folders.finish(part, ranks.ranks, {**asdict(shape), "steps": step, "size": shape.parameters}, 2)
-
-
-def _refused(call: Any) -> Any:
-    """What a function of the image returns. Raises ProgramError, having told why, for what it refuses."""
+def _refused(call: Callable[[], Any]) -> Any:
+    """What a function of the image returns. Raises Failed for what the image refuses."""
     try:
         return call()
     except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise ProgramError(str(error), _own("options").UNFIT) from error
+        raise Failed(f"error: {error}", code=_own("options").UNFIT) from error
 
 
 def _own(name: str) -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import runpy
 import sys
 from pathlib import Path
 
 from simulator.sandbox.library import view
+from simulator.sandbox.library.main import run
 
 
 def main(arguments: list[str]) -> int:
@@ -25,4 +25,4 @@ def main(arguments: list[str]) -> int:
         sys.argv[1:] = arguments[2:]
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
         return 0
-    return int(importlib.import_module(f"simulator.sandbox.commands.{played}").main(arguments[2:]))
+    return run(played, arguments[2:])

@@ -1,77 +1,69 @@
-"""`ray`, as KubeRay's pods call it: `start`, `health-check` and `job`.
-
-Source: Ray 2.60.0, scripts/scripts.py and dashboard/modules/job/cli.py.
-"""
+"""`ray`, as KubeRay's pods call it: `start`, `health-check` and `job`; the latter by real HTTP, over the uplink."""
 
 from __future__ import annotations
 
-import argparse
+import http.client
+import json
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping
-from typing import NoReturn
+from argparse import Namespace
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
 
-from simulator.sandbox.library import ray_cluster, ray_dashboard, view
-from simulator.sandbox.library.ray_client import ClientError, JobClient, Unanswered
+from simulator.sandbox.library import ray_cluster, ray_dashboard, recipe, uplink_client, view
+from simulator.sandbox.library.recipe import Failed, Recipe
 
 USAGE_CODE = 2
+JOB_COMMANDS = ("submit", "status", "logs", "stop")
 _POLL_S = 0.5
-_CLICK_SAYS = "Error: "
-_START = ("address", "dashboard-agent-listen-port", "dashboard-host", "memory", "metrics-export-port", "num-cpus")
-"""What KubeRay gives `ray start`, and our manifests, that has a value."""
+_TIMEOUT_S = 30.0
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        print(f"{_CLICK_SAYS}{message} (the simulator's ray knows a part of the options)", file=sys.stderr)
-        raise SystemExit(USAGE_CODE)
+class Unanswered(Failed):
+    """The head's node is gone: nobody answers, and a connection that is there is not closed either."""
+
+
+class _Connection(http.client.HTTPConnection):
+    """To a port of another pod."""
+
+    def connect(self) -> None:
+        self.sock = uplink_client.connect(self.host, self.port, _TIMEOUT_S)
 
 
 def main(arguments: list[str]) -> int:
     """The exit codes are those of the real one."""
-    commands: Mapping[str, Callable[[list[str]], int]] = {"start": _start, "health-check": _health_check, "job": _job}
-    if not arguments or arguments[0] not in commands:
-        print(f"{_CLICK_SAYS}No such command; the simulator's ray has {', '.join(commands)}", file=sys.stderr)
+    program = view.program("ray")
+    words = arguments[1:] if arguments[:1] == ["job"] else arguments
+    command = words[0] if words else ""
+    if command not in (JOB_COMMANDS if words is not arguments else ("start", "health-check")):
+        print("Error: No such command; the simulator's ray has start, health-check and job", file=sys.stderr)
         return USAGE_CODE
+    parser = recipe.parser(program[command])
+    chosen = parser.parse_args(words[1:])
+    if text := recipe.refusal(program["fails"], {"block": None, "no_wait": None, **vars(chosen)}):
+        parser.error(text)
     try:
-        return commands[arguments[0]](arguments[1:])
-    except ClientError as error:
+        if command == "start":
+            _start(chosen, program)
+        elif command == "health-check":
+            _head(chosen.address, program)
+        else:
+            _job(command, chosen, program)
+    except Failed as error:
         print(error, file=sys.stderr)
-        return 1
+        return error.code
+    return 0
 
 
-def _start(arguments: list[str]) -> int:
-    parser = _Parser(prog="ray start", allow_abbrev=False)
-    for name in (*_START, "num-gpus", "object-store-memory", "port", "node-ip-address", "labels", "resources"):
-        parser.add_argument(f"--{name}")
-    for name in ("head", "block", "no-monitor"):
-        parser.add_argument(f"--{name}", action="store_true")
-    chosen = parser.parse_args(arguments)
-    if not chosen.block:
-        parser.error("without --block it would leave processes behind, which the simulator does not play")
+def _start(chosen: Namespace, program: Recipe) -> None:
+    """Stays a node of its cluster for as long as its head answers. Raises Failed at the end."""
     known = view.load()
-    head = known.me.key if chosen.head else _head(str(chosen.address))
-    if head is None:
-        print(f"RuntimeError: Failed to connect to GCS at address={chosen.address}.", file=sys.stderr)
-        return 1
-    print(f"Local node IP: {known.me.ip}\n\n{'-' * 20}\nRay runtime started.\n{'-' * 20}\n")
-    print("--block\n  This command will now block forever until terminated by a signal.")
-    if chosen.head:
-        ray_dashboard.serve_head()
-    else:
-        ray_dashboard.serve_node()
+    head = known.me.key if chosen.head else _head(str(chosen.address), program)
+    print(program["started"].format(ip=known.me.ip))
+    ray_dashboard.serve(program, head=chosen.head)
     ray_cluster.join(head)
-    return _stay(head)
-
-
-def _head(address: str) -> str | None:
-    head = ray_cluster.head_at(view.load(), address)
-    return head.key if head else None
-
-
-def _stay(head: str) -> int:
-    """While its head answers; the head itself, until it is ended."""
     seen = time.monotonic()
     while time.monotonic() - seen < ray_cluster.LOST_AFTER_S:
         time.sleep(_POLL_S)
@@ -79,78 +71,72 @@ def _stay(head: str) -> int:
         pod = known.pods.get(head)
         if pod and (pod.key == known.me.key or ray_cluster.answers(known, pod)):
             seen = time.monotonic()
-    print("Some Ray subprocesses exited unexpectedly:\n  raylet [exit code=1]", file=sys.stderr)
-    return 1
+    raise Failed(program["lost"])
 
 
-def _health_check(arguments: list[str]) -> int:
-    parser = _Parser(prog="ray health-check", allow_abbrev=False)
-    parser.add_argument("--address", required=True)
-    return 0 if _head(parser.parse_args(arguments).address) else 1
+def _head(address: str, program: Recipe) -> str:
+    """The key of the head's pod. Raises Failed."""
+    if head := ray_cluster.head_at(view.load(), address):
+        return head.key
+    raise Failed(program["no_head"].format(address=address))
 
 
-def _job(arguments: list[str]) -> int:
-    parser = _Parser(prog="ray job", allow_abbrev=False)
-    commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("submit", "status", "logs", "stop"):
-        command = commands.add_parser(name, allow_abbrev=False)
-        command.add_argument("--address", required=True)
-        if name == "submit":
-            command.add_argument("--submission-id", default="")
-            command.add_argument("--no-wait", action="store_true", required=True)
-            command.add_argument("entrypoint", nargs="+")
-            continue
-        command.add_argument("job_id")
-        if name == "logs":
-            command.add_argument("-f", "--follow", action="store_true")
-    chosen = parser.parse_args(arguments)
-    client = JobClient(chosen.address)
+def _job(command: str, chosen: Namespace, program: Recipe) -> None:
+    """Raises Failed. How the job fares is not an exit code of this command's."""
     print(f"Job submission server address: {chosen.address}")
-    match chosen.command:
-        case "submit":
-            name = client.submit(shlex.join(chosen.entrypoint), chosen.submission_id)
-            _loudly(f"Job '{name}' submitted successfully")
-        case "status":
-            _tell_status(client, chosen.job_id)
-        case "stop":
-            client.stop(chosen.job_id)
-        case _:
-            _tell_log(client, chosen.job_id, follow=chosen.follow)
-    return 0
+    if command == "submit":
+        body = {"entrypoint": shlex.join(chosen.entrypoint), "submission_id": chosen.submission_id or None}
+        name = _ask(chosen.address, program, "POST", "", body)["submission_id"]
+        _tell(program, name, {"status": "SUBMITTED"})
+    elif command == "stop":
+        _ask(chosen.address, program, "POST", f"{chosen.job_id}/stop")
+    else:
+        if command == "logs":
+            _tell_log(chosen, program)
+        if command == "status" or chosen.follow:
+            _tell(program, chosen.job_id, _ask(chosen.address, program, "GET", chosen.job_id))
 
 
-def _tell_log(client: JobClient, name: str, *, follow: bool) -> None:
-    """How the job fares is no exit code of this command's. Without an answer it waits for ever, as on a WebSocket."""
-    told = 0
-    while True:
+def _tell_log(chosen: Namespace, program: Recipe) -> None:
+    """Without an answer it waits for ever, as on a WebSocket."""
+    told, ended = 0, False
+    while not ended:
         try:
-            ended, text = client.details(name)["status"] in ray_dashboard.ENDED, client.log(name)
+            details = _ask(chosen.address, program, "GET", chosen.job_id)
+            text = str(_ask(chosen.address, program, "GET", f"{chosen.job_id}/logs")["logs"])
         except Unanswered:
             time.sleep(_POLL_S)
             continue
         print(text[told:], end="", flush=True)
         told = len(text)
-        if ended or not follow:
-            break
-        time.sleep(_POLL_S)
-    if follow:
-        _tell_status(client, name)
+        ended = details["status"] in ray_dashboard.ENDED or not chosen.follow
+        time.sleep(0 if ended else _POLL_S)
 
 
-def _tell_status(client: JobClient, name: str) -> None:
-    found = client.details(name)
-    match found["status"]:
-        case "SUCCEEDED":
-            _loudly(f"Job '{name}' succeeded")
-        case "STOPPED":
-            print(f"Job '{name}' was stopped")
-        case "FAILED":
-            _loudly(f"Job '{name}' failed")
-            print(f"Status message: {found['message']}")
-        case status:
-            print(f"Status for job '{name}': {status}\nStatus message: {found['message']}")
+def _tell(program: Recipe, name: str, details: dict[str, Any]) -> None:
+    """Prints how a job is."""
+    rule = "-" * 40
+    print(program["statuses"][details["status"]].format_map({"rule": rule, "name": name, **details}))
 
 
-def _loudly(text: str) -> None:
-    rule = "-" * len(text)
-    print(f"\n{rule}\n{text}\n{rule}\n")
+def _ask(address: str, program: Recipe, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    """What a head's API of jobs answers. Raises Failed."""
+    parts, known = urlsplit(address), view.load()
+    pod = known.resolve(parts.hostname or "")
+    refused = program["no_dashboard"].format(address=address)
+    if pod is not None and pod.running and not ray_cluster.answers(known, pod):
+        raise Unanswered(refused)
+    if pod is None:
+        raise Failed(refused)
+    try:
+        connection = _Connection(pod.ip, parts.port or ray_cluster.DASHBOARD_PORT, timeout=_TIMEOUT_S)
+        headers = {"Authorization": token} if (token := ray_dashboard.bearer()) else {}
+        connection.request(method, f"/api/jobs/{path}", None if body is None else json.dumps(body), headers)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+    except (OSError, http.client.HTTPException) as error:
+        raise Failed(refused) from error
+    if answer.status != HTTPStatus.OK:
+        raise Failed(f"RuntimeError: Request failed with status code {answer.status}: {text}.")
+    found: dict[str, Any] = json.loads(text)
+    return found

@@ -8,70 +8,91 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from simulator.sandbox.library import c10d, view
-from simulator.sandbox.library.torch_agents import (
-    DOCUMENT,
+from simulator.sandbox.library import recipe, view
+from simulator.sandbox.library.recipe import Failed
+from simulator.sandbox.library.torch_team import (
     DONE,
     FAILED,
     POLL_SECONDS,
     STARTED,
     WAITING,
-    AgentError,
+    Launch,
     Program,
-    ProgramError,
     Team,
+    phase,
+    said,
 )
-from simulator.sandbox.library.torchrun_arguments import Launch, UsageError, parse
 from simulator.sandbox.library.view import Pod
 
-USAGE_CODE = 2
 _TOLD_SECONDS = 30
 """How long a pod may take to say that it has ended, on a busy machine."""
 
 
 def main(arguments: list[str]) -> int:
     """0 when the program has ended well on all nodes."""
+    texts = view.program("torchrun")
     try:
-        launch = parse(arguments)
-        program = _program(launch)
-    except UsageError as error:
-        print(
-            f"usage: torchrun [-h] [--nnodes NNODES] ... training_script ...\ntorchrun: error: {error}", file=sys.stderr
-        )
-        return USAGE_CODE
-    team = Team(launch)
+        launch = _launch(arguments, texts)
+        name = _module(launch, texts)
+    except SystemExit as error:
+        return int(error.code or 0)
+    program: Program = importlib.import_module(f"simulator.sandbox.commands.{name}")
+    team = Team(launch, texts, view.program(name))
     try:
-        first = _meet(team)
-        prepared = program.prepare(list(launch.program[1:]))
+        first = _meet(team, texts)
+        team.catch_sigterm()
+        prepared = program.prepare(list(launch.options.program[1:]), team)
         team.tell(STARTED)
-        if launch.rank:
-            _follow(team, program, first)
+        if launch.options.node_rank:
+            _follow(team, texts, first)
         else:
-            _wait_until_all_started(team)
+            while not all(phase(pod) in (STARTED, DONE) for pod in team.check()):
+                time.sleep(POLL_SECONDS)
             program.train(prepared, team)
-    except (AgentError, ProgramError) as error:
-        team.tell(FAILED, code=_code(error))
-        print(_ended(launch, error), file=sys.stderr)
+    except Failed as error:
+        team.tell(FAILED, code=error.code)
+        if str(error):
+            print(error, file=sys.stderr)
+        rank = launch.options.node_rank * launch.options.nproc_per_node
+        print(texts["report"].format(program=launch.options.program[0], rank=rank, code=error.code), file=sys.stderr)
         return 1
     team.tell(DONE)
     return 0
 
 
-def _program(launch: Launch) -> Program:
-    path = Path(f"{launch.program[0].replace('.', '/')}.py" if launch.module else launch.program[0]).resolve()
+def _launch(arguments: list[str], texts: recipe.Recipe) -> Launch:
+    """Reads the command line. Ends the process with 2 for one that torchrun refuses."""
+    parser = recipe.parser(texts["options"])
+    options = parser.parse_args(arguments)
+    least, _, most = options.nnodes.partition(":")
+    host, _, port = (options.rdzv_endpoint or f"{options.master_addr}:{options.master_port}").partition(":")
+    settings = dict(entry.partition("=")[::2] for entry in options.rdzv_conf.split(",") if entry)
+    found = (least, port or str(options.master_port), settings.get("timeout", str(texts["timeout_s"])))
+    if wrong := next((text for text in found if not text.isdigit()), ""):
+        parser.error(f"invalid int value: '{wrong}'")
+    nodes, number, timeout = map(int, found)
+    values = {**vars(options), "nodes": nodes, "fixed": (most or least) == least}
+    if text := recipe.refusal(texts["fails"], values):
+        parser.error(text)
+    return Launch(options, nodes, host, number, timeout)
+
+
+def _module(launch: Launch, texts: recipe.Recipe) -> str:
+    """Returns the module of the program. Ends the process with 2 for one that cannot be run."""
+    program = launch.options.program[0]
+    path = Path(f"{program.replace('.', '/')}.py" if launch.options.module else program).resolve()
     module = view.load_self()["commands"].get(str(path))
-    if module is None and path.exists():
-        raise UsageError(f"simulator: {launch.program[0]} is no program that it plays")
     if module is None:
-        raise UsageError(f"can't open file '{path}': [Errno 2] No such file or directory")
-    program: Program = importlib.import_module(f"simulator.sandbox.commands.{module}")
-    return program
+        missing = f"can't open file '{path}': [Errno 2] No such file or directory"
+        there = f"simulator: {program} is not a program that it simulates"
+        recipe.parser(texts["options"]).error(there if path.exists() else missing)
+    return str(module)
 
 
-def _meet(team: Team) -> str:
-    """Waits until all agents are at the first node's door; the key of its pod. Raises AgentError.
+def _meet(team: Team, texts: recipe.Recipe) -> str:
+    """Waits until all agents have reached the first node; returns the key of its pod. Raises Failed.
 
-    The first node too goes there by its address, which is tried until time is up (`c10d`).
+    The first node connects to its own address too, which is tried until time is up.
     """
     launch, warned = team.launch, False
     team.tell(WAITING)
@@ -82,59 +103,44 @@ def _meet(team: Team) -> str:
         if len(pods) == launch.nodes and _is_first(pods, there):
             return pods[0].key
         if there is None and not warned and not view.is_address(launch.host):
-            print(c10d.unresolved(launch.host, launch.port), file=sys.stderr)
+            print(texts["unresolved"].format(host=launch.host, port=launch.port), file=sys.stderr)
             warned = True
         time.sleep(POLL_SECONDS)
     known = view.load()
-    raise AgentError(_alone(launch, team.pods(known), known.resolve(launch.host)))
+    pods = team.pods(known)
+    if not _is_first(pods, known.resolve(launch.host)):
+        late = texts["timed_out"].format(after=f"{launch.timeout * 1000}ms", host=launch.host, port=launch.port)
+        raise Failed(f"torch.distributed.DistNetworkError: {late}")
+    if launch.options.node_rank == 0:
+        few = texts["too_few"].format(after=launch.timeout + 1, joined=len(pods), wanted=launch.nodes)
+        raise Failed(f"torch.distributed.DistStoreError: {few}")
+    raise Failed(texts["closed"])
 
 
 def _is_first(pods: Mapping[int, Pod], there: Pod | None) -> bool:
-    first = pods.get(0)
-    return first is not None and there is not None and first.key == there.key
+    return 0 in pods and there is not None and pods[0].key == there.key
 
 
-def _alone(launch: Launch, pods: Mapping[int, Pod], there: Pod | None) -> str:
-    """What an agent says that has not met the others: where the first node is reached, that one waits for the rest."""
-    if not _is_first(pods, there):
-        after = f"{launch.timeout * 1000}ms"
-        return f"torch.distributed.DistNetworkError: {c10d.timed_out(launch.host, launch.port, after)}"
-    if launch.rank == 0:
-        return f"torch.distributed.DistStoreError: {c10d.too_few(len(pods), launch.nodes, launch.timeout)}"
-    return (
-        "torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was likely closed. Did the remote "
-        "server shutdown or crash?"
-    )
-
-
-def _wait_until_all_started(team: Team) -> None:
-    while not all(team.phase(pod) in (STARTED, DONE) for pod in team.check()):
-        time.sleep(POLL_SECONDS)
-
-
-def _follow(team: Team, program: Program, first: str) -> None:
-    """Waits for the first node to end. Raises AgentError when it fails or goes away, and ProgramError."""
+def _follow(team: Team, texts: recipe.Recipe, first: str) -> None:
+    """Waits for the first node to end. Raises Failed when it fails or goes away."""
     while True:
         pod = view.load().pods.get(first)
-        if pod is not None and (team.phase(pod) == DONE or pod.facts["phase"] == "Succeeded"):
+        if pod is not None and (phase(pod) == DONE or pod.facts["phase"] == "Succeeded"):
             return
-        if pod is not None and team.phase(pod) == FAILED and (code := (pod.said(DOCUMENT) or {}).get("code", 1)) != 1:
-            raise ProgramError(code=code)
-        if pod is None or not pod.running or team.phase(pod) == FAILED:
-            raise AgentError(
-                "[Rank 0] Watchdog caught collective operation timeout: the ranks of node 0 do not answer."
-            )
+        if pod is None or not pod.running or phase(pod) == FAILED:
+            code = said(pod).get("code", 1) if pod is not None else 1
+            raise Failed(texts["lost"].format(rank=0, node=0) if code == 1 else "", code=code)
         try:
             team.check()
-        except AgentError:
-            if _has_ended(team, first):  # the next round tells how
+        except Failed:
+            if _has_ended(first):  # the next round tells how
                 continue
             raise
-        program.follow(team, pod.said(DOCUMENT) or {})
+        team.follow(said(pod))
         time.sleep(POLL_SECONDS)
 
 
-def _has_ended(team: Team, key: str) -> bool:
+def _has_ended(key: str) -> bool:
     """Whether it has by itself. What it published goes with its process, a moment before its pod says how it ended."""
     until = time.monotonic() + _TOLD_SECONDS
     while time.monotonic() < until:
@@ -142,21 +148,7 @@ def _has_ended(team: Team, key: str) -> bool:
         pod = known.pods.get(key)
         if pod is None or not known.node_of(pod)["ready"]:
             return False
-        if not pod.running or team.phase(pod):
-            return not pod.running or team.phase(pod) in (FAILED, DONE)  # else it was started again
+        if not pod.running or phase(pod):
+            return not pod.running or phase(pod) in (FAILED, DONE)  # else it was started again
         time.sleep(POLL_SECONDS)
     return False
-
-
-def _ended(launch: Launch, error: Exception) -> str:
-    rule = "=" * 60
-    reason = f"{error}\n" if isinstance(error, AgentError) else ""
-    return (
-        f"{reason}torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n{rule}\n"
-        f"{launch.program[0]} FAILED\n{rule}\nRoot Cause (first observed failure):\n[0]:\n"
-        f"  rank      : {launch.rank * launch.per_node} (local_rank: 0)\n  exitcode  : {_code(error)} (pid: 2)\n{rule}"
-    )
-
-
-def _code(error: Exception) -> int:
-    return error.code if isinstance(error, ProgramError) else 1

@@ -1,17 +1,20 @@
-"""`vllm` 0.33.0 of the image vllm-openai: `serve` and `bench serve` in small. No model runs; speeds are estimates."""
+"""`vllm` of the image vllm-openai: `serve` and `bench serve`. No model runs; speeds are estimates."""
 
 from __future__ import annotations
 
 import sys
 
-from simulator.sandbox.library import vllm_bench, vllm_server
+from simulator.sandbox.library import recipe, view, vllm_bench, vllm_server
+
+_COMMANDS = {"serve": vllm_server.main, "bench serve": vllm_bench.main}
 
 
 def main(arguments: list[str]) -> int:
     """The exit code."""
-    if arguments[:1] == ["serve"]:
-        return vllm_server.main(arguments[1:])
-    if arguments[:2] == ["bench", "serve"]:
-        return vllm_bench.main(arguments[2:])
-    print("simulator: of vllm there are `serve` and `bench serve`", file=sys.stderr)
+    program = view.program("vllm")
+    for name, run in _COMMANDS.items():
+        words = name.split()
+        if arguments[: len(words)] == words:
+            return run(recipe.parser(program[name]).parse_args(arguments[len(words) :]), program)
+    print("simulator: of vllm, `serve` and `bench serve` are simulated", file=sys.stderr)
     return 2

@@ -14,10 +14,17 @@ def main() -> int:
     """The exit code of the command under whose path this process was started."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as any program in a pipe: `mpirun ... | head` ends quietly
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    name = view.load_self()["commands"][os.path.realpath(sys.argv[0])]
-    module = importlib.import_module(f"simulator.sandbox.commands.{name}")
     try:
-        return int(module.main(sys.argv[1:]))
+        return run(view.load_self()["commands"][os.path.realpath(sys.argv[0])], sys.argv[1:])
     except TimeoutError as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def run(name: str, arguments: list[str]) -> int:
+    """The exit code of a module. One that only torchrun starts has no `main`."""
+    module = importlib.import_module(f"simulator.sandbox.commands.{name}")
+    if hasattr(module, "main"):
+        return int(module.main(arguments))
+    print(view.program(name)["without_torchrun"], file=sys.stderr)
+    return 1

@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from simulator.sandbox.library.recipe import Failed
+
 FILE_TOKENS = 12_000_000_000
 """What a data file counts as, whatever its size: of OLMo-1B's 3.1T tokens in 249 files."""
-KNOWN = {
-    "activation_checkpointing", "compile", "console_log_interval", "data", "device_eval_batch_size",
-    "device_train_microbatch_size", "dry_run", "epoch", "eval_interval", "evaluators", "force_save_unsharded",
-    "fsdp", "global_train_batch_size", "load_path", "max_duration", "max_grad_norm", "model",
-    "no_pre_train_checkpoint", "optimizer", "precision", "restore_dataloader", "run_name", "save_data_indices",
-    "save_folder", "save_interval", "save_interval_ephemeral", "save_interval_unsharded",
-    "save_num_checkpoints_to_keep", "save_num_unsharded_checkpoints_to_keep", "save_overwrite", "scheduler", "seed",
-    "sharded_checkpointer", "speed_monitor", "stop_after", "stop_at", "tokenizer", "try_load_latest_save", "wandb",
-}  # fmt: skip
-"""Keys of TrainConfig (olmo/config.py) that an override may name."""
-
-
-class ConfigError(Exception):
-    """OLMoConfigurationError, with its text."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """Settings by dotted name (`model.d_model`), and the files of `data.paths` and of the evaluations."""
+    """Settings by dotted name (`model.d_model`); the files of `data.paths`, then those of the evaluations."""
 
     values: Mapping[str, str]
-    data: tuple[str, ...]
-    evaluation_data: tuple[str, ...]
+    files: tuple[str, ...]
+    data_files: int
+    """How many of the files are the training's."""
 
     def text(self, name: str, default: str = "") -> str:
         """Empty for null."""
@@ -64,15 +53,8 @@ class Config:
         return 16 * self.parameters[0]
 
     @property
-    def flops_per_token(self) -> float:
-        """As olmo/model.py counts them for the log: forward without the embedding, backward with it."""
-        everything, without = self.parameters
-        attention = self.number("model.n_layers") * self.number("model.d_model") * self.sequence_length
-        return 2 * without + 4 * everything + 12 * attention
-
-    @property
     def arithmetic_per_token(self) -> float:
-        """As it is: the output's weights take part also where they are the embedding's."""
+        """Operations for a token: the output's weights take part also where they are the embedding's."""
         everything, without = self.parameters
         weights = everything if self.yes("model.weight_tying") else without
         return 6 * weights + 12 * self.number("model.n_layers") * self.number("model.d_model") * self.sequence_length
@@ -90,32 +72,28 @@ class Config:
         """`max_duration`: steps, tokens (`2e12T`) or epochs (`1ep`)."""
         duration = self.text("max_duration").replace("_", "")
         if duration.endswith("ep"):
-            return int(duration[:-2]) * len(self.data) * FILE_TOKENS // self.tokens_per_step
+            return int(duration[:-2]) * self.data_files * FILE_TOKENS // self.tokens_per_step
         if duration.endswith("T"):
             return math.ceil(int(float(duration[:-1])) / self.tokens_per_step)
         return int(float(duration))
 
 
-def load(path: Path, overrides: Iterable[str]) -> Config:
-    """Raises ConfigError for an override that OLMo does not know, and OSError."""
+def load(path: Path, overrides: Iterable[str], known: Sequence[str]) -> Config:
+    """Raises Failed for an override that OLMo does not know, and OSError."""
     values, data, evaluation = _parse(path.read_text())
     for word in overrides:
-        name, value = _override(word)
-        for below in [known for known in values if known.startswith(f"{name}.")]:
+        # `--name=value` or `--name`, as `clean_opt` of olmo/util.py reads them
+        name, equals, value = word.partition("=")
+        name = name.strip("-").replace("-", "_")
+        if name.partition(".")[0] not in known:
+            where = f"\n    full_key: {name}\n    object_type=TrainConfig"
+            raise Failed(f"OLMoConfigurationError: Key '{name}' not in 'TrainConfig'{where}")
+        for below in [found for found in values if found.startswith(f"{name}.")]:
             del values[below]  # a section set to null
-        values[name] = value
-    for name, value in list(values.items()):
-        values[name] = value.replace("${run_name}", values.get("run_name", ""))
-    return Config(values, tuple(data), tuple(evaluation))
-
-
-def _override(word: str) -> tuple[str, str]:
-    """`--name=value` or `--name`, as `clean_opt` of olmo/util.py reads them."""
-    name, equals, value = word.partition("=")
-    name = name.strip("-").replace("-", "_")
-    if name.partition(".")[0] not in KNOWN:
-        raise ConfigError(f"Key '{name}' not in 'TrainConfig'\n    full_key: {name}\n    object_type=TrainConfig")
-    return name, value if equals else "true"
+        values[name] = value if equals else "true"
+    run_name = values.get("run_name", "")
+    values = {name: value.replace("${run_name}", run_name) for name, value in values.items()}
+    return Config(values, (*data, *evaluation), len(data))
 
 
 def _parse(text: str) -> tuple[dict[str, str], list[str], list[str]]:

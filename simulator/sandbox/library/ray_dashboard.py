@@ -6,7 +6,6 @@ dashboard/http_server_head.py and _private/authentication/http_token_authenticat
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
 import signal
@@ -15,12 +14,14 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
-from email.message import Message
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from simulator.sandbox.library import http_api
+from simulator.sandbox.library.http_api import Answer, Request
 from simulator.sandbox.library.ray_cluster import AGENT_PORT, DASHBOARD_PORT, VERSION
+from simulator.sandbox.library.recipe import Recipe
 
 API_VERSION = "4"
 ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
@@ -34,10 +35,12 @@ _TOKEN_HEADERS = ("Authorization", "X-Ray-Authorization")
 class Job:
     """One entrypoint, run beside the head."""
 
+    name: str
     entrypoint: str
     log: Path
+    messages: Recipe
     status: str = "PENDING"
-    message: str = "Job is currently running."
+    code: int = 0
     began: float = field(default_factory=time.time)
     ended: float = 0
     stopped: bool = False
@@ -51,19 +54,9 @@ class Job:
                 shell, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
             )
         self.status = "RUNNING"
-        code = self.process.wait()
+        self.code = self.process.wait()
         self.ended = time.time()
-        if self.stopped:
-            self.status, self.message = "STOPPED", "Job was intentionally stopped."
-        elif code == 0:
-            self.status, self.message = "SUCCEEDED", "Job finished successfully."
-        else:
-            last = "".join(self.text().splitlines(keepends=True)[-_TOLD_LINES:])
-            self.message = (
-                f"Job entrypoint command failed with exit code {code}, "
-                f"last available logs (truncated to 20,000 chars):\n{last}"
-            )
-            self.status = "FAILED"
+        self.status = "STOPPED" if self.stopped else "FAILED" if self.code else "SUCCEEDED"
 
     def text(self) -> str:
         return self.log.read_text(errors="replace")
@@ -74,10 +67,13 @@ class Job:
             self.stopped = True
             os.killpg(self.process.pid, signal.SIGTERM)
 
-    def details(self, name: str) -> dict[str, Any]:
+    def details(self) -> dict[str, Any]:
+        """As the API has it; times in ms."""
+        last = "".join(self.text().splitlines(keepends=True)[-_TOLD_LINES:])
+        message = self.messages[self.status].format(code=self.code, last=last)
+        told = {"entrypoint": self.entrypoint, "status": self.status, "message": message}
         times = {"start_time": int(self.began * 1000), "end_time": int(self.ended * 1000) or None}
-        told = {"status": self.status, "message": self.message, "entrypoint": self.entrypoint}
-        return {"type": "SUBMISSION", "submission_id": name, "job_id": None, **told, **times}
+        return {"type": "SUBMISSION", "submission_id": self.name, "job_id": None, **told, **times}
 
 
 def bearer() -> str:
@@ -86,103 +82,66 @@ def bearer() -> str:
     return f"Bearer {os.environ.get('RAY_AUTH_TOKEN', '')}" if asks else ""
 
 
-def refusal(path: str, headers: Message[str, str]) -> tuple[HTTPStatus, str] | None:
-    """Why a request is refused, if it is."""
-    wanted = bearer()
-    given = next(filter(None, (headers.get(name) for name in _TOKEN_HEADERS)), "")
-    if not wanted or path in _PUBLIC or given == wanted:
-        return None
-    if not given:
-        return HTTPStatus.UNAUTHORIZED, "Unauthorized: Missing authentication token"
-    return HTTPStatus.FORBIDDEN, "Forbidden: Invalid authentication token"
+def serve(program: Recipe, *, head: bool) -> None:
+    """Serves health, as every node does, and the head's dashboard."""
+    http_api.serve("0.0.0.0", AGENT_PORT, health)  # noqa: S104 - of the sandbox's own network
+    if head:
+        http_api.serve("0.0.0.0", DASHBOARD_PORT, Dashboard(program["messages"]).answer)  # noqa: S104 - likewise
 
 
-def serve_head() -> None:
-    """Dashboard and health, each in a thread of its own."""
-    _serve(DASHBOARD_PORT, type("Handler", (_Dashboard,), {"jobs": {}, "logs": Path(tempfile.mkdtemp())}))
-    serve_node()
+def health(request: Request) -> Answer:
+    """What every node answers."""
+    answers = {"/api/healthz": "raylet: success\ngcs: success", "/api/local_raylet_healthz": "success"}
+    return (200, answers[request.path]) if request.path in answers else (404, "404: Not Found")
 
 
-def serve_node() -> None:
-    """Health, as on every node."""
-    _serve(AGENT_PORT, _Agent)
+class Dashboard:
+    """What a head answers beside."""
 
+    def __init__(self, messages: Recipe) -> None:
+        self._messages, self._logs = messages, Path(tempfile.mkdtemp())
+        self._jobs: dict[str, Job] = {}
 
-def _serve(port: int, handler: type[http.server.BaseHTTPRequestHandler]) -> None:
-    server = http.server.ThreadingHTTPServer(("0.0.0.0", port), handler)  # noqa: S104 - of its own network
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    def answer(self, request: Request) -> Answer:
+        """Refuses requests without the token, if the cluster has one."""
+        given = next(filter(None, (request.headers.get(name) for name in _TOKEN_HEADERS)), "")
+        if bearer() and request.path not in _PUBLIC and given != bearer():
+            missing, wrong = "Unauthorized: Missing authentication token", "Forbidden: Invalid authentication token"
+            return (HTTPStatus.FORBIDDEN, wrong) if given else (HTTPStatus.UNAUTHORIZED, missing)
+        return self._get(request.words) if request.method == "GET" else self._post(request)
 
-
-class _Agent(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        if self.path == "/api/healthz":
-            self._answer(HTTPStatus.OK, "raylet: success\ngcs: success")
-        elif self.path == "/api/local_raylet_healthz":
-            self._answer(HTTPStatus.OK, "success")
-        else:
-            self._answer(HTTPStatus.NOT_FOUND, "404: Not Found")
-
-    def _answer(self, status: int, body: str | dict[str, Any] | list[Any]) -> None:
-        text = body if isinstance(body, str) else json.dumps(body)
-        self.send_response(status)
-        self.send_header("Content-Type", "text/plain" if isinstance(body, str) else "application/json")
-        self.send_header("Content-Length", str(len(text.encode())))
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Requests are not logged."""
-
-
-class _Dashboard(_Agent):
-    jobs: dict[str, Job]
-    logs: Path
-
-    def parse_request(self) -> bool:
-        """Also refuses requests without the token."""
-        if not super().parse_request():
-            return False
-        if refused := refusal(self.path.partition("?")[0], self.headers):
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))  # else the client may get a reset, no answer
-            self._answer(*refused)
-        return refused is None
-
-    def do_GET(self) -> None:
-        match self.path.partition("?")[0].strip("/").split("/"):
+    def _get(self, words: list[str]) -> Answer:
+        match words:
             case ["api", "version"]:
-                self._answer(HTTPStatus.OK, {"version": API_VERSION, "ray_version": VERSION, "ray_commit": ""})
+                return 200, {"version": API_VERSION, "ray_version": VERSION, "ray_commit": ""}
             case ["api", "gcs_healthz"]:
-                self._answer(HTTPStatus.OK, "success")
+                return 200, "success"
             case ["api", "jobs"]:
-                self._answer(HTTPStatus.OK, [job.details(name) for name, job in self.jobs.items()])
-            case ["api", "jobs", name, *rest] if name in self.jobs and rest in ([], ["logs"]):
-                job = self.jobs[name]
-                self._answer(HTTPStatus.OK, {"logs": job.text()} if rest else job.details(name))
+                return 200, [job.details() for job in self._jobs.values()]
+            case ["api", "jobs", name] if name in self._jobs:
+                return 200, self._jobs[name].details()
+            case ["api", "jobs", name, "logs"] if name in self._jobs:
+                return 200, {"logs": self._jobs[name].text()}
             case ["api", "jobs", name, *_]:
-                self._answer(HTTPStatus.NOT_FOUND, f"Job {name} does not exist")
-            case _:
-                jobs = "".join(f"{name}: {job.status}\n" for name, job in self.jobs.items())
-                self._answer(HTTPStatus.OK, f"Ray's dashboard, which the simulator has in words alone. Jobs:\n{jobs}")
+                return 404, f"Job {name} does not exist"
+        jobs = "".join(f"{name}: {job.status}\n" for name, job in self._jobs.items())
+        return 200, f"Ray's dashboard, which the simulator has in words alone. Jobs:\n{jobs}"
 
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        match self.path.strip("/").split("/"):
+    def _post(self, request: Request) -> Answer:
+        match request.words:
             case ["api", "jobs"]:
-                self._submit(json.loads(body))
-            case ["api", "jobs", name, "stop"] if name in self.jobs:
-                self.jobs[name].stop()
-                self._answer(HTTPStatus.OK, {"stopped": True})
-            case _:
-                self._answer(HTTPStatus.NOT_FOUND, "404: Not Found")
+                return self._submit(json.loads(request.body))
+            case ["api", "jobs", name, "stop"] if name in self._jobs:
+                self._jobs[name].stop()
+                return 200, {"stopped": True}
+        return 404, "404: Not Found"
 
-    def _submit(self, asked: dict[str, Any]) -> None:
-        name = str(asked.get("submission_id") or f"raysubmit_{len(self.jobs) + 1}")
-        if name in self.jobs:
-            told = f"Job with submission_id {name} already exists. Please use a different submission_id."
-            self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, told)
-            return
-        log = self.logs / f"job-driver-{len(self.jobs)}.log"
+    def _submit(self, asked: dict[str, Any]) -> Answer:
+        name = str(asked.get("submission_id") or f"raysubmit_{len(self._jobs) + 1}")
+        if name in self._jobs:
+            return 500, f"Job with submission_id {name} already exists. Please use a different submission_id."
+        log = self._logs / f"job-driver-{len(self._jobs)}.log"
         log.touch()
-        self.jobs[name] = job = Job(str(asked["entrypoint"]), log)
+        self._jobs[name] = job = Job(name, str(asked["entrypoint"]), log, self._messages)
         threading.Thread(target=job.run, daemon=True).start()
-        self._answer(HTTPStatus.OK, {"job_id": name, "submission_id": name})
+        return 200, {"job_id": name, "submission_id": name}

@@ -172,3 +172,9 @@ def numbers() -> Json:
     """The performance data (`simulator/world/performance.py`)."""
     found: Json = json.loads((FOLDER / "performance.json").read_text())
     return found
+
+
+def program(name: str) -> Json:
+    """The recipe of a program (`simulator/sandbox/programs`)."""
+    found: Json = json.loads((FOLDER / "programs.json").read_text())[name]
+    return found

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from operators.local_nvme_scratch import pod_spec
-from simulator.sandbox import machine, sandbox
+from simulator.sandbox import machine
 from tests.units.simulator.sandbox.node import Node
 
 POD = pod_spec("registry.test/local-nvme-scratch:1")
@@ -17,7 +17,6 @@ DISKS = 3
 
 def small_node(folder: Path) -> Node:
     """Returns a node of a few local disks: each costs a run ten processes."""
-    assert sandbox.available() is None
     made = Node(folder)
     made.change(nvme=made.hardware.nvme[:DISKS])
     return made

@@ -8,17 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from simulator.sandbox import sandbox
 from tests.support.pools import H200
-from tests.units.simulator.sandbox.batch_inference import Inference, Processes
+from tests.units.simulator.sandbox.workload_pods import Inference
 
 GATED = "meta-llama/Llama-3.1-8B-Instruct"
 LARGE = "meta-llama/Llama-3.1-70B-Instruct"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _needs_sandbox() -> None:
-    assert sandbox.available() is None
 
 
 def test_the_batch_is_answered_and_both_end_well(tmp_path: Path) -> None:
@@ -61,24 +55,21 @@ def test_faster_memory_makes_tokens_faster(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "env", "said"),
+    ("options", "said"),
     [
-        ({"model": GATED}, {}, "You are trying to access a gated repo."),
-        ({"model": LARGE, "huggingFaceToken": "a-token"}, {}, "torch.OutOfMemoryError: CUDA out of memory."),
-        ({"model": "nobody/knows-it"}, {}, "is not a valid model identifier listed on 'https://huggingface.co/models'"),
-        ({"model": "Qwen/Qwen2.5-7B-Instruct", "gpus": 8}, {}, "(28) must be divisible by tensor parallel size (8)"),
+        ({"model": GATED}, "You are trying to access a gated repo."),
+        ({"model": LARGE, "huggingFaceToken": "a-token"}, "torch.OutOfMemoryError: CUDA out of memory."),
+        ({"model": "nobody/knows-it"}, "is not a valid model identifier listed on 'https://huggingface.co/models'"),
+        ({"model": "Qwen/Qwen2.5-7B-Instruct", "gpus": 8}, "(28) must be divisible by tensor parallel size (8)"),
         (
             {"inputLength": 140000},
-            {},
             "User-specified max_model_len (140128) is greater than the derived max_model_len",
         ),
-        ({"inputLength": 100000, "gpus": 1, "model": LARGE, "huggingFaceToken": "x"}, {}, "out of memory"),
+        ({"inputLength": 100000, "gpus": 1, "model": LARGE, "huggingFaceToken": "x"}, "out of memory"),
     ],
 )
-def test_a_server_that_cannot_fails_the_pod_at_once(
-    tmp_path: Path, options: dict[str, object], env: dict[str, object], said: str
-) -> None:
-    ended = Inference(tmp_path, options=options, env=env).run()
+def test_a_server_that_cannot_fails_the_pod_at_once(tmp_path: Path, options: dict[str, object], said: str) -> None:
+    ended = Inference(tmp_path, options=options).run()
     assert said in ended["vllm"][1]
     assert "the server has ended before the batch, with exit code 1" in ended["vllm"][1]
     assert "the server has ended; the log of container vllm" in ended["load-generator"][1]
@@ -90,10 +81,10 @@ def test_a_gated_model_comes_with_a_token(tmp_path: Path) -> None:
     assert {code for code, _ in ended.values()} == {0}, ended
 
 
-def _once_it_answers(act: Callable[[Inference, Processes], None]) -> Callable[[Inference, Processes], None]:
-    def meanwhile(batch: Inference, processes: Processes) -> None:
+def _once_it_answers(act: Callable[[Inference], None]) -> Callable[[Inference], None]:
+    def meanwhile(batch: Inference) -> None:
         if "Starting main benchmark run" in batch.log("load-generator"):
-            act(batch, processes)
+            act(batch)
 
     return meanwhile
 
@@ -102,7 +93,7 @@ def _once_it_answers(act: Callable[[Inference, Processes], None]) -> Callable[[I
 def test_one_that_is_killed_tells_nothing_and_the_other_ends_all_the_same(
     tmp_path: Path, killed: str, other: int
 ) -> None:
-    kill = _once_it_answers(lambda _, processes: processes[killed].kill())
+    kill = _once_it_answers(lambda batch: batch.processes[killed].kill())
     batch = Inference(tmp_path, options={"prompts": 4000}, silence_s=4, meanwhile=kill)
     ended = batch.run()
     assert ended.pop(killed)[0] != 0
@@ -111,10 +102,7 @@ def test_one_that_is_killed_tells_nothing_and_the_other_ends_all_the_same(
 
 
 def test_a_gpu_that_is_lost_ends_both(tmp_path: Path) -> None:
-    def lose(batch: Inference, _: Processes) -> None:
-        batch.lost_gpus = True
-        batch.write_world()
-
-    ended = Inference(tmp_path, options={"prompts": 4000}, meanwhile=_once_it_answers(lose)).run()
+    lose = _once_it_answers(lambda batch: setattr(batch, "lost_gpus", True))
+    ended = Inference(tmp_path, options={"prompts": 4000}, meanwhile=lose).run()
     assert {code for code, _ in ended.values()} == {1}
     assert "EngineDeadError" in ended["vllm"][1]

@@ -11,7 +11,7 @@ from simulator.sandbox import sandbox
 from simulator.sandbox.sandbox import Mount, SandboxSpec
 from simulator.world.hardware import node_hardware
 from tests.support.pools import H100
-from tests.units.simulator.sandbox.job import NAMESPACE, node_name
+from tests.units.simulator.sandbox.sandboxes import NAMESPACE, node_name
 from workloads._team_training import DATA
 
 

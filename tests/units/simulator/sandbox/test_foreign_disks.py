@@ -34,18 +34,9 @@ FOREIGN: dict[str, tuple[str, str]] = {
     ),
     **{
         kind: (signatures(kind), kind)
-        for kind in (
-            "LVM2_member",
-            "gpt",
-            "dos",
-            "ntfs",
-            "crypto_LUKS",
-            "zfs_member",
-            "ceph_bluestore",
-            "swap",
-            "btrfs",
-        )
+        for kind in ["LVM2_member", "gpt", "dos", "ntfs", "crypto_LUKS", "zfs_member", "swap", "btrfs"]
     },
+    "ceph": (signatures("ceph_bluestore"), "ceph_bluestore"),
 }
 
 
@@ -87,29 +78,30 @@ def test_signatures_that_cannot_be_read_are_no_blank_disk(node: Node) -> None:
     assert node.disks() == before
 
 
-def with_partition(node: Node) -> None:
-    (node.root / "sys/block/nvme2n1/nvme2n1p1").mkdir()
-
-
-def mounted_elsewhere(node: Node) -> None:
-    with (node.root / machine.MOUNTS).open("a") as table:
-        table.write("/dev/nvme2n1 /var/lib/docker ext4 rw 0 0\n")
-
-
 def in_another_array(node: Node) -> None:
     (node.root / "dev/nvme2n1").write_text(raid(name="host:data", devices=1))
     (node.root / "sys/block/nvme2n1/holders/md0").mkdir()
 
 
-def in_a_volume_group(node: Node) -> None:
-    (node.root / "sys/block/nvme2n1/holders/dm-0").mkdir()
+def mounted(device: str, place: str) -> Callable[[Node], object]:
+    def act(node: Node) -> None:
+        with (node.root / machine.MOUNTS).open("a") as table:
+            table.write(f"/dev/{device} {place} ext4 rw 0 0\n")
+
+    return act
 
 
-REFUSED: dict[str, tuple[Callable[[Node], None], str]] = {
-    "a partition": (with_partition, "/dev/nvme2n1 has partitions: nvme2n1p1"),
-    "a mount elsewhere": (mounted_elsewhere, "/dev/nvme2n1 is mounted at /var/lib/docker"),
+REFUSED: dict[str, tuple[Callable[[Node], object], str]] = {
+    "a partition": (
+        lambda node: (node.root / "sys/block/nvme2n1/nvme2n1p1").mkdir(),
+        "/dev/nvme2n1 has partitions: nvme2n1p1",
+    ),
+    "a mount elsewhere": (mounted("nvme2n1", "/var/lib/docker"), "/dev/nvme2n1 is mounted at /var/lib/docker"),
     "another array": (in_another_array, "/dev/nvme2n1 is part of /dev/md0, which is not the scratch array"),
-    "a volume group": (in_a_volume_group, "/dev/nvme2n1 is part of /dev/dm-0"),
+    "a volume group": (
+        lambda node: (node.root / "sys/block/nvme2n1/holders/dm-0").mkdir(),
+        "/dev/nvme2n1 is part of /dev/dm-0",
+    ),
 }
 
 
@@ -127,8 +119,7 @@ def test_a_disk_in_use_is_left_alone(node: Node, use: str) -> None:
 
 
 def test_a_mount_of_somebody_else_is_left_alone(node: Node) -> None:
-    with (node.root / machine.MOUNTS).open("a") as table:
-        table.write("/dev/sdb1 /mnt/nvme ext4 rw 0 0\n")
+    mounted("sdb1", "/mnt/nvme")(node)
     code, log = set_up(node)
     assert code == 1
     assert "/dev/sdb1 is mounted at /mnt/nvme, where /dev/md127 should be" in log

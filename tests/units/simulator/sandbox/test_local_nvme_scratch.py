@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from config.facts import skus
+from k8s.objects import Object
 from tests.units.simulator.sandbox.node import Node
 from tests.units.simulator.sandbox.nvme import DISKS, POD, SETUP, mounts, raid, set_up, small_node
 
@@ -50,11 +52,6 @@ def test_one_disk_needs_no_array(node: Node) -> None:
     assert "filesystem" in node.disk("nvme0n1")
 
 
-def test_the_file_system_can_be_ext4(node: Node) -> None:
-    assert set_up(node, FILESYSTEM="ext4")[0] == 0
-    assert node.disk("md127")["filesystem"]["type"] == "ext4"
-
-
 # -- a used node -------------------------------------------------------------------------------------------------------
 
 
@@ -76,8 +73,8 @@ def test_what_is_there_is_kept(node: Node, disks: int, restart: str) -> None:
     assert len(mounts(node)) == 2
 
 
-def test_another_file_system_is_kept_though_the_setting_changed(node: Node) -> None:
-    set_up(node, FILESYSTEM="ext4")
+def test_the_file_system_can_be_ext4_and_is_kept_though_the_setting_changed(node: Node) -> None:
+    assert set_up(node, FILESYSTEM="ext4")[0] == 0
     assert set_up(node, FILESYSTEM="xfs")[0] == 0
     assert node.disk("md127")["filesystem"]["type"] == "ext4"
 
@@ -142,37 +139,39 @@ def test_a_disk_that_falls_off_a_running_array_is_told(node: Node) -> None:
 # -- wrong surroundings ------------------------------------------------------------------------------------------------
 
 
+def _mounts_that(change: Callable[[Object], Object | None]) -> Object:
+    return {"volumeMounts": [new for entry in SETUP["volumeMounts"] if (new := change(entry))]}
+
+
+WRONG: dict[str, tuple[Object, list[str]]] = {
+    "another file system": (
+        {"env": [*SETUP["env"], {"name": "FILESYSTEM", "value": "zfs"}]},
+        ["FILESYSTEM is 'zfs'; allowed: xfs, ext4"],
+    ),
+    "a mount that stays in the container": (
+        _mounts_that(lambda entry: entry | {"mountPropagation": "None"}),
+        ["the host does not see the mount", "mountPropagation Bidirectional"],
+    ),
+    "no table of the host's mounts": (
+        _mounts_that(lambda entry: None if entry["name"] == "proc" else entry),
+        ["mount the host's /proc at /host/proc"],
+    ),
+    "no privilege, so that no disk can be opened": ({"securityContext": {}}, []),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_surroundings_are_told(node: Node, wrong: str) -> None:
+    changes, told = WRONG[wrong]
+    before = node.disks()
+    code, log = node.run(POD, SETUP | changes)
+    assert code != 0
+    assert [text for text in told if text not in log] == []
+    assert node.disks() == before or "volumeMounts" in changes
+
+
 def test_a_node_without_nvme_is_told_what_to_do(tmp_path: Path) -> None:
     assert skus.sku(NO_NVME).nvme is None
     code, log = set_up(Node(tmp_path, sku=NO_NVME))
     assert code == 1
     assert "no disk of model 'Microsoft NVMe Direct Disk': take the label local-nvme-scratch off its pool" in log
-
-
-def test_an_unknown_file_system_is_refused_before_anything_is_done(node: Node) -> None:
-    before = node.disks()
-    code, log = set_up(node, FILESYSTEM="zfs")
-    assert code == 1
-    assert "FILESYSTEM is 'zfs'; allowed: xfs, ext4" in log
-    assert node.disks() == before
-
-
-def test_a_mount_that_stays_in_the_container_is_found_out(node: Node) -> None:
-    private = [entry | {"mountPropagation": "None"} for entry in SETUP["volumeMounts"]]
-    code, log = node.run(POD, SETUP | {"volumeMounts": private})
-    assert code == 1
-    assert "the host does not see the mount" in log
-    assert "mountPropagation Bidirectional" in log
-
-
-def test_without_the_hosts_table_of_mounts_nothing_is_done(node: Node) -> None:
-    some = [entry for entry in SETUP["volumeMounts"] if entry["name"] != "proc"]
-    code, log = node.run(POD, SETUP | {"volumeMounts": some})
-    assert code == 1
-    assert "mount the host's /proc at /host/proc" in log
-
-
-def test_without_privilege_no_disk_can_be_opened(node: Node) -> None:
-    code, _ = node.run(POD, SETUP | {"securityContext": {}})
-    assert code != 0
-    assert set(node.disks().values()) == {""}

@@ -9,28 +9,10 @@ from typing import Any
 
 import pytest
 
-from components.context import GpuPool
-from simulator.sandbox import sandbox
 from simulator.world.faults import Fault, new_fault
 from tests.support.pools import A100, H100
-from tests.units.simulator.sandbox.job import PLATFORM, Job, node_name
-from workloads._mpi import MpiJob
-from workloads.nccl_bisection import manifests
-from workloads.nccl_bisection.options import NcclBisectionOptions
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _needs_sandbox() -> None:
-    assert sandbox.available() is None
-
-
-class BisectionJob(Job):
-    """The search of some nodes."""
-
-    def job(self, pool: GpuPool) -> MpiJob:
-        options = NcclBisectionOptions.model_validate({"sshTimeoutSeconds": 10, **self.options})
-        image = "registry.test/nccl-test:1"
-        return manifests.job(manifests.Run(options=options, pool=pool, nodes=self.nodes, image=image, **PLATFORM))
+from tests.units.simulator.sandbox.sandboxes import node_name
+from tests.units.simulator.sandbox.workload_pods import BisectionJob
 
 
 def searched(folder: Path, *faults: Fault, nodes: int = 4, **more: Any) -> tuple[int, str, dict[str, Any]]:

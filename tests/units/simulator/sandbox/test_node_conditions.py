@@ -87,11 +87,6 @@ class Checked:
         return code, log.strip()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _needs_sandbox() -> None:
-    assert sandbox.available() is None
-
-
 @pytest.fixture
 def node(tmp_path: Path) -> Checked:
     return Checked(tmp_path)

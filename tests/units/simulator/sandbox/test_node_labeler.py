@@ -174,7 +174,6 @@ def api(tmp_path: Path, node: Node) -> Iterator[Api]:
 
 def run_until(node: Node, api: Api, seen: Callable[[str], bool]) -> str:
     """Runs the labeler, which goes round every tenth of a second, until its log or the API shows what is awaited."""
-    assert sandbox.available() is None
     env = {"NODE_NAME": NAME, "INTERVAL_SECONDS": "0.1"}
     account = Mount(api.account, "/var/run/secrets/kubernetes.io/serviceaccount")
     hyperv_files = Mount(node.root / "var/lib/hyperv", "/var/lib/hyperv")

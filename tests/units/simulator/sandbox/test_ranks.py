@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from simulator.sandbox.library import nccl_log, programs, ranks, view
+from simulator.sandbox.library import programs, ranks, view
 from simulator.sandbox.library.mpi_arguments import MpiError
 from simulator.sandbox.library.ranks import Rank
 
@@ -128,8 +128,3 @@ def test_different_frameworks_are_refused(nodes: Nodes) -> None:
     script = f'echo "{{\\"module\\": \\"m$OMPI_COMM_WORLD_RANK\\", \\"options\\": {{}}}}" >"${ranks.CALL}"'
     with pytest.raises(MpiError, match="different frameworks: m0, m1"):
         programs.run(nodes.ranks(), ["bash", "-c", script], {})
-
-
-def test_the_log_of_a_rank_names_it_when_tagged(capsys: pytest.CaptureFixture[str]) -> None:
-    nccl_log.Log({}, tag=True).line("hello", 3)
-    assert capsys.readouterr().out == "[1,3]<stdout>:hello\n"

@@ -117,13 +117,17 @@ class Told:
 @pytest.mark.parametrize(
     "probe",
     [
+        None,
         {"httpGet": {"path": "/well", "port": "http"}},
         {"tcpSocket": {"port": 8000}},
         {"exec": {"command": ["test", "-f", "/tmp/well"]}},
     ],
 )
-def test_a_container_is_ready_once_its_probe_succeeds(server: Shim, probe: Object) -> None:
-    told = Told(server, readinessProbe={**probe, "periodSeconds": 0.1, "timeoutSeconds": 5})
+def test_a_container_is_ready_once_its_probe_succeeds_or_at_once_without_one(
+    server: Shim, probe: Object | None
+) -> None:
+    probes = {"readinessProbe": {**probe, "periodSeconds": 0.1, "timeoutSeconds": 5}} if probe else {}
+    told = Told(server, **probes)
     eventually(lambda: told.ready[-1:] == [True])
     told.ended.set()
 
@@ -143,11 +147,6 @@ def test_a_container_is_not_ready_while_its_probe_fails(server: Shim) -> None:
     run(server, "rm", "/tmp/busy")
     eventually(lambda: told.ready == [False, True, False])
     told.ended.set()
-
-
-def test_a_container_without_a_probe_is_ready_at_once(server: Shim) -> None:
-    told = Told(server)
-    eventually(lambda: told.ready[-1:] == [True])
 
 
 def test_a_container_that_does_not_live_is_ended(tmp_path: Path) -> None:
