@@ -1,4 +1,4 @@
-"""SAS that end: said while there is time, refused where a workload would wait for a mount for ever."""
+"""SAS that end: a warning and an alert in time, an error where a workload would wait for a mount for ever."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.sas import expiry_warning
+from components.sas import ALERT, expiry_warning, rule
 from components.sas_providers import instant
 from components.storage import Storage
 from config.schema.models import Placement
@@ -16,8 +16,8 @@ from config.schema.pools import PoolSettings
 from config.schema.storage import StorageSettings, next_rotation
 from tests.support import mocked_azure
 from tests.support.mocked_azure import WINDOW
-from tests.support.mocks import deploy
-from tests.support.settings import settings_with
+from tests.support.mocks import deploy, program
+from tests.support.settings import H100, settings_with
 from workloads.olmo.options import OlmoOptions
 
 START = "2026-01-01T00:00:00Z"
@@ -80,3 +80,45 @@ def test_elsewhere_it_is_only_spoken_of(monkeypatch: pytest.MonkeyPatch, warning
     monkeypatch.setitem(mocked_azure.ADDED, "SasWindow", ENDED)
     declared_for("archive")
     assert ["container archive ended" in text for text in warnings] == [True]
+
+
+# -- the alert: of each SAS that the stack signs, and only where Prometheus reads it -----------------------------------
+
+MONITORED: dict[str, Any] = {"kubePrometheusStack": {"enabled": True}}
+CONTAINERS: dict[str, Any] = {"data": {}, "results": {}}
+RULE = ":PrometheusRule"
+HOURS = 3600
+
+
+def monitored(**more: Any) -> Any:
+    return program({"vmSku": H100, "nodeCount": 1, "workloads": "nccl-allreduce"} | more)
+
+
+def test_it_is_told_a_third_of_its_time_before_its_end() -> None:
+    made = rule("data", "1970-01-01T00:00:00Z", "1970-01-02T06:00:00Z", fix="pulumi up")
+    assert made["expr"] == f"vector({30 * HOURS}) - time() < {10 * HOURS}"
+
+
+def test_of_a_year_it_is_told_two_weeks_before() -> None:
+    made = rule("data", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z", fix="pulumi up")
+    assert made["expr"].endswith(f"< {14 * 24 * HOURS}")
+
+
+def test_each_container_has_its_own_with_the_command_that_mends_it() -> None:
+    made = monitored(operators=MONITORED, storage={"containers": CONTAINERS})
+    (group,) = made.one(RULE, "sas-ends").inputs["spec"]["groups"]
+    assert {each["labels"]["container"] for each in group["rules"]} == CONTAINERS.keys()
+    assert {each["alert"] for each in group["rules"]} == {ALERT}
+    assert all("--path storage.rotation 2" in each["annotations"]["description"] for each in group["rules"])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"storage": {"containers": CONTAINERS}},
+        {"operators": MONITORED, "storage": {"containers": CONTAINERS, "auth": "identity"}},
+    ],
+    ids=["nobody reads it", "nothing is signed"],
+)
+def test_without_need_there_is_none(settings: dict[str, Any]) -> None:
+    assert not [each for each in monitored(**settings).registered if each.name == "sas-ends"]
