@@ -1,4 +1,4 @@
-"""The README's picture of the time that `pulumi up` of `dev` takes on Azure, from the resources of its golden list.
+"""The README's picture of the time that `pulumi up` of `dev` takes on Azure, from the resources of its golden file.
 
 After a change that is meant: `python -m tests.support.timeline`. `make bench` draws the same of an `up`
 that it has run.
