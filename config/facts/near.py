@@ -190,7 +190,8 @@ def mistyped(name: str, known: Collection[str]) -> list[str]:
     if name in known:
         return []
     swapped = [each for each in known if sorted(each) == sorted(name)]
-    return list(dict.fromkeys(each for each in (*swapped, *alike(name, known)) if not name.startswith(each)))
+    spelt = (each for each in alike(name, known) if is_spelling(name, each) and not name.startswith(each))
+    return list(dict.fromkeys((*swapped, *spelt)))
 
 
 def hint(names: Iterable[str]) -> str:

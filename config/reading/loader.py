@@ -5,16 +5,17 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
 from pydantic import ValidationError
 
 from config.problems.errors import Problem, SettingsError, first, one_for_each_key
-from config.problems.fixes import Fix, Path, by_hand, path_text, replace_by_hand, settings_in
+from config.problems.fixes import Path, path_text, settings_in
+from config.reading.keys import move, parse
 from config.reading.privacy import Privacy
-from config.reading.values import Keys, data, data_or_text, names, too_much, value_at
+from config.reading.values import Keys
 from config.rules import stack as rules
 from config.rules.mirrors import IsFile, mirror_problems
 from config.rules.names import job_name_problems, name_problems, namespace_problems
@@ -22,16 +23,13 @@ from config.rules.placement import Placer
 from config.rules.plain_secrets import plain_secrets, plain_values
 from config.rules.platform_stack import OutputsOf, in_platform, lender, platform_keys
 from config.rules.pod_needs import override_problems
-from config.rules.provider_keys import foreign_problems, provider_keys, unread_keys
+from config.rules.provider_keys import foreign_problems, unread_keys
 from config.schema.inventory import Inventory
-from config.schema.json_schema import Schema, allowed, schema_at, schema_of
-from config.schema.models import Settings, StackFile
-from config.schema.names import StackName
+from config.schema.models import Lender, Settings, StackFile
+from config.schema.names import Names, StackName
 from config.schema.operators import Installation
-from config.schema.readings import suggest
 from config.schema.regions import REGION
 from config.schema.translate import place, problems_of
-from config.schema.unknown_keys import below, chosen_for, key_fix, unknown_key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +92,7 @@ def load_settings(
     *,
     secret_keys: Collection[str] = (),
 ) -> Settings:
-    """The settings in `raw`, which maps `<namespace>:<key>` to text as Pulumi does.
+    """Returns the settings in `raw`, which maps `<namespace>:<key>` to text as Pulumi does.
 
     Empty text is a key not set: Pulumi.yaml has it as the default of most. Raises SettingsError with every problem at
     once. Values of `secret_keys` appear in no message.
@@ -102,75 +100,83 @@ def load_settings(
     mine = f"{around.stack.project}:"
     given = {key.removeprefix(mine): text for key, text in raw.items()}
     privacy = Privacy({key.removeprefix(mine) for key in secret_keys}, inventory)
-    settings, problems = _read({key: text for key, text in given.items() if text != ""}, privacy, around)
-    if problems:
-        shown = [privacy.shown(problem) for problem in one_for_each_key(problems)]
-        raise SettingsError(shown, around.stack.name)
-    return settings
+    return _Reading(around, inventory, privacy).settings({key: text for key, text in given.items() if text != ""})
 
 
-def _read(keys: Keys, privacy: Privacy, around: Surroundings) -> tuple[Settings, list[Problem]]:
-    """The settings of a stack with these keys, and all that is wrong with them."""
-    move = functools.partial(_move, keys=keys, inventory=privacy.inventory)
-    problems = list(first(foreign_problems(keys, around.stack.project, privacy.inventory, move, privacy.secret)))
-    own = {key: text for key, text in keys.items() if ":" not in key}
-    of_provider = "location" not in own and REGION in keys
-    with_region = {**own, "location": keys[REGION]} if of_provider else own
-    parsed = _parse(with_region, privacy.inventory, problems)
-    stack_file, left_out = _validate(parsed, privacy.inventory, problems)
-    if of_provider:
-        problems = [problem.moved(("location",), (REGION,)) for problem in problems]
-    broken = [*(problem.path for problem in problems), *left_out]
-    named = {*map(path_text, broken), *(name for problem in problems for name in settings_in(problem.fix))}
-    settings, later = _place(stack_file, own, privacy, around)
-    problems += (each for each in later if each.stack or not (_follows(each, broken) or _names(each, named)))
-    return settings.model_copy(update={"location_key": REGION}) if of_provider else settings, problems
+@dataclass
+class _Reading:
+    """Reads the settings of one stack."""
 
+    around: Surroundings
+    inventory: Inventory
+    privacy: Privacy
+    problems: list[Problem] = field(default_factory=list)
+    """What is wrong, as it is found."""
 
-def _place(
-    stack_file: StackFile,
-    own: Collection[str],
-    privacy: Privacy,
-    around: Surroundings,
-) -> tuple[Settings, list[Problem]]:
-    """The settings with their workloads placed, on this stack's platform or another's, and what is wrong with them."""
-    problems: list[Problem] = []
-    inventory, platform = privacy.inventory, None
-    if stack_file.platform_stack is None:
-        installation = Installation(stack_file, inventory.operators)
-        problems += first(rules.problems(installation))
-        problems += mirror_problems(installation, around.is_file)
-    else:
-        problems += namespace_problems(around.stack.name, inventory.namespaces)
+    def settings(self, keys: Keys) -> Settings:
+        """Returns the settings in the text of these keys. Raises SettingsError."""
+        stack, inventory = self.around.stack, self.inventory
+        to_place = functools.partial(move, keys=keys, inventory=inventory)
+        self.problems += first(foreign_problems(keys, stack.project, inventory, to_place, self.privacy.secret))
+        own = {key: text for key, text in keys.items() if ":" not in key}
+        of_provider = "location" not in own and REGION in keys
+        parsed = parse({**own, "location": keys[REGION]} if of_provider else own, inventory, self.problems)
+        stack_file, left_out = _validate(parsed, inventory, self.problems)
+        if of_provider:
+            self.problems[:] = [problem.moved(("location",), (REGION,)) for problem in self.problems]
+        broken = [*(problem.path for problem in self.problems), *left_out]
+        named = {*map(path_text, broken), *(name for problem in self.problems for name in settings_in(problem.fix))}
+        found, later = self._placed(stack_file, own)
+        self.problems += (each for each in later if each.stack or not (_follows(each, broken) or _names(each, named)))
+        if self.problems:
+            shown = [self.privacy.shown(problem) for problem in one_for_each_key(self.problems)]
+            raise SettingsError(shown, stack.name)
+        return inventory.settings_of(**found, location_key=REGION if of_provider else "location")
+
+    def _placed(self, stack_file: StackFile, own: Collection[str]) -> tuple[dict[str, Any], list[Problem]]:
+        """Returns what makes the settings, with workloads placed on the platform, and what is wrong between them."""
+        stack, inventory, problems = self.around.stack, self.inventory, list[Problem]()
+        platform = self._platform(stack_file, own, problems)
+        whole = platform.furnish(stack_file) if platform else stack_file
+        installation = Installation(whole, inventory.operators)
+        if stack_file.platform_stack is None:
+            problems += first(rules.problems(installation))
+            problems += mirror_problems(installation, self.around.is_file)
+            problems += name_problems(Names(stack.project, stack.name, whole.cluster.resource_group))
+        placer = Placer(installation, inventory)
+        placements = placer.place()
+        short = platform.stack.beside(stack) if platform else ""
+        problems += in_platform(placer.problems, short) if platform else placer.problems
+        chosen = {placement.workload: placement.options for placement in placements.values()}
+        problems += plain_secrets(chosen, encrypted="workloadOptions" in self.privacy.secret)
+        rdma_resource, scratch = installation.brought("InfiniBand").name, installation.brought("NVMe scratch")
+        scheduler, workloads = whole.operators.scheduler, inventory.workloads
+        problems += override_problems(placements.values(), workloads, rdma_resource, scheduler)
+        problems += job_name_problems(stack.name, [each.name for each in placements.values() if each.options.member])
+        found = {
+            "whole": whole,
+            "project": stack.project,
+            "stack": stack.name,
+            "placements": placements,
+            "rdma_resource": rdma_resource,
+            "scratch_folder": scratch.name if scratch.enabled else None,
+            "lender": platform,
+        }
+        return found, problems
+
+    def _platform(self, stack_file: StackFile, own: Collection[str], problems: list[Problem]) -> Lender | None:
+        """Returns the platform of another stack that the stack runs on, if it names one."""
+        if stack_file.platform_stack is None:
+            return None
+        stack, inventory = self.around.stack, self.inventory
+        problems += namespace_problems(stack.name, inventory.namespaces)
         try:
-            platform = lender(stack_file.platform_stack, around.stack, around.outputs_of, inventory.stack_file)
-            problems += platform_keys(own, stack_file, inventory.workload_keys)
-        except SettingsError as error:  # what belongs to a platform is not to be taken out for one that there is not
+            platform = lender(stack_file.platform_stack, stack, self.around.outputs_of, inventory.stack_file)
+        except SettingsError as error:  # without a platform, no key belongs to it
             problems += error.problems
-    whole = platform.furnish(stack_file) if platform else stack_file
-    installation = Installation(whole, inventory.operators)
-    placer = Placer(installation, inventory)
-    placements = placer.place()
-    short = platform.stack.beside(around.stack) if platform else ""
-    problems += in_platform(placer.problems, short) if platform else placer.problems
-    chosen = {placement.workload: placement.options for placement in placements.values()}
-    problems += plain_secrets(chosen, encrypted="workloadOptions" in privacy.secret)
-    rdma_resource, scratch = installation.brought("InfiniBand").name, installation.brought("NVMe scratch")
-    problems += override_problems(placements.values(), inventory.workloads, rdma_resource, whole.operators.scheduler)
-    settings = Settings.model_construct(
-        whole.model_fields_set | {"project", "stack", "placements", "lender", "rdma_resource", "scratch_folder"},
-        **dict(whole),
-        project=around.stack.project,
-        stack=around.stack.name,
-        placements=placements,
-        rdma_resource=rdma_resource,
-        scratch_folder=scratch.name if scratch.enabled else None,
-        lender=platform,
-    )
-    if stack_file.platform_stack is None:
-        problems += name_problems(settings.names)
-    problems += job_name_problems(settings.stack, [each.name for each in placements.values() if each.options.member])
-    return settings, problems
+            return None
+        problems += platform_keys(own, stack_file, inventory.workload_keys)
+        return platform
 
 
 def _follows(problem: Problem, broken: Collection[Path]) -> bool:
@@ -193,73 +199,6 @@ def _names(problem: Problem, broken: Collection[str]) -> bool:
     """
     names = [*settings_in(problem.what), *settings_in(problem.fix)]
     return any(f"{name}.".startswith(f"{other}.") for name in names for other in broken)
-
-
-def _parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem]) -> dict[str, Any]:
-    """The text of each known key as data; what cannot be read goes to `problems`."""
-    schema, workloads = schema_of(inventory.stack_file), inventory.workloads
-    parsed: dict[str, Any] = {}
-    for key, text in own.items():
-        here = schema_at(schema, (key,))
-        if key not in schema["properties"]:
-            problems.append(_unknown(key, own, schema, inventory))
-        elif problem := too_much(key, text):
-            problems.append(problem)
-        elif here.get("type") == "object":
-            try:
-                found = data(text)
-                if key == "workloadOptions" and isinstance(found, dict):
-                    unknown = sorted(set(found) - set(workloads))
-                    problems += first(
-                        unknown_key((key, name), workloads, found[name], found, inventory=inventory) for name in unknown
-                    )
-                    found = {name: options for name, options in found.items() if name in workloads}
-                if found not in ({}, None):  # `pulumi config rm` leaves an empty map where it took the last key out
-                    parsed[key] = found
-            except ValueError:
-                what = "is text where a map belongs"
-                is_broken = ":" in text and isinstance(data_or_text(key, text), str)
-                fix = by_hand((key,)) if is_broken else suggest((key,), here, text)
-                problems.append(Problem((key,), what, allowed(here), fix))
-        else:
-            parsed[key] = names(text) if key == "workloads" else text
-    return parsed
-
-
-def _unknown(key: str, own: Keys, schema: Schema, inventory: Inventory) -> Problem:
-    """Returns the problem of an unknown key, such as a path set without `--path`, or a key that stands too high."""
-    path, known, text = tuple(key.split(".")), sorted(schema["properties"]), own[key]
-    if len(path) > 1 and path[0] in known:
-        fix = _path_fix(key, text, own, inventory)
-        return Problem((key,), "is a path, set without --path", ", ".join(known), fix, shows_value=False)
-    elsewhere = below(path, path, schema) or inventory.path_of(key)
-    if elsewhere and len(elsewhere) > 1 and not too_much(key, text):
-        value, taken = data_or_text(key, text), value_at(own, elsewhere)
-        return unknown_key(
-            path, known, value, {}, "is no key at the top", place=elsewhere, taken=taken, inventory=inventory
-        )
-    if key in provider_keys("azure-native"):
-        fix = replace_by_hand((key,), {f"azure-native:{key}": False})
-        what = f"is no key of this program; in its place: azure-native:{key}"
-        return Problem((key,), what, ", ".join(known), fix, shows_value=False)
-    lacking = chosen_for(schema, (key,), text, own)
-    return unknown_key((key,), known, text, own, lacking=lacking, inventory=inventory)
-
-
-def _path_fix(key: str, text: str, own: Keys, inventory: Inventory) -> Fix:
-    """Returns the fix of a key that is a path, set without `--path`."""
-    path = tuple(key.split("."))
-    if inventory.schema(path):
-        return key_fix((key,), path, text, value_at(own, path), inventory)
-    known, beside = inventory.schema(path[:-1]).get("properties", {}), value_at(own, path[:-1])
-    beside = beside if isinstance(beside, Mapping) else {}
-    return unknown_key(path, known, text, beside, inventory=inventory).suggestion.moved(path, (key,))
-
-
-def _move(key: str, there: Path, keys: Keys, inventory: Inventory) -> Fix:
-    """Returns the fix of a key in another namespace, which is meant for a place."""
-    value = data_or_text(key, keys[key]) if len(there) > 1 else keys[key]
-    return key_fix((key,), there, value, value_at(keys, there), inventory)
 
 
 def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Problem]) -> tuple[StackFile, list[Path]]:

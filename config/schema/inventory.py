@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, create_model
 from pydantic.alias_generators import to_snake
@@ -16,7 +16,7 @@ from config.facts.near import called, is_general
 from config.problems.fixes import Path
 from config.schema.base import EMPTY_IS_UNSET
 from config.schema.json_schema import Schema, paths_in, protecting, schema_at, schema_of
-from config.schema.models import StackFile
+from config.schema.models import Settings, StackFile
 from config.schema.operators import OperatorCatalogue, Operators, OperatorSettings, field_of
 from config.schema.regions import REGION
 from config.schema.workload import WorkloadCatalogue
@@ -38,9 +38,21 @@ class Inventory:
     @property
     def stack_file(self) -> type[StackFile]:
         """The model of a stack file: each operator has its key in it, and so have options of workloads at the top."""
+        return _with_keys(StackFile, *self._keys)
+
+    def settings_of(self, whole: StackFile, **found: Any) -> Settings:
+        """Returns the settings of a stack file that is valid, with what has been found by them."""
+        model = _with_keys(Settings, *self._keys)
+        given = {name: getattr(whole, name) for name in whole.model_fields_set}
+        settings: Settings = model.model_validate(given | found, by_alias=False, by_name=True)
+        # A platform's pools have OS disks that its stack file does not state.
+        return settings if settings.pools == whole.pools else settings.with_pools(whole.pools)
+
+    @property
+    def _keys(self) -> tuple[_Fields, _Keys, tuple[str, ...]]:
         operators = tuple((field_of(name), each.settings, each.summary) for name, each in self.operators.items())
         at_the_top = tuple((key, self._of_options(key)) for key in sorted(self.workload_keys))
-        return _stack_file(operators, at_the_top, tuple(sorted(self.workloads)))
+        return operators, at_the_top, tuple(sorted(self.workloads))
 
     def _of_options(self, key: str) -> str:
         """The description of a key at the top that sets options of workloads."""
@@ -103,16 +115,27 @@ class Inventory:
 
 
 @cache
-def _stack_file(of_operators: _Fields, of_workloads: _Keys, workloads: tuple[str, ...]) -> type[StackFile]:
+def _operators(of_operators: _Fields) -> type[Operators]:
     fields: dict[str, Any] = {
         name: (settings, Field(settings(), description=summary)) for name, settings, summary in of_operators
     }
-    operators = create_model("Operators", __base__=Operators, **fields)
+    return create_model("Operators", __base__=Operators, **fields)
+
+
+_Model = TypeVar("_Model", bound=StackFile)
+
+
+@cache
+def _with_keys(
+    base: type[_Model], of_operators: _Fields, of_workloads: _Keys, workloads: tuple[str, ...]
+) -> type[_Model]:
+    """Returns a model with the keys of these operators and workloads, too."""
+    operators = _operators(of_operators)
     at_the_top: dict[str, Any] = {to_snake(key): (_Option, Field(None, description=text)) for key, text in of_workloads}
     names = ", ".join(f"`{name}`" for name in workloads)
     return create_model(
-        "StackFile",
-        __base__=StackFile,
+        base.__name__,
+        __base__=base,
         operators=(operators, operators()),
         workloads=(tuple[str, ...], Field((), description=f"There are {names}.")),
         **at_the_top,

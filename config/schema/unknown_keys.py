@@ -129,9 +129,9 @@ def _moved(path: Path, there: Path, value: object, inventory: Inventory | None) 
         fault = faults[there]
         instead = fault["ctx"]["faults"][0].instead if fault["type"] == UNFIT else None
         fix = set_command(there, instead) if instead is not None else suggest(there, inventory.schema(there), value)
-        sets = Fix(tuple(edit for edit in fix.edits if not edit.removes))
-        if sets.edits and sets.is_command:
-            return Fix((*sets.edits, Edit(path)))
+        moved = Fix((*(edit for edit in fix.edits if not edit.removes), Edit(path)))
+        if moved.moves and moved.is_command:
+            return moved
     return replace_by_hand(path, {_named(there, inventory): False})
 
 
