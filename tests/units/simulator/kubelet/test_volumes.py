@@ -135,6 +135,32 @@ def test_what_another_container_is_reading_stays_whole(cluster: Cluster) -> None
 # -- environment -------------------------------------------------------------------------------------------------------
 
 
+def test_an_indexed_job_tells_its_pods_who_they_are(cluster: Cluster) -> None:
+    def field(path: str) -> Object:
+        return {"fieldRef": {"fieldPath": path}}
+
+    index = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+    pod = make(
+        env=[
+            {"name": "JOB_COMPLETION_INDEX", "valueFrom": field(index)},
+            {"name": "POD_IP", "valueFrom": field("status.podIP")},
+            {"name": "NODE", "valueFrom": field("spec.nodeName")},
+            {"name": "MASTER", "value": "olmo-0.$(SERVICE)"},
+            {"name": "SERVICE", "value": "olmo"},
+            {"name": "HOST", "value": "olmo-$(JOB_COMPLETION_INDEX).$(SERVICE)"},
+        ]
+    )
+    pod["metadata"]["annotations"] = {"batch.kubernetes.io/job-completion-index": "3"}
+    assert context(cluster, pod).env() == {
+        "JOB_COMPLETION_INDEX": "3",
+        "POD_IP": "10.1.2.3",
+        "NODE": "n1",
+        "MASTER": "olmo-0.$(SERVICE)",
+        "SERVICE": "olmo",
+        "HOST": "olmo-3.olmo",
+    }
+
+
 def test_references_are_expanded_in_values_only(cluster: Cluster) -> None:
     """As a kubelet does: a password out of a secret may well hold a dollar."""
     pod = make(
@@ -174,3 +200,22 @@ def test_resources_of_a_container_that_is_not_there(cluster: Cluster) -> None:
     source = {"resourceFieldRef": {"containerName": "sidecar", "resource": "limits.cpu"}}
     with pytest.raises(VolumeNotReady, match="container sidecar not found"):
         context(cluster, make(env=[{"name": "CPU", "valueFrom": source}])).env()
+
+
+def test_a_downward_volume_has_fields_and_resources(cluster: Cluster) -> None:
+    memory = {"containerName": "main", "resource": "limits.memory", "divisor": "1Gi"}
+    items = [
+        {"path": "name", "fieldRef": {"fieldPath": "metadata.name"}},
+        {"path": "memory", "resourceFieldRef": memory},
+    ]
+    made = source(cluster, {"name": "told", "downwardAPI": {"items": items}}, resources=RESOURCES)
+    assert {file.name: file.read_text() for file in made.iterdir()} == {"name": "train-0", "memory": "64"}
+
+
+def test_a_secret_becomes_environment_by_key_or_whole(cluster: Cluster) -> None:
+    pod = make(
+        envFrom=[{"secretRef": {"name": "sas"}, "prefix": "S_"}],
+        env=[{"name": "NAME", "valueFrom": {"secretKeyRef": {"name": "sas", "key": "azurestorageaccountname"}}}],
+    )
+    env = context(cluster, pod).env()
+    assert env["NAME"] == env["S_azurestorageaccountname"] == "olmodata"

@@ -48,6 +48,16 @@ def test_a_new_image_is_waited_for(plugin: KubernetesPlugin, namespace: str) -> 
     assert updated.state["status"]["readyReplicas"] == 1
 
 
+def test_stateful_and_daemon_sets_are_waited_for(plugin: KubernetesPlugin, namespace: str) -> None:
+    selector = {"matchLabels": {"app": "a"}}
+    spec = {"selector": selector, "serviceName": "s", "template": pods(run=True)}
+    stateful = plugin.create("kubernetes:apps/v1:StatefulSet", "s", manifest("apps/v1", "StatefulSet", namespace, spec))
+    assert stateful.state["status"]["readyReplicas"] == 1
+    spec = {"selector": selector, "template": pods(run=True)}
+    daemons = plugin.create("kubernetes:apps/v1:DaemonSet", "d", manifest("apps/v1", "DaemonSet", namespace, spec))
+    assert daemons.state["status"]["numberReady"] == 1
+
+
 def test_a_job_that_fails_for_good_ends_the_wait(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
     nowhere = {"no": "such-node"}
     spec = {"template": pods(run=False, restartPolicy="Never", nodeSelector=nowhere), "activeDeadlineSeconds": 1}
