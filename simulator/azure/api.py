@@ -6,7 +6,17 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
-from simulator.azure import api_versions, faults, locks, lookups, node_group, providers, reservations, tenancy
+from simulator.azure import (
+    api_versions,
+    authorization,
+    faults,
+    locks,
+    lookups,
+    node_group,
+    providers,
+    reservations,
+    tenancy,
+)
 from simulator.azure.arm_world import World
 from simulator.azure.errors import (
     ArmError,
@@ -39,9 +49,10 @@ class Api:
 
     def handle(self, request: Request) -> Response:
         faults.check_rate(self._world, request.method)
+        path = parse(request.path)
+        authorization.check(self._world, request, path)
         if looked_up := lookups.find(request):
             return self._look_up(*looked_up)
-        path = parse(request.path)
         if path is None:
             message = f"The path '{request.path}' names nothing in Azure Resource Manager."
             raise ArmError(HTTPStatus.NOT_FOUND, "NotFound", message)
@@ -57,6 +68,7 @@ class Api:
             return self._collection_or_action(request, path, kind)
         resource = ResourceId(path.scope, schema.type, path.names)
         _check_scope(resource, schema)
+        node_group.check_change(self._world, request, resource)
         match request.method:
             case "PUT":
                 return self._put(request, resource, schema, kind)
@@ -77,7 +89,9 @@ class Api:
     def _put(self, request: Request, resource: ResourceId, schema: Schema, kind: Kind) -> Response:
         providers.check_registered(self._world, schema.type)
         self._check_group(resource.group_id)
-        body = _checked(request.body, schema)
+        body = _object(request.body)
+        if problems := schema.problems(body):
+            raise invalid(problems)
         with self._world.store.lock:
             resource = self._canonical(resource)
             existing = self._world.store.get(resource)
@@ -98,11 +112,7 @@ class Api:
 
     def _patch(self, request: Request, resource: ResourceId, schema: Schema, kind: Kind) -> Response:
         """A change of some properties (RFC 7396), which the rules of the type see as a whole update."""
-        changes = request.body
-        if not isinstance(changes, dict):
-            raise bad_request(
-                "The request content was invalid: a JSON object is required.", code="InvalidRequestContent"
-            )
+        changes = _object(request.body)
         record = self._find(resource)
         if not kind.patches_tags:
             return self._put(replace(request, body=merged(record.body, changes)), record.id, schema, kind)
@@ -151,7 +161,7 @@ class Api:
             return Response(HTTPStatus.NO_CONTENT)
         if request.method != "GET":
             raise not_allowed(request.method, "a list")
-        self._check_group(_resource(path).group_id)
+        self._check_group(path.id.group_id)
         listed = _schema(path).type
         scope = path.scope
         if path.names:  # children of a resource, which must be there
@@ -168,11 +178,13 @@ class Api:
         path = parse(f"{scope}/providers/{lookup.what}")
         if path is not None and path.scope.count("/") >= _SUBSCRIPTION_PARTS:
             tenancy.check_subscription(self._world.subscription, path.scope.split("/")[2])
-            self._check_group(_resource(path).group_id)
+            self._check_group(path.id.group_id)
         location = asked.names.get("region", "")
         what = f"{lookup.what}/locations/{lookup.path.rpartition('/')[2]}" if location else lookup.what
         api_versions.check(asked.query.get("api-version", ""), what, self._regions, location)
         found = lookup.view(self._world, asked)
+        if isinstance(found, Response):
+            return found
         if lookup.method != "DELETE":
             return Response(HTTPStatus.OK, found)
         return Response(HTTPStatus.OK if found else HTTPStatus.NO_CONTENT)
@@ -200,7 +212,7 @@ class Api:
         return tuple(self._world.subscription.regions)
 
     def _check_version(self, request: Request, resource_type: str, path: Path) -> None:
-        group = _resource(path).group_id
+        group = path.id.group_id
         found = self._world.store.get(group) if group else None
         location = found.body[_LOCATION] if found else ""
         api_versions.check(request.query.get("api-version", ""), resource_type, self._regions, location)
@@ -239,10 +251,6 @@ class Api:
         if (parent := resource.parent) and self._world.store.get(parent) is None:
             raise parent_not_found(parent.type, parent.name)
         raise not_found(resource.type, "/".join(resource.names), resource.group)
-
-
-def _resource(path: Path) -> ResourceId:
-    return ResourceId(path.scope, path.type, path.names)
 
 
 def _schema(path: Path, version: str = "") -> Schema:
@@ -287,9 +295,7 @@ def _check_scope(resource: ResourceId, schema: Schema) -> None:
         raise ArmError(HTTPStatus.NOT_FOUND, "InvalidResourceType", message)
 
 
-def _checked(body: Any, schema: Schema) -> Body:
+def _object(body: Any) -> Body:
     if not isinstance(body, dict):
         raise bad_request("The request content was invalid: a JSON object is required.", code="InvalidRequestContent")
-    if problems := schema.problems(body):
-        raise invalid(problems)
     return body

@@ -1,47 +1,87 @@
-"""What Microsoft.Authorization lists beside role assignments: role definitions and the rights of who is signed in."""
+"""Who may change what in Resource Manager, and what it lists of roles beside their assignments.
+
+Words of the refusal: Azure/azure-cli#32165.
+"""
 
 from __future__ import annotations
 
 import re
 from http import HTTPStatus
 
-from simulator.azure import guard
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError
-from simulator.azure.rest import Asked
+from simulator.azure.ids import GROUP_TYPE, Path
+from simulator.azure.rest import Asked, Request
+from simulator.azure.schema import schemas
 from simulator.azure.store import Body
+from simulator.azure.types.role_assignment.allowed import PERMISSIONS, allows, built_in, held
 
 _BY_NAME = re.compile(r"roleName eq '([^']*)'", re.IGNORECASE)
+_VERBS = {"PUT": "write", "PATCH": "write", "DELETE": "delete"}
+_FEATURES = "/providers/Microsoft.Features"
+_READS = ("checknameavailability",)
+"""Actions that only read, by `<provider>/checkNameAvailability/read`. Nobody is refused a read here."""
 
 
-def permissions(world: World, _asked: Asked) -> Body:
-    """Permissions_ListForResourceGroup, which a subscription answers too."""
-    return {"value": [dict(role) for role in world.subscription.rights]}
+def check(world: World, request: Request, path: Path | None) -> None:
+    """Raises ArmError (403) for a change that no role of the caller grants."""
+    if path is None or request.method in ("GET", "HEAD") or path.tail.lower() in _READS:
+        return
+    verb = f"{path.tail}/action" if request.method == "POST" else _VERBS.get(request.method, request.method)
+    caller = request.caller or world.subscription.deployer
+    kind, scope = _asked(path)
+    action = f"{kind}/{verb}"
+    if allows(world, (caller.object_id, *caller.groups), action, scope):
+        return
+    message = (
+        f"The client '{caller.upn or caller.client_id}' with object id '{caller.object_id}' does not have "
+        f"authorization to perform action '{action}' over scope '{scope}' or the scope is invalid. If access was "
+        "recently granted, please refresh your credentials."
+    )
+    raise ArmError(HTTPStatus.FORBIDDEN, "AuthorizationFailed", message)
+
+
+def _asked(path: Path) -> tuple[str, str]:
+    """Returns the type that actions on a resource begin with, and their scope."""
+    scope = path.id.text if path.names else path.scope
+    if path.type == GROUP_TYPE:
+        return "Microsoft.Resources/subscriptions/resourcegroups", scope
+    if path.scope.endswith(_FEATURES):  # a feature has the path of a resource of its own provider
+        return "Microsoft.Features/providers/features", path.scope.removesuffix(_FEATURES)
+    known = schemas().get(path.type.lower())
+    return known.type if known else path.type, scope
+
+
+def permissions(world: World, asked: Asked) -> Body:
+    """Permissions_ListForResourceGroup, which a subscription answers too: those of the caller."""
+    caller = asked.caller or world.subscription.deployer
+    return {"value": [dict(each) for each in held(world, (caller.object_id, *caller.groups), asked["scope"])]}
 
 
 def role_definitions(world: World, asked: Asked) -> Body:
     """RoleDefinitions_List. Of filters only `roleName eq` chooses: the built-in roles are at every scope."""
     found = _BY_NAME.search(asked.query.get("$filter", ""))
-    roles = world.subscription.roles.items()
-    return {
-        "value": [_role(world, role, name) for role, name in roles if not found or name.lower() == found[1].lower()]
-    }
+    roles = built_in().values()
+    return {"value": [_role(world, role) for role in roles if not found or role["name"].lower() == found[1].lower()]}
 
 
 def role_definition(world: World, asked: Asked) -> Body:
     """RoleDefinitions_Get. Raises ArmError (404)."""
-    role = asked["role"].lower()
-    if role not in world.subscription.roles:
-        message = f"The specified role definition with ID '{role.replace('-', '')}' does not exist."
+    return _role(world, known_role(asked["role"]))
+
+
+def known_role(role: str) -> Body:
+    """Returns a built-in role by its id. Raises ArmError (404)."""
+    found = built_in().get(role.lower())
+    if found is None:
+        message = f"The specified role definition with ID '{role.lower().replace('-', '')}' does not exist."
         raise ArmError(HTTPStatus.NOT_FOUND, "RoleDefinitionDoesNotExist", message)
-    return _role(world, role, world.subscription.roles[role])
+    return found
 
 
-def _role(world: World, role: str, name: str) -> Body:
-    """Of permissions only those inside clusters are known here."""
+def _role(world: World, role: Body) -> Body:
     above = f"/subscriptions/{world.subscription.subscription_id}/providers/Microsoft.Authorization/roleDefinitions"
-    kinds = ("actions", "notActions", "dataActions", "notDataActions")
-    allowed = {kind: guard.permissions().get(name, {}).get(kind, []) for kind in kinds}
-    properties = {"roleName": name, "type": "BuiltInRole", "assignableScopes": ["/"], "permissions": [allowed]}
-    own = {"id": f"{above}/{role}", "type": "Microsoft.Authorization/roleDefinitions", "name": role}
+    allowed = {kind: role.get(kind, []) for kind in PERMISSIONS}
+    properties = {"roleName": role["name"], "type": "BuiltInRole", "assignableScopes": ["/"], "permissions": [allowed]}
+    own = {"id": f"{above}/{role['id']}", "type": "Microsoft.Authorization/roleDefinitions", "name": role["id"]}
     return own | {"properties": properties}

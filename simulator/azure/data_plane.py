@@ -22,6 +22,7 @@ from simulator.azure.types.storage_account import rules as accounts
 
 _IMAGE = re.compile(r"(?P<registry>[a-zA-Z0-9]+)\.azurecr\.io/(?P<repository>[^:@]+)(:(?P<tag>[^@]+))?(@.+)?")
 _LATEST = "latest"
+_PULL = f"{container_registries.TYPE}/pull/read"
 _BLOBS = f".{domains.BLOBS}"
 _DNS = "168.63.129.16:53"
 """Azure's, in each of its networks."""
@@ -159,7 +160,7 @@ class DataPlane:
         cluster = self._world.store.get(parse_id(cluster_id))
         kubelet = clusters.kubelet_identity(cluster) if cluster else ""
         barred = not reached.private and not container_registries.is_public(record)
-        if barred or not roles.allows(self._world, kubelet, "pull", record.id):
+        if barred or not roles.allows(self._world, (kubelet,), _PULL, record.id.text):
             status = "403 Forbidden" if barred else "401 Unauthorized"  # AKS's page on images that cannot be pulled
             return (
                 "failed to authorize: failed to fetch anonymous token: unexpected status from GET request to "

@@ -24,7 +24,7 @@ def application(world: World, client_id: str) -> Principal:
 def managed_identity(world: World, client_id: str) -> Principal | None:
     """The one of a client id, if it is there."""
     record = identities.of_client(world, client_id)
-    return Principal(object_id=record.facts["principal"], client_id=record.facts["client"]) if record else None
+    return identities.principal(record) if record else None
 
 
 def user(world: World, name: str) -> Principal:

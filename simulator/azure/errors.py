@@ -5,6 +5,7 @@ And those of Entra, which have another.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -45,6 +46,13 @@ class ArmError(Exception):
         if self.details:
             error["details"] = [{"code": d.code, "message": d.message, "target": d.path} for d in self.details]
         return {"error": error}
+
+
+class IdentityError(ArmError):
+    """A refusal of App Service's endpoint for managed identities, in the shape that MSAL reads."""
+
+    def body(self) -> dict[str, Any]:
+        return {"statusCode": self.status, "message": self.message, "correlationId": str(uuid.uuid4())}
 
 
 class LoginError(PermissionError):

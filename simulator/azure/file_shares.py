@@ -17,8 +17,8 @@ from simulator.azure.types.storage_account import rules as accounts
 from simulator.azure.types.user_assigned_identity import rules as identities
 
 _NFS = 2049
-_READ = "Microsoft.Storage/storageAccounts/fileServices/shares/read"
-"""What azurefile-csi-driver asks for first (azurefile.go, getFileShareQuota)."""
+_ACTIONS = tuple(f"{accounts.TYPE}/fileServices/shares/{verb}" for verb in ("read", "write"))
+"""What azurefile-csi-driver asks for first (azurefile.go, getFileShareQuota), and then."""
 
 
 def refusal(world: World, cluster: Record, group: str, account: str, *, nfs: bool) -> str | None:
@@ -29,8 +29,8 @@ def refusal(world: World, cluster: Record, group: str, account: str, *, nfs: boo
         what = f"The Resource '{accounts.TYPE}/{account}' under resource group '{place}' was not found."
         return f"RESPONSE 404: 404 Not Found ERROR CODE: ResourceNotFound: {what}"
     mine = identities.principals(world, cluster.body.get("identity", {})) or [clusters.identities(cluster)[0]]
-    if not any(allows(world, principal, "make shares", found.id) for principal in mine):
-        action = f"does not have authorization to perform action '{_READ}' over scope '{found.id.text}'"
+    for lacks in (each for each in _ACTIONS if not allows(world, mine, each, found.id.text)):
+        action = f"does not have authorization to perform action '{lacks}' over scope '{found.id.text}'"
         what = f"The client '{mine[0]}' with object id '{mine[0]}' {action} or the scope is invalid."
         return f"RESPONSE 403: 403 Forbidden ERROR CODE: AuthorizationFailed: {what}"
     if nfs and accounts.has_blobs(found):

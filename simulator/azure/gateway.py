@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import socket
 import socketserver
-import threading
 
 from simulator.azure import domains, inside
 from simulator.azure.arm_world import World
+from simulator.azure.https import Background
 from simulator.azure.ids import ResourceId
 from simulator.azure.inside import Reached, Unreached
 from simulator.host import connect
 
 PORT = "proxy"
-_POLL_S = 0.05
 
 
 class Gateway:
@@ -37,17 +36,12 @@ class Gateway:
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.gateway = self
         self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL_S,), name="proxy", daemon=True)
-        self._thread.start()
+        self._server.start("proxy")
+        self.stop = self._server.stop
 
     def came_to(self, port: int) -> ResourceId | None:
         """The service at whose private endpoint a client is, by the client's port; None for one that came otherwise."""
         return self._origins.get(port)
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
     def serve(self, client: socket.socket) -> None:
         """One connection. Raises OSError when the client hangs up."""
@@ -90,8 +84,7 @@ class Gateway:
         return inside.reach(self.world, wanted.host, wanted.port, network)
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
+class _Server(Background, socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     gateway: Gateway
 

@@ -64,8 +64,7 @@ def directory(world: World) -> Iterator[Body]:
     for group in {group for each in subscription.directory.values() for group in each.groups}:
         yield {"@odata.type": "#microsoft.graph.group", "id": group, "displayName": f"group of {group[:8]}"}
     for record in world.store.all(identities.TYPE):
-        known = Principal(object_id=record.facts["principal"], client_id=record.facts["client"])
-        yield _application(known, record.id.name, _MANAGED)
+        yield _application(identities.principal(record), record.id.name, _MANAGED)
     for machine in world.store.all(machines.TYPE):
         if own := machines.system_identity(machine):
             yield _application(Principal(object_id=own, client_id=own), machine.id.name, _MANAGED)

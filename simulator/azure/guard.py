@@ -7,12 +7,9 @@ above it. Custom resources are data actions of their own there; of the built-in 
 
 from __future__ import annotations
 
-import functools
-from pathlib import Path
-
-from config.facts import data
 from simulator.azure.arm_world import World
 from simulator.azure.store import Body
+from simulator.azure.types.managed_cluster import rules as clusters
 from simulator.azure.types.role_assignment import allowed as roles
 
 PATH = "/guard"
@@ -30,10 +27,8 @@ def review(world: World, path: str, body: Body) -> Body:
     asked = spec.get("resourceAttributes") or {}
     namespace = f"/namespaces/{asked['namespace']}" if asked.get("namespace") else ""
     who = {spec.get("uid", ""), *spec.get("groups", ())}
-    held = roles.held(world, who, path.removesuffix(PATH) + namespace)
-    action, known = _action(spec), permissions()
-    roles_held = (known[role] for role in held & known.keys())
-    allowed = any(roles.grants(action, role["dataActions"], role.get("notDataActions", ())) for role in roles_held)
+    action = f"{clusters.TYPE}/{_action(spec)}"
+    allowed = roles.allows(world, who, action, path.removesuffix(PATH) + namespace, is_data=True)
     status = {"allowed": allowed, "denied": not allowed, "reason": _ALLOWED if allowed else NO_ACCESS}
     return {"apiVersion": body["apiVersion"], "kind": body["kind"], "status": status}
 
@@ -46,10 +41,3 @@ def _action(spec: Body) -> str:
         verb = "exec/action"
     parts = (asked.get("group"), asked.get("resource") or asked.get("path", "").strip("/"), verb)
     return "/".join(part for part in parts if part)
-
-
-@functools.cache
-def permissions() -> dict[str, dict[str, list[str]]]:
-    """The data actions of each role."""
-    found: dict[str, dict[str, list[str]]] = data.parsed(Path(__file__).with_name("kubernetes_roles.yaml").read_text())
-    return found

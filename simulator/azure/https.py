@@ -1,9 +1,13 @@
-"""How simulated Azure serves: HTTPS on 127.0.0.1, a thread for each connection."""
+"""How simulated Azure serves: on 127.0.0.1, mostly by HTTPS, a thread for each connection."""
 
 from __future__ import annotations
 
 import logging
+import socketserver
 import ssl
+import threading
+from collections.abc import Iterable
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -11,12 +15,28 @@ from simulator.azure import trust
 from simulator.host.certificates import Authority
 
 _log = logging.getLogger(__name__)
+_POLL_S = 0.05  # how soon a stop is noticed
 
 
-class HttpsServer(ThreadingHTTPServer):
-    """Port 0 takes a free one. Raises OSError when the port is taken."""
+class Background(socketserver.BaseServer):
+    """A server in a thread of its own, from `start` to `stop`."""
 
     daemon_threads = True
+    _thread: threading.Thread | None = None
+
+    def start(self, name: str) -> None:
+        self._thread = threading.Thread(target=self.serve_forever, args=(_POLL_S,), name=name, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        if self._thread:
+            self.shutdown()
+            self._thread.join()
+        self.server_close()
+
+
+class HttpsServer(Background, ThreadingHTTPServer):
+    """Port 0 takes a free one. Raises OSError when the port is taken."""
 
     def __init__(
         self, port: int, authority: Authority, handler: type[BaseHTTPRequestHandler], certificate: str = trust.SERVER
@@ -29,3 +49,25 @@ class HttpsServer(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away, or one that does not trust the certificate, is no fault of the simulator."""
         _log.debug("request of %s ended", client_address, exc_info=True)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Keeps connections open, and logs to the simulator's log."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # headers and body are two writes
+
+    def reply(self, status: int, headers: Iterable[tuple[str, str]], content: bytes) -> None:
+        """Sends an answer; that to a HEAD has no content."""
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header("Content-Type", "application/json; charset=utf-8")
+        if status != HTTPStatus.NO_CONTENT:
+            self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        _log.debug(format, *args)

@@ -82,7 +82,7 @@ class Kind(ABC):
         """Raises ArmError where ARM refuses to delete it; most it deletes with all that they hold."""
 
     def uses(self, world: World, record: Record) -> Iterable[Use]:
-        """Other resources that it is in or points at (`uses.py` asks who does)."""
+        """Other resources that it is in or points at (`rooms.uses` asks who does)."""
         return ()
 
     def names(self, world: World, record: Record) -> Mapping[str, Sequence[str]]:
@@ -108,9 +108,13 @@ class Kind(ABC):
         """Those of a list in a scope that a `$filter` is for; by default it does nothing. Raises ArmError."""
         return records
 
-    @abstractmethod
+    def outputs(self, world: World, record: Record) -> Body:
+        """The properties that it shows beside those that it was given."""
+        return {}
+
     def view(self, world: World, record: Record) -> Body:
         """The resource as a GET answers it, outputs included."""
+        return envelope(record, record.body | {"properties": record.properties | self.outputs(world, record)})
 
     # -- the life of an asynchronous one -------------------------------------------------------------------------------
 

@@ -18,16 +18,36 @@ from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, LoginError
 from simulator.azure.store import Body
 from simulator.azure.subscription import Principal
-from simulator.azure.tokens import LIFETIME_S, Tokens
+from simulator.azure.tokens import GRAPH, LIFETIME_S, Tokens
 
+CLOUD = "/metadata/endpoints"
 DISCOVERY = "/.well-known/openid-configuration"
 INSTANCE = "/common/discovery/instance"
 KEYS = "/discovery/keys"
 TOKEN = "/oauth2/v2.0/token"  # noqa: S105 - a path
 _V2 = "/v2.0"
 _SCOPE = "/.default"
+_CLOUD_VERSION = "2022-09-01"
+_SUFFIXES = {"storage": "core.windows.net", "keyVaultDns": "vault.azure.net", "acrLoginServer": "azurecr.io"}
+"""Azure's own: the simulated registries have its names, and nothing is reached by the others."""
 _ANY = ("organizations", "common")
 """Names that stand for the tenant of who signs in."""
+
+
+def cloud(version: str, tokens: Tokens) -> Body:
+    """Of a GET: where a cloud has its services. By this the azure-native plugin, and the program, find them.
+
+    Source: Azure's own answer at https://management.azure.com/metadata/endpoints, in the version that the plugin asks
+    for. Of its fields, those that the plugin uses (pulumi-azure-native, provider/pkg/azure/cloud/cloud.go,
+    FromMetadataEndpoint), and the tenant. Raises ArmError.
+    """
+    if version != _CLOUD_VERSION:
+        message = f"The api-version '{version}' is invalid. The supported versions are '{_CLOUD_VERSION}'."
+        raise ArmError(HTTPStatus.BAD_REQUEST, "InvalidApiVersionParameter", message)
+    here, tenant = tokens.arm, tokens.subscription.tenant_id
+    signing_in = {"audiences": [here], "loginEndpoint": here, "tenant": tenant, "identityProvider": "AAD"}
+    own = {"name": "AiOnAksSimulator", "resourceManager": here, "authentication": signing_in}
+    return own | {"microsoftGraphResourceId": GRAPH, "suffixes": _SUFFIXES}
 
 
 def instance() -> Body:

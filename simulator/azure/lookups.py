@@ -26,7 +26,7 @@ from simulator.azure import (
 )
 from simulator.azure.arm_world import World
 from simulator.azure.errors import not_allowed
-from simulator.azure.rest import Asked, Request
+from simulator.azure.rest import Asked, Request, Response
 from simulator.azure.store import Body
 from simulator.azure.types.route_table import rules as route_tables
 
@@ -38,7 +38,8 @@ _POOL = f"{_CLUSTER}/agentPools/{{pool}}"
 _SCALE_SETS = f"{_GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets"
 _MACHINE = f"{_SCALE_SETS}/{{set}}/virtualMachines/{{machine}}"
 _MACHINES = f"{_GROUP}/providers/Microsoft.Compute/virtualMachines"
-_TABLE_OF_ROUTES = f"{_GROUP}/providers/Microsoft.Network/routeTables/{{table}}"
+_ROUTES = f"{_GROUP}/providers/Microsoft.Network/routeTables/{{table}}/routes"
+_ROUTE = f"{_ROUTES}/{{route}}"
 _PROVIDER = f"{_PROVIDERS}/{{provider}}"
 _AKS = "Microsoft.ContainerService"
 _FEATURES = f"{_PROVIDERS}/Microsoft.Features"
@@ -46,7 +47,8 @@ _FEATURE = f"{_FEATURES}/providers/{{provider}}/features/{{feature}}"
 _REGISTRATION = f"{_FEATURES}/featureProviders/{{provider}}/subscriptionFeatureRegistrations/{{feature}}"
 _OWN = "Microsoft.Authorization"
 _AUTHORIZATION = f"{{scope}}/providers/{_OWN}"
-View = Callable[[World, Asked], Body]
+View = Callable[[World, Asked], Body | Response]
+"""A body is answered with 200; that of a DELETE is not shown, and empty where there was nothing, which is 204."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,10 @@ _TABLE = (
     Lookup("GET", f"{_PROVIDERS}/Microsoft.Compute/skus", "Microsoft.Compute/skus", vm_sizes.skus),
     Lookup("GET", f"{_PROVIDERS}/Microsoft.Compute/locations/{{region}}/usages", "Microsoft.Compute", quota.view),
     Lookup("GET", f"{_PROVIDERS}/Microsoft.Network/locations/{{region}}/usages", "Microsoft.Network", quota.networks),
-    Lookup("PUT", f"{_TABLE_OF_ROUTES}/routes/{{route}}", route_tables.TYPE, route_tables.put_route),
+    Lookup("GET", _ROUTES, route_tables.TYPE, route_tables.routes),
+    Lookup("GET", _ROUTE, route_tables.TYPE, route_tables.route),
+    Lookup("PUT", _ROUTE, route_tables.TYPE, route_tables.put_route),
+    Lookup("DELETE", _ROUTE, route_tables.TYPE, route_tables.delete_route),
     Lookup("PUT", f"{_MACHINES}/{{machine}}/extensions/{{extension}}", "Microsoft.Compute", machines.run),
     Lookup("POST", f"{_MACHINE}/runCommand", node_group.TYPE, machines.run),
     Lookup("GET", _SCALE_SETS, node_group.TYPE, node_group.scale_sets),
@@ -128,7 +133,7 @@ def find(request: Request) -> tuple[Lookup, Asked] | None:
     rows = [(row, found) for row in _TABLE if (found := row.pattern.fullmatch(request.path))]
     for row, found in rows:
         if row.method == request.method:
-            return row, Asked(found.groupdict(), request.query, request.body)
+            return row, Asked(found.groupdict(), request.query, request.body, request.caller)
     if rows:
         raise not_allowed(request.method, request.path)
     return None

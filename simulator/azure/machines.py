@@ -1,10 +1,18 @@
-"""Who asks from inside of a network: the first part of a path says which (`domains.machine`), as on Azure the wire."""
+"""Who asks from inside of a network: the first part of a path says which (`domains.machine`), as on Azure the wire.
+
+Of the metadata service of machines (169.254.169.254) the addresses in a network are served, in the shape of Azure's
+page on the service, of `/metadata/instance/network/interface`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from http import HTTPStatus
+from ipaddress import ip_network
+
 from simulator.azure import domains, inside
 from simulator.azure.arm_world import World
-from simulator.azure.errors import bad_request, conflict
+from simulator.azure.errors import ArmError, IdentityError, bad_request, conflict
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.rest import Asked
 from simulator.azure.store import Body, Record
@@ -12,6 +20,8 @@ from simulator.azure.subscription import Principal
 from simulator.azure.types.network_interface import rules as interfaces
 from simulator.azure.types.user_assigned_identity import rules as identities
 from simulator.azure.types.virtual_machine import rules as machines
+
+METADATA = "/metadata/instance/network/interface"
 
 
 def network(world: World, here: str) -> ResourceId | None:
@@ -21,16 +31,31 @@ def network(world: World, here: str) -> ResourceId | None:
     return found[0] if found else None
 
 
-def address(world: World, place: ResourceId) -> str | None:
-    """That of the first interface in a network."""
-    there = (each for each in world.store.all(interfaces.TYPE) if interfaces.network_of(each) == place)
-    return next((interfaces.address(each) for each in there), None)
+def metadata(world: World, path: str, headers: Mapping[str, str]) -> list[Body]:
+    """The address of a machine. Needs no token but this header. Raises ArmError."""
+    if headers.get("metadata", "").lower() != "true":
+        raise bad_request("Required metadata header not specified", code="BadRequest")
+    place = network(world, path.removesuffix(METADATA))
+    if place is None:
+        raise ArmError(HTTPStatus.NOT_FOUND, "NotFound", "There is no machine.")
+    address = {"privateIpAddress": _address(world, place), "publicIpAddress": ""}
+    return [{"ipv4": {"ipAddress": [address], "subnet": []}, "ipv6": {"ipAddress": []}}]
+
+
+def _address(world: World, place: ResourceId) -> str:
+    """That of the first machine there is, else one that a runner might have: the last of the network."""
+    for interface in world.store.all(interfaces.TYPE):
+        if interfaces.network_of(interface) == place:
+            return interfaces.address(interface)
+    record = world.store.get(place)
+    prefixes: list[str] = record.properties["addressSpace"]["addressPrefixes"] if record else []
+    return str(ip_network(prefixes[0])[-2])
 
 
 def signed_in(world: World, here: str) -> Principal | None:
     """The identity of the first machine there, which it has without naming one; None where there is no machine.
 
-    Raises ArmError where it has several (azure-docs, "How to use managed identities on a VM", error handling).
+    Raises IdentityError where it has several (azure-docs, "How to use managed identities on a VM", error handling).
     """
     place = network(world, here)
     machine = next((each for each in world.store.all(machines.TYPE) if place and _is_in(world, each, place)), None)
@@ -39,9 +64,9 @@ def signed_in(world: World, here: str) -> Principal | None:
     wanted = machines.principals(world, machine)
     if len(wanted) > 1:
         message = "Multiple user assigned identities exist, please specify the clientId / resourceId of the identity"
-        raise bad_request(message, code="invalid_request")
-    found = (each.facts for each in world.store.all(identities.TYPE) if each.facts["principal"] in wanted)
-    return next((Principal(object_id=facts["principal"], client_id=facts["client"]) for facts in found), None)
+        raise IdentityError(HTTPStatus.BAD_REQUEST, "invalid_request", message)
+    found = map(identities.principal, world.store.all(identities.TYPE))
+    return next((each for each in found if each.object_id in wanted), None)
 
 
 def run(_world: World, _asked: Asked) -> Body:

@@ -16,7 +16,7 @@ from http import HTTPStatus
 
 from simulator.azure import directory, domains, machines
 from simulator.azure.arm_world import World
-from simulator.azure.errors import ArmError
+from simulator.azure.errors import IdentityError
 from simulator.azure.store import Body
 from simulator.azure.subscription import Principal
 from simulator.azure.tokens import Tokens
@@ -25,14 +25,14 @@ _HEADER = "x-identity-header"
 
 
 def answer(path: str, query: Mapping[str, str], headers: Mapping[str, str], world: World, tokens: Tokens) -> Body:
-    """Of a GET; names of `query` and `headers` in lower case. Raises ArmError."""
+    """Of a GET; names of `query` and `headers` in lower case. Raises IdentityError."""
     if not hmac.compare_digest(headers.get(_HEADER, "").encode(), tokens.secret.encode()):
         message = "The header X-IDENTITY-HEADER is missing or wrong; it has the value of IDENTITY_HEADER."
-        raise ArmError(HTTPStatus.UNAUTHORIZED, "Unauthorized", message)
+        raise IdentityError(HTTPStatus.UNAUTHORIZED, "Unauthorized", message)
     resource = query.get("resource", "")
     if not tokens.knows(resource):
         message = f"The simulator has no tokens for '{resource}', only for {', '.join(tokens.audiences)}."
-        raise ArmError(HTTPStatus.BAD_REQUEST, "InvalidResource", message)
+        raise IdentityError(HTTPStatus.BAD_REQUEST, "InvalidResource", message)
     deployer, asked = tokens.subscription.deployer, query.get("client_id", "").lower()
     principal: Principal | None
     if asked in ("", deployer.client_id.lower()):
@@ -41,7 +41,7 @@ def answer(path: str, query: Mapping[str, str], headers: Mapping[str, str], worl
         principal = directory.managed_identity(world, asked)
     if principal is None:
         message = "No User Assigned or Delegated Managed Identity found for specified ClientId/ResourceId/PrincipalId."
-        raise ArmError(HTTPStatus.BAD_REQUEST, "BadRequest", message)
+        raise IdentityError(HTTPStatus.BAD_REQUEST, "BadRequest", message)
     token, expires = tokens.issue(resource, principal)
     return {
         "access_token": token,

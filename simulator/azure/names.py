@@ -20,7 +20,7 @@ from simulator.azure import domains
 from simulator.azure.arm_world import World
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import ZoneRecord
-from simulator.azure.rooms import kinds
+from simulator.azure.rooms import known
 from simulator.azure.store import Record
 from simulator.azure.types.private_endpoint import rules as endpoints
 
@@ -51,20 +51,16 @@ def resolve(world: World, name: str, network: ResourceId | None = None) -> Answe
     host = _host(world, asked)
     if host is None:
         return None if any(asked.endswith(f".{domain}") for domain in domains.ALL) else Answer()
-    if not host.alias:
-        return Answer((), host.address, host.of)
-    decided, answer = _in_zones(world, host.alias, network)
-    found = answer if decided else Answer(of=host.of)
-    return replace(found, aliases=(host.alias,)) if found else None
+    for alias in host.aliases:
+        decided, answer = _in_zones(world, alias, network)
+        if decided:
+            return replace(answer, aliases=host.aliases) if answer else None
+    return host
 
 
 def records(world: World, zone: ResourceId) -> list[ZoneRecord]:
     """What resources have written in a zone."""
-    found: list[ZoneRecord] = []
-    for record in world.store.all():
-        if kind := kinds().get(record.id.type.lower()):
-            found += [each for each in kind.zone_records(world, record) if each.zone == zone]
-    return found
+    return [each for kind, record in known(world) for each in kind.zone_records(world, record) if each.zone == zone]
 
 
 def private_name(name: str, zone: str) -> str:
@@ -97,27 +93,18 @@ def _linked(world: World, network: ResourceId | None) -> list[tuple[ResourceId, 
     ]
 
 
-@dataclass(frozen=True)
-class _Host:
-    """What public DNS has for a name."""
-
-    of: ResourceId
-    address: str = ""
-    alias: str = ""
-
-
-def _host(world: World, name: str) -> _Host | None:
+def _host(world: World, name: str) -> Answer | None:
+    """What public DNS has for a name of Azure's."""
     plain = name.replace(f".{_PRIVATE}", ".", 1)
-    for record in world.store.all():
-        kind = kinds().get(record.id.type.lower())
-        hosts = kind.hosts(world, record) if kind else {}
+    for kind, record in known(world):
+        hosts = kind.hosts(world, record)
         if name in hosts:
-            return _Host(record.id, hosts[name])
-        if kind and any(plain in names for names in kind.names(world, record).values()):
-            alias = _alias(plain) if endpoints.of_service(world, record.id) else ""
+            return Answer((), hosts[name], record.id)
+        if any(plain in names for names in kind.names(world, record).values()):
+            aliases = (_alias(plain),) if endpoints.of_service(world, record.id) else ()
             if name == plain:
-                return _Host(record.id, alias=alias)
-            return _Host(record.id) if name == alias else None
+                return Answer(aliases, of=record.id)
+            return Answer(of=record.id) if name in aliases else None
     return None
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from simulator.azure.arm_world import World
-from simulator.azure.errors import not_found
+from simulator.azure.errors import conflict, not_found
 from simulator.azure.ids import GROUP_TYPE, ResourceId
-from simulator.azure.rest import Asked
+from simulator.azure.rest import Asked, Request
 from simulator.azure.store import Body, Record
 from simulator.azure.types.agent_pool import life, nodes
 
@@ -25,6 +25,23 @@ def groups(world: World) -> list[Record]:
 
 def find(world: World, group: ResourceId) -> Record | None:
     return next((each for each in groups(world) if each.id == group), None)
+
+
+def check_change(world: World, request: Request, resource: ResourceId) -> None:
+    """Raises ArmError (409) for a change of such a group, which is not simulated.
+
+    A PUT that names no owner, or another one, has Azure's words (Azure/AKS#1080).
+    """
+    found = find(world, resource) if resource.type == GROUP_TYPE and request.method not in ("GET", "HEAD") else None
+    if found is None:
+        return
+    owner, body = found.body["managedBy"], request.body if isinstance(request.body, dict) else {}
+    if request.method == "PUT" and str(body.get("managedBy")).lower() != owner.lower():
+        message = f"The managed by property of the resource group cannot be changed from its current value '{owner}'."
+        raise conflict(message, code="ResourceGroupManagedByMismatch")
+    raise conflict(
+        f"The resource group '{resource.name}' is that of {owner}: the simulator changes it with the cluster."
+    )
 
 
 def scale_sets(world: World, asked: Asked) -> Body:

@@ -39,12 +39,9 @@ class Registries:
         """All registries there are."""
         return sorted(folder.name for folder in self._folder.glob("*/"))
 
-    def exists(self, registry: str) -> bool:
-        return self._of(registry).is_dir()
-
     def push(self, registry: str, repository: str, tag: str) -> None:
         """Registers an image. Raises RegistryNotFound."""
-        if not self.exists(registry):
+        if not self._of(registry).is_dir():
             raise RegistryNotFound(
                 f"There is no registry {registry}{DOMAIN} in the simulated Azure: `make up` makes the stack's own."
             )

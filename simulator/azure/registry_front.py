@@ -7,54 +7,34 @@ access, who comes to the public address is refused (docker/build-push-action#121
 from __future__ import annotations
 
 import json
-import logging
-import threading
 from collections.abc import Callable
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
-from typing import Any
 
 from simulator.azure import trust
 from simulator.azure.arm_world import World
-from simulator.azure.https import HttpsServer
+from simulator.azure.https import Handler, HttpsServer
 from simulator.azure.ids import ResourceId
 from simulator.azure.registries import DOMAIN
 from simulator.azure.types.container_registry import rules as container_registries
 
 CameTo = Callable[[int], ResourceId | None]
 """The registry at whose private endpoint a client is, by the client's port (`gateway.py`)."""
-_log = logging.getLogger(__name__)
-_POLL_S = 0.05
 _CLIENT = "203.0.113.1"
 """Stands for the address that Azure would see (RFC 5737: of documentation, nobody's)."""
 
 
-class RegistryFront:
+class RegistryFront(HttpsServer):
     """Serves until stopped, at a free port, which the world's registries tell."""
 
     def __init__(self, world: World, came_to: CameTo) -> None:
-        self._http = _Http(world, came_to)
-        world.registries.port = self._http.server_address[1]
-        self._thread = threading.Thread(
-            target=self._http.serve_forever, args=(_POLL_S,), name="registries", daemon=True
-        )
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._http.shutdown()
-        self._thread.join()
-        self._http.server_close()
-
-
-class _Http(HttpsServer):
-    def __init__(self, world: World, came_to: CameTo) -> None:
         super().__init__(0, trust.authority(), _Handler, trust.REGISTRY)
         self.world, self.came_to = world, came_to
+        world.registries.port = self.server_address[1]
+        self.start("registries")
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: _Http
+class _Handler(Handler):
+    server: RegistryFront
 
     def _respond(self) -> None:
         host = self.headers.get("Host", "").partition(":")[0].lower()
@@ -78,14 +58,4 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, status: HTTPStatus, code: str, message: str, headers: dict[str, str] | None = None) -> None:
         content = json.dumps({"errors": [{"code": code, "message": message}]}).encode()
         self.close_connection = True  # a body that was sent along is not read
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Type", "application/json; charset=utf-8")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        _log.debug(format, *args)
+        self.reply(status, (headers or {}).items(), content)

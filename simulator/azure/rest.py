@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from simulator.azure.subscription import Principal
+
 CORRELATION = "x-ms-correlation-request-id"
 CREATOR = "x-simulator-creator"
 """Of a GET's answer, and not Azure's: what its creation had as `CORRELATION`."""
@@ -20,6 +22,8 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
+    caller: Principal | None = None
+    """None is the deployer."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Asked:
     """The parameters, as `/subscriptions/{subscription}` names them."""
     query: Mapping[str, str]
     body: Any = None
+    caller: Principal | None = None
 
     def __getitem__(self, name: str) -> str:
         return self.names[name]

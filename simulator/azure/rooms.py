@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from simulator.azure.kind import Kind
+from simulator.azure.arm_world import World
+from simulator.azure.ids import ResourceId
+from simulator.azure.kind import Kind, Use
 from simulator.azure.schema import rooms
+from simulator.azure.store import Record
 
 
 @functools.cache
@@ -21,3 +24,17 @@ def kinds() -> Mapping[str, Kind]:
     return {
         schema.type.lower(): importlib.import_module(f"{package}.{room}.rules").KIND for room, schema in rooms().items()
     }
+
+
+def known(world: World) -> Iterator[tuple[Kind, Record]]:
+    """All resources of the types, each with its own."""
+    for record in world.store.all():
+        if kind := kinds().get(record.id.type.lower()):
+            yield kind, record
+
+
+def uses(world: World, resource: ResourceId, but: ResourceId | None = None) -> Iterator[Use]:
+    """Every use that is made of a resource, by others than `but`: Azure does not delete it before them."""
+    for kind, record in known(world):
+        if record.id != but:
+            yield from (use for use in kind.uses(world, record) if use.of.lower() == resource.key)

@@ -8,36 +8,33 @@ from __future__ import annotations
 import hmac
 import json
 import logging
-import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
 from io import BufferedIOBase
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from simulator.azure import domains, graph, guard, instance_metadata, login, managed_identity, metadata, trust
+from simulator.azure import domains, graph, guard, login, machines, managed_identity, trust
 from simulator.azure.api import Api
 from simulator.azure.arm_world import World
 from simulator.azure.backend import BlobBackend, ClusterBackend
 from simulator.azure.errors import ArmError, LoginError, not_allowed
-from simulator.azure.https import HttpsServer
+from simulator.azure.https import Handler, HttpsServer
 from simulator.azure.operations import Operations
 from simulator.azure.registries import Registries
 from simulator.azure.rest import CORRELATION, Request, Response
 from simulator.azure.store import Store
-from simulator.azure.subscription import Subscription
+from simulator.azure.subscription import Principal, Subscription
 from simulator.azure.tokens import GRAPH, Tokens
 from simulator.host import paths
 from simulator.world.faults import FaultStore
 
 _log = logging.getLogger(__name__)
 _CLIENTS_ID = "x-ms-client-request-id"
-_POLL_S = 0.05  # how soon a stop is noticed
 
 
 class Server:
@@ -50,8 +47,13 @@ class Server:
         subscription: Subscription,
         backend: ClusterBackend,
         blobs: BlobBackend,
-        folder: Path,
+        folder: Path | None = None,
     ) -> None:
+        """Port 0 takes a free one; `folder` is `azure/` of the simulator's home by default.
+
+        Raises OSError when the port is taken, and BadRecords.
+        """
+        folder = folder or paths.home() / "azure"
         registries, faults = Registries(folder.parent / "registries"), FaultStore(folder.parent)
         self.world = World(Store(folder), subscription, backend, blobs, registries, faults)
         self.operations = Operations(self.world)
@@ -60,38 +62,15 @@ class Server:
         self.endpoint = f"https://127.0.0.1:{self.port}"
         self.tokens = Tokens(token, trust.token_key(folder.parent), subscription, self.endpoint)
         self._http.front = _Front(self.world, Api(self.world, self.operations, self.endpoint), self.tokens)
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(_POLL_S,), name="arm-http", daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        self._http.start("arm-http")
         self.operations.resume()
-
-    def wait_idle(self, timeout: float) -> bool:
-        """Whether all operations (the boot of stored clusters too) ended within this many seconds."""
-        return self.operations.wait(timeout)
 
     def stop(self) -> None:
         """Answers nothing more; clusters and the blob service are their backends' to stop."""
-        if self._thread.is_alive():
-            self._http.shutdown()
-            self._thread.join()
-        self._http.server_close()
+        self._http.stop()
         self.operations.stop()
-
-
-def serve(
-    port: int,
-    token: str,
-    subscription: Subscription,
-    backend: ClusterBackend,
-    blobs: BlobBackend,
-    folder: Path | None = None,
-) -> Server:
-    """The server, not started. Port 0 takes a free one; `folder` is `azure/` of the simulator's home by default.
-
-    Raises OSError when the port is taken, and BadRecords.
-    """
-    return Server(port, token, subscription, backend, blobs, folder or paths.home() / "azure")
 
 
 @dataclass(frozen=True)
@@ -110,41 +89,37 @@ class _Front:
         if _host(request) == domains.GRAPH:
             self._check_token(request.headers.get("authorization", ""), GRAPH)
             return Response(HTTPStatus.OK, graph.answer(self.world, replace(request, body=_json(content))))
-        self._check_token(request.headers.get("authorization", ""), self.tokens.arm)
+        caller = self._check_token(request.headers.get("authorization", ""), self.tokens.arm)
         if request.path.endswith(guard.PATH):
             return Response(HTTPStatus.OK, guard.review(self.world, request.path, _json(content)))
-        return self.api.handle(replace(request, body=_json(content)))
+        return self.api.handle(replace(request, body=_json(content), caller=caller))
 
     def _without_token(self, request: Request, content: bytes) -> Any:
         """None where it takes a token."""
-        match request.path:
-            case path if path.endswith(domains.IDENTITY):
-                _check_method(request, "GET")
-                return managed_identity.answer(path, request.query, request.headers, self.world, self.tokens)
-            case metadata.PATH:
-                _check_method(request, "GET")
-                return metadata.answer(request.query.get("api-version", ""), self.tokens)
-            case path if path.endswith(instance_metadata.PATH):
-                _check_method(request, "GET")
-                return instance_metadata.answer(self.world, path, request.headers)
-            case path if path.endswith(login.DISCOVERY):
-                _check_method(request, "GET")
-                return login.discovery(path, self.tokens, _host(request))
-            case login.INSTANCE:
-                _check_method(request, "GET")
-                return login.instance()
-            case path if path.endswith(login.KEYS):
-                _check_method(request, "GET")
-                return login.keys(path, self.tokens)
-            case path if path.endswith(login.TOKEN):
-                _check_method(request, "POST")
-                return login.token(path, content, self.world, self.tokens)
-        if _host(request) == domains.LOGIN:
-            raise login.no_browser(request.path)
+        path, headers, tokens, host = request.path, request.headers, self.tokens, _host(request)
+        served: dict[str, tuple[str, Callable[[], Any]]] = {
+            domains.IDENTITY: (
+                "GET",
+                lambda: managed_identity.answer(path, request.query, headers, self.world, tokens),
+            ),
+            login.CLOUD: ("GET", lambda: login.cloud(request.query.get("api-version", ""), tokens)),
+            machines.METADATA: ("GET", lambda: machines.metadata(self.world, path, headers)),
+            login.DISCOVERY: ("GET", lambda: login.discovery(path, tokens, host)),
+            login.INSTANCE: ("GET", login.instance),
+            login.KEYS: ("GET", lambda: login.keys(path, tokens)),
+            login.TOKEN: ("POST", lambda: login.token(path, content, self.world, tokens)),
+        }
+        for end, (method, answer) in served.items():
+            if path.endswith(end):
+                if request.method != method:
+                    raise not_allowed(request.method, path)
+                return answer()
+        if host == domains.LOGIN:
+            raise login.no_browser(path)
         return None
 
-    def _check_token(self, given: str, audience: str) -> None:
-        """The simulator's own, which its stand-in has, and those of its sign-in count."""
+    def _check_token(self, given: str, audience: str) -> Principal | None:
+        """Returns the caller by its token; None for the simulator's own, which its stand-in has. Raises ArmError."""
         if not given:
             message = "Authentication failed. The 'Authorization' header is missing."
             raise ArmError(HTTPStatus.UNAUTHORIZED, "AuthenticationFailed", message)
@@ -153,7 +128,7 @@ class _Front:
             message = "Authentication failed. The 'Authorization' header is provided in an invalid format."
             raise ArmError(HTTPStatus.UNAUTHORIZED, "AuthenticationFailedInvalidHeader", message)
         if hmac.compare_digest(token.encode(), self.tokens.secret.encode()):
-            return
+            return None
         claims = self.tokens.claims(token)
         if claims is None:
             raise ArmError(HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationToken", "The access token is invalid.")
@@ -168,15 +143,15 @@ class _Front:
                 f"It should exactly match with one of the allowed audiences '{audience}'."
             )
             raise ArmError(HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationTokenAudience", message)
+        names = {"object_id": claims["oid"], "client_id": claims["appid"], "upn": claims.get("upn", "")}
+        return Principal(**names, groups=tuple(claims.get("groups", ())))
 
 
 class _Http(HttpsServer):
     front: _Front
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # headers and body are two writes
+class _Handler(Handler):
     server: _Http
 
     def _respond(self) -> None:
@@ -214,17 +189,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, response: Response) -> None:
         content = json.dumps(response.body).encode() if response.body is not None else b""
-        self.send_response(response.status)
-        for name, value in response.headers.items():
-            self.send_header(name, value)
-        for name, value in self._ids().items():
-            self.send_header(name, value)
-        self.send_header("Content-Type", "application/json; charset=utf-8")
-        if response.status != HTTPStatus.NO_CONTENT:
-            self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
+        self.reply(response.status, (*response.headers.items(), *self._ids().items()), content)
 
     def _ids(self) -> dict[str, str]:
         """By which each request is known: Azure's page "Common API details" of the contract of resource providers."""
@@ -235,9 +200,6 @@ class _Handler(BaseHTTPRequestHandler):
             found[_CLIENTS_ID] = given
         return found
 
-    def log_message(self, format: str, *args: Any) -> None:
-        _log.debug(format, *args)
-
 
 def _host(request: Request) -> str:
     return request.headers.get("host", "").lower().partition(":")[0]
@@ -245,11 +207,6 @@ def _host(request: Request) -> str:
 
 def _utc(seconds: float | None = None) -> str:
     return time.strftime("%m/%d/%Y %I:%M:%S %p", time.gmtime(seconds))
-
-
-def _check_method(request: Request, method: str) -> None:
-    if request.method != method:
-        raise not_allowed(request.method, request.path)
 
 
 def _chunks(stream: BufferedIOBase) -> Iterator[bytes]:

@@ -65,9 +65,6 @@ class Subscription(BaseModel):
     """Resource providers, each with its state."""
     rights: list[dict[str, list[str]]]
     """What whoever is signed in may do, role by role."""
-    roles: dict[str, str]
-    permissions: dict[str, frozenset[str]]
-    """What can be done with data, each with the names of the roles that allow it."""
     taken: dict[str, frozenset[str]]
     """Names that others hold, by resource type."""
 

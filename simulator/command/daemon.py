@@ -22,7 +22,7 @@ from simulator.azure.blobs.service import BlobService
 from simulator.azure.data_plane import DataPlane
 from simulator.azure.gateway import Gateway
 from simulator.azure.registry_front import RegistryFront
-from simulator.azure.server import Server, serve
+from simulator.azure.server import Server
 from simulator.azure.spot import Evictor
 from simulator.azure.store import BadRecords, Store
 from simulator.azure.tokens import AKS
@@ -136,7 +136,7 @@ def _simulated_azure(parts: contextlib.ExitStack) -> tuple[Clusters, Server]:
     """As it was left; it answers nobody yet. What is begun first is ended last: clusters write to blobs as they end."""
     clusters, blobs = Clusters(PROGRAMS, extended_resources), BlobService()
     parts.callback(blobs.stop)
-    server = serve(ports.require_free("arm"), token_file().read_text().strip(), subscription.load(), clusters, blobs)
+    server = Server(ports.require_free("arm"), token_file().read_text().strip(), subscription.load(), clusters, blobs)
     gateway = Gateway(ports.require_free(gateways.PORT), server.world, server.port, outer_proxy())
     for part in (gateway, RegistryFront(server.world, gateway.came_to), clusters, server):
         parts.callback(part.stop)
@@ -151,7 +151,7 @@ def _resume(server: Server, clusters: Clusters) -> None:
     with ThreadPoolExecutor() as boots:
         list(boots.map(clusters.create, made))
     server.start()
-    if not server.wait_idle(_RESUME_TIMEOUT_S):
+    if not server.operations.wait(_RESUME_TIMEOUT_S):
         busy = ", ".join(record.id.text for record in server.world.store.all() if record.busy)
         raise NotResumed(f"Operations that were cut short did not end in {_RESUME_TIMEOUT_S} s: {busy or 'on nodes'}.")
     with ThreadPoolExecutor() as waits:

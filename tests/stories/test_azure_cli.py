@@ -87,6 +87,9 @@ PRINTED = [
         "--address-prefix 0.0.0.0/0 --next-hop-type VirtualAppliance --next-hop-ip-address 10.0.0.4",
         '"nextHopType": "VirtualAppliance"',
     ),
+    ("network route-table route list --resource-group rg --route-table-name out --query [].name -o tsv", "out"),
+    ("network route-table route show --resource-group rg --route-table-name out --name out --query name", "out"),
+    ("network route-table route delete --resource-group rg --route-table-name out --name out", ""),
 ]
 WITHOUT_AGENT = [
     "vm user update --resource-group rg --name jump --username me --ssh-key-value 'ssh-ed25519 AAAA'",
@@ -115,6 +118,12 @@ REFUSED = [
         "does not let requests to Microsoft out",
     ),
     ("rest --method get --url http://management.azure.com/subscriptions", "does not let requests to Microsoft out"),
+    ("group create --name rg-nrg --location eastus", "ResourceGroupManagedByMismatch"),
+    (
+        "aks create --resource-group rg --name other --no-ssh-key --assign-identity "
+        f"{GROUP}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/gone",
+        "FailedIdentityOperation",
+    ),
     (
         f"login --service-principal -u {AUTOMATION.client_id} -p {TOKEN} --tenant 00000000-0000-4000-8000-0000000000ff",
         "Unable to get authority configuration",
@@ -197,6 +206,11 @@ def test_logging_out_and_in_again(az: AzureCli) -> None:
     assert az.run("logout").code == 0
     assert "Please run 'az login'" in az.run("aks list").errors
     login = f"login --service-principal -u {AUTOMATION.client_id} -p {TOKEN} --tenant {SUBSCRIPTION.tenant_id}"
-    for line in (login, "logout"):
+    for line in (login, "aks show --resource-group rg --name aks"):  # it is a Reader there
         result = az.run(line)
         assert result.code == 0, result.errors
+    refused = az.run("identity create --resource-group rg --name theirs").errors
+    assert f"The client '{AUTOMATION.client_id}' with object id '{AUTOMATION.object_id}' does not have auth" in refused
+    assert az.run("logout").code == 0
+    unknown = "login --identity --client-id 00000000-0000-0000-0000-000000000009"
+    assert "No User Assigned or Delegated Managed Identity found" in az.run(unknown).errors

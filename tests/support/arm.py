@@ -13,7 +13,7 @@ import yaml
 
 from simulator.azure import subscription, trust
 from simulator.azure.blobs.changes import Changes
-from simulator.azure.server import Server, serve
+from simulator.azure.server import Server
 
 TOKEN = "a-token"
 SUBSCRIPTION = subscription.load()
@@ -158,13 +158,13 @@ class Arm:
         return found
 
     def done(self) -> None:
-        assert self.server.wait_idle(PATIENCE_S)
+        assert self.server.operations.wait(PATIENCE_S)
 
     def stop(self) -> None:
         self.backend.gate.set()
         self.client.close()
         self.server.stop()
-        self.server.wait_idle(PATIENCE_S)
+        self.server.operations.wait(PATIENCE_S)
 
     def refusal(self, response: httpx.Response) -> tuple[int, str, str]:
         """Status, code and message of an error in ARM's shape."""
@@ -213,7 +213,7 @@ def pool_path(name: str = "gpu") -> str:
 
 def start(folder: Path, backend: FakeBackend, settings: subscription.Subscription = SUBSCRIPTION) -> Arm:
     blobs = FakeBlobs()
-    server = serve(0, TOKEN, settings, backend, blobs, folder)
+    server = Server(0, TOKEN, settings, backend, blobs, folder)
     server.start()
     return Arm(server, backend, blobs, client_of(server.endpoint, folder.parent), ca_file(folder.parent))
 

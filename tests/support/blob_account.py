@@ -18,7 +18,7 @@ from simulator.azure import trust
 from simulator.azure.blobs.policy import Policy
 from simulator.azure.blobs.service import BlobService
 from simulator.azure.gateway import Gateway
-from simulator.azure.server import serve
+from simulator.azure.server import Server
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, TOKEN, Arm, FakeBackend, ca_file, client_of, cluster_body
 
 ACCOUNT = f"{GROUP}/providers/Microsoft.Storage/storageAccounts/models"
@@ -114,7 +114,7 @@ def blob_account(home: Path) -> Iterator[BlobAccount]:
     """Everything started; the environment is that of a program inside the simulator."""
     with mock.patch.dict(os.environ, {"SIMULATOR_HOME": str(home)}):
         blobs = BlobService()
-        server = serve(0, TOKEN, SUBSCRIPTION, FakeBackend(), blobs, home / "azure")
+        server = Server(0, TOKEN, SUBSCRIPTION, FakeBackend(), blobs, home / "azure")
         gateway = Gateway(0, server.world, server.port)
         blobs.open(Policy(server.world, server.tokens, gateway.came_to).refusal)
         server.start()
@@ -136,6 +136,6 @@ def blob_account(home: Path) -> Iterator[BlobAccount]:
         finally:
             client.close()
             server.stop()
-            server.wait_idle(20)
+            server.operations.wait(20)
             gateway.stop()
             blobs.stop()

@@ -84,7 +84,7 @@ def groups(world: World, cluster: Record, found: Iterable[Object], starting: Set
     return [
         Group(
             pool,
-            tuple(node for node in there if _belongs(node, pool)),
+            tuple(node for node in there if node["metadata"].get("labels", {}).get(AGENT_POOL_LABEL) == pool.id.name),
             _whole(pool, life.template(world, cluster, pool)),
             starting,
         )
@@ -143,12 +143,10 @@ def increase(world: World, operations: Operations, group: Group, count: int) -> 
 def give_up(world: World, operations: Operations, group: Group) -> bool:
     """Asks no more for the machines that Azure has not found."""
     with world.store.lock:
-        now = _idle(world, group.pool)
-        if now is None:
-            return False
-        now.properties["count"] = len(life.instances(now))
-        _begin(world, operations, now)
-    return True
+        if now := _idle(world, group.pool):
+            now.properties["count"] = len(life.instances(now))
+            _begin(world, operations, now)
+    return now is not None
 
 
 def delete(world: World, operations: Operations, group: Group, names: Collection[str]) -> bool:
@@ -180,7 +178,3 @@ def _begin(world: World, operations: Operations, pool: Record) -> None:
     world.store.put(pool)
     life.allocate(world, pool, lambda seconds: None)
     operations.start(pool.id)
-
-
-def _belongs(node: Object, pool: Record) -> bool:
-    return bool(node["metadata"].get("labels", {}).get(AGENT_POOL_LABEL) == pool.id.name)

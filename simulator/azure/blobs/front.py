@@ -7,25 +7,21 @@ An account is the first part of the path, or of the name that it has in Azure; A
 from __future__ import annotations
 
 import http.client
-import logging
 import ssl
 import threading
 import time
 from collections.abc import Callable
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
-from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 from simulator.azure import domains, trust
 from simulator.azure.blobs.changes import Changes
 from simulator.azure.blobs.policy import BlobRequest, Refusal
-from simulator.azure.https import HttpsServer
+from simulator.azure.https import Handler, HttpsServer
 from simulator.host.certificates import Authority
 
 Rule = Callable[[BlobRequest], Refusal | None]
-_log = logging.getLogger(__name__)
 _HOP_BY_HOP = {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
 _READS = ("GET", "HEAD")
 _DOMAINS = (domains.BLOBS, domains.DFS)
@@ -37,23 +33,9 @@ Answer = tuple[int, list[tuple[str, str]], bytes]
 """Status, headers and body."""
 
 
-class Front:
+class Front(HttpsServer):
     """Serves until stopped. Requests and answers pass through memory: simulated blobs are small."""
 
-    def __init__(
-        self, port: int, upstream_port: Callable[[], int], authority: Authority, rule: Rule, changes: Changes
-    ) -> None:
-        self._http = _Http(port, upstream_port, authority, rule, changes)
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(_POLL_S,), name="blobs", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._http.shutdown()
-        self._thread.join()
-        self._http.server_close()
-
-
-class _Http(HttpsServer):
     def __init__(
         self, port: int, upstream_port: Callable[[], int], authority: Authority, rule: Rule, changes: Changes
     ) -> None:
@@ -61,6 +43,7 @@ class _Http(HttpsServer):
         self.rule, self.changes, self._upstream_port = rule, changes, upstream_port
         self.turns = [threading.Lock() for _ in range(_TURNS)]
         self._trusting = ssl.create_default_context(cadata=authority.pem)
+        self.start("blobs")
 
     def upstream(self) -> http.client.HTTPSConnection:
         """A connection to Azurite. Raises OSError if it does not answer in time."""
@@ -79,9 +62,8 @@ class _Http(HttpsServer):
                 return connection
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: _Http
+class _Handler(Handler):
+    server: Front
 
     def _respond(self) -> None:
         content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -169,9 +151,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        _log.debug(format, *args)
 
 
 def _new_etag(command: str, answer: Answer) -> str:

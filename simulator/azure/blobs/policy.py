@@ -116,12 +116,12 @@ class Policy:
         scope: ResourceId = account.id
         if container:
             scope = account.id.child("blobServices", "default").child("containers", container)
-        action = "read blobs" if request.method in _READS else "write blobs"
+        action, is_data = roles.READ_BLOBS if request.method in _READS else roles.WRITE_BLOBS, True
         if request.query.get("comp") == "userdelegationkey":
             if _outlives(request.content):
                 return _KEY_TOO_LONG
-            action = "issue delegation keys"
-        return None if roles.allows(self._world, principal, action, scope) else _NO_ROLE
+            action, is_data = roles.DELEGATION_KEY, False
+        return None if roles.allows(self._world, (principal,), action, scope.text, is_data=is_data) else _NO_ROLE
 
 
 def _began(text: str) -> float:

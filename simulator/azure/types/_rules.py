@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from simulator.azure.arm_world import World
@@ -16,26 +17,32 @@ def location(world: World, resource: ResourceId, body: Body, existing: Record | 
     """The body's region in ARM's spelling. Raises ArmError where there is none, or the resource is elsewhere."""
     region = world.subscription.region(body["location"])
     if region is None:
-        message = (
-            f"The provided location '{body['location']}' is not available for resource type '{resource.type}'. "
-            f"List of available regions for the resource type is '{','.join(sorted(world.subscription.regions))}'."
-        )
-        raise bad_request(message, code="LocationNotAvailableForResourceType")
+        raise _not_available(resource, body, world.subscription.regions)
     if existing and existing.body["location"] != region:
         message = f"The resource '{resource.name}' already exists in location '{existing.body['location']}'."
         raise conflict(message, code="InvalidResourceLocation")
     return region
 
 
+def place(world: World, record: Record, body: Body, existing: Record | None) -> None:
+    """Spells the body's region as ARM does. Raises ArmError for an unknown one, and for a change that is forbidden."""
+    body["location"] = location(world, record.id, body, existing)
+    check_fixed(record.id, body, existing)
+
+
 def everywhere(resource: ResourceId, body: Body) -> str:
     """The location of a type that is in no region. Raises ArmError for a region."""
     if body["location"].lower() != "global":
-        message = (
-            f"The provided location '{body['location']}' is not available for resource type '{resource.type}'. "
-            "List of available regions for the resource type is 'global'."
-        )
-        raise bad_request(message, code="LocationNotAvailableForResourceType")
+        raise _not_available(resource, body, ("global",))
     return "global"
+
+
+def _not_available(resource: ResourceId, body: Body, regions: Iterable[str]) -> ArmError:
+    message = (
+        f"The provided location '{body['location']}' is not available for resource type '{resource.type}'. "
+        f"List of available regions for the resource type is '{','.join(sorted(regions))}'."
+    )
+    return bad_request(message, code="LocationNotAvailableForResourceType")
 
 
 def pointed_at(world: World, by: ResourceId, text: str, wanted: str, path: str, location: str = "") -> Record:

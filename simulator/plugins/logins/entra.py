@@ -52,8 +52,8 @@ def _answer(url: str, form: bytes | None, headers: dict[str, str], timeout_s: in
         with urlopen(request, timeout=timeout_s, context=trusting) as answer:  # noqa: S310
             found: dict[str, Any] = json.loads(answer.read() or b"{}")
     except HTTPError as error:
-        said = json.load(error)
-        raise LoginFailed(said.get("error_description") or said["error"]["message"]) from None
+        said = json.load(error)  # in the shape of Entra, of the identity endpoint or of Resource Manager
+        raise LoginFailed(said.get("error_description") or said.get("message") or said["error"]["message"]) from None
     except URLError as error:
         raise LoginFailed(f"simulated Azure does not answer: {error.reason}") from None
     return found

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from simulator.azure.server import serve
+from simulator.azure.server import Server
 from simulator.command import environment
 from simulator.host import ports
 from tests.support.arm import SUBSCRIPTION, Arm, FakeBackend, FakeBlobs, ca_file, client_of
@@ -24,7 +24,7 @@ def arm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arm]:
         for name, value in environment.settings().items():
             patch.setenv(name, value)
         secret, backend, blobs = environment.token_file().read_text(), FakeBackend(), FakeBlobs()
-        server = serve(ports.require_free("arm"), secret, SUBSCRIPTION, backend, blobs)
+        server = Server(ports.require_free("arm"), secret, SUBSCRIPTION, backend, blobs)
         server.start()
         started = Arm(server, backend, blobs, client_of(server.endpoint, home, secret=secret), ca_file(home))
         for path, body in parents().items():

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from config.facts import data, scheduling, skus
-from tests.support.arm import SUBSCRIPTION
+from simulator.azure.types.role_assignment.allowed import built_in
 
 FOLDER = Path(__file__).parent
 DEVICES: dict[str, Any] = yaml.safe_load((FOLDER / "pci_devices.yaml").read_text("utf-8"))
@@ -35,7 +35,7 @@ def test_pci_ids_are_those_of_the_network_cards(name: str) -> None:
 
 
 def test_roles_have_the_ids_that_simulated_azure_knows_them_by() -> None:
-    assert data.read("azure_roles.yaml").items() <= {name: guid for guid, name in SUBSCRIPTION.roles.items()}.items()
+    assert data.read("azure_roles.yaml").items() <= {role["name"]: role["id"] for role in built_in().values()}.items()
 
 
 def test_labels_that_nodes_are_chosen_by_are_on_recorded_nodes() -> None:

@@ -9,6 +9,12 @@ from simulator.azure.errors import Problem, bad_request, invalid
 from simulator.azure.store import Body, Record
 from simulator.azure.types.agent_pool import labels, os_disks
 
+_SYSTEM_PODS = 30
+VERSIONS_HELP = (
+    "is not supported in this region. Please use [az aks get-versions] command to get the supported version list "
+    "in this region. For more information, please check https://aka.ms/supported-version-list"
+)
+
 
 def check(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) -> None:
     """Raises ArmError; `scaled` is whether the autoscaler had the pool before."""
@@ -110,6 +116,24 @@ def _gpu_problem(properties: Body, sku: skus.VmSku) -> str:
     if sku.gpu_vendor == "amd" and driver == "Install":
         return f"{sku.name} needs gpuProfile.driver None: AKS installs no AMD drivers."
     return ""
+
+
+def check_system(properties: Body, existing: Record | None) -> None:
+    """Raises ArmError for a system pool without a node, or a new one with room for fewer than 30 pods.
+
+    AKS's pages "Manage system node pools" and on Azure CNI, "Configure maximum - new clusters". A pool that shrinks
+    afterwards is not refused (Azure/AKS#1422). The text is that of Azure/AKS#931 with the reason added.
+    """
+    if properties["count"] < 1:
+        message = "A system agent pool must have at least one node."
+        raise bad_request(message, code="InvalidParameter", target="properties.count")
+    pods = properties["count"] * properties["maxPods"]
+    if pods < _SYSTEM_PODS and not (existing and is_system(existing.properties)):
+        message = (
+            f"The value of parameter maxPods is invalid: all nodes of a system pool must take {_SYSTEM_PODS} pods, not "
+            f"{pods}."
+        )
+        raise bad_request(message, code="InvalidParameter", target="properties.maxPods")
 
 
 def is_scaled(properties: Body) -> bool:

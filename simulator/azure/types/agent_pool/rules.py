@@ -22,10 +22,6 @@ from simulator.azure.types.agent_pool.life import of_cluster
 from simulator.host import similar
 
 TYPE = life.TYPE
-_VERSIONS_HELP = (
-    "is not supported in this region. Please use [az aks get-versions] command to get the supported version list "
-    "in this region. For more information, please check https://aka.ms/supported-version-list"
-)
 _DEFAULT_SIZE = "Standard_D4ads_v5"
 _UNSHOWN: Body = {"enableUltraSSD": False, "nodeTaints": [], "scaleSetPriority": "Regular"}
 """Defaults that AKS keeps to itself."""
@@ -257,7 +253,7 @@ def _check_version(world: World, properties: Body, cluster: Record) -> None:
     """Minor versions only: a pool is at most as new as its control plane, and three minors older at most."""
     asked = properties["orchestratorVersion"]
     if world.subscription.kubernetes(asked) is None:
-        raise bad_request(f"Version {asked} {_VERSIONS_HELP}", code="AgentPoolK8sVersionNotSupported")
+        raise bad_request(f"Version {asked} {checks.VERSIONS_HELP}", code="AgentPoolK8sVersionNotSupported")
     control, own = (int(text.split(".")[1]) for text in (cluster.properties["kubernetesVersion"], asked))
     if not control - 3 <= own <= control:
         message = (
@@ -269,10 +265,7 @@ def _check_version(world: World, properties: Body, cluster: Record) -> None:
 
 def _check_mode(world: World, properties: Body, resource: ResourceId, cluster: Record) -> None:
     if checks.is_system(properties):
-        if properties["count"] < 1:
-            raise bad_request(
-                "A system agent pool must have at least one node.", code="InvalidParameter", target="properties.count"
-            )
+        checks.check_system(properties, world.store.get(resource))
         return
     others = [pool for pool in of_cluster(world, cluster.id) if pool.id != resource]
     if others and not any(checks.is_system(pool.properties) for pool in others):

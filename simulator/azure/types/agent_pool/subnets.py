@@ -21,7 +21,6 @@ from simulator.azure.types import _rules
 from simulator.azure.types.agent_pool import nodes
 from simulator.azure.types.nat_gateway import rules as gateways
 from simulator.azure.types.route_table import rules as route_tables
-from simulator.azure.types.subnet import addresses
 from simulator.azure.types.subnet import rules as subnets
 from simulator.azure.types.subnet.rules import TYPE as SUBNETS
 
@@ -214,7 +213,7 @@ def _needed(cluster: Record, properties: Body) -> int:
 
 
 def _check_size(world: World, cluster: Record, pool: Record, properties: Body, subnet: Record) -> None:
-    needed, there = _needed(cluster, properties), addresses.free(world, subnet, but=pool.id)
+    needed, there = _needed(cluster, properties), subnets.free_addresses(world, subnet, but=pool.id)
     if needed > there:
         cidr = str(subnets.prefix(subnet.properties))
         raise _too_few(needed, there, cidr, subnet.id.name, _PATH)

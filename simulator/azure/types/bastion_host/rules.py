@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
-from simulator.azure.kind import Kind, Use, envelope, etag
+from simulator.azure.kind import Kind, Use, etag
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 from simulator.azure.types import _rules
@@ -24,8 +24,7 @@ class BastionHosts(Kind):
     """One bastion, in a subnet of its own, with a public address."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        body["location"] = _rules.location(world, record.id, body, existing)
-        _rules.check_fixed(record.id, body, existing)
+        _rules.place(world, record, body, existing)
         where, path = body["location"], "properties.ipConfigurations.properties"
         asked = _configuration(body["properties"])["properties"]
         text = asked["subnet"]["id"]
@@ -45,13 +44,12 @@ class BastionHosts(Kind):
         subnet, address = asked["properties"]["subnet"]["id"], asked["properties"]["publicIPAddress"]["id"]
         return [Use(subnet, part, record.properties["scaleUnits"]), Use(address, part)]
 
-    def view(self, world: World, record: Record) -> Body:
+    def outputs(self, world: World, record: Record) -> Body:
         asked = _configuration(record.properties)
         part = f"{record.id.text}/bastionHostIpConfigurations/{asked['name']}"
         own = {"id": part, "etag": etag(record), "type": f"{TYPE}/bastionHostIpConfigurations"}
         shown = {**asked, **own, "properties": asked["properties"] | {"provisioningState": "Succeeded"}}
-        outputs = {"dnsName": f"bst-{guid(record.id.text, 'dns')}.bastion.azure.com", "ipConfigurations": [shown]}
-        return envelope(record, record.body | {"properties": record.properties | outputs})
+        return {"dnsName": f"bst-{guid(record.id.text, 'dns')}.bastion.azure.com", "ipConfigurations": [shown]}
 
 
 KIND = BastionHosts()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from simulator.azure.arm_world import World
-from simulator.azure.kind import Kind, envelope
+from simulator.azure.kind import Kind
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
 from simulator.azure.types.storage_account import rules as accounts
@@ -28,19 +28,21 @@ class BlobContainers(Kind):
         world.blobs.delete_container(_account(world, record).id.name, record.id.name)
 
     def view(self, world: World, record: Record) -> Body:
-        made = _rules.made_at(record, microsecond=0)
-        outputs = {
+        made = self.outputs(world, record)["lastModifiedTime"]
+        tag = hashlib.sha256(f"{record.id.key} {made}".encode()).hexdigest()[:15].upper()
+        return super().view(world, record) | {"etag": f'"0x{tag}"'}
+
+    def outputs(self, world: World, record: Record) -> Body:
+        return {
             "deleted": False,
             "hasImmutabilityPolicy": False,
             "hasLegalHold": False,
-            "lastModifiedTime": made,
+            "lastModifiedTime": _rules.made_at(record, microsecond=0),
             "leaseState": "Available",
             "leaseStatus": "Unlocked",
             "legalHold": {"hasLegalHold": False, "tags": []},
             "remainingRetentionDays": 0,
         }
-        tag = hashlib.sha256(f"{record.id.key} {made}".encode()).hexdigest()[:15].upper()
-        return envelope(record, record.body | {"etag": f'"0x{tag}"', "properties": record.properties | outputs})
 
 
 KIND = BlobContainers()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request, conflict
-from simulator.azure.faults import CREATED
 from simulator.azure.ids import ResourceId
-from simulator.azure.kind import Kind, envelope
+from simulator.azure.kind import Kind
 from simulator.azure.registries import DOMAIN
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
@@ -27,13 +25,12 @@ class ContainerRegistries(Kind):
     patches_tags = False
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        body["location"] = _rules.location(world, record.id, body, existing)
-        _check_name(world, record.id, existing)
+        _rules.place(world, record, body, existing)
+        if existing is None:
+            _check_name(world, record.id)
         _check_tier(world, record.id, body)
         world.registries.add(record.id.name)
-        body["properties"]["provisioningState"] = "Succeeded"
-        record.body, record.error = body, None
-        world.store.put(record)
+        _rules.keep(world, record, body)
 
     def removed(self, world: World, record: Record) -> None:
         world.registries.remove(record.id.name)
@@ -49,15 +46,16 @@ class ContainerRegistries(Kind):
 
     def view(self, world: World, record: Record) -> Body:
         sku = record.body["sku"]
+        return super().view(world, record) | {"sku": sku | {"tier": sku["name"]}}
+
+    def outputs(self, world: World, record: Record) -> Body:
         hosts = [_data_host(record.id, record.body)] if record.properties["dataEndpointEnabled"] else []
-        outputs = {
-            "creationDate": _created(record),
+        return {
+            "creationDate": _rules.made_at(record),
             "dataEndpointHostNames": hosts,
             "loginServer": f"{record.id.name.lower()}{DOMAIN}",
             "privateEndpointConnections": endpoints.connections(world, record.id, "actionsRequired"),
         }
-        shown = record.body | {"sku": sku | {"tier": sku["name"]}, "properties": record.properties | outputs}
-        return envelope(record, shown)
 
 
 KIND = ContainerRegistries()
@@ -92,13 +90,7 @@ def _check_tier(world: World, resource: ResourceId, body: Body) -> None:
         raise bad_request(f"{what} is not supported for the SKU {tier}. {_LINK_HELP}", code=code)
 
 
-def _created(record: Record) -> str:
-    return datetime.fromtimestamp(record.facts.get(CREATED, 0), UTC).isoformat()
-
-
-def _check_name(world: World, resource: ResourceId, existing: Record | None) -> None:
-    if existing:
-        return
+def _check_name(world: World, resource: ResourceId) -> None:
     if named(world, resource.name) or _rules.taken_elsewhere(world, resource):
         message = (
             f"The registry DNS name {resource.name.lower()}{DOMAIN} is already in use. "

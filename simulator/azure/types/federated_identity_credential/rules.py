@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
-from simulator.azure.kind import Kind, envelope
+from simulator.azure.kind import Kind
 from simulator.azure.store import Body, Record
 
 TYPE = "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials"
@@ -26,9 +26,6 @@ class FederatedIdentityCredentials(Kind):
                 raise bad_request(message, code="BadRequest")
         record.body = body
         world.store.put(record)
-
-    def view(self, world: World, record: Record) -> Body:
-        return envelope(record, record.body)
 
 
 KIND = FederatedIdentityCredentials()

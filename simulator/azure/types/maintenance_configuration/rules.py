@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
-from simulator.azure.kind import Kind, envelope
+from simulator.azure.kind import Kind
 from simulator.azure.store import Body, Record
 
 TYPE = "Microsoft.ContainerService/managedClusters/maintenanceConfigurations"
@@ -21,9 +21,6 @@ class MaintenanceConfigurations(Kind):
             raise bad_request(message, code="InvalidParameter")
         record.body = body
         world.store.put(record)
-
-    def view(self, world: World, record: Record) -> Body:
-        return envelope(record, record.body)
 
 
 KIND = MaintenanceConfigurations()

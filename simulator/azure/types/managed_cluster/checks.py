@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from ipaddress import ip_network
 
 from config.facts.versions import versions
 from simulator.azure import node_group as node_groups
+from simulator.azure import reservations
 from simulator.azure.arm_world import World
-from simulator.azure.errors import bad_request
-from simulator.azure.ids import GROUP_TYPE, ResourceId
+from simulator.azure.errors import ArmError, bad_request
+from simulator.azure.ids import GROUP_TYPE, ResourceId, parse
 from simulator.azure.store import Body, Record
+from simulator.azure.types.agent_pool.checks import VERSIONS_HELP
 from simulator.azure.types.agent_pool.life import of_cluster
+from simulator.azure.types.role_assignment.allowed import allows
+from simulator.azure.types.user_assigned_identity import rules as user_identities
 
-_VERSIONS_HELP = (
-    "which is not supported in this region. Please use [az aks get-versions] command to get the supported version list "
-    "in this region. For more information, please check https://aka.ms/supported-version-list"
-)
+_ASSIGN = f"{user_identities.TYPE}/*/assign/action"  # the asterisk is part of the action's name
 _LTS_HELP = (  # apecloud/kubeblocks#10136
     "which is only available for Long-Term Support (LTS). If you intend to onboard to LTS, please ensure the cluster "
     "is in Premium tier and LTS support plan (see https://aka.ms/aks/enable-lts). Otherwise, use [az aks get-versions] "
@@ -35,17 +37,13 @@ _NO_ENTRA = (  # cilium/cilium#48265; what Azure names as target is not known
     "Since kubernetes version 1.25, disableLocalAccounts can only be set on Azure AD integration enabled cluster. "
     "Please integrate your cluster with AAD."
 )
-_NOT_USER_ASSIGNED = (
-    "Failed to perform resource identity operation. Status: 'BadRequest'. Response: '"
-    '{"error":{"code":"BadRequest","message":"The request format was unexpected, a non-UserAssigned identity type '
-    """should not contain: userAssignedIdentities"}}'."""
-)
+_NOT_USER_ASSIGNED = "The request format was unexpected, a non-UserAssigned identity type"
 
 
 def version(world: World, name: str, properties: Body, existing: Record | None) -> None:
     asked, plan = properties["kubernetesVersion"], properties.get("supportPlan")
     if world.subscription.kubernetes(asked) is None:
-        message = f"Managed cluster {name} is on version {asked} {_VERSIONS_HELP}"
+        message = f"Managed cluster {name} is on version {asked} which {VERSIONS_HELP}"
         raise bad_request(message, code="K8sVersionNotSupported", target="properties.kubernetesVersion")
     if ".".join(asked.split(".")[:2]) not in versions().kubernetes.newest and plan != "AKSLongTermSupport":
         message = f"Managed cluster {name} is on version {asked}, {_LTS_HELP}"
@@ -60,9 +58,10 @@ def version(world: World, name: str, properties: Body, existing: Record | None) 
             raise bad_request(message, code="OperationNotAllowed")
 
 
-def identity(resource: ResourceId, body: Body, existing: Record | None) -> None:
+def identity(world: World, resource: ResourceId, body: Body, existing: Record | None) -> None:
     """Texts: Azure/azure-cli#12219. Of identities of one's own, those that other types are refused with
-    (hashicorp/terraform-provider-azurerm#17082, Azure/azure-rest-api-specs#17650, Azure/azure-cli#31837).
+    (hashicorp/terraform-provider-azurerm#17082, Azure/azure-rest-api-specs#17650, Azure/azure-cli#31837); what is said
+    of one that is not there is a guess.
     """
     identity: Body = body.get("identity", {})
     kind, principal = identity.get("type", "None"), body["properties"].get("servicePrincipalProfile")
@@ -70,11 +69,51 @@ def identity(resource: ResourceId, body: Body, existing: Record | None) -> None:
         message = "The identity ids must not be null or empty for 'UserAssigned' identity type."
         raise bad_request(message, code="MissingIdentityIds")
     if kind != "UserAssigned" and "userAssignedIdentities" in identity:
-        message = f"Identity operation for resource '{resource.text}' failed with error '{_NOT_USER_ASSIGNED}'."
-        raise bad_request(message, code="FailedIdentityOperation")
+        raise _failed_identity(resource, f"{_NOT_USER_ASSIGNED} should not contain: userAssignedIdentities")
+    for text in identity.get("userAssignedIdentities", {}):
+        if not _is_there(world, text):
+            raise _failed_identity(resource, f"Resource '{text}' was not found.")
     if kind == "None" and not principal and existing is None:  # an update keeps what it leaves out
         message = "Required parameter servicePrincipalProfile is missing (null)."
         raise bad_request(message, code="InvalidParameter", target="servicePrincipalProfile")
+
+
+def _failed_identity(resource: ResourceId, why: str) -> ArmError:
+    error = {"error": {"code": "BadRequest", "message": why}}
+    response = f"Status: 'BadRequest'. Response: '{json.dumps(error, separators=(',', ':'))}'."
+    message = (
+        f"Identity operation for resource '{resource.text}' failed with error 'Failed to perform resource identity "
+    )
+    return bad_request(f"{message}operation. {response}'.", code="FailedIdentityOperation")
+
+
+def _is_there(world: World, text: str) -> bool:
+    """Returns whether an identity is in the store, or one of those that may use reserved capacity."""
+    path = parse(text)
+    return path is not None and bool(world.store.get(path.id) or reservations.is_about(world, path))
+
+
+def kubelet_identity(world: World, body: Body) -> None:
+    """Raises ArmError for an identity of one's own that the cluster's may not assign to nodes.
+
+    AKS's page "Use a managed identity", which does not ask for that in the node resource group. Codes: reports of AKS's
+    refusals; of the first the text is a guess. One that is not there is refused as one without the role: a guess.
+    """
+    properties, identity = body["properties"], body.get("identity", {})
+    text = properties.get("identityProfile", {}).get("kubeletidentity", {}).get("resourceId")
+    path = parse(text) if text else None
+    if path is None or str(path.id.group).lower() == properties["nodeResourceGroup"].lower():
+        return
+    if identity.get("type") != "UserAssigned":
+        message = "Custom kubelet identity is only supported on a cluster with a user-assigned managed identity."
+        raise bad_request(message, code="CustomKubeletIdentityOnlySupportedOnUserAssignedMSICluster")
+    mine = user_identities.principals(world, identity)
+    if not (_is_there(world, text) and allows(world, mine, _ASSIGN, path.id.text)):
+        message = (
+            "The cluster using user-assigned managed identity must be granted 'Managed Identity Operator' role to "
+            "assign kubelet identity."
+        )
+        raise bad_request(message, code="CustomKubeletIdentityMissingPermissionError")
 
 
 def node_group(world: World, resource: ResourceId, properties: Body) -> None:

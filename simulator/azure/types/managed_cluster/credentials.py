@@ -40,9 +40,10 @@ def admin(world: World, cluster: Record) -> Body:
     return _answer("clusterAdmin", _certificate(world, cluster, "clusterAdmin", "-admin"))
 
 
-def user(world: World, cluster: Record, form: str | None) -> Body:
-    """`listClusterUserCredential`; `form` is the query's `format`. ArmError (400) where there are none."""
+def user(world: World, cluster: Record, query: Mapping[str, str]) -> Body:
+    """`listClusterUserCredential`. Raises ArmError (400) for another `format` than these."""
     _check_there(cluster)
+    form = query.get("format")
     if form is not None and form not in _FORMATS:
         message = f"The value of parameter 'format' is invalid: '{form}'. Allowed: {', '.join(_FORMATS)}."
         raise bad_request(message, code="InvalidParameter", target="format")

@@ -22,8 +22,8 @@ from simulator.azure.types.agent_pool import subnets as pool_subnets
 from simulator.azure.types.agent_pool.life import of_cluster
 from simulator.azure.types.private_dns_zone.rules import TYPE as ZONES
 from simulator.azure.types.role_assignment.allowed import allows
-from simulator.azure.types.subnet import addresses
-from simulator.azure.types.subnet.rules import network_id
+from simulator.azure.types.subnet.rules import TYPE as SUBNETS
+from simulator.azure.types.subnet.rules import network_id, take_addresses
 from simulator.azure.types.user_assigned_identity import rules as identities
 from simulator.azure.types.virtual_network_link import rules as links
 
@@ -84,7 +84,7 @@ def prepare(world: World, cluster: Record) -> None:
     with world.store.lock:
         now = world.store.get(cluster.id)
         if now and _ADDRESS not in now.facts:
-            now.facts[_ADDRESS] = addresses.take(world, subnet)[0] if subnet else _AKS_NETWORK_ADDRESS
+            now.facts[_ADDRESS] = take_addresses(world, subnet)[0] if subnet else _AKS_NETWORK_ADDRESS
             world.store.put(now)
         if zone := _zone(cluster):
             _make(world, cluster, zone, {"location": "global", "properties": {"provisioningState": "Succeeded"}})
@@ -167,9 +167,8 @@ def _check_zone(world: World, text: str, body: Body) -> None:
     if world.store.get(zone) is None:
         message = f"The private DNS zone {text} was not found."
         raise bad_request(message, code="PrivateDNSZoneResourceNotFoundError", target=_ZONE)
-    for principal in identities.principals(world, identity):
-        if allows(world, principal, "write zones", zone):
-            return
+    if allows(world, identities.principals(world, identity), f"{ZONES}/write", zone.text):
+        return
     message = (
         "Service principal or user-assigned identity must be given permission to read and write to custom private dns "
         f"zone {text}. Check access result not allowed for action Microsoft.Network/privateDnsZones/read."
@@ -184,19 +183,18 @@ def _check_subnet_role(world: World, cluster: Record, pools: list[Record]) -> No
             continue
         target = f"{_group(cluster)}/providers/Microsoft.Compute/virtualMachineScaleSets/aks-{pool.id.name}"
         action = "Microsoft.Compute/virtualMachineScaleSets/write"
-        _check_role(world, cluster, "join subnets", subnet.id, (action, target))
+        _check_role(world, cluster, f"{SUBNETS}/join/action", subnet.id, (action, target))
 
 
 def _check_role(world: World, cluster: Record, right: str, scope: ResourceId, doing: tuple[str, str]) -> None:
     mine = identities.principals(world, cluster.body.get("identity", {}))
-    if not mine or any(allows(world, principal, right, scope) for principal in mine):
+    if not mine or allows(world, mine, right, scope.text):
         return
     action, target = doing
-    part = "subnets/join" if right == "join subnets" else "join"
     message = (
         f"The client '{mine[0]}' with object id '{mine[0]}' has permission to perform action '{action}' on scope "
-        f"'{target}'; however, it does not have permission to perform action 'Microsoft.Network/virtualNetworks/{part}"
-        f"/action' on the linked scope(s) '{scope.text}' or the linked scope(s) are invalid."
+        f"'{target}'; however, it does not have permission to perform action '{right}' on "
+        f"the linked scope(s) '{scope.text}' or the linked scope(s) are invalid."
     )
     raise ArmError(403, "LinkedAuthorizationFailed", message)
 
@@ -220,7 +218,7 @@ def _link(world: World, cluster: Record, zone: ResourceId, network: ResourceId) 
         return
     link = zone.child("virtualNetworkLinks", f"{cluster.id.name}-{guid(cluster.id.text, 'link')[:8]}")
     action = "Microsoft.Network/privateDnsZones/virtualNetworkLinks/write"
-    _check_role(world, cluster, "join networks", network, (action, link.text))
+    _check_role(world, cluster, f"{links.NETWORKS}/join/action", network, (action, link.text))
     try:
         links.check_alone(world, link, network)
     except ArmError as error:

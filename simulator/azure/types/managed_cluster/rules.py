@@ -9,7 +9,7 @@ from simulator.azure import faults
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, in_progress
 from simulator.azure.ids import ResourceId
-from simulator.azure.kind import Kind, Use, ZoneRecord, envelope
+from simulator.azure.kind import Kind, Use, ZoneRecord
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
@@ -32,22 +32,19 @@ class ManagedClusters(Kind):
 
     asynchronous = True
     actions = {
-        "listclusteradmincredential": lambda world, record, _query, _body: credentials.admin(world, record),
-        "listclusterusercredential": lambda world, record, query, _body: credentials.user(
-            world, record, query.get("format")
-        ),
-        "stop": lambda world, record, _query, _body: _stop(world, record),
-        "start": lambda world, record, _query, _body: _start(world, record),
-        "rotateclustercertificates": lambda world, record, _query, _body: _rotate_certificates(world, record),
+        "listclusteradmincredential": lambda world, record, *_: credentials.admin(world, record),
+        "listclusterusercredential": lambda world, record, query, _: credentials.user(world, record, query),
+        "stop": lambda world, record, *_: _stop(world, record),
+        "start": lambda world, record, *_: _start(world, record),
+        "rotateclustercertificates": lambda world, record, *_: _rotate_certificates(world, record),
         "runcommand": lambda world, record, _query, body: run_command.run(world, record, body),
     }
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        body["location"] = _rules.location(world, record.id, body, existing)
+        _rules.place(world, record, body, existing)
         properties: Body = body["properties"]
         profiles: list[Body] = properties.pop("agentPoolProfiles", [])
-        _rules.check_fixed(record.id, body, existing)
-        checks.identity(record.id, body, existing)
+        checks.identity(world, record.id, body, existing)
         _keep(properties, existing.properties if existing else {})
         private.fill(properties, existing.properties if existing else {})
         _fill(world, record.id, body)
@@ -55,6 +52,7 @@ class ManagedClusters(Kind):
             checks.node_group(world, record.id, properties)
         checks.version(world, record.id.name, properties, existing)
         checks.access(properties)
+        checks.kubelet_identity(world, body)
         private.check(world, record.id, body, existing)
         networks.check(properties["networkProfile"])
         checks.profiles(world, record.id, profiles, existing)
@@ -73,10 +71,41 @@ class ManagedClusters(Kind):
                 raise in_progress(f"agentpool operation ({pool.id.name} - {pool.state})")
 
     def view(self, world: World, record: Record) -> Body:
-        shown = envelope(
-            record, record.body | {"identity": _identity(world, record), "properties": _properties(world, record)}
-        )
-        return shown | {"type": _SHOWN_TYPE}
+        return super().view(world, record) | {"identity": _identity(world, record), "type": _SHOWN_TYPE}
+
+    def outputs(self, world: World, record: Record) -> Body:
+        properties, location = record.properties, record.body["location"]
+        power = {"powerState": life.STOPPED} if life.stopped(record) else {}
+        version = world.subscription.kubernetes(properties["kubernetesVersion"])
+        host = _host(record)
+        group = f"/subscriptions/{record.id.subscription}/resourcegroups/{properties['nodeResourceGroup']}"
+        kubelet = f"{record.id.name}-agentpool"
+        outputs = {
+            "azurePortalFQDN": f"{host}.portal.hcp.{location}.azmk8s.io",
+            "currentKubernetesVersion": version,
+            **private.names(record, host),
+            "identityProfile": properties.get("identityProfile")
+            or {
+                "kubeletidentity": {
+                    "clientId": guid(record.id.text, "kubelet client"),
+                    "objectId": kubelet_identity(record),
+                    "resourceId": f"{group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{kubelet}",
+                }
+            },
+            "maxAgentPools": 100,
+            "networkProfile": networks.shown(record),
+            "powerState": {"code": "Running"},
+            "resourceUID": guid(record.id.text, "uid").replace("-", "")[:24],
+            "servicePrincipalProfile": properties.get("servicePrincipalProfile") or {"clientId": "msi"},
+            "agentPoolProfiles": [
+                {"name": pool.id.name, **pools.view_properties(pool), **power}
+                # In another order than that of the request, as AKS does too (pulumi-azure-native#1298).
+                for pool in sorted(of_cluster(world, record.id), key=lambda pool: pool.id.name)
+            ],
+        }
+        if url := issuer(world, record):
+            outputs["oidcIssuerProfile"] = {"enabled": True, "issuerURL": url}
+        return outputs | power
 
     def prepare(self, world: World, record: Record, pause: Callable[[float], object]) -> None:
         for pool in self.inline(world, record):
@@ -224,39 +253,3 @@ def _host(record: Record) -> str:
     """What AKS makes of a cluster's DNS prefix."""
     digest = hashlib.sha256(record.id.key.encode()).hexdigest()[:8]
     return f"{record.properties.get('dnsPrefix') or record.properties.get('fqdnSubdomain')}-{digest}"
-
-
-def _properties(world: World, record: Record) -> Body:
-    """What the request set and what ARM adds."""
-    properties, location = record.properties, record.body["location"]
-    power = {"powerState": life.STOPPED} if life.stopped(record) else {}
-    version = world.subscription.kubernetes(properties["kubernetesVersion"])
-    host = _host(record)
-    group = f"/subscriptions/{record.id.subscription}/resourcegroups/{properties['nodeResourceGroup']}"
-    kubelet = f"{record.id.name}-agentpool"
-    outputs = {
-        "azurePortalFQDN": f"{host}.portal.hcp.{location}.azmk8s.io",
-        "currentKubernetesVersion": version,
-        **private.names(record, host),
-        "identityProfile": properties.get("identityProfile")
-        or {
-            "kubeletidentity": {
-                "clientId": guid(record.id.text, "kubelet client"),
-                "objectId": kubelet_identity(record),
-                "resourceId": f"{group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{kubelet}",
-            }
-        },
-        "maxAgentPools": 100,
-        "networkProfile": networks.shown(record),
-        "powerState": {"code": "Running"},
-        "resourceUID": guid(record.id.text, "uid").replace("-", "")[:24],
-        "servicePrincipalProfile": properties.get("servicePrincipalProfile") or {"clientId": "msi"},
-        "agentPoolProfiles": [
-            {"name": pool.id.name, **pools.view_properties(pool), **power}
-            # In another order than that of the request, as AKS does too (pulumi-azure-native#1298).
-            for pool in sorted(of_cluster(world, record.id), key=lambda pool: pool.id.name)
-        ],
-    }
-    if url := issuer(world, record):
-        outputs["oidcIssuerProfile"] = {"enabled": True, "issuerURL": url}
-    return properties | outputs | power

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from simulator.azure import uses
+from simulator.azure import rooms
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
-from simulator.azure.kind import Kind, Use, envelope
+from simulator.azure.kind import Kind, Use
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 from simulator.azure.types import _rules
@@ -18,15 +18,14 @@ class NatGateways(Kind):
     """A gateway with its addresses. The code of a deletion too early is in several clients; its text is a guess."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        body["location"] = _rules.location(world, record.id, body, existing)
-        _rules.check_fixed(record.id, body, existing)
+        _rules.place(world, record, body, existing)
         for text in public_addresses(body["properties"]):
             path = "properties.publicIpAddresses"
             addresses.check_free(world, record.id, text, path, body["location"])
         _rules.keep(world, record, body)
 
     def check_delete(self, world: World, record: Record) -> None:
-        if users := [use.by for use in uses.of(world, record.id)]:
+        if users := [use.by for use in rooms.uses(world, record.id)]:
             message = (
                 f"Nat gateway {record.id.text} cannot be deleted because it is in use by the following resources: "
                 f"{', '.join(users)}. In order to delete the Nat gateway, remove the association with the resource(s)."
@@ -36,10 +35,9 @@ class NatGateways(Kind):
     def uses(self, world: World, record: Record) -> list[Use]:
         return [Use(text, record.id.text) for text in public_addresses(record.properties)]
 
-    def view(self, world: World, record: Record) -> Body:
-        subnets = [{"id": use.by} for use in uses.of(world, record.id)]
-        outputs = {"resourceGuid": guid(record.id.text, "guid")} | ({"subnets": subnets} if subnets else {})
-        return envelope(record, record.body | {"properties": record.properties | outputs})
+    def outputs(self, world: World, record: Record) -> Body:
+        subnets = [{"id": use.by} for use in rooms.uses(world, record.id)]
+        return {"resourceGuid": guid(record.id.text, "guid")} | ({"subnets": subnets} if subnets else {})
 
 
 KIND = NatGateways()

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from simulator.azure import uses
+from simulator.azure import rooms
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import ResourceId, parse_id
-from simulator.azure.kind import Kind, Use, envelope
+from simulator.azure.kind import Kind, Use
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 from simulator.azure.types import _rules
-from simulator.azure.types.subnet import addresses
 from simulator.azure.types.subnet.rules import TYPE as SUBNETS
-from simulator.azure.types.subnet.rules import network_id
+from simulator.azure.types.subnet.rules import network_id, take_addresses
 
 TYPE = "Microsoft.Network/networkInterfaces"
 _ADDRESS = "address"
@@ -23,17 +22,16 @@ class NetworkInterfaces(Kind):
     """An interface with one address in a subnet. Text of a deletion too early: Azure's reports of `NicInUse`."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        body["location"] = _rules.location(world, record.id, body, existing)
-        _rules.check_fixed(record.id, body, existing)
+        _rules.place(world, record, body, existing)
         text, path = _subnet(body["properties"]), "properties.ipConfigurations.properties.subnet.id"
         subnet = _rules.pointed_at(world, record.id, text, SUBNETS, path, body["location"])
         if existing is None or parse_id(_subnet(existing.properties)) != subnet.id:
-            (record.facts[_ADDRESS],) = addresses.take(world, subnet)
+            (record.facts[_ADDRESS],) = take_addresses(world, subnet)
         body["properties"]["ipConfigurations"][0]["properties"]["subnet"] = {"id": text}
         _rules.keep(world, record, body)
 
     def check_delete(self, world: World, record: Record) -> None:
-        for use in uses.of(world, record.id):
+        for use in rooms.uses(world, record.id):
             message = (
                 f"Network Interface {record.id.text} is used by existing resource {use.by}. In order to delete the "
                 "network interface, it must be dissociated from the resource. To learn more, see aka.ms/deletenic."
@@ -43,7 +41,7 @@ class NetworkInterfaces(Kind):
     def uses(self, world: World, record: Record) -> list[Use]:
         return [Use(_subnet(record.properties), _part(record), 1, record.facts[_ADDRESS])]
 
-    def view(self, world: World, record: Record) -> Body:
+    def outputs(self, world: World, record: Record) -> Body:
         (asked,) = record.properties["ipConfigurations"]
         address = {"privateIPAddress": record.facts[_ADDRESS], "provisioningState": "Succeeded"}
         shown = {
@@ -52,9 +50,8 @@ class NetworkInterfaces(Kind):
             "dnsSettings": {"dnsServers": [], "appliedDnsServers": []},
             "vnetEncryptionSupported": False,
         }
-        machine = next(uses.of(world, record.id), None)
-        outputs = shown | ({"virtualMachine": {"id": machine.by}} if machine else {})
-        return envelope(record, record.body | {"properties": record.properties | outputs})
+        machine = next(rooms.uses(world, record.id), None)
+        return shown | ({"virtualMachine": {"id": machine.by}} if machine else {})
 
 
 KIND = NetworkInterfaces()

@@ -9,7 +9,7 @@ from simulator.azure import names
 from simulator.azure.arm_world import World
 from simulator.azure.errors import conflict
 from simulator.azure.ids import ResourceId
-from simulator.azure.kind import Kind, envelope
+from simulator.azure.kind import Kind
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
 
@@ -38,15 +38,14 @@ class PrivateDnsZones(Kind):
             )
             raise conflict(message, code="CannotDeleteResource")
 
-    def view(self, world: World, record: Record) -> Body:
+    def outputs(self, world: World, record: Record) -> Body:
         links = links_of(world, record.id)
         registering = [link for link in links if link.properties["registrationEnabled"]]
-        counts = {
+        return _LIMITS | {
             "numberOfRecordSets": 1 + len({found.name for found in names.records(world, record.id)}),  # one is its SOA
             "numberOfVirtualNetworkLinks": len(links),
             "numberOfVirtualNetworkLinksWithRegistration": len(registering),
         }
-        return envelope(record, record.body | {"properties": record.properties | _LIMITS | counts})
 
 
 KIND = PrivateDnsZones()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import parse_id
-from simulator.azure.kind import Kind, ZoneRecord, envelope
+from simulator.azure.kind import Kind, ZoneRecord
 from simulator.azure.names import private_name
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
@@ -43,15 +43,14 @@ class PrivateDnsZoneGroups(Kind):
                 if own := private_name(name, zone.name):
                     yield ZoneRecord(zone, own, address, service.id if service else record.id)
 
-    def view(self, world: World, record: Record) -> Body:
+    def outputs(self, world: World, record: Record) -> Body:
         written = list(self.zone_records(world, record))
         configs = []
         for config in record.properties["privateDnsZoneConfigs"]:
             zone = parse_id(config["properties"]["privateDnsZoneId"])
             sets = [_shown(each) for each in written if each.zone == zone]
             configs.append({**config, "properties": config["properties"] | {"recordSets": sets}})
-        properties = record.properties | {"privateDnsZoneConfigs": configs}
-        return envelope(record, {"properties": properties})
+        return {"privateDnsZoneConfigs": configs}
 
 
 KIND = PrivateDnsZoneGroups()

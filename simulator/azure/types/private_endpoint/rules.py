@@ -12,13 +12,13 @@ from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.faults import CREATED
 from simulator.azure.ids import ResourceId, parse_id
-from simulator.azure.kind import Kind, Use, envelope
+from simulator.azure.kind import Kind, Use
 from simulator.azure.rooms import kinds
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 from simulator.azure.types import _rules
-from simulator.azure.types.subnet import addresses
 from simulator.azure.types.subnet.rules import TYPE as SUBNETS
+from simulator.azure.types.subnet.rules import take_addresses
 
 TYPE = "Microsoft.Network/privateEndpoints"
 ZONE_GROUPS = f"{TYPE}/privateDnsZoneGroups"
@@ -31,14 +31,13 @@ class PrivateEndpoints(Kind):
     """An endpoint has an address for each name of its group."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        body["location"] = _rules.location(world, record.id, body, existing)
-        _rules.check_fixed(record.id, body, existing)
+        _rules.place(world, record, body, existing)
         properties = body["properties"]
         text, where = properties["subnet"]["id"], body["location"]
         subnet = _rules.pointed_at(world, record.id, text, SUBNETS, "properties.subnet.id", where)
         target, names = _served(world, record.id, properties)
         if existing is None:
-            record.facts |= {"addresses": addresses.take(world, subnet, len(names)), _BORN: target.facts.get(CREATED)}
+            record.facts |= {"addresses": take_addresses(world, subnet, len(names)), _BORN: target.facts.get(CREATED)}
         properties["subnet"] = {"id": text}
         _rules.keep(world, record, body)
 
@@ -48,7 +47,7 @@ class PrivateEndpoints(Kind):
         taken: list[str] = record.facts["addresses"]
         return [Use(subnet, f"{part}.{index}", 1, address) for index, address in enumerate(taken, 1)]
 
-    def view(self, world: World, record: Record) -> Body:
+    def outputs(self, world: World, record: Record) -> Body:
         asked = _connection(record.properties)
         state = _APPROVED | {"actionsRequired": "None"} if target(world, record) else {"status": "Disconnected"}
         outputs = {"provisioningState": "Succeeded", "privateLinkServiceConnectionState": state}
@@ -57,13 +56,12 @@ class PrivateEndpoints(Kind):
             "id": f"{record.id.text}/privateLinkServiceConnections/{asked['name']}",
             "properties": asked["properties"] | outputs,
         }
-        shown = {
+        return {
             "customDnsConfigs": [{"fqdn": name, "ipAddresses": [address]} for name, address in served(world, record)],
             "manualPrivateLinkServiceConnections": [],
             "networkInterfaces": [{"id": _interface(record)}],
             "privateLinkServiceConnections": [connection],
         }
-        return envelope(record, record.body | {"properties": record.properties | shown})
 
 
 KIND = PrivateEndpoints()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ipaddress import IPv4Network
 
-from simulator.azure import uses
+from simulator.azure import rooms
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import ResourceId, parse_id
-from simulator.azure.kind import Kind, envelope
+from simulator.azure.kind import Kind
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 from simulator.azure.types import _rules
@@ -21,15 +21,14 @@ class PublicIpAddresses(Kind):
     """An address, and what has it. Texts: Microsoft's page on things in use, and reports of `PublicIPAddressInUse`."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        body["location"] = _rules.location(world, record.id, body, existing)
-        _rules.check_fixed(record.id, body, existing)
+        _rules.place(world, record, body, existing)
         if existing is None:
             taken = {other.facts["address"] for other in world.store.all(TYPE)}
             record.facts["address"] = next(str(each) for each in _RANGE.hosts() if str(each) not in taken)
         _rules.keep(world, record, body)
 
     def check_delete(self, world: World, record: Record) -> None:
-        for use in uses.of(world, record.id):
+        for use in rooms.uses(world, record.id):
             message = (
                 f"Public IP address {record.id.text} can not be deleted since it is still allocated to resource "
                 f"{use.by}. In order to delete the public IP, disassociate/detach the Public IP address from the "
@@ -37,16 +36,16 @@ class PublicIpAddresses(Kind):
             )
             raise bad_request(message, code="PublicIPAddressCannotBeDeleted")
 
-    def view(self, world: World, record: Record) -> Body:
+    def outputs(self, world: World, record: Record) -> Body:
         outputs: Body = {
             "ipAddress": record.facts["address"],
             "ipTags": [],
             "resourceGuid": guid(record.id.text, "guid"),
         }
-        for use in uses.of(world, record.id):
+        for use in rooms.uses(world, record.id):
             gateway = "/natgateways/" in use.by.lower()
             outputs["natGateway" if gateway else "ipConfiguration"] = {"id": use.by}
-        return envelope(record, record.body | {"properties": record.properties | outputs})
+        return outputs
 
 
 KIND = PublicIpAddresses()
@@ -55,7 +54,7 @@ KIND = PublicIpAddresses()
 def check_free(world: World, by: ResourceId, text: str, path: str, location: str) -> None:
     """Raises ArmError where an address is not there, or another resource has it."""
     address = _rules.pointed_at(world, by, text, TYPE, path, location)
-    for use in uses.of(world, address.id, but=by):
+    for use in rooms.uses(world, address.id, but=by):
         message = (
             f"Resource {by.text} is referencing public IP address {address.id.text} that is already allocated to "
             f"resource {parse_id(use.by).text}."

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from simulator.azure import faults
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, conflict, group_being_deleted
-from simulator.azure.kind import Kind, envelope
+from simulator.azure.kind import Kind
 from simulator.azure.store import Body, Record
 
 
@@ -38,9 +38,6 @@ class ResourceGroups(Kind):
     def check_idle(self, world: World, record: Record) -> None:
         if record.busy:
             raise group_being_deleted(record.id.name)
-
-    def view(self, world: World, record: Record) -> Body:
-        return envelope(record, record.body)
 
 
 KIND = ResourceGroups()

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 
+from config.facts import data
 from simulator.azure import faults
 from simulator.azure.arm_world import World
-from simulator.azure.ids import ResourceId
+from simulator.azure.store import Body
 
 TYPE = "Microsoft.Authorization/roleAssignments"
+PERMISSIONS = ("actions", "notActions", "dataActions", "notDataActions")
+CONTAINERS = "Microsoft.Storage/storageAccounts/blobServices/containers"
+READ_BLOBS, WRITE_BLOBS = f"{CONTAINERS}/blobs/read", f"{CONTAINERS}/blobs/write"
+DELEGATION_KEY = "Microsoft.Storage/storageAccounts/blobServices/generateUserDelegationKey/action"
 
 
-def allows(world: World, principal: str, action: str, scope: ResourceId) -> bool:
-    """Whether a principal (its object id) may do `action`, a key of the subscription's `permissions`, on a resource.
+@functools.cache
+def built_in() -> Mapping[str, Body]:
+    """Azure's built-in roles by their ids, each with its name and permissions."""
+    file = Path(__file__).parents[2] / "roles.yaml"
+    return {role["id"]: {"name": name, **role} for name, role in data.parsed(file.read_text()).items()}
 
-    Who is signed in owns the subscription.
-    """
-    roles = world.subscription.permissions[action]
-    if principal == world.subscription.object_id and "Owner" in roles:
-        return True
-    return not roles.isdisjoint(held(world, (principal,), scope.text))
+
+def allows(world: World, principals: Collection[str], action: str, scope: str, *, is_data: bool = False) -> bool:
+    """Returns whether one of the principals (object ids) may do an action, or a data action, on a scope."""
+    actions, but = PERMISSIONS[2:] if is_data else PERMISSIONS[:2]
+    return any(grants(action, each.get(actions, ()), each.get(but, ())) for each in held(world, principals, scope))
 
 
 def grants(action: str, actions: Iterable[str], not_actions: Iterable[str]) -> bool:
@@ -36,12 +45,15 @@ def _matches_any(action: str, patterns: Iterable[str]) -> bool:
     return any(re.fullmatch(".*".join(map(re.escape, each.split("*"))), action, re.I | re.S) for each in patterns)
 
 
-def held(world: World, principals: Collection[str], scope: str) -> set[str]:
-    """Names of the roles that any of these principals (object ids) has on a scope: on itself, or on one above it."""
-    return {
-        world.subscription.roles[assignment.properties["roleDefinitionId"].rpartition("/")[2]]
-        for assignment in world.store.all(TYPE)
-        if assignment.properties["principalId"] in principals
-        and f"{scope.lower()}/".startswith(f"{assignment.id.scope.lower()}/")
-        and not faults.waits(world, assignment)
-    }
+def held(world: World, principals: Collection[str], scope: str) -> Iterator[Mapping[str, list[str]]]:
+    """Yields the permissions that principals have on a scope, by roles on itself or on one above it.
+
+    The deployer has those of the subscription's settings, too.
+    """
+    if world.subscription.object_id in principals:
+        yield from world.subscription.rights
+    for assignment in world.store.all(TYPE):
+        is_above = f"{scope.lower()}/".startswith(f"{assignment.id.scope.lower()}/")
+        if is_above and assignment.properties["principalId"] in principals and not faults.waits(world, assignment):
+            role = built_in()[assignment.properties["roleDefinitionId"].rpartition("/")[2]]
+            yield {kind: role.get(kind, []) for kind in PERMISSIONS}

@@ -6,16 +6,15 @@ import re
 from collections.abc import Sequence
 from http import HTTPStatus
 
-from simulator.azure import faults, graph
+from simulator.azure import authorization, faults, graph
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request, conflict
 from simulator.azure.ids import ResourceId, parse_id
-from simulator.azure.kind import Kind, envelope
+from simulator.azure.kind import Kind
 from simulator.azure.store import Body, Record
 from simulator.azure.types.managed_cluster import rules as clusters
-from simulator.azure.types.role_assignment.allowed import TYPE, grants
+from simulator.azure.types.role_assignment.allowed import TYPE
 
-_WRITE = f"{TYPE}/write"
 _NAMESPACES = f"{clusters.TYPE}/namespaces".lower()
 _FIXED = ("principalId", "roleDefinitionId")
 _FILTER = re.compile(r"(?P<at>atScope\(\))?(?: and )?(?:(?:assignedTo\(|principalId eq )'(?P<to>[\w-]+)'\)?)?")
@@ -27,15 +26,8 @@ class RoleAssignments(Kind):
     shown_deleted = True
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        if not any(
-            grants(_WRITE, each.get("actions", ()), each.get("notActions", ())) for each in world.subscription.rights
-        ):
-            raise _not_allowed(world, record.id)
         properties = body["properties"]
-        role = properties["roleDefinitionId"].rpartition("/")[2].lower()
-        if role not in world.subscription.roles:
-            message = f"The specified role definition with ID '{role.replace('-', '')}' does not exist."
-            raise ArmError(HTTPStatus.NOT_FOUND, "RoleDefinitionDoesNotExist", message)
+        role = authorization.known_role(properties["roleDefinitionId"].rpartition("/")[2])["id"]
         self._check_scope(world, record.id)
         definition = f"/subscriptions/{world.subscription.subscription_id}/providers/Microsoft.Authorization"
         properties["roleDefinitionId"] = f"{definition}/roleDefinitions/{role}"
@@ -60,8 +52,8 @@ class RoleAssignments(Kind):
             records = list(above)
         return [each for each in records if found["to"] in (None, each.properties["principalId"])]
 
-    def view(self, world: World, record: Record) -> Body:
-        return envelope(record, {"properties": record.properties | {"scope": record.id.scope}})
+    def outputs(self, world: World, record: Record) -> Body:
+        return {"scope": record.id.scope}
 
     @staticmethod
     def _check_scope(world: World, resource: ResourceId) -> None:
@@ -90,16 +82,6 @@ class RoleAssignments(Kind):
 
 
 KIND = RoleAssignments()
-
-
-def _not_allowed(world: World, assignment: ResourceId) -> ArmError:
-    who = world.subscription
-    message = (
-        f"The client '{who.client_id}' with object id '{who.object_id}' does not have authorization to perform action "
-        f"'{_WRITE}' over scope '{assignment.text}' or the scope is invalid. If access was recently granted, please "
-        "refresh your credentials."
-    )
-    return ArmError(HTTPStatus.FORBIDDEN, "AuthorizationFailed", message)
 
 
 def _check_type(world: World, properties: Body) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from simulator.azure import uses
+from http import HTTPStatus
+
+from simulator.azure import rooms
 from simulator.azure.arm_world import World
-from simulator.azure.errors import bad_request, invalid
+from simulator.azure.errors import bad_request, invalid, not_found
 from simulator.azure.ids import ResourceId
-from simulator.azure.kind import Kind, envelope
-from simulator.azure.rest import Asked
+from simulator.azure.kind import Kind
+from simulator.azure.rest import Asked, Response
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
@@ -25,47 +27,78 @@ class RouteTables(Kind):
     """
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        body["location"] = _rules.location(world, record.id, body, existing)
-        _rules.check_fixed(record.id, body, existing)
+        _rules.place(world, record, body, existing)
         _rules.keep(world, record, body)
 
     def check_delete(self, world: World, record: Record) -> None:
-        if users := [use.by for use in uses.of(world, record.id)]:
+        if users := [use.by for use in rooms.uses(world, record.id)]:
             message = (
                 f"Route table {record.id.name} is in use and cannot be deleted. It is used by: {', '.join(users)}."
             )
             raise bad_request(message, code="InUseRouteTableCannotBeDeleted")
 
-    def view(self, world: World, record: Record) -> Body:
-        subnets = [{"id": use.by} for use in uses.of(world, record.id)]
+    def outputs(self, world: World, record: Record) -> Body:
+        subnets = [{"id": use.by} for use in rooms.uses(world, record.id)]
         routes = [_route(record.id, each) for each in record.properties["routes"]]
-        outputs = {"resourceGuid": guid(record.id.text, "guid"), "routes": routes} | (
-            {"subnets": subnets} if subnets else {}
-        )
-        return envelope(record, record.body | {"properties": record.properties | outputs})
+        outputs = {"resourceGuid": guid(record.id.text, "guid"), "routes": routes}
+        return outputs | ({"subnets": subnets} if subnets else {})
 
 
 KIND = RouteTables()
 
 
-def put_route(world: World, asked: Asked) -> Body:
-    """Routes_CreateOrUpdate: a route of a table. Raises ArmError."""
-    scope = f"/subscriptions/{asked['subscription']}/resourceGroups/{asked['group']}"
+def routes(world: World, asked: Asked) -> Body:
+    """Routes_List. Raises ArmError (404)."""
+    table = _table(world, asked)
+    return {"value": [_route(table.id, each) for each in table.properties["routes"]]}
+
+
+def route(world: World, asked: Asked) -> Body:
+    """Routes_Get. Raises ArmError (404)."""
+    table = _table(world, asked)
+    found, _ = _parted(table, asked)
+    if found is None:
+        raise not_found(f"{TYPE}/routes", f"{table.id.name}/{asked['route']}", table.id.group)
+    return _route(table.id, found)
+
+
+def put_route(world: World, asked: Asked) -> Response:
+    """Routes_CreateOrUpdate: 201 for a new one. Raises ArmError."""
     given = asked.body if isinstance(asked.body, dict) else {}
-    route: Body = {"name": asked["route"], "properties": given.get("properties")}
+    new: Body = {"name": asked["route"], "properties": given.get("properties")}
     with world.store.lock:
-        record = _rules.found(world, ResourceId(scope, TYPE, (asked["table"],)))
-        others = [each for each in record.properties["routes"] if each["name"].lower() != asked["route"].lower()]
-        body = record.body | {"properties": record.properties | {"routes": [*others, route]}}
+        table = _table(world, asked)
+        before, others = _parted(table, asked)
+        body = table.body | {"properties": table.properties | {"routes": [*others, new]}}
         if problems := schemas()[TYPE.lower()].problems(body):
             raise invalid(problems)
-        _rules.keep(world, record, body)
-    return _route(record.id, route) | {"type": f"{TYPE}/routes"}
+        _rules.keep(world, table, body)
+    return Response(HTTPStatus.OK if before else HTTPStatus.CREATED, _route(table.id, new))
+
+
+def delete_route(world: World, asked: Asked) -> Response:
+    """Routes_Delete: 204 for one that is not there. Raises ArmError (404) where the table is not."""
+    with world.store.lock:
+        table = _table(world, asked)
+        before, table.properties["routes"] = _parted(table, asked)
+        world.store.put(table)
+    return Response(HTTPStatus.OK if before else HTTPStatus.NO_CONTENT)
+
+
+def _table(world: World, asked: Asked) -> Record:
+    scope = f"/subscriptions/{asked['subscription']}/resourceGroups/{asked['group']}"
+    return _rules.found(world, ResourceId(scope, TYPE, (asked["table"],)))
+
+
+def _parted(table: Record, asked: Asked) -> tuple[Body | None, list[Body]]:
+    """The route that is asked for, and the others."""
+    named = {each["name"].lower(): each for each in table.properties["routes"]}
+    return named.pop(asked["route"].lower(), None), list(named.values())
 
 
 def _route(table: ResourceId, route: Body) -> Body:
     done = route["properties"] | {"provisioningState": "Succeeded"}
-    return {**route, "id": f"{table.text}/routes/{route['name']}", "properties": done}
+    return {**route, "id": f"{table.text}/routes/{route['name']}", "type": f"{TYPE}/routes", "properties": done}
 
 
 def next_hop(properties: Body) -> str | None:

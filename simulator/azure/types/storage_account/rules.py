@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request, conflict
 from simulator.azure.ids import ResourceId
-from simulator.azure.kind import Kind, envelope
+from simulator.azure.kind import Kind
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
 from simulator.azure.types.private_endpoint import rules as endpoints
@@ -39,13 +39,12 @@ class StorageAccounts(Kind):
     }
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        body["location"] = _rules.location(world, record.id, body, existing)
-        _check_name(world, record.id, existing)
+        _rules.place(world, record, body, existing)
         if existing and "isHnsEnabled" in existing.properties:
             body["properties"].setdefault("isHnsEnabled", existing.properties["isHnsEnabled"])
-        _rules.check_fixed(record.id, body, existing)
         _check_kind(body, existing)
         if existing is None:
+            _check_name(world, record.id)
             record.facts |= {"keys": keys.made()}
             if body["kind"] != FILES:
                 world.store.put(Record(record.id.child("blobServices", "default"), {}))
@@ -75,9 +74,13 @@ class StorageAccounts(Kind):
         return {group: [f"{record.id.name}.{group}.core.windows.net"] for group in groups}
 
     def view(self, world: World, record: Record) -> Body:
+        sku = record.body["sku"]
+        return super().view(world, record) | {"sku": sku | {"tier": sku["name"].partition("_")[0]}}
+
+    def outputs(self, world: World, record: Record) -> Body:
         created = _rules.made_at(record)
         service = {"enabled": True, "keyType": "Account", "lastEnabledTime": created}
-        outputs = {
+        return {
             "creationTime": created,
             "encryption": record.properties["encryption"] | {"services": {"blob": service, "file": service}},
             "keyCreationTime": dict.fromkeys(keys.NAMES, created),
@@ -86,9 +89,6 @@ class StorageAccounts(Kind):
             "privateEndpointConnections": endpoints.connections(world, record.id, "actionRequired"),
             "statusOfPrimary": "available",
         }
-        tier = record.body["sku"]["name"].partition("_")[0]
-        shown = record.body | {"sku": record.body["sku"] | {"tier": tier}, "properties": record.properties | outputs}
-        return envelope(record, shown)
 
 
 KIND = StorageAccounts()
@@ -136,9 +136,7 @@ def _served(world: World, without: ResourceId | None = None) -> dict[str, list[s
     return {record.id.name: record.facts["keys"] for record in accounts if has_blobs(record)}
 
 
-def _check_name(world: World, resource: ResourceId, existing: Record | None) -> None:
-    if existing:
-        return
+def _check_name(world: World, resource: ResourceId) -> None:
     if _rules.named(world, TYPE, resource.name):
         message = f"The storage account named {resource.name} already exists under the subscription."
         raise conflict(message, code="StorageAccountAlreadyExists")

@@ -7,13 +7,15 @@ That of ranges that overlap is a guess after those.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from ipaddress import IPv4Network, ip_network
+from itertools import islice
 
-from simulator.azure import uses
+from simulator.azure import rooms
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request
 from simulator.azure.ids import ResourceId
-from simulator.azure.kind import Kind, Use, envelope
+from simulator.azure.kind import Kind, Use
 from simulator.azure.operations import remove
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
@@ -21,6 +23,8 @@ from simulator.azure.types.nat_gateway import rules as gateways
 from simulator.azure.types.route_table import rules as route_tables
 
 TYPE = "Microsoft.Network/virtualNetworks/subnets"
+_FIRST, _KEPT = 4, 5
+"""Addresses of a subnet: the first that is given away, and how many Azure keeps (its page on virtual networks, FAQ)."""
 _NAMED = {"natGateway": gateways.TYPE, "routeTable": route_tables.TYPE}
 """What a subnet names by its id, and the type that this has."""
 
@@ -35,7 +39,7 @@ class Subnets(Kind):
         _store(world, network, record, body, existing)
 
     def check_delete(self, world: World, record: Record) -> None:
-        if users := [use.by for use in uses.of(world, record.id)]:
+        if users := [use.by for use in rooms.uses(world, record.id)]:
             message = (
                 f"Subnet {record.id.name} is in use by {' and '.join(users)} and cannot be deleted. In order to delete "
                 "the subnet, delete all the resources within the subnet. See aka.ms/deletesubnet."
@@ -46,10 +50,9 @@ class Subnets(Kind):
         named = (record.properties.get(name, {}).get("id") for name in _NAMED)
         return [Use(id_, record.id.text) for id_ in named if id_]
 
-    def view(self, world: World, record: Record) -> Body:
-        inside = [{"id": use.by} for use in uses.of(world, record.id)]
-        outputs = {"ipConfigurations": inside} if inside else {}
-        return envelope(record, {"properties": record.properties | outputs})
+    def outputs(self, world: World, record: Record) -> Body:
+        inside = [{"id": use.by} for use in rooms.uses(world, record.id)]
+        return {"ipConfigurations": inside} if inside else {}
 
 
 KIND = Subnets()
@@ -100,7 +103,7 @@ def store_all(world: World, network: Record, inline: list[Body]) -> None:
 def _store(world: World, network: Record, record: Record, body: Body, existing: Record | None) -> None:
     wanted = prefix(body["properties"])
     _check_range(world, network, record.id, wanted)
-    if existing and prefix(existing.properties) != wanted and next(uses.of(world, record.id), None):
+    if existing and prefix(existing.properties) != wanted and next(rooms.uses(world, record.id), None):
         message = f"Subnet {record.id.name} is in use and cannot be updated."
         raise bad_request(message, code="InUseSubnetCannotBeUpdated")
     for name, kind in _NAMED.items():
@@ -121,3 +124,30 @@ def _check_range(world: World, network: Record, subnet: ResourceId, wanted: IPv4
                 f"subnet in virtual network '{network.id.name}'."
             )
             raise bad_request(message, code="NetcfgSubnetRangesOverlap")
+
+
+def _size(subnet: Record) -> int:
+    """How many there are to give away."""
+    return max(0, prefix(subnet.properties).num_addresses - _KEPT)
+
+
+def free_addresses(world: World, subnet: Record, but: ResourceId | None = None) -> int:
+    """How many nobody has; those of `but` count as free."""
+    return _size(subnet) - sum(use.addresses for use in rooms.uses(world, subnet.id, but))
+
+
+def take_addresses(world: World, subnet: Record, number: int = 1) -> list[str]:
+    """The first ones that nobody has. Raises ArmError where there are too few (text: Azure/AKS#2119)."""
+    if free_addresses(world, subnet) < number:
+        message = (
+            f"Subnet {subnet.id.name} with address prefix {prefix(subnet.properties)} does not have enough capacity "
+            f"for {number} IP addresses."
+        )
+        raise bad_request(message, code="SubnetIsFull")
+    taken = {use.address for use in rooms.uses(world, subnet.id)}
+    return list(islice((each for each in _addresses(subnet) if each not in taken), number))
+
+
+def _addresses(subnet: Record) -> Iterator[str]:
+    found = prefix(subnet.properties)
+    return (str(found[index]) for index in range(_FIRST, found.num_addresses - 1))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from simulator.azure.arm_world import World
 from simulator.azure.ids import parse_id
-from simulator.azure.kind import Kind, envelope
+from simulator.azure.kind import Kind
 from simulator.azure.store import Body, Record
-from simulator.azure.subscription import guid
+from simulator.azure.subscription import Principal, guid
 from simulator.azure.types import _rules
 
 TYPE = "Microsoft.ManagedIdentity/userAssignedIdentities"
@@ -16,7 +16,7 @@ class UserAssignedIdentities(Kind):
     """An identity, with the two ids that Entra knows it by."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        body["location"] = _rules.location(world, record.id, body, existing)
+        _rules.place(world, record, body, existing)
         record.body = body
         if existing is None:
             # Another one of the same name is another identity: it has no roles of the first.
@@ -24,16 +24,20 @@ class UserAssignedIdentities(Kind):
             record.facts |= {"client": guid(record.id.text, "client", born), "principal": guid(record.id.text, born)}
         world.store.put(record)
 
-    def view(self, world: World, record: Record) -> Body:
-        ids = {
+    def outputs(self, world: World, record: Record) -> Body:
+        return {
             "clientId": record.facts["client"],
             "principalId": record.facts["principal"],
             "tenantId": world.subscription.tenant_id,
         }
-        return envelope(record, record.body | {"properties": ids})
 
 
 KIND = UserAssignedIdentities()
+
+
+def principal(identity: Record) -> Principal:
+    """By whom Entra knows it."""
+    return Principal(object_id=identity.facts["principal"], client_id=identity.facts["client"])
 
 
 def of_client(world: World, client_id: str) -> Record | None:

@@ -6,11 +6,11 @@ Text of sizes that are not there: Azure's page on `InvalidParameter` of machines
 from __future__ import annotations
 
 from config.facts import skus
-from simulator.azure import uses
+from simulator.azure import rooms
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.faults import CREATED
-from simulator.azure.kind import Kind, Use, envelope
+from simulator.azure.kind import Kind, Use
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 from simulator.azure.types import _rules
@@ -26,13 +26,12 @@ class VirtualMachines(Kind):
     patches_tags = False
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        body["location"] = _rules.location(world, record.id, body, existing)
-        _rules.check_fixed(record.id, body, existing)
+        _rules.place(world, record, body, existing)
         _check_size(world, body)
         asked = interface(body["properties"])
         path = "properties.networkProfile.networkInterfaces.id"
         found = _rules.pointed_at(world, record.id, asked, interfaces.TYPE, path, body["location"])
-        for use in uses.of(world, found.id, but=record.id):
+        for use in rooms.uses(world, found.id, but=record.id):
             message = f"Network Interface {found.id.text} is used by existing resource {use.by}."
             raise bad_request(message, code="NicInUse")
         _rules.keep(world, record, body)
@@ -41,14 +40,16 @@ class VirtualMachines(Kind):
         return [Use(interface(record.properties), record.id.text)]
 
     def view(self, world: World, record: Record) -> Body:
+        identity = {"identity": _identity(world, record)} if "identity" in record.body else {}
+        return super().view(world, record) | identity
+
+    def outputs(self, world: World, record: Record) -> Body:
         system = {name: value for name, value in record.properties["osProfile"].items() if name != "customData"}
-        outputs = {
+        return {
             "osProfile": system,
             "timeCreated": _rules.made_at(record),
             "vmId": guid(record.id.text, str(record.facts.get(CREATED, 0))),
         }
-        identity = {"identity": _identity(world, record)} if "identity" in record.body else {}
-        return envelope(record, record.body | identity | {"properties": record.properties | outputs})
 
 
 KIND = VirtualMachines()

@@ -10,7 +10,7 @@ from ipaddress import IPv4Network, ip_network
 
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
-from simulator.azure.kind import Kind, envelope
+from simulator.azure.kind import Kind
 from simulator.azure.operations import remove
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
@@ -25,7 +25,7 @@ class VirtualNetworks(Kind):
     """A range of addresses with its subnets, which may be written inline in it."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        body["location"] = _rules.location(world, record.id, body, existing)
+        _rules.place(world, record, body, existing)
         inline: list[Body] | None = body["properties"].pop("subnets", None)
         ranges = [_range(text) for text in body["properties"]["addressSpace"]["addressPrefixes"]]
         if inline is None:
@@ -45,10 +45,9 @@ class VirtualNetworks(Kind):
         for link in links.of_network(world, record.id):
             remove(world, link)
 
-    def view(self, world: World, record: Record) -> Body:
+    def outputs(self, world: World, record: Record) -> Body:
         shown = [subnets.KIND.view(world, subnet) for subnet in subnets.of(world, record.id)]
-        outputs = {"resourceGuid": guid(record.id.text, "guid"), "subnets": shown, "virtualNetworkPeerings": []}
-        return envelope(record, record.body | {"properties": record.properties | outputs})
+        return {"resourceGuid": guid(record.id.text, "guid"), "subnets": shown, "virtualNetworkPeerings": []}
 
 
 KIND = VirtualNetworks()

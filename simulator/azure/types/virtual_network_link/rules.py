@@ -8,7 +8,7 @@ from __future__ import annotations
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import ResourceId
-from simulator.azure.kind import Kind, envelope
+from simulator.azure.kind import Kind
 from simulator.azure.names import LINKS
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
@@ -28,9 +28,6 @@ class VirtualNetworkLinks(Kind):
         check_alone(world, record.id, network.id)
         body["properties"]["virtualNetworkLinkState"] = "Completed"
         _rules.keep(world, record, body)
-
-    def view(self, world: World, record: Record) -> Body:
-        return envelope(record, record.body)
 
 
 KIND = VirtualNetworkLinks()

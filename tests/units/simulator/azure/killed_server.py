@@ -9,14 +9,14 @@ import sys
 import time
 from pathlib import Path
 
-from simulator.azure.server import serve
+from simulator.azure.server import Server
 from tests.support.arm import SUBSCRIPTION, TOKEN, FakeBackend, FakeBlobs
 
 if __name__ == "__main__":
     backend = FakeBackend()
     if sys.argv[2] == "stuck":
         backend.create = lambda cluster_id: time.sleep(600)  # type: ignore[method-assign]
-    server = serve(0, TOKEN, SUBSCRIPTION, backend, FakeBlobs(), Path(sys.argv[1]))
+    server = Server(0, TOKEN, SUBSCRIPTION, backend, FakeBlobs(), Path(sys.argv[1]))
     server.start()
     print(server.endpoint, flush=True)
     time.sleep(600)

@@ -9,6 +9,8 @@ import pytest
 from tests.support.arm import CLUSTER, GROUP, Arm, cluster_body
 
 IDENTITY = f"{GROUP}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/aks"
+OWN = {"type": "UserAssigned", "userAssignedIdentities": {IDENTITY: {}}}
+OPERATOR, ROLE = "f1a07417-d97a-45cb-824c-7a7467783830", "00000000-0000-0000-0000-000000000001"
 OVERLAY = {"networkPlugin": "azure", "networkPluginMode": "overlay"}
 
 
@@ -125,8 +127,31 @@ def test_identities_of_ones_own_go_with_their_type(group: Arm, identity: dict[st
 
 
 def test_a_cluster_with_an_identity_of_ones_own(group: Arm) -> None:
-    identity = {"type": "UserAssigned", "userAssignedIdentities": {IDENTITY: {}}}
-    assert group.put(CLUSTER, cluster_body() | {"identity": identity}).status_code == 201
+    asked = cluster_body() | {"identity": OWN}
+    code, message, _ = refused(group, asked)
+    assert (code, f"Resource '{IDENTITY}' was not found." in message) == ("FailedIdentityOperation", True)
+    assert group.put(IDENTITY, {"location": "eastus"}).status_code == 201
+    assert group.put(CLUSTER, asked).status_code == 201
+    group.done()
+    gone = {"type": "UserAssigned", "userAssignedIdentities": {f"{IDENTITY}-gone": {}}}
+    assert group.refusal(group.put(CLUSTER, cluster_body() | {"identity": gone}))[1] == "FailedIdentityOperation"
+
+
+def test_nodes_get_an_identity_that_the_clusters_may_assign(group: Arm) -> None:
+    """Codes and the role: AKS's page "Use a managed identity" and reports of refusals."""
+    nodes = f"{IDENTITY}-nodes"
+    kubelet = {"identityProfile": {"kubeletidentity": {"resourceId": nodes}}}
+    assert refused(group, cluster_body(**kubelet))[0] == "CustomKubeletIdentityOnlySupportedOnUserAssignedMSICluster"
+    asked = cluster_body(**kubelet) | {"identity": OWN}
+    mine = group.put(IDENTITY, {"location": "eastus"}).json()["properties"]["principalId"]
+    role = {"principalId": mine, "roleDefinitionId": f"x/{OPERATOR}"}
+    for path, body in (
+        (f"{GROUP}/providers/Microsoft.Authorization/roleAssignments/{ROLE}", {"properties": role}),
+        (nodes, {"location": "eastus"}),
+    ):
+        assert refused(group, asked)[0] == "CustomKubeletIdentityMissingPermissionError"
+        assert group.put(path, body).status_code == 201
+    assert group.put(CLUSTER, asked).status_code == 201
 
 
 @pytest.mark.parametrize("profile", [None, {}, {"managed": False}])

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from simulator.azure.guard import NO_ACCESS
+from simulator.azure.types.role_assignment.allowed import built_in
 from simulator.world.faults import Fault, FaultKind
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm
 
-ROLES = {name: id_ for id_, name in SUBSCRIPTION.roles.items()}
+ROLES = {role["name"]: role["id"] for role in built_in().values()}
 CLUSTER_ADMIN, ADMIN, WRITER, READER = (
     f"Azure Kubernetes Service RBAC {name}" for name in ("Cluster Admin", "Admin", "Writer", "Reader")
 )

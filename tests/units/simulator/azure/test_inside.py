@@ -13,7 +13,7 @@ import httpx
 import pytest
 import requests
 
-from simulator.azure import domains, inside, instance_metadata, trust
+from simulator.azure import domains, inside, machines, trust
 from simulator.azure.data_plane import DataPlane
 from simulator.azure.errors import ArmError
 from simulator.azure.gateway import Gateway
@@ -167,7 +167,7 @@ def test_images_come_by_the_registrys_endpoint(private: Arm) -> None:
 def addresses(arm: Arm, label: str) -> list[str]:
     """What the metadata service says to a machine there."""
     path = f"{domains.machine(label)}/metadata/instance/network/interface"
-    found = instance_metadata.answer(arm.server.world, unquote(path), {"metadata": "true"})
+    found = machines.metadata(arm.server.world, unquote(path), {"metadata": "true"})
     return [each["privateIpAddress"] for interface in found for each in interface["ipv4"]["ipAddress"]]
 
 

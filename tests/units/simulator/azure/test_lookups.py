@@ -278,12 +278,28 @@ def test_the_group_of_the_nodes_can_be_read(cluster: Arm) -> None:
     (found,) = cluster.get(SETS)["value"]
     assert (found["sku"]["capacity"], found["tags"]) == (2, {"aks-managed-poolName": "system"})
     assert cluster.get(f"{SETS}/{found['name']}") == found
+
     machines = cluster.get(f"{SETS}/{found['name']}/virtualMachines")["value"]
     assert [each["properties"]["osProfile"]["computerName"] for each in machines] == cluster.node_names()
     view = cluster.get(f"{SETS}/{found['name']}/virtualMachines/1/instanceView")
     assert view["statuses"][-1]["code"] == "PowerState/running"
     assert cluster.call("GET", f"{SETS}/{found['name']}/virtualMachines/7/instanceView").status_code == 404
     assert cluster.call("GET", f"{SETS}/other").status_code == 404
+
+
+def test_the_group_of_the_nodes_is_its_clusters(cluster: Arm) -> None:
+    """The first code and text are Azure's (Azure/AKS#1080); changes of the group are not simulated."""
+    shown = cluster.get(NODES)
+    status, code, message = cluster.refusal(cluster.put(NODES, {"location": "eastus"}))
+    assert (status, code) == (409, "ResourceGroupManagedByMismatch")
+    assert f"cannot be changed from its current value '{CLUSTER}'" in message
+    for method, body in (("PUT", shown), ("PATCH", {"tags": {"team": "a"}}), ("DELETE", None)):
+        assert cluster.refusal(cluster.call(method, NODES, body))[:2] == (409, "OperationNotAllowed")
+    assert cluster.get(NODES) == shown
+    cluster.call("DELETE", CLUSTER)
+    cluster.done()
+    assert cluster.call("GET", NODES).status_code == 404
+    assert cluster.put(NODES, {"location": "eastus"}).status_code == 201, "the name is free again"
 
 
 def test_a_client_finds_arm_and_its_token(arm: Arm, plugin: AzurePlugin) -> None:
@@ -336,13 +352,18 @@ def test_routes_are_added_to_a_table_and_replaced(arm: Arm) -> None:
     out: dict[str, Any] = {"addressPrefix": "0.0.0.0/0", "nextHopType": "Internet"}
     assert arm.refusal(arm.put(f"{TABLE}/routes/out", {"properties": out}))[:2] == (404, "ResourceNotFound")
     arm.put(TABLE, {"location": "eastus"})
-    for hop in ("Internet", "VirtualAppliance"):
+    for hop, status in (("Internet", 201), ("VirtualAppliance", 200)):  # Routes_CreateOrUpdate, azure-rest-api-specs
         answer = arm.put(f"{TABLE}/routes/out", {"properties": out | {"nextHopType": hop}})
-        assert (answer.status_code, answer.json()["properties"]["nextHopType"]) == (200, hop)
+        assert (answer.status_code, answer.json()["properties"]["nextHopType"]) == (status, hop)
     assert arm.refusal(arm.put(f"{TABLE}/routes/in", {"properties": {"nextHopType": "Moon"}}))[0] == 400
     assert arm.refusal(arm.put(f"{TABLE}/routes/in", []))[0] == 400
     (route,) = arm.get(TABLE)["properties"]["routes"]
     assert (route["name"], route["properties"]["nextHopType"]) == ("out", "VirtualAppliance")
+    assert arm.get(f"{TABLE}/routes/OUT") == route
+    assert arm.get(f"{TABLE}/routes") == {"value": [route]}
+    assert arm.refusal(arm.call("GET", f"{TABLE}/routes/in"))[:2] == (404, "ResourceNotFound")
+    assert [arm.call("DELETE", f"{TABLE}/routes/out").status_code for _ in range(2)] == [200, 204]
+    assert arm.get(TABLE)["properties"]["routes"] == []
 
 
 @pytest.mark.parametrize(

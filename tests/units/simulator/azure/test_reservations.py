@@ -12,6 +12,7 @@ A100 = "Standard_NC24ads_A100_v4"
 SHARED = f"/subscriptions/{SUBSCRIPTION.subscription_id}/resourceGroups/reserved/providers"
 CRG = f"{SHARED}/Microsoft.Compute/capacityReservationGroups/a100-eastus"
 IDENTITY = f"{SHARED}/Microsoft.ManagedIdentity/userAssignedIdentities/aks"
+OTHER = f"{GROUP}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/other"
 USAGES = f"/subscriptions/{SUBSCRIPTION.subscription_id}/providers/Microsoft.Compute/locations/eastus/usages"
 FAMILY = "StandardNCADSA100v4Family"
 
@@ -25,6 +26,7 @@ def up(arm: Arm, location: str = "eastus", identity: str | None = IDENTITY) -> A
     if identity:
         body["identity"] = {"type": "UserAssigned", "userAssignedIdentities": {identity: {}}}
     arm.put(GROUP, {"location": location})
+    arm.put(OTHER, {"location": location})
     assert arm.put(CLUSTER, body).status_code == 201
     arm.done()
     return arm
@@ -49,7 +51,7 @@ def test_it_is_shown_with_its_reservations(arm: Arm) -> None:
     ("location", "identity", "changes", "status", "part"),
     [
         ("eastus", None, {}, 400, "needs a cluster with a user-assigned identity"),
-        ("eastus", f"{IDENTITY}2", {}, 403, "does not have permission to perform action"),
+        ("eastus", OTHER, {}, 403, "does not have permission to perform action"),
         ("westus3", IDENTITY, {}, 400, f"has no reservation of {A100} in westus3"),
         ("eastus", IDENTITY, {"vmSize": "Standard_NC4as_T4_v3"}, 400, "has no reservation of Standard_NC4as_T4_v3"),
         ("eastus", IDENTITY, {"capacityReservationGroupID": f"{CRG}2"}, 400, "was not found"),

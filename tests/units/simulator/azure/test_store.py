@@ -154,7 +154,7 @@ def test_stop_in_the_middle_is_no_failure(tmp_path: Path, cluster: Arm) -> None:
     cluster.put(pool_path(), pool_body())
     cluster.server.stop()
     cluster.backend.gate.set()
-    assert cluster.server.wait_idle(20)
+    assert cluster.server.operations.wait(20)
     found = Store(tmp_path / "azure").get(parse_id(pool_path()))
     assert found is not None
     assert found.state == "Creating"

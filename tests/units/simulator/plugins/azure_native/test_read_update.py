@@ -6,6 +6,7 @@ import grpc
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
+from simulator.azure.types.role_assignment.allowed import built_in
 from simulator.plugins.azure_native import convert
 from simulator.plugins.azure_native.resources import DEFINITIONS
 from simulator.plugins.marshal import Properties, decode
@@ -81,7 +82,7 @@ def test_scope_of_an_import_has_no_slash_in_front(group: AzurePlugin) -> None:
     role = {
         "principalId": SUBSCRIPTION.object_id,
         "principalType": "ServicePrincipal",
-        "roleDefinitionId": next(iter(SUBSCRIPTION.roles)),
+        "roleDefinitionId": next(iter(built_in())),
     }
     identity, _ = group.create(
         ROLE, role | {"scope": GROUP_PATH, "roleAssignmentName": f"{1:08}-0000-0000-0000-{1:012}"}
