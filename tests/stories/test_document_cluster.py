@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.stories import document_lines as lines
 from tests.stories.document_cluster import DIFFERENCES, unexplained
+from tests.stories.document_lines import blob_tokens, lines
 from tests.support.azure_cli import AzureCli
 from tests.support.world import Stack, World, eventually
 
@@ -32,10 +32,10 @@ def az(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure
 
 
 def test_every_line_of_the_document_works_beside_a_stack(stack: Stack, az: AzureCli) -> None:
-    register, registered, *others = lines.AI_ON_AKS
+    register, registered, *others = lines("ai_on_aks")
     assert az.failing([register]) == {}
     eventually(lambda: az.failing([registered]) == {}, "the feature is Registered", 120)
-    assert az.failing(others + lines.AV_RESIM + lines.LOG_OUT_AND_IN) == {}
+    assert az.failing(others + lines("av_resim") + lines("log_out_and_in")) == {}
 
 
 def test_its_lines_sign_for_containers(stack: Stack, az: AzureCli) -> None:
@@ -46,7 +46,7 @@ def test_its_lines_sign_for_containers(stack: Stack, az: AzureCli) -> None:
         ),
         ("storage container create --account-name resimdata --name input --auth-mode key", "true"),
     ]
-    assert az.failing(made + lines.blob_tokens("resimdata", "input")) == {}
+    assert az.failing(made + blob_tokens("resimdata", "input")) == {}
 
 
 def test_both_clusters_differ_only_where_a_reason_is_given(stack: Stack, az: AzureCli) -> None:
