@@ -13,7 +13,6 @@ from config.schema.network import ZONE_NAMES, NetworkSettings, zone_use
 from config.schema.regions import in_public_cloud
 from config.schema.resource_ids import ResourceName, network_of, same_id
 
-_USUAL = "10.0.0.0/16"
 _OF_ONES_OWN = "a network of one's own: network.addressSpace or network.id"
 
 
