@@ -45,8 +45,7 @@ class Inventory:
         model = _with_keys(Settings, *self._keys)
         given = {name: getattr(whole, name) for name in whole.model_fields_set}
         settings: Settings = model.model_validate(given | found, by_alias=False, by_name=True)
-        # A platform's pools have OS disks that its stack file does not state.
-        return settings if settings.pools == whole.pools else settings.with_pools(whole.pools)
+        return settings
 
     @property
     def _keys(self) -> tuple[_Fields, _Keys, tuple[str, ...]]:
