@@ -1,7 +1,7 @@
 # The commands of this project; docs/commands.md tells what each does. STACK chooses the stack of `up` and `down` (default dev).
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help bench conformance test-training kills up down clean shell env start stop status test test-long demo-mlbatch check tools team-tools images \
+.PHONY: help bench conformance test-training kills up down clean shell env start stop status test test-long demo-mlbatch check generate tools team-tools images \
 	lock-images own-state stack-file upstream upstream-charts
 
 STACK ?= dev
@@ -61,10 +61,10 @@ demo-mlbatch: own-state stack-file tools ## brings the stack mlbatch up, and sho
 		--context ai-on-aks-mlbatch+ai-on-aks-mlbatch --picture .simulator/gpu-use.svg
 
 images: ## builds docker/, or IMAGES=<name>,<name> of it, and pushes to REGISTRY; without one, registers tags in the simulator
-	@$(RUN) exec "$$python" -m $(if $(REGISTRY),simulator.tools.image_build $(REGISTRY) --images $(IMAGES),simulator images $(IMAGES))
+	@$(RUN) exec "$$python" -m $(if $(REGISTRY),tools.image_build $(REGISTRY) --images $(IMAGES),simulator images $(IMAGES))
 
 lock-images: ## writes the digests of base images into docker/, where registries can be reached
-	@$(RUN) exec "$$python" -m simulator.tools.image_lock
+	@$(RUN) exec "$$python" -m tools.image_lock
 
 # One worker more than cores: stories wait for each other's parts, and a sixth of two cores was idle with two.
 test: ## the tests, but for the suites below
@@ -81,18 +81,21 @@ test-training: ## the trainers of docker/, by a Python that has pytest, torch an
 	@cd tests/training && exec $(TORCH_PYTHON) -m pytest -q -c /dev/null --rootdir . --confcutdir . .
 
 conformance: ## the kubernetes plugin's behaviour as a table: of the official one in CONFORMANCE_PULUMI_HOME, else of the stand-in
-	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m conformance -n 0 tests/truth/conformance tests/truth/azure_sdks
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m conformance -n 0 tests/contract/conformance tests/contract/azure_sdks
 
 upstream-charts: ## fetches upstream's charts into CHARTS (.simulator/upstream-charts), where the internet is open
-	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator.tools.upstream_charts $(CHARTS)
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m tools.upstream_charts $(CHARTS)
 
 upstream: upstream-charts ## upstream's charts in CHARTS beside the simulator's, and the tests of what charts install with them
 	@$(RUN) "$$python" -m simulator.tools --all && \
 	UPSTREAM_CHARTS=$(abspath $(CHARTS)) exec "$$python" -m pytest -m "upstream or charts" -n auto --maxprocesses 4 \
-		--dist loadfile tests/truth/upstream tests/stories
+		--dist loadfile tests/contract/upstream tests/e2e
 
 kills: ## thirty seeded kills of engine, plugins, API server and etcd; an hour, apart from the tests
-	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m kills -n 0 tests/truth/kills
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m kills -n 0 tests/contract/kills
+
+generate: ## the files made of the code: reference of settings, golden files, timeline; tests check that they are current
+	@$(RUN) "$$python" -m tools.reference && "$$python" -m tests.support.golden && exec "$$python" -m tests.support.timeline
 
 check: ## formatting, linters and types of every language here
 	@$(RUN) exec "$$python" -m simulator.tools.lint

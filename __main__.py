@@ -10,23 +10,25 @@ import pulumi
 
 import operators
 import workloads
-from components import kept_files, retries, way_in
-from components.azure_resources import prepare_all
+from components.access import way_in
+from components.azure import retries
+from components.azure.azure_resources import prepare_all
+from components.azure.reservations import check_reservations, groups, reserved_nodes
 from components.borrowed_platform import BorrowedPlatform
-from components.container_access import by_identity
-from components.existing import Existing, check_existing, own_outputs
-from components.existing_system_pool import keep_system_pool
-from components.feature_check import check_infiniband
 from components.foundation import Foundation
-from components.kept_files import storage_warnings
-from components.locks import check_locks
 from components.manifests import check_manifests
 from components.operators import Operator
 from components.platform import Platform
 from components.platform_guard import PlatformGuard
-from components.preflight import check_all, check_login
-from components.preflight_azure import check_rights, check_subscription
-from components.reservations import check_reservations, groups, reserved_nodes
+from components.preflight.azure import check_rights, check_subscription
+from components.preflight.checks import check_all, check_login
+from components.preflight.existing import Existing, check_existing, own_outputs
+from components.preflight.existing_system_pool import keep_system_pool
+from components.preflight.features import check_infiniband
+from components.preflight.locks import check_locks
+from components.storage import kept_files
+from components.storage.container_access import by_identity
+from components.storage.kept_files import storage_warnings
 from components.summary import report_plan, report_price
 from config.reading import loader
 from config.rules.advice import unread_options, warnings

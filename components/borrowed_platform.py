@@ -13,14 +13,14 @@ import pulumi_kubernetes as kubernetes
 
 from components import images, platform_guard
 from components._base import Component
-from components.container_access import ContainerAccess
+from components.access.kubeconfig import as_user
+from components.azure.identity import Federation
+from components.azure.node_pools import gpu_pools
 from components.context import BlobVolume, WorkloadContext
-from components.identity import Federation
-from components.kubeconfig import as_user
-from components.node_pools import gpu_pools
-from components.sas import check_expiry
-from components.shared_files import shared_class
-from components.volumes import ContainerVolume
+from components.storage.container_access import ContainerAccess
+from components.storage.sas import check_expiry
+from components.storage.shared_files import shared_class
+from components.storage.volumes import ContainerVolume
 from components.workspace import Workspace
 from config.schema.models import Lender, Placement, Settings
 from config.schema.workload import Member

@@ -8,8 +8,8 @@ from typing import Any
 
 import pulumi
 
-from config.facts.scheduling import VOLCANO
-from config.facts.skus import VmSku
+from config.data.scheduling import VOLCANO
+from config.data.skus import VmSku
 from config.schema.storage import SHARED_CLASS
 
 

@@ -6,20 +6,21 @@ from typing import Any
 
 import pulumi
 
-from components import storage, way_in
 from components._base import Component
-from components.cluster import Cluster
-from components.cluster_identity import ClusterIdentity
-from components.cluster_network import OwnNetwork
-from components.existing import Existing
-from components.jump_box import JumpBox
-from components.kept_files import protects_cluster
-from components.network import Network
-from components.private_endpoints import PrivateEndpoints
-from components.registry import Registry
-from components.resource_group import ResourceGroup
-from components.shared_files import SharedFiles
-from components.storage import Storage
+from components.access import way_in
+from components.access.jump_box import JumpBox
+from components.azure.cluster import Cluster
+from components.azure.cluster_identity import ClusterIdentity
+from components.azure.cluster_network import OwnNetwork
+from components.azure.network import Network
+from components.azure.private_endpoints import PrivateEndpoints
+from components.azure.registry import Registry
+from components.azure.resource_group import ResourceGroup
+from components.preflight.existing import Existing
+from components.storage import accounts as storage
+from components.storage.accounts import Storage
+from components.storage.kept_files import protects_cluster
+from components.storage.shared_files import SharedFiles
 from config.schema.models import Settings
 from config.schema.network import OF_REGISTRY
 from config.schema.storage import Account

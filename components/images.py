@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from config.facts.chart_values import own_keys
-from config.facts.content_tags import content_tag
-from config.facts.versions import versions
+from config.data.chart_values import own_keys
+from config.data.content_tags import content_tag
+from config.data.versions import versions
 
 _PLACES = ("repository", "image_registry")
 """What charts call the keys that say where an image comes from."""

@@ -22,10 +22,10 @@ from zipfile import BadZipFile, ZipFile
 import pulumi
 import yaml
 
-from components import arm
 from components.operators import Operator
-from config.facts.data import parsed_all
-from config.facts.versions import INSTALL, Kustomization, versions
+from components.preflight import arm
+from config.data.data import parsed_all
+from config.data.versions import INSTALL, Kustomization, versions
 from config.problems.errors import lines
 from config.problems.fixes import set_command
 from config.schema.models import Settings
@@ -96,7 +96,7 @@ def another(pin: Kustomization, found: str) -> str:
     """The same of a module that somebody has changed since it was pinned."""
     return lines(
         f"the manifests of {pin.name} {pin.version} are not those that were pinned: {pin.address}",
-        f"has the sum {found}; in config/facts/versions.yaml it is {pin.sum}.",
+        f"has the sum {found}; in config/data/versions.yaml it is {pin.sum}.",
         "Nothing was changed. A release does not change by itself: ask upstream before you pin it anew, by",
         f"    go mod download -json {pin.module}@{pin.version}",
     )

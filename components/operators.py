@@ -12,9 +12,9 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components._base import Component
+from components.azure.node_pools import gpu_pools
 from components.context import GpuPool
 from components.namespace import Level, namespace
-from components.node_pools import gpu_pools
 from config.schema.models import Settings
 from config.schema.operators import OperatorSpec, Own
 

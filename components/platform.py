@@ -8,17 +8,18 @@ from typing import Any
 
 import pulumi
 
-from components import images, way_in
+from components import images
 from components._base import Component
+from components.access import way_in
+from components.access.kubernetes_access import KubernetesAccess
+from components.azure.identity import Federation
+from components.azure.node_pools import AutoscalerPriorities, NodePools
 from components.context import WorkloadContext
-from components.existing import Existing
 from components.foundation import Foundation
-from components.identity import Federation
-from components.kubernetes_access import KubernetesAccess
-from components.node_pools import AutoscalerPriorities, NodePools
 from components.operators import Operator, Operators
-from components.sas import SasAlert
-from components.shared_files import shared_class
+from components.preflight.existing import Existing
+from components.storage.sas import SasAlert
+from components.storage.shared_files import shared_class
 from components.workspace import Workspace
 from config.rules import platform_stack
 from config.schema.models import Placement

@@ -9,8 +9,8 @@ from __future__ import annotations
 import pulumi
 from pulumi_azure_native import authorization
 
-from components.cluster import SYSTEM_POOL
-from components.existing import Existing, if_there
+from components.azure.cluster import SYSTEM_POOL
+from components.preflight.existing import Existing, if_there
 from config.problems.fixes import set_command
 from config.rules.cost import OUTPUT, Cost, price_meanwhile
 from config.rules.teams import quota_table

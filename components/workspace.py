@@ -8,13 +8,13 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components._base import Component
-from components.container_access import ContainerAccess
+from components.azure.identity import Federation, WorkloadIdentity
 from components.context import BlobVolume
-from components.identity import Federation, WorkloadIdentity
 from components.namespace import namespace
-from components.volumes import ContainerVolume
-from config.facts.blobfuse import ACCOUNT
-from config.facts.scheduling import HEALTH_ACCOUNT, HEALTH_ROLE
+from components.storage.container_access import ContainerAccess
+from components.storage.volumes import ContainerVolume
+from config.data.blobfuse import ACCOUNT
+from config.data.scheduling import HEALTH_ACCOUNT, HEALTH_ROLE
 
 MPI_ACCOUNT = "mpi-worker-view"
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from config.facts.scheduling import (
+from config.data.scheduling import (
     ACCELERATOR_LABEL,
     AGENT_POOL_LABEL,
     ALL_GPUS_COUNTED_SINCE,

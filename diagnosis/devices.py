@@ -1,12 +1,12 @@
-"""How many devices a node should offer: what its VM size has (config/facts/skus.yaml), however they are shared."""
+"""How many devices a node should offer: what its VM size has (config/data/skus.yaml), however they are shared."""
 
 from __future__ import annotations
 
 import json
 
-from config.facts.gpu_sharing import MIG_LABEL, MIG_STATE_LABEL, mig_profiles, partition_of
-from config.facts.scheduling import GPU_RESOURCE, INSTANCE_TYPE
-from config.facts.skus import VmSku, catalogue
+from config.data.gpu_sharing import MIG_LABEL, MIG_STATE_LABEL, mig_profiles, partition_of
+from config.data.scheduling import GPU_RESOURCE, INSTANCE_TYPE
+from config.data.skus import VmSku, catalogue
 from diagnosis.cluster import NIC_POLICY, Cluster
 from diagnosis.shapes import fit
 from k8s.objects import Object

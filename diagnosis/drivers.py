@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from config.facts.scheduling import GPU_RESOURCE
+from config.data.scheduling import GPU_RESOURCE
 from diagnosis.cluster import (
     CLUSTER_POLICY,
     DAEMON_SET,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from config.facts import data
-from config.facts.content_tags import content_tag, image_names
+from config.data import data
+from config.data.content_tags import content_tag, image_names
 from diagnosis.cluster import POD, Cluster
 from diagnosis.finding import Finding, one_line
 from diagnosis.messages import cause, is_symptom, most_telling

@@ -15,7 +15,7 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
-from config.facts import data
+from config.data import data
 from diagnosis.cluster import NODE, POD, Kind, Read, ReadFailed
 from k8s.objects import Object
 

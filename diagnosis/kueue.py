@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from config.facts.scheduling import GPU_RESOURCE, QUEUE_LABEL
+from config.data.scheduling import GPU_RESOURCE, QUEUE_LABEL
 from config.rules.teams import QUEUE_SUFFIX, SLACK
 from diagnosis.autoscaler import may_add_pool
 from diagnosis.cluster import KUEUE_BEFORE, NODE, QUEUED, Cluster, Kind, where

@@ -1,4 +1,4 @@
-"""States of nodes: who takes a node, and what to do (config/facts/node_states.yaml); problems that checks have found,
+"""States of nodes: who takes a node, and what to do (config/data/node_states.yaml); problems that checks have found,
 and conditions of node-problem-detectors, ours and AKS's.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from config.facts import data
-from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE, CONDITION_PREFIX, HEALTH_TAINT
+from config.data import data
+from config.data.scheduling import AUTOPILOT_LABEL, BAD_NODE, CONDITION_PREFIX, HEALTH_TAINT
 from diagnosis.cluster import NODE, Cluster
 from diagnosis.finding import Obstacle, joined, one_line
 from k8s.objects import Object, has_ended

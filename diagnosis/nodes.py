@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from config.facts.scheduling import AGENT_POOL_LABEL, GPU_TAINT, SPOT_TAINT, SYSTEM_TAINT
+from config.data.scheduling import AGENT_POOL_LABEL, GPU_TAINT, SPOT_TAINT, SYSTEM_TAINT
 from k8s.objects import Object
 from k8s.quantities import is_quantity, value
 from k8s.resources import pod_requests

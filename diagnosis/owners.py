@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from config.facts.scheduling import VOLCANO_GROUP
+from config.data.scheduling import VOLCANO_GROUP
 from diagnosis.cluster import APP_WRAPPER, MAKERS, POD, POD_GROUP, RAY_CLUSTER, Cluster, Kind, owners_of, told_at
 from diagnosis.finding import Finding, one_line
 from diagnosis.messages import cause, is_symptom

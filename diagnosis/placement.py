@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from config.facts.near import hint, near
-from config.facts.scheduling import AGENT_POOL_LABEL, HEALTH_TAINT, SPOT_LABEL
+from config.data.near import hint, near
+from config.data.scheduling import AGENT_POOL_LABEL, HEALTH_TAINT, SPOT_LABEL
 from diagnosis import schedulers
 from diagnosis.autoscaler import may_grow, scaling
 from diagnosis.cluster import CLAIM, NODE, STORAGE_CLASS, Cluster, labelled, where

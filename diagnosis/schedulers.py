@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from config.facts.near import hint, near
-from config.facts.scheduling import COSCHEDULER, VOLCANO
+from config.data.near import hint, near
+from config.data.scheduling import COSCHEDULER, VOLCANO
 from diagnosis import kueue, volcano
 from diagnosis.cluster import POD, Cluster, told_at, where
 from diagnosis.finding import Finding, grouped, listed, one_line

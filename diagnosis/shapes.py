@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from config.facts import data
+from config.data import data
 
 _MOST_PODS = 100_000
 """Templates may ask for more pods than anyone can list."""

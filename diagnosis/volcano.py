@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from config.facts.scheduling import VOLCANO_GROUP
+from config.data.scheduling import VOLCANO_GROUP
 from diagnosis.cluster import POD_GROUP, Cluster, Kind, where
 from diagnosis.finding import Finding, joined, listed, one_line
 from k8s.objects import Object, condition

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from config.facts.scheduling import WRAPPER_ANNOTATION, WRAPPER_CONFIG, WRAPPER_NAMESPACE
+from config.data.scheduling import WRAPPER_ANNOTATION, WRAPPER_CONFIG, WRAPPER_NAMESPACE
 from diagnosis.cluster import POD, Cluster, labelled, where
 from diagnosis.finding import Finding, clock, joined, later, one_line
 from k8s.objects import Object, condition, holds

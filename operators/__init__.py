@@ -1,6 +1,6 @@
 """What runs in the cluster beside the jobs: one package per operator, each with an `OPERATOR`.
 
-Adding one edits no other module: it takes its package and, in `config/facts`, its pin and the keys of its chart.
+Adding one edits no other module: it takes its package and, in `config/data`, its pin and the keys of its chart.
 """
 
 from __future__ import annotations

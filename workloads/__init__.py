@@ -9,7 +9,7 @@ import importlib
 import pkgutil
 from typing import Any
 
-from workloads._base import Workload, deploy
+from workloads._lib.base import Workload, deploy
 
 __all__ = ["deploy", "find"]
 

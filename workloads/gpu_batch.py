@@ -14,10 +14,10 @@ from config.problems.fixes import Path, set_command
 from config.schema.base import PLAIN_DIGITS, Count
 from config.schema.models import Placement
 from config.schema.workload import Ground, WorkloadOptions
-from workloads._base import Deployed, Run, Workload
-from workloads._indexed_job import JOB_LABEL, batch_job, batch_job_spec
-from workloads._pods import GpuPod, Manifest
-from workloads._training import usable_bytes
+from workloads._lib.base import Deployed, Run, Workload
+from workloads._lib.indexed_job import JOB_LABEL, batch_job, batch_job_spec
+from workloads._lib.pods import GpuPod, Manifest
+from workloads._lib.training import usable_bytes
 
 NAME = "gpu-batch"
 LEAST_MEMORY_MB = 768

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel, to_snake
 
-from config.facts.allocatable import MAX_PODS, MIN_SYSTEM_PODS
-from config.facts.scheduling import ALL_GPUS_COUNTED_SINCE
+from config.data.allocatable import MAX_PODS, MIN_SYSTEM_PODS
+from config.data.scheduling import ALL_GPUS_COUNTED_SINCE
 from config.problems.errors import Problem
 from config.problems.fixes import Path, path_text, remove_command, say, set_command
 from config.rules.platform_stack import in_platform

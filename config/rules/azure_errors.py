@@ -1,4 +1,4 @@
-"""Explains errors of Azure in words, with what to do, from the table `config/facts/azure_errors.yaml`."""
+"""Explains errors of Azure in words, with what to do, from the table `config/data/azure_errors.yaml`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 
-from config.facts import data
-from config.facts.skus import Facts
+from config.data import data
+from config.data.skus import Facts
 from config.problems.fixes import set_command
 
 _CODE = re.compile(r"(?i)exit(?:ed with)?[ _]?(?:status|code)\W{0,8}(\d{1,3})\b")

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from config.facts.jump_box import jump_box as jump_box_facts
-from config.facts.prices import price_list
+from config.data.jump_box import jump_box as jump_box_facts
+from config.data.prices import price_list
 from config.problems.fixes import path_text
 from config.rules.vcpu_quota import Growth
 from config.schema.cluster import SYSTEM_DISK_GB

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from config.facts.scheduling import GPU_TAINT
+from config.data.scheduling import GPU_TAINT
 from config.problems.errors import Problem
 from config.problems.fixes import Fix, Path, by_hand, move_command, remove_command, set_command
 

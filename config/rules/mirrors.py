@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from config.facts.versions import INSTALL, versions
+from config.data.versions import INSTALL, versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand, set_command
 from config.schema.operators import Installation

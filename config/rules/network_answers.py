@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from ipaddress import IPv4Network
 
-from config.facts.azure_roles import guid
+from config.data.azure_roles import guid
 from config.problems.fixes import set_command
 from config.rules.addresses import addresses_needed, endpoint_addresses, ranges
 from config.rules.subscription import Json, Objection

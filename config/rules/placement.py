@@ -21,8 +21,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from config.facts.near import hint, is_spelling, near, resembles
-from config.facts.skus import catalogue
+from config.data.near import hint, is_spelling, near, resembles
+from config.data.skus import catalogue
 from config.problems.errors import Problem, first
 from config.problems.fixes import Path, by_hand, either_by_hand, path_text, remove_command, set_command
 from config.rules.pod_needs import node_check_problems

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from config.facts.near import hint, near
-from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, SCRATCH_LABEL, SPOT_LABEL, toleration
+from config.data.near import hint, near
+from config.data.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, SCRATCH_LABEL, SPOT_LABEL, toleration
 from config.problems.errors import Problem
 from config.problems.fixes import Path, path_text, remove_command, set_command
 from config.schema.models import Placement, StackFile

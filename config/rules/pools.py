@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from config.facts.gpu_sharing import MIG_LABEL, SLICING_LABEL, mig_profiles
-from config.facts.near import hint
-from config.facts.scheduling import SCRATCH_LABEL
-from config.facts.skus import catalogue
+from config.data.gpu_sharing import MIG_LABEL, SLICING_LABEL, mig_profiles
+from config.data.near import hint
+from config.data.scheduling import SCRATCH_LABEL
+from config.data.skus import catalogue
 from config.problems.errors import Problem
 from config.problems.fixes import Edit, Fix, Path, by_hand, either_by_hand, path_text, remove_command, say, set_command
 from config.rules.labels import label_problems, taint_problems

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pulumi import _types
 from pydantic import BaseModel
 
-from config.facts.near import alike, mistyped, resembled
+from config.data.near import alike, mistyped, resembled
 from config.problems.errors import Problem
 from config.problems.fixes import Fix, Path, choose_by_hand, path_text, say
 from config.rules.plain_secrets import plain_secret

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from config.facts.scheduling import VOLCANO
+from config.data.scheduling import VOLCANO
 from config.problems.errors import Problem
 from config.problems.fixes import Path, either_by_hand, say
 from config.schema.models import StackFile

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from config.facts.chart_values import ValueProblem, value_problems
-from config.facts.near import hint, near
-from config.facts.prices import by_price
-from config.facts.skus import catalogue, series, written_differently
-from config.facts.versions import minor_of, versions
+from config.data.chart_values import ValueProblem, value_problems
+from config.data.near import hint, near
+from config.data.prices import by_price
+from config.data.skus import catalogue, series, written_differently
+from config.data.versions import minor_of, versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand, either_by_hand, say, set_command
 from config.rules.network import network_problems

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from config.facts.near import mistyped
-from config.facts.storage_classes import aks_classes
-from config.facts.versions import versions
+from config.data.near import mistyped
+from config.data.storage_classes import aks_classes
+from config.data.versions import versions
 from config.problems.errors import Problem
 from config.problems.fixes import Edit, Fix, Path, by_hand, either_by_hand, path_text, remove_command, say, set_command
 from config.schema.models import StackFile

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from config.facts.azure_roles import guid
+from config.data.azure_roles import guid
 from config.schema.regions import region_name
 
 Json = Mapping[str, Any]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from config.facts.scheduling import COSCHEDULER, VOLCANO
-from config.facts.versions import Kubernetes, versions
+from config.data.scheduling import COSCHEDULER, VOLCANO
+from config.data.versions import Kubernetes, versions
 from config.problems.errors import Problem
 from config.problems.fixes import Fix, say, set_command
 from config.schema.models import Settings

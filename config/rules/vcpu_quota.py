@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import hexdigits
 
-from config.facts.skus import VmSku, catalogue
+from config.data.skus import VmSku, catalogue
 from config.problems.fixes import Path, set_command
 from config.rules.subscription import Json, Objection
 from config.schema.jump_box import JumpBoxSettings
@@ -136,7 +136,7 @@ def _growth(settings: Settings, key: str, pool: PoolSettings, there: Mapping[str
 def _surge(settings: Settings, pool: PoolSettings, has: Nodes | None) -> int:
     """Without quota for one surge node, AKS refuses the upgrade (ErrCode_InsufficientVCPUQuota).
 
-    Spot pools and pools with InfiniBand have none (components/node_pools.py).
+    Spot pools and pools with InfiniBand have none (components/azure/node_pools.py).
     """
     upgraded = has and has.count and has.version and not is_version(has.version, settings.cluster.kubernetes_version)
     return 1 if upgraded and not pool.spot and pool.sku.infiniband is None else 0

@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from config.facts.near import words_of
+from config.data.near import words_of
 
 
 class Model(BaseModel):
@@ -22,7 +22,7 @@ class Model(BaseModel):
     Field names are for Python code; the loader validates by alias only.
 
     A field's docstring begins with what the key means, in a paragraph for users: from it are made the tables of
-    docs/configuration.md, Pulumi.yaml and stack-file.schema.json (`python -m tests.support.reference`). What stands
+    docs/configuration.md, Pulumi.yaml and stack-file.schema.json (`python -m tools.reference`). What stands
     behind is for readers of the code.
     """
 

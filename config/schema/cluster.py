@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from config.facts.allocatable import MAX_PODS, MIN_SYSTEM_PODS
-from config.facts.skus import VmSku, sku
-from config.facts.versions import versions
+from config.data.allocatable import MAX_PODS, MIN_SYSTEM_PODS
+from config.data.skus import VmSku, sku
+from config.data.versions import versions
 from config.schema.base import AS_TEXT, PLAIN_DIGITS, Model, Text, may_be, protects, unfit
 from config.schema.ip_ranges import IpRanges
 from config.schema.pools import MAX_NODES
@@ -138,7 +138,7 @@ class SystemPool(Model):
     set, a cluster that is up keeps its own. Azure refuses to change it: previews say so, with the commands that put
     another pool in its place.
 
-    PropertyChangeNotAllowed; components/existing.py tells the way.
+    PropertyChangeNotAllowed; components/preflight/existing.py tells the way.
     """
     count: Annotated[int, Field(ge=1, le=MAX_NODES), PLAIN_DIGITS] = 3
     """Its nodes; with `cluster.tier` `Free` by default 2. Unless set, a cluster that is up keeps its own number."""

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError, create_model
 from pydantic.alias_generators import to_snake
 from pydantic_core import ErrorDetails
 
-from config.facts.near import called, is_general
+from config.data.near import called, is_general
 from config.problems.fixes import Path
 from config.schema.base import EMPTY_IS_UNSET
 from config.schema.json_schema import Schema, paths_in, protecting, schema_at, schema_of

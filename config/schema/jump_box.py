@@ -10,8 +10,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from config.facts.near import hint, near
-from config.facts.skus import catalogue, written_differently
+from config.data.near import hint, near
+from config.data.skus import catalogue, written_differently
 from config.schema.base import Model, Text, may_be, unfit
 
 USER = "azureuser"
@@ -68,7 +68,7 @@ def _small_machine(name: str) -> str:
 
 
 StrippedText = Annotated[Text, AfterValidator(str.strip), may_be(PUBLIC_KEY)]
-PlainSku = Annotated[str, AfterValidator(_small_machine), may_be("a VM size of config/facts/skus.yaml without a GPU")]
+PlainSku = Annotated[str, AfterValidator(_small_machine), may_be("a VM size of config/data/skus.yaml without a GPU")]
 
 
 class JumpBoxSettings(Model):

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BeforeValidator, SerializeAsAny, field_validator
 
-from config.facts.near import alike, hint, near
-from config.facts.skus import catalogue
+from config.data.near import alike, hint, near
+from config.data.skus import catalogue
 from config.problems.fixes import text_of
 from config.schema.base import AS_TEXT, EMPTY_IS_UNSET, Model, Unfit, number_in, protects, unfit, unfits
 from config.schema.cluster import ClusterSettings
@@ -79,7 +79,7 @@ class StackFile(Model):
     location: Region = "eastus"
     """Azure region, of any cloud. If it is unset, `azure-native:location` is used; if both are set and differ, the
     stack is refused. Previews print the region, the subscription and the tenant. One that Azure has opened since the
-    date in `config/facts/regions.yaml` is one more word in that file. Refused for a platform that is up elsewhere.
+    date in `config/data/regions.yaml` is one more word in that file. Refused for a platform that is up elsewhere.
     """
     vm_sku: GpuSku | None = None
     """VM size of the GPU pool; needed unless `pools` is set."""
@@ -172,9 +172,9 @@ class Lending(Model, Generic[Shared]):
     login_server: str
     """Host of the registry with the images of `docker/`."""
     containers: dict[str, dict[str, Any]] = {}
-    """Blob containers by name, as components/container_access.py describes them."""
+    """Blob containers by name, as components/storage/container_access.py describes them."""
     federation: dict[str, str] | None = None
-    """How namespaces get identities, as components/identity.py describes it, where containers are mounted by these."""
+    """How namespaces get identities, as components/azure/identity.py describes it, where containers are mounted by these."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
 from pydantic import Field
 from pydantic.alias_generators import to_camel
 
-from config.facts.scheduling import VOLCANO
+from config.data.scheduling import VOLCANO
 from config.problems.errors import Problem
 from config.schema.base import PLAIN_DIGITS, Model
 

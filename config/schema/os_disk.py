@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from config.facts.skus import VmSku
+from config.data.skus import VmSku
 
 MIN_OS_DISK_GB, MAX_OS_DISK_GB = 30, 2048
 """AKS's, of either type. What its API calls GB are GiB."""

@@ -12,8 +12,8 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from config.facts import data
-from config.facts.near import hint, near
+from config.data import data
+from config.data.near import hint, near
 from config.schema.base import Unfit
 from k8s.quantities import is_quantity
 

@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
-from config.facts.allocatable import MAX_PODS, MIN_PODS
-from config.facts.gpu_sharing import MIG_LABEL, SLICING_LABEL, mig_profiles, slicing_profile
-from config.facts.near import hint, near
-from config.facts.prices import by_price
-from config.facts.scheduling import GPU_LABEL, GPU_TAINT, POOL_LABEL, SCRATCH_LABEL, SPOT_LABEL, SPOT_TAINT
-from config.facts.skus import VmSku, catalogue, written_differently
+from config.data.allocatable import MAX_PODS, MIN_PODS
+from config.data.gpu_sharing import MIG_LABEL, SLICING_LABEL, mig_profiles, slicing_profile
+from config.data.near import hint, near
+from config.data.prices import by_price
+from config.data.scheduling import GPU_LABEL, GPU_TAINT, POOL_LABEL, SCRATCH_LABEL, SPOT_LABEL, SPOT_TAINT
+from config.data.skus import VmSku, catalogue, written_differently
 from config.schema.base import PLAIN_DIGITS, Model, Text, number_in, protects, unfit
 from config.schema.os_disk import MAX_OS_DISK_GB, MIN_OS_DISK_GB, USUAL_GB, DiskType, OsDisk, os_disk
 from config.schema.resource_ids import CapacityReservationGroupId
@@ -150,7 +150,7 @@ class PoolSettings(Model):
     """Partition each GPU (MIG), by a configuration of NVIDIA's MIG manager that its model has, such as `all-1g.10gb`;
     nodes offer the partitions as GPUs.
 
-    config/facts/mig.yaml lists them.
+    config/data/mig.yaml lists them.
     """
     capacity_reservation_group: CapacityReservationGroupId | None = None
     """Take nodes from this group's reservations; it needs `cluster.identity`, and a VM size of which Azure reserves

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from math import inf
 from typing import Any
 
-from config.facts.near import is_spelling, meant
+from config.data.near import is_spelling, meant
 from config.problems.fixes import Edit, Fix, Path, by_hand, path_text, remove_command, say, set_command, text_of
 from config.schema.base import number_in
 from config.schema.json_schema import Schema, entries_of, is_text_table

@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from config.facts import data
-from config.facts.near import hint, near, plainly
+from config.data import data
+from config.data.near import hint, near, plainly
 from config.schema.base import unfit
 
 _LONGEST = 100
@@ -63,7 +63,7 @@ def _known(name: str) -> str:
         f"is {name!r}, not the name of an Azure region{hint(likely)}",
         likely[0] if likely and (_letters(likely[0]) == _letters(plain) or plainly(plain, likely[:1])) else None,
         allowed="a region's name as `az account list-locations -o table` prints it; one that Azure has opened after "
-        f"{data.read('regions.yaml')['as_of']} goes into config/facts/regions.yaml first",
+        f"{data.read('regions.yaml')['as_of']} goes into config/data/regions.yaml first",
     )
 
 

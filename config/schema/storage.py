@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
-from config.facts.blobfuse import profiles
-from config.facts.near import hint, mistyped, near
-from config.facts.storage_classes import aks_classes
+from config.data.blobfuse import profiles
+from config.data.near import hint, mistyped, near
+from config.data.storage_classes import aks_classes
 from config.problems.fixes import Path
 from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, Model, Text, may_be, protects, unfit
 from config.schema.names import Names, global_name
@@ -105,7 +105,7 @@ class ContainerSettings(Model):
     Blob storage does not enforce it.
     """
     profile: Annotated[Text, Field(json_schema_extra={"enum": list(profiles())})] = "sequential"
-    """How blobfuse2 reads and writes: an entry of `config/facts/blobfuse.yaml`; `checkpoints` where several nodes must
+    """How blobfuse2 reads and writes: an entry of `config/data/blobfuse.yaml`; `checkpoints` where several nodes must
     see at once what one has made.
     """
     upload: Annotated[bool, protects([False, True])] = False

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from config.facts.near import (
+from config.data.near import (
     called,
     hint,
     is_general,

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
-from config.facts.prices import by_price
-from config.facts.scheduling import VOLCANO
-from config.facts.skus import VmSku
+from config.data.prices import by_price
+from config.data.scheduling import VOLCANO
+from config.data.skus import VmSku
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand
 from config.schema.base import EMPTY_IS_UNSET, Model

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from config.facts.scheduling import GPU_RESOURCE
+from config.data.scheduling import GPU_RESOURCE
 from k8s.objects import Object
 from k8s.resources import device_requests
 

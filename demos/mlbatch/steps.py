@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from config.facts.scheduling import BAD_NODE, GPU_LABEL, GPU_RESOURCE
+from config.data.scheduling import BAD_NODE, GPU_LABEL, GPU_RESOURCE
 from demos.mlbatch.cluster import JOBS, Cluster, Denied, Failed, gpus, runs
 from k8s.resources import allocatable
 

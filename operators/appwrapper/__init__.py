@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import (
+from config.data.scheduling import (
     AUTOPILOT_LABEL,
     BAD_NODE,
     GPU_RESOURCE,
@@ -17,7 +17,7 @@ from config.facts.scheduling import (
     WRAPPER_NAMESPACE,
 )
 from config.schema.operators import Capability, QueuedOperatorSettings
-from operators._manifests import Changes, install
+from operators._lib.manifests import Changes, install
 
 NAME = "appwrapper"
 _S, _MINUTE, _HOUR = 10**9, 60 * 10**9, 3600 * 10**9

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 import pulumi_kubernetes as kubernetes
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import ANY_TAINT, NVIDIA_RUNTIME
+from config.data.scheduling import ANY_TAINT, NVIDIA_RUNTIME
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand, set_command
 from config.schema.models import StackFile
 from config.schema.operators import MONITORING, Capability, ChartSettings, Installation
-from operators._release import Values, release
+from operators._lib.release import Values, release
 
 _KEY: Path = ("operators", "autopilot")
 _TEST: Path = (*_KEY, "testSharedFiles")

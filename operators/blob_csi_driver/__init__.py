@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import ANY_TAINT, ON_SYSTEM_POOL
-from config.facts.versions import versions
+from config.data.scheduling import ANY_TAINT, ON_SYSTEM_POOL
+from config.data.versions import versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, either_by_hand, path_text, remove_command, set_command
 from config.schema.models import StackFile
 from config.schema.operators import NVIDIA_NAMESPACE, ChartSettings, Installation
-from operators._release import Values, release
+from operators._lib.release import Values, release
 
 NAME = "blob-csi-driver"
 NAMESPACE = "kube-system"

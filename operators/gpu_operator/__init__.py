@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import ANY_TAINT, GPU_RESOURCE, ON_SYSTEM_POOL
+from config.data.scheduling import ANY_TAINT, GPU_RESOURCE, ON_SYSTEM_POOL
 from config.problems.errors import Problem
 from config.schema.operators import MONITORING, NVIDIA_NAMESPACE, Capability, DriverUpgrades, Installation
 from config.schema.pools import PoolSettings
-from operators._drivers import settings_of, told, upgrade_policy
-from operators._release import Values, release
+from operators._lib.drivers import settings_of, told, upgrade_policy
+from operators._lib.release import Values, release
 from operators.gpu_operator.settings import GpuOperatorSettings, KernelModules, one_kind_of_fabric, sharing_is_the_pools
 
 NAME = "gpu-operator"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from components.operators import Installed, Operator, Site
 from config.schema.operators import MLBATCH_NAMESPACE, Capability, QueuedOperatorSettings
-from operators._manifests import Changes, install
+from operators._lib.manifests import Changes, install
 
 NAME = "kuberay"
 UNUSED = ("raycronjobs.ray.io",)

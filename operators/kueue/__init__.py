@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 import yaml
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import ON_SYSTEM_POOL, SYSTEM_PRIORITY, TEAM_LABELS
+from config.data.scheduling import ON_SYSTEM_POOL, SYSTEM_PRIORITY, TEAM_LABELS
 from config.problems.errors import Problem
 from config.problems.fixes import Path, set_command
 from config.schema.operators import MLBATCH_NAMESPACE, MONITORING, Capability, ChartSettings, Installation, Operators
-from operators._release import Values, release
+from operators._lib.release import Values, release
 from operators.kueue.rights import FRAMEWORKS
 from operators.kueue.teams import Teams
 

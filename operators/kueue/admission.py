@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from config.facts.scheduling import GPU_RESOURCE, LOCAL_QUEUE, NVIDIA_RUNTIME, QUEUE_LABEL, TEAM_LABELS
+from config.data.scheduling import GPU_RESOURCE, LOCAL_QUEUE, NVIDIA_RUNTIME, QUEUE_LABEL, TEAM_LABELS
 from config.schema.operators import MLBATCH_NAMESPACE
 from k8s.templates import filled
-from operators._rights import policy_binding
+from operators._lib.rights import policy_binding
 from operators.kueue.rights import CLASSES
 from operators.monitoring import NAMESPACE as MONITORING_NAMESPACE
 

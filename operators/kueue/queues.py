@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from config.facts.allocatable import allocatable
-from config.facts.scheduling import GPU_LABEL, GPU_RESOURCE, tolerations
+from config.data.allocatable import allocatable
+from config.data.scheduling import GPU_LABEL, GPU_RESOURCE, tolerations
 from config.rules.teams import QUEUE_SUFFIX
 from config.schema.pools import PoolSettings
 from config.schema.teams import TeamSettings

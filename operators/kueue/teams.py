@@ -10,11 +10,11 @@ import pulumi_kubernetes as kubernetes
 
 from components._base import Component
 from components.namespace import Level, namespace
-from config.facts.scheduling import GPU_RESOURCE, LOCAL_QUEUE, TEAM_LABELS
+from config.data.scheduling import GPU_RESOURCE, LOCAL_QUEUE, TEAM_LABELS
 from config.rules.teams import SLACK
 from config.schema.models import Settings
 from config.schema.teams import TeamSettings
-from operators._rights import admission_policy
+from operators._lib.rights import admission_policy
 from operators.kueue import admission, queues, rights
 
 
@@ -35,7 +35,7 @@ class Teams(Component):
         flavor_spec = queues.flavor_spec(pools, topology)
         flavor_name = queues.flavor_name(flavor_spec)
         flavor = self._flavor(flavor_name, flavor_spec, kueue)
-        # Like all that comes after a namespace, it is made once whoever deploys may (components/retries.py).
+        # Like all that comes after a namespace, it is made once whoever deploys may (components/azure/retries.py).
         role = kubernetes.rbac.v1.ClusterRole(
             rights.ROLE, metadata={"name": rights.ROLE}, rules=rights.rules(), opts=self.child(depends_on=[kueue])
         )

@@ -7,12 +7,12 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import ANY_TAINT, SCRATCH_FOLDER, SCRATCH_LABEL, SCRATCH_MOUNT
+from config.data.scheduling import ANY_TAINT, SCRATCH_FOLDER, SCRATCH_LABEL, SCRATCH_MOUNT
 from config.problems.errors import Problem
 from config.problems.fixes import set_command
 from config.schema.models import StackFile
 from config.schema.operators import NODE_TOOLS_NAMESPACE, Capability, Installation, OperatorSettings
-from operators._node_tools import CONFINED, NOBODY, Manifest, daemon_set
+from operators._lib.node_tools import CONFINED, NOBODY, Manifest, daemon_set
 
 NAME = "local-nvme-scratch"
 """Of the DaemonSet and of its image in `docker/`."""

@@ -9,12 +9,12 @@ import pulumi_kubernetes as kubernetes
 from pydantic import AfterValidator
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import AGENT_POOL_LABEL, ANY_TAINT, AUTOPILOT_LABEL, ON_SYSTEM_POOL, SPOT_LABEL
-from config.facts.storage_classes import aks_classes
+from config.data.scheduling import AGENT_POOL_LABEL, ANY_TAINT, AUTOPILOT_LABEL, ON_SYSTEM_POOL, SPOT_LABEL
+from config.data.storage_classes import aks_classes
 from config.schema.base import may_be, unfit
 from config.schema.operators import MONITORING, ChartSettings
 from config.schema.storage import SHARED_CLASS, ClassName
-from operators._release import Values, release
+from operators._lib.release import Values, release
 from operators.monitoring.files import API, dashboards, grafana_json, pod_monitors, rules, service_monitors
 
 DISKS = "managed-csi"

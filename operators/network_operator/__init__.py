@@ -10,14 +10,14 @@ import pulumi_kubernetes as kubernetes
 
 from components.images import repository
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import ANY_TAINT, ON_SYSTEM_POOL
-from config.facts.skus import pci_vendor
-from config.facts.versions import versions
+from config.data.scheduling import ANY_TAINT, ON_SYSTEM_POOL
+from config.data.skus import pci_vendor
+from config.data.versions import versions
 from config.problems.errors import Problem
 from config.schema.models import StackFile
 from config.schema.operators import NVIDIA_NAMESPACE, Capability, DriverUpgrades, Installation
-from operators._drivers import settings_of, told, upgrade_policy
-from operators._release import Values, release
+from operators._lib.drivers import settings_of, told, upgrade_policy
+from operators._lib.release import Values, release
 from operators.network_operator.settings import NetworkOperatorSettings, autoscaler_problems
 
 NAME = "network-operator"

@@ -53,7 +53,7 @@ class NetworkOperatorSettings(ChartSettings):
     """The resource's name after `nvidia.com/`."""
     ofed_version: Annotated[OfedVersion | None, EMPTY_IS_UNSET] = None
     """Tag of the OFED driver's image, as `doca3.4.1-26.04-1.1.0.0-1`; by default the one in
-    `config/facts/versions.yaml`.
+    `config/data/versions.yaml`.
 
     Without operating system and architecture.
     """

@@ -8,12 +8,12 @@ from typing import Any
 import pulumi_kubernetes as kubernetes
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import ANY_TAINT, GPU_LABEL, ON_SYSTEM_POOL
-from config.facts.skus import catalogue, pci_vendor
+from config.data.scheduling import ANY_TAINT, GPU_LABEL, ON_SYSTEM_POOL
+from config.data.skus import catalogue, pci_vendor
 from config.problems.errors import Problem
 from config.problems.fixes import remove_command
 from config.schema.operators import NVIDIA_NAMESPACE, Capability, ChartSettings, Installation, key_of
-from operators._release import Values, release
+from operators._lib.release import Values, release
 
 NAME = "node-feature-discovery"
 PCI_CLASSES = ["03", "0300", "0302", "0207"]

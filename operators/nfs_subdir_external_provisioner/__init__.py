@@ -8,14 +8,14 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StringConstraints
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import ON_SYSTEM_POOL
-from config.facts.storage_classes import aks_classes
+from config.data.scheduling import ON_SYSTEM_POOL
+from config.data.storage_classes import aks_classes
 from config.problems.errors import Problem
 from config.problems.fixes import Path, path_text, remove_command, say
 from config.schema.base import EMPTY_IS_UNSET, may_be, unfit
 from config.schema.operators import ChartSettings, Installation, key_of
 from config.schema.storage import SHARED_CLASS, ClassName
-from operators._release import Values, release
+from operators._lib.release import Values, release
 
 CLASS = "nfs-client-pokprod"
 PROVISIONER = "k8s-sigs.io/pokprod-nfs-subdir-external-provisioner"

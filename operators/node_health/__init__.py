@@ -11,8 +11,8 @@ import pulumi_kubernetes as kubernetes
 from pydantic import Field
 
 from components.operators import Installed, Operator, Site
-from config.facts.blobfuse import ACCOUNT
-from config.facts.scheduling import (
+from config.data.blobfuse import ACCOUNT
+from config.data.scheduling import (
     AUTOPILOT_LABEL,
     BAD_NODE,
     GPU_LABEL,
@@ -26,8 +26,8 @@ from config.schema.base import PLAIN_DIGITS
 from config.schema.models import Settings
 from config.schema.operators import NODE_HEALTH, NODE_TOOLS_NAMESPACE, OperatorSettings
 from k8s.templates import filled
-from operators._node_tools import CONFINED, NOBODY
-from operators._rights import RBAC, admission_policy
+from operators._lib.node_tools import CONFINED, NOBODY
+from operators._lib.rights import RBAC, admission_policy
 from operators.kueue.queues import queue_name
 from operators.node_problem_detector.conditions import condition_type, conditions
 

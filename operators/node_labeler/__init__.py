@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import ANY_TAINT, GPU_LABEL
+from config.data.scheduling import ANY_TAINT, GPU_LABEL
 from config.schema.operators import NODE_TOOLS_NAMESPACE, OperatorSettings
-from operators._node_tools import CONFINED, NOBODY, daemon_set
-from operators._rights import cluster_account
+from operators._lib.node_tools import CONFINED, NOBODY, daemon_set
+from operators._lib.rights import cluster_account
 
 NAME = "node-labeler"
 """Of the DaemonSet, of its image in `docker/`, and of its account and rights."""

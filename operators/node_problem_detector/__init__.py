@@ -12,12 +12,12 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import ANY_TAINT, GPU_LABEL, INSTANCE_TYPE
-from config.facts.skus import VmSku
+from config.data.scheduling import ANY_TAINT, GPU_LABEL, INSTANCE_TYPE
+from config.data.skus import VmSku
 from config.schema.operators import MONITORING, NODE_TOOLS_NAMESPACE, Capability, OperatorSettings
 from k8s.templates import filled
-from operators._node_tools import Manifest, daemon_set
-from operators._rights import RBAC, admission_policy, cluster_account
+from operators._lib.node_tools import Manifest, daemon_set
+from operators._lib.rights import RBAC, admission_policy, cluster_account
 from operators.node_problem_detector.alerts import rules
 from operators.node_problem_detector.conditions import configurations
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from config.facts.scheduling import CONDITION_PREFIX
+from config.data.scheduling import CONDITION_PREFIX
 from operators.node_problem_detector.conditions import condition_type, conditions
 
 STATES = "kube_node_status_condition"

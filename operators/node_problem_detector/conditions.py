@@ -10,8 +10,8 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from config.facts.scheduling import CONDITION_PREFIX
-from config.facts.skus import VmSku, gpu_models
+from config.data.scheduling import CONDITION_PREFIX
+from config.data.skus import VmSku, gpu_models
 
 CHECKS = "/opt/checks"
 """Where the image has the scripts."""

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE, ON_SYSTEM_POOL, SYSTEM_PRIORITY, VOLCANO
-from config.facts.versions import versions
+from config.data.scheduling import COSCHEDULER, GPU_RESOURCE, ON_SYSTEM_POOL, SYSTEM_PRIORITY, VOLCANO
+from config.data.versions import versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, set_command
 from config.schema.models import StackFile
 from config.schema.operators import Capability, ChartSettings, Installation
-from operators._release import Values, release
+from operators._lib.release import Values, release
 
 NAME = "scheduler-plugins"
 PLUGINS = ("Coscheduling",)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from components.images import mirrored
 from components.operators import Installed, Operator, Site
 from config.schema.operators import MLBATCH_NAMESPACE, Capability, QueuedOperatorSettings
-from operators._manifests import Changes, install
+from operators._lib.manifests import Changes, install
 
 NAME = "training-operator"
 KIND = "pytorchjob"

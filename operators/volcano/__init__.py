@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS, VOLCANO
-from config.facts.versions import versions
+from config.data.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS, VOLCANO
+from config.data.versions import versions
 from config.schema.models import StackFile
 from config.schema.operators import Capability, ChartSettings
-from operators._release import Values, release
+from operators._lib.release import Values, release
 
 NAME = "volcano"
 _SCHEDULER = """\

@@ -6,7 +6,7 @@ Machines_List.
 
 from __future__ import annotations
 
-from config.facts.versions import versions
+from config.data.versions import versions
 from simulator.azure.arm_world import World
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import shown_id

@@ -6,7 +6,7 @@ import functools
 import re
 from pathlib import Path
 
-from config.facts import data
+from config.data import data
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import GROUP_TYPE
 

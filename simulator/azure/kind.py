@@ -140,7 +140,7 @@ class Kind(ABC):
 
 
 _LOWER_CASE = ("Microsoft.ContainerService/", "Microsoft.ManagedIdentity/")
-"""The providers that write `resourcegroups` in their ids (tests/truth/recordings/examples.yaml)."""
+"""The providers that write `resourcegroups` in their ids (tests/contract/recordings/examples.yaml)."""
 
 
 def envelope(record: Record, body: Body) -> Body:

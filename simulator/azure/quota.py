@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from config.facts import skus
+from config.data import skus
 from simulator.azure import reservations
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request, conflict

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from config.facts import data
+from config.data import data
 from simulator.azure import tags
 from simulator.azure.errors import Problem
 from simulator.host import similar
@@ -106,7 +106,7 @@ class Sdk(BaseModel):
 
 
 class Published(BaseModel):
-    """Where Microsoft's Python packages have the type: `tests/truth/azure_models` holds ours to it."""
+    """Where Microsoft's Python packages have the type: `tests/contract/azure_models` holds ours to it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     package: str

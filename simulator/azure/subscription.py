@@ -8,9 +8,9 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from config.facts import data
-from config.facts.skus import VmSku, series
-from config.facts.versions import versions
+from config.data import data
+from config.data.skus import VmSku, series
+from config.data.versions import versions
 
 _SPACE = uuid.UUID("6f6b2c1e-0f0c-4d8e-9f5a-3c5b7f1d2e90")  # any fixed one: makes the simulated GUIDs repeatable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from config.facts.skus import VmSku, catalogue
+from config.data.skus import VmSku, catalogue
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.rest import Asked

@@ -1,6 +1,6 @@
 """Writes each simulated chart's `values.yaml` from the keys of the upstream chart.
 
-The keys and their short defaults are in `config/facts/charts/<chart>.keys`; defaults too long for those are in
+The keys and their short defaults are in `config/data/charts/<chart>.keys`; defaults too long for those are in
 `long_defaults.yaml`. Run `python -m simulator.charts.make_values` after changing either; `--check` only compares.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from config.facts.chart_values import own_keys
+from config.data.chart_values import own_keys
 
 CHARTS = Path(__file__).resolve().parent
 NAMES = tuple(sorted(file.parent.name for file in CHARTS.glob("*/Chart.yaml") if not file.parent.is_symlink()))

@@ -19,7 +19,7 @@ from types import ModuleType
 import httpx
 from rich.console import Console
 
-from config.facts.content_tags import UnknownImage
+from config.data.content_tags import UnknownImage
 from simulator.azure.store import BadRecords
 from simulator.command import daemon_state, environment, evictions, faults, images, owner, stacks, updates
 from simulator.host import paths, ports

@@ -7,7 +7,7 @@ import json
 from collections.abc import Collection
 from typing import Any
 
-from config.facts import skus
+from config.data import skus
 from simulator.host import paths
 from simulator.host.similar import similar
 from simulator.world.boots import BootStore
@@ -151,7 +151,7 @@ def _check_size(size: str) -> None:
     if size and size not in skus.catalogue():
         with_gpus = [each.name for each in skus.catalogue().values() if each.gpus]
         likely = similar(size, with_gpus) or with_gpus
-        raise FaultError(f"--size {size}: not a VM size of config/facts/skus.yaml, such as {', '.join(likely)}")
+        raise FaultError(f"--size {size}: not a VM size of config/data/skus.yaml, such as {', '.join(likely)}")
 
 
 def check_node(name: str, nodes: Nodes) -> None:

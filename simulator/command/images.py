@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from config.facts.content_tags import chosen_images, content_tag
+from config.data.content_tags import chosen_images, content_tag
 from simulator.azure.registries import Registries, RegistryNotFound
 
 _LOOK_S = 0.5

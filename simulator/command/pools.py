@@ -10,8 +10,8 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from config.facts import skus
-from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, POOL_LABEL
+from config.data import skus
+from config.data.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, POOL_LABEL
 from k8s.objects import Object, has_ended, holds
 from k8s.resources import allocatable, device_requests
 

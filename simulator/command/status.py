@@ -8,7 +8,7 @@ import httpx
 import yaml
 from rich.console import Console
 
-from config.facts.scheduling import GPU_RESOURCE
+from config.data.scheduling import GPU_RESOURCE
 from k8s.objects import Object, holds
 from simulator.azure.store import Record, records
 from simulator.azure.types.agent_pool import life

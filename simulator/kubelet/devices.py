@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from config.facts.scheduling import GPU_RESOURCE
+from config.data.scheduling import GPU_RESOURCE
 from k8s.objects import Object, has_ended
 from k8s.quantities import canonical, count
 from k8s.resources import allocatable, device_requests

@@ -12,8 +12,8 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 
-from config.facts import skus
-from config.facts.scheduling import AUTOPILOT_LABEL, NVIDIA_RUNTIME
+from config.data import skus
+from config.data.scheduling import AUTOPILOT_LABEL, NVIDIA_RUNTIME
 from k8s.objects import Object
 from simulator.kube.client import ApiError
 from simulator.kubelet.programs import Holder, PodContext

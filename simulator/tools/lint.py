@@ -12,7 +12,7 @@ from simulator.host import paths
 from simulator.tools import __main__ as tools
 
 _SHELL = re.compile(rb"#!\S*[/ ](sh|bash)\b")
-_GO = Path("tests/truth/azure_sdks/go")
+_GO = Path("tests/contract/azure_sdks/go")
 _SAYS_NOTHING = 'test -z "$(gofmt -d "$@" | tee /dev/stderr)"'
 """gofmt ends well whatever it finds."""
 

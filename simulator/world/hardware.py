@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from config.facts import skus
+from config.data import skus
 from simulator.world.faults import Fault, FaultKind
 
 MELLANOX, MICROSOFT = skus.pci_vendor("mellanox"), "1414"

@@ -6,8 +6,8 @@ import dataclasses
 import functools
 import re
 
-from config.facts import skus
-from config.facts.scheduling import INSTANCE_TYPE
+from config.data import skus
+from config.data.scheduling import INSTANCE_TYPE
 from k8s.objects import Object
 from k8s.quantities import count
 from simulator.world.boots import BootStore

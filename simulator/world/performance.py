@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from config.facts import language_models, skus
+from config.data import language_models, skus
 
 
 @functools.cache

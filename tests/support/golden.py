@@ -21,14 +21,14 @@ import yaml
 
 from components import platform_guard
 from components.manifests import manifests
-from config.facts.versions import versions
+from config.data.versions import versions
 from simulator.host.paths import ROOT
 from tests.support import golden_format
 from tests.support.lookups import HUB, ZONES
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import Recorder, Registered, program
 
-FOLDER = Path(__file__).parent / "golden"
+FOLDER = Path(__file__).parent.parent / "golden"
 DEV = "dev"
 CHARTS = "simulator/charts"
 """Where stacks with operators that have no chart take their released manifests from."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from config.facts.data import parsed
+from config.data.data import parsed
 
 WIDTH = 120
 """A map or list that is no longer than this, with its indentation, is on one line."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from config.facts.skus import catalogue
+from config.data.skus import catalogue
 from config.rules.vcpu_quota import SPOT, TOTAL
 
 Answer = tuple[int, bytes]
@@ -93,5 +93,5 @@ def everything(url: str, _token: str = "") -> Answer:
 
 
 def answer(body: Any, status: int = 200) -> Answer:
-    """As `components.arm.fetch` returns it."""
+    """As `components.preflight.arm.fetch` returns it."""
     return status, json.dumps(body).encode()

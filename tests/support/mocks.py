@@ -103,11 +103,11 @@ def program(
     """
     pulumi.runtime.set_all_config(as_engine(settings), [f"ai-on-aks:{key}" for key in secret])
     azure = azure or Azure()
-    programs = mock.patch("components.preflight.which", lambda name: f"/usr/bin/{name}")
-    fetch = mock.patch("components.arm.fetch", azure.fetch)
+    programs = mock.patch("components.preflight.checks.which", lambda name: f"/usr/bin/{name}")
+    fetch = mock.patch("components.preflight.arm.fetch", azure.fetch)
     dates = mock.patch("config.rules.support_end.support_warnings", return_value=())  # they depend on the day
     answers, is_in = (
-        mock.patch(f"components.inside.{name}", return_value=azure.inside) for name in ("answers", "is_in")
+        mock.patch(f"components.access.inside.{name}", return_value=azure.inside) for name in ("answers", "is_in")
     )
     with programs, fetch, dates, answers, is_in:
         return deploy(

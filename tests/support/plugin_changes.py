@@ -1,6 +1,6 @@
 """Changes of objects and what each does: the table observed of the official plugin (and CUSTOM's kind, for it).
 
-The plugin's own tests ask for the diff of each row, those of `tests/truth/conformance` for the preview of a stack.
+The plugin's own tests ask for the diff of each row, those of `tests/contract/conformance` for the preview of a stack.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from components.context import GpuPool
-from config.facts.skus import sku
+from config.data.skus import sku
 from config.schema.pools import PoolSettings
 from config.schema.storage import StorageSettings
 from config.schema.workload import Ground

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from config.facts import skus
+from config.data import skus
 from k8s.objects import Object
 from simulator.azure.autoscaler.scaler import Scaler
 from simulator.azure.ids import parse_id

@@ -10,12 +10,12 @@ from components.context import SharedClass, WorkloadContext
 from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
-from workloads._app_wrapper import team_job
-from workloads._base import Deployed, Workload
-from workloads._claims import kept_claim
-from workloads._hugging_face import token_secret, warn_of_unknown
-from workloads._results import Results
-from workloads._team import name_of
+from workloads._lib.app_wrapper import team_job
+from workloads._lib.base import Deployed, Workload
+from workloads._lib.claims import kept_claim
+from workloads._lib.hugging_face import token_secret, warn_of_unknown
+from workloads._lib.results import Results
+from workloads._lib.team import name_of
 from workloads.batch_inference import manifests
 from workloads.batch_inference.manifests import GENERATOR, SERVER, Run
 from workloads.batch_inference.options import NAME, BatchInferenceOptions

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.facts.scheduling import tolerations
+from config.data.scheduling import tolerations
 from config.schema.overrides import merge
-from workloads import _base
-from workloads._files import Files, texts
-from workloads._hugging_face import token_variable
-from workloads._pods import GpuPod, Manifest, Mount, environment
-from workloads._team import LOST, mark, share_of_node
+from workloads._lib import base as _base
+from workloads._lib.files import Files, texts
+from workloads._lib.hugging_face import token_variable
+from workloads._lib.pods import GpuPod, Manifest, Mount, environment
+from workloads._lib.team import LOST, mark, share_of_node
 from workloads.batch_inference.memory import UTILIZATION
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
 

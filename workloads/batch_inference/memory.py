@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from config.facts.skus import VmSku
-from workloads._training import GB
+from config.data.skus import VmSku
+from workloads._lib.training import GB
 from workloads.batch_inference.options import BatchInferenceOptions
 
 UTILIZATION = 0.92

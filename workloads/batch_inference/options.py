@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from config.facts.language_models import LanguageModel, language_models
+from config.data.language_models import LanguageModel, language_models
 from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, may_be
-from workloads._hugging_face import Token
-from workloads._team import TeamOptions
+from workloads._lib.hugging_face import Token
+from workloads._lib.team import TeamOptions
 
 NAME = "batch-inference"
 _PART = "[A-Za-z0-9_](?:[.-]?[A-Za-z0-9_])*"
@@ -29,7 +29,7 @@ class BatchInferenceOptions(TeamOptions):
     model: Model = "ibm-granite/granite-3.2-8b-instruct"
     """What answers: a model's name on huggingface.co.
 
-    Of those in `config/facts/language_models.yaml` it is told beforehand whether they fit.
+    Of those in `config/data/language_models.yaml` it is told beforehand whether they fit.
     """
     input_length: Count = 128
     """Tokens of a prompt, which are random."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from config.facts.language_models import language_models
-from config.facts.skus import VmSku
-from config.facts.storage_classes import AKS_SHARED_CLASS
+from config.data.language_models import language_models
+from config.data.skus import VmSku
+from config.data.storage_classes import AKS_SHARED_CLASS
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, set_command
 from config.schema.workload import Ground
-from workloads._hugging_face import model_problems
-from workloads._team import (
+from workloads._lib.hugging_face import model_problems
+from workloads._lib.team import (
     WRAPPED,
     Way,
     bf16_sizes,
@@ -24,7 +24,7 @@ from workloads._team import (
     team_problems,
     too_large,
 )
-from workloads._training import GB
+from workloads._lib.training import GB
 from workloads.batch_inference.memory import fits, most_at_once, needed_bytes, shares, too_long, usable_bytes
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
 

@@ -10,8 +10,8 @@ from components.context import WorkloadContext
 from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import Ground
-from workloads._base import Deployed, Workload
-from workloads._indexed_job import indexed_job
+from workloads._lib.base import Deployed, Workload
+from workloads._lib.indexed_job import indexed_job
 from workloads.health_check.idle import idle_checks
 from workloads.health_check.manifests import Run, command, files, job_spec, job_without_devices
 from workloads.health_check.options import NAME, HealthCheckOptions

@@ -9,8 +9,8 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
-from config.facts.scheduling import ON_SYSTEM_POOL
-from workloads._pods import Manifest
+from config.data.scheduling import ON_SYSTEM_POOL
+from workloads._lib.pods import Manifest
 from workloads.health_check.manifests import Run, template
 
 PRIORITY = -1000

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import get_args
 
-from config.facts.near import hint, near
-from config.facts.skus import VmSku
-from workloads._aznhc import Check, CheckName
+from config.data.near import hint, near
+from config.data.skus import VmSku
+from workloads._lib.aznhc import Check, CheckName
 
 _HOSTS = re.compile(r"^\s*\*\s*\|\|\s*")
 _SIZE = re.compile(r"\d+[KMGkmg]?[Bb]?")

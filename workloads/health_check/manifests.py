@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from config.facts.scheduling import HEALTH_ACCOUNT, HEALTH_TAINT, tolerations
-from workloads import _base
-from workloads._aznhc import WITHOUT_DEVICES, CheckName, configuration
-from workloads._files import TOPOLOGY, Files, topology_file
-from workloads._indexed_job import IGNORE_DISRUPTIONS, JOB_LABEL, indexed_job_spec
-from workloads._node_check import KERNEL_LOGS, NODE_NAME, SCRIPT, kernel_logs, told
-from workloads._pods import GpuPod, Manifest, Mount, devices, on_pools
+from config.data.scheduling import HEALTH_ACCOUNT, HEALTH_TAINT, tolerations
+from workloads._lib import base as _base
+from workloads._lib.aznhc import WITHOUT_DEVICES, CheckName, configuration
+from workloads._lib.files import TOPOLOGY, Files, topology_file
+from workloads._lib.indexed_job import IGNORE_DISRUPTIONS, JOB_LABEL, indexed_job_spec
+from workloads._lib.node_check import KERNEL_LOGS, NODE_NAME, SCRIPT, kernel_logs, told
+from workloads._lib.pods import GpuPod, Manifest, Mount, devices, on_pools
 from workloads.health_check.lines import parsed
 from workloads.health_check.options import NAME, HealthCheckOptions
 

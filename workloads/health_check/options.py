@@ -8,7 +8,7 @@ from pydantic import Field
 
 from config.schema.base import PLAIN_DIGITS, Count, Text
 from config.schema.workload import WorkloadOptions
-from workloads._aznhc import CheckName
+from workloads._lib.aznhc import CheckName
 
 NAME = "health-check"
 MAX_TTL_S = 7 * 24 * 3600

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from config.facts.scheduling import VOLCANO
+from config.data.scheduling import VOLCANO
 from config.problems.errors import Problem
 from config.problems.fixes import Path, either_by_hand, path_text, remove_command, say, set_command
 from config.schema.operators import NODE_HEALTH, key_of

@@ -13,9 +13,9 @@ from config.rules.plain_secrets import unset_secret
 from config.rules.storage import without_shared_files
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
-from workloads._base import Deployed, Workload
-from workloads._claims import kept_claim
-from workloads._pods import NOT_AWAITED
+from workloads._lib.base import Deployed, Workload
+from workloads._lib.claims import kept_claim
+from workloads._lib.pods import NOT_AWAITED
 from workloads.jupyterlab.manifests import (
     PORT,
     SERVER_CONFIG,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from config.schema.overrides import merge
-from workloads._base import Run
-from workloads._pods import GpuPod, Manifest, Mount, scratch
+from workloads._lib.base import Run
+from workloads._lib.pods import GpuPod, Manifest, Mount, scratch
 from workloads.jupyterlab.options import NAME, JupyterLabOptions
 
 PORT = 8888

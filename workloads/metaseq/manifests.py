@@ -7,9 +7,9 @@ from pathlib import Path
 
 import yaml
 
-from workloads._files import Files, shared
-from workloads._mpi import MpiJob, MpiRun, mpi_files
-from workloads._training import throughput_variables
+from workloads._lib.files import Files, shared
+from workloads._lib.mpi import MpiJob, MpiRun, mpi_files
+from workloads._lib.training import throughput_variables
 from workloads.metaseq.options import NAME, MetaseqOptions
 from workloads.metaseq.plan import Plan, plan
 from workloads.metaseq.sizes import models

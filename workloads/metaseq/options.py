@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from config.facts.near import hint, near
+from config.data.near import hint, near
 from config.schema.base import PLAIN_DIGITS, Count, Text, unfit
-from workloads._mpi import MpiOptions
+from workloads._lib.mpi import MpiOptions
 from workloads.metaseq.sizes import models
 
 NAME = "metaseq"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from config.facts.skus import VmSku
+from config.data.skus import VmSku
 from config.schema.pools import MAX_NODES
-from workloads._training import GB, flops_per_token, usable_bytes
+from workloads._lib.training import GB, flops_per_token, usable_bytes
 from workloads.metaseq.sizes import ModelSize, models
 
 STATE_BYTES = 12

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from config.facts.prices import by_price
-from config.facts.skus import VmSku, catalogue
+from config.data.prices import by_price
+from config.data.skus import VmSku, catalogue
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand, set_command
 from config.schema.pools import gpu_sizes

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from config.facts.skus import Facts
+from config.data.skus import Facts
 
 
 class ModelSize(Facts):

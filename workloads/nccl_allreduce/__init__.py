@@ -5,8 +5,8 @@ from __future__ import annotations
 from components.context import WorkloadContext
 from config.schema.models import Placement
 from config.schema.workload import Requirements
-from workloads._base import Deployed, Workload
-from workloads._mpi import WORKERS
+from workloads._lib.base import Deployed, Workload
+from workloads._lib.mpi import WORKERS
 from workloads.nccl_allreduce.manifests import Run, job
 from workloads.nccl_allreduce.options import NAME, NcclAllreduceOptions
 

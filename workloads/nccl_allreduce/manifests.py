@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from components.context import GpuPool
-from workloads._files import Files, shared
-from workloads._mpi import MpiJob, MpiRun, mpi_files
+from workloads._lib.files import Files, shared
+from workloads._lib.mpi import MpiJob, MpiRun, mpi_files
 from workloads.nccl_allreduce.options import NAME, NcclAllreduceOptions
 
 Run = MpiRun[NcclAllreduceOptions]

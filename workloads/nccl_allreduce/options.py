@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from config.schema.base import AS_TEXT, PLAIN_DIGITS, Count, may_be, unfit
-from workloads._mpi import MpiOptions
+from workloads._lib.mpi import MpiOptions
 
 NAME = "nccl-allreduce"
 

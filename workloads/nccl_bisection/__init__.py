@@ -10,8 +10,8 @@ from components.context import WorkloadContext
 from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import Ground, Requirements
-from workloads._base import Deployed, Workload
-from workloads._mpi import WORKERS
+from workloads._lib.base import Deployed, Workload
+from workloads._lib.mpi import WORKERS
 from workloads.nccl_bisection.manifests import Run, job
 from workloads.nccl_bisection.options import NAME, NcclBisectionOptions, problems
 

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from components.context import GpuPool
-from config.facts.skus import nccl_profiles
-from workloads._files import Files, shared, texts
-from workloads._mpi import MpiJob, MpiRun, mpi_files
+from config.data.skus import nccl_profiles
+from workloads._lib.files import Files, shared, texts
+from workloads._lib.mpi import MpiJob, MpiRun, mpi_files
 from workloads.nccl_bisection.options import NAME, NcclBisectionOptions
 
 Run = MpiRun[NcclBisectionOptions]

@@ -11,7 +11,7 @@ from config.problems.errors import Problem
 from config.problems.fixes import Path, set_command
 from config.schema.base import Count
 from config.schema.workload import Ground
-from workloads._mpi import MpiOptions
+from workloads._lib.mpi import MpiOptions
 
 NAME = "nccl-bisection"
 _NODES: Path = ("workloadOptions", NAME, "numNodes")

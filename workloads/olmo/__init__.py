@@ -11,10 +11,10 @@ from components.context import WorkloadContext
 from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
-from workloads._base import Deployed, Workload
-from workloads._data_check import check_job
-from workloads._indexed_job import JOB_LABEL, indexed_job
-from workloads._pods import NOT_AWAITED, Manifest
+from workloads._lib.base import Deployed, Workload
+from workloads._lib.data_check import check_job
+from workloads._lib.indexed_job import JOB_LABEL, indexed_job
+from workloads._lib.pods import NOT_AWAITED, Manifest
 from workloads.olmo import manifests, preparation
 from workloads.olmo.manifests import Run
 from workloads.olmo.options import NAME, OlmoOptions

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import yaml
 
-from config.facts.skus import Facts
-from workloads._training import flops_per_token
+from config.data.skus import Facts
+from workloads._lib.training import flops_per_token
 
 SOURCE_FOLDER = "/opt/OLMo"
 """Where the image has OLMo's repository."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from components.context import BlobVolume, GpuPool
-from workloads import _base
-from workloads._files import Files, nccl_variables, shared, texts, topology_file, topology_path
-from workloads._indexed_job import JOB_LABEL, failure_policy, indexed_job_spec
-from workloads._pods import GpuPod, Manifest, blob, scratch
-from workloads._training import throughput_variables
+from workloads._lib import base as _base
+from workloads._lib.files import Files, nccl_variables, shared, texts, topology_file, topology_path
+from workloads._lib.indexed_job import JOB_LABEL, failure_policy, indexed_job_spec
+from workloads._lib.pods import GpuPod, Manifest, blob, scratch
+from workloads._lib.training import throughput_variables
 from workloads.olmo.configs import SOURCE_FOLDER
 from workloads.olmo.memory import micro_batch
 from workloads.olmo.options import NAME, OlmoOptions
@@ -24,7 +24,7 @@ SAVING_THREADS = 2
 """Files of a checkpoint that each rank writes and reads at once.
 
 16 by default (OLMo-core v1.8.0, src/olmo_core/utils.py, get_default_thread_count), and blobfuse2 has no blocks for so
-many of 8 ranks (config/facts/blobfuse.yaml, sequential).
+many of 8 ranks (config/data/blobfuse.yaml, sequential).
 """
 _DATA_TIMEOUT_S = 48 * 3600
 """How long the training waits for its data, holding its nodes."""

@@ -8,8 +8,8 @@ and is compiled (scripts/beaker/peteish/peteish13-medlr.sh).
 
 from __future__ import annotations
 
-from config.facts.skus import VmSku
-from workloads._training import usable_bytes
+from config.data.skus import VmSku
+from workloads._lib.training import usable_bytes
 from workloads.olmo.configs import TrainingConfig
 from workloads.olmo.options import OlmoOptions
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from config.facts.near import hint, near
+from config.data.near import hint, near
 from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, may_be, unfit
 from config.schema.storage import ContainerName
 from config.schema.workload import WorkloadOptions

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pulumi
 
-from config.facts.scheduling import ON_SYSTEM_POOL
-from workloads._data_check import RULES, SHOWS_LOG
-from workloads._files import Files, texts
-from workloads._indexed_job import failure_policy
-from workloads._pods import Manifest, Mount, environment, pod_template
+from config.data.scheduling import ON_SYSTEM_POOL
+from workloads._lib.data_check import RULES, SHOWS_LOG
+from workloads._lib.files import Files, texts
+from workloads._lib.indexed_job import failure_policy
+from workloads._lib.pods import Manifest, Mount, environment, pod_template
 from workloads.olmo import manifests
 from workloads.olmo.manifests import Run, dataset_variables
 from workloads.olmo.options import NAME, OlmoOptions

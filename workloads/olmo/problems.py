@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from config.facts.blobfuse import profiles, remembers
-from config.facts.skus import VmSku, catalogue
+from config.data.blobfuse import profiles, remembers
+from config.data.skus import VmSku, catalogue
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand, set_command
 from config.schema.workload import Ground, other_size
-from workloads._containers import container_problems
-from workloads._training import GB, usable_bytes
+from workloads._lib.containers import container_problems
+from workloads._lib.training import GB, usable_bytes
 from workloads.olmo.memory import bytes_per_gpu, holds, micro_batch
 from workloads.olmo.options import NAME, OlmoOptions
 

@@ -10,11 +10,11 @@ from components.context import WorkloadContext
 from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
-from workloads._app_wrapper import team_job
-from workloads._base import Deployed, Workload
-from workloads._data_check import check_data
-from workloads._results import Results
-from workloads._team_training import DATA
+from workloads._lib.app_wrapper import team_job
+from workloads._lib.base import Deployed, Workload
+from workloads._lib.data_check import check_data
+from workloads._lib.results import Results
+from workloads._lib.team_training import DATA
 from workloads.pytorch_pretraining import manifests
 from workloads.pytorch_pretraining.manifests import CONTAINER, Run
 from workloads.pytorch_pretraining.memory import kept_bytes

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.facts.scheduling import tolerations
-from workloads._files import Files, nccl_variables, shared, texts, topology_file, topology_path
-from workloads._pods import GpuPod, Manifest
-from workloads._team import LOST, share_of_node
-from workloads._team_training import DATA, TrainingRun
+from config.data.scheduling import tolerations
+from workloads._lib.files import Files, nccl_variables, shared, texts, topology_file, topology_path
+from workloads._lib.pods import GpuPod, Manifest
+from workloads._lib.team import LOST, share_of_node
+from workloads._lib.team_training import DATA, TrainingRun
 from workloads.pytorch_pretraining.memory import saving_seconds
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
-from config.facts.skus import VmSku
+from config.data.skus import VmSku
 from config.schema.storage import SHARED_CLASS
-from workloads._team_training import claim_gib, usable_bytes
+from workloads._lib.team_training import claim_gib, usable_bytes
 from workloads.pytorch_pretraining.options import PretrainingOptions
 
 PER_LAYER, PER_LAYER_FP8, PER_LAYER_RECOMPUTED, PER_SYMBOL = 28, 21, 2, 2.4

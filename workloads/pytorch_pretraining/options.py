@@ -8,7 +8,7 @@ from pydantic import Field
 
 from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count
 from config.schema.storage import ContainerName
-from workloads._team import TeamOptions
+from workloads._lib.team import TeamOptions
 from workloads.metaseq.options import Size
 from workloads.metaseq.sizes import ModelSize, models
 

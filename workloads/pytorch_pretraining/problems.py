@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from config.facts.skus import VmSku, gpu_models
+from config.data.skus import VmSku, gpu_models
 from config.problems.errors import Problem
 from config.problems.fixes import Path, either_by_hand, path_text, set_command
 from config.schema.workload import Ground
-from workloads._team import (
+from workloads._lib.team import (
     WRAPPED,
     Way,
     bf16_sizes,
@@ -21,8 +21,8 @@ from workloads._team import (
     team_problems,
     too_large,
 )
-from workloads._team_training import batch_problems, storage_problems, usable_bytes
-from workloads._training import GB
+from workloads._lib.team_training import batch_problems, storage_problems, usable_bytes
+from workloads._lib.training import GB
 from workloads.metaseq.sizes import models
 from workloads.pytorch_pretraining.memory import bytes_per_gpu, fits
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions

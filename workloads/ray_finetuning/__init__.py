@@ -11,13 +11,13 @@ from components.context import WorkloadContext
 from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
-from workloads._base import Deployed, Workload
-from workloads._data_check import check_data
-from workloads._gang import gang
-from workloads._hugging_face import token_secret, warn_of_unknown
-from workloads._results import Results
-from workloads._team import QUEUED, name_of
-from workloads._team_training import DATA
+from workloads._lib.base import Deployed, Workload
+from workloads._lib.data_check import check_data
+from workloads._lib.gang import gang
+from workloads._lib.hugging_face import token_secret, warn_of_unknown
+from workloads._lib.results import Results
+from workloads._lib.team import QUEUED, name_of
+from workloads._lib.team_training import DATA
 from workloads.ray_finetuning import manifests
 from workloads.ray_finetuning.manifests import DASHBOARD_PORT, WORKER, Run
 from workloads.ray_finetuning.options import NAME, FinetuningOptions

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from config.facts.scheduling import tolerations
+from config.data.scheduling import tolerations
 from config.schema.overrides import merge
-from workloads._gang import in_gang
-from workloads._hugging_face import token_variable
-from workloads._pods import GpuPod, Manifest, Mount, on_pools, pod_template
-from workloads._team import LOST, mark, share_of_node
-from workloads._team_training import DATA, TrainingRun
+from workloads._lib.gang import in_gang
+from workloads._lib.hugging_face import token_variable
+from workloads._lib.pods import GpuPod, Manifest, Mount, on_pools, pod_template
+from workloads._lib.team import LOST, mark, share_of_node
+from workloads._lib.team_training import DATA, TrainingRun
 from workloads.ray_finetuning.options import FinetuningOptions
 
 RAY_VERSION = "2.60.0"

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from config.facts.language_models import LanguageModel, language_models
+from config.data.language_models import LanguageModel, language_models
 from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, may_be
 from config.schema.storage import ContainerName
-from workloads._hugging_face import Token
-from workloads._team import TeamOptions
-from workloads._team_training import DATA
+from workloads._lib.hugging_face import Token
+from workloads._lib.team import TeamOptions
+from workloads._lib.team_training import DATA
 
 NAME = "ray-finetuning"
 _WORD = "[A-Za-z0-9][A-Za-z0-9._-]*"

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from config.facts.language_models import LanguageModel, language_models
-from config.facts.skus import VmSku
+from config.data.language_models import LanguageModel, language_models
+from config.data.skus import VmSku
 from config.problems.errors import Problem
 from config.problems.fixes import Path, set_command
 from config.schema.workload import Ground
-from workloads._hugging_face import model_problems
-from workloads._team import (
+from workloads._lib.hugging_face import model_problems
+from workloads._lib.team import (
     Way,
     bf16_sizes,
     gpu_problems,
@@ -26,8 +26,8 @@ from workloads._team import (
     team_problems,
     too_large,
 )
-from workloads._team_training import DATA, batch_problems, storage_problems, usable_bytes
-from workloads._training import GB
+from workloads._lib.team_training import DATA, batch_problems, storage_problems, usable_bytes
+from workloads._lib.training import GB
 from workloads.ray_finetuning.options import NAME, SYNTHETIC, FinetuningOptions
 
 _DEFAULT = FinetuningOptions.model_fields["model"].default

@@ -11,9 +11,9 @@ from components.context import WorkloadContext
 from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import Ground
-from workloads._base import Deployed, Workload
-from workloads._indexed_job import batch_job
-from workloads._pods import Manifest
+from workloads._lib.base import Deployed, Workload
+from workloads._lib.indexed_job import batch_job
+from workloads._lib.pods import Manifest
 from workloads.resim import manifests, metaseq
 from workloads.resim.manifests import OWNER, TEMPLATES, TEST_IO, Batch, Run
 from workloads.resim.options import NAME, ResimOptions

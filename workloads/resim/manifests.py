@@ -12,11 +12,11 @@ from typing import Any
 
 from components.context import BlobVolume, GpuPool
 from config.schema.overrides import merge
-from workloads import _base
-from workloads._files import Files, texts
-from workloads._indexed_job import batch_job_spec
-from workloads._mpi import MpiJob
-from workloads._pods import GpuPod, Manifest, blob, environment
+from workloads._lib import base as _base
+from workloads._lib.files import Files, texts
+from workloads._lib.indexed_job import batch_job_spec
+from workloads._lib.mpi import MpiJob
+from workloads._lib.pods import GpuPod, Manifest, blob, environment
 from workloads.resim import metaseq
 from workloads.resim.options import NAME, ResimOptions
 

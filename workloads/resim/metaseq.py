@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from components.context import GpuPool
-from config.facts.near import hint, near
+from config.data.near import hint, near
 from config.problems.errors import Problem
 from config.problems.fixes import Path, either_by_hand, path_text, remove_command, set_command
 from config.schema.pools import PoolSettings
 from config.schema.workload import Ground
-from workloads._files import Files
-from workloads._mpi import MpiJob
+from workloads._lib.files import Files
+from workloads._lib.mpi import MpiJob
 from workloads.metaseq.manifests import Run, job
 from workloads.metaseq.options import MetaseqOptions
 from workloads.metaseq.plan import Unfit, plan, usable_nodes

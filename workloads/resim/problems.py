@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from config.facts.blobfuse import has_folder, profiles
-from config.facts.near import hint, near
+from config.data.blobfuse import has_folder, profiles
+from config.data.near import hint, near
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand, path_text, remove_command, set_command
 from config.schema.storage import Account

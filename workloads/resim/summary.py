@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from config.facts.prices import price_list
+from config.data.prices import price_list
 from workloads.resim.manifests import RUN_LABEL
 
 FAILED = "FAILED"

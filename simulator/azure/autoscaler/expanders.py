@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import yaml
 
-from config.facts import data
+from config.data import data
 from k8s.objects import Object
 from simulator.azure.autoscaler import fit
 from simulator.azure.autoscaler.groups import Group

@@ -6,8 +6,8 @@ import copy
 from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass
 
-from config.facts import skus
-from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE
+from config.data import skus
+from config.data.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE
 from k8s.objects import Object, condition
 from k8s.resources import allocatable
 from simulator.azure import faults, quota

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from config.facts import data
+from config.data import data
 
 PACE = 20.0
 """How much sooner the autoscaler's patience ends: ten minutes are half a minute. What pods do takes its own time."""

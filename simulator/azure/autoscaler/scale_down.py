@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from config.facts.scheduling import GPU_RESOURCE
+from config.data.scheduling import GPU_RESOURCE
 from k8s.objects import Object
 from k8s.resources import Resources, allocatable
 from simulator.azure.autoscaler import fit

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from azure.core.exceptions import AzureError
 
-from config.facts.blobfuse import DRIVER
+from config.data.blobfuse import DRIVER
 from k8s.objects import Object, is_ready
 from simulator.kube.client import KubeClient
 from simulator.kubelet.cloud import Cloud

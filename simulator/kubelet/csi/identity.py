@@ -16,7 +16,7 @@ import httpx
 from azure.core.credentials import AccessToken
 from azure.core.exceptions import ClientAuthenticationError
 
-from config.facts.blobfuse import AUDIENCE
+from config.data.blobfuse import AUDIENCE
 from k8s.objects import Object
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.cloud import Cloud

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from config.facts.blobfuse import DRIVER
+from config.data.blobfuse import DRIVER
 from k8s.objects import Object
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.csi.claims import SHARES, is_node_plugin

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from config.facts.scheduling import GPU_RESOURCE
-from config.facts.skus import gpu_models
+from config.data.scheduling import GPU_RESOURCE
+from config.data.skus import gpu_models
 from k8s.objects import Object
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import label, owner_reference, reconcile

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 
-from config.facts.gpu_sharing import MIG_LABEL, MIG_STATE_LABEL, mig_profiles
-from config.facts.skus import gpu_models
+from config.data.gpu_sharing import MIG_LABEL, MIG_STATE_LABEL, mig_profiles
+from config.data.skus import gpu_models
 from k8s.objects import Object
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import label, reconcile, set_labels

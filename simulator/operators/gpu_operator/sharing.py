@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import yaml
 
-from config.facts.gpu_sharing import SLICING_LABEL, mig_profiles, partition_of
-from config.facts.scheduling import GPU_RESOURCE
+from config.data.gpu_sharing import SLICING_LABEL, mig_profiles, partition_of
+from config.data.scheduling import GPU_RESOURCE
 from k8s.objects import Object
 from simulator.operators._loop import label
 from simulator.operators.gpu_operator.daemonsets import CONFIG_FOLDER

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from config.facts import skus
+from config.data import skus
 from simulator.azure.errors import Problem, bad_request, invalid
 from simulator.azure.store import Body, Record
 from simulator.azure.types.agent_pool import labels, os_disks

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from config.facts.scheduling import INSTANCE_TYPE, SPOT_LABEL
+from config.data.scheduling import INSTANCE_TYPE, SPOT_LABEL
 from simulator.azure.errors import ArmError, bad_request
 from simulator.azure.store import Body
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from config.facts import skus
+from config.data import skus
 from simulator.azure import faults
 from simulator.azure.arm_world import World
 from simulator.azure.backend import Node

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from config.facts.skus import VmSku
+from config.data.skus import VmSku
 from simulator.world.nodes import DRIVER_ANNOTATION, PARTITION_ANNOTATION
 
 Node = dict[str, Any]
 ADDRESSES_PER_POOL = 1024  # in 10.224.0.0/16; a pool has 1000 nodes at most
 _FIRST_ADDRESS = 4  # Azure keeps the first four of a subnet
 _EVICTION_MIB = 100  # the kubelet's memory.available
-_KERNEL_MIB = 160  # 112 to 316 on recorded nodes (tests/truth/recordings/nodes.yaml), beside the page tables
+_KERNEL_MIB = 160  # 112 to 316 on recorded nodes (tests/contract/recordings/nodes.yaml), beside the page tables
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 

@@ -6,7 +6,7 @@ https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks for epheme
 
 from __future__ import annotations
 
-from config.facts.skus import VmSku
+from config.data.skus import VmSku
 from simulator.azure.errors import bad_request
 from simulator.azure.store import Body
 
@@ -22,7 +22,7 @@ def fill(properties: Body, sku: VmSku) -> None:
 
     The page has no default for a temporary disk that is larger than any ephemeral disk: here it is the largest one.
     Its default is the size of the temporary disk. A recorded NC4as_T4_v3 node has a disk of the size of the cache
-    (tests/truth/recordings/nodes.yaml).
+    (tests/contract/recordings/nodes.yaml).
     """
     temporary = 0 if sku.temp_is_nvme else sku.temp_gib
     local = sku.cache_gib or temporary

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from config.facts import skus
-from config.facts.scheduling import SPOT_LABEL, SPOT_TAINT
+from config.data import skus
+from config.data.scheduling import SPOT_LABEL, SPOT_TAINT
 from simulator.azure import features, quota, reservations
 from simulator.azure.arm_world import World
 from simulator.azure.errors import Problem, bad_request, conflict, in_progress, invalid

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from ipaddress import ip_network
 
-from config.facts.versions import versions
+from config.data.versions import versions
 from simulator.azure import node_group as node_groups
 from simulator.azure import reservations
 from simulator.azure.arm_world import World
@@ -137,7 +137,7 @@ def node_group(world: World, resource: ResourceId, properties: Body) -> None:
 def longest_step(minor: int) -> int:
     """By how many minor versions an upgrade may go up: three from one that has long-term support alone.
 
-    Source: upgrades that AKS listed (tests/truth/recordings/clusters.yaml).
+    Source: upgrades that AKS listed (tests/contract/recordings/clusters.yaml).
     """
     return 1 if f"1.{minor}" in versions().kubernetes.newest else 3
 

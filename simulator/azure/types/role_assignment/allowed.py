@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from config.facts import data
+from config.data import data
 from simulator.azure import faults
 from simulator.azure.arm_world import World
 from simulator.azure.store import Body

@@ -5,7 +5,7 @@ Text of sizes that are not there: Azure's page on `InvalidParameter` of machines
 
 from __future__ import annotations
 
-from config.facts import skus
+from config.data import skus
 from simulator.azure import rooms
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request

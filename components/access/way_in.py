@@ -1,0 +1,180 @@
+"""From where a stack with a private network can be deployed, and how much of it.
+
+Of a network that the stack makes, nobody is inside at first. So from outside there is a first phase: whatever Resource
+Manager makes, but no GPU nodes, which cost, no SAS and nothing of Kubernetes, which need the inside. The group's tag
+says that no more has been declared yet: the second phase takes it off before all else, and from then on the program
+is refused outside, where it would take down what it cannot reach. Outputs do not do for that: an update that fails
+keeps those of the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pulumi
+from pulumi_azure_native import resources
+
+from components.access import inside
+from components.access.jump_box import login_command
+from components.access.kubeconfig import login_of, private_server
+from components.azure.roles import subscription_id
+from components.preflight.arm import Unread, answers_at, connect
+from components.preflight.checks import check_login
+from components.preflight.existing import Existing, if_there
+from components.preflight.existing_cluster import check_running
+from components.preflight.network import network_path
+from config.problems.errors import lines
+from config.problems.fixes import set_command
+from config.reading.loader import outputs_of
+from config.schema.models import Lender, Settings
+from config.schema.resource_ids import ResourceName
+
+NOTHING = "# nothing: both phases are done"
+"""What there is to do after the second phase; to a shell it is no command."""
+_BY_ADDRESS = (
+    "This machine is taken to be inside the private network: its address in Azure lies there. Where it is a machine of "
+    "another network with the same addresses, what needs the inside will fail with `no such host` (docs/way-in.md)."
+)
+_TAG = "ai-on-aks-phase"
+_FIRST, _SECOND = "outside", "inside"
+
+
+def deploys_inside(settings: Settings, existing: Existing) -> bool:
+    """Whether all of the stack is to be declared; False: what can be made from outside.
+
+    Raises pulumi.RunError, with the ways in, where that has been done.
+    """
+    if not settings.network.private or _is_inside(settings, existing):
+        return True
+    if settings.network.two_phases and _has_nothing_inside(existing):
+        return False
+    raise pulumi.RunError("\n".join(_refusal(settings, existing)))
+
+
+def check_guest(settings: Settings, lender: Lender) -> None:
+    """Raises pulumi.RunError, with the fix, if a stack on another's platform does not get into its cluster."""
+    outputs = outputs_of(str(lender.stack))
+    check_running(outputs, settings.stack)
+    kubeconfig = outputs["kubeconfig"]
+    host = private_server(kubeconfig)
+    if host and not inside.answers(host):
+        raise pulumi.RunError("\n".join(_guest_refusal(settings, lender)))
+    check_login(login_of(kubeconfig), str(lender.stack))
+
+
+def _guest_refusal(settings: Settings, lender: Lender) -> Iterator[str]:
+    yield f"the cluster of {lender.stack} does not answer this machine: it is private, and this machine is outside; or"
+    yield "it is off. Nothing was changed. Go on from inside (docs/way-in.md):"
+    yield f"    pulumi up -s {settings.stack}    # on its jump box, or a machine that reaches its network"
+
+
+def tags(settings: Settings, *, within: bool) -> dict[str, str] | None:
+    """Those of the resource group."""
+    return {_TAG: _SECOND if within else _FIRST} if settings.network.two_phases else None
+
+
+def _is_inside(settings: Settings, existing: Existing) -> bool:
+    if existing.cluster:
+        profile, host = existing.cluster.api_server_access_profile, existing.cluster.private_fqdn
+        # One whose making failed may have no name yet: nobody is inside of that.
+        return inside.answers(host) if host else not (profile and profile.enable_private_cluster)
+    return settings.network.inside or _seems_inside(settings, existing.group)
+
+
+def _seems_inside(settings: Settings, group: str) -> bool:
+    """By its address, which a machine of another network may have too: so it is told."""
+    found = inside.is_in(_ranges(settings, group))
+    if found:
+        pulumi.log.info(_BY_ADDRESS)
+    return found
+
+
+def _ranges(settings: Settings, group: str) -> Iterator[str]:
+    """Addresses of the network and of those that it is peered with, if it is there."""
+    of_group = f"/subscriptions/{subscription_id()}/resourceGroups/{group}/providers/Microsoft.Network/virtualNetworks/"
+    path = network_path(settings.network.id or f"{of_group}{settings.names.cluster}")
+    found = answers_at(connect(settings.location), [path])[path]
+    if isinstance(found, Unread):
+        if found.absent and settings.network.id:
+            raise pulumi.RunError(_no_network(settings.network.id))
+        if not found.absent:
+            pulumi.log.warn(
+                f"the network could not be looked up in Azure: {found.why}. So this machine counts as outside."
+            )
+        return
+    network = found.get("properties") or {}
+    yield from (network.get("addressSpace") or {}).get("addressPrefixes") or ()
+    for peering in (each["properties"] for each in network.get("virtualNetworkPeerings") or ()):
+        if peering.get("peeringState") == "Connected":
+            yield from (peering.get("remoteAddressSpace") or {}).get("addressPrefixes") or ()
+
+
+def _no_network(id_: str) -> str:
+    return lines(
+        f"network.id is a network that Azure does not have: {id_}",
+        "Nothing was changed. Set it to the id of one that is there:",
+        "    az network vnet list --query [].id --output tsv",
+    )
+
+
+def _has_nothing_inside(existing: Existing) -> bool:
+    group = if_there(lambda: resources.get_resource_group(resource_group_name=existing.group))
+    return group is None or (group.tags or {}).get(_TAG) == _FIRST
+
+
+def next_command(settings: Settings, group: str) -> str:
+    """What to do after the first phase."""
+    jump_box = settings.network.jump_box
+    if jump_box and jump_box.ssh_public_key:
+        return login_command(settings, group, jump_box.ssh_public_key)
+    return f"pulumi up -s {settings.stack}"
+
+
+def after_first_phase(settings: Settings, group: str) -> str:
+    """What to say at its end."""
+    return lines(
+        "This machine is outside the network that the stack makes. So this is the first of two phases: no GPU "
+        "nodes, no SAS and nothing in the cluster yet. Go on from inside (docs/way-in.md):",
+        *_from_inside(settings, group),
+    )
+
+
+def _from_inside(settings: Settings, group: str) -> Iterator[str]:
+    command, again = next_command(settings, group), f"pulumi up -s {settings.stack}"
+    if settings.network.jump_box:
+        yield f"    {command}    # by Azure's CLI with the extensions bastion and ssh"
+        yield "    az login --identity    # there, with all that follows; `pulumi login` to the state of this stack too"
+        yield f"    {again}"
+        return
+    yield f"    {again}    # on a machine in the network, or one that reaches it and its zones (VPN, peering)"
+    if settings.network.address_space:
+        key = f'-s {settings.stack} --path network.jumpBox.sshPublicKey "$(cat ~/.ssh/id_ed25519.pub)"'
+        yield "Or let this phase make a jump box too:"
+        yield f"    pulumi config set {key}"
+
+
+def _refusal(settings: Settings, existing: Existing) -> Iterator[str]:
+    stack, cluster, group = settings.stack, existing.cluster_name, existing.group
+    if existing.cluster is None and settings.network.id:
+        name = ResourceName.of(settings.network.id).name
+        yield f"this machine is outside the network {name}: Azure knows no address of it there or in a peered network."
+        yield "API server, SAS and blobs would be out of its reach (network.private)."
+        yield "Nothing was changed. Go on from inside (docs/way-in.md):"
+        yield f"    pulumi up -s {stack}    # on a machine in {name}, or in a network that is peered with it"
+        yield "Or, if this machine reaches it and its zones by VPN or ExpressRoute:"
+        yield f"    {set_command(('network', 'inside'), True).text(stack)}"
+        return
+    if existing.cluster is None:
+        yield f"the cluster {cluster} is gone from Azure, and this machine is outside the network that it was in."
+    else:
+        yield f"cluster {cluster} does not answer this machine: it is private, and this machine outside; or it is off."
+    yield "Nothing was changed: what is in it would be taken down. Go on from inside (docs/way-in.md):"
+    if settings.network.jump_box:
+        yield from _from_inside(settings, group)
+    else:
+        yield f"    pulumi up -s {stack}    # on a machine in its network, or one that reaches it (VPN, peering)"
+    if existing.cluster:
+        yield "To look at it from here:"
+        yield f"    az aks command invoke --resource-group {group} --name {cluster} --command 'kubectl get pods -A'"
+    yield "To take all of it down from here, with what other stacks have on it:"
+    yield f"    PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy --refresh -s {stack}"

@@ -1,0 +1,287 @@
+"""The AKS cluster with its system pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pulumi
+from pulumi_azure_native import containerservice
+
+from components._base import Component
+from components.azure import roles
+from components.azure.cluster_network import OwnNetwork, api_server, identity, network_profile, with_nodes
+from components.azure.retries import patience_to_join
+from components.preflight.existing_cluster import PROFILES, report_pool_changes
+from config.data.scheduling import SYSTEM_TAINT
+from config.problems.fixes import set_command
+from config.rules.vcpu_quota import is_version
+from config.schema.cluster import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, MaintenanceWindow, SystemPool, reimages
+from config.schema.models import Settings
+from config.schema.storage import StorageSettings
+
+SYSTEM_POOL = "system"
+# Creating takes 4 to 15 minutes; an upgrade is the control plane's alone, and pools follow (components/azure/node_pools.py).
+_TIMEOUTS = pulumi.CustomTimeouts(create="40m", update="2h", delete="40m")
+
+
+class Cluster(Component):
+    """The cluster. GPU pools are resources of their own: an inline one could never be replaced alone."""
+
+    resource_group: pulumi.Output[str]
+    name: pulumi.Output[str]
+    id: pulumi.Output[str]
+
+    kubelet_object_id: pulumi.Output[str]
+    """Who pulls images: the identity of the kubelets."""
+    issuer: pulumi.Output[str]
+    """Of the tokens of its service accounts: a URL."""
+    subnet: pulumi.Input[str] | None
+    """Of its nodes; None in AKS's own network."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        resource_group: pulumi.Output[str],
+        *,
+        node_os_channel: str | None = None,
+        ip_ranges: Sequence[str] = (),
+        own_network: OwnNetwork | None = None,
+        there: bool = True,
+        protect: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`node_os_channel` and `ip_ranges` are what the cluster has now, if it is `there`.
+
+        Without `own_network` it is in AKS's. `protect` lets Pulumi refuse to delete or replace it.
+        """
+        super().__init__(name, opts)
+        self.settings = settings
+        self.resource_group = resource_group
+        self._protect = protect
+        self.subnet = own_network.subnet if own_network else None
+        gateway = own_network is not None and own_network.outbound_address is not None
+        ranges = [] if settings.network.private else chosen_ranges(settings, ip_ranges, gateway=gateway)
+        self.resource = self._cluster(chosen_channel(settings, node_os_channel), ranges, own_network)
+        self.name = self.resource.name
+        if window := settings.cluster.maintenance_window:
+            self._node_os_window(window)
+        self.id = self.resource.id
+        found = self._found() if there else self.resource
+        self.kubelet_object_id = found.identity_profile.apply(
+            lambda each: str((each or {})["kubeletidentity"].object_id)
+        )
+        self.issuer = found.oidc_issuer_profile.apply(lambda profile: str(profile.issuer_url))
+        self._let_groups_in()
+        runs = self.resource.agent_pool_profiles.apply(_system_pool_version)
+        pulumi.Output.all(runs, self.resource_group, self.name).apply(lambda found: self._warn_if_behind(*found))
+        self.register_outputs({"name": self.name, "id": self.id})
+
+    def _cluster(
+        self, node_os_channel: str, ip_ranges: list[str], own: OwnNetwork | None
+    ) -> containerservice.ManagedCluster:
+        names, cluster = self.settings.names, self.settings.cluster
+        hooks = patience_to_join() if own and own.needs else pulumi.ResourceHookBinding()
+        hooks.before_update = [report_pool_changes()]
+        return containerservice.ManagedCluster(
+            "cluster",
+            resource_group_name=self.resource_group,
+            resource_name_=names.cluster,
+            location=self.settings.location,
+            dns_prefix=names.dns_prefix,
+            node_resource_group=names.node_resource_group,
+            kubernetes_version=cluster.kubernetes_version,
+            sku=containerservice.ManagedClusterSKUArgs(name="Base", tier=cluster.tier),
+            # The two go together (AKS's page on pricing tiers, "Create an AKS cluster in the Premium tier").
+            support_plan="AKSLongTermSupport" if cluster.lts else None,
+            identity=identity(cluster, own),
+            enable_rbac=True,
+            aad_profile=self._entra(),
+            disable_local_accounts=not cluster.local_accounts,
+            api_server_access_profile=api_server(self.settings, with_nodes(ip_ranges, own)),
+            # Pods trade the issuer's tokens for identities in Azure: those that mount blobs so (components/azure/identity.py)
+            # and those that users bring along, to which AKS's webhook hands what they need. Either can come in place.
+            oidc_issuer_profile=containerservice.ManagedClusterOIDCIssuerProfileArgs(enabled=True),
+            security_profile=containerservice.ManagedClusterSecurityProfileArgs(
+                workload_identity=containerservice.ManagedClusterSecurityProfileWorkloadIdentityArgs(enabled=True)
+            ),
+            network_profile=network_profile(self.settings.network),
+            # A node that is upgraded under a running job kills it: only a change of the settings upgrades any.
+            auto_upgrade_profile=containerservice.ManagedClusterAutoUpgradeProfileArgs(
+                upgrade_channel="none", node_os_upgrade_channel=node_os_channel
+            ),
+            auto_scaler_profile=_autoscaler_profile(self.settings),
+            storage_profile=_storage_profile(self.settings.storage),
+            agent_pool_profiles=[_system_pool(cluster.system_pool, self.subnet, self.settings.tags)],
+            opts=self.child(
+                custom_timeouts=_TIMEOUTS,
+                protect=self._protect,
+                depends_on=own.needs if own else None,
+                hooks=hooks,
+                hide_diffs=[PROFILES],
+                # AKS widens it in place (components/preflight/existing_network.py); the provider would replace the cluster.
+                ignore_changes=["networkProfile.podCidr"],
+            ),
+        )
+
+    def _node_os_window(self, window: MaintenanceWindow) -> None:
+        containerservice.MaintenanceConfiguration(
+            "node-os-window",
+            resource_group_name=self.resource_group,
+            resource_name_=self.name,
+            config_name="aksManagedNodeOSUpgradeSchedule",
+            maintenance_window=containerservice.MaintenanceWindowArgs(
+                schedule=containerservice.ScheduleArgs(
+                    weekly=containerservice.WeeklyScheduleArgs(day_of_week=window.day, interval_weeks=1)
+                ),
+                start_time=window.start_time,
+                duration_hours=window.hours,
+                utc_offset=window.utc_offset,
+            ),
+            opts=self.child(),
+        )
+
+    def _entra(self) -> containerservice.ManagedClusterAADProfileArgs | None:
+        cluster = self.settings.cluster
+        if not cluster.entra:
+            return None
+        return containerservice.ManagedClusterAADProfileArgs(
+            managed=True,
+            enable_azure_rbac=True,
+            admin_group_object_ids=sorted(str(group) for group in cluster.admin_group_object_ids),
+        )
+
+    def _let_groups_in(self) -> None:
+        """Lets groups of cluster admins and of teams get a kubeconfig, which no right inside does."""
+        cluster = self.settings.cluster
+        of_teams = (group for team in self.settings.teams.values() for group in team.groups)
+        groups = {str(each).lower(): str(each) for each in (*of_teams, *cluster.admin_group_object_ids)}
+        for group in sorted(groups.values()) if cluster.entra else ():
+            who = roles.Principal(object_id=pulumi.Output.from_input(group), kind="Group")
+            roles.assign(f"kubeconfig-{group}", role=roles.CLUSTER_USER, scope=self.id, principal=who, parent=self)
+
+    def _found(self) -> pulumi.Output[Any]:
+        """Asked of Azure: in the preview of an update the resource's own outputs are unknown.
+
+        The role that hangs on them would be shown as replaced, with the cluster's access to its images.
+        """
+        return containerservice.get_managed_cluster_output(
+            resource_group_name=self.resource_group,
+            resource_name=self.name,
+            opts=pulumi.InvokeOutputOptions(parent=self),
+        )
+
+    def _warn_if_behind(self, runs: str | None, group: str, cluster: str) -> None:
+        wanted = self.settings.cluster.kubernetes_version
+        if runs and not is_version(runs, wanted):
+            pulumi.log.warn(
+                f"the nodes of the system pool run Kubernetes {runs}, not {wanted}: cluster.kubernetesVersion upgrades "
+                "the control plane and the GPU pools. Upgrade them by: az aks nodepool upgrade "
+                f"--resource-group {group} --cluster-name {cluster} --name {SYSTEM_POOL} --kubernetes-version {wanted} "
+                f"&& pulumi up --refresh -s {self.settings.stack}"
+            )
+
+
+def chosen_channel(settings: Settings, has: str | None) -> str:
+    """That of the settings; unset, it stays as the cluster `has` it where another would make all nodes anew.
+
+    Both are told as a warning.
+    """
+    cluster, path = settings.cluster, ("cluster", "nodeOsChannel")
+    wanted: str = cluster.node_os_channel
+    if has is None or not reimages(has, wanted):
+        return wanted
+    if "node_os_channel" in cluster.model_fields_set:
+        keep = set_command(path, has).text(settings.stack)
+        pulumi.log.warn(
+            f"cluster.nodeOsChannel is {wanted}, and the cluster has {has}: AKS makes each of its nodes anew for that, "
+            f"under what runs there. Keep it: {keep}"
+        )
+        return wanted
+    change, keep = (set_command(path, channel).text(settings.stack) for channel in (wanted, has))
+    pulumi.log.warn(
+        f"the cluster's nodes have the OS channel {has}, which stays, because AKS would make each of them anew for "
+        f"{wanted}. Do so while no job runs: {change} && pulumi up -s {settings.stack}; or keep it: {keep}"
+    )
+    return has
+
+
+def chosen_ranges(settings: Settings, has: Sequence[str], *, gateway: bool = False) -> list[str]:
+    """Those of the settings; unset, those that the cluster `has`, which another tool may have set. Both are told.
+
+    With a `gateway` it has one more, that of its nodes.
+    """
+    cluster, names, path = settings.cluster, settings.names, ("cluster", "authorizedIpRanges")
+    wanted = sorted(set(cluster.authorized_ip_ranges))
+    if "authorized_ip_ranges" not in cluster.model_fields_set and has:
+        keep = " && ".join(set_command((*path, at), each).text(settings.stack) for at, each in enumerate(has))
+        pulumi.log.warn(
+            f"the cluster's API server is reached from {', '.join(has)} alone, which stays. Keep it so: {keep}; or set "
+            "cluster.authorizedIpRanges to other ranges in the stack file"
+        )
+        return list(has)
+    if wanted and (set(wanted) - set(has) or len(set(has) - set(wanted)) > gateway):
+        pulumi.log.warn(
+            f"the cluster's API server will be reached from {', '.join(wanted)} alone: whoever deploys must come from "
+            "there too, now and later. If you are shut out, add your own address: az aks update --resource-group "
+            f"{names.resource_group} --name {names.cluster} --api-server-authorized-ip-ranges "
+            f"'{','.join((*wanted, '<your address>/32'))}', and then to cluster.authorizedIpRanges"
+        )
+    return wanted
+
+
+def _system_pool_version(pools: Iterable[Any] | None) -> str | None:
+    """What its nodes run."""
+    return next((pool.current_orchestrator_version for pool in pools or () if pool.name == SYSTEM_POOL), None)
+
+
+def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPropertiesAutoScalerProfileArgs | None:
+    """Sends every field if any pool autoscales, because AKS keeps the previous value of omitted fields."""
+    pools = settings.gpu_pools().values()
+    if not any(pool.autoscale for pool in pools):
+        return None
+    chosen = settings.cluster.autoscaler
+    return containerservice.ManagedClusterPropertiesAutoScalerProfileArgs(
+        expander=chosen.expander,
+        scale_down_unneeded_time=f"{chosen.unneeded_minutes}m",
+        scale_down_delay_after_add=f"{chosen.delay_after_add_minutes}m",
+        max_graceful_termination_sec=str(chosen.max_termination_seconds),
+        max_node_provision_time=f"{chosen.provision_minutes}m",
+        scale_down_unready_time=f"{chosen.unready_minutes}m",
+        ok_total_unready_count=str(chosen.allowed_unready(sum(pool.max_nodes for pool in pools))),
+        max_total_unready_percentage=str(chosen.unready_percent),
+    )
+
+
+def _storage_profile(storage: StorageSettings) -> containerservice.ManagedClusterStorageProfileArgs:
+    """AKS's blob CSI driver, or none beside the chart's, whose objects have the same names.
+
+    Stated when off too, or turning it off would change nothing.
+    """
+    blob = containerservice.ManagedClusterStorageProfileBlobCSIDriverArgs(enabled=storage.needs("addon"))
+    return containerservice.ManagedClusterStorageProfileArgs(blob_csi_driver=blob)
+
+
+def _system_pool(
+    pool: SystemPool, subnet: pulumi.Input[str] | None, tags: Mapping[str, str]
+) -> containerservice.ManagedClusterAgentPoolProfileArgs:
+    """Without a version: AKS refuses one here unless all pools of the cluster are in the request with theirs.
+
+    (NotAllAgentPoolOrchestratorVersionSpecifiedAndUnchanged, Azure/ARO-HCP#662.)
+    """
+    return containerservice.ManagedClusterAgentPoolProfileArgs(
+        name=SYSTEM_POOL,
+        mode="System",
+        type="VirtualMachineScaleSets",
+        vm_size=pool.vm_sku,
+        count=pool.count,
+        os_type="Linux",
+        os_sku="Ubuntu",
+        os_disk_size_gb=SYSTEM_DISK_GB,
+        os_disk_type=SYSTEM_DISK_TYPE,
+        node_taints=[SYSTEM_TAINT] if pool.taint else [],
+        max_pods=pool.max_pods,
+        vnet_subnet_id=subnet,
+        tags=tags or None,  # pools do not inherit those of the cluster (https://learn.microsoft.com/azure/aks/use-tags)
+    )

@@ -1,0 +1,89 @@
+"""The identity of a control plane in a network that is not AKS's, and the roles that it needs there.
+
+A system-assigned one comes with the cluster, too late for both: AKS looks whether it may join the nodes' subnet before
+it makes the cluster, and takes none for a private DNS zone of one's own (its pages on CNI networking, on private
+clusters and on system-assigned identities).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pulumi
+from pulumi_azure_native import managedidentity
+
+from components._base import Component
+from components.azure import roles
+from components.azure.network import Network
+from config.schema.models import Settings
+from config.schema.resource_ids import ResourceName
+
+
+class ClusterIdentity(Component):
+    """One that the stack makes, or the user's (`cluster.identity`).
+
+    The user's has its roles on what was there before from the user (components/preflight/network.py looks), and on what
+    the stack makes from here.
+    """
+
+    id: pulumi.Input[str]
+    principal: roles.Principal
+    roles: list[pulumi.Resource]
+    """What the cluster has to wait for."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        network: Network,
+        resource_group: pulumi.Input[str],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__(name, opts)
+        self._settings = settings
+        self._network = network
+        self.id, object_id = self._theirs(settings.cluster.identity) or self._ours(resource_group)
+        self.principal = roles.Principal(object_id=object_id, kind="ServicePrincipal")
+        self.roles = [
+            roles.assign(role_name, role=role, scope=scope, principal=self.principal, parent=self)
+            for role_name, role, scope in self._needed()
+        ]
+        self.register_outputs({"id": self.id})
+
+    def _theirs(self, id_: str | None) -> tuple[pulumi.Input[str], pulumi.Output[str]] | None:
+        if id_ is None:
+            return None
+        place = ResourceName.of(id_)
+        found = managedidentity.get_user_assigned_identity_output(
+            resource_name=place.name,
+            resource_group_name=place.group,
+            opts=pulumi.InvokeOutputOptions(parent=self),
+        )
+        return id_, found.principal_id
+
+    def _ours(self, resource_group: pulumi.Input[str]) -> tuple[pulumi.Input[str], pulumi.Output[str]]:
+        identity = managedidentity.UserAssignedIdentity(
+            "identity",
+            resource_name_=self._settings.names.cluster,
+            resource_group_name=resource_group,
+            location=self._settings.location,
+            opts=self.child(),
+        )
+        return identity.id, identity.principal_id
+
+    def _needed(self) -> Iterator[tuple[str, str, pulumi.Output[str]]]:
+        """Name, role and scope of each assignment.
+
+        On the whole network, since AKS joins that too when it links its zone (MicrosoftDocs/azure-aks-docs#110). On the
+        gateway too: who writes a subnet must be able to join what the subnet has, and the cluster does so for some
+        Services (LinkedAuthorizationFailed, microsoft/tyger#320).
+        """
+        settings, network = self._settings, self._network
+        ours = settings.cluster.identity is None
+        zone = settings.network.zone("cluster", settings.location)
+        if ours or network.made:
+            yield "cluster-network", roles.NETWORK_CONTRIBUTOR, network.id
+        if network.nat_gateway:
+            yield "cluster-gateway", roles.NETWORK_CONTRIBUTOR, network.nat_gateway
+        if ours and zone:
+            yield "cluster-zone", roles.PRIVATE_DNS_ZONE_CONTRIBUTOR, pulumi.Output.from_input(zone)

@@ -1,0 +1,108 @@
+"""The identity by which the pods of one namespace open blob containers: no secret, no expiry, and no account's key.
+
+A pod's token says who its service account is, and the cluster's issuer vouches for that. Entra ID trades such a token
+for one of a managed identity where a federated credential names issuer, subject and audience so; what that may do, its
+roles say. Who has made a file may also set its permissions, as blobfuse2 does in a hierarchical namespace (Azure's page
+on access control lists in Data Lake Storage: the owning user), so that a Contributor is enough.
+
+The blob CSI driver does the trading (kubernetes-sigs/blob-csi-driver at 0744a60, pkg/blob/nodeserver.go,
+NodePublishVolume: the token comes from the kubelet; pkg/blob/blob.go, GetAuthEnv: it is handed to blobfuse2 as a file).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+from pulumi_azure_native import managedidentity
+
+from components._base import Component
+from components.azure import roles
+from components.storage.container_access import ContainerAccess
+from config.data.blobfuse import ACCOUNT, AUDIENCE
+
+CLIENT_ANNOTATION = "azure.workload.identity/client-id"
+"""For pods that sign in by themselves, labelled azure.workload.identity/use: the driver does not read it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Federation:
+    """Where the identities of a platform's namespaces are made, and who vouches for service accounts of its cluster."""
+
+    resource_group: pulumi.Input[str]
+    location: str
+    cluster: str
+    """Its name, with which theirs begin."""
+    issuer: pulumi.Input[str]
+
+    def plain(self) -> dict[str, pulumi.Input[str]]:
+        """All of it, as a stack output."""
+        group, issuer = self.resource_group, self.issuer
+        return {"resourceGroup": group, "location": self.location, "cluster": self.cluster, "issuer": issuer}
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Federation:
+        """From another stack's outputs."""
+        group, issuer = plain["resourceGroup"], plain["issuer"]
+        return cls(resource_group=group, location=plain["location"], cluster=plain["cluster"], issuer=issuer)
+
+
+class WorkloadIdentity(Component):
+    """A managed identity for one service account, with a role on each container that is mounted in the namespace."""
+
+    client_id: pulumi.Output[str]
+    account: pulumi.Output[str]
+
+    def __init__(
+        self,
+        name: str,
+        federation: Federation,
+        containers: Collection[ContainerAccess],
+        *,
+        namespace: str,
+        needs: kubernetes.core.v1.Namespace,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`needs` is the namespace of that name. One identity has one credential: Azure refuses two at once."""
+        super().__init__(name, opts)
+        identity = managedidentity.UserAssignedIdentity(
+            "identity",
+            resource_name_=f"{federation.cluster}-{namespace}",
+            resource_group_name=federation.resource_group,
+            location=federation.location,
+            opts=self.child(),
+        )
+        managedidentity.FederatedIdentityCredential(
+            "credential",
+            federated_identity_credential_resource_name=ACCOUNT,
+            resource_name_=identity.name,
+            resource_group_name=federation.resource_group,
+            issuer=federation.issuer,
+            subject=f"system:serviceaccount:{namespace}:{ACCOUNT}",
+            audiences=[AUDIENCE],
+            opts=self.child(),
+        )
+        who = roles.Principal(object_id=identity.principal_id, kind="ServicePrincipal")
+        for access in containers:
+            role = roles.BLOB_DATA_READER if access.settings.read_only else roles.BLOB_DATA_CONTRIBUTOR
+            scope = pulumi.Output.from_input(access.scope)
+            roles.assign(f"blobs-{access.container}", role=role, scope=scope, principal=who, parent=self)
+        self.client_id = identity.client_id
+        self.account = self._account(needs)
+        self.register_outputs({"clientId": self.client_id})
+
+    def _account(self, namespace: kubernetes.core.v1.Namespace) -> pulumi.Output[str]:
+        account = kubernetes.core.v1.ServiceAccount(
+            ACCOUNT,
+            metadata={
+                "name": ACCOUNT,
+                "namespace": namespace.metadata["name"],
+                "annotations": {CLIENT_ANNOTATION: self.client_id},
+            },
+            opts=self.child(),
+        )
+        name: pulumi.Output[str] = account.metadata["name"]
+        return name

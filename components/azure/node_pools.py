@@ -1,0 +1,188 @@
+"""GPU node pools: one AgentPool, and so one scale set and one InfiniBand fabric, for each pool of the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+from pulumi_azure_native import containerservice
+
+from components._base import Component
+from components.azure.cluster import Cluster
+from components.context import GpuPool
+from config.schema.models import Settings
+from config.schema.pools import PoolSettings, agent_pool_name, node_labels, node_taints
+
+# A pool of ND nodes takes 6 to 15 minutes, AllocationFailed comes late; an upgrade goes node by node.
+_TIMEOUTS = pulumi.CustomTimeouts(create="60m", update="2h", delete="60m")
+
+# The provider would try to update these in place, and ARM would answer 400 PropertyChangeNotAllowed.
+_IMMUTABLE = [
+    "gpuProfile.driver",
+    "maxPods",
+    "osDiskSizeGB",
+    "osDiskType",
+    "osType",
+    "scaleSetEvictionPolicy",
+    "scaleSetPriority",
+    "spotMaxPrice",
+    "type",
+]
+
+# The autoscaler changes `count`. A new pool starts with the least number; later updates send the one in Pulumi's state,
+# which AKS ignores for an autoscaled pool, bounds included (Azure/AKS, releases 2019-10-28 and 2019-12-02).
+_AUTOSCALED = ["count"]
+CONFIG_MAP, NAMESPACE = "cluster-autoscaler-priority-expander", "kube-system"
+"""Its name and place (AKS's page articles/aks/cluster-autoscaler-overview.md)."""
+
+
+class NodePools(Component):
+    """All GPU pools. A pool's ARM name follows what cannot change, so that its successor can stand beside it."""
+
+    pools: dict[str, GpuPool]
+    resources: list[pulumi.Resource]
+
+    def __init__(
+        self,
+        name: str,
+        cluster: Cluster,
+        settings: Settings,
+        *,
+        there: Collection[str] = (),
+        after: Sequence[pulumi.Resource] = (),
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`there` are the names in ARM of pools that exist; `after` is what pools follow."""
+        super().__init__(name, opts)
+        self._there = there
+        self._cluster = cluster
+        self._after = after
+        self._version = settings.cluster.kubernetes_version
+        self._rdma_resource = settings.rdma_resource
+        self.resources = [self._pool(key, pool) for key, pool in settings.gpu_pools().items()]
+        self.pools = gpu_pools(settings)
+        self.register_outputs({"pools": {key: pool.agent_pool for key, pool in self.pools.items()}})
+
+    def _pool(self, key: str, pool: PoolSettings) -> containerservice.AgentPool:
+        name = agent_pool_name(key, pool)
+        return containerservice.AgentPool(
+            f"pool-{key}",
+            resource_group_name=self._cluster.resource_group,
+            resource_name_=self._cluster.name,
+            agent_pool_name=name,
+            mode="User",
+            type="VirtualMachineScaleSets",
+            # Else its nodes would stay at the version that they were made with when the control plane's is upgraded.
+            orchestrator_version=self._version,
+            vm_size=pool.vm_sku,
+            count=pool.min_nodes,
+            os_type="Linux",
+            os_sku="Ubuntu",
+            os_disk_size_gb=pool.disk.gb,
+            os_disk_type=pool.disk.type,
+            capacity_reservation_group_id=pool.capacity_reservation_group,
+            # AKS installs no driver: the GPU operator does.
+            gpu_profile=containerservice.GPUProfileArgs(driver="None"),
+            max_pods=pool.max_pods,
+            node_labels=node_labels(key, pool),
+            node_taints=list(node_taints(pool)),
+            vnet_subnet_id=self._cluster.subnet,
+            **_scaling(pool, self._rdma_resource),
+            **_priority(pool),
+            **_upgrades(pool),
+            opts=self.child(
+                custom_timeouts=_TIMEOUTS,
+                replace_on_changes=_IMMUTABLE,
+                ignore_changes=_AUTOSCALED if pool.autoscale and name in self._there else None,
+                depends_on=self._after,
+                delete_before_replace=pool.replace == "delete-first",
+            ),
+        )
+
+
+def gpu_pools(settings: Settings) -> dict[str, GpuPool]:
+    """All GPU pools by key, as workloads see them."""
+    scheduler, scratch = settings.operators.scheduler, settings.scratch_folder
+    return {key: gpu_pool(key, pool, scheduler, scratch) for key, pool in settings.gpu_pools().items()}
+
+
+def gpu_pool(key: str, pool: PoolSettings, scheduler: str, scratch_folder: str | None) -> GpuPool:
+    """The pool as workloads see it; `scratch_folder` is where nodes have NVMe scratch, if anything makes it."""
+    return GpuPool(
+        agent_pool=agent_pool_name(key, pool),
+        sku=pool.sku,
+        taints=node_taints(pool),
+        min_nodes=pool.min_nodes,
+        max_nodes=pool.max_nodes,
+        shares=pool.shares,
+        scheduler=scheduler,
+        scratch=scratch_folder if pool.scratch else None,
+    )
+
+
+def _scaling(pool: PoolSettings, rdma_resource: str) -> dict[str, Any]:
+    if pool.autoscale is None:
+        return {"enable_auto_scaling": False}
+    bounds = {"enable_auto_scaling": True, "min_count": pool.autoscale.min, "max_count": pool.autoscale.max}
+    if pool.sku.infiniband is None:
+        return bounds
+    # From no node, the autoscaler knows a new one's GPUs by the VM size, and other devices by tags of the scale set
+    # (its README for Azure), to which AKS hands those of the pool.
+    offer = f"k8s.io_cluster-autoscaler_node-template_resources_{rdma_resource.replace('/', '_')}"
+    return {**bounds, "tags": {offer: str(pool.sku.infiniband.hcas)}}
+
+
+def _upgrades(pool: PoolSettings) -> dict[str, Any]:
+    """In place, a node after the other, where a node more is seldom to be had: AKS would add one first, which needs its
+    vCPUs in the quota too (AKS's page on rolling upgrades). Spot pools set neither (azurerm#19355, #31129).
+    """
+    if pool.spot or pool.sku.infiniband is None:
+        return {}
+    return {"upgrade_settings": containerservice.AgentPoolUpgradeSettingsArgs(max_surge="0", max_unavailable="1")}
+
+
+def _priority(pool: PoolSettings) -> dict[str, Any]:
+    if not pool.spot:
+        return {"scale_set_priority": "Regular"}
+    return {
+        "scale_set_priority": "Spot",
+        "scale_set_eviction_policy": "Delete",
+        "spot_max_price": pool.spot_max_price,
+    }
+
+
+class AutoscalerPriorities(Component):
+    """The ConfigMap that the autoscaler's expander `priority` reads whenever a pool is to grow."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        hooks: pulumi.ResourceHookBinding | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__(name, opts)
+        kubernetes.core.v1.ConfigMap(
+            name,
+            metadata={"name": CONFIG_MAP, "namespace": NAMESPACE},
+            data={"priorities": priorities(settings.gpu_pools())},
+            opts=self.child(hooks=hooks),
+        )
+        self.register_outputs({})
+
+
+def priorities(pools: Mapping[str, PoolSettings]) -> str:
+    """As YAML: below each number expressions for the scale sets of its pools, of which the highest number wins.
+
+    Every pool that scales is among them: one that no expression matches would never grow beside another that one does
+    (cluster-autoscaler/expander/priority/priority.go, BestOption). AKS calls the scale set of a pool
+    aks-<pool>-<digits>-vmss (as its pages show names of nodes: create-node-pools.md); a pool's name has no hyphen.
+    """
+    found: dict[int, list[str]] = {}
+    for key, pool in pools.items():
+        if pool.autoscale:
+            found.setdefault(pool.autoscale.rank, []).append(f".*aks-{agent_pool_name(key, pool)}-.*")
+    lines = ([f"{rank}:", *(f"  - {pattern}" for pattern in found[rank])] for rank in sorted(found))
+    return "".join(f"{line}\n" for block in lines for line in block)

@@ -1,0 +1,119 @@
+"""Private endpoints of the registry and of storage accounts, and the DNS zones by which their names lead there.
+
+A name such as `<account>.blob.core.windows.net` is an alias of one in `privatelink.blob.core.windows.net`, which
+whoever is in a network that is linked to that zone looks up there (Azure's page on private endpoint DNS). Azure writes
+the records: the group of an endpoint says into which zones. A registry's has two names, its own and that of its data,
+in one zone (Azure's page on private endpoints of registries).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pulumi
+from pulumi_azure_native import network as azure
+from pulumi_azure_native import privatedns
+
+from components._base import Component
+from components.azure.network import Network
+from config.schema.models import Settings
+from config.schema.network import ZONE_NAMES, Use
+from config.schema.resource_ids import ResourceName
+
+_EVERYWHERE: Final = "Global"
+
+
+class PrivateEndpoints(Component):
+    """They need no cluster, as what they lead to needs none."""
+
+    ready: list[pulumi.Resource]
+    """What there must be before a name leads to an address in the network."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        network: Network,
+        resource_group: pulumi.Input[str],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__(name, opts)
+        self._settings = settings
+        self._network = network
+        self._resource_group = resource_group
+        self._zones: dict[Use, pulumi.Input[str]] = {}
+        self.ready = []
+        self.register_outputs({})
+
+    def lead_to(self, name: str, target: pulumi.Input[str], uses: tuple[Use, ...], key: str = "") -> None:
+        """Makes an endpoint for each use of a resource, by its id and its name in ARM.
+
+        `key` tells apart what a stack has several of: names in ARM change, those of Pulumi must not. One after the
+        other: two at once to one account fail by StorageAccountOperationInProgress
+        (hashicorp/terraform-provider-azurerm#28112).
+        """
+        last: list[pulumi.Resource] = []
+        for use in uses:
+            last = [self._endpoint(f"{use}-{key}" if key else use, name, target, use, last)]
+            self.ready += last
+
+    def _endpoint(
+        self, logical: str, name: str, target: pulumi.Input[str], use: Use, after: list[pulumi.Resource]
+    ) -> pulumi.Resource:
+        endpoint = azure.PrivateEndpoint(
+            f"endpoint-{logical}",
+            private_endpoint_name=f"{name}-{use}",
+            resource_group_name=self._resource_group,
+            location=self._settings.location,
+            subnet=azure.SubnetArgs(id=self._network.endpoint_subnet),
+            private_link_service_connections=[
+                azure.PrivateLinkServiceConnectionArgs(name=use, private_link_service_id=target, group_ids=[use])
+            ],
+            opts=self.child(depends_on=after),
+        )
+        return azure.PrivateDnsZoneGroup(
+            f"names-{logical}",
+            private_dns_zone_group_name="default",
+            private_endpoint_name=endpoint.name,
+            resource_group_name=self._resource_group,
+            private_dns_zone_configs=[azure.PrivateDnsZoneConfigArgs(name=use, private_dns_zone_id=self._zone(use))],
+            opts=self.child(),
+        )
+
+    def _zone(self, use: Use) -> pulumi.Input[str]:
+        """The zone of these names, which all endpoints of a kind share."""
+        if use not in self._zones:
+            self._zones[use] = self._theirs(use) or self._ours(use)
+        return self._zones[use]
+
+    def _theirs(self, use: Use) -> str | None:
+        """The user's, linked to a network that the stack makes. A network that is there, they have linked."""
+        found = self._settings.network.zone(use, self._settings.location)
+        if found and self._network.made:
+            place = ResourceName.of(found)
+            self._link(use, place.name, place.group)
+        return found
+
+    def _ours(self, use: Use) -> pulumi.Output[str]:
+        zone = privatedns.PrivateZone(
+            f"zone-{use}",
+            private_zone_name=ZONE_NAMES[use],
+            resource_group_name=self._resource_group,
+            location=_EVERYWHERE,
+            opts=self.child(),
+        )
+        self._link(use, zone.name, self._resource_group)
+        return zone.id
+
+    def _link(self, use: Use, zone: pulumi.Input[str], group: pulumi.Input[str]) -> None:
+        link = privatedns.VirtualNetworkLink(
+            f"link-{use}",
+            virtual_network_link_name=self._settings.names.cluster,
+            private_zone_name=zone,
+            resource_group_name=group,
+            location=_EVERYWHERE,
+            registration_enabled=False,
+            virtual_network=privatedns.SubResourceArgs(id=self._network.id),
+            opts=self.child(),
+        )
+        self.ready.append(link)

@@ -1,0 +1,279 @@
+"""What Azure has of a stack already and cannot change: read before anything is declared, and refused with the way out.
+
+Pulumi would replace the storage account, with all data in it, or everything there is in another region or group; and
+Azure would refuse another VM size of the system pool, or another SKU of an account, in the middle of an update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar, get_args
+
+import pulumi
+from pulumi_azure_native import compute, containerregistry, containerservice, network, storage
+
+from components.access.jump_box import jump_box_name
+from components.azure.roles import subscription_id
+from components.preflight.existing_cluster import (
+    cluster_refusals,
+    excluded_nodes,
+    is_stopped,
+    removed_nodes,
+    stopped_refusal,
+)
+from components.preflight.existing_network import jump_box_warnings, network_refusal
+from components.preflight.existing_system_pool import system_pool_refusals
+from components.preflight.moving import Place, chosen_place, moving_refusal
+from components.storage.accounts import names_shown
+from components.storage.kept_files import kept_before
+from config.problems.errors import lines
+from config.problems.fixes import path_text, set_command, text_of
+from config.reading.loader import outputs_of, this_stack
+from config.rules.azure_errors import explained
+from config.rules.platform_stack import OUTPUT as PLATFORM
+from config.rules.pools import autoscale_fixed
+from config.rules.vcpu_quota import Nodes
+from config.schema.models import Settings
+from config.schema.network import JUMP_BOX
+from config.schema.regions import region_name
+from config.schema.storage import Account, AccountSku
+
+Found = TypeVar("Found")
+_ABSENT = ("ResourceNotFound", "ResourceGroupNotFound")
+"""Codes of ARM's 404, which the provider hands on (pulumi-azure-native, provider/pkg/provider/provider.go, Invoke)."""
+
+
+@dataclass(frozen=True)
+class Existing:
+    """What Azure and Pulumi have of a stack before its program declares anything."""
+
+    outputs: Mapping[str, Any]
+    """Empty before the first `up`; one that fails keeps those there are."""
+    group: str
+    cluster_name: str
+    cluster: containerservice.GetManagedClusterResult | None
+    accounts: Mapping[str, storage.GetStorageAccountResult]
+    """Storage accounts of the settings that are there, by their keys (config/schema/storage.py, Account)."""
+    own_network: network.GetVirtualNetworkResult | None
+    """That the stack has made, if it has."""
+    registry: containerregistry.GetRegistryResult | None = None
+
+    @property
+    def address_space(self) -> str | None:
+        """Of that network."""
+        space = self.own_network.address_space if self.own_network else None
+        return next(iter((space and space.address_prefixes) or ()), None)
+
+    @property
+    def has_way_in(self) -> bool:
+        """Whether that network has the subnets of a jump box."""
+        return any(subnet.name == JUMP_BOX for subnet in (self.own_network and self.own_network.subnets) or ())
+
+    @property
+    def node_os_channel(self) -> str | None:
+        """Of the cluster that is up; one without has no patches, as by `None`."""
+        if self.cluster is None:
+            return None
+        profile = self.cluster.auto_upgrade_profile
+        return (profile and profile.node_os_upgrade_channel) or "None"
+
+    @property
+    def ip_ranges(self) -> list[str]:
+        """From where the API server of the cluster that is up may be reached; empty for anywhere."""
+        profile = self.cluster.api_server_access_profile if self.cluster else None
+        return list((profile and profile.authorized_ip_ranges) or ())
+
+    @property
+    def pools(self) -> dict[str, Nodes]:
+        """What each pool of the cluster has now, by its name in ARM."""
+        pools = (self.cluster.agent_pool_profiles if self.cluster else None) or ()
+        return {
+            pool.name: Nodes(
+                pool.vm_size or "",
+                pool.count or 0,
+                spot=pool.scale_set_priority == "Spot",
+                version=pool.current_orchestrator_version or "",
+            )
+            for pool in pools
+        }
+
+    @property
+    def node_counts(self) -> dict[str, int]:
+        """How many nodes each has."""
+        return {name: pool.count for name, pool in self.pools.items()}
+
+
+def check_existing(settings: Settings) -> Existing:
+    """What there is already.
+
+    Raises pulumi.RunError, which the engine shows without a traceback, where settings ask for what cannot be had.
+    """
+    existing = _look(settings)
+    if why := "\n".join(_refusals(settings, existing)):
+        raise pulumi.RunError(why)
+    for warning in _warnings(settings, existing):
+        pulumi.log.warn(warning)
+    if pulumi.runtime.is_dry_run():
+        _warn_of_the_registry(settings, existing.registry)
+    return existing
+
+
+def own_outputs() -> Mapping[str, Any]:
+    """Returns what the stack's last `up` has exported; nothing before the first."""
+    return if_there(lambda: outputs_of(str(this_stack()))) or {}
+
+
+def _look(settings: Settings) -> Existing:
+    names = settings.names
+    outputs = own_outputs()
+    group, name = outputs.get("resourceGroup", names.resource_group), outputs.get("clusterName", names.cluster)
+    cluster = if_there(lambda: containerservice.get_managed_cluster(resource_name=name, resource_group_name=group))
+    registry_name = settings.registry.full_name(settings.names, subscription_id())
+    registry = if_there(lambda: containerregistry.get_registry(registry_name, resource_group_name=group))
+    network = _network(settings, group, cluster)
+    return Existing(outputs, group, name, cluster, _accounts(settings, group), network, registry)
+
+
+def _network(
+    settings: Settings, group: str, cluster: containerservice.GetManagedClusterResult | None
+) -> network.GetVirtualNetworkResult | None:
+    """Asked for only where there may be such a network."""
+    in_subnets = any(pool.vnet_subnet_id for pool in (cluster.agent_pool_profiles if cluster else None) or ())
+    if not (in_subnets or settings.network.address_space):
+        return None
+    names = {"virtual_network_name": settings.names.cluster, "resource_group_name": group}
+    return if_there(lambda: network.get_virtual_network(**names))
+
+
+def _warnings(settings: Settings, existing: Existing) -> Iterator[str]:
+    """Of what may well be meant, and is seen too late otherwise."""
+    if existing.cluster is None and existing.outputs.get("clusterId"):
+        again = f"PULUMI_K8S_DELETE_UNREACHABLE=true pulumi up --refresh -s {settings.stack}"
+        yield (
+            f"the cluster {existing.cluster_name}, which the stack had, is gone from Azure. Pulumi has to forget it, "
+            f"and what was in it, to make them anew:\n    {again}"
+        )
+    for team in sorted(set(_teams_before(existing.outputs)) - set(settings.teams)):
+        yield (
+            f"team {team} is not in `teams` any more: its namespace is deleted, with each claim in it and the files of "
+            f"these. List them: kubectl get persistentvolumeclaims -n {team}"
+        )
+    yield from removed_nodes(settings, existing.outputs, existing.node_counts)
+    yield from excluded_nodes(settings, existing.cluster)
+    if existing.has_way_in:
+        names = {"resource_group_name": existing.group, "vm_name": jump_box_name(settings)}
+        if machine := if_there(lambda: compute.get_virtual_machine(**names)):
+            yield from jump_box_warnings(settings, existing.group, machine)
+
+
+def _teams_before(outputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    teams: Mapping[str, Any] = outputs.get(PLATFORM, {}).get("settings", {}).get("teams", {})
+    return teams
+
+
+def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
+    cluster = existing.cluster
+    if is_stopped(cluster):
+        yield stopped_refusal(existing.group, existing.cluster_name, settings.stack)
+        return
+    if found := cluster or next(iter(existing.accounts.values()), existing.registry):
+        place = Place(region_name(found.location), existing.group, existing.cluster_name)
+        if place != chosen_place(settings):
+            yield moving_refusal(settings, place, _held(existing))
+            return
+    if cluster:
+        yield from cluster_refusals(settings, cluster)
+        yield from system_pool_refusals(settings, cluster)
+    if why := network_refusal(settings, cluster, existing.address_space):
+        yield why
+    for account in settings.storage.made_accounts():
+        if there := existing.accounts.get(account.key):
+            yield from account_refusals(there, account, settings.stack)
+
+
+def _accounts(settings: Settings, group: str) -> dict[str, storage.GetStorageAccountResult]:
+    found: dict[str, storage.GetStorageAccountResult] = {}
+    for account in settings.storage.made_accounts():
+        ask = partial(storage.get_storage_account, account.full_name(settings.names, subscription_id()))
+        if there := if_there(partial(ask, resource_group_name=group)):
+            found[account.key] = there
+    return found
+
+
+def _warn_of_the_registry(settings: Settings, registry: containerregistry.GetRegistryResult | None) -> None:
+    """Of GPU nodes that come before it, and of another tier that it gets by default."""
+    wanted = settings.registry.sku
+    if registry is None:
+        nodes = any(pool.min_nodes for pool in settings.gpu_pools().values())
+        if nodes and settings.images.registry is None and not settings.network.two_phases:
+            pulumi.log.warn(images_first(settings))
+    elif registry.sku.name != wanted and "sku" not in settings.registry.model_fields_set:
+        keep = set_command(("registry", "sku"), registry.sku.name).text(settings.stack)
+        pulumi.log.warn(f"registry {registry.name} becomes {wanted}, in place; keep {registry.sku.name}: {keep}")
+
+
+def _held(existing: Existing) -> Iterator[str]:
+    """What is there that nothing in the program can make again."""
+    if cluster := existing.cluster:
+        yield f"cluster {cluster.name}: what runs there, and what that keeps on persistent volumes"
+    if registry := existing.outputs.get("registry"):
+        yield f"registry {registry}: its images"
+    there = [account.name for account in existing.accounts.values()]
+    for name in dict.fromkeys([*there, *names_shown(existing.outputs.get("storage", {}))]):
+        yield f"storage account {name}: all data in it"
+    for claim in kept_before(existing.outputs):
+        yield f"claim {claim}: its files"
+
+
+def if_there(ask: Callable[[], Found]) -> Found | None:
+    """What Azure answers; None where there is no such resource, or no group for it, as before a stack's first `up`."""
+    try:
+        return ask()
+    except Exception as error:  # noqa: BLE001 - invokes raise bare exceptions
+        if any(code in str(error) for code in _ABSENT):
+            return None
+        raise pulumi.RunError(explained(str(error), pulumi.get_stack())) from None
+
+
+def images_first(settings: Settings) -> str:
+    """Of GPU nodes that come with the registry: images are pushed when all is up, and by then nodes cost.
+
+    Beside an autoscaled pool, a fixed one gets bounds and no `count`, as by the warning of config/rules/advice.py.
+    """
+    pools = {key: pool for key, pool in settings.gpu_pools().items() if pool.min_nodes}
+    nodes = sum(pool.min_nodes for pool in pools.values())
+    scales = any(pool.autoscale for pool in settings.pools.values())
+    fixes = [
+        autoscale_fixed(("pools", key), pool.count, least=0)
+        if scales and not pool.autoscale
+        else set_command(("pools", key, *pool.count_key) if settings.pools else ("nodeCount",), 0)
+        for key, pool in pools.items()
+    ]
+    return lines(
+        f"{nodes} GPU nodes would start before the registry has an image: they would cost while they wait.",
+        "Make the registry first, push the images (docs/images.md), and then set the nodes again:",
+        *(f"    {fix.text(settings.stack)}" for fix in fixes),
+    )
+
+
+def account_refusals(there: storage.GetStorageAccountResult, account: Account, stack: str) -> Iterator[str]:
+    """Yields an error for each setting that an existing storage account cannot get.
+
+    The provider replaces an account for another `isHnsEnabled`. Azure rejects another kind, and changes to or from ZRS
+    and Premium (https://learn.microsoft.com/azure/storage/common/redundancy-migration).
+    """
+    settings = account.settings
+    has = {"hierarchicalNamespace": bool(there.is_hns_enabled), "sku": there.sku.name}
+    wanted = {"hierarchicalNamespace": settings.hierarchical_namespace, "sku": settings.sku}
+    for key, value in has.items():
+        if value == wanted[key] or (key == "sku" and value not in get_args(AccountSku)):
+            continue
+        path = (*account.path, key)
+        yield lines(
+            f"{path_text(path)} is {text_of(wanted[key])}, but the storage account {there.name} has {text_of(value)}.",
+            "An update cannot change that and keep the data. Nothing was changed. Keep it, then `pulumi up` again:",
+            f"    {set_command(path, value).text(stack)}",
+            "Or add an account under storage.accounts, with containers of other names, and copy the data.",
+        )

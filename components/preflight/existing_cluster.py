@@ -1,0 +1,181 @@
+"""What an update does to a cluster and to node pools that are up.
+
+AKS takes no minor version back, skips none, and keeps Entra. Warnings: bounds of the autoscaler that exclude the nodes
+which a pool has, and nodes that the update removes, with their pods and what these wrote to the nodes' disks.
+
+Nothing is updated in a stopped cluster (`az aks stop`), whose API server does not answer: Pulumi's Kubernetes provider
+would advise to forget all objects of the cluster, and these would run on.
+
+A hook reports what an update of the cluster does to node pools, in place of the engine's own diff of them. Azure lists
+all node pools in a cluster's `agentPoolProfiles`, and `pulumi refresh` copies that list into the state. The program
+declares the system pool there and no other, so the engine shows the other pools as removed. They are not: Azure keeps
+pools that an update of the cluster omits (pulumi-azure-native#579). `ignore_changes` would be harmful, because the next
+update would send the copied list, with old node counts and deleted pools (pulumi-azure-native#2719).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pulumi
+from pulumi.runtime import rpc
+from pulumi_azure_native import containerservice
+
+from config.data.versions import versions
+from config.problems.errors import Problem, lines
+from config.problems.fixes import Fix, Path, path_text, set_command
+from config.schema.models import Settings
+from config.schema.pools import agent_pool_name
+
+_VERSION, _ENTRA = ("cluster", "kubernetesVersion"), ("cluster", "entra")
+PROFILES = "agentPoolProfiles"
+Profiles = Mapping[str, Mapping[str, Any]]
+"""Properties of node pools, by their names."""
+
+
+def check_running(platform: Mapping[str, Any], stack: str) -> None:
+    """Raises pulumi.RunError if the cluster of a shared platform is stopped.
+
+    A cluster that cannot be looked up counts as running: users of a platform may have no rights in Azure.
+
+    Args:
+        platform: The outputs of the platform's stack.
+        stack: The stack that is deployed.
+    """
+    group, name = platform["resourceGroup"], platform["clusterName"]
+    try:
+        cluster = containerservice.get_managed_cluster(resource_name=name, resource_group_name=group)
+    except Exception:  # noqa: BLE001 - invokes raise bare exceptions
+        return
+    if is_stopped(cluster):
+        raise pulumi.RunError(stopped_refusal(group, name, stack))
+
+
+def is_stopped(cluster: containerservice.GetManagedClusterResult | None) -> bool:
+    """Returns whether Azure reports that the cluster is stopped."""
+    return bool(cluster and cluster.power_state and cluster.power_state.code == "Stopped")
+
+
+def stopped_refusal(group: str, cluster: str, stack: str) -> str:
+    """Returns the error for a stopped cluster. Only starting or deleting it is possible."""
+    return lines(
+        f"the cluster {cluster} is stopped (powerState is Stopped): its API server does not answer.",
+        f"Nothing was changed. Start it, and then `pulumi up -s {stack}` again:",
+        f"    az aks start --resource-group {group} --name {cluster}",
+    )
+
+
+def excluded_nodes(settings: Settings, cluster: containerservice.GetManagedClusterResult | None) -> Iterator[str]:
+    """Yields a warning for each pool with more nodes than its `max`, or that starts to autoscale with fewer than `min`.
+
+    AKS refuses such a count in a new pool (kubernetes-sigs/cluster-api-provider-azure#5947). It accepts any bounds for
+    a pool that autoscales already (Azure/AKS#1758), which keeps nodes above `max` (MicrosoftDocs/azure-docs#123150). No
+    source is certain for a pool that starts to autoscale.
+    """
+    there = {pool.name: pool for pool in (cluster.agent_pool_profiles if cluster else None) or ()}
+    for key, pool in settings.gpu_pools().items():
+        has, bounds = there.get(agent_pool_name(key, pool)), pool.autoscale
+        if has is None or bounds is None:
+            continue
+        count, scales = has.count or 0, has.enable_auto_scaling
+        unsure = "AKS may refuse bounds that exclude them", "and any bounds once the pool autoscales"
+        if count > bounds.max:
+            effect, allowed = ("this update removes none, and none is added", "which keeps them") if scales else unsure
+            bound, value, limit = "max", bounds.max, "least"
+        elif count < bounds.min and not scales:
+            (effect, allowed), bound, value, limit = unsure, "min", bounds.min, "most"
+        else:
+            continue
+        path = ("pools", key, "autoscale", bound)
+        what = f"is {value}, but the pool has {count} nodes: {effect}"
+        yield Problem(path, what, f"at {limit} {count}, {allowed}", set_command(path, count)).text(settings.stack)
+
+
+def cluster_refusals(settings: Settings, cluster: containerservice.GetManagedClusterResult) -> Iterator[str]:
+    """Yields an error for each setting that AKS would refuse, or ignore, for the cluster that is there.
+
+    Versions: https://learn.microsoft.com/azure/aks/upgrade-aks-cluster. Those without support, or with long-term
+    support alone, may skip some (tests/contract/recordings/clusters.yaml).
+    Entra "can't be disabled": https://learn.microsoft.com/azure/aks/enable-authentication-microsoft-entra-id.
+    """
+    wanted, runs = settings.cluster.kubernetes_version, cluster.current_kubernetes_version or ""
+    stack, step = settings.stack, _minor(wanted) - _minor(runs) if runs else 0
+    is_regular = runs.rpartition(".")[0] in versions().kubernetes.newest
+    if step < 0 or (step > 1 and is_regular):
+        following = f"1.{_minor(runs) + 1}"
+        why = "AKS takes no version back" if step < 0 else f"AKS skips no minor version; {following} comes first"
+        fix = set_command(_VERSION, f"1.{_minor(runs)}" if step < 0 else following)
+        yield _refusal(f"cluster.kubernetesVersion is {wanted}, but the cluster runs {runs}: {why}.", fix, stack)
+    if not settings.cluster.entra and cluster.aad_profile and cluster.aad_profile.managed:
+        what = "cluster.entra is false, but the cluster has Entra, which AKS never turns off."
+        yield _refusal(what, set_command(_ENTRA, "true"), stack)
+
+
+def _minor(version: str) -> int:
+    return int(version.split(".")[1])
+
+
+def _refusal(what: str, fix: Fix, stack: str) -> str:
+    return f"{what} Nothing was changed. Do this, and then `pulumi up` again:\n    {fix.text(stack)}"
+
+
+def removed_nodes(settings: Settings, outputs: Mapping[str, Any], counts: Mapping[str, int]) -> Iterator[str]:
+    """Yields a warning for each pool of the last update that loses nodes.
+
+    Args:
+        settings: The settings of this update.
+        outputs: The stack's outputs of the last update, of which `pools` has the pools' names in ARM by their keys.
+        counts: How many nodes each pool of the cluster has now, by its name in ARM.
+    """
+    names = {key: agent_pool_name(key, pool) for key, pool in settings.gpu_pools().items()}
+    wanted = {names[key]: pool for key, pool in settings.gpu_pools().items()}
+    for key, name in sorted({*outputs.get("pools", {}).items(), *names.items()}):  # an `up` that failed has no outputs
+        has, pool = counts.get(name, 0), wanted.get(name)
+        # A lower `autoscale.max` removes no node (MicrosoftDocs/azure-docs#123150).
+        left = 0 if pool is None else has if pool.autoscale else pool.count
+        if left < has:
+            path: Path = ("pools", key, "count") if key in settings.pools else ("nodeCount",)
+            keep = set_command(path, has).text(settings.stack)
+            why = f", since {path_text(path)} is {left}. To keep them: {keep}\n" if pool else ". "
+            yield (
+                f"this update removes {has - left} of {has} nodes of pool {key} ({name}){why}"
+                "Their pods end, and all that they "
+                "wrote to the nodes is deleted: in the scratch folder, and in containers (of a notebook, all outside "
+                f"its folder work). What runs there: kubectl get pods -A -o wide | grep aks-{name}-"
+            )
+
+
+def report_pool_changes() -> pulumi.ResourceHook:
+    """Returns a hook for updates of the cluster; it runs in previews too."""
+
+    def report(update: pulumi.ResourceHookArgs) -> None:
+        for line in pool_changes(_profiles(update.old_inputs), _profiles(update.new_inputs)):
+            # Without a resource the message is logged at once: the engine may end before a URN is known.
+            pulumi.log.info(line)
+
+    return pulumi.ResourceHook("node pools of the cluster", report, pulumi.ResourceHookOptions(on_dry_run=True))
+
+
+def pool_changes(before: Profiles, after: Profiles) -> Iterator[str]:
+    """Yields one line for each changed property of a declared pool, and one for all pools that the update omits."""
+    for name, pool in after.items():
+        had = before.get(name, {})
+        for key, value in pool.items():
+            if had.get(key) != value:
+                yield f"node pool {name}: {key} {_shown(had.get(key, 'unset'))} -> {_shown(value)}"
+    if kept := sorted(set(before) - set(after)):
+        yield (
+            f"node pools {', '.join(kept)} stay as they are: a refresh has copied them from Azure's list into the "
+            "state of the cluster, and this update takes them out of that state again"
+        )
+
+
+def _shown(value: object) -> str:
+    if value in (rpc.UNKNOWN, pulumi.UNKNOWN):
+        return "known after the update"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _profiles(inputs: Mapping[str, Any] | None) -> Profiles:
+    return {pool["name"]: pool for pool in (inputs or {}).get(PROFILES) or () if "name" in pool}

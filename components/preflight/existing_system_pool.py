@@ -1,0 +1,93 @@
+"""Refuses another VM size, or other `maxPods`, of a system pool that is up: Azure changes neither."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pulumi
+from pulumi_azure_native import containerservice
+
+from components.azure.cluster import SYSTEM_POOL
+from config.data.scheduling import SYSTEM_TAINT
+from config.data.skus import catalogue
+from config.problems.errors import lines
+from config.problems.fixes import set_command
+from config.schema.cluster import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, SystemPool
+from config.schema.models import Settings
+
+_NEXT_POOL = "systemnext"
+
+
+def keep_system_pool(settings: Settings, cluster: containerservice.GetManagedClusterResult | None) -> Settings:
+    """Returns the settings with the VM size and the number of nodes that the system pool has, unless they are set."""
+    wanted, has = settings.cluster.system_pool, _system_pool(cluster)
+    kept = _kept(wanted, has)
+    if has and (kept.vm_sku, kept.count) != (wanted.vm_sku, wanted.count):
+        path = ("cluster", "systemPool")
+        edits = (set_command((*path, "vmSku"), kept.vm_sku), set_command((*path, "count"), kept.count))
+        keep = " && ".join(edit.text(settings.stack) for edit in edits)
+        source = "" if settings.cluster.tier == "Free" else ", as AKS recommends"
+        pulumi.log.warn(
+            f"the system pool keeps its {kept.count} nodes of {kept.vm_sku}; new clusters get {wanted.count} of "
+            f"{wanted.vm_sku}{source}. Set cluster.systemPool to change it, or keep it: {keep}"
+        )
+    return settings.model_copy(update={"cluster": settings.cluster.model_copy(update={"system_pool": kept})})
+
+
+def _system_pool(cluster: containerservice.GetManagedClusterResult | None) -> Any:
+    """Returns the profile of the system pool, or None."""
+    pools = (cluster.agent_pool_profiles if cluster else None) or ()
+    return next((pool for pool in pools if pool.name == SYSTEM_POOL), None)
+
+
+def _kept(wanted: SystemPool, has: Any) -> SystemPool:
+    """Returns the settings of the pool, with what it has where nothing is set and the program knows the VM size."""
+    size = next((name for name in catalogue() if has and name.lower() == (has.vm_size or "").lower()), None)
+    own = {"vm_sku": size, "count": has and has.count}
+    return wanted.model_copy(
+        update={name: value for name, value in own.items() if value and name not in wanted.model_fields_set}
+    )
+
+
+def system_pool_refusals(settings: Settings, cluster: containerservice.GetManagedClusterResult) -> Iterator[str]:
+    """Yields the error if the settings ask for another system pool than the cluster has."""
+    names, has = settings.names, _system_pool(cluster)
+    wanted = _kept(settings.cluster.system_pool, has)
+    size, pods = (has.vm_size or "", has.max_pods) if has else ("", None)
+    where = f"-g {names.resource_group} --cluster-name {names.cluster}"
+    place = f" --vnet-subnet-id {has.vnet_subnet_id}" if has and has.vnet_subnet_id else ""
+    place += f" --zones {' '.join(has.availability_zones)}" if has and has.availability_zones else ""
+    if size and size.lower() != wanted.vm_sku.lower():
+        yield system_pool_refusal(wanted, size, settings.stack, where, place=place)
+    elif pods and wanted.max_pods and pods != wanted.max_pods:
+        yield system_pool_refusal(wanted, size, settings.stack, where, pods, place)
+
+
+def system_pool_refusal(
+    pool: SystemPool, size: str, stack: str, cluster: str, pods: int | None = None, place: str = ""
+) -> str:
+    """Returns why a system pool of `size` cannot get another VM size, or other `maxPods` than the `pods` that it has.
+
+    `cluster` names the cluster to Azure's CLI, `place` its subnet and zones: either all pools have a subnet or none
+    (Azure/AKS#2927). A pool's VM size and pods are fixed, and a system pool can be deleted once another exists
+    (https://learn.microsoft.com/azure/aks/resize-node-pool, .../aks/use-system-pools).
+    """
+    key, value = ("maxPods", str(pods)) if pods else ("vmSku", size)
+    what = f"cluster.systemPool.vmSku is {pool.vm_sku}, but the system pool has nodes of {size}."
+    if pods:
+        what = f"cluster.systemPool.maxPods is {pool.max_pods}, but nodes of the system pool have {pods}."
+    add = f"az aks nodepool add {cluster} --mode System --node-vm-size {pool.vm_sku} --node-count {pool.count}{place}"
+    disk = f"--os-sku Ubuntu --node-osdisk-type {SYSTEM_DISK_TYPE} --node-osdisk-size {SYSTEM_DISK_GB}"
+    add += f" --max-pods {pool.max_pods}" if pool.max_pods else ""
+    taint = f" --node-taints {SYSTEM_TAINT}" if pool.taint else ""
+    return lines(
+        what,
+        "Azure cannot change that. Nothing was changed. Keep them, and then `pulumi up` again:",
+        f"    {set_command(('cluster', 'systemPool', key), value).text(stack)}",
+        "Or put another pool in its place, while no job runs, and then `pulumi up` again:",
+        f"    {add} --name {_NEXT_POOL}",
+        f"    az aks nodepool delete {cluster} --name {SYSTEM_POOL}",
+        f"    {add} --name {SYSTEM_POOL} {disk}{taint}",
+        f"    az aks nodepool delete {cluster} --name {_NEXT_POOL}",
+    )

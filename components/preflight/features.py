@@ -1,0 +1,69 @@
+"""AKSInfinibandSupport: the feature of a subscription that puts the nodes of a pool on one InfiniBand fabric.
+
+AKS reads it when a pool is made, and says nothing without it; the jobs on that pool fail. So the program reads it
+before it declares anything. It does not set it: it is the whole subscription's, and takes a quarter of an hour to act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pulumi
+from pulumi_azure_native import features
+
+from config.data.skus import VmSku
+from config.problems.errors import lines
+from config.rules.azure_errors import explained
+from config.schema.pools import PoolSettings
+
+NAMESPACE, FEATURE = "Microsoft.ContainerService", "AKSInfinibandSupport"
+_REGISTERED = "Registered"
+_HIDDEN = "AuthorizationFailed"
+"""ARM's code of a 403."""
+_NAMES = f"--namespace {NAMESPACE} --name {FEATURE}"
+
+
+def check_infiniband(pools: Mapping[str, PoolSettings], *, checked_before: bool = False) -> None:
+    """Raises pulumi.RunError, which the engine shows without a traceback, where a pool would be made the wrong way.
+
+    Where it has been `checked_before`, by somebody else, whoever deploys need not be able to look: that is a warning.
+    """
+    sizes = {key: pool.sku for key, pool in pools.items() if pool.sku.infiniband}
+    if not sizes:
+        return
+    try:
+        found = features.get_subscription_feature_registration(feature_name=FEATURE, provider_namespace=NAMESPACE)
+    except Exception as error:  # noqa: BLE001 - invokes raise bare exceptions
+        if not (checked_before and _HIDDEN in str(error)):
+            raise pulumi.RunError(explained(str(error), pulumi.get_stack())) from None
+        pulumi.log.warn(f"whether {NAMESPACE}/{FEATURE} is registered was looked up before, and not again: {_HIDDEN}")
+        return
+    if why := refusal(sizes, found.properties.state or "NotRegistered"):
+        raise pulumi.RunError(why)
+
+
+def refusal(sizes: Mapping[str, VmSku], state: str) -> str | None:
+    """Why pools of these sizes, by key, cannot be made while the feature is in that state, and what mends it."""
+    registered = state == _REGISTERED
+    wrong = [key for key, size in sizes.items() if size.infiniband and size.infiniband.aks_feature is not registered]
+    if not wrong:
+        return None
+    which = ", ".join(f"{key} ({sizes[key].name})" for key in wrong)
+    must = "must not be" if registered else "must be"
+    steps = [f"az feature unregister {_NAMES}", *_wait_for("Unregistered")] if registered else _register(state)
+    return lines(
+        f"the feature {NAMESPACE}/{FEATURE} {must} registered when a pool of this size is made: {which}.",
+        f"Its state in this subscription is {state}, and so their nodes would not be on one InfiniBand fabric.",
+        "Nothing was changed. Do this, and then `pulumi up` again:",
+        *(f"    {step}" for step in steps),
+    )
+
+
+def _register(state: str) -> list[str]:
+    begin = [] if state == "Registering" else [f"az feature register {_NAMES}"]
+    return [*begin, *_wait_for(_REGISTERED)]
+
+
+def _wait_for(state: str) -> list[str]:
+    show = f"az feature show {_NAMES} --query properties.state --output tsv"
+    return [f"{show}    # until it says {state}", f"az provider register --namespace {NAMESPACE}"]

@@ -1,0 +1,64 @@
+"""Looks up management locks before anything is declared: Azure would refuse a change or a deletion half-way.
+
+Answers are of Microsoft.Authorization/locks (azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel). A lock
+also holds for all scopes below its own. ReadOnly forbids POST requests too, such as the one for the cluster's
+credentials (learn.microsoft.com/azure/azure-resource-manager/management/lock-resources).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pulumi_azure_native import authorization
+
+from components.azure.cluster import SYSTEM_POOL
+from components.preflight.arm import Unread, answers_at, connect
+from components.preflight.azure import tell
+from components.preflight.existing import Existing
+from config.rules.subscription import Json, Objection
+from config.rules.vcpu_quota import growths
+from config.schema.models import Settings
+
+LOCKS = "/providers/Microsoft.Authorization/locks"
+_VERSION = "api-version=2016-09-01"
+
+
+def lock_objections(locks: Iterable[Json], group: str, deleted: Iterable[str]) -> Iterator[Objection]:
+    """Yields what each lock forbids.
+
+    Args:
+        locks: The locks of the group, of what is in it, and of its subscription.
+        group: The id of the stack's resource group.
+        deleted: What the update deletes, as messages name it.
+    """
+    pools = ", ".join(deleted)
+    for lock in {str(each["id"]).lower(): each for each in locks}.values():
+        scope, level = str(lock["id"]).partition(LOCKS)[0], str(lock["properties"]["level"])
+        above = f"{group}/".lower().startswith(f"{scope}/".lower())
+        what = f"lock {lock['name']} ({level}) of {scope}"
+        steps = (
+            f"az lock show --ids {lock['id']}    # its notes may say why it is there",
+            f"az lock delete --ids {lock['id']}    # only if you decide that it may go; an owner can do it",
+        )
+        if above and level == "ReadOnly":
+            yield Objection(f"{what}: Azure refuses every change of the stack", steps)
+        elif above and pools:
+            yield Objection(f"{what}: Azure refuses to delete {pools}, which this update replaces", steps)
+        else:
+            refused = "change or delete" if level == "ReadOnly" else "delete"
+            consequence = "a `pulumi destroy`, or an update that does it, fails half-way"
+            yield Objection(f"{what}: Azure refuses to {refused} what is there; {consequence}", steps, stops=False)
+
+
+def check_locks(settings: Settings, existing: Existing) -> None:
+    """Warns of locks. Raises pulumi.RunError for one that forbids what the update does.
+
+    Locks that cannot be read are not reported, because few subscriptions have any.
+    """
+    subscription = f"/subscriptions/{authorization.get_client_config().subscription_id}"
+    group = f"{subscription}/resourceGroups/{existing.group}"
+    paths = [f"{group}{LOCKS}?{_VERSION}", f"{subscription}{LOCKS}?{_VERSION}&$filter=atScope%28%29"]
+    answers = answers_at(connect(settings.location), paths).values()
+    locks = [lock for each in answers if not isinstance(each, Unread) for lock in each.get("value", ())]
+    growing = growths(settings, existing.pools, SYSTEM_POOL, {})
+    tell(lock_objections(locks, group, [f"the old {each.pool}" for each in growing if each.replaced]))

@@ -1,0 +1,162 @@
+"""What only Azure can tell of a network that is there, of its zones and of who may join it: asked while the cluster is
+not there yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from urllib.parse import quote
+
+from pulumi_azure_native import managedidentity
+
+from components.azure.roles import subscription_id
+from components.preflight.arm import Arm, Json, Question, Unread, answers_at, looked_up
+from components.preflight.existing import if_there
+from config.problems.fixes import remove_command
+from config.rules.network_answers import (
+    dns_servers,
+    link_objections,
+    network_objections,
+    role_objections,
+    route_objections,
+    route_table,
+    zones_named,
+)
+from config.rules.subscription import Objection
+from config.schema.models import Settings
+from config.schema.network import ZONE_NAMES, Use, zone_use
+from config.schema.resource_ids import ResourceName, group_id
+
+_NETWORK_API, _ZONE_API, _ROLE_API = "2024-05-01", "2024-06-01", "2022-04-01"
+
+
+def groups_for_roles(settings: Settings) -> list[str]:
+    """Groups of what is there, by their ids, on which the stack's own identity gets roles."""
+    if settings.cluster.identity:
+        return []
+    zone = settings.network.zone("cluster", settings.location)
+    return list(dict.fromkeys(group_id(each) for each in (settings.network.id, zone) if each))
+
+
+def objections(settings: Settings, arm: Arm | Unread) -> Iterator[Objection]:
+    """All that stands in the way of a new cluster there."""
+    network = settings.network.id
+    found = _found(network, arm) if network and (settings.network.routed or settings.network.zones) else {}
+    asked = [*_about_the_network(settings), *_about_roles(settings)]
+    asked += _about_zones(settings, forwarded=bool(found and dns_servers(found)))
+    if settings.network.routed and found and (table := route_table(found, settings)):
+        judge = partial(route_objections, table=table)
+        asked.append(Question(f"the route table {ResourceName.of(table).name}", (network_path(table),), judge))
+    if network:
+        asked += _about_other_zones(settings, network, arm)
+    if asked:
+        yield from looked_up(asked, arm)
+    yield from _zones_elsewhere(settings)
+
+
+def _found(network: str, arm: Arm | Unread) -> Json:
+    """Returns what Azure has of the network; empty if that cannot be read, which is reported elsewhere."""
+    path = network_path(network)
+    answer = answers_at(arm, [path])[path]
+    return {} if isinstance(answer, Unread) else answer
+
+
+def _about_the_network(settings: Settings) -> Iterator[Question]:
+    if id_ := settings.network.id:
+        yield Question(
+            f"the network {ResourceName.of(id_).name}",
+            (network_path(id_),),
+            lambda answer: network_objections(answer, settings),
+            absent=f"network.id is a network that Azure does not have: {id_}",
+            list_="az network vnet list --query [].id --output tsv",
+        )
+
+
+def network_path(network: str) -> str:
+    """Where Resource Manager tells of a network, by its id: of whatever subscription, unlike what the SDK asks."""
+    return f"{network}?api-version={_NETWORK_API}"
+
+
+def _about_roles(settings: Settings) -> Iterator[Question]:
+    """Of the user's identity; that of the stack gets its roles."""
+    zone = settings.network.zone("cluster", settings.location)
+    reserved = sorted({pool.capacity_reservation_group or "" for pool in settings.gpu_pools().values()})
+    needed = [("Network Contributor", settings.network.id), ("Private DNS Zone Contributor", zone)]
+    needed += [("Contributor", group) for group in reserved]
+    principal = _principal(settings) if any(scope for _, scope in needed) else None
+    for role, scope in needed if principal else ():
+        if scope:
+            chosen = quote(f"atScope() and assignedTo('{principal}')")
+            path = f"{scope}/providers/Microsoft.Authorization/roleAssignments?api-version={_ROLE_API}&$filter={chosen}"
+            judge = partial(role_objections, role=role, principal=str(principal), scope=scope)
+            yield Question(f"whether cluster.identity has the role {role}", (path,), judge)
+
+
+def _principal(settings: Settings) -> str | None:
+    """That of `cluster.identity`; one that there is not is told by components/reservations.py."""
+    if settings.cluster.identity is None:
+        return None
+    place = ResourceName.of(settings.cluster.identity)
+    get = managedidentity.get_user_assigned_identity
+    found = if_there(lambda: get(resource_name=place.name, resource_group_name=place.group))
+    return found.principal_id if found else None
+
+
+def _about_zones(settings: Settings, *, forwarded: bool) -> Iterator[Question]:
+    """Of the user's: AKS links its own, the stack what it makes the network of, and the user the rest."""
+    cluster = settings.network.zone("cluster", settings.location)
+    for zone in settings.network.zones:
+        links = f"{zone}/virtualNetworkLinks?api-version={_ZONE_API}"
+        network = None if zone == cluster else settings.network.id
+        yield Question(
+            f"the zone {ResourceName.of(zone).name}",
+            (links,),
+            partial(link_objections, zone=zone, network=network, wanted=True, forwarded=forwarded)
+            if network
+            else lambda _: (),
+            absent=f"network.zones has a zone that Azure does not have: {zone}",
+            list_="az network private-dns zone list --query [].id --output tsv",
+        )
+
+
+def _zones_elsewhere(settings: Settings) -> Iterator[Objection]:
+    """Of another subscription, where azure-native makes no link to the network that the stack makes.
+
+    AKS links that of the API server, wherever it is. The last comes first: to take it out moves no other.
+    """
+    if settings.network.address_space is None or not settings.network.zones:
+        return
+    own = f"/subscriptions/{subscription_id()}/"
+    for at, zone in reversed([*enumerate(settings.network.zones)]):
+        if zone_use(zone, settings.location) in settings.entrances() and not zone.lower().startswith(own.lower()):
+            name = ResourceName.of(zone).name
+            what = f"network.zones has {name} of another subscription, where this stack cannot link it to its network"
+            without = remove_command(("network", "zones", at)).text(settings.stack)
+            there = "a network of yours that is linked to it, in network.id, does too (docs/private-clusters.md)"
+            yield Objection(what, (f"{without}    # the stack makes a zone of that name", there))
+
+
+def _about_other_zones(settings: Settings, network: str, arm: Arm | Unread) -> Iterator[Question]:
+    """Of zones in the network's subscription by the names of those that the stack will make.
+
+    Those of other subscriptions, nobody can look up from the network's side.
+    """
+    region, names = settings.location, [ZONE_NAMES[use] for use in made_zones(settings)]
+    subscription = "/".join(network.split("/")[:3])
+    path = f"{subscription}/providers/Microsoft.Network/privateDnsZones?api-version={_ZONE_API}"
+    if not names:
+        return
+    answer = answers_at(arm, [path])[path]
+    if isinstance(answer, Unread):
+        yield Question(f"private DNS zones of {region}", (path,), lambda _: ())  # which tells that it cannot be read
+        return
+    for zone in zones_named(answer, names):
+        judge = partial(link_objections, zone=zone, network=network, wanted=False)
+        yield Question(f"the zone {zone}", (f"{zone}/virtualNetworkLinks?api-version={_ZONE_API}",), judge)
+
+
+def made_zones(settings: Settings) -> list[Use]:
+    """What the stack makes zones for."""
+    uses = dict.fromkeys(settings.entrances())
+    return [use for use in uses if settings.network.zone(use, settings.location) is None]

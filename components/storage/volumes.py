@@ -1,0 +1,176 @@
+"""Blob containers as volumes: a PersistentVolume and a claim each, in the namespace of those who mount them; a secret
+with the SAS, where one opens them.
+
+The keys are what the blob CSI driver reads (kubernetes-sigs/blob-csi-driver, docs/driver-parameters.md). Another SAS is
+another volume (`generation`): under the same name, a node would go on with the mount that it has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import pulumi
+from pulumi_kubernetes.core import v1 as core
+
+from components._base import Component
+from components.azure.identity import WorkloadIdentity
+from components.context import BlobVolume
+from components.storage.container_access import ContainerAccess, Sas
+from config.data.blobfuse import DRIVER, mount_options
+
+STORAGE_CLASS = "ai-on-aks-blob"
+"""There is no such class: the text keeps a default class from making a volume, and binds claim and volume."""
+
+
+class ContainerVolume(Component):
+    """One container in one namespace."""
+
+    volume: BlobVolume
+
+    def __init__(
+        self,
+        name: str,
+        access: ContainerAccess,
+        *,
+        namespace: str,
+        space: core.Namespace | core.NamespacePatch | None,
+        space_goes: bool = True,
+        hooks: pulumi.ResourceHookBinding | None,
+        prefix: str = "",
+        identity: WorkloadIdentity | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`space` is the namespace, if the stack makes it, and `space_goes` if it is deleted with the stack.
+
+        `hooks` are its own; `identity` opens what no SAS does.
+
+        The volume comes beside the namespace, not after it: it goes only once its claim is gone, and a claim that a
+        killed update did not record goes with its namespace. If that waited for the volume, both would wait for ever.
+        So would a claim that is deleted before its namespace, where pods use it that are not the program's (batches):
+        storage object in use protection keeps it, and only the namespace's end is theirs too.
+        """
+        super().__init__(name, opts)
+        self._names = volume_names(access, namespace, prefix)
+        self._after = [space] if space else []
+        sas = access.sas
+        secrets = [self._secret(f"secret-{name}", self._names.secret, _driver_keys(access, sas))] if sas else []
+        volume = core.PersistentVolume(
+            f"volume-{name}",
+            metadata={"name": self._names.volume},
+            spec=volume_spec(access, self._names, identity.client_id if identity else None),
+            opts=self.child(hooks=hooks),
+        )
+        claim = core.PersistentVolumeClaim(
+            f"claim-{name}",
+            metadata={"name": self._names.claim, "namespace": namespace},
+            spec=claim_spec(access, volume.metadata["name"]),
+            opts=self.child(depends_on=[*self._after, *secrets], deleted_with=space if space_goes else None),
+        )
+        # Not in another's namespace, whose members read its secrets: no job there uploads.
+        own = sas.upload if sas and space else None
+        upload = None
+        if own is not None:
+            upload = self._secret(f"upload-{name}", self._names.upload, {"url": access.url, "sas": own})
+        digest = {f"sas.ai-on-aks/{access.container}": pulumi.Output.unsecret(sas.mount.apply(_digest))} if sas else {}
+        self.volume = BlobVolume(
+            claim=claim.metadata["name"],
+            read_only=access.settings.read_only,
+            annotations=digest,
+            service_account=identity.account if identity else None,
+            upload_secret=upload.metadata["name"] if upload else None,
+        )
+        self.register_outputs({})
+
+    def _secret(self, name: str, object_name: str, data: Mapping[str, pulumi.Input[str]]) -> core.Secret:
+        return core.Secret(
+            name,
+            metadata={"name": object_name, "namespace": self._names.namespace},
+            string_data=data,
+            opts=self.child(depends_on=self._after),
+        )
+
+
+class VolumeNames(NamedTuple):
+    """Names of the objects that mount a container into a namespace, new ones for each new SAS."""
+
+    namespace: str
+    claim: str
+    secret: str
+    """The secret that the driver reads."""
+    upload: str
+    """The secret that uploads read."""
+    volume: str
+    """The volume in the cluster, which other namespaces share."""
+
+
+def volume_names(access: ContainerAccess, namespace: str, prefix: str) -> VolumeNames:
+    """Returns the names; `prefix` begins them where other stacks have theirs in the same namespace."""
+    stem, generation = f"{prefix}{access.container}", access.generation
+    claim = f"{stem}-{generation}"
+    return VolumeNames(
+        namespace, claim, f"{stem}-sas-{generation}", f"{stem}-upload-{generation}", f"{namespace}-{claim}"
+    )
+
+
+def volume_spec(
+    access: ContainerAccess, names: VolumeNames, client_id: pulumi.Input[str] | None = None
+) -> core.PersistentVolumeSpecArgs:
+    """The PersistentVolume: nothing but the secret, or the identity of that client id, gets into the container.
+
+    By identity the driver mounts for each pod apart, with that pod's token (nodeserver.go, NodePublishVolume). Were
+    mountWithWorkloadIdentityToken not there, it would get the account's key by it (blob.go, GetAuthEnv).
+    """
+    opened_by: dict[str, pulumi.Input[str]] = (
+        {"AzureStorageAuthType": "SAS"}
+        if client_id is None
+        else {"clientID": client_id, "mountWithWorkloadIdentityToken": "true"}
+    )
+    attributes = {
+        "protocol": "fuse2",
+        "storageAccount": access.account,
+        "containerName": access.container,
+        **opened_by,
+    }
+    secret = core.SecretReferenceArgs(name=names.secret, namespace=names.namespace) if client_id is None else None
+    return core.PersistentVolumeSpecArgs(
+        capacity={"storage": f"{access.settings.size_gib}Gi"},
+        access_modes=_access_modes(access),
+        persistent_volume_reclaim_policy="Retain",  # the container is Azure's, and not this volume's to delete
+        storage_class_name=STORAGE_CLASS,
+        claim_ref=core.ObjectReferenceArgs(namespace=names.namespace, name=names.claim),
+        mount_options=mount_options(
+            access.settings.profile, names.volume, hierarchical_namespace=access.hierarchical_namespace
+        ),
+        csi=core.CSIPersistentVolumeSourceArgs(
+            driver=DRIVER,
+            volume_handle=f"{access.account}_{names.volume}",
+            volume_attributes=attributes,
+            node_stage_secret_ref=secret,
+        ),
+    )
+
+
+def claim_spec(access: ContainerAccess, volume: pulumi.Input[str]) -> core.PersistentVolumeClaimSpecArgs:
+    """The claim that is bound to that volume and no other."""
+    return core.PersistentVolumeClaimSpecArgs(
+        access_modes=_access_modes(access),
+        storage_class_name=STORAGE_CLASS,
+        volume_name=volume,
+        resources=core.VolumeResourceRequirementsArgs(requests={"storage": f"{access.settings.size_gib}Gi"}),
+    )
+
+
+def _driver_keys(access: ContainerAccess, sas: Sas) -> dict[str, pulumi.Input[str]]:
+    return {"azurestorageaccountname": access.account, "azurestorageaccountsastoken": sas.mount}
+
+
+def _access_modes(access: ContainerAccess) -> list[str]:
+    """Many nodes at once; the driver adds `-o ro` to mounts of the first mode."""
+    return ["ReadOnlyMany" if access.settings.read_only else "ReadWriteMany"]
+
+
+def _digest(sas: str) -> str:
+    """Stands for a SAS, and tells nothing of it: its signature alone has 256 bits."""
+    return hashlib.sha256(sas.encode()).hexdigest()[:12]

@@ -1,0 +1,131 @@
+"""Checks Helm values against the keys that a pinned chart has: Helm itself accepts typos silently.
+
+`charts/<chart>.keys` holds one line per key, `dotted.path: type = default`; a dot in a key has a backslash before it.
+What lies below a key whose default is a map, a list or null is the chart's free form and is not checked, nor what
+Kubernetes defines and charts pass on (labels, node selectors, resources), though the chart has entries there.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from config.data.data import FOLDER
+
+_TYPES: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (int, float), "str": (str, int, float)}
+_KUBERNETES = ("annotations", "labels", "nodeselector", "resources", "affinity", "securitycontext", "updatestrategy")
+"""How names of keys end whose contents are Kubernetes' and not the chart's."""
+_ALERTMANAGER = ("alertmanager", "config")
+"""Where kube-prometheus-stack takes the configuration of Alertmanager, which has more keys than the chart sets."""
+_FREE = {"map": (dict,), "list": (list,), "null": ()}
+
+
+@dataclass(frozen=True)
+class ValueProblem:
+    """A value that the chart has no use for: its type is not the `expected` one, or else its key is not `known`."""
+
+    path: tuple[str, ...]
+    value: Any
+    expected: str = ""
+    known: tuple[str, ...] = ()
+    """The keys that may stand in its place."""
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    """The keys that are set beside it."""
+
+
+@dataclass(frozen=True)
+class ChartKey:
+    """One line of a keys file."""
+
+    path: tuple[str, ...]
+    kind: str
+    default: str
+    """As Python writes it; empty where it is long."""
+
+
+@dataclass
+class _Node:
+    """A key of the chart: a leaf with a type, or a map with keys below."""
+
+    kind: str = ""
+    keys: dict[str, _Node] = field(default_factory=dict)
+
+
+def own_keys(chart: str) -> list[ChartKey]:
+    """The chart's keys, without those of charts in it that have a file. Raises FileNotFoundError: no such chart."""
+    _, *lines = _lines(chart)
+    return [_key(line) for line in lines if line.strip()]
+
+
+@functools.cache
+def chart_keys(chart: str) -> tuple[str, _Node]:
+    """The chart version that the keys file is for, and its tree of keys. Raises FileNotFoundError: no such chart."""
+    root = _Node()
+    _add(root, own_keys(chart))
+    for name, subchart in root.keys.items():
+        if _file(name).exists():  # the chart lists only what it sets of a subchart, which takes all its own keys
+            _add(subchart, own_keys(name))
+    version = _lines(chart)[0].removeprefix("# ").partition(":")[0].split()[1]
+    return version, root
+
+
+def _file(chart: str) -> Path:
+    return FOLDER / "charts" / f"{chart}.keys"
+
+
+def _lines(chart: str) -> list[str]:
+    return _file(chart).read_text(encoding="utf-8").splitlines()
+
+
+def _key(line: str) -> ChartKey:
+    path, _, rest = line.partition(": ")
+    kind, _, default = rest.partition(" = ")
+    return ChartKey(tuple(parts(path)), kind.strip(), default.strip())
+
+
+def parts(path: str) -> list[str]:
+    """The keys of a line's path."""
+    return [part.replace("\\.", ".") for part in re.split(r"(?<!\\)\.", path)]
+
+
+def _add(root: _Node, keys: Iterable[ChartKey]) -> None:
+    for key in keys:
+        node = root
+        for part in key.path:
+            node = node.keys.setdefault(part, _Node())
+        node.kind = key.kind
+
+
+def value_problems(chart: str, values: Mapping[str, Any]) -> list[ValueProblem]:
+    """Every value that the pinned chart does not have, or has with another type."""
+    _, root = chart_keys(chart)
+    return list(_check(root, values, ()))
+
+
+def _check(node: _Node, values: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[ValueProblem]:
+    for key, value in values.items():
+        here = (*path, key)
+        found = node.keys.get(key)
+        if found is None:
+            yield ValueProblem(here, value, known=tuple(node.keys), beside=values)
+        elif value is None:
+            continue  # null takes a default away, which Helm allows for every key
+        elif found.keys and found.kind not in _FREE:
+            if not isinstance(value, Mapping):
+                yield ValueProblem(here, value, expected="map")
+            elif not key.lower().endswith(_KUBERNETES) and here != _ALERTMANAGER:
+                yield from _check(found, value, here)
+        elif not _fits(found.kind, value):
+            yield ValueProblem(here, value, expected=found.kind)
+
+
+def _fits(kind: str, value: Any) -> bool:
+    if kind in _FREE:
+        return not _FREE[kind] or isinstance(value, _FREE[kind])
+    if isinstance(value, bool):
+        return kind == "bool"
+    return isinstance(value, _TYPES[kind])

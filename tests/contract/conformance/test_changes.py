@@ -1,0 +1,98 @@
+"""What a change does: the first version of every object in one stack, then a preview of the second."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+from simulator.kube.client import KubeClient
+from tests.contract.conformance.conftest import NewStack, Rows
+from tests.contract.conformance.stack import ConformanceStack, Json, Preview
+from tests.support.plugin_changes import ROWS, changed, custom_kind
+
+pytestmark = pytest.mark.conformance
+SECTION = "What a change does"
+CLUSTER_SCOPED = ("PersistentVolume", "ClusterRoleBinding", "StorageClass", "PriorityClass")
+REFUSED = {
+    "PriorityClass value": "is invalid: value: Forbidden: may not be changed in an update",
+    "PersistentVolumeClaim request": "failed to fully initialize or become live:",
+}
+"""What the API server says to changes that the plugin takes for updates; of a claim, they depend on
+whether it is bound."""
+
+PROGRAM = """
+import re
+
+MODULES = {"rbac.authorization.k8s.io/v1": "rbac.v1", "storage.k8s.io/v1": "storage.v1",
+    "scheduling.k8s.io/v1": "scheduling.v1"}
+
+for name, (token, manifest) in values.items():
+    group, kind = token.split(":")
+    arguments = {re.sub("([A-Z])", lambda letter: "_" + letter[0].lower(), key): value
+        for key, value in manifest.items()}
+    if group == "batch.volcano.test/v1alpha1":
+        k8s.apiextensions.CustomResource(name, **arguments, opts=options)
+        continue
+    module = k8s
+    for part in MODULES.get(group, group.replace("/", ".")).split("."):
+        module = getattr(module, part)
+    del arguments["api_version"], arguments["kind"]
+    getattr(module, kind)(name, **arguments, opts=options)
+"""
+
+
+@pytest.fixture(scope="module")
+def stack(new_stack: NewStack, space: str, kube: KubeClient) -> Iterator[ConformanceStack]:
+    kube.create(custom_kind())
+    stack = new_stack()
+    stack.program(PROGRAM, **objects(space, second=()))
+    first = stack.up()
+    assert first.code == 0, first.output
+    yield stack
+    stack.program(PROGRAM)
+    stack.up()
+    kube.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", "jobs.batch.volcano.test")
+
+
+@pytest.fixture(scope="module")
+def previewed(stack: ConformanceStack, space: str) -> Preview:
+    """All changes but those that the API server refuses, for they end a preview."""
+    stack.program(PROGRAM, **objects(space, second=ROWS.keys() - REFUSED.keys()))
+    return stack.preview()
+
+
+def objects(space: str, *, second: Iterable[str]) -> dict[str, tuple[str, Json]]:
+    """Type and manifest of each row's object by logical name; rows in `second` are changed."""
+    found = {}
+    for title, row in ROWS.items():
+        manifest = copy.deepcopy(row.manifest)
+        if row.token.rpartition(":")[2] not in CLUSTER_SCOPED:
+            manifest["metadata"] = manifest["metadata"] | {"namespace": space}
+        if title in second:
+            manifest = changed(manifest, row.path, row.value)
+        found[logical(title)] = (row.token, manifest)
+    return found
+
+
+def logical(title: str) -> str:
+    return title.lower().replace(" ", "-")
+
+
+@pytest.mark.parametrize("title", [title for title in ROWS if title not in REFUSED])
+def test_a_change(title: str, previewed: Preview, rows: Rows) -> None:
+    row = ROWS[title]
+    expected = f"replace for {', '.join(row.replaces)}" if row.replaces else "update"
+    seen = previewed.operation(logical(title))
+    reasons = previewed.reasons(logical(title))
+    rows.is_(title, expected, f"{seen} for {', '.join(reasons)}" if reasons else seen)
+
+
+@pytest.mark.parametrize("title", REFUSED)
+def test_a_change_that_the_api_server_refuses(title: str, stack: ConformanceStack, space: str, rows: Rows) -> None:
+    stack.program(PROGRAM, **objects(space, second=[title]))
+    rows.is_(f"{title}, in preview", "update", stack.preview().operation(logical(title)))
+    up = stack.up()
+    rows.says(f"{title}, in up", REFUSED[title], up.output)
+    assert up.code != 0

@@ -1,0 +1,104 @@
+"""What the plugin waits for, and for how long: everything of one stack at once, mended in its second version."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from simulator.kube.client import KubeClient
+from tests.contract.conformance.conftest import NewStack, Rows
+from tests.contract.conformance.stack import ConformanceStack, Json
+from tests.support.plugin_changes import custom_kind
+
+pytestmark = pytest.mark.conformance
+SECTION = "Waiting"
+TIMEOUT_SECONDS = 6
+UNREADY = ("stuck", "custom")
+
+PROGRAM = """
+def meta(name, **annotations):
+    return {"namespace": values["namespace"], "name": name,
+        "annotations": {f"pulumi.com/{key}": text for key, text in annotations.items()}}
+
+def template(selector):
+    return {"metadata": {"labels": {"app": "a"}, "annotations": {"simulator/run-by": "kwok"}},
+        "spec": {"nodeSelector": selector, "containers": [{"name": "c", "image": "registry.invalid/never-runs"}]}}
+
+def deployment(name, selector, **annotations):
+    k8s.apps.v1.Deployment(name, metadata=meta(name, **annotations), opts=options,
+        spec={"selector": {"matchLabels": {"app": "a"}}, "template": template(selector)})
+
+nowhere = {"no": "such-node"}
+short = {"timeoutSeconds": str(values["timeout"])}
+once = template({})
+once["spec"]["restartPolicy"] = "Never"
+k8s.batch.v1.Job("job", metadata=meta("job"), spec={"template": once}, opts=options)
+deployment("ready", {})
+deployment("skipped", nowhere, skipAwait="true")
+if values["stuck"] is not None:
+    deployment("stuck", nowhere if values["stuck"] else {}, **short if values["stuck"] else {})
+    k8s.core.v1.Service("service", metadata=meta("service", **short if values["stuck"] else {}), opts=options,
+        spec={"ports": [{"port": 80}], "selector": {"app": "nobody" if values["stuck"] else "a"}})
+    k8s.apiextensions.CustomResource("custom", api_version="batch.volcano.test/v1alpha1", kind="Job", opts=options,
+        metadata=meta("custom", waitFor="jsonpath={.spec.state}=Closed", **short if values["stuck"] else {}),
+        spec={"state": "Open" if values["stuck"] else "Closed"})
+"""
+
+
+@pytest.fixture(scope="module")
+def stack(new_stack: NewStack, kube: KubeClient) -> ConformanceStack:
+    kube.create(custom_kind())
+    return new_stack()
+
+
+def test_what_never_becomes_ready(stack: ConformanceStack, space: str, kube: KubeClient, rows: Rows) -> None:
+    stack.program(PROGRAM, namespace=space, timeout=TIMEOUT_SECONDS, stuck=True)
+    started = time.monotonic()
+    up = stack.pulumi("up", "--yes", "--skip-preview", "--continue-on-error")
+    # To start, or to succeed where the controller was faster than the first look at the Job.
+    rows.says("Job, while it waits", 'Waiting for Job "conformance-waiting/job" to s', up.output)
+    rows.says(
+        "Deployment, while it waits", "Waiting for app ReplicaSet to be available (0/1 Pods available)", up.output
+    )
+    rows.says(
+        "apps/v1:Deployment, timed out",
+        'resource "urn:pulumi:test::plugin-test::kubernetes:apps/v1:Deployment::stuck" was successfully created, but '
+        "the Kubernetes API server reported that it failed to fully initialize or become live: 'stuck' timed out "
+        "waiting to be Ready",
+        up.output,
+    )
+    why = "[MinimumReplicasUnavailable] Deployment does not have minimum availability."
+    rows.says("the conditions that were seen", why, up.output)
+    rows.says("waitFor", 'Waiting for {.spec.state}=Closed (found "Open")', up.output)
+    state = {resource["urn"].rpartition("::")[2]: resource for resource in stack.resources()}
+    rows.is_("what failed stays in the state", [True] * 2, [unready(state, name) for name in UNREADY])
+    # A Service is looked at once more when its time is up: with its address, and no unready endpoint, it is done.
+    rows.is_("core/v1:Service whose selector matches no pod, timed out", False, unready(state, "service"))
+    rows.is_("and in the cluster", True, kube.find("apps/v1", "Deployment", "stuck", space) is not None)
+    rows.is_("a Job has succeeded", 1, state["job"]["outputs"]["status"].get("succeeded"))
+    rows.is_("a Deployment is available", 1, state["ready"]["outputs"]["status"].get("availableReplicas"))
+    rows.is_("skipAwait", False, unready(state, "skipped"))
+    assert up.code != 0
+    assert time.monotonic() - started > TIMEOUT_SECONDS
+
+
+def test_what_is_mended(stack: ConformanceStack, space: str, kube: KubeClient, rows: Rows) -> None:
+    stack.program(PROGRAM, namespace=space, timeout=TIMEOUT_SECONDS, stuck=True)
+    preview = stack.preview()
+    # The engine updates what has initErrors though nothing differs.
+    rows.is_("what failed is tried again", ["update"] * 2, [preview.operation(name) for name in UNREADY])
+    rows.is_("a Service that was given up is not", "same", preview.operation("service"))
+    stack.program(PROGRAM, namespace=space, timeout=TIMEOUT_SECONDS, stuck=False)
+    up = stack.up()
+    state = {resource["urn"].rpartition("::")[2]: resource for resource in stack.resources()}
+    rows.is_("what was mended is ready", [False] * 2, [unready(state, name) for name in UNREADY])
+    assert up.code == 0, up.output
+    stack.program(PROGRAM, namespace=space, timeout=TIMEOUT_SECONDS, stuck=None)
+    up = stack.up()
+    rows.is_("what left the program is deleted", None, kube.find("apps/v1", "Deployment", "stuck", space))
+    assert up.code == 0, up.output
+
+
+def unready(state: dict[str, Json], name: str) -> bool:
+    return "initErrors" in state[name]

@@ -1,0 +1,65 @@
+"""The cluster of the upstream documents and that of the stack `dev`, for a comparison field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from simulator.plugins.azure_native import convert
+from simulator.plugins.azure_native.resources import DEFINITIONS
+from tests.support import golden
+from tests.support.arm import SUBSCRIPTION, Arm
+
+DIFFERENCES: dict[str, dict[str, str]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+"""Why values differ, by their paths."""
+OWN = {
+    *(
+        "id",
+        "name",
+        "resourceGroup",
+        "nodeResourceGroup",
+        "resourceUid",
+        "eTag",
+        "fqdn",
+        "azurePortalFqdn",
+        "dnsPrefix",
+    ),
+    *("identityProfile", "principalId", "effectiveOutboundIPs", "issuerUrl"),
+    *("agentpool", "kubernetes.azure.com/agentpool", "kubernetes.azure.com/cluster", "kubernetes.io/hostname"),
+    *("addresses", "bootID", "machineID", "providerID", "systemUUID"),
+}
+"""Names and ids of the cluster itself, and of its nodes."""
+
+
+def program_cluster(arm: Arm) -> str:
+    """Makes it as the program declares it (`tests/golden`) and the plugin asks for it; its id."""
+    declared = golden.reviewed("dev").items()
+    inputs = {name.split(" ")[0]: each["inputs"] for name, each in declared if name.startswith("azure-native:")}
+    ids: dict[str, str] = {}
+    for kind in ("resources:ResourceGroup", "containerservice:ManagedCluster", "containerservice:AgentPool"):
+        definition, asked = DEFINITIONS[f"azure-native:{kind}"], inputs[f"azure-native:{kind}"]
+        path = convert.path(definition, asked, SUBSCRIPTION.subscription_id)
+        answer = arm.call("PUT", path, convert.body(definition, asked, {}), **{"api-version": definition.api_version})
+        assert answer.status_code == 201, answer.text
+        arm.done()
+        ids[kind] = answer.json()["id"]
+    return ids["containerservice:ManagedCluster"]
+
+
+def flat(value: Any, path: str = "") -> dict[str, Any]:
+    """Leaves by their dotted paths, without empty ones and names."""
+    if isinstance(value, dict):
+        parts = [flat(inner, f"{path}.{name}".strip(".")) for name, inner in value.items() if name not in OWN]
+        return {name: leaf for part in parts for name, leaf in part.items()}
+    return {} if value in (None, [], "") else {path: value}
+
+
+def unexplained(pairs: Iterable[tuple[Any, Any]], reasons: Mapping[str, str]) -> tuple[set[str], set[str]]:
+    """Paths that differ without a reason, and reasons for what does not differ."""
+    flattened = [(flat(ours), flat(theirs)) for ours, theirs in pairs]
+    differing = {path for a, b in flattened for path in a.keys() | b.keys() if a.get(path) != b.get(path)}
+    explained = {(path, known) for path in differing for known in reasons if f"{path}.".startswith(f"{known}.")}
+    return differing - {path for path, _ in explained}, set(reasons) - {known for _, known in explained}

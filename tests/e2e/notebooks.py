@@ -1,0 +1,36 @@
+"""The notebook server of a stack, and the claim that keeps its files."""
+
+from __future__ import annotations
+
+from k8s.objects import is_ready
+from tests.e2e.team_jobs import kubectl
+from tests.support.world import Stack, eventually
+
+WORK = "/home/jovyan/work/notes.txt"
+
+
+def in_notebook(platform: Stack, script: str, namespace: str = "ai") -> str:
+    labels = "app.kubernetes.io/name=jupyterlab"
+
+    def ready() -> bool:
+        return any(map(is_ready, platform.kube.list("v1", "Pod", namespace, labels=labels)))
+
+    eventually(ready, "the notebook runs", 180)
+    return kubectl(platform, "exec", "-n", namespace, "deploy/jupyterlab", "--", "bash", "-c", script)
+
+
+def claim(platform: Stack, namespace: str = "ai") -> str:
+    """The uid of the notebook's claim, which another one of the same name does not have."""
+    found = platform.kube.get("v1", "PersistentVolumeClaim", "jupyterlab", namespace)
+    assert found["status"]["phase"] == "Bound"
+    uid: str = found["metadata"]["uid"]
+    return uid
+
+
+def refused(platform: Stack) -> str:
+    """What a `pulumi destroy` prints that must delete nothing."""
+    before = platform.pulumi("stack", "export").count('"urn":')
+    said = " ".join(platform.pulumi("destroy", "--yes", "--skip-preview", check=False).split())
+    assert platform.returncode
+    assert platform.pulumi("stack", "export").count('"urn":') == before
+    return said

@@ -1,0 +1,234 @@
+"""Jobs of a team in AppWrappers: started again elsewhere when their node is bad or they fail, as often as they may.
+
+One story, told in the order of the file. Periods are shortened by the annotations that any user may set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from config.data.scheduling import BAD_NODE, COSCHEDULER, GPU_RESOURCE, WRAPPER_CONFIG, WRAPPER_NAMESPACE
+from k8s.objects import Object, condition
+from tests.e2e.team_jobs import QUEUED, apply, container, kubectl, shared_stack
+from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
+
+pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
+API, TEAM, USER = "workload.codeflare.dev/v1beta2", "blue", "alice"
+OPERATORS: dict[str, Any] = {
+    "appwrapper": {"enabled": True},
+    "kueue": {"enabled": True},
+    "scheduler": COSCHEDULER,
+}
+QUICKLY = {"retryPausePeriodDuration": "1s"}
+LOOKS_S = 150
+"""Within it AppWrapper has seen what became of pods that were ready: it looks once a minute."""
+
+
+@pytest.fixture(scope="module")
+def stack(new_stack: Callable[..., Stack]) -> Stack:
+    teams = {TEAM: {"gpus": 16, "users": [USER]}}
+    return shared_stack(new_stack, "wrapped", nodes=2, operators=OPERATORS, teams=teams)
+
+
+def wrap(stack: Stack, name: str, script: str, *, image: str = "", elsewhere: str = "", **periods: str) -> None:
+    """A Job of one pod on a whole node, in an AppWrapper."""
+    main = container(stack, "bash", "-c", script) | ({"image": image} if image else {})
+    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [main]}
+    metadata = {"name": name, **({"namespace": elsewhere} if elsewhere else {})}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {"spec": pod}}}
+    annotations = {f"workload.codeflare.dev.appwrapper/{key}": value for key, value in (QUICKLY | periods).items()}
+    wrapper = {
+        "apiVersion": API,
+        "kind": "AppWrapper",
+        "metadata": {"name": name, "labels": QUEUED, "annotations": annotations},
+        "spec": {"components": [{"template": job}]},
+    }
+    apply(stack, wrapper, TEAM, USER)
+
+
+def status(stack: Stack, name: str) -> Object:
+    found: Object = stack.kube.get(API, "AppWrapper", name, TEAM).get("status", {})
+    return found
+
+
+def becomes(stack: Stack, name: str, phase: str) -> Object:
+    eventually(lambda: status(stack, name).get("phase") == phase, f"{name} is {phase}", LOOKS_S)
+    return status(stack, name)
+
+
+def node_of(stack: Stack, name: str) -> str:
+    """Where its pod runs; empty while none does."""
+    pods = stack.kube.list("v1", "Pod", TEAM, labels=f"job-name={name}")
+    running = [pod for pod in pods if pod["status"].get("phase") == "Running"]
+    return str(running[0]["spec"]["nodeName"]) if running else ""
+
+
+def unhealthy(stack: Stack, name: str) -> str:
+    """Why it is, or was."""
+    wrapper = stack.kube.get(API, "AppWrapper", name, TEAM)
+    return str(condition(wrapper, "Unhealthy").get("reason"))
+
+
+def reserved(stack: Stack) -> int:
+    """GPUs that the team's queue has given away."""
+    queue = stack.kube.get("kueue.x-k8s.io/v1beta2", "ClusterQueue", f"{TEAM}-cluster-queue")
+    (flavor,) = queue["status"]["flavorsReservation"]
+    return next(int(each["total"]) for each in flavor["resources"] if each["name"] == GPU_RESOURCE)
+
+
+def test_the_operator_is_up_and_nothing_is_left_to_do(stack: Stack) -> None:
+    stack.up("--expect-no-changes")
+    (manager,) = stack.kube.list("v1", "Pod", WRAPPER_NAMESPACE)
+    assert condition(manager, "Ready")["status"] == "True"
+    assert "reason" not in manager["status"], "it is not faked"
+
+
+def test_a_job_is_admitted_by_the_teams_queue_and_runs_to_its_end(stack: Stack) -> None:
+    wrap(stack, "fine", "sleep 5")
+    eventually(lambda: reserved(stack) == 8, "the quota is taken")
+    becomes(stack, "fine", "Succeeded")
+    (pod,) = stack.kube.list("v1", "Pod", TEAM, labels="job-name=fine")
+    assert pod["spec"]["schedulerName"] == COSCHEDULER
+    assert status(stack, "fine").get("resettingCount", 0) == 0
+    eventually(lambda: reserved(stack) == 0, "the quota is free again")
+
+
+def upstreams_containers() -> list[Object]:
+    """Returns the containers of upstream's AppWrapper."""
+    mounts = [{"name": name, "mountPath": f"/.{name}"} for name in ("cache", "config")]
+    size = {"cpu": 4, "memory": "64Gi", GPU_RESOURCE: 1}
+    serve = "vllm serve ibm-granite/granite-3.2-8b-instruct &\nuntil [ -f /.config/halt ]; do sleep 1; done\n"
+    load = (
+        "until nc -zv localhost 8000; do sleep 1; done;\npython3 benchmark_serving.py "
+        "--model=ibm-granite/granite-3.2-8b-instruct --backend=vllm --dataset-name=random --random-input-len=128 "
+        "--random-output-len=128 --max-concurrency=16 --num-prompts=512;\ntouch /.config/halt\n"
+    )
+    return [
+        {
+            "name": "vllm",
+            "image": "quay.io/tardieu/vllm-openai:v0.7.3",
+            "command": ["sh", "-c", serve],
+            "ports": [{"containerPort": 8000}],
+            "resources": {"requests": size, "limits": size},
+            "volumeMounts": mounts,
+        },
+        {
+            "name": "load-generator",
+            "image": "quay.io/tardieu/vllm-benchmarks:v0.7.3",
+            "command": ["sh", "-c", load],
+            "volumeMounts": mounts,
+        },
+    ]
+
+
+def test_upstreams_documented_appwrapper_runs_as_it_is_written(stack: Stack) -> None:
+    """It names neither queue nor scheduler (project-codeflare/mlbatch, setup.KubeConEU25/README.md, "Batch Inference").
+
+    vLLM's container runs here. The load generator's does not, so the test stops vLLM. Upstream's claim has the class of
+    the NFS provisioner, this one Azure Files.
+    """
+    claim: Object = {"accessModes": ["ReadWriteMany"], "storageClassName": "azurefile-csi"}
+    claim |= {"resources": {"requests": {"storage": "50Gi"}}}
+    metadata = {"name": "granite-3.2-8b-instruct"}
+    apply(stack, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": claim}, TEAM, USER)
+    volumes = [
+        {"name": "cache", "persistentVolumeClaim": {"claimName": metadata["name"]}},
+        {"name": "config", "emptyDir": {}},
+    ]
+    pod = {"terminationGracePeriodSeconds": 0, "restartPolicy": "Never", "volumes": volumes}
+    pod["containers"] = upstreams_containers()
+    shown = {"kubectl.kubernetes.io/default-container": "load-generator"}
+    template = {"metadata": {"annotations": shown, "labels": {"app": "batch-inference"}}, "spec": pod}
+    named = {"name": "batch-inference"}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": named, "spec": {"template": template}}
+    wrapper = {"apiVersion": API, "kind": "AppWrapper", "metadata": named, "spec": {"components": [{"template": job}]}}
+    apply(stack, wrapper, TEAM, USER)
+    assert stack.kube.get(API, "AppWrapper", named["name"], TEAM)["metadata"]["labels"].items() >= QUEUED.items()
+    eventually(lambda: node_of(stack, named["name"]), "it runs", LOOKS_S)
+    (started,) = stack.kube.list("v1", "Pod", TEAM, labels="app=batch-inference")
+    assert started["spec"]["schedulerName"] == COSCHEDULER
+    kubectl(stack, "exec", "-n", TEAM, started["metadata"]["name"], "-c", "vllm", "--", "touch", "/.config/halt")
+    becomes(stack, named["name"], "Succeeded")
+
+
+def test_what_is_wrong_with_one_its_webhooks_say(stack: Stack) -> None:
+    with pytest.raises(CommandFailed, match="AppWrappers cannot create objects in other namespaces"):
+        wrap(stack, "astray", "true", elsewhere="default")
+
+
+def test_a_job_leaves_a_node_with_our_label_without_a_retry_and_runs_on_another(stack: Stack) -> None:
+    wrap(stack, "long", "sleep 3600")
+    eventually(lambda: node_of(stack, "long"), "it runs", LOOKS_S)
+    first = node_of(stack, "long")
+    kubectl(stack, "label", "node", first, BAD_NODE)
+    eventually(lambda: node_of(stack, "long") not in ("", first), "it runs elsewhere", LOOKS_S)
+    assert set(names(gpu_nodes(stack.kube))) == {first, node_of(stack, "long")}
+    found = becomes(stack, "long", "Running")
+    assert found.get("resettingCount", 0) == 0
+    events = [event["message"] for event in stack.kube.list("v1", "Event", TEAM)]
+    assert any(f"NoExecute resources on Nodes: map[{first}:{{}}]" in text for text in events), events
+
+
+def test_no_job_comes_to_such_a_node_before_the_label_goes(stack: Stack) -> None:
+    wrap(stack, "held", "sleep 1")
+    eventually(lambda: stack.kube.list("v1", "Pod", TEAM, labels="job-name=held"), "it is admitted", LOOKS_S)
+    (pod,) = stack.kube.list("v1", "Pod", TEAM, labels="job-name=held")
+    eventually(lambda: "affinity" in scheduled(stack, pod), "the scheduler says why")
+    (label, _, _) = BAD_NODE.partition("=")
+    kubectl(stack, "label", "nodes", "--all", f"{label}-")
+    becomes(stack, "held", "Succeeded")
+
+
+def scheduled(stack: Stack, pod: Object) -> str:
+    found = stack.kube.get("v1", "Pod", pod["metadata"]["name"], TEAM)
+    return str(condition(found, "PodScheduled").get("message", ""))
+
+
+def test_a_job_that_fails_is_tried_again_as_often_as_it_may(stack: Stack) -> None:
+    wrap(stack, "failing", "exit 3", failureGracePeriodDuration="1s", retryLimit="1", retryableExitCodes="3")
+    found = becomes(stack, "failing", "Failed")
+    assert found["resettingCount"] == 1
+    assert unhealthy(stack, "failing") in ("FoundFailedPods", "FailedComponent")
+    assert "(1 of 1 retries spent)" in stack.why("failing", namespace=TEAM)
+    eventually(lambda: not stack.kube.list("v1", "Pod", TEAM, labels="job-name=failing"), "its pods go with its job")
+
+
+@pytest.mark.parametrize("codes", [{"terminalExitCodes": "3"}, {"retryableExitCodes": "4,5"}])
+def test_another_try_is_not_worth_it_by_the_exit_code(codes: dict[str, str], stack: Stack) -> None:
+    (name,) = (f"hopeless-{key[:4].lower()}" for key in codes)
+    wrap(stack, name, "exit 3", failureGracePeriodDuration="1s", **codes)
+    assert becomes(stack, name, "Failed").get("resettingCount", 0) == 0
+
+
+def test_a_job_says_itself_how_long_its_pods_may_take(stack: Stack) -> None:
+    missing = f"{stack.outputs()['registry']}/nobody-pushed:1"
+    wrap(stack, "slow", "true", image=missing, warmupGracePeriodDuration="5s", retryLimit="0")
+    becomes(stack, "slow", "Failed")
+    assert unhealthy(stack, "slow") == "InsufficientPodsReady"
+
+
+def test_another_warm_up_restarts_the_operator_which_then_has_it(stack: Stack) -> None:
+    stack.set(operators={**OPERATORS, "warmUpMinutes": 45})
+    changed = stack.steps()
+    assert set(changed) == {
+        f"kubernetes:core/v1:ConfigMap {WRAPPER_CONFIG}",
+        "kubernetes:apps/v1:Deployment appwrapper-controller-manager",
+        "kubernetes:helm.sh/v3:Release kueue",
+    }
+    log = kubectl(stack, "logs", "-n", WRAPPER_NAMESPACE, "deployment/appwrapper-controller-manager")
+    assert '"warmupGracePeriod":2700000000000' in log
+    assert status(stack, "long")["phase"] == "Running"
+
+
+def test_with_the_operator_go_all_jobs_that_it_runs(stack: Stack) -> None:
+    stack.set(operators={**OPERATORS, "appwrapper": {"enabled": False}})
+    stack.up()
+    assert stack.kube.find("v1", "Namespace", WRAPPER_NAMESPACE) is None
+    assert stack.kube.list("v1", "Pod", TEAM) == []
+    stack.set(operators=OPERATORS)
+    stack.up()
+    wrap(stack, "fine", "true")
+    becomes(stack, "fine", "Succeeded")

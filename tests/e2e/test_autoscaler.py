@@ -1,0 +1,212 @@
+"""Pools that scale: jobs bring nodes, Spot is taken back and replaced or fallen back from, and what is idle goes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import yaml
+
+from config.data.scheduling import GPU_TAINT, SPOT_LABEL
+from k8s.objects import Object, condition
+from tests.support.world import Stack, ended, eventually, gpu_nodes, names
+
+pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
+POOL: dict[str, Any] = {
+    "vmSku": "Standard_ND96isr_H100_v5",
+    "autoscale": {"min": 0, "max": 2},
+}
+CLUSTER = "azure-native:containerservice:ManagedCluster cluster"
+POOLS = "azure-native:containerservice:AgentPool pool-gpu"
+A100 = "Standard_ND96asr_v4"
+SPOT: dict[str, Any] = {"vmSku": A100, "spot": True, "autoscale": {"min": 0, "max": 1}}
+
+
+@pytest.fixture(scope="module")
+def stack(new_stack: Callable[..., Stack]) -> Stack:
+    options = {"nccl-allreduce": {"numNodes": 2}}
+    pools = {"gpu": POOL, "cheap": SPOT}
+    return new_stack("scaled", vmSku=None, nodeCount=None, pools=pools, workloadOptions=options)
+
+
+def test_a_job_on_an_empty_pool_brings_its_nodes_and_runs(stack: Stack) -> None:
+    stack.up()
+    eventually(lambda: len(of_pool(stack, "gpu")) == 2, "the autoscaler brings both nodes")
+    job = stack.kube.get("batch.volcano.sh/v1alpha1", "Job", "nccl-allreduce", "ai")
+    for node in of_pool(stack, "gpu"):
+        assert node["metadata"]["creationTimestamp"] >= job["metadata"]["creationTimestamp"], "it comes for the job"
+    assert ended(stack.kube) == "Completed"
+
+
+def test_an_update_of_the_pool_keeps_the_nodes_that_it_has(stack: Stack) -> None:
+    for node in of_pool(stack, "gpu"):
+        hold(stack, node["metadata"]["name"])
+    before = names(of_pool(stack, "gpu"))
+    assert len(before) == 2
+    stack.set(pools={"gpu": {**POOL, "labels": {"team": "a"}}, "cheap": SPOT})
+    stack.up()
+    labelled = [node for node in of_pool(stack, "gpu") if node["metadata"]["labels"].get("team") == "a"]
+    assert names(labelled) == before
+    stack.up("--expect-no-changes")
+
+
+def test_nodes_that_nobody_needs_go(stack: Stack) -> None:
+    for name in names(stack.kube.list("v1", "Pod", "default")):
+        stack.kube.delete("v1", "Pod", name, "default")
+    eventually(lambda: of_pool(stack, "gpu") == [], "the pool is empty again")
+    assert told(stack, "ScaleDownEmpty")
+
+
+def test_an_update_leaves_the_count_that_the_autoscaler_sets_meanwhile(stack: Stack) -> None:
+    stack.set(pools={"gpu": {**POOL, "labels": {"team": "b"}}, "cheap": SPOT})
+    with ThreadPoolExecutor(1) as updates:
+        update = updates.submit(stack.up)
+        for number in range(2):
+            stack.kube.create(whole_node(f"pod-{number}"))
+            eventually(lambda: len(of_pool(stack, "gpu")) == number + 1, "the autoscaler adds a node")  # noqa: B023
+        update.result()
+    assert [node["metadata"]["labels"].get("team") for node in of_pool(stack, "gpu")] == ["b", "b"]
+
+
+def test_a_changed_count_is_no_change_of_the_stack(stack: Stack) -> None:
+    prices = []
+    for count in (2, 1, 0):
+        if count < 2:
+            stack.kube.delete("v1", "Pod", f"pod-{count}", "default")
+        eventually(lambda: len(of_pool(stack, "gpu")) == count, "the autoscaler removes a node", 240)  # noqa: B023
+        stack.up("--expect-no-changes")
+        prices.append(str(stack.outputs()["price"]))
+    assert len(set(prices)) == len(prices), "the price follows the count"
+    stack.kube.create(whole_node("pod-0"))
+    eventually(lambda: of_pool(stack, "gpu"), "the autoscaler adds a node")
+    assert set(stack.refreshed()) <= {POOLS, CLUSTER}
+    assert stack.steps() == {CLUSTER: "update"}, "its list of pools, which the refresh has copied"
+    stack.up("--expect-no-changes")
+    assert len(of_pool(stack, "gpu")) == 1
+
+
+def test_an_update_after_a_refresh_does_not_restore_the_count_of_the_refresh(stack: Stack) -> None:
+    stack.refreshed()
+    stack.kube.create(whole_node("pod-1"))
+    eventually(lambda: len(of_pool(stack, "gpu")) == 2, "the autoscaler adds a node")
+    stack.set(pools={"gpu": {**POOL, "labels": {"team": "c"}}, "cheap": SPOT})
+    stack.up()
+    assert len(of_pool(stack, "gpu")) == 2
+    for number in range(2):
+        stack.kube.delete("v1", "Pod", f"pod-{number}", "default")
+
+
+def test_spot_that_is_taken_back_is_drained_and_replaced_and_its_job_counts_no_failure(stack: Stack) -> None:
+    stack.kube.create(batch())
+    eventually(lambda: running(stack), "a Spot node comes, and the pod runs there")
+    first = running(stack)[0]
+    stack.world.simulator("evict", first["spec"]["nodeName"])
+    eventually(lambda: target(stack, first), "the pod is evicted, and told why")
+    node = stack.kube.get("v1", "Node", first["spec"]["nodeName"])
+    assert "Preempt Scheduled: " in condition(node, "VMEventScheduled")["message"]
+    assert node["spec"]["unschedulable"]
+    eventually(lambda: first["spec"]["nodeName"] not in names(of_pool(stack, "cheap")), "the machine is gone")
+    eventually(lambda: running(stack) and uid(running(stack)[0]) != uid(first), "another pod runs on another node")
+    assert running(stack)[0]["spec"]["nodeName"] != first["spec"]["nodeName"]
+    assert not stack.kube.get("batch/v1", "Job", "batch", "default")["status"].get("failed")
+
+
+def test_without_spot_machines_the_status_says_so_and_the_pod_waits(stack: Stack) -> None:
+    stack.world.simulator("fault", "capacity", "--size", A100, "--spot", "0")
+    second = running(stack)[0]
+    stack.world.simulator("evict", second["spec"]["nodeName"], "--without-drain")
+    eventually(lambda: of_pool(stack, "cheap") == [], "the machine is gone, and was not drained before")
+    assert not stack.kube.get("batch/v1", "Job", "batch", "default")["status"].get("failed"), "pod GC says whose fault"
+    eventually(lambda: told(stack, "FailedToScaleUpGroup"), "Azure has no Spot machine")
+    eventually(lambda: status(stack, "cheap") == "Backoff", "its status says so at the end of that round")
+    stack.world.simulator("heal", "capacity")
+    eventually(lambda: running(stack), "once there is one again, and the pool is asked again")
+
+
+def status(stack: Stack, key: str) -> str:
+    """Of scaling a pool up, as the autoscaler tells it."""
+    found = stack.kube.get("v1", "ConfigMap", "cluster-autoscaler-status", "kube-system")
+    groups = yaml.safe_load(found["data"]["status"])["nodeGroups"]
+    (group,) = (each for each in groups if f"-{key}" in each["name"])
+    return str(group["scaleUp"]["status"])
+
+
+def of_pool(stack: Stack, key: str) -> list[Object]:
+    return [node for node in gpu_nodes(stack.kube) if re.match(f"aks-{key}", node["metadata"]["name"])]
+
+
+def running(stack: Stack) -> list[Object]:
+    pods = stack.kube.list("v1", "Pod", "default", labels="job-name=batch")
+    return [pod for pod in pods if pod["status"]["phase"] == "Running" and not pod["metadata"].get("deletionTimestamp")]
+
+
+def uid(pod: Object) -> str:
+    return str(pod["metadata"]["uid"])
+
+
+def target(stack: Stack, pod: Object) -> bool:
+    now = stack.kube.find("v1", "Pod", pod["metadata"]["name"], "default")
+    return now is None or condition(now, "DisruptionTarget").get("reason") == "EvictionByEvictionAPI"
+
+
+def told(stack: Stack, reason: str) -> list[str]:
+    return [event["message"] for event in stack.kube.list("v1", "Event") if event["reason"] == reason]
+
+
+def batch() -> Object:
+    """A Job whose pod runs until it is asked to end, and of which a disruption is no failure.
+
+    It tolerates no cordon: else its next pod could run on the machine that is being taken back.
+    """
+    script = "trap 'exit 1' TERM; while true; do sleep 1; done"
+    container = {
+        "name": "main",
+        "image": "docker.io/me/node-labeler:1",
+        "command": ["bash", "-c", script],
+        "resources": {"limits": {"nvidia.com/gpu": "1"}},
+    }
+    tolerated = GPU_TAINT.partition("=")[0], SPOT_LABEL
+    ignored = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
+    spec = {
+        "backoffLimit": 0,
+        "podFailurePolicy": {"rules": [ignored]},
+        "template": {
+            "spec": {
+                "restartPolicy": "Never",
+                "nodeSelector": {SPOT_LABEL: "spot"},
+                "tolerations": [{"key": key, "operator": "Exists"} for key in tolerated],
+                "containers": [container],
+            }
+        },
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "batch", "namespace": "default"},
+        "spec": spec,
+    }
+
+
+def whole_node(name: str) -> Object:
+    """A pod that needs all GPUs of a node of the pool without Spot."""
+    container = {"name": "main", "image": "alpine", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
+    spec = {
+        "containers": [container],
+        "nodeSelector": {"node.kubernetes.io/instance-type": POOL["vmSku"]},
+        "tolerations": [{"operator": "Exists"}],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def hold(stack: Stack, node: str) -> None:
+    """A pod that keeps its node."""
+    spec = {
+        "nodeName": node,
+        "containers": [{"name": "main", "image": "alpine"}],
+        "tolerations": [{"operator": "Exists"}],
+    }
+    metadata = {"name": f"holds-{node}", "namespace": "default"}
+    stack.kube.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})

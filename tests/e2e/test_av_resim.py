@@ -1,0 +1,131 @@
+"""`Pulumi.av-resim.yaml` from nothing, in its two phases, and batches on it. In the file's order.
+
+Its network is private: all that submits, reads and looks is inside of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from azure.core.exceptions import HttpResponseError
+
+from k8s.objects import Object
+from tests.e2e.batches import blobs, kept, most_at_once, results, told
+from tests.e2e.runs import ended, gpu_pod_nodes
+from tests.support.world import Stack, World, eventually, gpu_nodes, log
+
+pytestmark = [pytest.mark.simulator, pytest.mark.long]
+NAME = "resimulation"
+T4 = "Standard_NC4as_T4_v3"
+SIZE = 16 * 2**20
+"""Of an output, as the options have it where the stack says nothing."""
+
+
+@pytest.fixture(scope="module")
+def stack(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    made = Stack.create(world, NAME, tmp_path_factory.mktemp(NAME) / "project", {}, like="av-resim")
+    assert "This machine is outside the network that the stack makes" in made.up()
+    made.inside = f"ai-on-aks-{NAME}"
+    made.up()
+    yield made
+    made.inside = ""  # the network goes with the rest
+    made.discard()
+
+
+def of_pool(stack: Stack, key: str) -> list[Object]:
+    arm = stack.outputs()["pools"][key]
+    return [node for node in gpu_nodes(stack.kube) if node["metadata"]["name"].startswith(f"aks-{arm}-")]
+
+
+def grown(stack: Stack, key: str) -> list[str]:
+    """What the autoscaler told of each time that the pool grew."""
+    arm = stack.outputs()["pools"][key]
+    events = [event for event in stack.kube.list("v1", "Event") if event["reason"] == "ScaledUpGroup"]
+    return [event["message"] for event in events if f"group aks-{arm}-" in event["message"]]
+
+
+def test_its_jobs_come_to_their_end(stack: Stack) -> None:
+    found = ended(stack, stack)
+    assert {name: each.phase for name, each in found.items()} == {
+        "gpu-batch": "Complete",
+        "metaseq": "Completed",
+        "resim": "Complete",
+    }
+
+
+def test_never_more_than_two_share_the_gpu_of_a_node(stack: Stack) -> None:
+    assert stack.kube.get("batch/v1", "Job", "gpu-batch", "ai")["status"]["succeeded"] == 10
+    spans = [(each["node"], each["started"], each["ended"]) for each in results(stack, "resim")]
+    assert max(most_at_once(spans).values()) == 2
+
+
+def test_the_outputs_of_twenty_jobs_are_there_with_their_sizes(stack: Stack) -> None:
+    sizes = {name: size for name, size in kept(stack, "resim").items() if name.endswith(".bin")}
+    expected = [f"results/scenario-{number:06d}/output/output-{file}.bin" for number in range(20) for file in (0, 1)]
+    assert sizes == dict.fromkeys(expected, SIZE)
+    assert told(stack, "status", "resim")["outputBytes"] == 40 * SIZE
+
+
+def test_metaseq_trains_on_both_a100_of_a_node(stack: Stack) -> None:
+    (node,) = set(gpu_pod_nodes(stack, "metaseq"))
+    assert node in {each["metadata"]["name"] for each in of_pool(stack, "a100")}
+    assert "training on 2 devices" in log(stack.kube, "metaseq-mpimaster-0")
+
+
+def test_a_pool_grew_to_its_most_and_shrinks_to_its_least(stack: Stack) -> None:
+    assert any("size to 5 instead of" in message for message in grown(stack, "t4")), grown(stack, "t4")
+    eventually(lambda: len(of_pool(stack, "t4")) == 1, "nobody needs the others", 240)
+
+
+def test_metaseq_as_a_batch_with_its_input_and_its_output(stack: Stack) -> None:
+    summary = told(stack, "submit", "--njobs", "1", "--template", "metaseq", "--name", "training", "--wait")
+    assert (summary["state"], summary["succeeded"], summary["cost"]["atMost"]) == ("Complete", 1, True)
+    found = kept(stack, "training")
+    outputs = {name.rpartition("/")[2]: size for name, size in found.items() if "/output/" in name}
+    assert outputs.pop("training.log") > 0
+    assert outputs == {"output-0.bin": SIZE, "output-1.bin": SIZE}
+    assert "training on 2 devices" in resim_log(stack, "training")
+
+
+def resim_log(stack: Stack, batch: str) -> str:
+    with blobs(stack, "output") as outputs:
+        return str(outputs.download_blob(f"ai/{batch}/results/scenario-000000/log.txt").readall().decode())
+
+
+def test_without_spot_machines_a_batch_runs_on_demand(stack: Stack) -> None:
+    before = grown(stack, "t4od")
+    stack.world.simulator("fault", "capacity", "--size", T4, "--spot", "1")
+    summary = told(stack, "submit", "--njobs", "12", "--name", "fallen-back", "--wait")
+    stack.world.simulator("heal", "capacity")
+    assert (summary["state"], summary["succeeded"]) == ("Complete", 12)
+    assert len(grown(stack, "t4od")) > len(before)
+    assert any("t4od" in each["node"] for each in results(stack, "fallen-back"))
+
+
+def test_the_sas_of_one_account_is_refused_by_the_other(stack: Stack) -> None:
+    for container, other in (("output", "input"), ("input", "output")):
+        with (
+            blobs(stack, container, of=other) as refusing,
+            pytest.raises(HttpResponseError, match="Server failed to authenticate the request"),
+        ):
+            list(refusing.list_blobs())
+
+
+def test_the_sas_of_the_input_writes_nothing(stack: Stack) -> None:
+    with blobs(stack, "input") as inputs, pytest.raises(HttpResponseError, match="AuthorizationPermissionMismatch"):
+        inputs.upload_blob("mine", b"mine")
+
+
+@pytest.mark.parametrize("name", ["gpu-batch", "resim"])
+def test_each_batch_ends_in_a_stack_that_runs_only_it_on_the_platform(name: str, stack: Stack, tmp_path: Path) -> None:
+    guest = Stack.create(stack.world, name, tmp_path / "project", {"platformStack": NAME}, like=name)
+    guest.inside = stack.inside
+    try:
+        guest.up()
+        assert ended(guest, stack)[name].phase == "Complete"
+        assert "unchanged" in guest.up("--expect-no-changes")
+    finally:
+        guest.destroy("--remove")
+    eventually(lambda: stack.kube.find("v1", "Namespace", name) is None, f"the namespace {name} is gone")

@@ -1,0 +1,176 @@
+"""Bad input through the real CLI, at a platform that is up: refused with what mends it, and nothing is changed.
+
+One story, in this order. The platform begins without Volcano, workloads and images in its registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from simulator.azure.registries import Registries
+from simulator.command import images
+from simulator.command.jobs import Workload
+from tests.e2e.runs import all_pass, observed, run
+from tests.support.world import Stack, World, eventually
+
+pytestmark = pytest.mark.simulator
+PLATFORM = "refusals"
+H100, A100 = "Standard_ND96isr_H100_v5", "Standard_ND96asr_v4"
+GOOD = {
+    "vmSku": H100,
+    "nodeCount": "2",
+    "pools": None,
+    "registry": None,
+    "operators": {"volcano": {"enabled": False}},
+    "storage": None,
+    "workloads": "",
+    "workloadOptions": None,
+    "modelSize": None,
+}
+"""Every setting that a mistake touches, as the platform was brought up with."""
+WITH_A_JOB = {**GOOD, "operators": None, "workloads": "nccl-allreduce"}
+CONTAINERS = {"containers": {"olmo-data": {"upload": True}, "olmo-checkpoints": {"permissions": "racwdlmp"}}}
+MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
+    "a VM size that is unknown, under every workload": (
+        {"vmSku": "Standard_ND96isr_H100", "workloads": "health-check,nccl-allreduce,metaseq,olmo,jupyterlab"},
+        "vmSku is 'Standard_ND96isr_H100', an unknown VM size; near: Standard_ND96isr_H100_v5",
+        f"pulumi config set -s refusals vmSku {H100}",
+    ),
+    "a model size that is unknown": (
+        {"workloads": "metaseq", "modelSize": "6.8b"},
+        "modelSize is '6.8b', an unknown model size; near: 6.7b",
+        "pulumi config set -s refusals modelSize 6.7b",
+    ),
+    "a batch that the nodes cannot share": (
+        {
+            "nodeCount": "3",
+            "workloads": "metaseq",
+            "modelSize": "6.7b",
+            "workloadOptions": {"metaseq": {"numNodes": 3}},
+        },
+        "modelSize is 6.7b, which has batches of 1024 sequences, which 3 nodes cannot share equally",
+        "pulumi config set -s refusals --path workloadOptions.metaseq.numNodes 2",
+    ),
+    "a model that is too big": (
+        {"workloads": "metaseq", "modelSize": "175b", "workloadOptions": {"metaseq": {"numNodes": 2}}},
+        "modelSize is 175b, which needs 8 nodes of Standard_ND96isr_H100_v5: with 2, each GPU would need 139 GB",
+        "pulumi config set -s refusals modelSize 66b",
+    ),
+    "a container that there is not": (
+        {"workloads": "olmo", "storage": CONTAINERS, "workloadOptions": {"olmo": {"dataContainer": "olmo-dta"}}},
+        "workloadOptions.olmo.dataContainer is olmo-dta, a container that the platform does not have; near: olmo-data",
+        "pulumi config set -s refusals --path workloadOptions.olmo.dataContainer olmo-data",
+    ),
+    "NVMe scratch where there is no NVMe": (
+        {"vmSku": None, "nodeCount": None, "pools": {"gpu": {"vmSku": A100, "localNvmeScratch": True}}},
+        "pools.gpu.localNvmeScratch is true, but Standard_ND96asr_v4 has no local NVMe disks",
+        "pulumi config rm -s refusals --path pools.gpu.localNvmeScratch",
+    ),
+    "the label of NVMe scratch, set by hand": (
+        {"vmSku": None, "nodeCount": None, "pools": {"gpu": {"vmSku": A100, "labels": {"local-nvme-scratch": "true"}}}},
+        'pools.gpu.labels["local-nvme-scratch"] is a label that the program sets itself',
+        """pulumi config rm -s refusals --path 'pools.gpu.labels["local-nvme-scratch"]'""",
+    ),
+    "a notebook server without a password": (
+        {"workloads": "jupyterlab"},
+        "workloadOptions.jupyterlab.password is not set, and without one anybody could log in",
+        "pulumi config set -s refusals --secret --path workloadOptions.jupyterlab.password",
+    ),
+    "a registry's name that is none": (
+        {"registry": {"name": "my-registry"}},
+        "registry.name is 'my-registry'",
+        "change registry.name in the stack file to what is allowed",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def platform(new_stack: Callable[..., Stack]) -> Stack:
+    made = new_stack(PLATFORM, **GOOD)
+    made.pushes_images = False
+    made.up()
+    return made
+
+
+@pytest.fixture(scope="module")
+def lodger(world: World, platform: Stack, tmp_path_factory: pytest.TempPathFactory) -> Stack:
+    """The committed stack of the NCCL test, which is never brought up. Its platform is mistyped."""
+    folder = tmp_path_factory.mktemp("lodger") / "project"
+    return Stack.create(world, "lodger", folder, {"platformStack": "refusal"}, like="nccl-allreduce")
+
+
+def refused(stack: Stack, text: str, *says: str) -> None:
+    assert stack.returncode != 0, text
+    assert "Traceback" not in text
+    for part in says:
+        assert part in text
+
+
+@pytest.mark.parametrize(("config", "says", "fix"), MISTAKES.values(), ids=MISTAKES)
+def test_a_preview_refuses(platform: Stack, config: dict[str, Any], says: str, fix: str) -> None:
+    before = platform.pulumi("stack", "export")
+    platform.set(**{**GOOD, "operators": None, **config})
+    text = platform.pulumi("preview", check=False)
+    platform.set(**GOOD)
+    refused(platform, text, "in the settings of stack refusals; nothing was changed", says, f"fix:     {fix}\n")
+    assert platform.pulumi("stack", "export") == before
+
+
+def test_a_preview_refuses_what_azure_has_no_room_for(platform: Stack) -> None:
+    before = platform.pulumi("stack", "export")
+    platform.set(nodeCount="11")
+    text = platform.pulumi("preview", check=False)
+    platform.set(**GOOD)
+    needed = f"864 vCPUs of quota standardNDSH100v5Family are needed in eastus (pool gpu: 9 more nodes of {H100})"
+    refused(platform, text, needed, "pulumi config set -s refusals nodeCount 10", "Nothing was changed.")
+    assert platform.pulumi("stack", "export") == before
+
+
+def test_a_platform_that_is_not_there(lodger: Stack) -> None:
+    text = lodger.pulumi("preview", check=False)
+    refused(lodger, text, "platformStack is 'refusal', and its outputs cannot be read: unknown stack")
+    assert "pulumi stack ls shows the names; bring the platform up first, with pulumi up -s refusal" in text
+
+
+def test_a_platform_without_the_operator_that_a_workload_needs(lodger: Stack) -> None:
+    lodger.set(platformStack=PLATFORM)
+    text = lodger.pulumi("preview", check=False)
+    what = "operators.volcano.enabled of stack refusals is false, but workload nccl-allreduce needs it as its scheduler"
+    mend = "pulumi config set -s refusals --path operators.volcano.enabled true && pulumi up -s refusals"
+    refused(lodger, text, what, f"fix:     {mend}\n")
+
+
+@pytest.mark.long
+def test_images_that_nobody_has_pushed(platform: Stack, world: World) -> None:
+    """`up` succeeds, the job says what it waits for, and it starts by itself."""
+    platform.set(**WITH_A_JOB)
+    platform.up()
+    registry = platform.outputs()["registry"]
+
+    def stuck() -> Workload | None:
+        found = observed(platform, platform)["nccl-allreduce"]
+        return found if found.stuck else None
+
+    why = eventually(stuck, "the job says what it waits for").complaint(platform.name)
+    assert f"its registry does not have the image {registry}/nccl-test:" in " ".join(why.split())
+    assert "    do: make images\n" in why
+    pushed = f"do: make images REGISTRY={registry} # on the simulator: make images"
+    assert pushed in platform.why("nccl-allreduce")
+    images.push_all(Registries(world.home / "registries"))
+    all_pass(platform, platform)
+
+
+def test_a_registry_s_name_that_somebody_else_has(platform: Stack) -> None:
+    """ARM alone knows that: the registry that is there stays, and so do the jobs that have their images from it."""
+    platform.set(**WITH_A_JOB)
+    platform.up()
+    before = run(platform, "nccl-allreduce")
+    platform.set(registry={"name": "contoso"})
+    text = platform.up(check=False)
+    refused(platform, text, 'Code="AlreadyInUse"', "The registry DNS name contoso.azurecr.io is already in use.")
+    assert run(platform, "nccl-allreduce") == before
+    platform.set(registry=None)
+    assert "unchanged" in platform.up("--expect-no-changes")

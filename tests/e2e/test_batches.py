@@ -1,0 +1,163 @@
+"""Batches of scenarios, as their user sees them: outputs that are whole, evictions that cost none, nothing done twice.
+
+One `up`; the tests follow each other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from k8s.objects import Object
+from simulator.kube.client import ApiError
+from tests.e2e.batches import LIGHT, add_template, blobs, kept, most_at_once, resim, told
+from tests.e2e.runs import ended
+from tests.support.world import Stack, eventually
+
+pytestmark = pytest.mark.simulator
+SIZE = 16 * 1024
+POOLS: dict[str, Any] = {
+    "t4": {"vmSku": "Standard_NC4as_T4_v3", "count": 1, "gpuSlices": 2},
+    "wide": {"vmSku": "Standard_NC64as_T4_v3", "count": 2, "gpuSlices": 4},
+}
+OPTIONS: dict[str, Any] = {
+    "gpu-batch": {"pool": "t4", "gpuSeconds": 2, "count": 10},
+    "resim": {"pool": "wide", "count": 2, "gpuSeconds": 1, "outputFiles": 2, "outputSize": "16Ki"},
+}
+STORAGE: dict[str, Any] = {
+    "accounts": {
+        "input": {"protect": False, "containers": {"input": {"upload": True}}},
+        "output": {"protect": False, "containers": {"output": {"permissions": "racwdlmp"}}},
+    }
+}
+NIGHT = [f"night-{number:03d}" for number in range(200)]
+EVICTIONS, KILLS = 12, 3
+
+
+@pytest.fixture(scope="module")
+def stack(new_stack: Callable[..., Stack]) -> Stack:
+    made = new_stack(
+        "batches",
+        vmSku=None,
+        nodeCount=None,
+        pools=POOLS,
+        workloads="gpu-batch,resim",
+        workloadOptions=OPTIONS,
+        storage=STORAGE,
+    )
+    made.up()
+    with blobs(made, "input", "uploadSas") as inputs:
+        inputs.upload_blob("drive.bin", b"d" * 1000)
+        inputs.upload_blob("scenario-000007/own.bin", b"o" * 70)
+    return made
+
+
+def test_two_hundred_scenarios_through_evictions_each_finished_once(stack: Stack, tmp_path: Path) -> None:
+    add_template(stack, "light", LIGHT)
+    listed = tmp_path / "night.txt"
+    listed.write_text("\n".join(NIGHT))
+    begun = told(stack, "submit", "--scenarios", str(listed), "--name", "night", "--template", "light")
+    assert begun["left"] == 200
+    disturb(stack, "night")
+    summary = told(stack, "status", "night", "--wait")
+    assert (summary["succeeded"], summary["failed"]) == (200, 0), summary
+    assert summary["evicted"] + summary["retried"] > 0, "some were at work when they were told to end"
+    found = kept(stack, "night")
+    outputs = Counter(name.split("/")[1] for name in found if "/output/" in name and name.startswith("results/"))
+    assert outputs == dict.fromkeys(NIGHT, 2), "all of each, and none of it twice"
+    assert not [name for name in found if name.startswith("attempts/") and "/output/" in name]
+
+
+def test_ten_jobs_share_one_gpu_two_at_a_time(stack: Stack) -> None:
+    found = ended(stack, stack)
+    assert {each.phase for each in found.values()} == {"Complete"}
+    assert all(verdict.startswith("VERDICT: PASS") for verdict in found["gpu-batch"].report.verdicts)
+    pods = stack.kube.list("v1", "Pod", "ai", labels="batch.kubernetes.io/job-name=gpu-batch")
+    assert (len(pods), list(most_at_once(map(span, pods)).values())) == (10, [2])
+
+
+@pytest.mark.long
+def test_the_stacks_own_scenarios_are_done(stack: Stack) -> None:
+    assert told(stack, "status", "resim", "--wait")["succeeded"] == 2
+
+
+@pytest.mark.long
+def test_twenty_jobs_with_input_and_output(stack: Stack) -> None:
+    summary = told(stack, "submit", "--njobs", "20", "--name", "twenty", "--wait")
+    assert (summary["state"], summary["succeeded"], summary["failed"], summary["left"]) == ("Complete", 20, 0, 0)
+    assert summary["outputBytes"] == 20 * 2 * SIZE
+    assert summary["inputBytes"] == 19 * 1070 + 70, "a scenario with a folder of its own reads that"
+    found = kept(stack, "twenty")
+    sizes = {name: size for name, size in found.items() if name.endswith(".bin")}
+    expected = [f"results/scenario-{number:06d}/output/output-{file}.bin" for number in range(20) for file in (0, 1)]
+    assert sizes == dict.fromkeys(expected, SIZE)
+    assert sum(name.endswith("/log.txt") for name in found) == 20
+    with blobs(stack, "output") as outputs:
+        log = outputs.download_blob("ai/twenty/results/scenario-000007/log.txt").readall()
+    assert b"read 70 bytes" in log
+
+
+@pytest.mark.long
+def test_what_is_done_is_not_done_again(stack: Stack) -> None:
+    again = ("submit", "--njobs", "20", "--name", "twenty")
+    assert "all 20 scenarios are done; nothing was created" in resim(stack, *again)
+    assert resim(stack, "cancel", "twenty").splitlines()[0] == "job.batch/twenty-1 deleted"
+    with blobs(stack, "output") as outputs:
+        for file in ("result.json", "output/output-0.bin", "output/output-1.bin", "log.txt"):
+            outputs.delete_blob(f"ai/twenty/results/scenario-000013/{file}")
+    summary = told(stack, *again, "--wait")
+    (job,) = stack.kube.list("batch/v1", "Job", "ai", labels="ai-on-aks/batch=twenty")
+    assert (summary["succeeded"], job["spec"]["completions"]) == (20, 1), "one index, not twenty"
+
+
+@pytest.mark.long
+def test_a_name_stands_for_its_scenarios(stack: Stack) -> None:
+    said = resim(stack, "submit", "--njobs", "21", "--name", "twenty", check=False)
+    assert "batch twenty has other scenarios: 20" in said
+    assert "fix:     --name batch-" in said
+
+
+@pytest.mark.long
+def test_a_stack_is_taken_down_while_a_batch_runs(stack: Stack) -> None:
+    """Its Jobs go first: a namespace would wait for ever for pods whose Jobs are still there (manifests.owner)."""
+    add_template(stack, "lasting", "exec sleep 600")
+    told(stack, "submit", "--njobs", "20", "--name", "lasting", "--template", "lasting")
+    eventually(lambda: running(stack, "lasting", set()), "a pod runs")
+    stack.destroy()
+    assert not stack.outputs()
+
+
+def span(pod: Object) -> tuple[str, float, float]:
+    """Where its container was at work, and from when to when."""
+    ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
+    begun, end = (datetime.fromisoformat(ended[name]).timestamp() for name in ("startedAt", "finishedAt"))
+    return pod["spec"]["nodeName"], begun, end
+
+
+def disturb(stack: Stack, batch: str) -> None:
+    """Evicts pods that run, some of them without any grace, as nodes that go away do."""
+    disturbed: set[str] = set()
+    for number in range(EVICTIONS + KILLS):
+        name = eventually(lambda: running(stack, batch, disturbed), "a pod runs", every=0.2)
+        disturbed.add(name)
+        with contextlib.suppress(ApiError):  # it has ended meanwhile
+            evict(stack, name, grace_s=25 if number < EVICTIONS else 0)
+
+
+def running(stack: Stack, batch: str, but: set[str]) -> str:
+    """A pod of the batch that runs, the last by name: names end in random characters."""
+    pods = stack.kube.list("v1", "Pod", "ai", labels=f"ai-on-aks/batch={batch}")
+    found = {pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") == "Running"} - but
+    return max(found, key=lambda name: name[-1], default="")
+
+
+def evict(stack: Stack, name: str, *, grace_s: int) -> None:
+    metadata, options = {"name": name, "namespace": "ai"}, {"gracePeriodSeconds": grace_s}
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}
+    stack.kube.raw("POST", f"/api/v1/namespaces/ai/pods/{name}/eviction", json=body)

@@ -1,0 +1,134 @@
+"""The foundation with one workload, from nothing to destroyed. One story, told in the order of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from config.data.versions import versions
+from simulator.world import hyperv
+from tests.e2e.node_tools import NAMESPACE, pods, ready
+from tests.support.world import Stack, ended, eventually, gpu_nodes, log, names
+
+pytestmark = [pytest.mark.simulator, pytest.mark.charts]
+JOB = "kubernetes:batch.volcano.sh/v1alpha1:Job nccl-allreduce"
+CLUSTER = "azure-native:containerservice:ManagedCluster cluster"
+POOL = "azure-native:containerservice:AgentPool pool-gpu"
+
+
+@pytest.fixture(scope="module")
+def stack(new_stack: Callable[..., Stack]) -> Iterator[Stack]:
+    dev = new_stack("dev")
+    dev.up()
+    yield dev
+    dev.alter("")
+
+
+def test_the_nccl_job_is_gang_scheduled_and_declares_itself_passed(stack: Stack) -> None:
+    assert ended(stack.kube) == "Completed"
+    text = log(stack.kube)
+    assert "VERDICT: PASS" in text
+    assert "NET/IB" in text
+    assert "NET/Socket/" not in text
+    assert "nodes=2" in text
+
+
+def test_nodes_offer_devices_and_carry_the_labels_of_their_hardware(stack: Stack) -> None:
+    nodes = gpu_nodes(stack.kube)
+    assert len(nodes) == 2
+    for node in nodes:
+        assert node["status"]["allocatable"]["nvidia.com/gpu"] == "8"
+        assert node["status"]["allocatable"]["nvidia.com/mlnxnics"] == "8"
+        assert node["metadata"]["labels"]["feature.node.kubernetes.io/pci-15b3.present"] == "true"
+        assert node["metadata"]["labels"]["feature.node.kubernetes.io/pci-10de.present"] == "true"
+
+
+def test_scratch_is_mounted_on_every_node(stack: Stack) -> None:
+    eventually(lambda: ready(stack, "local-nvme-scratch"), "every node has its scratch")
+    for pod in pods(stack, "local-nvme-scratch"):
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}/log?container=setup"
+        assert "ready: /dev/md127 (8 disks) at /mnt/nvme/scratch" in stack.kube.text(path)
+
+
+def test_nodes_carry_what_hyper_v_and_infiniband_say_of_them(stack: Stack) -> None:
+    def labels() -> list[dict[str, str]]:
+        found = [node["metadata"]["labels"] for node in gpu_nodes(stack.kube)]
+        return found if all("ai-on-aks/ib-pkey" in each for each in found) else []
+
+    nodes = eventually(labels, "every node has the labeler's labels")
+    assert len({each["ai-on-aks/ib-pkey"] for each in nodes}) == 1
+    assert len({each["hyperv/VirtualMachineId"] for each in nodes}) == len(nodes)
+    assert len({each["ai-on-aks/ib-guid-mlx5_0"] for each in nodes}) == len(nodes)
+    assert all(f"hyperv/{key}" in each for each in nodes for key in hyperv.KEYS)
+
+
+def test_secrets_stay_secret(stack: Stack) -> None:
+    assert stack.outputs()["kubeconfig"] == "[secret]"
+    state = stack.pulumi("stack", "export", "--stack", stack.name)
+    assert "PRIVATE KEY" not in state
+    assert "client-key-data" not in state
+
+
+def test_a_second_up_changes_nothing(stack: Stack) -> None:
+    assert "unchanged" in stack.up("--expect-no-changes")
+
+
+def test_an_upgrade_is_previewed_as_an_update_of_cluster_and_pools_that_replaces_nothing(stack: Stack) -> None:
+    newer = list(versions().kubernetes.newest)[1]
+    stack.set(cluster={"localAccounts": True, "kubernetesVersion": newer})
+    operations = {name: step["op"] for name, step in stack.planned().items()}
+    stack.set(cluster={"localAccounts": True})
+    assert {name: op for name, op in operations.items() if op != "same"} == {CLUSTER: "update", POOL: "update"}
+
+
+def test_a_refresh_finds_nothing_but_the_pools_that_the_cluster_lists(stack: Stack) -> None:
+    """As the official provider, it reads separate pools into the cluster's own list; `up` takes them out again."""
+    assert stack.refreshed() == {CLUSTER: ["agentPoolProfiles"]}
+    preview = stack.pulumi("preview", "--diff")
+    assert f"node pools {stack.outputs()['pools']['gpu']} stay as they are" in preview
+    assert not [line for line in preview.splitlines() if line.lstrip().startswith("- ")], "nothing looks removed"
+    assert stack.steps() == {CLUSTER: "update"}
+    assert stack.refreshed() == {}
+    assert len(gpu_nodes(stack.kube)) == 2
+
+
+def test_a_third_node_changes_the_pool_and_the_job_that_is_sized_by_it_and_nothing_else(stack: Stack) -> None:
+    stack.set(nodeCount="3")
+    assert stack.steps() == {POOL: "update", JOB: "delete-replaced"}
+    assert len(gpu_nodes(stack.kube)) == 3
+    assert ended(stack.kube) == "Completed"
+    assert "nodes=3" in log(stack.kube)
+
+
+def test_no_workload_and_no_node_stops_the_cost_and_keeps_the_pool(stack: Stack) -> None:
+    stack.set(nodeCount="0", workloads="")
+    stack.up()
+    assert gpu_nodes(stack.kube) == []
+    assert stack.outputs()["pools"].keys() == {"gpu"}
+    assert stack.up("--expect-no-changes")
+
+
+def test_nodes_come_back_and_so_does_the_job(stack: Stack) -> None:
+    stack.set(nodeCount="2", workloads="nccl-allreduce")
+    stack.up()
+    assert len(gpu_nodes(stack.kube)) == 2
+    assert ended(stack.kube) == "Completed"
+
+
+def test_another_vm_size_makes_the_new_pool_before_the_old_one_goes(stack: Stack) -> None:
+    before = names(gpu_nodes(stack.kube))
+    stack.set(vmSku="Standard_ND96isr_H200_v5")
+    steps = [line for line in stack.up().splitlines() if "AgentPool" in line]
+    created = next(i for i, line in enumerate(steps) if "created replacement" in line)
+    deleted = next(i for i, line in enumerate(steps) if "deleting original" in line)
+    assert created < deleted
+    nodes = gpu_nodes(stack.kube)
+    assert {n["metadata"]["labels"]["node.kubernetes.io/instance-type"] for n in nodes} == {"Standard_ND96isr_H200_v5"}
+    assert not set(before) & set(names(nodes))
+    assert ended(stack.kube) == "Completed"
+
+
+def test_destroy_leaves_nothing(stack: Stack) -> None:
+    stack.destroy()
+    assert not list((stack.world.home / "clusters").iterdir())

@@ -1,0 +1,182 @@
+"""Drivers of a platform that runs: what jobs do without them, what changes them, and how they are replaced.
+
+One story, in the order of the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from k8s.objects import Object
+from tests.e2e.policies import CLUSTER_POLICY, NIC_POLICY, offers_gpus, policy_is_ready
+from tests.support.pages import PAGES
+from tests.support.world import Stack, ended, eventually, gpu_nodes, job_phase, names
+
+pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
+H100 = "Standard_ND96isr_H100_v5"
+NVIDIA = "nvidia-operator"
+OFED, GPU_DRIVER = "nvidia.com/ofed-driver", "app=nvidia-driver-daemonset"
+OFED_STATE = "nvidia.com/ofed-driver-upgrade-state"
+WITHOUT_DEVICES = {"gpuOperator": {"values": {"devicePlugin": {"enabled": False}}}}
+GPU = {"vmSku": H100}
+ROLLS = "nodes keep an outdated one until"
+PINNED = {"nccl-allreduce": {"pool": "gpu"}, "health-check": {"pool": "gpu"}}
+
+
+@pytest.fixture(scope="module")
+def stack(new_stack: Callable[..., Stack]) -> Stack:
+    config = {"workloads": "nccl-allreduce,health-check", "workloadOptions": PINNED, "vmSku": None, "nodeCount": None}
+    return new_stack("drivers", **config, pools={"gpu": GPU}, operators=WITHOUT_DEVICES)
+
+
+def driver_pods(stack: Stack, driver: str, pool: str = "gpu") -> dict[str, str]:
+    """Pods of a driver by their nodes, of one pool."""
+    nodes = names(stack.kube.list("v1", "Node", labels=f"ai-on-aks/pool={pool}"))
+    pods = stack.kube.list("v1", "Pod", NVIDIA, labels=driver)
+    return {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in pods if pod["spec"].get("nodeName") in nodes}
+
+
+def both_ready(stack: Stack) -> bool:
+    return policy_is_ready(stack, *NIC_POLICY) and policy_is_ready(stack, *CLUSTER_POLICY)
+
+
+def states_not_ready(stack: Stack) -> list[str]:
+    """What the NicClusterPolicy says of its parts."""
+    status = stack.kube.get(*NIC_POLICY)["status"]
+    return [part["name"] for part in status["appliedStates"] if part["state"] == "notReady"]
+
+
+def occupy(stack: Stack, node: str) -> Callable[[], None]:
+    """A user's pod with GPUs and an emptyDir on the node, that runs until what is returned is called."""
+    spec = {
+        "nodeName": node,
+        "containers": [{"name": "main", "image": "alpine", "resources": {"limits": {"nvidia.com/gpu": "8"}}}],
+        "volumes": [{"name": "shm", "emptyDir": {}}],
+        "tolerations": [{"operator": "Exists"}],
+    }
+    metadata = {"name": "busy", "namespace": "default"}
+    stack.kube.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+    def leave() -> None:
+        stack.kube.delete("v1", "Pod", "busy", "default")
+
+    return leave
+
+
+def cordoned(stack: Stack) -> list[str]:
+    return names(node for node in gpu_nodes(stack.kube) if node["spec"].get("unschedulable"))
+
+
+def health_check_pods(stack: Stack) -> list[Object]:
+    return stack.kube.list("v1", "Pod", "ai", labels="batch.kubernetes.io/job-name=health-check")
+
+
+@contextlib.contextmanager
+def roll_of_the_page(stack: Stack, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The commands of docs/drivers.md, as they stand there; they write to `log`."""
+    page = next(page for page in PAGES if page.name == "drivers.md").read_text("utf-8")
+    block = re.search(r"^    roll\(\) \{.*?^    for node in .*?$", page, re.MULTILINE | re.DOTALL)
+    assert block
+    command = ["bash", "-eu", "-o", "pipefail", "-c", block[0]]
+    environment = {**stack.world.environment, "KUBECONFIG": str(stack.world.kubeconfig(stack.name))}
+    with log.open("wb") as said:
+        process = subprocess.Popen(command, env=environment, stdout=said, stderr=said, start_new_session=True)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_jobs_that_are_made_before_nodes_offer_gpus_queue_and_then_run(stack: Stack) -> None:
+    stack.up()
+    eventually(lambda: len(health_check_pods(stack)) == 2, "the health check has its pods")
+    before = [stack.kube.get("batch.volcano.sh/v1alpha1", "Job", "nccl-allreduce", "ai"), *health_check_pods(stack)]
+    assert job_phase(stack.kube) == "Pending"
+    assert not [pod["metadata"]["name"] for pod in health_check_pods(stack) if pod["spec"].get("nodeName")]
+    stack.set(operators=None)
+    stack.up()
+    eventually(partial(offers_gpus, stack), "the nodes offer GPUs")
+    assert ended(stack.kube) == "Completed"
+    eventually(lambda: all(p["status"]["phase"] == "Succeeded" for p in health_check_pods(stack)), "checks succeed")
+    after = [stack.kube.get("batch.volcano.sh/v1alpha1", "Job", "nccl-allreduce", "ai"), *health_check_pods(stack)]
+    assert {obj["metadata"]["uid"] for obj in after} == {obj["metadata"]["uid"] for obj in before}
+    eventually(partial(both_ready, stack), "both policies are ready")
+
+
+def test_a_spot_pool_and_then_a_taint_leave_the_drivers_that_run_alone(stack: Stack) -> None:
+    before = driver_pods(stack, OFED), driver_pods(stack, GPU_DRIVER)
+    assert all(len(pods) == 2 for pods in before)
+    pools: dict[str, Any] = {"gpu": GPU, "spot": {**GPU, "count": 1, "spot": True}}
+    stack.set(pools=pools)
+    assert ROLLS not in stack.up()
+    eventually(lambda: len(driver_pods(stack, OFED, "spot")) == 1, "the new node gets OFED")
+    eventually(partial(both_ready, stack), "both policies are ready with the Spot pool")
+    stack.set(pools={**pools, "gpu": {**GPU, "taints": ["sku=gpu:NoSchedule", "team=a:NoSchedule"]}})
+    assert ROLLS not in stack.up()
+    assert ended(stack.kube) == "Completed"
+    eventually(partial(both_ready, stack), "both policies are ready with the taint")
+    assert (driver_pods(stack, OFED), driver_pods(stack, GPU_DRIVER)) == before
+
+
+def test_another_ofed_leaves_the_policy_not_ready_until_the_nodes_are_rolled_jobs_first(
+    stack: Stack, tmp_path: Path
+) -> None:
+    before = driver_pods(stack, OFED)
+    stack.set(operators={"networkOperator": {"ofedVersion": "doca3.2.0-25.10-1.2.8.0-2"}})
+    assert f"OFED changes (version): {ROLLS} you roll them" in stack.pulumi("preview")
+    stack.up()
+    eventually(lambda: states_not_ready(stack) == ["state-OFED"], "the policy says that OFED is outdated")
+    assert driver_pods(stack, OFED) == before
+    assert re.search(r"3 pods, as mofed-\S+ on node \S+ are old", stack.why())
+    stack.up("--expect-no-changes")
+    node = min(before)
+    leave = occupy(stack, node)
+    with roll_of_the_page(stack, tmp_path / "log") as rolling:
+        eventually(lambda: node in cordoned(stack), "the node with a job is cordoned")
+        assert driver_pods(stack, OFED)[node] == before[node]
+        assert cordoned(stack) == [node]  # the others are done, or wait for their turn
+        leave()
+        assert rolling.wait(300) == 0, (tmp_path / "log").read_text()
+    assert not set(driver_pods(stack, OFED).values()) & set(before.values())
+    assert cordoned(stack) == []
+    eventually(partial(both_ready, stack), "both policies are ready")
+
+
+def test_when_idle_the_operators_roll_both_drivers_and_wait_for_a_users_pod(stack: Stack) -> None:
+    before = driver_pods(stack, OFED), driver_pods(stack, GPU_DRIVER)
+    node = min(before[0])
+    leave = occupy(stack, node)
+    driver = {"values": {"driver": {"version": "590.48.01"}}}
+    stack.set(operators={"driverUpgrades": "when-idle", "gpuOperator": driver})
+    said = stack.pulumi("preview")
+    for changed in ("OFED", "the GPU driver"):
+        assert f"{changed} changes (driverUpgrades, version): {ROLLS} the operator rolls them" in said
+    stack.up()
+
+    def state() -> str:
+        labels = stack.kube.get("v1", "Node", node)["metadata"]["labels"]
+        return str(labels.get(OFED_STATE, ""))
+
+    eventually(lambda: state() == "wait-for-jobs-required", "OFED's upgrade waits for the pod")
+    assert stack.kube.find("v1", "Pod", "busy", "default")
+    changed = "cordoned by NVIDIA's operators, who change DOCA OFED (wait-for-jobs-required)"
+    assert f"{changed}; they wait for pod default/busy to end on node {node}" in stack.why()
+    assert driver_pods(stack, OFED)[node] == before[0][node]
+    assert driver_pods(stack, GPU_DRIVER)[node] == before[1][node]
+    leave()
+    eventually(partial(both_ready, stack), "both policies are ready", 300)
+    eventually(lambda: cordoned(stack) == [], "no node is cordoned")
+    for old, label in zip(before, (OFED, GPU_DRIVER), strict=True):
+        assert not set(driver_pods(stack, label).values()) & set(old.values())

@@ -1,0 +1,77 @@
+"""Files in a notebook's share stay when the notebook is taken out of the stack, and are there when it comes back.
+
+One story, told in the order of the file; its stack has one GPU node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import yaml
+
+from simulator.host import paths
+from tests.e2e.notebooks import WORK, claim, in_notebook, refused
+from tests.e2e.team_jobs import kubectl
+from tests.support.world import Stack
+
+pytestmark = [pytest.mark.simulator, pytest.mark.charts]
+OPTIONS = yaml.safe_load((paths.ROOT / "Pulumi.jupyterlab.yaml").read_text("utf-8"))["config"]
+NOTEBOOK = {"workloads": "jupyterlab", "workloadOptions": OPTIONS["ai-on-aks:workloadOptions"]}
+
+
+@pytest.fixture(scope="module")
+def stack(new_stack: Callable[..., Stack]) -> Stack:
+    made = new_stack("kept", vmSku="Standard_NC4as_T4_v3", nodeCount=1, **NOTEBOOK)
+    made.up()
+    return made
+
+
+def test_the_readmes_command_that_stops_the_cost_keeps_the_files_and_names_them(stack: Stack) -> None:
+    in_notebook(stack, f"echo 17 tokens >{WORK}")
+    before = claim(stack)
+    assert stack.outputs()["files"] == {"ai/jupyterlab": "in use"}
+    stack.pulumi("config", "rm", "workloads")
+    stack.pulumi("config", "set", "nodeCount", "0")
+    said = " ".join(stack.pulumi("preview").split())
+    assert "stops using the claim ai/jupyterlab, which stays in the cluster with its files" in said
+    stack.up()
+    assert claim(stack) == before
+    assert stack.kube.find("apps/v1", "Deployment", "jupyterlab", "ai") is None
+    stack.up("--expect-no-changes")
+
+
+def test_the_cluster_with_the_files_is_not_destroyed_by_a_mere_destroy(stack: Stack) -> None:
+    """Also after a time without protection, in which previews name the data that goes."""
+    unprotected = {"protect": False, "containers": {"data": {}}}
+    ends, deletes = "ends the protection against deletion of the cluster", "with all files of storage.containers.data"
+    for storage, warning in ((unprotected, ends), ({"protect": True}, deletes)):
+        stack.set(storage=storage)
+        assert warning in " ".join(stack.pulumi("preview").split())
+        stack.up()
+        assert stack.outputs()["files"]["ai/jupyterlab"].startswith("kubectl delete")
+    said = stack.pulumi("destroy", "--yes", check=False)
+    assert "because it is protected" in said
+    assert "ManagedCluster" in said
+    stack.pulumi("state", "unprotect", "--all", "--yes")
+    assert "claim ai/jupyterlab keeps files, which are deleted with the cluster" in refused(stack)
+    assert claim(stack)
+
+
+def test_the_notebook_that_comes_back_has_its_files(stack: Stack) -> None:
+    before = claim(stack)
+    stack.set(nodeCount=1, **NOTEBOOK)
+    stack.up()
+    assert claim(stack) == before
+    assert in_notebook(stack, f"cat {WORK}") == "17 tokens\n"
+    stack.up("--expect-no-changes")
+
+
+def test_they_are_deleted_by_the_command_that_the_stack_gave(stack: Stack) -> None:
+    stack.set(workloads=None)
+    stack.up()
+    command = stack.outputs()["files"]["ai/jupyterlab"].split()
+    assert command[0] == "kubectl"
+    kubectl(stack, *command[1:])
+    assert stack.kube.find("v1", "PersistentVolumeClaim", "jupyterlab", "ai") is None
+    stack.up("--expect-no-changes")

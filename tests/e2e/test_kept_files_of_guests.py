@@ -1,0 +1,68 @@
+"""Files of a notebook of another stack stay on the platform when that stack is destroyed, and protect the platform.
+
+One story, told in the order of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from components import platform_guard
+from tests.e2e.notebooks import WORK, claim, in_notebook, refused
+from tests.e2e.team_jobs import kubectl
+from tests.support.world import CommandFailed, Stack, eventually
+
+pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
+
+
+@pytest.fixture(scope="module")
+def stack(new_stack: Callable[..., Stack]) -> Stack:
+    made = new_stack("keeper", workloads=None, vmSku="Standard_NC4as_T4_v3", nodeCount=1, storage={"protect": True})
+    made.up()
+    return made
+
+
+def test_a_stack_that_was_destroyed_finds_its_files_again(stack: Stack, tmp_path: Path) -> None:
+    guest = Stack.create(stack.world, "mine", tmp_path / "mine", {"platformStack": stack.name}, like="jupyterlab")
+    inside = partial(in_notebook, stack, namespace="mine")
+    guest.up()
+    inside(f"echo mine >{WORK}")
+    before = claim(stack, "mine")
+    guest.destroy()
+    assert claim(stack, "mine") == before
+    eventually(lambda: not stack.kube.list("v1", "Pod", "mine"), "its pods have ended", 90)
+    guest.up()
+    assert claim(stack, "mine") == before
+    assert inside(f"cat {WORK}") == "mine\n"
+    guest.destroy()
+
+
+def test_that_claim_keeps_the_platform_until_it_is_deleted_or_protection_ends(stack: Stack) -> None:
+    stack.pulumi("state", "unprotect", "--all", "--yes")
+    command = "kubectl delete persistentvolumeclaim -n mine jupyterlab"
+    said = refused(stack)
+    assert "claim mine/jupyterlab keeps files" in said
+    assert f"To delete this one: {command}. " in said
+    for protect in (False, True):
+        stack.set(storage={"protect": protect})
+        stack.up()
+        eventually(lambda: may_be_destroyed(stack) is not protect, f"the cluster allows it: {not protect}")  # noqa: B023
+    assert claim(stack, "mine")
+    kubectl(stack, *command.split()[1:])
+    eventually(lambda: may_be_destroyed(stack), "the cluster allows it without the claim")
+    stack.pulumi("state", "unprotect", "--all", "--yes")
+    stack.destroy()
+
+
+def may_be_destroyed(stack: Stack) -> bool:
+    try:
+        kubectl(stack, "delete", "--dry-run=server", "configmap", "-n", "ai", platform_guard.NAME)
+    except CommandFailed as error:
+        if "keeps files" in str(error):
+            return False
+        raise
+    return True

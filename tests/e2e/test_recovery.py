@@ -1,0 +1,157 @@
+"""A killed `make up` or `make down` loses nothing: the same command goes on. One story, in the order of the file."""
+
+from __future__ import annotations
+
+import json
+import re
+import select
+import shlex
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from simulator.kube.client import KubeClient
+from tests.e2e.killing import CLUSTER, installing, interrupted, state, under_way
+from tests.support.checkout import Checkout, clients, kill, listening, processes
+from tests.support.world import CommandFailed, ended, eventually
+
+pytestmark = [pytest.mark.simulator, pytest.mark.long]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+    made = Checkout.copy(tmp_path_factory.mktemp("recovery"))
+    yield made
+    kill(clients(made.home))
+    made.make("stop")
+
+
+def test_killed_while_the_cluster_is_made(checkout: Checkout) -> None:
+    interrupted(checkout, "up", lambda: under_way(checkout, "ManagedCluster"), "the cluster is being created")
+
+
+def test_killed_while_a_release_is_installed(checkout: Checkout) -> None:
+    said = interrupted(checkout, "up", lambda: installing(checkout), "a release is pending")
+    assert "took over the lock of an update that was killed" in said
+    assert installing(checkout)
+
+
+def test_only_the_plugin_killed_while_a_release_is_installed(checkout: Checkout) -> None:
+    """The engine then ends by itself, and Helm with the plugin, as the official plugin's does: it is a part of it."""
+    command = checkout.begin("up")
+
+    def plugin() -> list[int]:
+        return [pid for pid in clients(checkout.home) if is_kubernetes_plugin(pid)]
+
+    eventually(lambda: (plugin() and installing(checkout)) or command.poll() is not None, "a release is pending")
+    kill(plugin())
+    said, _ = command.communicate(timeout=300)
+    assert "whose installation was killed" in said
+    assert command.returncode != 0
+    assert installing(checkout)
+
+
+def is_kubernetes_plugin(pid: int) -> bool:
+    try:
+        return b"simulator.plugins.kubernetes" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # ended meanwhile
+        return False
+
+
+@contextmanager
+def admission_held(kube: KubeClient, group: str) -> Iterator[socket.socket]:
+    """Holds objects of an API group in admission: their webhook's socket takes a connection and answers nothing.
+
+    Once it is closed, the API server goes on without it, which takes milliseconds without the webhook.
+    """
+    hold = f"hold.{group}"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        webhook = {
+            "name": hold,
+            "clientConfig": {"url": f"https://127.0.0.1:{listener.getsockname()[1]}/"},
+            "rules": [{"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["*"]}],
+            "failurePolicy": "Ignore",
+            "timeoutSeconds": 30,
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }
+        api, kind = "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"
+        kube.create({"apiVersion": api, "kind": kind, "metadata": {"name": hold}, "webhooks": [webhook]})
+        try:
+            yield listener
+        finally:
+            kube.delete(api, kind, hold)
+
+
+def test_killed_while_a_custom_resource_is_made(checkout: Checkout) -> None:
+    """The API server made it, the plugin never heard so, and the engine has it as being created."""
+    with (
+        KubeClient.from_kubeconfig((checkout.home / CLUSTER / "admin.kubeconfig").read_text()) as kube,
+        admission_held(kube, "mellanox.com") as webhook,
+    ):
+
+        def moment() -> bool:
+            asked = select.select([webhook], [], [], 0)[0]
+            return bool(asked) and under_way(checkout, "kubernetes:mellanox.com")
+
+        def is_made() -> None:
+            webhook.close()
+            eventually(lambda: kube.list("mellanox.com/v1alpha1", "NicClusterPolicy"), "the policy is made")
+
+        said = interrupted(checkout, "up", moment, "an operator's policy is being created", is_made)
+    assert "whose installation was killed" in said
+
+
+def test_the_next_up_completes_the_stack(checkout: Checkout) -> None:
+    said = checkout.make("up").stdout
+    assert "took over the lock of an update that was killed" in said
+    assert re.search("of them adopted: [1-9]", said), said
+    assert "VERDICT: PASS" in said
+    with KubeClient.from_kubeconfig((checkout.home / CLUSTER / "admin.kubeconfig").read_text()) as kube:
+        assert ended(kube) == "Completed"
+    latest = state(checkout)
+    assert not latest.get("pending_operations")
+    assert not [resource for resource in latest["resources"] if resource.get("delete")]
+    assert not list((checkout.home / "state").rglob("*.attrs"))  # killed in the middle of one, nothing reads the stack
+
+
+def test_what_a_killed_plugin_has_made_is_taken_over(checkout: Checkout) -> None:
+    """The engine forgets what a plugin was making when that dies, and then stops with an error.
+
+    With the job goes what follows it: the guard of the platform.
+    """
+    component = "ai-on-aks:workloads/health-check:WorkloadComponent"
+    urn = shlex.quote(f"urn:pulumi:dev::ai-on-aks::{component}$kubernetes:batch/v1:Job::health-check")
+    pulumi = "pulumi {} --stack dev --non-interactive"
+    checkout.inside(pulumi.format(f"state delete --yes --target-dependents {urn}"))
+    with pytest.raises(CommandFailed, match="already exists"):
+        checkout.inside(pulumi.format(f"up --yes --skip-preview --target {urn}"))
+    said = checkout.make("up").stdout
+    assert "the last update failed or was interrupted: what it did without recording it is adopted" in said
+    checkout.inside(pulumi.format("preview --expect-no-changes"))
+
+
+def test_what_a_killed_plugin_has_made_does_not_hold_up_down(checkout: Checkout) -> None:
+    """Here a claim, which holds its volume, and the job that mounts it and another claim."""
+    claim = next(r["urn"] for r in state(checkout)["resources"] if r["urn"].endswith("::claim-olmo-data"))
+    checkout.inside(f"pulumi state delete --yes --stack dev --non-interactive --target-dependents '{claim}'")
+    with pytest.raises(CommandFailed, match="already exists"):
+        checkout.inside(f"pulumi up --yes --skip-preview --stack dev --non-interactive --target '{claim}'")
+    said = interrupted(checkout, "down", lambda: under_way(checkout, "Release", "deleting"), "a release goes")
+    assert "deleted PersistentVolumeClaim ai/olmo-data-" in said
+    assert "deleted Job ai/olmo, which a killed update had made" in said
+    assert state(checkout)["resources"]
+
+
+def test_down_destroys_the_rest_and_leaves_no_process_and_no_file(checkout: Checkout) -> None:
+    assert "was being deleted: " in checkout.make("down").stdout
+    assert not state(checkout).get("resources")
+    assert not (checkout.home / CLUSTER).exists()
+    assert processes(checkout.home) == []
+    assert clients(checkout.home) == []
+    assert not [port for port in json.loads((checkout.home / "ports.json").read_text()).values() if listening(port)]
+    fresh = Checkout.copy(checkout.folder.parent / "fresh")
+    assert checkout.files() == fresh.files()

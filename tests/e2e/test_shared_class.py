@@ -1,0 +1,150 @@
+"""Shared files on an NFS server, by the provisioner of seed 004: one setting names their class for all who claim some.
+
+One story, told in the order of the file; its stack has one GPU node beside its two system nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+
+from components import images
+from config.data.scheduling import AUTOPILOT_LABEL
+from k8s.objects import Object, is_ready
+from simulator.host import paths
+from tests.support.world import CommandFailed, Stack, eventually, log, names
+
+pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
+EXPORT = {"server": "10.1.0.4", "path": "/exports/ai"}
+CLASS = "nfs-client-pokprod"
+PASSWORD = "ai-on-aks:workloadOptions"
+SYSTEM = "kubernetes.azure.com/mode=system"
+
+
+@pytest.fixture(scope="module")
+def stack(new_stack: Callable[..., Stack]) -> Stack:
+    config = yaml.safe_load((paths.ROOT / "Pulumi.dev.yaml").read_text("utf-8"))["config"]
+    made = new_stack(
+        "shared",
+        vmSku="Standard_NC4as_T4_v3",
+        nodeCount=1,
+        workloads="jupyterlab",
+        workloadOptions={"jupyterlab": config[PASSWORD]["jupyterlab"]},
+        operators={"nfsSubdirExternalProvisioner": {"enabled": True, **EXPORT}},
+    )
+    made.up()
+    return made
+
+
+def claim(stack: Stack, name: str, **spec: Any) -> None:
+    wanted = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "5Gi"}}, **spec}
+    make(stack, "v1", "PersistentVolumeClaim", name, spec=wanted)
+
+
+def make(stack: Stack, api: str, kind: str, name: str, **content: Any) -> None:
+    metadata = {"name": name} | ({} if kind == "StorageClass" else {"namespace": "default"})
+    stack.kube.create({"apiVersion": api, "kind": kind, "metadata": metadata, **content})
+
+
+def pod_of(stack: Stack, script: str, volume: Object, node: str = "") -> Object:
+    """The spec of a pod that runs a script with a volume at /data."""
+    image = images.own("nccl-test", login_server=stack.outputs()["registry"], mirror=None)
+    container: Object = {"name": "main", "image": image, "command": ["bash", "-ec", script]}
+    container["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    spec = {"restartPolicy": "Never", "containers": [container], "volumes": [{"name": "data", **volume}]}
+    return spec | ({"nodeName": node} if node else {})
+
+
+def says(stack: Stack, name: str, script: str, volume: Object, node: str = "") -> str:
+    """What that script prints in a pod, once it has ended well."""
+    make(stack, "v1", "Pod", name, spec=pod_of(stack, script, volume, node))
+    final = ("Succeeded", "Failed")
+
+    def phase() -> str:
+        found: str = stack.kube.get("v1", "Pod", name, "default")["status"].get("phase", "")
+        return found
+
+    eventually(lambda: phase() in final, f"{name} ends", 90)
+    text = log(stack.kube, name, "default")
+    assert phase() == "Succeeded", text
+    return text.strip()
+
+
+def claimed(name: str) -> Object:
+    return {"persistentVolumeClaim": {"claimName": name}}
+
+
+def test_the_notebooks_claim_is_of_the_provisioners_class(stack: Stack) -> None:
+    kube = stack.kube
+    found = kube.get("v1", "PersistentVolumeClaim", f"jupyterlab-{CLASS}", "ai")
+    assert (found["spec"]["storageClassName"], found["status"]["phase"]) == (CLASS, "Bound")
+    volume = kube.get("v1", "PersistentVolume", found["spec"]["volumeName"])
+    folder = f"ai-jupyterlab-{CLASS}-{volume['metadata']['name']}"
+    assert volume["spec"]["nfs"] == {"server": EXPORT["server"], "path": f"{EXPORT['path']}/{folder}"}
+    notebook = "app.kubernetes.io/name=jupyterlab"
+    eventually(lambda: any(map(is_ready, kube.list("v1", "Pod", "ai", labels=notebook))), "it runs with that", 180)
+    stack.up("--expect-no-changes")
+
+
+def test_what_a_pod_writes_on_one_node_another_reads_elsewhere(stack: Stack) -> None:
+    first, second = names(stack.kube.list("v1", "Node", labels=SYSTEM))
+    claim(stack, "team", storageClassName=CLASS)
+    says(stack, "writer", "echo 17 tokens >/data/shard", claimed("team"), first)
+    assert says(stack, "reader", "cat /data/shard", claimed("team"), second) == "17 tokens"
+
+
+def test_the_folder_of_a_claim_that_is_gone_is_kept_under_another_name(stack: Stack) -> None:
+    kube = stack.kube
+    volume = kube.get("v1", "PersistentVolumeClaim", "team", "default")["spec"]["volumeName"]
+    for pod in ("writer", "reader"):
+        kube.delete("v1", "Pod", pod, "default")
+    kube.delete("v1", "PersistentVolumeClaim", "team", "default")
+    eventually(lambda: volume not in names(kube.list("v1", "PersistentVolume")), "the volume is gone", 60)
+    kept = f"archived-default-team-{volume}"
+    assert says(stack, "owner", f"ls /data; cat /data/{kept}/shard", {"nfs": EXPORT}).split("\n")[-1] == "17 tokens"
+
+
+def test_autopilot_claims_some_of_the_class_on_each_node_and_can_go_and_come_again(stack: Stack) -> None:
+    kube = stack.kube
+    (node,) = names(kube.list("v1", "Node", labels="kubernetes.azure.com/mode=user"))
+    provisioner = {"nfsSubdirExternalProvisioner": {"enabled": True, **EXPORT}}
+    for turn in ("once", "twice"):
+        stack.set(operators={**provisioner, "autopilot": {"enabled": True, "testSharedFiles": True}})
+        stack.up()
+
+        def verdict() -> str | None:
+            found: str | None = kube.get("v1", "Node", node)["metadata"]["labels"].get(AUTOPILOT_LABEL)
+            return found
+
+        eventually(lambda: verdict() == "PASS", f"it has looked at the node {turn}", 240)
+        kept = says(stack, turn, "ls /data", {"nfs": EXPORT}).split()
+        assert [folder for folder in kept if "autopilot-autopilot-" in folder], kept  # archived, or about to be
+        stack.set(operators=provisioner)
+        stack.up()
+        assert not kube.find("apps/v1", "DaemonSet", "autopilot", "autopilot")
+        kube.patch("v1", "Node", node, None, {"metadata": {"labels": {AUTOPILOT_LABEL: None}}})
+
+
+def test_a_claim_of_a_class_that_does_not_exist_is_told_of_its_job(stack: Stack) -> None:
+    claim(stack, "lost", storageClassName="fast")
+    template = {"spec": pod_of(stack, "true", claimed("lost"))}
+    make(stack, "batch/v1", "Job", "waiting", spec={"template": template})
+    words = 'waits: claim lost has no volume: storageclass.storage.k8s.io "fast" not found'
+    eventually(lambda: words in stack.why("waiting", namespace="default"), "the cause is told", 60)
+
+
+def test_a_stack_with_such_a_class_is_refused_before_anything_changes(stack: Stack) -> None:
+    stack.set(storage={"sharedClass": "fast"})
+    with pytest.raises(CommandFailed, match="resource 'fast' does not exist") as refused:
+        stack.pulumi("preview")
+    assert "StorageClass (storage.sharedClass)" in str(refused.value), "the resource is called as its key"
+    make(stack, "storage.k8s.io/v1", "StorageClass", "fast", provisioner="example.com/nfs")
+    assert "PersistentVolumeClaim" in stack.pulumi("preview")
+
+
+def test_where_there_is_no_cluster_yet_nobody_can_look(new_stack: Callable[..., Stack]) -> None:
+    begun = new_stack("begun", workloads="", storage={"sharedClass": "fast"})
+    assert "StorageClass" in begun.pulumi("preview")

@@ -1,0 +1,309 @@
+"""Every workload: in dev, where they queue for its nodes, and each in a stack of its own. One story, in this order."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import re
+import ssl
+import subprocess
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+
+from components import platform_guard
+from k8s.objects import Object
+from simulator.azure.schema import schemas
+from simulator.host.paths import ROOT
+from simulator.kube.client import ApiError
+from tests.e2e import evidence
+from tests.e2e.azure_cluster import SCRIPT_IMAGE
+from tests.e2e.runs import all_pass, gpu_pod_nodes, observed, run
+from tests.support.published_models import unpublished
+from tests.support.world import Stack, World, eventually, eventually_equals, gpu_nodes, log, names
+
+pytestmark = [pytest.mark.simulator, pytest.mark.charts]
+PLATFORM = "all"
+WORKLOADS = tuple(yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text())["config"]["ai-on-aks:workloads"].split(","))
+ACCOUNT = "Microsoft.Storage/storageAccounts"
+TYPES = {schema.sdk.token: schema for schema in schemas().values()}
+TOKENS = {
+    "azure-native:authorization:RoleAssignment",
+    "azure-native:containerregistry:Registry",
+    "azure-native:containerservice:AgentPool",
+    "azure-native:containerservice:ManagedCluster",
+    "azure-native:resources:ResourceGroup",
+    "azure-native:storage:BlobContainer",
+    "azure-native:storage:StorageAccount",
+}
+PASSWORD = "open-sesame"
+"""The public one, of the simulator's stacks."""
+MADE_OF = (
+    ("v1", "ConfigMap"),
+    ("v1", "PersistentVolumeClaim"),
+    ("v1", "Pod"),
+    ("v1", "Secret"),
+    ("v1", "Service"),
+    ("apps/v1", "Deployment"),
+    ("batch/v1", "Job"),
+    ("batch.volcano.sh/v1alpha1", "Job"),
+)
+"""Kinds of what workloads make in their namespace."""
+
+
+@pytest.fixture(scope="module")
+def platform(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """The committed dev stack under another name."""
+    made = Stack.create(world, PLATFORM, tmp_path_factory.mktemp(PLATFORM) / "project", {})
+    made.up()
+    yield made
+    made.destroy()
+
+
+@contextlib.contextmanager
+def lodging(platform: Stack, name: str, folder: Path) -> Iterator[Stack]:
+    """The committed stack of one workload, on that platform; of it only claims with files stay, in its namespace."""
+    stack = Stack.create(platform.world, name, folder / name, {"platformStack": PLATFORM}, like=name)
+    try:
+        stack.up()
+        yield stack
+    except Exception as error:
+        error.add_note(evidence.of(platform.world))  # now: what it tells of goes with the stack
+        raise
+    finally:
+        stack.destroy()
+        stack.pulumi("stack", "rm", "--yes", name)
+    left = names(platform.kube.list("v1", "PersistentVolumeClaim", name))
+    assert left == (["jupyterlab"] if name == "jupyterlab" else [])
+    if left:
+        platform.kube.delete("v1", "Namespace", name)
+    eventually(lambda: platform.kube.find("v1", "Namespace", name) is None, f"the namespace {name} is gone")
+
+
+def standing(platform: Stack, namespace: str) -> dict[str, str]:
+    """The uid of everything that workloads made in a namespace; what only says who else is there is left out."""
+    found = {kind: platform.kube.list(*kind, namespace) for kind in MADE_OF}
+    return {
+        f"{kind} {obj['metadata']['name']}": obj["metadata"]["uid"]
+        for (_, kind), objects in found.items()
+        for obj in objects
+        if not platform_guard.GUEST_LABELS.items() <= obj["metadata"].get("labels", {}).items()
+    }
+
+
+def test_all_workloads_of_dev_come_to_their_end(platform: Stack) -> None:
+    all_pass(platform, platform)
+    assert set(observed(platform, platform)) == set(WORKLOADS)
+
+
+def test_trainings_say_how_fast_they_are(platform: Stack) -> None:
+    assert "MFU" in log(platform.kube, "metaseq-mpimaster-0")
+    tries = [pod for pod, _ in observed(platform, platform)["olmo"].ran_on if pod.startswith("olmo-0-")]
+    assert any("MFU" in log(platform.kube, pod) for pod in tries)
+
+
+def test_what_up_leaves_in_azure_is_as_azure_publishes_it(platform: Stack) -> None:
+    state = json.loads(platform.pulumi("stack", "export"))["deployment"]["resources"]
+    found = {resource["type"] for resource in state if resource["type"].startswith("azure-native:")}
+    assert found == TOKENS
+    for resource in (resource for resource in state if resource["type"] in TOKENS):
+        schema = TYPES[resource["type"]]
+        below = resource["id"].split("/", 3)[3]
+        body = platform.world.arm("GET", f"{below}?api-version={schema.api_versions[-1]}")
+        assert unpublished(schema.type, body) == [], resource["id"]
+
+
+# -- the notebook ------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def way_in(stack: Stack, workload: str, output: str) -> Iterator[httpx.Client]:
+    """Runs the command of an output, to a free port of this machine; a client of what answers there."""
+    command = re.sub(r"\d+:(\d+)$", r":\1", stack.workloads()[workload][output])
+    environment = stack.world.environment | {"KUBECONFIG": str(stack.world.kubeconfig(stack.name))}
+    shell = ["bash", "-c", f"trap 'kill $(jobs -p)' EXIT; {command} & wait"]
+    with subprocess.Popen(shell, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as way:
+        try:
+            said, lines = "", iter(way.stdout or ())
+            while not (port := re.search(r"Forwarding from 127\.0\.0\.1:(\d+)", said)):
+                said += next(lines)
+            with httpx.Client(base_url=f"http://127.0.0.1:{port[1]}", trust_env=False, timeout=30) as client:
+                yield client
+        finally:
+            way.terminate()
+
+
+def test_the_notebook_is_behind_its_password(platform: Stack) -> None:
+    with way_in(platform, "jupyterlab", "command") as client:
+        assert client.get("/api/contents").status_code == 403
+        client.get("/login")
+        form = {"password": PASSWORD, "_xsrf": client.cookies["_xsrf"]}
+        assert client.post("/login", data=form).status_code == 302
+        assert [entry["name"] for entry in client.get("/api/contents").json()["content"]] == ["work"]
+
+
+# -- the data ----------------------------------------------------------------------------------------------------------
+
+
+def data_object(platform: Stack, kind: str, prefix: str) -> Object:
+    """The claim or secret of OLMo's data in dev's namespace; its name ends in the generation of the SAS."""
+    (found,) = (obj for obj in platform.kube.list("v1", kind, "ai") if obj["metadata"]["name"].startswith(prefix))
+    return found
+
+
+def test_a_pod_on_the_claim_of_the_data_reads_a_file_and_can_write_none(platform: Stack) -> None:
+    claim = data_object(platform, "PersistentVolumeClaim", "olmo-data-")["metadata"]["name"]
+    script = 'cd /data; file=$(find . -name "*.npy" | head -n 1); head -c 1024 "$file" | wc -c; ! touch "$file.mine"'
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    container = {"name": "main", "image": SCRIPT_IMAGE, "command": ["bash", "-ec", script], "volumeMounts": mounts}
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
+    spec = {"restartPolicy": "Never", "containers": [container], "volumes": volumes}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "reader", "namespace": "ai"}, "spec": spec}
+    platform.kube.create(pod)
+
+    def phase() -> str:
+        found = platform.kube.get("v1", "Pod", "reader", "ai")["status"].get("phase", "Pending")
+        return found if found in ("Succeeded", "Failed") else ""
+
+    assert (eventually(phase, "the reader ends"), log(platform.kube, "reader").splitlines()[0]) == ("Succeeded", "1024")
+    assert "Read-only file system" in log(platform.kube, "reader")
+    platform.kube.delete("v1", "Pod", "reader", "ai")
+
+
+def test_the_sas_of_that_claim_opens_the_container_and_writes_nothing(platform: Stack) -> None:
+    secret = data_object(platform, "Secret", "olmo-data-sas-")["data"]
+    account, sas = (base64.b64decode(secret[f"azurestorageaccount{what}"]).decode() for what in ("name", "sastoken"))
+    version = schemas()[ACCOUNT.lower()].api_versions[-1]
+    path = f"resourceGroups/ai-on-aks-{PLATFORM}/providers/{ACCOUNT}/{account}?api-version={version}"
+    container = platform.world.arm("GET", path)["properties"]["primaryEndpoints"]["blob"] + "olmo-data"
+    trusted = ssl.create_default_context(cafile=platform.world.environment["REQUESTS_CA_BUNDLE"])
+    with httpx.Client(verify=trusted) as http:
+        listed = http.get(f"{container}?restype=container&comp=list&{sas}")
+        written = http.put(f"{container}/mine?{sas}", content=b"mine", headers={"x-ms-blob-type": "BlockBlob"})
+    assert listed.status_code == 200
+    assert ".npy</Name>" in listed.text
+    assert (written.status_code, written.headers["x-ms-error-code"]) == (403, "AuthorizationPermissionMismatch")
+
+
+# -- changes -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_up_changes_nothing(platform: Stack) -> None:
+    assert "unchanged" in platform.up("--expect-no-changes")
+
+
+@pytest.mark.long
+def test_another_model_size_changes_metaseqs_job_and_config_map_and_nothing_else(platform: Stack) -> None:
+    platform.set(modelSize="6.7b")
+    assert set(platform.steps()) == {
+        "kubernetes:batch.volcano.sh/v1alpha1:Job metaseq",
+        "kubernetes:core/v1:ConfigMap metaseq",
+    }
+    all_pass(platform, platform)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["metaseq", "nccl-allreduce", "nccl-bisection"])
+def test_each_job_runs_on_both_nodes_in_a_stack_of_its_own(name: str, platform: Stack, tmp_path: Path) -> None:
+    with lodging(platform, name, tmp_path) as lodger:
+        all_pass(lodger, platform)
+        assert gpu_pod_nodes(platform, name, namespace=name) == names(gpu_nodes(platform.kube))
+        assert "unchanged" in lodger.up("--expect-no-changes")
+
+
+@pytest.mark.long
+def test_olmo_on_two_nodes_is_killed_and_goes_on_from_its_checkpoints(platform: Stack, tmp_path: Path) -> None:
+    """Each node has a mount of its own, in which it must see in time what the first one has saved."""
+    with lodging(platform, "olmo", tmp_path) as lodger:
+        all_pass(lodger, platform)
+        assert gpu_pod_nodes(platform, "olmo", namespace="olmo") == names(gpu_nodes(platform.kube))
+        assert "unchanged" in lodger.up("--expect-no-changes")
+        lodger.pulumi("config", "set", "--path", "workloadOptions.olmo.stopAt", "200")
+        lodger.up()
+        eventually(lambda: trains_on(platform), "it trains on")
+        (other,) = olmo_pods(platform, 1)
+        platform.kube.delete("v1", "Pod", other, "olmo")
+        all_pass(lodger, platform)
+        last = olmo_logs(platform, 0)[-1]
+        assert "Loading checkpoint from /checkpoints/olmo/OLMo-1B/step20-unsharded" in last
+        assert "[step=21/" in last
+        assert "[step=200/" in last
+
+
+def olmo_pods(platform: Stack, rank: int) -> list[str]:
+    """Of the job in its stack of its own, the last try behind."""
+    labels = f"batch.kubernetes.io/job-name=olmo,batch.kubernetes.io/job-completion-index={rank}"
+    pods = platform.kube.list("v1", "Pod", "olmo", labels=labels)
+    pods.sort(key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+    return [pod["metadata"]["name"] for pod in pods]
+
+
+def trains_on(platform: Stack) -> bool:
+    try:
+        return any("[step=30/" in text for text in olmo_logs(platform, 0))
+    except ApiError:  # its container is being made
+        return False
+
+
+def olmo_logs(platform: Stack, rank: int) -> list[str]:
+    return [log(platform.kube, pod, "olmo") for pod in olmo_pods(platform, rank)]
+
+
+@pytest.mark.long
+def test_of_two_such_stacks_one_goes_and_neither_the_other_nor_dev_notices(platform: Stack, tmp_path: Path) -> None:
+    with lodging(platform, "jupyterlab", tmp_path) as stays:
+        with lodging(platform, "health-check", tmp_path) as goes:
+            all_pass(goes, platform)
+            all_pass(stays, platform)
+            before = {namespace: standing(platform, namespace) for namespace in ("jupyterlab", "ai")}
+        assert {namespace: standing(platform, namespace) for namespace in before} == before
+        for other in (stays, platform):
+            assert "unchanged" in other.up("--expect-no-changes")
+        all_pass(stays, platform)
+        is_not_destroyed_without_a_word(platform, stays.name)
+
+
+def is_not_destroyed_without_a_word(platform: Stack, lodger: str) -> None:
+    """Nothing of it goes while another stack runs on it; a guard that was deleted by hand comes back by a refresh."""
+    guard = platform_guard.NAME
+    refused = " ".join(platform.pulumi("destroy", "--yes", "--skip-preview", check=False).split())
+    assert f"stack {lodger} runs on this platform. Destroy it first: pulumi destroy -s {lodger}" in refused
+    assert "deleted" not in refused
+    assert "unchanged" in platform.up("--expect-no-changes")
+    platform.kube.delete("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", guard)
+    eventually(partial(deleted, platform, guard), "the guard goes once its binding is gone")
+    platform.up("--refresh")
+    assert platform.kube.find("v1", "ConfigMap", guard, "ai")
+
+
+def deleted(platform: Stack, guard: str) -> bool:
+    """Deletes the guard; whether the API server has let it."""
+    with contextlib.suppress(ApiError):
+        platform.kube.delete("v1", "ConfigMap", guard, "ai")
+    return platform.kube.find("v1", "ConfigMap", guard, "ai") is None
+
+
+def rerun(platform: Stack, name: str, before: str, nodes: list[str]) -> Object:
+    """How a workload runs now: whether anew, how many of its pods were placed, and which of them on other nodes."""
+    used = gpu_pod_nodes(platform, name)
+    return {"anew": run(platform, name) != before, "pods": len(used), "elsewhere": sorted(set(used) - set(nodes))}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("size", ["Standard_ND96isr_H200_v5", "Standard_ND96asr_v4"])
+def test_another_vm_size_retargets_every_workload(platform: Stack, size: str) -> None:
+    before = {name: run(platform, name) for name in WORKLOADS}
+    platform.set(vmSku=size)
+    platform.up()
+    nodes = gpu_nodes(platform.kube)
+    assert {node["metadata"]["labels"]["node.kubernetes.io/instance-type"] for node in nodes} == {size}
+    all_pass(platform, platform)
+    for name in WORKLOADS:
+        pods = 2 if name in ("health-check", "nccl-allreduce") else 1
+        expected = {"anew": True, "pods": pods, "elsewhere": []}
+        eventually_equals(partial(rerun, platform, name, before[name], names(nodes)), expected, 60)

@@ -1,0 +1,162 @@
+"""The ways into a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pytest
+import yaml
+from pulumi_azure_native import containerservice
+
+from components.access import kubeconfig, kubernetes_access
+from components.access.kubernetes_access import KubernetesAccess
+from components.azure.cluster import Cluster
+from components.azure.roles import CLUSTER_USER
+from config.schema.cluster import ClusterSettings
+from config.schema.teams import TeamSettings
+from tests.support import mocked_azure
+from tests.support.mocked_azure import DEPLOYER, LOGIN_OPTIONS, SERVER_APP
+from tests.support.mocks import Recorder, deploy
+from tests.support.settings import settings_with
+
+GROUP = "11111111-1111-1111-1111-111111111111"
+
+
+def access(cluster: ClusterSettings, **given: Any) -> tuple[Recorder, list[str]]:
+    found: list[str] = []
+
+    def declare() -> None:
+        settings = settings_with(cluster=cluster, **given)
+        made = Cluster("cluster", settings, pulumi.Output.from_input("group"))
+        KubernetesAccess("access", made, cluster).kubeconfig.apply(found.append)
+
+    return deploy(declare), found
+
+
+def exec_kubeconfig(*args: str) -> str:
+    user = {"exec": {"command": "kubelogin", "args": list(args)}}
+    return yaml.safe_dump({"clusters": [], "users": [{"name": "u", "user": user}]})
+
+
+def login_of(text: str) -> list[str]:
+    args: list[str] = yaml.safe_load(text)["users"][0]["user"]["exec"]["args"]
+    return args
+
+
+@pytest.mark.parametrize(
+    ("server", "found"),
+    [
+        ("https://ai.0a.privatelink.eastus.azmk8s.io:443", "ai.0a.privatelink.eastus.azmk8s.io:443"),
+        ("https://ai.below.privatelink.eastus.azmk8s.io", "ai.below.privatelink.eastus.azmk8s.io"),
+        ("https://ai-0a.hcp.eastus.azmk8s.io:443", None),
+        ("https://127.0.0.1:6443", None),
+    ],
+)
+def test_a_kubeconfig_tells_whether_its_cluster_is_private(server: str, found: str | None) -> None:
+    text = yaml.safe_dump({"clusters": [{"name": "c", "cluster": {"server": server}}], "users": []})
+    assert kubeconfig.private_server(text) == found
+
+
+def test_local_accounts_mean_the_admin_certificate_and_no_role() -> None:
+    recorder, (found,) = access(ClusterSettings(local_accounts=True))
+    assert yaml.safe_load(found)["users"][0]["name"] == "admin"
+    assert recorder.names(":RoleAssignment") == []
+
+
+AZURE_CLI, CLOUD_SHELL = "04b07795-8ddb-461a-bbee-02f9e1bf7b46", "b677c290-cf4b-4a8e-a60e-91ba650a4abe"
+OTHER = "00000000-0000-4000-8000-0000000000bb"
+
+
+@pytest.mark.parametrize(
+    ("given", "client", "who", "kind"),
+    [
+        ({}, AZURE_CLI, DEPLOYER, "User"),
+        ({}, CLOUD_SHELL, DEPLOYER, "User"),
+        ({}, OTHER, DEPLOYER, "ServicePrincipal"),
+        ({"deployerType": "ServicePrincipal"}, AZURE_CLI, DEPLOYER, "ServicePrincipal"),
+        ({"deployerObjectId": GROUP, "deployerType": "Group"}, OTHER, GROUP, "Group"),
+    ],
+)
+def test_azure_is_told_who_the_deployer_is(
+    given: dict[str, str], client: str, who: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(mocked_azure.SIGNED_IN, "clientId", client)
+    role = access(ClusterSettings.model_validate(given))[0].one(":RoleAssignment").inputs
+    assert (role["principalId"], role["principalType"]) == (who, kind)
+
+
+@pytest.mark.parametrize("missing", [[], ["kubelogin"]])
+def test_a_preview_that_turns_local_accounts_on_uses_the_login_if_it_can(
+    monkeypatch: pytest.MonkeyPatch, missing: list[str]
+) -> None:
+    monkeypatch.setattr(containerservice, "list_managed_cluster_admin_credentials", refuse)
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
+    monkeypatch.setattr(kubernetes_access, "missing_programs", lambda _: missing)
+    _, found = access(ClusterSettings(local_accounts=True))
+    assert [login_of(text)[-1] for text in found] == ([] if missing else ["azurecli"])
+
+
+def test_an_update_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(containerservice, "list_managed_cluster_admin_credentials", refuse)
+    with pytest.raises(pulumi.RunError, match="static credential"):
+        access(ClusterSettings(local_accounts=True))
+
+
+def refuse(**_: object) -> object:
+    raise RuntimeError("Getting static credential is not allowed because this cluster ...")
+
+
+@pytest.mark.parametrize(
+    ("entra", "local"),
+    [(True, True), (True, False), (False, True)],
+)
+def test_the_cluster_is_made_as_set(entra: bool, local: bool) -> None:
+    settings = ClusterSettings(entra=entra, local_accounts=local, admin_group_object_ids=(GROUP,))
+    recorder, _ = access(settings)
+    cluster = recorder.one(":ManagedCluster").inputs
+    assert cluster["disableLocalAccounts"] is not local
+    kubeconfigs = [name for name in recorder.names(":RoleAssignment") if name.startswith("kubeconfig-")]
+    assert kubeconfigs == ([f"kubeconfig-{GROUP}"] if entra else [])
+    profile = {"managed": True, "enableAzureRBAC": True, "adminGroupObjectIDs": [GROUP]}
+    assert cluster.get("aadProfile") == (profile if entra else None)
+
+
+def test_groups_of_teams_may_too_each_once() -> None:
+    """A RoleBinding lets them do things in the cluster, and not ask Azure for a way into it."""
+    other = "2a2b2c2d-0000-0000-0000-000000000000"
+    teams = {"blue": TeamSettings(gpus=8, groups=(other, GROUP)), "red": TeamSettings(gpus=8, groups=(other.upper(),))}
+    recorder, _ = access(ClusterSettings(local_accounts=True, admin_group_object_ids=(GROUP,)), teams=teams)
+    roles = [recorder.one(":RoleAssignment", name).inputs for name in recorder.names(":RoleAssignment")]
+    assert sorted(role["principalId"].lower() for role in roles) == [GROUP, other]
+    assert all(role["roleDefinitionId"].endswith(CLUSTER_USER) for role in roles)
+
+
+@pytest.mark.parametrize("method", ["azurecli", "workloadidentity", "msi", "spn"])
+def test_kubelogin_is_told_what_its_own_converter_tells_it(method: Any) -> None:
+    """A managed identity would be looked for by AKS's client id; a service principal needs the tenant."""
+    _, (found,) = access(ClusterSettings(login=method))
+    options = LOGIN_OPTIONS if method == "spn" else ["--server-id", SERVER_APP]
+    assert login_of(found) == ["get-token", *options, "--login", method]
+
+
+def test_a_login_method_is_added_where_none_stands() -> None:
+    assert login_of(kubeconfig.with_login(exec_kubeconfig("get-token"), "msi")) == ["get-token", "--login", "msi"]
+
+
+def test_a_kubeconfig_tells_how_it_logs_in() -> None:
+    assert kubeconfig.login_of(kubeconfig.with_login(exec_kubeconfig("get-token"), "msi")) == "msi"
+    assert kubeconfig.login_of(yaml.safe_dump({"users": [{"name": "admin", "user": {}}]})) is None
+
+
+def test_other_users_are_left_alone() -> None:
+    text = yaml.safe_dump({"users": [{"name": "u", "user": {"token": "t"}}]})
+    assert yaml.safe_load(kubeconfig.with_login(text, "msi")) == yaml.safe_load(text)
+
+
+def test_a_kubeconfig_for_somebody_else_logs_in_as_before() -> None:
+    text = exec_kubeconfig("get-token")
+    found = yaml.safe_load(kubeconfig.as_user(text, "alice@example.com"))
+    (user,) = found["users"]
+    assert user["user"].pop("as") == "alice@example.com"
+    assert found == yaml.safe_load(text)

@@ -1,0 +1,130 @@
+"""Several storage accounts in one stack, each with containers, and a way into them, of its own."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.preflight.existing import check_existing
+from config.schema.names import Names
+from config.schema.storage import MAX_ACCOUNT_NAME, Account, AccountSettings, StorageSettings
+from tests.support import golden
+from tests.support.mocked_azure import SUBSCRIPTION, Azure
+from tests.support.mocks import Recorder, deploy, program
+from tests.support.settings import settings_with
+
+H100 = "Standard_ND96isr_H100_v5"
+DATA: dict[str, Any] = {"containers": {"data": {}}}
+MORE: dict[str, Any] = {"accounts": {"output": {"sku": "Premium_LRS", "containers": {"results": {}}}}}
+
+
+@pytest.fixture(scope="module")
+def mixed() -> Recorder:
+    """An account that identities open, and one for which SAS are signed."""
+    return golden.run("two-accounts")
+
+
+def full_name(key: str, stack: str = "dev", subscription: str = SUBSCRIPTION) -> str:
+    return Account(key, AccountSettings()).full_name(Names("ai-on-aks", stack), subscription)
+
+
+def test_each_account_has_a_name_that_says_which_it_is() -> None:
+    assert full_name("input")[:-6] == "aionaksdevinput"
+    assert full_name("input", "a-stack-of-a-long-name")[:-6] == "aionaksastackinput"
+    assert len(full_name("input", "a-stack-of-a-long-name")) == MAX_ACCOUNT_NAME
+    assert len({full_name("input"), full_name("input", subscription="another"), full_name("output")}) == 3
+    assert full_name("input") != full_name("", "devinput"), "of which stacks of other names keep clear"
+
+
+def test_an_account_comes_beside_the_one_that_is_there_and_changes_nothing_of_it() -> None:
+    before, after = (program({"vmSku": H100, "storage": DATA | more}) for more in ({}, MORE))
+    had, has = golden.resources(before), golden.resources(after)
+    assert {name: has[name] for name in had} == had
+    assert [name for name in has if name not in had and "StorageAccount" in name] == [
+        "azure-native:storage:StorageAccount storage-account-output"
+    ]
+    names = {name: after.one(":StorageAccount", name).inputs["accountName"] for name in after.names(":StorageAccount")}
+    assert after.outputs["storage"] == {
+        "account": names["storage-account"],
+        "containers": ["data"],
+        "accounts": {"output": {"account": names["storage-account-output"], "containers": ["results"]}},
+    }
+
+
+def test_an_account_without_containers_is_not_made() -> None:
+    assert StorageSettings.model_validate({"accounts": {"input": {}}}).made_accounts() == []
+
+
+def test_a_container_of_another_account_is_another_volume() -> None:
+    """A node keeps its mounts by the volume's name, also of a container that has moved."""
+    accounts = [Account(key, AccountSettings.model_validate(DATA)) for key in ("", "input", "output")]
+    assert len({account.generation("data") for account in accounts}) == 3
+
+
+def test_the_signer_has_a_role_on_each_account_that_needs_it() -> None:
+    signed: dict[str, Any] = {"containers": {"data": {"sas": "user-delegation"}}}
+    other = {"accounts": {"output": {"containers": {"results": {"sas": "user-delegation"}}}}}
+    recorder = program({"vmSku": H100, "storage": signed | other})
+    assert [name for name in recorder.names(":RoleAssignment") if "blob" in name] == [
+        "deployer-blob-data",
+        "deployer-blob-data-output",
+    ]
+
+
+# -- what is read of them elsewhere ------------------------------------------------------------------------------------
+
+ENDED = {"start": "2026-01-01T00:00:00Z", "expiry": "2026-01-08T00:00:00Z"}
+JOB: dict[str, Any] = {
+    "platformStack": "dev",
+    "workloads": "olmo",
+    "workloadOptions": golden.STACKS["two-accounts"]["workloadOptions"],
+}
+
+
+def test_a_lodger_is_told_whose_rotation_it_is(mixed: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    platform = json.loads(json.dumps(mixed.shown["platform"]))
+    platform["containers"]["output"] |= ENDED
+    monkeypatch.setitem(mixed.shown, "platform", platform)
+    monkeypatch.setattr(pulumi.log, "warn", lambda *_: None)
+    with pytest.raises(pulumi.RunError, match=r"-s \S+/dev --path storage\.accounts\.output\.rotation 2 &&"):
+        program(JOB, Azure(stacks={"dev": mixed}), "jobs")
+
+
+def test_a_lodger_that_mounts_by_sas_alone_needs_no_rights(mixed: Recorder) -> None:
+    written = {"olmo": {**JOB["workloadOptions"]["olmo"], "dataContainer": "output"}}
+    lodger = program({**JOB, "workloadOptions": written}, azure := Azure(stacks={"dev": mixed}), "jobs")
+    assert lodger.names(":UserAssignedIdentity") == []
+    assert not [token for token, _ in azure.calls if "getClientToken" in token], "nothing is looked up"
+
+
+def existing(azure: Azure, **storage: Any) -> list[str]:
+    """The lines of the refusal."""
+    chosen = settings_with(storage=StorageSettings.model_validate(storage))
+    with pytest.raises(pulumi.RunError) as refusal:
+        deploy(lambda: check_existing(chosen), azure)
+    return str(refusal.value).splitlines()
+
+
+def test_each_account_that_would_be_replaced_is_told_with_the_line_that_keeps_it() -> None:
+    flat = Azure(cluster=True, account={"name": "models", "isHnsEnabled": False})
+    lines = existing(flat, **MORE, containers={"data": {}}, hierarchicalNamespace=False)
+    keep = "    pulumi config set -s test --path storage.accounts.output"
+    assert (
+        lines[0] == "storage.accounts.output.hierarchicalNamespace is true, but the storage account models has false."
+    )
+    assert lines[2::4] == [f"{keep}.hierarchicalNamespace false", f"{keep}.sku Standard_LRS"]
+
+
+def test_a_stack_that_moves_is_told_of_all_its_data() -> None:
+    named = {"accounts": {"output": {**DATA, "accountName": "results"}}}
+    held = {"account": "models", "containers": ["data"], "accounts": {"output": {"account": "results"}}}
+    before = {"resourceGroup": "elsewhere", "clusterName": "ai-on-aks-test", "storage": held}
+    lines = existing(Azure(cluster=True, outputs=before), **named)
+    assert [line for line in lines if "all data in it" in line] == [
+        "    storage account models: all data in it",
+        "    storage account results: all data in it",
+    ]
+    assert "pulumi config rm -s test-2 --path storage.accounts.output.accountName" in "\n".join(lines)

@@ -1,0 +1,168 @@
+"""The cluster: its addresses, and what an upgrade leaves behind."""
+
+from __future__ import annotations
+
+from ipaddress import ip_network
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.azure.cluster import Cluster, chosen_ranges
+from config.schema.cluster import ClusterSettings
+from config.schema.network import POD_RANGE
+from config.schema.pools import MAX_NODES
+from tests.support import mocked_azure
+from tests.support.mocks import Registered, deploy
+from tests.support.settings import settings_with
+
+AKS_NETWORKS = ("10.224.0.0/12", "10.0.0.0/16")
+"""Of nodes and of services, where nobody brings a network along."""
+
+
+NODE_OS_WINDOW = "aksManagedNodeOSUpgradeSchedule"
+"""The name by which AKS knows what the window is for (its page on planned maintenance)."""
+
+
+def declared(
+    version: str = "1.35", has: str | None = None, pools: dict[str, Any] | None = None, **cluster: Any
+) -> Registered:
+    chosen = ClusterSettings.model_validate({"kubernetesVersion": version, **cluster})
+    settings = settings_with(cluster=chosen, pools=pools or {})
+
+    def declare() -> None:
+        Cluster("cluster", settings, pulumi.Output.from_input("group"), node_os_channel=has)
+
+    return deploy(declare).one(":ManagedCluster")
+
+
+def test_pods_of_the_largest_pool_have_addresses_of_their_own() -> None:
+    network = ip_network(declared().inputs["networkProfile"]["podCidr"])
+    assert network == ip_network(POD_RANGE)
+    assert network.num_addresses // 256 > MAX_NODES
+    assert not any(network.overlaps(ip_network(other)) for other in AKS_NETWORKS)
+
+
+def test_a_changed_range_of_pods_does_not_replace_the_cluster() -> None:
+    assert list(declared().request.ignoreChanges) == ["networkProfile.podCidr"]
+
+
+@pytest.mark.parametrize(("tier", "plan"), [("Standard", None), ("Premium", "AKSLongTermSupport")])
+def test_long_term_support_comes_with_its_tier(tier: str, plan: str | None) -> None:
+    """AKS's page on pricing tiers: "Enable or disable LTS and the Premium tier together"."""
+    assert declared(tier=tier).inputs.get("supportPlan") == plan
+
+
+@pytest.mark.parametrize(
+    ("given", "has", "sent", "told"),
+    [
+        ({}, None, "Unmanaged", ""),
+        ({}, "Unmanaged", "Unmanaged", ""),
+        ({}, "None", "None", "pulumi config set -s test --path cluster.nodeOsChannel Unmanaged && pulumi up -s test"),
+        ({}, "NodeImage", "NodeImage", "or keep it: pulumi config set -s test --path cluster.nodeOsChannel NodeImage"),
+        ({"nodeOsChannel": "Unmanaged"}, "None", "Unmanaged", "AKS makes each of its nodes anew for that"),
+        ({"nodeOsChannel": "None"}, "Unmanaged", "None", "AKS makes each of its nodes anew for that"),
+        ({"nodeOsChannel": "NodeImage"}, "None", "NodeImage", ""),
+        ({"nodeOsChannel": "None"}, "None", "None", ""),
+    ],
+)
+def test_a_default_that_would_make_nodes_anew_leaves_the_cluster_its_channel(
+    given: dict[str, Any], has: str | None, sent: str, told: str, warnings: list[str]
+) -> None:
+    inputs = declared(has=has, **given).inputs
+    assert inputs["autoUpgradeProfile"] == {"upgradeChannel": "none", "nodeOSUpgradeChannel": sent}
+    assert [told in text for text in warnings] == ([True] if told else [])
+
+
+def test_the_autoscalers_profile_is_stated_whole_where_any_pool_scales() -> None:
+    """So that what is taken out of the settings has AKS's default again."""
+    fixed: dict[str, Any] = {"vmSku": "Standard_NC4as_T4_v3", "count": 1}
+    scaled = {**fixed, "autoscale": {"min": 1, "max": 5}}
+    usual = {
+        "expander": "random",
+        "scaleDownUnneededTime": "10m",
+        "scaleDownDelayAfterAdd": "10m",
+        "maxGracefulTerminationSec": "600",
+        "maxNodeProvisionTime": "30m",
+        "scaleDownUnreadyTime": "60m",
+        "okTotalUnreadyCount": "6",
+        "maxTotalUnreadyPercentage": "45",
+    }
+    assert declared(pools={"a": fixed, "b": scaled}).inputs["autoScalerProfile"] == usual
+    chosen = declared(pools={"b": scaled}, autoscaler={"expander": "priority", "unneededMinutes": 3})
+    other = {"expander": "priority", "scaleDownUnneededTime": "3m", "okTotalUnreadyCount": "5"}
+    assert chosen.inputs["autoScalerProfile"] == {**usual, **other}
+    strict = {"unreadyNodes": 1, "unreadyPercent": 20, "unreadyMinutes": 20, "provisionMinutes": 15}
+    sent = declared(pools={"b": {**scaled, "autoscale": {"min": 0, "max": 1}}}, autoscaler=strict).inputs
+    assert sent["autoScalerProfile"] == {
+        **usual,
+        "maxNodeProvisionTime": "15m",
+        "scaleDownUnreadyTime": "20m",
+        "okTotalUnreadyCount": "1",
+        "maxTotalUnreadyPercentage": "20",
+    }
+    assert "autoScalerProfile" not in declared(pools={"a": fixed}).inputs
+
+
+def test_images_roll_in_the_window() -> None:
+    window = {"day": "Saturday", "startTime": "22:30", "hours": 6, "utcOffset": "-07:00"}
+    stack = settings_with(
+        cluster=ClusterSettings.model_validate({"nodeOsChannel": "NodeImage", "maintenanceWindow": window})
+    )
+    made = deploy(lambda: Cluster("cluster", stack, pulumi.Output.from_input("group"))).one(":MaintenanceConfiguration")
+    assert (made.inputs["configName"], made.inputs["resourceName"]) == (NODE_OS_WINDOW, "ai-on-aks-test")
+    assert made.inputs["maintenanceWindow"] == {
+        "schedule": {"weekly": {"dayOfWeek": "Saturday", "intervalWeeks": 1}},
+        "startTime": "22:30",
+        "durationHours": 6,
+        "utcOffset": "-07:00",
+    }
+
+
+@pytest.mark.parametrize(
+    ("wanted", "runs", "warned"),
+    [("1.35", "1.35.4", False), ("1.35.4", "1.35.4", False), ("1.36", "1.35.4", True), ("1.35.4", "1.35.2", True)],
+)
+def test_a_system_pool_that_stayed_behind_is_told_with_the_command_that_upgrades_it(
+    wanted: str, runs: str, warned: bool, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
+) -> None:
+    pools = [{"name": "gpu1a2b", "currentOrchestratorVersion": wanted}, {"name": "system"}]
+    pools[1]["currentOrchestratorVersion"] = runs
+    monkeypatch.setitem(
+        mocked_azure.ADDED, "ManagedCluster", {**mocked_azure.ADDED["ManagedCluster"], "agentPoolProfiles": pools}
+    )
+    declared(wanted)
+    assert len(warnings) == warned
+    command = "az aks nodepool upgrade --resource-group group --cluster-name ai-on-aks-test --name system "
+    assert all(f"run Kubernetes {runs}, not {wanted}" in text and command in text for text in warnings)
+
+
+@pytest.mark.parametrize(
+    ("given", "has", "sent", "told"),
+    [
+        ({}, [], [], ""),
+        ({}, ["8.8.8.8/32"], ["8.8.8.8/32"], "is reached from 8.8.8.8/32 alone, which stays"),
+        ({"authorizedIpRanges": []}, ["8.8.8.8/32"], [], ""),
+        ({"authorizedIpRanges": ["8.8.8.8/32"]}, ["8.8.8.8/32"], ["8.8.8.8/32"], ""),
+        (
+            {"authorizedIpRanges": ["8.8.4.4/32"]},
+            [],
+            ["8.8.4.4/32"],
+            "--api-server-authorized-ip-ranges '8.8.4.4/32,<your address>/32'",
+        ),
+    ],
+)
+def test_ranges_that_the_cluster_has_stay_and_new_ones_are_told(
+    given: dict[str, Any], has: list[str], sent: list[str], told: str, warnings: list[str]
+) -> None:
+    """Somebody may have set them by other means; and whoever sets some must be in one."""
+    settings = settings_with(cluster=ClusterSettings.model_validate(given))
+    assert chosen_ranges(settings, has) == sent
+    assert [told in text for text in warnings] == ([True] if told else [])
+
+
+@pytest.mark.parametrize(("gateway", "told"), [(True, 0), (False, 1)])
+def test_the_address_of_the_nodes_gateway_is_no_other_range(*, gateway: bool, told: int, warnings: list[str]) -> None:
+    settings = settings_with(cluster=ClusterSettings.model_validate({"authorizedIpRanges": ["8.8.8.8/32"]}))
+    assert chosen_ranges(settings, ["8.8.8.8/32", "20.1.2.3/32"], gateway=gateway) == ["8.8.8.8/32"]
+    assert len(warnings) == told

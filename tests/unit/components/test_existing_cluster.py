@@ -1,0 +1,117 @@
+"""What an update does to node pools that are up: nodes that go, bounds that exclude nodes, and what a hook reports."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pulumi
+import pytest
+from pulumi.runtime import rpc
+
+from components.preflight.existing_cluster import PROFILES, excluded_nodes, removed_nodes, report_pool_changes
+from config.schema.pools import agent_pool_name
+from tests.support.mocks import deploy
+from tests.support.settings import H100, load
+
+STACK: dict[str, Any] = {"pools": {"gpu": {"vmSku": H100, "count": 1}}}
+NAME = agent_pool_name("gpu", load(STACK).gpu_pools()["gpu"])
+
+
+def warnings(pool: dict[str, Any], has: int) -> list[str]:
+    settings = load({"pools": {"gpu": {"vmSku": H100, **pool}}})
+    return list(removed_nodes(settings, {"pools": {"gpu": NAME}}, {NAME: has, "foreign": 4}))
+
+
+@pytest.mark.parametrize(
+    ("pool", "has", "says"),
+    [
+        ({"count": 1}, 3, f"removes 2 of 3 nodes of pool gpu ({NAME}), since pools.gpu.count is 1"),
+        ({}, 5, "is 2. To keep them: pulumi config set -s dev --path pools.gpu.count 5\n"),
+        ({"vmSku": "Standard_ND96asr_v4", "count": 2}, 2, f"removes 2 of 2 nodes of pool gpu ({NAME}). Their pods end"),
+    ],
+    ids=["fewer", "autoscale is gone", "another VM size"],
+)
+def test_removed_nodes_are_reported_with_what_is_deleted(pool: dict[str, Any], has: int, says: str) -> None:
+    (warning,) = warnings(pool, has)
+    assert says in warning
+    assert "in the scratch folder" in warning
+    assert warning.endswith(f"grep aks-{NAME}-")
+
+
+def test_a_pool_that_no_output_names_yet_is_looked_at_too() -> None:
+    assert len(list(removed_nodes(load(STACK), {}, {NAME: 3, "foreign": 4}))) == 1
+
+
+@pytest.mark.parametrize(
+    ("pool", "has"),
+    [
+        ({"count": 2}, 2),
+        ({"count": 3}, 2),
+        ({"autoscale": {"min": 1, "max": 4}}, 3),
+        ({"autoscale": {"min": 1, "max": 2}}, 3),
+        ({"count": 0}, 0),
+    ],
+)
+def test_an_update_that_removes_no_node_is_silent(pool: dict[str, Any], has: int) -> None:
+    assert warnings(pool, has) == []
+
+
+@pytest.mark.parametrize(
+    ("has", "autoscales", "expected"),
+    [
+        (5, True, "max is 3, but the pool has 5 nodes: this update removes none, and none is added"),
+        (5, False, "max is 3, but the pool has 5 nodes: AKS may refuse bounds that exclude them"),
+        (1, False, "min is 2, but the pool has 1 nodes: AKS may refuse bounds that exclude them"),
+        (1, True, ""),
+        (3, True, ""),
+    ],
+)
+def test_bounds_that_exclude_the_nodes_of_a_pool_are_reported(has: int, *, autoscales: bool, expected: str) -> None:
+    settings = load({"pools": {"gpu": {"vmSku": H100, "autoscale": {"min": 2, "max": 3}}}})
+    name = agent_pool_name("gpu", settings.gpu_pools()["gpu"])
+    pool = SimpleNamespace(name=name, count=has, enable_auto_scaling=autoscales)
+    cluster: Any = SimpleNamespace(agent_pool_profiles=[pool])
+    found = [text.partition("\n") for text in excluded_nodes(settings, cluster)]
+    assert [first for first, _, _ in found] == ([f"pools.gpu.autoscale.{expected}"] if expected else [])
+    assert all(f"--path pools.gpu.autoscale.{expected[:3]} {has}" in rest for _, _, rest in found)
+
+
+SYSTEM: dict[str, Any] = {"name": "system", "count": 1, "vmSize": "Standard_D4s_v5"}
+GPU: dict[str, Any] = {"name": "gpuba3d", "count": 3, "vmSize": "Standard_ND96isr_H100_v5", "maxPods": 250}
+AS_REFRESHED = {**SYSTEM, "maxPods": 250, "enableFIPS": False}
+STAY = "node pools gpuba3d stay as they are"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        ([SYSTEM], [SYSTEM], []),
+        ([SYSTEM], [SYSTEM | {"count": 2}], ["node pool system: count 1 -> 2"]),
+        ([SYSTEM], [SYSTEM | {"count": 2.0}], ["node pool system: count 1 -> 2"]),
+        ([SYSTEM], [SYSTEM | {"tags": rpc.UNKNOWN}], ["node pool system: tags unset -> known after the update"]),
+        ([SYSTEM, GPU], [SYSTEM], [STAY]),
+        ([GPU, AS_REFRESHED], [SYSTEM], [STAY]),
+        ([GPU, AS_REFRESHED], [SYSTEM | {"count": 2}], ["node pool system: count 1 -> 2", STAY]),
+    ],
+    ids=[
+        "the same", "scaled", "a number of the engine", "unknown",
+        "after a refresh", "in another order", "in another order, and scaled",
+    ],
+)  # fmt: skip
+def test_an_update_reports_declared_pools_that_change_and_others_that_stay(
+    before: list[Any], after: list[Any], lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged: list[str] = []
+    monkeypatch.setattr(pulumi.log, "info", logged.append)
+
+    def update() -> None:
+        hook = report_pool_changes()
+        assert hook.opts
+        assert hook.opts.on_dry_run
+        old, new = {PROFILES: before}, {PROFILES: after}
+        hook(pulumi.ResourceHookArgs(urn="", id="", name="", type="", old_inputs=old, new_inputs=new))
+
+    deploy(update)
+    assert len(logged) == len(lines)
+    assert all(found.startswith(line) for found, line in zip(logged, lines, strict=True))

@@ -1,0 +1,171 @@
+"""Whether this machine is inside, against servers of its own."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.access import inside
+from simulator.host import certificates
+
+PRIVATE = "ai.0a1b2c.privatelink.eastus.azmk8s.io"
+
+
+class Server:
+    """Answers everything with one status and body; as a proxy, leads to one place or refuses."""
+
+    def __init__(self, status: int = 200, body: object = None, leads_to: int | None = None) -> None:
+        self.asked: list[str] = []
+        asked = self.asked
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                asked.append(f"{self.path} {self.headers.get('Metadata', '')}".strip())
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(json.dumps(body).encode())
+
+            def do_CONNECT(self) -> None:
+                asked.append(self.path)
+                if leads_to is None:
+                    self.send_error(502, "no such host")
+                    return
+                self.send_response(200)
+                self.end_headers()
+                with socket.create_connection(("127.0.0.1", leads_to)) as there:
+                    upward = threading.Thread(target=_copied, args=(self.connection, there), daemon=True)
+                    upward.start()
+                    _copied(there, self.connection)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self.http.server_port
+
+
+def _copied(source: socket.socket, target: socket.socket) -> None:
+    try:
+        while data := source.recv(65536):
+            target.sendall(data)
+    except OSError:
+        pass
+
+
+@contextmanager
+def serving(server: Server) -> Iterator[Server]:
+    thread = threading.Thread(target=server.http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.http.shutdown()
+        server.http.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@contextmanager
+def api_server(folder: Path, status: int = 401, body: object = None) -> Iterator[Server]:
+    """One whose certificate nobody here trusts."""
+    server = Server(status, body or {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status})
+    authority = certificates.Authority(folder, "api")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue("api", "api", hosts=("127.0.0.1",), server=True)
+    context.load_cert_chain(authority.path("api", "crt"), authority.path("api", "key"))
+    server.http.socket = context.wrap_socket(server.http.socket, server_side=True)
+    with serving(server):
+        yield server
+
+
+@pytest.mark.usefixtures("no_proxy")
+@pytest.mark.parametrize(("status", "body"), [(200, {"gitVersion": "v1.35.4"}), (401, None), (403, None), (503, None)])
+def test_any_answer_of_kubernetes_is_one_of_the_inside(status: int, body: object, tmp_path: Path) -> None:
+    with api_server(tmp_path, status, body) as api:
+        assert inside.answers(f"127.0.0.1:{api.port}")
+        assert api.asked == ["/version"]
+
+
+@pytest.mark.usefixtures("no_proxy")
+@pytest.mark.parametrize(
+    ("status", "body"), [(200, "<html>sign in</html>"), (403, {"error": "blocked"}), (200, ["ok"])]
+)
+def test_what_answers_everything_is_no_api_server(status: int, body: object, tmp_path: Path) -> None:
+    """A portal or a proxy of the organization, at whatever address the name leads to."""
+    with api_server(tmp_path, status, body) as portal:
+        assert not inside.answers(f"127.0.0.1:{portal.port}")
+        assert portal.asked
+
+
+@pytest.mark.usefixtures("no_proxy")
+def test_no_name_and_no_answer_are_outside() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        assert not inside.answers(f"127.0.0.1:{unused.getsockname()[1]}")
+    assert not inside.answers("ai.privatelink.invalid")
+
+
+def test_a_proxy_leads_inside(tmp_path: Path, no_proxy: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    with api_server(tmp_path) as api, serving(Server(leads_to=api.port)) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://vnet@127.0.0.1:{proxy.port}")
+        assert inside.answers(PRIVATE)
+        assert proxy.asked == [f"{PRIVATE}:443"]
+        monkeypatch.setenv("NO_PROXY", PRIVATE)
+        assert not inside.answers(PRIVATE)
+
+
+def test_what_a_proxy_says_itself_is_no_answer(no_proxy: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(Server()) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+        assert not inside.answers(PRIVATE)
+        assert proxy.asked
+
+
+def interfaces(*addresses: str) -> list[dict[str, Any]]:
+    """As the metadata service of Azure tells them (MicrosoftDocs/azure-docs#44314)."""
+    found = [{"privateIpAddress": address, "publicIpAddress": ""} for address in addresses]
+    subnet = [{"address": "10.0.8.0", "prefix": "24"}]
+    return [{"ipv4": {"ipAddress": found, "subnet": subnet}, "ipv6": {"ipAddress": []}, "macAddress": "000D3A328570"}]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "within"),
+    [
+        (200, interfaces("10.0.8.5"), True),
+        (200, interfaces("192.168.0.4", "10.0.255.1"), True),
+        (200, interfaces("10.1.0.4"), False),
+        (200, interfaces(), False),
+        (200, {"error": "Bad request"}, False),
+        (200, [{"ipv4": None}], False),
+        (400, None, False),
+    ],
+)
+def test_before_there_is_a_cluster_its_address_in_azure_tells(
+    status: int, body: object, within: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(Server(status, body)) as metadata:
+        monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", f"http://127.0.0.1:{metadata.port}")
+        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+        assert inside.is_in(["172.16.0.0/24", "10.0.0.0/16", "fd00::/64"]) is within
+        assert metadata.asked == ["/metadata/instance/network/interface?api-version=2021-02-01 true"]
+
+
+def test_nobody_is_asked_where_there_is_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(Server(200, interfaces("10.0.8.5"))) as metadata:
+        monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", f"http://127.0.0.1:{metadata.port}")
+        assert not inside.is_in([])
+        assert metadata.asked == []

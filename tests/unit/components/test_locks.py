@@ -1,0 +1,56 @@
+"""Which management locks stop an update, as Azure lists them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.preflight.existing import check_existing
+from components.preflight.locks import check_locks
+from config.schema.pools import agent_pool_name
+from tests.support.lookups import Answer, answer
+from tests.support.mocked_azure import SUBSCRIPTION, Azure
+from tests.support.mocks import deploy
+from tests.support.settings import H100, settings_with
+
+SCOPE = f"/subscriptions/{SUBSCRIPTION}"
+GROUP = f"{SCOPE}/resourceGroups/ai-on-aks-test"
+SETTINGS = settings_with(pools={"gpu": {"vmSku": H100, "count": 2}})
+HAS = agent_pool_name("gpu", SETTINGS.pools["gpu"])
+
+
+def lock(scope: str, level: str) -> dict[str, Any]:
+    return {
+        "id": f"{scope}/providers/Microsoft.Authorization/locks/keep",
+        "name": "keep",
+        "properties": {"level": level},
+    }
+
+
+def check(*pools: str) -> None:
+    azure = Azure(cluster=True, pools={name: {"vmSize": H100, "count": 2} for name in pools})
+    deploy(lambda: check_locks(SETTINGS, check_existing(SETTINGS)), azure)
+
+
+def test_a_read_only_lock_on_the_subscription_stops_every_update(azure: dict[str, Answer]) -> None:
+    azure[f"{SCOPE}/providers/Microsoft.Authorization/locks"] = answer({"value": [lock(SCOPE, "ReadOnly")]})
+    with pytest.raises(pulumi.RunError, match="Azure refuses every change of the stack"):
+        check(HAS)
+
+
+def test_a_lock_on_the_group_stops_only_an_update_that_deletes(azure: dict[str, Answer], warnings: list[str]) -> None:
+    azure[f"{GROUP}/providers/Microsoft.Authorization/locks"] = answer({"value": [lock(GROUP, "CanNotDelete")]})
+    check(HAS)
+    (text,) = warnings
+    assert "a `pulumi destroy`, or an update that does it, fails half-way" in text
+    assert f"az lock show --ids {GROUP}/providers/Microsoft.Authorization/locks/keep " in text
+    with pytest.raises(pulumi.RunError, match="Azure refuses to delete the old pool gpu, which this update replaces"):
+        check("gpu0a1b")
+
+
+def test_locks_that_cannot_be_read_are_not_reported(azure: dict[str, Answer], warnings: list[str]) -> None:
+    azure["/locks"] = answer({"error": {"code": "AuthorizationFailed"}}, 403)
+    check(HAS)
+    assert warnings == []

@@ -1,0 +1,113 @@
+"""Manifests of operators without a chart: where they are looked for, and what is refused before all else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pulumi
+import pytest
+
+from components import manifests
+from components.preflight import arm
+from config.data.versions import versions
+from tests.support.golden import H100
+from tests.support.lookups import Answer, everything
+from tests.support.mocked_azure import Azure
+from tests.support.mocks import program
+
+TEXT = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: appwrapper-operator-config}\n---\n# nothing\n"
+PIN = versions().manifests["appwrapper"]
+MAPS = {"kueue": {"enabled": True}, "appwrapper": {"enabled": True}}
+STACK = {"vmSku": H100, "cluster": {"localAccounts": True}, "operators": MAPS}
+
+
+@pytest.fixture(autouse=True)
+def anew() -> Iterator[None]:
+    """Every test looks anew."""
+    manifests.manifests.cache_clear()
+    yield
+    manifests.manifests.cache_clear()
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, given: Answer | Exception) -> list[str]:
+    asked: list[str] = []
+
+    def fetch(url: str) -> Answer:
+        asked.append(url)
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    monkeypatch.setattr(arm, "fetch", fetch)
+    return asked
+
+
+def test_they_come_out_of_upstreams_module_and_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = answers(monkeypatch, (200, b"the module"))
+    monkeypatch.setattr(manifests, "sum_of", lambda _: PIN.sum)
+    monkeypatch.setattr(manifests, "made_by_kubectl", lambda *_: TEXT.decode())
+    for _ in range(2):
+        (found,) = manifests.manifests("appwrapper", None)
+        assert found["metadata"]["name"] == "appwrapper-operator-config"
+    assert asked == ["https://proxy.golang.org/github.com/project-codeflare/appwrapper/@v/v1.2.1.zip"]
+
+
+def test_another_module_than_the_pinned_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers(monkeypatch, (200, b"another"))
+    with pytest.raises(pulumi.RunError, match="(?s)are not those that were pinned.*go mod download -json .*@v1.2.1"):
+        manifests.manifests("appwrapper", None)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"), [(OSError("no route to host"), "no route to host"), ((404, b""), "it answers 404")]
+)
+def test_where_they_cannot_be_fetched_it_is_told_what_to_do(
+    given: Answer | Exception, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers(monkeypatch, given)
+    with pytest.raises(pulumi.RunError) as refused:
+        manifests.manifests("appwrapper", None)
+    assert why in str(refused.value)
+    assert "make upstream-charts" in str(refused.value)
+    assert "pulumi config set" in str(refused.value)
+
+
+def test_a_folder_of_charts_has_them_as_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked = answers(monkeypatch, OSError("not asked"))
+    (tmp_path / "appwrapper").mkdir()
+    (tmp_path / "appwrapper" / "install.yaml").write_bytes(TEXT)
+    assert len(manifests.manifests("appwrapper", f"{tmp_path}/")) == 1
+    assert asked == []
+
+
+@pytest.mark.parametrize("text", ["", "just: text", "[", "- a", "kind: A\napiVersion: v1\nmetadata: {}", "\xff"])
+def test_what_is_no_file_of_objects_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "appwrapper").mkdir()
+    (tmp_path / "appwrapper" / "install.yaml").write_bytes(text.encode("latin-1"))
+    with pytest.raises(pulumi.RunError, match=r"appwrapper/install\.yaml (is no file of Kubernetes objects|cannot be)"):
+        manifests.manifests("appwrapper", str(tmp_path))
+
+
+def test_a_stack_without_the_operator_asks_for_nothing_and_with_it_before_all_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def fetch(url: str, token: str = "") -> Answer:
+        if url == PIN.address:
+            asked.append(url)
+            return 404, b""
+        return everything(url, token)
+
+    program(STACK | {"operators": {}}, Azure(fetch=fetch))
+    assert asked == []
+    with pytest.raises(pulumi.RunError, match="Nothing was changed"):
+        program(STACK, Azure(fetch=fetch))
+    assert asked == [PIN.address]
+
+
+def test_a_pin_is_a_version_of_an_address_by_https() -> None:
+    for pin in versions().manifests.values():
+        assert pin.version in pin.address
+        assert pin.address.startswith("https://")

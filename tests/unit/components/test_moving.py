@@ -1,0 +1,142 @@
+"""A stack that is up is moved nowhere: what would be lost is told, and each way out is a command."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.preflight.existing import check_existing
+from config.schema.cluster import ClusterSettings
+from config.schema.models import Settings
+from config.schema.registry import RegistrySettings
+from config.schema.storage import StorageSettings
+from tests.support.mocked_azure import Azure
+from tests.support.mocks import deploy
+from tests.support.settings import settings_with
+
+DATA: dict[str, Any] = {"containers": {"data": {}}}
+IN_EASTUS = {"resourceGroup": "ai-on-aks-test", "clusterName": "ai-on-aks-test"}
+HOLDS = {**IN_EASTUS, "registry": "images.azurecr.io", "storage": {"account": "models", "containers": ["data"]}}
+
+
+def settings(location: str = "eastus", group: str | None = None, stack: str = "test", **others: Any) -> Settings:
+    return settings_with(
+        stack,
+        location=location,
+        cluster=ClusterSettings(resource_group=group),
+        **others,
+    )
+
+
+def refused(chosen: Settings, azure: Azure) -> list[str]:
+    """The lines of the refusal; nothing has been declared by then."""
+    with pytest.raises(pulumi.RunError) as refusal:
+        deploy(lambda: check_existing(chosen), azure)
+    return str(refusal.value).splitlines()
+
+
+def commands(lines: list[str]) -> list[str]:
+    return [line.strip() for line in lines if line.startswith("    pulumi ")]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "azure"),
+    [
+        (settings(), Azure(cluster=True, outputs=HOLDS)),
+        (settings(), Azure(cluster=True, location="East US", outputs=HOLDS)),
+        (settings("westeurope", "elsewhere"), Azure()),
+        (settings("westeurope", "elsewhere"), Azure(outputs=HOLDS)),
+    ],
+    ids=["it stays", "by the other name", "before its first up", "nothing is left in Azure"],
+)
+def test_a_stack_that_loses_nothing_is_let_through(wanted: Settings, azure: Azure) -> None:
+    deploy(lambda: check_existing(wanted), azure)
+
+
+def test_another_region_tells_what_would_be_lost_and_the_three_ways() -> None:
+    lines = refused(settings("westeurope"), Azure(cluster=True, outputs=HOLDS))
+    assert lines[0] == "location is westeurope, but the stack is in eastus"
+    assert lines[1].endswith("this would be lost. Nothing was changed.")
+    assert lines[2:5] == [
+        "    cluster ai-on-aks-test: what runs there, and what that keeps on persistent volumes",
+        "    registry images.azurecr.io: its images",
+        "    storage account models: all data in it",
+    ]
+    assert commands(lines) == [
+        "pulumi config set -s test location eastus",
+        "pulumi stack init test-2 --copy-config-from test --no-select && pulumi up -s test-2",
+        "pulumi config set -s test location eastus",
+        "pulumi destroy -s test && pulumi up -s test",
+    ]
+
+
+def test_the_key_that_said_the_region_is_the_one_to_set_back() -> None:
+    """With the other one beside it, the stack file would name two regions."""
+    of_provider = settings("westeurope", location_key="azure-native:location")
+    lines = refused(of_provider, Azure(cluster=True, outputs=HOLDS))
+    assert lines[0] == "azure-native:location is westeurope, but the stack is in eastus"
+    assert "pulumi config set -s test azure-native:location eastus" in commands(lines)
+
+
+def test_a_failed_first_up_has_told_nothing_of_itself_but_azure_does() -> None:
+    there = Azure(account={"name": "models", "location": "eastus"})
+    lines = refused(settings("westeurope", storage=StorageSettings.model_validate(DATA)), there)
+    assert lines[2] == "    storage account models: all data in it"
+
+
+def test_a_first_phase_without_accounts_stays_where_its_registry_is() -> None:
+    azure = Azure(registry="Premium", outputs={"resourceGroup": "ai-on-aks-test", "registry": "models.azurecr.io"})
+    assert "    registry models.azurecr.io: its images" in refused(settings("westeurope"), azure)
+
+
+def test_protected_data_stays_until_somebody_says_otherwise() -> None:
+    def last_way(**storage: Any) -> str:
+        found = StorageSettings.model_validate(DATA | storage)
+        return refused(settings("westeurope", storage=found), Azure(cluster=True, outputs=HOLDS))[-2]
+
+    assert "`pulumi destroy` refuses to, until `pulumi state unprotect -s test --all`" in last_way()
+    assert "refuses" not in last_way(protect=False)
+
+
+@pytest.mark.parametrize(
+    ("was", "wanted", "keep"),
+    [
+        ("ai-on-aks-test", "other", "pulumi config rm -s test --path cluster.resourceGroup"),
+        ("other", None, "pulumi config set -s test --path cluster.resourceGroup other"),
+        ("other", "another", "pulumi config set -s test --path cluster.resourceGroup other"),
+    ],
+)
+def test_another_resource_group_is_looked_for_where_the_stack_was(was: str, wanted: str | None, keep: str) -> None:
+    azure = Azure(cluster=True, outputs=HOLDS | {"resourceGroup": was})
+    lines = refused(settings(group=wanted), azure)
+    assert lines[0] == f"the resource group is {was}, and would be {wanted or 'ai-on-aks-test'}"
+    assert commands(lines)[0] == keep
+    asked = [arguments for token, arguments in azure.calls if token.endswith(":getManagedCluster")]
+    assert [arguments["resourceGroupName"] for arguments in asked] == [was]
+
+
+def test_another_name_of_the_stack_is_another_cluster() -> None:
+    before = {"resourceGroup": "ai-on-aks-before", "clusterName": "ai-on-aks-before"}
+    lines = refused(settings(), Azure(cluster=True, outputs=before))
+    assert lines[0] == "the cluster is ai-on-aks-before, and would be ai-on-aks-test"
+    assert commands(lines)[0] == "pulumi stack rename -s test before"
+    assert not [line for line in lines if "resource group" in line]
+
+
+def test_the_stack_beside_it_takes_no_name_that_only_one_can_have() -> None:
+    names: dict[str, Any] = {
+        "registry": RegistrySettings(name="images"),
+        "storage": StorageSettings(account_name="models"),
+    }
+    lines = refused(
+        settings("westeurope", "chosen", **names), Azure(cluster=True, outputs=HOLDS | {"resourceGroup": "chosen"})
+    )
+    (beside,) = [line for line in commands(lines) if "stack init" in line]
+    assert re.findall(r"config rm -s test-2 --path (\S+)", beside) == [
+        "cluster.resourceGroup",
+        "registry.name",
+        "storage.accountName",
+    ]

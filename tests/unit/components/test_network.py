@@ -1,0 +1,149 @@
+"""A cluster in a network that is not AKS's: what is made of it, who joins it, and what is private there."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+from typing import Any
+
+import pytest
+
+from components.azure.cluster_network import network_profile
+from components.azure.roles import NETWORK_CONTRIBUTOR
+from config.rules.addresses import addresses_needed
+from config.rules.cost import hourly_cost
+from config.schema.network import layout, usable
+from config.schema.pools import MAX_NODES
+from tests.support.lookups import HUB, ZONES
+from tests.support.mocked_azure import ADDRESS, PRINCIPAL, SUBSCRIPTION, Azure
+from tests.support.mocks import Recorder, program
+from tests.support.settings import H100, T4, load
+
+MINE = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.ManagedIdentity/userAssignedIdentities/me"
+IN_HUB = {
+    "id": HUB,
+    "nodeSubnet": f"{HUB}/subnets/nodes",
+    "endpointSubnet": f"{HUB}/subnets/endpoints",
+    "outbound": "loadBalancer",
+}
+OWN = {"addressSpace": "10.0.0.0/16"}
+PREMIUM = {"registry": {"sku": "Premium"}}
+
+
+def deployed(network: dict[str, Any], **keys: Any) -> Recorder:
+    """A platform with one GPU pool."""
+    azure = Azure(identities={"me"})
+    return program({"vmSku": H100, "workloads": "nccl-allreduce", "network": network, **keys}, azure)
+
+
+def roles(recorder: Recorder) -> dict[str, str]:
+    """Who may what there, by the names of the assignments: the role."""
+    made = [each for each in recorder.registered if each.type.endswith(":RoleAssignment")]
+    return {each.name: each.inputs["roleDefinitionId"].rpartition("/")[2] for each in made if "cluster-" in each.name}
+
+
+@pytest.mark.parametrize("space", ["10.0.0.0/8", "10.0.0.0/15", "192.168.7.0/24"])
+def test_subnets_share_an_address_space_without_overlap(space: str) -> None:
+    found, whole = layout(space), IPv4Network(space)
+    assert found.nodes.subnet_of(whole)
+    assert found.endpoints.subnet_of(whole)
+    assert not found.nodes.overlaps(found.endpoints)
+    assert usable(found.nodes) == whole.num_addresses // 2 - 5
+
+
+def test_the_seeds_address_space_has_room_for_the_largest_pools_there_are() -> None:
+    assert usable(layout("10.0.0.0/15").nodes) > 20 * MAX_NODES
+
+
+@pytest.mark.parametrize(
+    ("pool", "private", "needed"),
+    [
+        ({"vmSku": H100, "count": 4}, False, 3 + 1 + 4),
+        ({"vmSku": H100, "count": 4}, True, 3 + 1 + 4 + 1),
+        ({"vmSku": H100, "autoscale": {"min": 0, "max": 9}}, False, 3 + 1 + 9),
+        ({"vmSku": T4, "count": 4}, False, 3 + 1 + 4 + 1),
+        ({"vmSku": H100, "count": 4, "spot": True}, False, 3 + 1 + 4 + 1),
+    ],
+)
+def test_nodes_need_addresses_for_the_most_there_can_be(pool: dict[str, Any], *, private: bool, needed: int) -> None:
+    """System nodes and one for upgrades; those of the pool, with one for upgrades but where it is upgraded in place."""
+    stack = load({"pools": {"gpu": pool}, "network": {**OWN, "private": private}, **PREMIUM})
+    assert addresses_needed(stack) == needed
+
+
+@pytest.mark.parametrize(
+    ("outbound", "given", "sent"),
+    [
+        ("natGateway", ["137.117.106.88/29"], ["137.117.106.88/29", f"{ADDRESS}/32"]),
+        ("natGateway", [], []),
+        ("loadBalancer", ["137.117.106.88/29"], ["137.117.106.88/29"]),
+    ],
+)
+def test_nodes_that_come_by_the_gateway_are_let_in(outbound: str, given: list[str], sent: list[str]) -> None:
+    """AKS adds the load balancer's address by itself, and no gateway's (its page on authorized IP ranges)."""
+    recorder = deployed({**OWN, "outbound": outbound}, cluster={"authorizedIpRanges": given})
+    access = recorder.one(":ManagedCluster").inputs["apiServerAccessProfile"]
+    assert access["authorizedIPRanges"] == sent
+
+
+def test_by_the_load_balancer_no_gateway_is_made() -> None:
+    recorder = deployed({**OWN, "outbound": "loadBalancer"})
+    assert not recorder.names(":NatGateway") + recorder.names(":PublicIPAddress")
+    assert recorder.one(":ManagedCluster").inputs["networkProfile"]["outboundType"] == "loadBalancer"
+
+
+@pytest.mark.parametrize(
+    ("network", "sent"),
+    [
+        ({}, "loadBalancer"),
+        (OWN, "userAssignedNATGateway"),
+        ({**IN_HUB, "outbound": "natGateway"}, "userAssignedNATGateway"),
+        (IN_HUB, "loadBalancer"),
+        ({**IN_HUB, "outbound": "userDefinedRouting"}, "userDefinedRouting"),
+    ],
+)
+def test_the_way_out_in_the_words_of_aks(network: dict[str, Any], sent: str) -> None:
+    stack = load({"vmSku": H100, "network": network})
+    assert network_profile(stack.network).outbound_type == sent
+    costs = [item.what for item in hourly_cost(stack, {}).items if "balancer" in item.what or "gateway" in item.what]
+    assert bool(costs) == (sent == "loadBalancer" or "addressSpace" in network)
+
+
+def test_services_keep_clear_of_the_network_and_their_dns_is_among_them() -> None:
+    profile = deployed({**OWN, "serviceRange": "10.99.0.0/16"}).one(":ManagedCluster").inputs["networkProfile"]
+    assert (profile["serviceCidr"], profile["dnsServiceIP"]) == ("10.99.0.0/16", "10.99.0.10")
+
+
+@pytest.mark.parametrize(
+    ("network", "identity", "expected"),
+    [
+        (OWN, None, {"cluster-network": NETWORK_CONTRIBUTOR, "cluster-gateway": NETWORK_CONTRIBUTOR}),
+        (OWN, MINE, {"cluster-network": NETWORK_CONTRIBUTOR, "cluster-gateway": NETWORK_CONTRIBUTOR}),
+        ({**OWN, "outbound": "loadBalancer"}, None, {"cluster-network": NETWORK_CONTRIBUTOR}),
+        (IN_HUB, None, {"cluster-network": NETWORK_CONTRIBUTOR}),
+        (IN_HUB, MINE, {}),
+    ],
+)
+def test_the_control_plane_joins_by_a_role_unless_the_user_gave_theirs_one(
+    network: dict[str, Any], identity: str | None, expected: dict[str, str]
+) -> None:
+    recorder = deployed(network, cluster={"identity": identity or ""} if identity else {})
+    assert {name: role for name, role in roles(recorder).items() if name != "deployer-cluster-admin"} == expected
+    cluster = recorder.one(":ManagedCluster")
+    assert cluster.inputs["identity"]["type"] == "UserAssigned"
+    assert bool(identity) == (cluster.inputs["identity"]["userAssignedIdentities"] == [identity])
+    for name in expected:
+        assert recorder.one(":RoleAssignment", name).inputs["principalId"] == PRINCIPAL
+        assert f"azure-native:authorization:RoleAssignment {name}" in cluster.dependencies
+
+
+@pytest.mark.parametrize(("network", "links"), [(OWN, ["link-registry"]), (IN_HUB, [])])
+def test_the_users_zone_takes_the_records_and_is_linked_to_what_the_stack_makes(
+    network: dict[str, Any], links: list[str]
+) -> None:
+    zone = f"{ZONES}/privatelink.azurecr.io"
+    recorder = deployed({**network, "private": True, "zones": [zone]}, **PREMIUM)
+    (records,) = recorder.one(":PrivateDnsZoneGroup").inputs["privateDnsZoneConfigs"]
+    assert records["privateDnsZoneId"] == zone
+    assert not recorder.names(":PrivateZone")
+    assert recorder.names(":VirtualNetworkLink") == links
+    assert all(recorder.one(":VirtualNetworkLink", each).inputs["resourceGroupName"] == "net" for each in links)

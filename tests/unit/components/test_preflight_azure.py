@@ -1,0 +1,199 @@
+"""When what is asked of Azure, and what becomes of answers that do not come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import quote
+
+import pulumi
+import pytest
+
+from components.azure.roles import ACR_PULL, HANDED_OUT, RBAC_ADMINISTRATOR, only
+from components.preflight.azure import check_rights, check_subscription
+from components.preflight.existing import check_existing
+from config.data.azure_roles import guid
+from config.rules.subscription import PROVIDERS
+from config.schema.models import Settings
+from config.schema.network import NetworkSettings
+from config.schema.pools import PoolSettings, agent_pool_name
+from config.schema.storage import StorageSettings
+from tests.support.golden import PUBLIC_KEY
+from tests.support.lookups import Answer, answer
+from tests.support.mocked_azure import DEPLOYER, SUBSCRIPTION, Azure
+from tests.support.mocks import deploy
+from tests.support.settings import H100, T4, settings_with
+
+SYSTEM = "Standard_D8ads_v5"
+OWNER = guid("Owner")
+SCOPE = f"/subscriptions/{SUBSCRIPTION}"
+USAGES = f"{SCOPE}/providers/Microsoft.Compute/locations/eastus/usages?api-version=2024-07-01"
+SIZES = f"{SCOPE}/providers/Microsoft.Compute/skus?api-version=2021-07-01&$filter=location%20eq%20%27eastus%27"
+PERMISSIONS = "providers/Microsoft.Authorization/permissions?api-version=2022-04-01"
+_HELD = quote(f"atScope() and assignedTo('{DEPLOYER}')")
+ASSIGNMENTS = f"providers/Microsoft.Authorization/roleAssignments?api-version=2022-04-01&$filter={_HELD}"
+
+
+def rights(group: str) -> set[str]:
+    """Where the deployer's right to assign roles is looked up, and its conditions."""
+    scopes = (SCOPE, f"{SCOPE}/resourceGroups/{group}")
+    return {f"{scope}/{what}" for scope in scopes for what in (PERMISSIONS, ASSIGNMENTS)}
+
+
+pytestmark = pytest.mark.usefixtures("azure")
+
+
+def pools(count: int, vm_sku: str = H100) -> Settings:
+    return settings_with(pools={"gpu": PoolSettings(vm_sku=vm_sku, count=count)})
+
+
+def check(settings: Settings, there: Mapping[str, tuple[str, int]] | None = None) -> None:
+    """`there` are the pools of a cluster that is up, by their names in ARM."""
+    found = {name: {"vmSize": size, "count": count} for name, (size, count) in (there or {}).items()}
+    azure = Azure(cluster=there is not None, pools=found)
+    deploy(lambda: check_subscription(settings, check_existing(settings), {}), azure)
+
+
+def asked(azure: Mapping[str, Answer]) -> set[str]:
+    return {part.partition("https://management.azure.com")[2] for part in azure if part.startswith("asked")}
+
+
+def test_of_a_new_stack_everything_is_asked(azure: dict[str, Answer]) -> None:
+    check(pools(2))
+    assert {path for path in asked(azure) if "api-version=2021-04-01" not in path} == {
+        USAGES,
+        SIZES,
+        *rights("ai-on-aks-test"),
+    }
+    providers = {path.rpartition("/")[2].partition("?")[0] for path in asked(azure) if "api-version=2021-04-01" in path}
+    assert providers == set(PROVIDERS)
+
+
+@pytest.mark.parametrize(("count", "paths"), [(2, set()), (1, set()), (3, {USAGES, SIZES})])
+def test_of_a_stack_that_is_up_only_what_grows_is_asked(count: int, paths: set[str], azure: dict[str, Answer]) -> None:
+    settings = pools(count)
+    name = agent_pool_name("gpu", settings.pools["gpu"])
+    check(settings, {"system": (SYSTEM, 3), name: (H100, 2)})
+    assert asked(azure) == paths
+
+
+def test_identities_need_rights_for_their_roles_in_a_stack_that_is_up_too(azure: dict[str, Answer]) -> None:
+    settings = settings_with(storage=StorageSettings(auth="identity"))
+    there = {"system": (SYSTEM, 3)}
+    check(settings, there)
+    providers = {f"{SCOPE}/providers/Microsoft.ManagedIdentity?api-version=2021-04-01"}
+    assert asked(azure) == rights("ai-on-aks-test") | providers
+    azure["/permissions"] = answer({"value": []})
+    with pytest.raises(pulumi.RunError, match="may not assign roles"):
+        check(settings, there)
+
+
+def test_a_stack_on_anothers_platform_needs_rights_in_that_ones_group(azure: dict[str, Answer]) -> None:
+    deploy(lambda: check_rights("theirs", "eastus"))
+    assert asked(azure) == rights("theirs")
+    azure["/permissions"] = answer({"value": []})
+    with pytest.raises(pulumi.RunError, match="may not assign roles"):
+        deploy(lambda: check_rights("theirs", "eastus"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "there", "says"),
+    [
+        (pools(0), {"system": (SYSTEM, 3)}, rf"{H100} \(pool gpu\) is not offered in eastus"),
+        (
+            settings_with(pools={key: PoolSettings(vm_sku=T4) for key in "ab"}),
+            None,
+            r"\(pool a, pool b\) is not offered",
+        ),
+    ],
+    ids=["made without nodes", "two of one size"],
+)
+def test_pools_of_a_size_that_the_region_does_not_offer(
+    settings: Settings, there: dict[str, tuple[str, int]] | None, says: str, azure: dict[str, Answer]
+) -> None:
+    azure["/skus"] = answer({"value": [{"resourceType": "virtualMachines", "name": SYSTEM, "locations": ["eastus"]}]})
+    with pytest.raises(pulumi.RunError, match=says):
+        check(settings, there)
+
+
+def test_everything_that_is_refused_is_told_at_once(azure: dict[str, Answer], warnings: list[str]) -> None:
+    azure["/usages"] = answer({"value": []})
+    azure["/skus"] = answer({"value": [{"resourceType": "virtualMachines", "name": SYSTEM, "locations": ["eastus"]}]})
+    azure["Microsoft.Network?"] = answer({"registrationState": "NotRegistered"})
+    azure["/permissions"] = answer({"value": []})
+    with pytest.raises(pulumi.RunError) as refused:
+        check(pools(2))
+    said = str(refused.value)
+    assert said.startswith(f"{H100} (pool gpu) is not offered in eastus\n")
+    assert "az provider register --namespace Microsoft.Network --wait" in said
+    assert f"--assignee {DEPLOYER} --scope {SCOPE} " in said
+    assert said.endswith("Nothing was changed. Do this, and then `pulumi up` again.")
+    assert len(warnings) == 3  # each quota that Azure does not list
+    assert "quota" not in said
+
+
+def test_rights_on_the_group_are_enough_and_come_first(azure: dict[str, Answer]) -> None:
+    azure[f"{SCOPE}/providers/Microsoft.Authorization"] = answer({"value": []})
+    check(pools(2))
+    azure["/resourceGroups/"] = answer({"error": {"code": "ResourceGroupNotFound"}}, 404)
+    with pytest.raises(pulumi.RunError, match="may not assign roles"):
+        check(pools(2))
+
+
+def test_a_right_to_assign_roles_on_a_condition_is_a_warning(azure: dict[str, Answer], warnings: list[str]) -> None:
+    """As of an organization's own deployer, who may give some roles and no others."""
+    held = {"roleDefinitionId": f"{SCOPE}/x/{RBAC_ADMINISTRATOR}", "condition": only([ACR_PULL])}
+    azure["/roleAssignments"] = answer({"value": [{"properties": held}]})
+    check(pools(2))
+    (told,) = warnings
+    assert "on a condition alone, which leaves out Azure Kubernetes Service RBAC Cluster Admin, " in told
+    assert "AcrPull" not in told
+    azure["/roleAssignments"] = answer({"value": [{"properties": {**held, "condition": only(HANDED_OUT)}}]})
+    check(pools(2))
+    assert len(warnings) == 1, "as the jump box has it"
+
+
+def test_who_makes_a_jump_box_gives_it_roles_that_conditions_mostly_leave_out(
+    azure: dict[str, Answer], warnings: list[str]
+) -> None:
+    """As Azure's page on delegating has it: most roles, but none that lets others assign roles."""
+    condition = only([OWNER, RBAC_ADMINISTRATOR]).replace(
+        "ForAnyOfAnyValues:GuidEquals", "ForAnyOfAllValues:GuidNotEquals"
+    )
+    held = {"roleDefinitionId": f"{SCOPE}/x/{RBAC_ADMINISTRATOR}", "condition": condition}
+    azure["/roleAssignments"] = answer({"value": [{"properties": held}]})
+    check(pools(2))
+    assert not warnings
+    network = {"private": True, "addressSpace": "10.0.0.0/16", "jumpBox": {"sshPublicKey": PUBLIC_KEY}}
+    check(settings_with(pools=pools(2).pools, network=NetworkSettings.model_validate(network)))
+    (told,) = warnings
+    assert "on a condition alone, which leaves out Role Based Access Control Administrator\n" in told
+
+
+def test_what_may_not_be_read_is_a_warning(azure: dict[str, Answer], warnings: list[str]) -> None:
+    azure["api-version"] = answer({"error": {"code": "AuthorizationFailed"}}, 403)
+    check(pools(2))
+    assert len(warnings) == 9
+    assert warnings[0] == (
+        "vCPU quota of eastus could not be looked up in Azure: 403 AuthorizationFailed. It may refuse the update later."
+    )
+
+
+@pytest.mark.parametrize("body", [{"value": [None]}, {"value": 5}, {"value": [{"limit": "many", "actions": 3}]}])
+def test_an_answer_of_another_shape_is_a_warning(body: object, azure: dict[str, Answer], warnings: list[str]) -> None:
+    for part in ("/usages", "/skus", "/permissions"):
+        azure[part] = answer(body)
+    check(pools(2))
+    assert len([each for each in warnings if "could not be" in each]) >= 3
+
+
+def test_without_a_token_nothing_is_asked(
+    azure: dict[str, Answer], warnings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: object) -> None:
+        raise RuntimeError("not logged in")
+
+    monkeypatch.setattr("components.preflight.arm.authorization.get_client_token", refuse)
+    check(pools(2))
+    assert asked(azure) == set()
+    assert len(warnings) == 9
+    assert "no token for https://management.azure.com: not logged in" in warnings[0]

@@ -1,0 +1,299 @@
+"""What Azure tells of a network that is there, before a cluster is made in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.azure import roles
+from components.preflight.azure import check_subscription
+from components.preflight.existing import check_existing
+from config.rules.network_answers import SUFFICIENT
+from config.schema.cluster import ClusterSettings
+from config.schema.models import Settings
+from config.schema.network import NetworkSettings
+from config.schema.pools import PoolSettings
+from config.schema.storage import StorageSettings
+from tests.support.lookups import HUB, NETWORKS, ZONES, Answer, answer, hub, links
+from tests.support.mocked_azure import PRINCIPAL, SUBSCRIPTION, Azure
+from tests.support.mocks import deploy
+from tests.support.settings import H100, settings_with
+
+NODES, ENDPOINTS = f"{HUB}/subnets/nodes", f"{HUB}/subnets/endpoints"
+MINE = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.ManagedIdentity/userAssignedIdentities/me"
+ZONE, REGISTRIES = f"{ZONES}/privatelink.eastus.azmk8s.io", f"{ZONES}/privatelink.azurecr.io"
+BLOBS = f"{ZONES}/privatelink.blob.core.windows.net"
+OTHERS = ZONES.replace("/net/", "/other/") + "/privatelink.azurecr.io"
+LINKS = "azurecr.io/virtualNetworkLinks"
+READER = "/subscriptions/a/providers/Microsoft.Authorization/roleDefinitions/acdd72a7-3385-48ef-bd42-f606fba81ae7"
+pytestmark = pytest.mark.usefixtures("azure")
+
+
+def stack(nodes: int = 2, identity: str | None = None, *, containers: bool = False, **network: Any) -> Settings:
+    there = {"id": HUB, "nodeSubnet": NODES, "endpointSubnet": ENDPOINTS, "private": True, "outbound": "loadBalancer"}
+    return settings_with(
+        pools={"gpu": PoolSettings(vm_sku=H100, count=nodes)},
+        network=NetworkSettings.model_validate({**there, **network}),
+        cluster=ClusterSettings(identity=identity),
+        storage=StorageSettings.model_validate({"containers": {"data": {}} if containers else {}}),
+    )
+
+
+def refused(settings: Settings, *, cluster: bool = False) -> str:
+    """What stops an update; empty where nothing does."""
+    pools = {"system": {"vmSize": "Standard_D8ads_v5", "count": 3, "vnetSubnetID": NODES}}
+    profiles = {"apiServerAccessProfile": {"enablePrivateCluster": True}}
+    there = Azure(cluster=cluster, pools=pools if cluster else {}, profiles=profiles, identities={"me"})
+    try:
+        deploy(lambda: check_subscription(settings, check_existing(settings), {}), there)
+    except pulumi.RunError as error:
+        return str(error)
+    return ""
+
+
+def asked(azure: Mapping[str, Answer]) -> list[str]:
+    return [part for part in azure if part.startswith("asked") and "Microsoft.Network" in part]
+
+
+def test_a_network_as_it_has_to_be_is_taken(azure: dict[str, Answer], warnings: list[str]) -> None:
+    assert refused(stack()) == ""
+    assert not warnings
+    assert [part for part in asked(azure) if f"{HUB}?api-version=2024-05-01" in part]
+
+
+def test_of_a_stack_that_is_up_nothing_of_it_is_asked(azure: dict[str, Answer]) -> None:
+    refused(stack(nodes=4), cluster=True)
+    assert not asked(azure)
+
+
+def test_nor_of_one_in_a_network_that_it_makes(azure: dict[str, Answer]) -> None:
+    network = NetworkSettings.model_validate({"addressSpace": "10.0.0.0/16"})
+    refused(settings_with(pools={"gpu": PoolSettings(vm_sku=H100)}, network=network))
+    assert [part.partition("?")[0].rpartition("/")[2] for part in asked(azure)] == ["Microsoft.Network"]  # the provider
+
+
+DELEGATED: dict[str, Any] = {"delegations": [{"properties": {"serviceName": "Microsoft.Web/serverFarms"}}]}
+
+
+@pytest.mark.parametrize(
+    ("there", "settings", "says"),
+    [
+        (hub("West US"), {}, "network.id is in westus, and the cluster is in eastus"),
+        (hub(**DELEGATED), {}, "network.nodeSubnet is delegated to Microsoft.Web/serverFarms"),
+        (hub(endpoints=DELEGATED), {}, "network.endpointSubnet is delegated to Microsoft.Web/serverFarms"),
+        (
+            hub(endpoints={"addressPrefix": "192.168.1.0/29"}),
+            {"containers": True},
+            "network.endpointSubnet has 3 addresses to give, and 4 are needed at most",
+        ),
+        (
+            hub(addressPrefix="192.168.0.0/28"),
+            {"nodes": 7, "containers": True, "endpointSubnet": NODES},
+            "network.nodeSubnet has 11 addresses to give, and 16 are needed at most",
+        ),
+        (hub(addressPrefix="192.168.0.0/28"), {"nodes": 9}, "has 11 addresses to give, and 14 are needed at most"),
+        (hub(addressPrefixes=["192.168.0.0/28"], addressPrefix=None), {"nodes": 9}, "has 11 addresses to give"),
+        (hub(), {"outbound": "natGateway"}, "network.outbound is natGateway, and network.nodeSubnet has none"),
+        (hub(), {"nodeSubnet": f"{HUB}/subnets/none"}, "network.nodeSubnet is a subnet that network.id does not have"),
+        (
+            hub(),
+            {"nodeSubnet": f"{HUB}/subnets/none"},
+            "az network vnet subnet list --resource-group net --vnet-name hub",
+        ),
+        (hub(space="172.20.0.0/16"), {}, "pulumi config set -s test --path network.serviceRange 10.0.0.0/16"),
+        (hub(), {"endpointSubnet": f"{HUB}/subnets/none"}, "network.endpointSubnet is a subnet that network.id does"),
+        (
+            hub(space="10.240.0.0/16"),
+            {},
+            "network.podRange is 10.240.0.0/12, which overlaps 10.240.0.0/16",
+        ),
+        (hub(space="172.20.0.0/16"), {}, "network.serviceRange is 172.20.0.0/16, which overlaps 172.20.0.0/16"),
+        (hub(space="172.30.0.0/16"), {}, "network.id has addresses that AKS keeps for itself: 172.30.0.0/16"),
+        # Six GPU nodes in place, three system nodes with one for upgrades, and the API server's endpoint.
+        (hub(addressPrefix="192.168.0.0/28"), {"nodes": 6}, ""),
+        (hub(natGateway={"id": "/nat"}), {"outbound": "natGateway"}, ""),
+    ],
+)
+def test_what_aks_would_refuse_of_a_network_is_told_before(
+    there: dict[str, Any], settings: dict[str, Any], says: str, azure: dict[str, Answer]
+) -> None:
+    azure["virtualNetworks/hub"] = answer(there)
+    found = refused(stack(**settings))
+    assert says in found if says else found == ""
+
+
+TABLE = f"{NETWORKS}/routeTables/out"
+ROUTED: dict[str, Any] = {"outbound": "userDefinedRouting"}
+
+
+def routes(hop: str, prefix: str = "0.0.0.0/0") -> dict[str, Any]:
+    return {"properties": {"routes": [{"name": "out", "properties": {"addressPrefix": prefix, "nextHopType": hop}}]}}
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        (routes("VirtualAppliance"), ""),
+        (routes("VirtualNetworkGateway"), ""),
+        (routes("Internet"), "the route table out of network.nodeSubnet sends 0.0.0.0/0 to Internet, not to"),
+        (routes("None"), "sends 0.0.0.0/0 to None, not to"),
+        (routes("VirtualAppliance", "10.0.0.0/8"), "the route table out of network.nodeSubnet has no route of 0.0.0.0"),
+        ({"properties": {}}, "az network route-table route create --resource-group net --route-table-name out "),
+        (None, f"az network vnet subnet update --ids {NODES} --route-table <id>"),
+    ],
+)
+def test_user_defined_routes_must_lead_out(table: dict[str, Any] | None, says: str, azure: dict[str, Answer]) -> None:
+    azure["virtualNetworks/hub"] = answer(hub(routeTable={"id": TABLE}) if table else hub())
+    azure["routeTables/out"] = answer(table)
+    found = refused(stack(**ROUTED))
+    assert says in found if says else found == ""
+
+
+def test_authorized_ranges_must_hold_the_firewall(azure: dict[str, Answer], warnings: list[str]) -> None:
+    azure["virtualNetworks/hub"] = answer(hub(routeTable={"id": TABLE}))
+    azure["routeTables/out"] = answer(routes("VirtualAppliance"))
+    chosen = stack(**ROUTED, private=False)
+    cluster = ClusterSettings.model_validate({"authorizedIpRanges": ["137.117.106.88/29"]})
+    assert refused(chosen.model_copy(update={"cluster": cluster})) == ""
+    assert any("must hold the public address of the firewall" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize(("ranges", "told"), [(("8.8.8.8/32",), 1), ((), 0)])
+def test_authorized_ranges_need_the_addresses_of_the_users_gateway(
+    ranges: tuple[str, ...], told: int, azure: dict[str, Answer], warnings: list[str]
+) -> None:
+    azure["virtualNetworks/hub"] = answer(hub(natGateway={"id": "/nat"}))
+    there = stack(outbound="natGateway", private=False)
+    assert refused(there.model_copy(update={"cluster": ClusterSettings(authorized_ip_ranges=ranges)})) == ""
+    assert len([text for text in warnings if "az network nat gateway show --ids /nat" in text]) == told
+
+
+def test_a_network_that_there_is_not_is_told(azure: dict[str, Answer]) -> None:
+    azure["virtualNetworks/hub"] = answer({"error": {"code": "ResourceNotFound"}}, 404)
+    assert f"network.id is a network that Azure does not have: {HUB}" in refused(stack())
+
+
+def test_one_that_may_not_be_read_is_a_warning(azure: dict[str, Answer], warnings: list[str]) -> None:
+    azure["virtualNetworks/hub"] = answer({"error": {"code": "AuthorizationFailed"}}, 403)
+    assert refused(stack()) == ""
+    assert [text for text in warnings if "the network hub could not be looked up in Azure: 403" in text]
+
+
+ENFORCED: dict[str, Any] = {"privateEndpointNetworkPolicies": "Enabled", "networkSecurityGroup": {"id": "/nsg"}}
+
+
+@pytest.mark.parametrize(("there", "subnet"), [(hub(**ENFORCED), NODES), (hub(endpoints=ENFORCED), ENDPOINTS)])
+def test_policies_that_may_cut_nodes_off_are_a_warning(
+    there: dict[str, Any], subnet: str, azure: dict[str, Answer], warnings: list[str]
+) -> None:
+    azure["virtualNetworks/hub"] = answer(there)
+    assert refused(stack()) == ""
+    assert f"--ids {subnet} --private-endpoint-network-policies Disabled" in warnings[0]
+
+
+def test_dns_servers_of_a_hub_must_know_the_zones(azure: dict[str, Answer], warnings: list[str]) -> None:
+    azure["virtualNetworks/hub"] = answer(hub(dns=["10.9.0.4", "10.9.0.5"]))
+    assert refused(stack()) == ""
+    (told,) = warnings
+    assert "network.id has DNS servers of its own, 10.9.0.4, 10.9.0.5" in told
+    assert "168.63.129.16" in told
+    assert "privatelink.eastus.azmk8s.io among them" in told
+    assert refused(stack(private=False)) == ""
+    assert len(warnings) == 1, "names of a public cluster are public"
+
+
+def test_zones_linked_to_the_hub_alone_are_enough_behind_its_servers(
+    azure: dict[str, Answer], warnings: list[str]
+) -> None:
+    azure["virtualNetworkLinks"] = answer(links(HUB.replace("hub", "other")))
+    assert "azurecr.io (network.zones) is not linked to network.id" in refused(stack(zones=[REGISTRIES]))
+    azure["virtualNetworks/hub"] = answer(hub(dns=["10.9.0.4"]))
+    assert refused(stack(zones=[REGISTRIES])) == ""
+    assert "azurecr.io (network.zones) is not linked to network.id" in "".join(warnings)
+
+
+def test_a_network_that_is_linked_to_another_zone_of_the_name_is_told_both_ways(azure: dict[str, Answer]) -> None:
+    azure["privateDnsZones?"] = answer({"value": [{"name": "privatelink.azurecr.io", "id": OTHERS}]})
+    said = refused(stack())
+    assert f"add {OTHERS} to network.zones" in said
+    assert "vnet delete --resource-group other --zone-name privatelink.azurecr.io --name link" in said
+    azure[LINKS] = answer(links(HUB.replace("hub", "spoke")))
+    assert refused(stack()) == ""
+
+
+def test_data_without_containers_has_no_zones(azure: dict[str, Answer]) -> None:
+    blobs = OTHERS.replace("azurecr.io", "blob.core.windows.net")
+    azure["privateDnsZones?"] = answer({"value": [{"name": "privatelink.blob.core.windows.net", "id": blobs}]})
+    assert refused(stack()) == ""
+    assert "privatelink.blob.core.windows.net already" in refused(stack(containers=True))
+
+
+def test_zones_of_the_users_are_linked_to_their_network(azure: dict[str, Answer]) -> None:
+    """But for the API server's, which AKS links."""
+    zones = [ZONE, REGISTRIES]
+    assert refused(stack(zones=zones)) == ""
+    azure["virtualNetworkLinks"] = answer(links())
+    said = refused(stack(zones=zones))
+    assert (
+        f"--zone-name privatelink.azurecr.io --name nodes --registration-enabled false --virtual-network {HUB}" in said
+    )
+    assert "azmk8s.io (network.zones) is not linked" not in said
+    azure["virtualNetworkLinks"] = answer({}, 404)
+    assert f"network.zones has a zone that Azure does not have: {ZONE}" in refused(stack(zones=zones))
+
+
+def test_zones_of_another_subscription_cannot_be_linked_to_a_network_that_the_stack_makes() -> None:
+    """azure-native would look for them in its own, and fail half-way (ResourceGroupNotFound). AKS links its own."""
+    made: dict[str, Any] = {"addressSpace": "10.0.0.0/16", "id": None, "nodeSubnet": None, "endpointSubnet": None}
+    elsewhere = [zone.replace(SUBSCRIPTION, SUBSCRIPTION.replace("a", "f")) for zone in (ZONE, REGISTRIES, BLOBS)]
+    said = refused(stack(**made, containers=True, zones=elsewhere))
+    assert "network.zones has privatelink.azurecr.io of another subscription, where this stack cannot link it" in said
+    assert re.findall(r"rm -s test --path 'network.zones\[(\d)\]'    #", said) == ["2", "1"], "none moves another"
+    assert refused(stack(**made, zones=[elsewhere[0], REGISTRIES])) == ""
+    assert refused(stack(zones=elsewhere)) == "", "a network that is there, its owner has linked"
+
+
+def test_an_identity_of_the_users_has_its_roles_from_them(azure: dict[str, Answer], warnings: list[str]) -> None:
+    mine = stack(identity=MINE, zones=[ZONE])
+    assert refused(mine) == ""
+    azure["hub/providers/Microsoft.Authorization/roleAssignments"] = answer({"value": []})
+    said = refused(mine)
+    assert "cluster.identity has not the role Network Contributor on hub" in said
+    assert f"--assignee-object-id {PRINCIPAL} --assignee-principal-type ServicePrincipal --scope {HUB}" in said
+    azure["azmk8s.io/providers/Microsoft.Authorization/roleAssignments"] = answer({"value": []})
+    assert "has not the role Private DNS Zone Contributor on privatelink.eastus.azmk8s.io" in refused(mine)
+    assert not warnings
+
+
+def test_an_identity_needs_a_role_on_the_reservations_of_its_pools(azure: dict[str, Answer]) -> None:
+    """Without it AKS refuses the pool, after cluster and system pool (its page on capacity reservation groups)."""
+    crg = f"{NETWORKS.partition('/providers')[0]}/providers/Microsoft.Compute/capacityReservationGroups/crg"
+    pools = {"gpu": PoolSettings(vm_sku=H100, capacity_reservation_group=crg)}
+    reserved = stack(identity=MINE).model_copy(update={"pools": pools})
+    assert refused(reserved) == ""
+    azure["crg/providers/Microsoft.Authorization/roleAssignments"] = answer({"value": []})
+    assert "cluster.identity has not the role Contributor on crg" in refused(reserved)
+
+
+def test_a_role_of_their_own_may_do(azure: dict[str, Answer], warnings: list[str]) -> None:
+    azure["roleAssignments"] = answer({"value": [{"properties": {"roleDefinitionId": READER}}]})
+    assert refused(stack(identity=MINE)) == ""
+    assert "has not the role Network Contributor" in warnings[0]
+
+
+def test_the_stacks_own_identity_gets_its_roles_from_who_deploys(azure: dict[str, Answer]) -> None:
+    group = NETWORKS.partition("/providers")[0]
+    azure[f"{group}/providers/Microsoft.Authorization/permissions"] = answer({"value": []})
+    assert "may not assign roles" in refused(stack())
+    assert refused(stack(identity=MINE)) == ""
+    azure["providers/Microsoft.ManagedIdentity?"] = answer({"registrationState": "NotRegistered"})
+    assert "az provider register --namespace Microsoft.ManagedIdentity" in refused(stack())
+
+
+def test_the_roles_that_are_looked_for_are_those_that_the_stack_gives() -> None:
+    assert roles.NETWORK_CONTRIBUTOR in SUFFICIENT["Network Contributor"]
+    assert roles.PRIVATE_DNS_ZONE_CONTRIBUTOR in SUFFICIENT["Private DNS Zone Contributor"]

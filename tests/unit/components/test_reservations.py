@@ -1,0 +1,96 @@
+"""Pools that take their nodes from capacity reservations: what the program asks Azure for, and looks at before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.azure.reservations import check_reservations, groups, reserved_nodes
+from config.schema.pools import agent_pool_name
+from tests.support.mocked_azure import Azure
+from tests.support.mocks import deploy, program
+from tests.support.settings import A100, settings_with
+
+SHARED = "/subscriptions/00000000-0000-4000-8000-000000000001/resourceGroups/shared/providers"
+IDENTITY = f"{SHARED}/Microsoft.ManagedIdentity/userAssignedIdentities/aks"
+CRG = f"{SHARED}/Microsoft.Compute/capacityReservationGroups/crg"
+
+
+def pool(**keys: Any) -> dict[str, Any]:
+    return {"vmSku": A100, "count": 2, "capacityReservationGroup": CRG, **keys}
+
+
+def azure(location: str = "East US", **machines: int) -> Azure:
+    """Microsoft shows regions by either of their names."""
+    return Azure(reservations={"crg": {"location": location, "machines": machines or {A100: 2}}}, identities=("aks",))
+
+
+def check(azure: Azure, **keys: Any) -> None:
+    settings = settings_with(cluster={"identity": IDENTITY}, pools={"gpu": pool(**keys)})
+    deploy(lambda: check_reservations(settings, groups(settings)), azure)
+
+
+def test_the_pool_names_its_group_and_the_cluster_its_identity() -> None:
+    found = program({"cluster": {"identity": IDENTITY}, "pools": {"gpu": pool()}}, azure())
+    assert found.one(":AgentPool").inputs["capacityReservationGroupID"] == CRG
+    assert found.one(":ManagedCluster").inputs["identity"] == {
+        "type": "UserAssigned",
+        "userAssignedIdentities": [IDENTITY],
+    }
+
+
+def test_another_group_is_another_pool() -> None:
+    """AKS gives a pool that has nodes no other group (its page on capacity reservation groups)."""
+    names = {
+        agent_pool_name("gpu", settings_with(pools={"gpu": {**pool(), "capacityReservationGroup": group}}).pools["gpu"])
+        for group in (None, CRG, CRG.upper(), f"{CRG}2")
+    }
+    assert len(names) == 3, "ids have no case"
+
+
+def test_a_group_that_has_what_the_pool_wants_is_fine(warnings: list[str]) -> None:
+    check(azure())
+    assert warnings == []
+
+
+@pytest.mark.parametrize(
+    ("there", "wrong", "mend"),
+    [
+        (Azure(identities=("aks",)), "is a group that this subscription does not have", "config rm"),
+        (
+            Azure(reservations=azure().reservations),
+            "cluster.identity is an identity that",
+            "config rm",
+        ),
+        (azure("westus3"), "is a group in westus3, and the cluster is in eastus", "config rm"),
+        (
+            azure(Standard_NC4as_T4_v3=8),
+            f"that reserves Standard_NC4as_T4_v3, not {A100}",
+            f"group crg --name {A100} --location eastus --sku {A100}",
+        ),
+    ],
+)
+def test_a_group_that_cannot_serve_the_pool_is_refused(there: Azure, wrong: str, mend: str) -> None:
+    """AKS would make the pool all the same, with a warning that nobody reads."""
+    with pytest.raises(pulumi.RunError) as refused:
+        check(there)
+    assert wrong in str(refused.value)
+    assert mend in str(refused.value)
+
+
+@pytest.mark.parametrize("keys", [{"count": 3}, {"autoscale": {"min": 1, "max": 3}}])
+def test_nodes_that_are_not_reserved_are_told(keys: dict[str, Any], warnings: list[str]) -> None:
+    check(azure(), **keys)
+    assert warnings == [
+        f"pools.gpu: 2 nodes of {A100} are reserved, and the pool may have 3. The others come as without a "
+        "reservation: if there is capacity, and within the quota."
+    ]
+
+
+def test_what_is_reserved_is_known_to_the_preflight() -> None:
+    settings = settings_with(cluster={"identity": IDENTITY}, pools={"gpu": pool(), "other": {"vmSku": A100}})
+    found: list[dict[str, int]] = []
+    deploy(lambda: found.append(reserved_nodes(settings, groups(settings))), azure())
+    assert found == [{"gpu": 2}]

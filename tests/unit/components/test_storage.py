@@ -1,0 +1,143 @@
+"""The storage account, its containers, and who may sign for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.azure.roles import BLOB_DATA_CONTRIBUTOR, BLOB_DATA_OWNER
+from components.storage.accounts import Storage
+from config.data.blobfuse import files_at_once, mount_options, profiles, remembers
+from config.schema.names import Names
+from config.schema.storage import MAX_ACCOUNT_NAME, Account, AccountSettings, StorageSettings
+from tests.support.mocked_azure import DEPLOYER, SUBSCRIPTION
+from tests.support.mocks import Recorder, deploy
+from tests.support.settings import settings_with
+
+DATA = {"olmo-data": {"profile": "random-4k", "upload": True}, "olmo-checkpoints": {"permissions": "racwdlmp"}}
+
+
+def declared(**storage: Any) -> tuple[Recorder, Storage]:
+    made: list[Storage] = []
+    settings = StorageSettings.model_validate({"containers": DATA, **storage})
+    stack = settings_with(storage=settings)
+    group = pulumi.Output.from_input("group")
+    recorder = deploy(lambda: made.append(Storage("storage", stack, group, settings.all_accounts()[0])))
+    return recorder, made[0]
+
+
+def account(key: str = "", **settings: Any) -> Account:
+    return Account(key, AccountSettings(**settings))
+
+
+def generation(account: dict[str, Any] | None = None, **container: Any) -> str:
+    settings = StorageSettings.model_validate({**(account or {}), "containers": {"data": container}})
+    return settings.by_container()["data"].generation("data")
+
+
+@pytest.mark.parametrize(
+    ("sku", "kind"), [("Standard_ZRS", "StorageV2"), ("Premium_LRS", "BlockBlobStorage")]
+)  # fmt: skip
+def test_premium_accounts_hold_block_blobs_only(sku: str, kind: str) -> None:
+    account = declared(sku=sku)[0].one(":StorageAccount").inputs
+    assert (account["sku"], account["kind"]) == ({"name": sku}, kind)
+
+
+def test_data_is_protected_unless_the_stack_says_otherwise() -> None:
+    for protect in (True, False):
+        recorder, _ = declared(protect=protect)
+        kinds = (":StorageAccount", ":BlobContainer")
+        assert {r.request.protect for r in recorder.registered if r.type.endswith(kinds)} == {protect}
+
+
+def test_a_new_account_is_made_before_the_old_one_and_its_data_go() -> None:
+    recorder, _ = declared(containers={"data": {}})
+    for kind in (":StorageAccount", ":BlobContainer"):
+        request = recorder.one(kind).request
+        assert request.deleteBeforeReplaceDefined
+        assert not request.deleteBeforeReplace
+
+
+def test_a_user_delegation_sas_needs_a_role_and_no_shared_keys() -> None:
+    recorder, _ = declared(containers={"data": {"sas": "user-delegation"}})
+    assert recorder.one(":StorageAccount").inputs["allowSharedKeyAccess"] is False
+    role = recorder.one(":RoleAssignment")
+    assert role.inputs["principalId"] == DEPLOYER
+    assert role.inputs["roleDefinitionId"].endswith(BLOB_DATA_CONTRIBUTOR)
+    assert "/StorageAccount/" in role.inputs["scope"]
+    assert any("RoleAssignment" in name for name in recorder.one(":DelegationSas").dependencies)
+
+
+def test_setting_permissions_of_files_takes_the_owner_s_role() -> None:
+    """Storage Blob Data Contributor cannot, and a SAS can do no more than who signed it."""
+    recorder, _ = declared(containers={"data": {"sas": "user-delegation", "permissions": "racwdlmp"}})
+    assert recorder.one(":RoleAssignment").inputs["roleDefinitionId"].endswith(BLOB_DATA_OWNER)
+
+
+def test_the_accounts_name_is_derived_and_fits() -> None:
+    name = account().full_name(Names("ai-on-aks", "a-long-stack-name"), SUBSCRIPTION)
+    assert len(name) == MAX_ACCOUNT_NAME
+    assert name.isalnum()
+    assert name.islower()
+    assert account(account_name="mine").full_name(Names("p", "s"), SUBSCRIPTION) == "mine"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"permissions": "racwdl"},
+        {"days": 3},
+        {"sas": "user-delegation"},
+        {"profile": "random-4k"},  # a node keeps the options that it has mounted with
+        {"sizeGib": 1},  # a claim cannot grow without a StorageClass
+    ],
+)
+def test_names_of_mounts_change_with_all_that_makes_a_mount(changed: dict[str, Any]) -> None:
+    assert generation(**changed) != generation()
+
+
+def test_and_with_each_rotation_but_nothing_else() -> None:
+    assert generation({"rotation": "2"}) != generation({"rotation": "1"}) == generation()
+    assert generation({"rotation": ""}) == generation(), "empty text is not set"
+    assert generation({"rotation": 2}) == generation({"rotation": "2"}), "YAML makes numbers of such text"
+    assert generation({"protect": False, "driver": "chart"}, upload=True) == generation()
+
+
+def test_olmo_reads_blocks_of_4_kb_and_nothing_ahead() -> None:
+    options = mount_options("random-4k", "ai-olmo-data", hierarchical_namespace=False)
+    assert "--block-cache=true" in options
+    assert "--block-cache-block-size=0.00390625" in options  # MB
+    assert "--block-cache-prefetch=0" in options
+    assert "--block-cache-path=/mnt/block-cache-ai-olmo-data" in options
+    assert "--use-adls=false" in options
+
+
+def test_only_checkpoints_are_mounted_without_remembering_names() -> None:
+    """Flags of `blobfuse2 mount` (azure-storage-fuse 74098e3, component/libfuse/libfuse.go and cmd/mount.go)."""
+    assert [profile for profile in profiles() if not remembers(profile)] == ["checkpoints"]
+    options = mount_options("checkpoints", "v", hierarchical_namespace=True)
+    flags = {"--attr-timeout=0", "--entry-timeout=0", "--negative-timeout=0", "--use-attr-cache=false"}
+    assert flags <= set(options)
+    others = set(mount_options("sequential", "v", hierarchical_namespace=True))
+    assert set(options) - flags == others, "all else is as sequential has it"
+
+
+@pytest.mark.parametrize("profile", profiles())
+def test_every_profile_is_one_that_blobfuse2_takes(profile: str) -> None:
+    options = dict(
+        option.removeprefix("--").split("=")
+        for option in mount_options(profile, "v", hierarchical_namespace=True)
+        if option.startswith("--")
+    )
+    ahead = int(options["block-cache-prefetch"])
+    assert ahead == 0 or ahead >= 11  # block_cache.go: none, or MIN_PREFETCH * 2 + 1
+    assert ahead * float(options["block-cache-block-size"]) <= float(options["block-cache-pool-size"])
+    assert options["use-adls"] == "true"
+
+
+@pytest.mark.parametrize("profile", [name for name in profiles() if name != "random-4k"])
+def test_a_file_for_each_gpu_of_a_node_can_be_written_at_once(profile: str) -> None:
+    """A file keeps its blocks until it is closed; a write that finds none left for 5 seconds ends with EIO."""
+    assert files_at_once(profile) >= 8

@@ -1,0 +1,162 @@
+"""What is needed to get in: an address inside before there is a cluster to ask, and the programs of a login."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import pulumi
+import pytest
+import yaml
+
+from components.access import way_in
+from components.preflight.existing import Existing
+from components.preflight.existing_cluster import check_running
+from config.schema.models import Lender
+from config.schema.names import StackName
+from config.schema.network import NetworkSettings
+from tests.support.lookups import HUB as HUB_HERE
+from tests.support.lookups import Answer, answer
+from tests.support.mocked_azure import SUBSCRIPTION, Azure
+from tests.support.mocks import deploy
+from tests.support.settings import settings_with
+
+HUB = HUB_HERE.replace(SUBSCRIPTION, "00000000-0000-0000-0000-00000000000f")
+PLATFORM = {"resourceGroup": "ai-on-aks-dev", "clusterName": "ai-on-aks-dev"}
+NEW = Existing({}, "ai-on-aks-test", "ai-on-aks-test", None, {}, None)
+
+
+def peering(state: str, range_: str) -> dict[str, Any]:
+    return {"properties": {"peeringState": state, "remoteAddressSpace": {"addressPrefixes": [range_]}}}
+
+
+def network(range_: str, *peerings: dict[str, Any]) -> Answer:
+    return answer({"properties": {"addressSpace": {"addressPrefixes": [range_]}, "virtualNetworkPeerings": peerings}})
+
+
+PEERINGS = (peering("Connected", "10.9.0.0/16"), peering("Disconnected", "10.8.0.0/16"))
+OWN = {"addressSpace": "10.0.0.0/16"}
+OURS = "resourceGroups/ai-on-aks-test/providers/Microsoft.Network/virtualNetworks/ai-on-aks-test?"
+
+
+def looked_for(wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ranges in which this machine's address is looked for."""
+    looked: list[str] = []
+
+    def is_in(found: Any) -> bool:
+        looked.extend(found)
+        return True
+
+    monkeypatch.setattr("components.access.inside.is_in", is_in)
+    settings = settings_with(network=NetworkSettings.model_validate({"private": True, **wanted}))
+    deploy(lambda: way_in.deploys_inside(settings, NEW))
+    return looked
+
+
+@pytest.mark.parametrize(
+    ("wanted", "at", "there", "ranges"),
+    [
+        ({"id": HUB}, HUB, network("10.1.0.0/16", *PEERINGS), ["10.1.0.0/16", "10.9.0.0/16"]),
+        ({"id": HUB}, HUB, network("10.1.0.0/16"), ["10.1.0.0/16"]),
+        (OWN, OURS, network("10.0.0.0/16"), ["10.0.0.0/16"]),
+        (OWN, OURS, answer({"error": {"code": "ResourceGroupNotFound"}}, 404), []),
+    ],
+    ids=[
+        "with peered networks, of another subscription",
+        "alone",
+        "made before, whose cluster is gone",
+        "not made yet",
+    ],
+)
+def test_addresses_inside_are_those_of_the_network_and_of_what_is_connected_to_it(
+    wanted: dict[str, Any],
+    at: str,
+    there: Answer,
+    ranges: list[str],
+    azure: dict[str, Answer],
+    warnings: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    azure[at] = there
+    assert looked_for(wanted, monkeypatch) == ranges
+    assert not warnings
+
+
+def test_a_network_that_may_not_be_read_is_told(
+    azure: dict[str, Answer], warnings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    azure[HUB] = answer({"error": {"code": "AuthorizationFailed"}}, 403)
+    assert looked_for({"id": HUB}, monkeypatch) == []
+    assert "the network could not be looked up in Azure: 403 AuthorizationFailed" in warnings[0]
+
+
+def test_a_network_that_there_is_not_is_told_and_not_taken_for_one_outside(
+    azure: dict[str, Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    azure[HUB] = answer({"error": {"code": "ResourceNotFound"}}, 404)
+    with pytest.raises(pulumi.RunError, match=f"network.id is a network that Azure does not have: {HUB}") as why:
+        looked_for({"id": HUB}, monkeypatch)
+    assert "az network vnet list" in str(why.value)
+
+
+def test_a_public_stack_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("answers", "is_in"):
+        monkeypatch.setattr(f"components.access.inside.{name}", lambda _where: pytest.fail("asked"))
+    azure = Azure(cluster=True)
+    deploy(lambda: way_in.deploys_inside(settings_with(), NEW), azure)
+    assert azure.calls == []
+
+
+def test_a_cluster_that_is_still_public_needs_no_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What makes it private in the middle of its life is refused elsewhere (components/preflight/existing_network.py)."""
+    monkeypatch.setattr("components.access.inside.answers", lambda _host: pytest.fail("asked"))
+    settings = settings_with(network=NetworkSettings(private=True, address_space="10.0.0.0/16"))
+    cluster = mock.Mock(private_fqdn=None, api_server_access_profile=None)
+    assert way_in.deploys_inside(settings, Existing({}, "group", "cluster", cluster, {}, None))
+
+
+def test_nobody_is_inside_of_a_private_cluster_that_failed_before_it_had_a_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("components.access.inside.answers", lambda _host: pytest.fail("asked"))
+    monkeypatch.setattr(way_in, "_has_nothing_inside", lambda _existing: True)
+    settings = settings_with(network=NetworkSettings(private=True, address_space="10.0.0.0/16"))
+    cluster = mock.Mock(private_fqdn=None, api_server_access_profile=mock.Mock(enable_private_cluster=True))
+    assert not way_in.deploys_inside(settings, Existing({}, "group", "cluster", cluster, {}, None))
+
+
+@pytest.mark.parametrize(
+    ("user", "refused"),
+    [
+        ({"exec": {"args": ["get-token", "--login", "azurecli"]}}, "PATH has no kubelogin and no az"),
+        ({"exec": {"args": ["get-token", "--login", "msi"]}}, "PATH has no kubelogin, by which cluster.login msi gets"),
+        ({"client-key-data": "key"}, ""),
+    ],
+)
+def test_a_stack_on_the_platform_of_another_needs_the_programs_of_its_login(
+    user: dict[str, Any], refused: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes in by the kubeconfig of the platform, which says how."""
+    text = yaml.safe_dump({"clusters": [], "users": [{"name": "user", "user": user}]})
+    monkeypatch.setattr(way_in, "outputs_of", lambda _stack: {**PLATFORM, "kubeconfig": text})
+    monkeypatch.setattr("components.preflight.checks.which", lambda _name: None)
+    lender = Lender(StackName("organization", "ai-on-aks", "dev"), mock.Mock())
+    if not refused:
+        way_in.check_guest(settings_with(), lender)
+        return
+    with pytest.raises(pulumi.RunError, match=refused) as why:
+        way_in.check_guest(settings_with(), lender)
+    assert str(why.value).endswith("cluster.localAccounts true && pulumi up -s organization/ai-on-aks/dev")
+
+
+@pytest.mark.parametrize("azure", [Azure(), Azure(cluster=True, profiles={"powerState": {"code": "Running"}})])
+def test_a_platform_that_runs_or_cannot_be_looked_up_is_used(azure: Azure) -> None:
+    deploy(lambda: check_running(PLATFORM, "hello"), azure)
+
+
+def test_a_stopped_platform_is_refused_with_the_command_that_starts_it() -> None:
+    azure = Azure(cluster=True, profiles={"powerState": {"code": "Stopped"}})
+    with pytest.raises(pulumi.RunError, match="cluster ai-on-aks-dev is stopped") as why:
+        deploy(lambda: check_running(PLATFORM, "hello"), azure)
+    assert "then `pulumi up -s hello` again" in str(why.value)
+    assert str(why.value).endswith("    az aks start --resource-group ai-on-aks-dev --name ai-on-aks-dev")

@@ -1,0 +1,56 @@
+"""The one suggestion of each problem: which it is, and that it keeps what every suggestion keeps (suggested.py)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import workloads
+from config.problems.errors import Problem, SettingsError
+from config.schema.pools import gpu_sizes
+from tests.support.settings import H100, load, platform
+from tests.unit.config import cases, suggested
+
+KNOWN = workloads.find()
+CASES = cases.read()
+ROWS = [
+    (row["keys"], row["fix"])
+    for rows in yaml.safe_load(Path(__file__).with_name("suggestions.yaml").read_text("utf-8")).values()
+    for row in rows
+]
+
+
+def problems(stack: Any, **options: Any) -> Sequence[Problem]:
+    try:
+        load(stack, **options)
+    except SettingsError as error:
+        return error.problems
+    return []
+
+
+@pytest.mark.parametrize(("keys", "fix"), ROWS, ids=[str(keys) for keys, _ in ROWS])
+def test_suggestion(keys: dict[str, Any], fix: str) -> None:
+    stack = ({} if "pools" in keys else {"vmSku": H100, "nodeCount": 2}) | keys
+    assert problems(stack, known=KNOWN)[0].fix == fix
+    suggested.check(stack, lambda stack: problems(stack, known=KNOWN))
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_suggestions_of_the_table_lead_to_a_valid_stack(case: dict[str, Any]) -> None:
+    others = {name: platform(stack) for name, stack in case.get("platforms", {}).items()} | case.get("others", {})
+    name = case.get("name", "dev")
+    rounds, left = suggested.check(case["stack"], lambda stack: problems(stack, name=name, others=others))
+    if not case.get("by_hand"):
+        assert (rounds, left) == (case.get("rounds", 1), [])
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_no_command_gives_a_workload_dearer_nodes(name: str) -> None:
+    for size, nodes in itertools.product(gpu_sizes(), (0, 1, 2, 5)):
+        stack = {"vmSku": size, "nodeCount": nodes, "workloads": name}
+        suggested.check(stack, lambda stack: problems(stack, known=KNOWN))

@@ -1,0 +1,128 @@
+"""Pods that wait for nodes: the work of the autoscaler, and why no node comes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from diagnosis.cluster import CONFIG_MAP, Kind
+from diagnosis.finding import Finding
+from diagnosis.report import report
+from k8s.objects import Object
+from tests.unit.diagnosis import objects as make
+
+GROUP = f"aks-{make.POOL}-12345678-vmss"
+STATUS = (CONFIG_MAP, {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system", "uid": "status"}})
+ADDS = f"the autoscaler adds no node of pool {make.POOL}"
+NO_MATCH = "node(s) didn't match Pod's node affinity/selector"
+GREW = f"pod triggered scale-up: [{{{GROUP} 0->1 (max: 2)}}]"
+
+
+def status(text: str = "", *, most: int = 2, target: int = 0, **up: Any) -> tuple[Kind, Object]:
+    """Returns the autoscaler's status with one group and the given `scaleUp`, or with any text."""
+    health = {"maxSize": most, "cloudProviderTarget": target, "nodeCounts": {"registered": {"total": target}}}
+    groups = [{"name": GROUP, "health": health, "scaleUp": up or {"status": "NoActivity"}}]
+    written = text or yaml.safe_dump({"autoscalerStatus": "Running", "nodeGroups": groups})
+    return CONFIG_MAP, {**STATUS[1], "data": {"status": written}}
+
+
+def found(
+    *more: tuple[Kind, Object], added: str = "", refused: str | None = None, later: str = "refused"
+) -> list[Finding]:
+    """Returns the findings for a job with one pod that has these events of the autoscaler."""
+    pod = make.worker("train-0", said=f"0/1 nodes are available: 1 {NO_MATCH}.")
+    minutes = {"added": 1, "refused": 1} | {later: 5}
+    events = []
+    if added:
+        events.append(make.event(pod, "TriggeredScaleUp", added, f"2026-11-22T10:0{minutes['added']}:00Z"))
+    if refused is not None:
+        text = f"pod didn't trigger scale-up: {refused}"
+        events.append(make.event(pod, "NotTriggerScaleUp", text, f"2026-11-22T10:0{minutes['refused']}:00Z"))
+    return list(report(make.cluster(make.job(), pod, *events, *more), "ai", "train").findings)
+
+
+BACKOFF, FULL = "1 in backoff after failed scale-up", "1 max node group size reached"
+LATER, UNFIT = f"{ADDS} for now, and tries again within 30 minutes: ", f"{ADDS}, since the pod would not fit on it"
+FAILED = f"Scale-up failed for group {GROUP}: no capacity"
+
+
+def backoff(code: str, message: str) -> tuple[Kind, Object]:
+    return status(status="Backoff", backoffInfo={"errorCode": code, "errorMessage": message})
+
+
+@pytest.mark.parametrize(
+    ("refused", "more", "why", "lasts"),
+    [
+        (f"{FULL}, 1 {NO_MATCH}", [], f"{ADDS}: the pool has reached its autoscale.max", False),
+        (f"1 {NO_MATCH}, {FULL}", [status(most=4, target=4)], f"{ADDS}: the pool has reached its autoscale.max (4)",
+         False),
+        (BACKOFF, [], f"{LATER}a scale-up has failed", False),
+        (BACKOFF, [backoff("Full", "no capacity")], f"{LATER}pool {make.POOL}: Full: no capacity", False),
+        (BACKOFF, [backoff("Over", "Over: quota of 8")], f"{LATER}pool {make.POOL}: Over: quota of 8", True),
+        (BACKOFF, [make.event(STATUS, "FailedToScaleUpGroup", FAILED)], f"{LATER}{FAILED}", False),
+        (f"{BACKOFF}, {FULL}", [status(target=2)], f"{ADDS}: the pool has reached its autoscale.max (2)", False),
+        (f"{FULL}, 1 Insufficient nvidia.com/gpu", [status()], f"{UNFIT}: 1 Insufficient nvidia.com/gpu", True),
+        ("1 not ready for scale-up", [], f"{ADDS}: too many nodes of the pool are not ready", False),
+        ("max total nodes in cluster reached", [], f"{ADDS}: max total nodes in cluster reached", True),
+        ("1 max cluster cpu limit reached", [], f"{ADDS}: 1 max cluster cpu limit reached", True),
+        ('1 exceeded quota: "team", resources: cpu', [], f'{ADDS}: 1 exceeded quota: "team", resources: cpu', True),
+        (f"1 Insufficient cpu, 2 {NO_MATCH}", [status()], f"{UNFIT}: 1 Insufficient cpu, 2 {NO_MATCH}", True),
+        ("1 node(s) had untolerated taint {x: y}", [], f"{UNFIT}: 1 node(s) had untolerated taint {{x: y}}", False),
+        ("1 pod has unbound immediate PersistentVolumeClaims", [status()],
+         f"{UNFIT}: 1 pod has unbound immediate PersistentVolumeClaims", False),
+        ("", [status("Cluster-wide:\n  Health: Healthy\n")], UNFIT, False),
+    ],
+)  # fmt: skip
+def test_why_no_node_comes(refused: str, more: list[tuple[Kind, Object]], why: str, lasts: bool) -> None:
+    (finding,) = found(*more, refused=refused)
+    assert (finding.why, finding.lasts, finding.passing) == (why, lasts, False)
+
+
+def test_at_the_largest_size_the_setting_that_raises_it_is_named() -> None:
+    (finding,) = found(refused=FULL)
+    assert finding.fix.startswith("pulumi config set --path 'pools.<key>.autoscale.max'")
+    kind, node = make.node("a", gpu=0)
+    node["metadata"]["labels"]["ai-on-aks/pool"] = "big"
+    fixes = [each.fix for each in found((kind, node), refused=FULL)]
+    assert "pulumi config set --path 'pools.big.autoscale.max' <nodes>    # then pulumi up" in fixes
+
+
+@pytest.mark.parametrize(("most", "lasts"), [(1, True), (2, False), (0, None)])
+def test_a_gang_that_is_larger_than_its_pool_can_grow_never_starts(most: int, lasts: bool | None) -> None:
+    pods = [make.worker(f"train-{number}") for number in range(2)]
+    known = [status(most=most, target=1)] if most else []
+    cluster = make.cluster(make.job(), *pods, make.node(f"{GROUP}000000", gpu=8, nics=8), *known)
+    (finding,) = [each for each in report(cluster, "ai", "train").findings if "have room for 1" in each.why]
+    assert finding.lasts is bool(lasts)
+
+
+@pytest.mark.parametrize("later", ["added", "refused"])
+def test_the_latest_event_of_the_autoscaler_counts(later: str) -> None:
+    first = found(added=GREW, refused=FULL, later=later)[0]
+    grows = f"the autoscaler grows pool {make.POOL} from 0 to 1 nodes (max 2)"
+    assert (first.why == grows, first.passing) == ((later == "added"),) * 2
+
+
+def gpu_node(name: str, *, gpu: int = 0, version: str = "v1.35.4") -> tuple[Kind, Object]:
+    """Returns a GPU node of a pool that the autoscaler does not know."""
+    kind, found = make.node(name, gpu=gpu)
+    labels = {"kubernetes.azure.com/accelerator": "nvidia", "kubernetes.azure.com/agentpool": "fixed1234"}
+    found["metadata"]["labels"] |= labels | {"ai-on-aks/pool": "fixed"}
+    found["status"]["nodeInfo"] = {"kubeletVersion": version}
+    return kind, found
+
+
+@pytest.mark.parametrize(
+    ("node", "scaled"),
+    [
+        (gpu_node("whole", gpu=8), [status()]),
+        (gpu_node("old", version="v1.34.1"), [status()]),
+        (gpu_node(f"{GROUP}000000"), [status()]),
+        (gpu_node("bare"), []),
+    ],
+    ids=["has GPUs", "an older autoscaler", "of an autoscaled pool", "no autoscaler"],
+)
+def test_other_nodes_stop_no_scale_up(node: tuple[Kind, Object], scaled: list[tuple[Kind, Object]]) -> None:
+    assert not [finding for finding in found(*scaled, node) if "to any pool" in finding.why]

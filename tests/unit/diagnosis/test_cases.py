@@ -1,0 +1,36 @@
+"""What is reported of whole clusters: the tables in `cases/` have their objects and the text, word for word.
+
+The report is of workload `train` in namespace `ai`, unless the case has another `of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from diagnosis.report import Report, platform, report
+from tests.unit.diagnosis.entries import cluster
+
+FLAGS = ("lasts", "passing", "shared")
+_TABLES = {file.stem: yaml.safe_load(file.read_text("utf-8")) for file in sorted(Path(__file__).parent.glob("cases/*"))}
+CASES = {
+    f"{topic}: {name}": case for topic, cases in _TABLES.items() for name, case in cases.items() if name != "_shared"
+}
+
+
+def flags(found: Report) -> list[str]:
+    """Returns what is known of each finding beside its text; nothing if no finding has any of it."""
+    marks = [" ".join(flag for flag in FLAGS if getattr(each, flag)) for each in found.findings]
+    return marks if any(marks) else []
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_report_is(case: Mapping[str, Any]) -> None:
+    there, of = cluster(case["objects"], volcano=case.get("volcano", True)), case.get("of", "ai/train")
+    found = platform(there) if of == "platform" else report(there, *of.split("/", 1))
+    assert "\n".join(found.lines()) == case["shows"].rstrip("\n")
+    assert flags(found) == case.get("flags", [])

@@ -1,0 +1,177 @@
+"""Devices that a node should offer by its VM size, and those that it does not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from diagnosis import drivers
+from diagnosis.cluster import NIC_POLICY, RESOURCE_SLICE, Kind
+from diagnosis.report import platform
+from k8s.objects import Object
+from tests.unit.diagnosis import objects as make
+
+H100, A100, T4 = "Standard_ND96isr_H100_v5", "Standard_ND96asr_v4", "Standard_NC64as_T4_v3"
+GPU, HCA, SHARED = "nvidia.com/gpu", "nvidia.com/mlnxnics", "rdma/hca_shared_devices_a"
+
+
+def sized(size: str, offers: Object, capacity: Object | None = None, **labels: str) -> tuple[Kind, Object]:
+    kind, node = make.node("a")
+    given = {f"nvidia.com/{key.replace('_', '.')}": value for key, value in labels.items()}
+    node["metadata"]["labels"] |= {"node.kubernetes.io/instance-type": size, **given}
+    node["status"] = {"allocatable": offers, "capacity": offers if capacity is None else capacity}
+    return kind, node
+
+
+def nic_policy(*entries: Object, shared: tuple[Object, ...] = ()) -> tuple[Kind, Object]:
+    kind, policy = make.nic_policy()
+    policy["spec"] = {"sriovDevicePlugin": {"config": json.dumps({"resourceList": entries})}} if entries else {}
+    if shared:
+        policy["spec"]["rdmaSharedDevicePlugin"] = {"config": json.dumps({"configList": shared})}
+    return kind, policy
+
+
+def found(*objects: tuple[Kind, Object]) -> list[str]:
+    return [finding.why.partition(" on node")[0] for finding in platform(make.cluster(*objects)).findings]
+
+
+@pytest.mark.parametrize(
+    ("node", "why"),
+    [
+        (sized(H100, {GPU: "7", HCA: "7"}), ["7 of 8 nvidia.com/gpu are", "7 of 8 nvidia.com/mlnxnics are"]),
+        (sized(H100, {GPU: "7", "rdma/ib": "8"}, {GPU: "8", "rdma/ib": "8"}), ["7 of 8 nvidia.com/gpu are"]),
+        (sized(H100, {GPU: "8", "rdma/ib": "7"}), ["7 of 8 rdma/ib are"]),
+        (sized(H100, {GPU: "8", HCA: "8", "rdma/hca_shared_devices_a": "1k", "rdma/shared_ib": "63"}), []),
+        (sized(H100, {GPU: "8", "rdma/hca_shared_devices_a": "4"}), []),
+        (sized(H100, {GPU: "8"}), []),
+        (sized(H100, {}), []),
+        (sized(H100, {GPU: "0", HCA: "0"}), []),
+        (sized(H100, {GPU: "0"}, {GPU: "8"}), ["none of 8 nvidia.com/gpu is"]),
+        (sized("Standard_Unknown_v9", {GPU: "7"}), []),
+        (sized("Standard_Unknown_v9", {GPU: "7"}, {GPU: "8"}), ["7 of 8 nvidia.com/gpu are"]),
+        (sized(T4, {GPU: "16"}, gpu_replicas="4"), []),
+        (sized(T4, {GPU: "12"}, gpu_replicas="4"), ["12 of 16 nvidia.com/gpu are"]),
+        (sized(T4, {f"{GPU}.shared": "12"}, gpu_replicas="4"), ["12 of 16 nvidia.com/gpu.shared are"]),
+        (sized(A100, {GPU: "56"}, mig_config="all-1g.5gb", mig_strategy="single"), []),
+        (sized(A100, {GPU: "49"}, mig_config="all-1g.5gb", mig_strategy="single"), ["49 of 56 nvidia.com/gpu are"]),
+        (sized(A100, {GPU: "3"}, mig_config="all-1g.5gb", mig_config_state="pending"), []),
+        (sized(A100, {"nvidia.com/mig-1g.5gb": "49", GPU: "0"}, mig_config="all-1g.5gb", mig_strategy="mixed"),
+         ["49 of 56 nvidia.com/mig-1g.5gb are"]),
+        (sized(A100, {GPU: "21"}, gpu_product="NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"), []),
+        (sized(A100, {GPU: "2", "nvidia.com/mig-1g.5gb": "3"}, mig_config="custom", mig_strategy="mixed"), []),
+        (sized(H100, {GPU: "8", "smarter-devices/fuse": "20", "example.com/card": "1"}), []),
+        (sized(H100, {"example.com/card": "1"}, {"example.com/card": "2"}), ["1 of 2 example.com/card"]),
+    ],
+)  # fmt: skip
+def test_the_platform_counts_what_the_size_has(node: tuple[Kind, Object], why: list[str]) -> None:
+    told = found(node)
+    assert len(told) == len(why)
+    assert all(got.startswith(expected) for got, expected in zip(told, why, strict=True))
+
+
+ALL = {"resourcePrefix": "nvidia.com", "resourceName": "hostdev", "selectors": {"vendors": ["15b3"], "isRdma": True}}
+
+
+@pytest.mark.parametrize(
+    ("policy", "resource", "lost"),
+    [
+        (nic_policy(ALL), "nvidia.com/hostdev", True),
+        (nic_policy(ALL), HCA, False),
+        (nic_policy({**ALL, "selectors": [{"vendors": ["15b3"], "pfNames": ["ib0"]}]}), "nvidia.com/hostdev", False),
+        (nic_policy(ALL, {**ALL, "resourceName": "other"}), "nvidia.com/hostdev", False),
+        (nic_policy({"resourceName": "nic"}), "intel.com/nic", True),
+        (nic_policy(shared=({"resourceName": "ib", "rdmaHcaMax": 7},)), "rdma/ib", False),
+        (nic_policy(), "rdma/ib", True),
+        ((NIC_POLICY, {"metadata": {"name": "p"}, "spec": {"sriovDevicePlugin": {"config": "{"}},
+                       "status": {"state": "ready"}}), HCA, True),
+    ],
+)  # fmt: skip
+def test_hcas_count_under_the_name_that_the_policy_gives_all_of_them(
+    policy: tuple[Kind, Object], resource: str, lost: bool
+) -> None:
+    assert found(policy, sized(H100, {resource: "7"})) == (
+        [f"7 of 8 {resource} are offered: a device has failed"] * lost
+    )
+
+
+def test_no_gpu_at_all_is_reported_once_the_device_plugin_is_ready() -> None:
+    plugin = make.driver_pod("nvidia-device-plugin-daemonset", "a", ready=True)
+    plugin[1]["metadata"]["labels"] |= make.PLUGIN_LABELS
+    for node in (sized(H100, {}), sized(H100, {GPU: "0"}), sized(H100, {GPU: "0"}, {GPU: "8"})):
+        assert found(node, plugin) == ["0 of 8 nvidia.com/gpu are offered, though the device plugin is ready"]
+    assert found(sized(H100, {GPU: "0"})) == []
+
+
+LATE = "are offered, though the node is older than 30 minutes"
+EMPTY, OLD = {GPU: "0", HCA: "0"}, "2026-11-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("offers", "made", "labels", "why"),
+    [
+        (EMPTY, OLD, {}, [GPU, HCA]),
+        (EMPTY, "", {}, [GPU, HCA]),
+        (EMPTY, "2126-11-01T00:00:00Z", {}, []),
+        ({}, OLD, {}, [GPU, HCA]),
+        ({GPU: "8"}, OLD, {}, [HCA]),
+        ({HCA: "8"}, OLD, {"gpu.deploy.operands": "false"}, []),
+        ({HCA: "8"}, OLD, {"gpu.deploy.device-plugin": "paused-for-mig-change"}, []),
+    ],
+)
+def test_a_node_that_is_old_and_offers_no_devices_is_reported(
+    offers: Object, made: str, labels: dict[str, str], why: list[str]
+) -> None:
+    node = sized(H100, offers)
+    node[1]["metadata"] |= {"creationTimestamp": made} if made else {}
+    node[1]["metadata"]["labels"] |= {f"nvidia.com/{key}": value for key, value in labels.items()}
+    hcas = nic_policy({**ALL, "resourceName": "mlnxnics"})
+    told = found(node, make.cluster_policy(), hcas)
+    assert sorted(told) == sorted(f"0 of 8 {resource} {LATE}" for resource in why)
+
+
+@pytest.mark.parametrize("offers", [{GPU: "0"}, {}])
+@pytest.mark.parametrize(
+    ("size", "made", "labels", "shown"),
+    [
+        (H100, OLD, {}, True),
+        (H100, "2126-11-01T00:00:00Z", {}, False),
+        ("Standard_D8s_v5", OLD, {}, False),
+        ("Standard_ND96isr_MI300X_v5", OLD, {}, False),
+        (H100, OLD, {"nvidia.com/gpu.deploy.operands": "false"}, False),
+        (H100, OLD, {"kubernetes.azure.com/mode": "system"}, False),
+    ],
+)
+def test_an_old_gpu_node_without_a_gpu_operator_is_reported(
+    offers: Object, size: str, made: str, labels: dict[str, str], shown: bool
+) -> None:
+    node = sized(size, offers)
+    node[1]["metadata"]["creationTimestamp"] = made
+    node[1]["metadata"]["labels"] |= labels
+    policy = make.cluster_policy()
+    policy[1]["spec"] = {"devicePlugin": {"enabled": False}}
+    why = f"0 of 8 {GPU} {LATE}: no ClusterPolicy of the GPU operator installs the device plugin"
+    assert found(node) == found(node, policy) == ([why] if shown else [])
+    claimed = {"metadata": {"name": "s"}, "spec": {"driver": "gpu.nvidia.com", "nodeName": "a"}}
+    assert found(node, (RESOURCE_SLICE, claimed)) == []
+    node[1]["status"]["allocatable"] = node[1]["status"]["capacity"] = {f"{GPU}.shared": "8", GPU: "0"}
+    assert found(node) == found(node, make.cluster_policy()) == []
+
+
+def test_gpus_of_another_device_plugin_are_not_expected() -> None:
+    policy = make.cluster_policy()
+    policy[1]["spec"] = {"devicePlugin": {"enabled": False}}
+    assert found(sized(H100, {}), policy) == []
+
+
+def test_what_keeps_an_old_node_without_devices_from_being_set_up_is_reported() -> None:
+    given = (sized(H100, {HCA: "8"}), make.cluster_policy(), *make.operators(gpu_plugin_tolerates=False))
+    up = (make.driver_pod(name, "a", ready=True) for name in ("mofed-ubuntu24.04-ds", "nvidia-driver-daemonset"))
+    (told,) = found(*given, *up)
+    assert told.startswith(f"0 of 8 {GPU} {LATE}: the GPU device plugin does not run: DaemonSet")
+
+
+@pytest.mark.parametrize(("offers", "why"), [("1k", "the node has no more"), ("996", "a device has failed")])
+def test_of_a_resource_that_no_size_tells_its_capacity_counts(offers: str, why: str) -> None:
+    kind, node = sized(H100, {GPU: "8", SHARED: offers}, {GPU: "8", SHARED: "1k"})
+    assert drivers.not_offered(make.cluster(), node, SHARED, 2000).what.endswith(f" are offered and 2000 wanted: {why}")

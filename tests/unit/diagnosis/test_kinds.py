@@ -1,0 +1,146 @@
+"""Workloads of the other kinds: jobs of the training operator, StatefulSets, pods, and KubeRay's by schedule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from diagnosis.cluster import (
+    APP_WRAPPER,
+    POD,
+    QUEUED,
+    STATEFUL_SET,
+    TRAINING_JOBS,
+    WORKLOADS,
+    Cluster,
+    Kind,
+)
+from diagnosis.report import Report, names, report
+from diagnosis.shapes import REPLICA_SPECS
+from k8s.objects import Object
+from tests.unit.diagnosis import objects as make
+
+GATE = [{"name": "kueue.x-k8s.io/admission"}]
+NO_QUOTA = "it has no quota in its queue queue: insufficient unused quota"
+KINDS = [(name, kind, field) for (name, kind), field in zip(TRAINING_JOBS.items(), REPLICA_SPECS, strict=True)]
+
+
+def diagnosed(*objects: tuple[Kind, Object], name: str = "train") -> Report:
+    return report(make.cluster(*objects), "ai", name)
+
+
+def workload(kind: Kind, *, suspend: bool = False, spec: Object | None = None, **status: Any) -> tuple[Kind, Object]:
+    metadata = {"name": "train", "uid": "train", "namespace": "ai"}
+    return kind, {"metadata": metadata, "spec": {"runPolicy": {"suspend": suspend}, **(spec or {})}, "status": status}
+
+
+def conditions(**states: str) -> list[Object]:
+    return [{"type": kind, "status": "True", "reason": kind, "message": said} for kind, said in states.items()]
+
+
+def held(owner: str = "train", name: str = "job-train") -> tuple[Kind, Object]:
+    kind, found = make.queued("queue", "insufficient unused quota", owner=owner)
+    found["metadata"]["name"] = name
+    return kind, found
+
+
+@pytest.mark.parametrize(("name", "kind", "field"), KINDS)
+@pytest.mark.parametrize(
+    ("states", "head", "why"),
+    [
+        ({"Created": "is created"}, "Pending", "its pods are not made yet"),
+        ({"Created": "", "Running": "is running"}, "Running", None),
+        ({"Failed": "1 Worker replica(s) failed."}, "Failed 1 Worker replica(s) failed.", None),
+        ({"Succeeded": "successfully completed"}, "Succeeded successfully completed", None),
+        ({"Restarting": "1 Worker"}, "Pending", "the training operator restarts it: 1 Worker"),
+    ],
+)
+def test_all_jobs_of_the_training_operator_have_the_same_conditions(
+    name: str, kind: Kind, field: str, states: dict[str, str], head: str, why: str | None
+) -> None:
+    found = diagnosed(workload(kind, spec={field: {}}, conditions=conditions(**states)))
+    assert (found.kind, found.head()) == (name, [f"train: {head}"])
+    assert (why in [each.why for each in found.findings]) if why else not found.findings
+
+
+@pytest.mark.parametrize(("name", "kind", "field"), KINDS)
+def test_a_gang_of_any_kind_is_placed_by_its_templates(name: str, kind: Kind, field: str) -> None:
+    limits = {"resources": {"limits": {"nvidia.com/gpu": "8"}}}
+    rank = {"replicas": 2, "template": {"spec": {"containers": [{"name": "main", **limits}]}}}
+    job = workload(kind, spec={field: {"Worker": rank}}, conditions=conditions(Created=""))
+    policy = make.cluster_policy()
+    found = diagnosed(job, make.group(), make.node("a", taints=(), gpu=8), policy)
+    assert "2 pods want 8 nvidia.com/gpu each, and the nodes that they may use have room for 1" in make.told(found)[0]
+
+
+@pytest.mark.parametrize("kind", TRAINING_JOBS.values())
+def test_kueue_holds_a_job_of_any_kind(kind: Kind) -> None:
+    assert diagnosed(workload(kind, suspend=True), held()).findings[0].why == NO_QUOTA
+
+
+@pytest.mark.parametrize("kind", TRAINING_JOBS.values())
+def test_a_job_of_any_kind_in_an_appwrapper_is_reported_with_it(kind: Kind) -> None:
+    _, inner = workload(kind, conditions=conditions(Created=""))
+    inner["metadata"] = {"name": "in", "uid": "in", "namespace": "ai", "ownerReferences": make.owned_by("train")}
+    pod = make.pod("in-0", owner="in", on="a", **make.waiting("CreateContainerConfigError", 'secret "t" not found'))
+    found = diagnosed((APP_WRAPPER, make.app_wrapper(phase="Running")[1]), (kind, inner), pod)
+    assert [each.why for each in found.findings] == ['pod in-0: CreateContainerConfigError: secret "t" not found']
+
+
+def gated(name: str, owner: str = "", **labels: str) -> tuple[Kind, Object]:
+    kind, found = make.pod(name, owner=owner, labels={f"kueue.x-k8s.io/{key}": each for key, each in labels.items()})
+    found["spec"]["schedulingGates"] = GATE
+    return kind, found
+
+
+def test_kueue_holds_a_pod_a_group_of_pods_and_the_pods_of_a_stateful_set() -> None:
+    assert diagnosed(gated("train"), held("ai/train")).findings[0].why == NO_QUOTA
+    assert diagnosed(gated("train", **{"pod-group-name": "group"}), held("other", "group")).findings[0].why == NO_QUOTA
+    found = diagnosed(stateful(0), gated("train-0", "train", **{"pod-group-name": "set"}), held("train", "set"))
+    assert found.findings[0].why == NO_QUOTA
+
+
+def stateful(ready: int, revisions: str = "aa", updated: int = 2, **strategy: Any) -> tuple[Kind, Object]:
+    spec = {"replicas": 2, "updateStrategy": strategy}
+    status: Object = {"readyReplicas": ready, "currentRevision": revisions[0], "updateRevision": revisions[1]}
+    return workload(STATEFUL_SET, spec=spec, **status, updatedReplicas=updated)
+
+
+@pytest.mark.parametrize(
+    ("found", "head"),
+    [
+        (stateful(2), "Available"),
+        (stateful(1), "Pending 1 of 2 replicas are ready"),
+        (stateful(2, "ab", 1), "Pending 1 of 2 replicas are of the newest version"),
+        (stateful(2, "ab", 1, rollingUpdate={"partition": 1}), "Available"),
+        (stateful(2, "ab", 0, type="OnDelete"), "Available"),
+        (workload(STATEFUL_SET, spec={"replicas": 0}), "Available"),
+        (workload(STATEFUL_SET), "Pending 0 of 1 replicas are ready"),
+    ],
+)
+def test_a_stateful_set_is_available_once_its_rollout_has_finished(found: tuple[Kind, Object], head: str) -> None:
+    assert diagnosed(found).head() == [f"train: {head}"]
+
+
+def test_names_are_those_of_all_kinds_and_of_pods_that_no_other_object_made() -> None:
+    objects = [workload(kind) for kind in WORKLOADS.values() if kind != POD]
+    for (_, each), name in zip(objects, WORKLOADS, strict=False):
+        each["metadata"] |= {"name": name, "uid": name}
+    pods = [make.pod("bare"), make.pod("made", owner="job"), make.pod("foreign", owner="unknown")]
+    cluster = make.cluster(*objects, *pods)
+    assert names(cluster, "ai") == sorted([*(each for each in WORKLOADS if each != "pod"), "bare"])
+    assert report(cluster, "ai", "made").kind == "pod"
+
+
+def test_kinds_of_workloads_are_read_once_each_and_pods_first() -> None:
+    reads: list[Kind] = []
+
+    def read(kind: Kind, namespace: str) -> list[Object]:
+        reads.append(kind)
+        return []
+
+    assert names(Cluster(read), "ai") == []
+    assert reads[0] == POD
+    assert len(reads) == len(set(reads)) == 1 + sum(1 + len(kind.others) for kind in WORKLOADS.values())
+    assert QUEUED not in reads

@@ -1,0 +1,144 @@
+"""Nodes that AKS, Azure or another controller takes away: who does, and no advice to hold them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from config.data import data
+from diagnosis.finding import Finding
+from diagnosis.report import platform, report
+from k8s.objects import Object
+from tests.unit.diagnosis import objects as make
+
+MINE = {"key": "quarantine", "value": "yes", "effect": "NoSchedule"}
+CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+TAINTS = [
+    ("remediator.aks.microsoft.com/unschedulable", "AKS drains it"),
+    ("remediator.kubernetes.azure.com/unschedulable", "AKS drains it"),
+    ("ToBeDeletedByClusterAutoscaler", "the cluster autoscaler deletes it"),
+    ("DeletionCandidateOfClusterAutoscaler", "the cluster autoscaler may delete it"),
+    ("node.cloudprovider.kubernetes.io/shutdown", "its machine is stopped or deallocated"),
+    ("node.cloudprovider.kubernetes.io/uninitialized", "it has just joined"),
+    ("node.cluster.x-k8s.io/uninitialized", "it has just joined"),
+    ("node.kubernetes.io/out-of-service", "an administrator has declared it out of service"),
+    ("karpenter.sh/disrupted", "Karpenter"),
+    ("karpenter.sh/disruption", "Karpenter"),
+    ("karpenter.sh/unregistered", "it has just joined"),
+    ("node.cilium.io/agent-not-ready", "it has just joined"),
+    ("disk.csi.azure.com/agent-not-ready", "it has just joined"),
+    ("aks-node-termination-handler/preempt", "drains it for a scheduled event"),
+    ("startup-taint.cluster-autoscaler.kubernetes.io/gpu", "it has just joined"),
+    ("kubernetes.azure.com/scalesetpriority", "it is of a Spot pool"),
+    ("medik8s.io/remediation", "another controller keeps pods off it"),
+    ("kubevirt.io/drain", "another controller keeps pods off it"),
+    ("AggregatedNodeHealth", "NVSentinel has found a fault"),
+    ("CriticalAddonsOnly", "AKS's system pool"),
+]
+
+
+def why(*taints: Object, **node: Any) -> list[Finding]:
+    """What a job that would fit the node waits for."""
+    kind, made = make.node("a", gpu=8, nics=8, taints=(make.SKU_TAINT, *taints))
+    made["metadata"] |= {key: made["metadata"].get(key, {}) | value for key, value in node.items()}
+    made["spec"]["unschedulable"] = CORDON in taints
+    return list(report(make.cluster(make.volcano_job(), make.worker("train-0"), (kind, made)), "ai", "train").findings)
+
+
+@pytest.mark.parametrize(("key", "who"), TAINTS)
+@pytest.mark.parametrize("others", [(), (CORDON,), ({"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"},)])
+def test_each_taint_of_a_controller_names_it_and_is_never_to_be_tolerated(
+    key: str, who: str, others: tuple[Object, ...]
+) -> None:
+    (finding,) = why(*others, {"key": key, "effect": "NoSchedule", "timeAdded": "2026-11-22T10:42:00Z"})
+    assert who in finding.why
+    assert finding.why.endswith("on node a since 10:42 UTC")
+    assert finding.fix
+    assert not [word for word in ("uncordon", "tolerat", "taint nodes") if word in finding.fix]
+
+
+@pytest.mark.parametrize(
+    ("marks", "who"),
+    [
+        ({"labels": {"kubernetes.azure.com/upgrade-status": "Quarantined"}}, "an upgrade by AKS could not drain it"),
+        ({"labels": {"k8saas.nvidia.com/cordon-by": "NVSentinel"}}, "NVSentinel has found a fault and cordoned it"),
+        ({"annotations": {"weave.works/kured-reboot-in-progress": "2026-11-22"}}, "kured drains and reboots it"),
+        ({"annotations": {"kured.dev/kured-reboot-in-progress": "2026-11-22"}}, "kured drains and reboots it"),
+    ],
+)  # fmt: skip
+def test_labels_and_annotations_explain_a_cordon(marks: Any, who: str) -> None:
+    (finding,) = why(CORDON, **marks)
+    assert who in finding.why
+    assert "kubectl uncordon" not in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("key", "named"), [("remediator.aks.microsoft.com/unschedulable", 1), ("karpenter.sh/disrupted", 0)]
+)
+def test_the_platform_names_what_is_no_routine_once(key: str, named: int) -> None:
+    kind, node = make.node("a", gpu=8, nics=8, taints=({"key": key, "effect": "NoSchedule"},))
+    assert len(platform(make.cluster((kind, node))).findings) == named
+    node["spec"]["unschedulable"] = True
+    assert len(platform(make.cluster((kind, node))).findings) == 1
+
+
+@pytest.mark.parametrize(
+    "key", ["cloud.google.com/impending-node-termination", "scheduled-redeploy", "x/rma", "NodeUnderReplacement"]
+)
+@pytest.mark.parametrize("writer", ["", "node-upgrade-controller"])
+def test_an_unknown_taint_is_to_be_tolerated_only_if_the_settings_of_its_pool_list_it(key: str, writer: str) -> None:
+    writers = [{"manager": writer, "fieldsV1": {"f:spec": {"f:taints": {}}}}] if writer else []
+    kind, node = make.node("a", gpu=8, nics=8, taints=(make.SKU_TAINT, {"key": key, "effect": "NoSchedule"}))
+    node["metadata"]["managedFields"] = writers
+    (found,) = report(make.cluster(make.volcano_job(), make.worker("train-0"), (kind, node)), "ai", "train").findings
+    by = f", last written by {writer}" if writer else ""
+    assert found.why == f"no toleration for taint {key}:NoSchedule{by} on node a"
+    assert found.fix == (
+        f"az aks nodepool show -g <group> --cluster-name <cluster> -n {make.POOL} --query nodeTaints    "
+        "# unless pools.<key>.taints of the stack lists it, a controller is taking the node away; if it does, add "
+        f"to the pod's spec.tolerations: {{key: {key}, operator: Exists, effect: NoSchedule}}; for a workload of the "
+        "stack, list it with all others in podOverrides.spec.tolerations"
+    )
+
+
+def test_a_taint_that_its_pool_has_may_go_and_one_of_the_node_alone_is_somebodys() -> None:
+    (of_pool,) = why(MINE)
+    assert "pools.<key>.taints" in of_pool.fix
+    nodes = [make.node("a", gpu=8, nics=8, taints=(MINE,)), make.node("b", gpu=1, nics=8)]
+    found = report(make.cluster(make.volcano_job(), make.worker("train-0"), *nodes), "ai", "train").findings
+    (of_node,) = [finding for finding in found if "quarantine" in finding.why]
+    assert of_node.why.startswith("taint quarantine=yes:NoSchedule, which its pool does not set, on node")
+    assert "toleration" not in of_node.fix
+
+
+@pytest.mark.parametrize("key", ["maintenance", "decommission", "nvidia.com/gpu-xid-error", "anything"])
+@pytest.mark.parametrize("cordoned", [False, True])
+def test_a_taint_that_was_set_on_a_node_is_not_to_be_tolerated(key: str, cordoned: bool) -> None:
+    taint = {"key": key, "value": "true", "effect": "NoSchedule"}
+    kind, node = make.node("a", gpu=8, nics=8, taints=(CORDON, taint) if cordoned else (taint,))
+    node["spec"]["unschedulable"] = cordoned
+    if key == "anything":
+        node["metadata"]["managedFields"] = [{"manager": "kubectl-taint", "fieldsV1": {"f:spec": {"f:taints": {}}}}]
+    (found,) = report(make.cluster(make.volcano_job(), make.worker("train-0"), (kind, node)), "ai", "train").findings
+    assert found.why.startswith(f"taint {key}=true:NoSchedule, which its pool does not set,")
+    assert ("and a cordon" in found.why) == cordoned
+    assert "pools.<key>" not in found.fix
+    assert ("ask kubectl-taint" in found.fix) == (key == "anything")
+
+
+def test_a_node_s_own_problem_is_reported_before_a_taint_of_its_pool() -> None:
+    pressure = {"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}
+    for taints in ((MINE, pressure), (pressure, MINE)):
+        (finding,) = why(*taints)
+        assert finding.why == "not in order: taint node.kubernetes.io/disk-pressure:NoSchedule on node a"
+        assert "toleration" not in finding.fix
+
+
+def test_the_data_gives_each_state_somebody_and_something_to_do() -> None:
+    known = data.read("node_states.yaml")
+    groups = [known[kind][group] for kind in ("taints", "labels", "annotations") for group in known[kind]]
+    for entry in [each for group in (*groups, known["conditions"]["leaving"]) for each in group.values()]:
+        assert set(entry) <= {"who", "do", "routine", "stays"}
+        assert entry["who"]
+        assert not [word for word in ("kubectl uncordon", "kubectl taint", "tolerations") if word in entry["do"]]

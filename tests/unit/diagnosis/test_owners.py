@@ -1,0 +1,159 @@
+"""Why pods are not made: what the objects between a workload and its pods say, the cause before its symptoms."""
+
+from __future__ import annotations
+
+import pytest
+
+from diagnosis.cluster import (
+    DEPLOYMENT,
+    JOB,
+    RAY_CLUSTER,
+    RAY_JOB,
+    RAY_SERVICE,
+    REPLICA_SET,
+    WORKLOADS,
+    Kind,
+)
+from diagnosis.owners import makers_of
+from diagnosis.report import report
+from k8s.objects import Object
+from tests.unit.diagnosis import objects as make
+
+QUOTA = 'pods "train-" is forbidden: exceeded quota: team, requested: pods=1, used: pods=2, limited: pods=2'
+WEBHOOK = 'admission webhook "gate.example.com" denied the request: no owner label'
+ADDRESS = 'Internal error occurred: failed calling webhook "gate.example.com": context deadline exceeded'
+CHAINS = {
+    **{name: [WORKLOADS[name]] for name in ("job", "vcjob", "pytorchjob", "rayjob")},
+    "a RayJob's cluster": [RAY_JOB, RAY_CLUSTER],
+    "a RayJob's submitter": [RAY_JOB, JOB],
+    "a Deployment's ReplicaSet": [DEPLOYMENT, REPLICA_SET],
+}
+
+
+def made(*kinds: Kind) -> list[tuple[Kind, Object]]:
+    """Objects of these kinds, the first the workload, each the owner of the next."""
+    found = []
+    for number, kind in enumerate(kinds):
+        owner = {"ownerReferences": make.owned_by(f"train{number - 1}")} if number else {}
+        name = f"train{number}" if number else "train"
+        metadata = {"name": name, "uid": f"train{number}", "namespace": "ai", **owner}
+        found.append((kind, {"metadata": metadata, "spec": {}, "status": {}}))
+    return found
+
+
+def warned(about: tuple[Kind, Object], reason: str, message: str, minute: int = 0) -> tuple[Kind, Object]:
+    kind, event = make.event(about, reason, message, f"2026-11-22T10:{minute:02}:00Z")
+    return kind, event | {"type": "Warning"}
+
+
+def told(*objects: tuple[Kind, Object]) -> list[str]:
+    return [finding.why for finding in report(make.cluster(*objects), "ai", "train").findings]
+
+
+@pytest.mark.parametrize("kinds", CHAINS.values(), ids=CHAINS)
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("FailedCreate", f"Error creating: {QUOTA}"),
+        ("FailedCreatePod", f"Error creating: {WEBHOOK}"),
+        ("FailedToCreateHeadPod", f"Failed to create head Pod ai/train-head-, {QUOTA}"),
+        ("FailedToCreateRayJobSubmitter", f"Failed to create new Kubernetes Job ai/train: {QUOTA}"),
+        ("FailedCreateService", f"Error creating: {ADDRESS}"),
+        ("InvalidRayClusterSpec", "The RayCluster spec is invalid ai/train: headGroupSpec should have a container"),
+        ("AutoscalerServiceAccountNotFound", "Failed to reconcile RayCluster ai/train. no such service account"),
+        ("PVCError", "Failed to create PVC, err: forbidden"),
+        ("ReplicaSetCreateError", "Failed to create new replica set: forbidden"),
+    ],
+)
+def test_whatever_object_of_the_chain_is_refused_says_why(kinds: list[Kind], reason: str, message: str) -> None:
+    objects = made(*kinds)
+    assert message in told(*objects, warned(objects[-1], reason, message))
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        ("FailedCreate", ""),
+        ("FailedCreate", "Timeout: request did not complete within requested timeout - context deadline exceeded"),
+        ("FailedCreate", "(combined from similar events): Error creating: Post https://webhook: i/o timed out"),
+        ("PodGroupPending", "PodGroup ai:train unschedulable, reason: 1/0 tasks in gang unschedulable"),
+        ("PyTorchJobRestarting", "PyTorchJob train is restarting because 1 Worker replica(s) failed."),
+        ("FailedDelete", "Error deleting pods: timed out"),
+    ],
+)
+def test_the_cause_is_shown_though_symptoms_follow(later: tuple[str, str]) -> None:
+    objects = made(JOB)
+    first = warned(objects[0], "FailedCreate", f"Error creating: {QUOTA}")
+    assert told(*objects, first, warned(objects[0], *later, minute=5)) == [f"Error creating: {QUOTA}"]
+
+
+@pytest.mark.parametrize("kind", [REPLICA_SET, RAY_CLUSTER])
+def test_the_condition_says_so_when_the_events_have_gone(kind: Kind) -> None:
+    objects = made(DEPLOYMENT if kind == REPLICA_SET else RAY_JOB, kind)
+    failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": QUOTA}
+    objects[1][1]["status"] = {"conditions": [failure]}
+    assert told(*objects) == [QUOTA]
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        (RAY_CLUSTER, {"state": "failed", "reason": QUOTA}),
+        (RAY_CLUSTER, {"reason": QUOTA}),
+        (RAY_JOB, {"jobDeploymentStatus": "Initializing", "rayClusterStatus": {"reason": QUOTA}}),
+        (RAY_SERVICE, {"pendingServiceStatus": {"rayClusterStatus": {"state": "failed", "reason": QUOTA}}}),
+    ],
+)
+def test_the_reason_of_a_raycluster_or_its_copy_is_shown(kind: Kind, status: Object) -> None:
+    ((_, ray),) = made(kind)
+    assert told((kind, ray | {"status": status})) == [QUOTA]
+
+
+def test_workers_that_a_quota_refuses_are_shown_though_the_head_is_ready() -> None:
+    ((kind, ray),) = made(RAY_CLUSTER)
+    head = make.pod("train-head", owner="train0", on="a", ready=True)
+    for state, expected in (("", [QUOTA]), ("failed", [QUOTA]), ("ready", [])):
+        assert told((kind, ray | {"status": {"state": state, "reason": QUOTA}}), head) == expected
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_a_rayjob_that_failed_without_pods_shows_the_reason_of_its_cluster(copied: bool) -> None:
+    (_, job), (_, ray) = made(RAY_JOB, RAY_CLUSTER)
+    job["status"] = {"jobDeploymentStatus": "Failed", "reason": "DeadlineExceeded"}
+    (job["status"] if copied else ray)["rayClusterStatus" if copied else "status"] = {"reason": QUOTA}
+    assert report(make.cluster((RAY_JOB, job), (RAY_CLUSTER, ray)), "ai", "train").remarks == (QUOTA,)
+
+
+@pytest.mark.parametrize(
+    ("message", "lasts"),
+    [
+        (QUOTA, False),
+        (WEBHOOK, False),
+        (
+            QUOTA.replace("requested: pods=1", "requested: pods=1,requests.memory=2Ti").replace(
+                "limited: ", "limited: requests.memory=900Gi,"
+            ),
+            True,
+        ),
+        ('Pod "train-0" is invalid: spec.containers[0].image: Required value', True),
+        ('no matches for kind "RayCluster" in version "ray.io/v1"', True),
+        ('pods "train-0" is forbidden: violates PodSecurity "baseline:latest": host namespaces', True),
+        ('pods "train-0" is forbidden: failed quota: team: must specify limits.cpu for: main', True),
+        ('pods "train-0" is forbidden: no PriorityClass with name high was found', True),
+        ("unable to create new content in namespace ai because it is being terminated", True),
+        ('error looking up service account ai/trainer: serviceaccount "trainer" not found', True),
+        ('error looking up service account ai/default: serviceaccount "default" not found', False),
+        ('admission webhook "validation.gatekeeper.sh" denied the request: [allowedimages] nvcr.io', True),
+        ('pods "train-0" is forbidden: maximum memory usage per Pod is 1Gi, but limit is 2Gi', True),
+    ],
+)
+def test_what_is_refused_for_its_own_sake_lasts(message: str, lasts: bool) -> None:
+    objects = made(JOB)
+    (finding,) = report(make.cluster(*objects, warned(objects[0], "FailedCreate", message)), "ai", "train").findings
+    assert finding.lasts is lasts
+
+
+def test_the_chain_of_owners_is_followed_to_its_end_and_ends_in_a_circle() -> None:
+    objects = made(RAY_JOB, RAY_CLUSTER, JOB)
+    objects[0][1]["metadata"]["ownerReferences"] = make.owned_by("train2")
+    assert makers_of(make.cluster(*objects), "ai", "train0") == ["train0", "train1", "train2"]

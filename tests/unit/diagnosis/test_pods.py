@@ -1,0 +1,157 @@
+"""Pods on a node that do not run: images, volumes, refusals, in the kubelet's and containerd's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from config.data.content_tags import content_tag
+from diagnosis.cluster import Kind
+from diagnosis.finding import Finding
+from diagnosis.report import report
+from k8s.objects import Object
+from tests.unit.diagnosis import objects as make
+
+HOST = "stack4082.azurecr.io"
+OWN = f"{HOST}/olmo:{content_tag('olmo')}"
+NOT_FOUND = 'failed to pull and unpack image "{0}": failed to resolve reference "{0}": {0}: not found'
+UNAUTHORIZED = (
+    'failed to pull and unpack image "{0}": failed to resolve reference "{0}": failed to authorize: failed to fetch '
+    f"anonymous token: unexpected status from GET request to https://{HOST}/oauth2/token: 401 Unauthorized"
+)
+NO_HOST = (
+    'failed to resolve reference "{0}": failed to do request: Head "https://x/v2": dial tcp: lookup x: no such host'
+)
+
+
+def found(pod: tuple[Kind, Object], *more: tuple[Kind, Object]) -> list[Finding]:
+    return list(report(make.cluster(make.job(), pod, *more), "ai", "train").findings)
+
+
+def on_node(reason: str, message: str = "", **status: Any) -> tuple[Kind, Object]:
+    return make.pod("train-0", owner="train", on="a", **make.waiting(reason, message, OWN), **status)
+
+
+@pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff"])
+def test_an_image_that_is_missing_is_told_with_the_command_and_lasts(reason: str) -> None:
+    (image,) = found(on_node(reason, f"Back-off pulling: {NOT_FOUND.format(OWN)}"))
+    assert image.why == f"its registry does not have the image {OWN}"
+    assert image.fix == f"make images REGISTRY={HOST}    # on the simulator: make images"
+    assert image.lasts
+
+
+@pytest.mark.parametrize("own", [f"{HOST}/olmo:mine", f"{HOST}/team/olmo:1", "docker.io/library/nothing:1"])
+def test_an_image_of_the_users_own_is_theirs_to_push(own: str) -> None:
+    (image,) = found(
+        make.pod("train-0", owner="train", on="a", **make.waiting("ErrImagePull", NOT_FOUND.format(own), own))
+    )
+    rest = "then push it, or name another image in the pod's spec or workloadOptions"
+    assert image.fix == f"kubectl describe pod -n ai train-0    # {rest}"
+    assert image.lasts
+
+
+def test_a_role_that_does_not_act_yet_is_waited_for() -> None:
+    (image,) = found(on_node("ErrImagePull", UNAUTHORIZED.format(OWN)))
+    assert image.why.startswith(f"its nodes may not pull {OWN}: the role AcrPull is missing, or does not act yet")
+    assert not image.lasts
+
+
+def test_a_registry_that_is_not_reached_is_waited_for() -> None:
+    (image,) = found(on_node("ErrImagePull", NO_HOST.format(OWN)))
+    assert image.why.endswith("dial tcp: lookup x: no such host")
+    assert not image.lasts
+
+
+def test_a_volume_that_does_not_mount_has_its_message_in_an_event() -> None:
+    pod = on_node("ContainerCreating")
+    message = 'MountVolume.SetUp failed for volume "data" :\n rpc error: exit status 255'
+    early = make.event(pod, "Pulling", "Pulling image", at="2026-11-22T09:00:00Z")
+    (mount,) = found(pod, make.event(pod, "FailedMount", message), early)
+    assert (
+        mount.why == 'pod train-0: FailedMount: MountVolume.SetUp failed for volume "data" : rpc error: exit status 255'
+    )
+    assert mount.fix == "kubectl describe pod -n ai train-0"
+
+
+def test_a_large_image_on_its_way() -> None:
+    pod = on_node("ContainerCreating")
+    assert found(pod, make.event(pod, "Pulling", 'Pulling image "x"')) == [
+        Finding('pod train-0 is being started: Pulling image "x"')
+    ]
+
+
+def test_a_container_that_ends_again_and_again() -> None:
+    (crash,) = found(on_node("CrashLoopBackOff", "back-off 10s"))
+    assert (crash.why, crash.fix) == (
+        "pod train-0: CrashLoopBackOff: back-off 10s",
+        "kubectl logs -n ai train-0 --previous",
+    )
+
+
+@pytest.mark.parametrize(("reason", "verb"), [("Evicted", "ended"), ("Terminated", "ended"), ("OutOfcpu", "refused")])
+def test_a_node_refuses_some_pods_and_ends_others(reason: str, verb: str) -> None:
+    pod = make.pod("train-0", owner="train", on="a", phase="Failed", reason=reason, message="why")
+    assert found(pod)[0].why == f"node a {verb} pod train-0: {reason}: why"
+
+
+def state(name: str, restarts: int = 0, last: int | None = None, **state: Object) -> Object:
+    """Returns the status of a container that ended before with the exit code `last`."""
+    before = {} if last is None else {"lastState": {"terminated": {"exitCode": last}}}
+    return {"name": name, "image": OWN, "restartCount": restarts, "state": state, **before}
+
+
+RUNS: Object = {"running": {}}
+ENDED: Object = {"terminated": {"exitCode": 1}}
+WAITS: Object = {"waiting": {"reason": "PodInitializing"}}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "why"),
+    [
+        (
+            {"own": [state("main", 7, 137, **RUNS)]},
+            "container main runs again after 7 restarts; it ended with exit code 137",
+        ),
+        (
+            {"own": [state("main", **ENDED), state("proxy", **RUNS)]},
+            "container main has ended (exit code 1), but the pod only ends once proxy ends, too",
+        ),
+        (
+            {"own": [state("main", **WAITS)], "init": [state("get", 1, 2, **RUNS)]},
+            "container get runs again after 1 restart; it ended with exit code 2",
+        ),
+    ],
+)
+def test_a_container_that_ended_explains_a_pod_that_is_not_ready(statuses: dict[str, Any], why: str) -> None:
+    status = {"containerStatuses": statuses["own"], "initContainerStatuses": statuses.get("init", [])}
+    (finding,) = found(make.pod("train-0", owner="train", on="a", phase="Running", **status))
+    assert finding.why == f"pod train-0: {why}"
+    assert not finding.passing
+
+
+@pytest.mark.parametrize("kind", ["liveness", "startup"])
+def test_a_container_that_its_probe_ends_again_and_again(kind: str) -> None:
+    pod = on_node("CrashLoopBackOff", "back-off 10s")
+    pod[1]["status"]["containerStatuses"][0]["name"] = "main"
+    events = [
+        make.event(pod, "Unhealthy", f"{kind.title()} probe failed: no answer", "2026-11-22T10:01:00Z"),
+        make.event(pod, "Killing", f"Container main failed {kind} probe, will be restarted", "2026-11-22T10:02:00Z"),
+    ]
+    said = f"since it failed its {kind} probe ({kind.title()} probe failed: no answer)"
+    assert found(pod, *events)[0].why == f"pod train-0: CrashLoopBackOff: back-off 10s: the kubelet killed it, {said}"
+
+
+def test_a_cause_that_many_pods_have_is_reported_once() -> None:
+    pods = []
+    for number in range(3):
+        said = f"back-off {number}m0s restarting failed container=main pod=train-{number}_ai"
+        pods.append(
+            make.pod(f"train-{number}", owner="train", on=f"n{number}", **make.waiting("CrashLoopBackOff", said, OWN))
+        )
+    other = make.pod("train-3", owner="train", on="a", **make.waiting("CrashLoopBackOff", "another", OWN))
+    assert [each.why for each in found(*pods, other)] == [
+        "pod train-0: CrashLoopBackOff: back-off 0m0s restarting failed container=main pod=train-0_ai; "
+        "the same holds for 2 other pods",
+        "pod train-3: CrashLoopBackOff: another",
+    ]

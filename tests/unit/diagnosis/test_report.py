@@ -1,0 +1,88 @@
+"""Workloads as a whole: how they fare, and what is told of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from diagnosis.cluster import POD, PYTORCH_JOB, VOLCANO_JOB, Cluster, Kind
+from diagnosis.finding import Finding
+from diagnosis.report import Report, report
+from k8s.objects import Object
+from tests.unit.diagnosis import objects as make
+
+
+def ended(phase: str, *pods: tuple[Kind, Object]) -> Report:
+    """How a Job is told that has ended so."""
+    kind, job = make.job()
+    job["status"] = {"conditions": [{"type": phase, "status": "True", "message": "as it is"}]}
+    return report(make.cluster((kind, job), *pods), "ai", "train")
+
+
+def test_a_failed_job_is_told_with_its_verdicts_and_the_log_of_a_pod_that_failed() -> None:
+    states: Object = {"containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 0}}}]}
+    good = make.pod("train-0", owner="train", on="a", phase="Succeeded", **states)
+    bad = make.pod("train-1", owner="train", on="b", phase="Failed", **states)
+    lines = ["VERDICT: PASS; a\n", "VERDICT: FAIL slow; b\n", "training\n"]
+    assert ended("Failed", good, bad).judged(lines, ["error: no such node"]).lines() == [
+        "train: Failed as it is",
+        "  VERDICT: FAIL slow; b",
+        "  VERDICT: PASS; a",
+        "  a log cannot be read: error: no such node",
+        "  look at it: kubectl logs -n ai train-1",
+    ]
+
+
+def test_a_failed_job_without_a_verdict_is_told_with_its_exit_codes() -> None:
+    def main(code: int, reason: str) -> Object:
+        return {"containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": code, "reason": reason}}}]}
+
+    states = [main(127, "Error"), main(127, "Error"), main(137, "OOMKilled"), main(0, "Completed")]
+    pods = [make.pod(f"p{i}", owner="train", on="a", phase="Failed", **state) for i, state in enumerate(states)]
+    found = ended("Failed", *pods)
+    assert found.lines()[1:-1] == [
+        "  pods p0 and p1: container main ended with exit code 127",
+        "  pod p2: container main ended with exit code 137 (OOMKilled)",
+    ]
+    assert found.judged(["VERDICT: FAIL slow"]).lines()[1:-1] == ["  VERDICT: FAIL slow"]
+
+
+def test_pods_are_read_once_for_a_second_read_might_find_them_elsewhere() -> None:
+    reads: list[str] = []
+    pods = [make.worker(f"train-{number}")[1] for number in range(2)]
+
+    def read(kind: Kind, namespace: str) -> list[Object]:
+        if kind == POD:
+            reads.append(namespace)
+        return pods if kind == POD else [make.volcano_job()[1]] if kind == VOLCANO_JOB else []
+
+    report(Cluster(read), "ai", "train")
+    assert reads == [""]
+
+
+@pytest.mark.parametrize(
+    ("workload", "called", "label"),
+    [
+        (make.ray_job(), "KubeRay", "app.kubernetes.io/component"),
+        (make.app_wrapper(), "AppWrapper's controller", "app.kubernetes.io/name"),
+        ((PYTORCH_JOB, {"metadata": {"name": "train", "namespace": "ai"}}), "the training operator", "control-plane"),
+    ],
+)
+def test_a_workload_that_no_controller_has_looked_at(workload: tuple[Kind, Object], called: str, label: str) -> None:
+    (finding,) = report(make.cluster(workload), "ai", "train").findings
+    assert finding.why == f"{called} does not run"
+    value = finding.fix.rpartition("=")[2]
+    at_work = make.pod("operator", labels={label: value}, namespace="operators", ready=True)
+    assert report(make.cluster(workload, at_work), "ai", "train").findings[0].passing
+
+
+def test_lines_fit_a_terminal_and_commands_stay_whole_to_be_copied() -> None:
+    why = (
+        "0/3 nodes are unavailable: 1 node(s) didn't match Pod's node affinity/selector, 2 Insufficient nvidia.com/gpu."
+    )
+    command = "kubectl get pods -A -o wide --field-selector spec.nodeName=aks-gpu4082-30870709-vmss000001"
+    assert Finding(why, f"{command}    # all of them must end").lines() == [
+        "  waits: 0/3 nodes are unavailable: 1 node(s) didn't match Pod's node",
+        "         affinity/selector, 2 Insufficient nvidia.com/gpu.",
+        f"    do: {command}",
+        "        # all of them must end",
+    ]

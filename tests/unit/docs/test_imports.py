@@ -1,0 +1,130 @@
+"""Who imports whom, as docs/architecture.md says."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from simulator.host.paths import ROOT
+from simulator.sandbox.executables import SHARED
+
+MAY_IMPORT = {
+    "config/data": ("config.data",),
+    "config/problems": ("config.problems", "config.data"),
+    "config/schema": ("config.schema", "config.problems", "config.data", "k8s"),
+    "config/rules": ("config.rules", "config.schema", "config.problems", "config.data", "k8s"),
+    "config/reading": ("config",),
+    "k8s": ("k8s",),
+    "components": ("components", "config", "k8s"),
+    "operators": (
+        "operators",
+        "config",
+        "k8s",
+        *(f"components.{name}" for name in ("_base", "images", "manifests", "namespace", "operators")),
+    ),
+    "workloads": ("workloads", "config", "k8s", "components._base", "components.context"),
+    "diagnosis": ("diagnosis", "config", "k8s"),
+    "demos": ("demos", "config.data", "diagnosis", "k8s"),
+    "tools": ("tools", "config", "operators", "workloads", "simulator.tools", "simulator.host"),
+}
+
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+FLOORS = {
+    floor: tuple(re.findall(r"`(\w+)`", uses))
+    for floor, uses in re.findall(
+        r"^\| `simulator/(\w+)` \|.*\| ([^|]*) \|$", ARCHITECTURE.read_text("utf-8"), re.MULTILINE
+    )
+}
+"""The packages of the simulator, and what each may use: the table of docs/architecture.md."""
+
+
+def _package(name: str) -> str:
+    return f"simulator.{name}".rstrip(".") if name in (*FLOORS, "") else name
+
+
+MAY_IMPORT |= {
+    f"simulator/{floor}": tuple(_package(name) for name in (floor, *below)) for floor, below in FLOORS.items()
+}
+MAY_IMPORT |= {
+    "simulator/charts": ("config.data",),
+    "simulator/__main__.py": ("simulator.host.interrupts", "simulator.command.cli"),
+}
+
+OURS = {"tests", *(folder.partition("/")[0] for folder in MAY_IMPORT)}
+
+
+def imports(folder: str) -> Iterator[str]:
+    """Modules of this project that the modules of a folder, or a module, import; ruff refuses relative imports.
+
+    `from package import name` may import a module of that name too.
+    """
+    there = ROOT / folder
+    for file in [there] if there.is_file() else sorted(there.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                modules = (f"{node.module}.{alias.name}" for alias in node.names)
+                names = [name if _is_module(name) else node.module for name in modules]
+            yield from (name for name in names if name.split(".")[0] in OURS)
+
+
+def _is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return path.with_suffix(".py").is_file() or path.is_dir()
+
+
+@pytest.mark.parametrize("folder", MAY_IMPORT)
+def test_imports_go_one_way(folder: str) -> None:
+    allowed = MAY_IMPORT[folder]
+    found = set(imports(folder))
+    assert bool(found) == bool(allowed)
+    assert not {
+        name for name in found if not any(name == prefix or name.startswith(f"{prefix}.") for prefix in allowed)
+    }
+
+
+SHARED_FACTS = frozenset(
+    f"config.data.{name}"
+    for name in (
+        *("blobfuse", "chart_values", "content_tags", "data", "gpu_sharing", "language_models", "near", "scheduling"),
+        *("skus", "versions"),
+    )
+)
+"""Data files of constants, with sources, and what reads them."""
+SHARED_MODULES = SHARED_FACTS | {f"k8s.{name}" for name in ("objects", "quantities", "resources", "scheduling")}
+"""All that the program and the simulator share. What a pod requests and where it may go is held to Kubernetes' answers
+(tests/support/kube_scheduling.yaml).
+"""
+
+
+def test_the_simulator_shares_no_decision_with_the_program() -> None:
+    """Else a wrong rule on both sides would pass: the simulator judges what the program does."""
+    todo = {name for name in imports("simulator") if not name.startswith("simulator.")}
+    found: set[str] = set()
+    while todo:
+        found |= todo
+        todo = {name for module in todo for file in _run_by(module) for name in imports(file)} - found
+    assert found == SHARED_MODULES
+
+
+def _run_by(module: str) -> Iterator[str]:
+    """Files that an import of a module runs: the packages around it, too."""
+    names = module.split(".")
+    yield f"{'/'.join(names)}.py"
+    yield from ("/".join([*names[:end], "__init__.py"]) for end in range(1, len(names)))
+
+
+def test_each_part_of_the_simulator_has_its_floor() -> None:
+    """The root holds what `python -m simulator` runs, and nothing else."""
+    there = {path.name for path in (ROOT / "simulator").iterdir() if path.name != "__pycache__"}
+    assert there == {"__init__.py", "__main__.py", "charts", *FLOORS}
+
+
+@pytest.mark.parametrize("folder", ["commands", "library"])
+def test_simulated_commands_use_what_is_in_the_sandbox_and_not_each_other(folder: str) -> None:
+    there = {f"simulator.{name.removesuffix('.py').removesuffix('/__init__').replace('/', '.')}" for name in SHARED}
+    found = set(imports(f"simulator/sandbox/{folder}")) - there
+    assert not {name for name in found if not name.startswith("simulator.sandbox.library")}

@@ -1,0 +1,162 @@
+"""What README.md and the pages of docs/ name is there, and what they have to copy works.
+
+tests/e2e runs the workloads that docs/adding-a-workload.md has to copy.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.data.content_tags import IMAGES, image_names
+from config.data.language_models import language_models
+from config.data.scheduling import GPU_RESOURCE
+from simulator.command import cli
+from simulator.host.paths import ROOT
+from simulator.world.faults import FaultKind
+from tests.support.pages import PAGES, code, files, links, rows
+from tools.image_lock import bases
+
+COMMANDS = ROOT / "docs" / "commands.md"
+TO_COPY = ROOT / "docs" / "adding-a-workload.md"
+JOBS = [*PAGES, *sorted(ROOT.glob("demos/*/jobs/*.yaml"))]
+BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+NOT_HERE = (
+    ".simulator",
+    "nvidia.com/",
+    "hyperv/",
+    "ai-on-aks/",
+    "autopilot.ibm.com/",
+    "workload.codeflare.dev.",
+    "k8s-sigs.io/",
+    *(f"{name.partition('/')[0]}/" for name in language_models()),
+    "/data/",
+)
+"""Beginnings of what looks like a file of the checkout and is none."""
+FILE = re.compile(r"[\w.-]+(/[\w.-]+)*/?")
+SUFFIXES = {".md", ".py", ".yaml", ".yml", ".sh", ".txt", ".in", ".toml"}
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def targets() -> set[str]:
+    """The Makefile's targets that have a description."""
+    text = (ROOT / "Makefile").read_text("utf-8")
+    return {name for names in re.findall(r"^([a-z -]+):.*##", text, re.MULTILINE) for name in names.split()}
+
+
+def test_help_has_a_line_for_each_target_and_commands_as_they_are_typed() -> None:
+    said = subprocess.run(
+        ["make", "--no-print-directory", "help"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
+    declared = (ROOT / "Makefile").read_text("utf-8").partition(".PHONY:")[2].partition("\n\n")[0]
+    there = set(declared.replace("\\", " ").split()) - {"stack-file", "own-state"}  # steps of others
+    assert {line.partition(" - ")[0] for line in said.splitlines()} == there
+    assert 'eval "$(make -s env)"' in said
+
+
+def make_targets(text: str) -> list[str]:
+    """Targets of a `make` call, with which it must begin."""
+    words = re.sub(r'^(\$ |eval "\$\()', "", text).split("#")[0].split()
+    if words[:1] != ["make"]:
+        return []
+    return [word.rstrip(')"') for word in words[1:] if not re.match(r"-|[A-Z]+=", word)]
+
+
+@every_page
+def test_make_targets_exist(page: Path) -> None:
+    named = [target for text in code(page) for target in make_targets(text)]
+    assert not set(named) - targets()
+
+
+def test_every_make_target_is_among_the_commands() -> None:
+    assert not targets() - {target for text in code(COMMANDS) for target in make_targets(text)}
+
+
+@every_page
+def test_commands_of_the_simulator_exist(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    calls = [call for text in code(page) for call in re.findall(r"python -m simulator ([^#&\n]+)", text)]
+    for call in calls:
+        command = call.split()[0]
+        with pytest.raises(SystemExit) as done:
+            cli.main([command, "--help"])
+        assert done.value.code == 0, call
+        text = capsys.readouterr().out
+        assert not set(re.findall(r"--\w+", call)) - set(re.findall(r"--\w+", text)), call
+
+
+def test_every_fault_is_among_the_commands() -> None:
+    kinds = {kind for text in code(COMMANDS) for kind in re.findall(r"^python -m simulator fault ([a-z][a-z-]+)", text)}
+    assert kinds == set(FaultKind)
+
+
+@every_page
+def test_files_exist(page: Path) -> None:
+    named = [text for text in code(page) if FILE.fullmatch(text) and ("/" in text or Path(text).suffix in SUFFIXES)]
+    named = [text for text in named if not re.fullmatch(r"[0-9.]+/[0-9]+", text)]  # a range of addresses is no file
+    missing = [name for name in named if not name.startswith(NOT_HERE) and not (ROOT / name).exists()]
+    assert not missing
+    assert not [target for target in links(page) if not (page.parent / target).exists()]
+
+
+@every_page
+def test_pages_name_no_place_of_a_machine(page: Path) -> None:
+    assert not re.findall(r"(?<![\w.])/(?:root|home|work|Users)/\S*", page.read_text("utf-8"))
+
+
+def test_every_image_stands_in_the_table_with_its_base() -> None:
+    table = {row[0].strip("`"): {row[1].strip("`")} for row in rows(ROOT / "docs" / "images.md", "image")}
+    assert table == {name: set(bases((IMAGES / name / "Dockerfile").read_text("utf-8"))) for name in image_names()}
+
+
+def resources(found: Any) -> Iterator[dict[str, Any]]:
+    """Yields every map that has `limits`, however deep."""
+    if isinstance(found, dict):
+        if "limits" in found:
+            yield found
+        found = list(found.values())
+    if isinstance(found, list):
+        for each in found:
+            yield from resources(each)
+
+
+@pytest.mark.parametrize("file", JOBS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_containers_state_their_gpus_under_requests_too(file: Path) -> None:
+    """Kubernetes copies limits to requests only in pods, and Kueue counts jobs before their pods exist. Up to 0.19.3 it
+    ignored the limits of jobs that were queued again (kubernetes-sigs/kueue#15093).
+    """
+    text = file.read_text("utf-8")
+    for block in BLOCK.findall(text) if file.suffix == ".md" else [text]:
+        for each in resources(list(yaml.safe_load_all(block))):
+            if GPU_RESOURCE in each["limits"]:
+                assert each.get("requests") == each["limits"]
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("copied")
+    for name, text in files(TO_COPY).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_no_file_to_copy_is_there_already() -> None:
+    named = [name for page in PAGES for name in files(page)]
+    assert {"workloads/hello_gpu.py", "workloads/hello_nodes/__init__.py"} <= set(named)
+    assert not [name for name in named if (ROOT / name).exists()]
+
+
+@pytest.mark.parametrize("command", [["format", "--check", "--diff"], ["check"]], ids=" ".join)
+def test_python_to_copy_passes_make_check(copied: Path, command: list[str]) -> None:
+    ruff = str(Path(sys.executable).with_name("ruff"))
+    call = [ruff, *command, "--config", str(ROOT / "pyproject.toml"), "--no-cache", str(copied)]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,71 @@
+"""Stack files keep to the schema by which editors check them, and mistakes do not. Helm judges, as of chart values."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from simulator.host import paths
+from simulator.host.paths import ROOT
+from tests.support.golden import FILES, STACKS
+from tests.support.pages import files
+from tests.support.settings import full_name
+from tools.reference import SCHEMA
+
+NAMES_SCHEMA = f"# yaml-language-server: $schema={SCHEMA.name}\n"
+COPIES = {"hello": files(ROOT / "docs" / "adding-a-workload.md")["Pulumi.hello.yaml"]}
+CASES = yaml.safe_load(Path(__file__).with_name("stack_files.yaml").read_text("utf-8"))
+GOOD, BAD = {**STACKS, **CASES["good"]}, CASES["bad"]
+
+
+@pytest.fixture(scope="module")
+def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty one, whose values have the schema."""
+    folder = tmp_path_factory.mktemp("chart")
+    (folder / "Chart.yaml").write_text("apiVersion: v2\nname: stack-files\nversion: 1.0.0\n")
+    shutil.copy(SCHEMA, folder / "values.schema.json")
+    return folder
+
+
+def faults(chart: Path, content: str) -> str:
+    """What the schema has against a stack file; empty for one that keeps to it."""
+    file = chart / "stack.yaml"
+    file.write_text(content)
+    command = [str(paths.tool("helm")), "template", "x", str(chart), "-f", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 or "don't meet the specifications of the schema" in done.stderr, done.stderr
+    return done.stderr if done.returncode else ""
+
+
+def stack_file(keys: dict[str, Any]) -> str:
+    return yaml.safe_dump({"config": {full_name(key): value for key, value in keys.items()}})
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("text", [file.read_text("utf-8") for file in FILES.values()] + [*COPIES.values()])
+def test_stack_files_of_the_repository_keep_to_it(chart: Path, text: str) -> None:
+    text = text.replace("hello-gpu,hello-nodes", "olmo").replace("hello-gpu: { gpus: 2 }", "olmo: {}")
+    assert faults(chart, text) == ""
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("keys", GOOD.values(), ids=GOOD.keys())
+def test_what_the_program_takes_keeps_to_it(chart: Path, keys: dict[str, Any]) -> None:
+    assert faults(chart, stack_file(keys)) == ""
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("keys", BAD.values(), ids=BAD.keys())
+def test_mistakes_do_not(chart: Path, keys: dict[str, Any]) -> None:
+    assert faults(chart, stack_file(keys))
+
+
+@pytest.mark.parametrize("name", [*FILES, *COPIES])
+def test_stack_files_name_it(name: str) -> None:
+    text = FILES[name].read_text("utf-8") if name in FILES else COPIES[name].partition("\n")[2]
+    assert text.startswith(NAMES_SCHEMA)

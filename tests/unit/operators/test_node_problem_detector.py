@@ -1,0 +1,162 @@
+"""node-problem-detector: its configuration for each VM size, where it runs and what it may, and its alerts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pulumi_kubernetes.core.v1 import Namespace
+from pydantic import ValidationError
+
+from components.azure.node_pools import gpu_pools
+from components.operators import Installed, Site
+from config.data import skus
+from config.data.content_tags import IMAGES
+from config.schema.operators import NODE_TOOLS_NAMESPACE, OperatorSettings
+from operators.monitoring import files
+from operators.node_problem_detector import (
+    NAME,
+    NodeProblemDetector,
+    NodeProblemDetectorSettings,
+    alerts,
+    called_for,
+)
+from operators.node_problem_detector.conditions import (
+    NodeCondition,
+    condition_type,
+    conditions,
+    configurations,
+    of_size,
+)
+from tests.support.mocks import Recorder, deploy
+from tests.support.pools import A100, H100, H200, T4
+from tests.support.settings import load
+
+IMAGE = IMAGES / NAME
+OF_AKS = {
+    *("FilesystemCorruptionProblem", "KubeletProblem", "ContainerRuntimeProblem", "VMEventScheduled", "KernelDeadlock"),
+    *("FrequentUnregisterNetDevice", "FrequentKubeletRestart", "FrequentContainerdRestart", "FrequentDockerRestart"),
+    *(
+        "ReadonlyFilesystem",
+        "GPUMissing",
+        "IBLinkFlapping",
+        "UnhealthyNvidiaDevicePlugin",
+        "UnhealthyNvidiaDCGMServices",
+    ),
+}
+"""That AKS's own sets (aks-docs, articles/aks/node-problem-detector.md; Azure/AgentBaker, e2e/validators.go)."""
+
+
+class Other(Installed[OperatorSettings]):
+    """An operator beside it, which makes nothing."""
+
+    def create(self, site: Site, settings: OperatorSettings) -> None:
+        pass
+
+
+def registered(others: Sequence[str]) -> Recorder:
+    """What the component registers beside these operators."""
+
+    def declare() -> None:
+        settings = load({"vmSku": H100})
+        site = Site(
+            settings=settings,
+            pools=gpu_pools(settings),
+            image=lambda name: f"registry.test/{name}:1",
+            registry=Namespace("registry", metadata={"name": "stands-for-it"}),
+            installed={},
+            namespace=Namespace("namespace", metadata={"name": NODE_TOOLS_NAMESPACE}),
+            scheduler=None,
+        )
+        found = {name: Other(name, site, OperatorSettings()) for name in others}
+        NodeProblemDetector(NAME, replace(site, installed=found), NodeProblemDetectorSettings())
+
+    return deploy(declare)
+
+
+def monitor(sku: str, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(configurations(skus.sku(sku), ofed=True)[f"{name}.json"])
+    return found
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+
+
+def test_no_condition_is_one_that_aks_sets() -> None:
+    assert {condition_type(name) for name in conditions()} & OF_AKS == set()
+    assert all(condition_type(name).startswith("ai-on-aks/") for name in conditions())
+
+
+@pytest.mark.parametrize("name", conditions())
+def test_each_has_a_script_in_the_image_which_can_be_run(name: str) -> None:
+    script = IMAGE / conditions()[name].check.split()[0]
+    assert script.is_file()
+    assert script.stat().st_mode & 0o111
+    copied = " ".join(re.findall(r"^COPY (.*)$", (IMAGE / "Dockerfile").read_text("utf-8"), re.MULTILINE)).split()
+    assert script.name in copied
+
+
+def test_each_size_has_the_conditions_that_it_can_have_with_its_own_limits() -> None:
+    assert set(of_size(skus.sku(H100), ofed=True)) == set(conditions())
+    assert set(conditions()) - set(of_size(skus.sku(T4), ofed=True)) == {
+        *("GPUMemoryErrors", "GPURowRemapFailed", "NVLinkInactive"),
+        *("InfiniBandDown", "InfiniBandFlapping", "InfiniBandSlow", "OFEDMissing"),
+    }
+    assert set(conditions()) - set(of_size(skus.sku(H200), ofed=False)) == {"OFEDMissing"}
+    assert monitor(H100, "InfiniBandSlow")["rules"][0]["args"] == ["rate", "400"]
+    assert monitor(A100, "InfiniBandSlow")["rules"][0]["args"] == ["rate", "200"]
+    assert monitor(T4, "GPUMissing")["rules"][0]["args"] == ["1"]
+
+
+def test_a_condition_has_a_file_of_its_own_and_nobody_says_anything_before_the_first_look() -> None:
+    for file in configurations(skus.sku(H100), ofed=True).values():
+        found = json.loads(file)
+        assert len(found["conditions"]) == len(found["rules"]) == 1
+        assert found["conditions"][0]["type"] == found["rules"][0]["condition"]
+        assert found["conditions"][0]["reason"] != found["rules"][0]["reason"]
+        assert found["pluginConfig"]["skip_initial_status"] is True
+        assert int(found["pluginConfig"]["timeout"][:-1]) < int(found["pluginConfig"]["invoke_interval"][:-1])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("where", "everywhere"), ("every_s", "often"), ("alert", {"severity": "fatal", "lasts": "2m"})]
+)
+def test_a_condition_that_says_what_nobody_knows_is_refused(key: str, value: object) -> None:
+    whole = conditions()["GPUMissing"].model_dump()
+    with pytest.raises(ValidationError, match=key):
+        NodeCondition.model_validate({**whole, key: value})
+
+
+def test_xids_are_critical_for_which_the_alert_on_gpus_is_raised() -> None:
+    listed = {int(line) for line in (IMAGE / "xids.txt").read_text("utf-8").splitlines() if not line.startswith("#")}
+    (rule,) = (r for group in files.rules()["groups"] for r in group["rules"] if r["alert"] == "GPUFailed")
+    assert listed == {int(number) for number in re.findall(r"== (\d+)", rule["expr"])}
+
+
+# -- its pods ----------------------------------------------------------------------------------------------------------
+
+
+def test_without_ofed_of_ours_nobody_misses_it_and_without_monitoring_there_are_no_alerts() -> None:
+    found = registered(others=())
+    assert "OFEDMissing.json" not in found.one(":ConfigMap", f"{called_for(skus.sku(H100))}-config").inputs["data"]
+    assert found.names(":PrometheusRule") == []
+
+
+# -- alerts ------------------------------------------------------------------------------------------------------------
+
+
+def test_each_condition_has_an_alert_of_a_name_that_no_other_rule_has() -> None:
+    ours = [rule["alert"] for group in alerts.rules()["groups"] for rule in group["rules"]]
+    others = [rule["alert"] for group in files.rules()["groups"] for rule in group["rules"]]
+    assert ours == [*map(alerts.alert_name, conditions()), alerts.UNKNOWN, alerts.AWAY]
+    assert not set(ours) & set(others)
+
+
+def test_each_script_is_of_a_condition_or_shared() -> None:
+    scripts = {path.name for path in Path(IMAGE).glob("*.sh")}
+    assert scripts == {each.check.split()[0] for each in conditions().values()} | {"lib.sh", "log.sh"}

@@ -1,0 +1,268 @@
+"""Choices of the operators: values of charts, configurations, which of them a stack gets.
+
+What a stack gets by default is in the golden files.
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+import yaml
+
+import operators
+from components import images
+from config.data.chart_values import value_problems
+from config.data.scheduling import COSCHEDULER, GPU_RESOURCE, LOCAL_QUEUE, VOLCANO
+from config.data.versions import versions
+from config.schema.operators import DriverUpgrades, Installation
+from config.schema.pools import PoolSettings
+from operators import (
+    appwrapper,
+    autopilot,
+    blob_csi_driver,
+    gpu_operator,
+    kueue,
+    network_operator,
+    nfd,
+    scheduler_plugins,
+    training_operator,
+    volcano,
+)
+from operators._lib.release import ChartLocation, locate, merge
+from operators.gpu_operator.settings import GpuOperatorSettings
+from operators.network_operator.settings import NetworkOperatorSettings
+from tests.support.settings import load
+
+DATA: dict[str, Any] = {"data": {}}
+KNOWN = operators.find()
+UPGRADES = get_args(DriverUpgrades)
+T4, A100 = "Standard_NC4as_T4_v3", "Standard_NC48ads_A100_v4"
+SHARED = {
+    "t4": PoolSettings(vm_sku=T4, gpu_slices=2),
+    "t4od": PoolSettings(vm_sku=T4, gpu_slices=2),
+    "more": PoolSettings(vm_sku=T4, gpu_slices=4),
+    "a100": PoolSettings(vm_sku=A100, mig_profile="all-1g.10gb"),
+    "whole": PoolSettings(vm_sku=A100),
+}
+
+
+@pytest.mark.parametrize(
+    ("chart", "values"),
+    [
+        (nfd.NAME, nfd.values()),
+        (network_operator.NAME, network_operator.values()),
+        (gpu_operator.NAME, gpu_operator.values("when-idle", rdma=True, pools={})),
+        (gpu_operator.NAME, gpu_operator.values("manual", rdma=False, pools=SHARED)),
+        (volcano.NAME, volcano.values(autoscaled=True)),
+        (blob_csi_driver.NAME, blob_csi_driver.values()),
+        (kueue.NAME, kueue.values()),
+        (scheduler_plugins.NAME, scheduler_plugins.values()),
+    ],
+)
+def test_the_pinned_charts_have_every_value_that_is_set(chart: str, values: dict[str, Any]) -> None:
+    assert value_problems(chart, values) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "chart", "repository", "pinned"),
+    [
+        ("volcano", None, "volcano", "https://volcano-sh.github.io/helm-charts", True),
+        (nfd.NAME, None, "oci://registry.k8s.io/nfd/charts/node-feature-discovery", None, True),
+        ("volcano", "oci://mirror.example.com/charts/", "oci://mirror.example.com/charts/volcano", None, True),
+        ("volcano", "simulator/charts", "simulator/charts/volcano", None, False),  # relative; its Chart.yaml decides
+    ],
+)
+def test_charts_come_from_their_own_places_unless_redirected(
+    name: str, source: str | None, chart: str, repository: str | None, pinned: bool
+) -> None:
+    known = versions().charts[name]
+    assert locate(known, source) == ChartLocation(chart, repository, known.version if pinned else None)
+
+
+def test_the_users_values_win_key_by_key() -> None:
+    values = {"driver": {"enabled": True, "version": "1"}, "list": [1, 2]}
+    assert merge(values, {"driver": {"version": "2"}, "list": [3], "new": None}) == {
+        "driver": {"enabled": True, "version": "2"},
+        "list": [3],
+        "new": None,
+    }
+
+
+def test_only_where_nodes_come_for_pods_that_wait_are_pods_made_before_there_are_nodes() -> None:
+    assert "scheduler_config_override" not in volcano.values(autoscaled=False)["custom"]
+    scheduler = yaml.safe_load(volcano.values(autoscaled=True)["custom"]["scheduler_config_override"])
+    plugins = [plugin["name"] for tier in scheduler["tiers"] for plugin in tier["plugins"]]
+    assert "gang" in plugins
+    assert not {"overcommit", "proportion"} & set(plugins)  # all that hold pods back in upstream's configuration
+
+
+def policy(upgrades: DriverUpgrades = "manual", **settings: Any) -> dict[str, Any]:
+    return network_operator.policy_spec(NetworkOperatorSettings.model_validate(settings), upgrades, None)
+
+
+@pytest.mark.parametrize("unset", [{}, {"ofedVersion": ""}, {"ofedVersion": None}])
+def test_ofed_is_the_pinned_one_unless_another_is_asked_for(unset: dict[str, Any]) -> None:
+    assert policy(**unset)["ofedDriver"]["version"] == versions().images["doca-driver"].version
+    asked = policy(ofedVersion="doca3.2.0-25.10-1.2.8.0-2")
+    assert asked["ofedDriver"]["version"] == "doca3.2.0-25.10-1.2.8.0-2"
+    assert asked["sriovDevicePlugin"] == policy()["sriovDevicePlugin"]
+
+
+def test_the_drivers_container_gets_the_environment_variables_of_the_settings() -> None:
+    env = {"OFED_BLACKLIST_MODULES_FILE": "/host/etc/modprobe.d/blacklist-ofed-modules.conf", "A": "1"}
+    assert policy(ofedEnv=env)["ofedDriver"]["env"] == [
+        {"name": "A", "value": "1"},
+        {"name": "OFED_BLACKLIST_MODULES_FILE", "value": "/host/etc/modprobe.d/blacklist-ofed-modules.conf"},
+    ]
+    assert "env" not in policy()["ofedDriver"], "one more key would be reported as another driver"
+    with pytest.raises(ValueError, match="should match pattern"):
+        policy(ofedEnv={"A B": "1"})
+
+
+def test_kernel_modules_are_the_charts_default_unless_set() -> None:
+    driver = gpu_operator.values("manual", rdma=False, pools={})["driver"]
+    assert "kernelModuleType" not in driver, "one more key would be reported as another driver"
+    chosen = gpu_operator.values("manual", rdma=False, pools={}, modules="proprietary")
+    assert chosen["driver"] == {**driver, "kernelModuleType": "proprietary"}
+    assert GpuOperatorSettings().kernel_module_type == "auto"
+    with pytest.raises(ValueError, match="'auto', 'open' or 'proprietary'"):
+        GpuOperatorSettings.model_validate({"kernelModuleType": "closed"})
+
+
+@pytest.mark.parametrize("upgrades", UPGRADES)
+def test_both_drivers_are_upgraded_by_themselves_only_when_asked_to_and_never_by_a_drain(
+    upgrades: DriverUpgrades,
+) -> None:
+    for found in (policy(upgrades)["ofedDriver"], gpu_operator.values(upgrades, rdma=True, pools={})["driver"]):
+        assert found["upgradePolicy"]["autoUpgrade"] is (upgrades == "when-idle")
+        assert found["upgradePolicy"]["drain"] == {"enable": False}
+        assert found["upgradePolicy"]["waitForCompletion"]["timeoutSeconds"] == 0  # for ever
+        assert not found["upgradePolicy"].get("gpuPodDeletion")  # by default neither force nor deleteEmptyDir
+
+
+def test_the_selector_survives_a_chart_that_does_not_quote_it() -> None:
+    """gpu-operator v26.7.0, templates/clusterpolicy.yaml:235: YAML reads a leading `!` as a tag, and no text."""
+    selector = gpu_operator.values("when-idle", rdma=True, pools={})["driver"]["upgradePolicy"]["waitForCompletion"][
+        "podSelector"
+    ]
+    assert yaml.safe_load(f"podSelector: {selector}") == {"podSelector": selector}
+
+
+@pytest.mark.parametrize("chart", sorted(versions().charts))
+def test_a_mirror_serves_the_charts_images(chart: str) -> None:
+    values = images.chart_values(chart, "mirror.example.com")
+    assert values, f"config/data/charts/{chart}.keys has no key that names a registry or a repository of images"
+    assert value_problems(chart, values) == []
+    assert all(place.startswith("mirror.example.com") for place in leaves(values))
+    assert images.chart_values(chart, None) == {}
+
+
+def leaves(values: dict[str, Any]) -> list[str]:
+    return [leaf for value in values.values() for leaf in (leaves(value) if isinstance(value, dict) else [value])]
+
+
+def test_a_mirrored_image_keeps_its_path() -> None:
+    reference = images.reference("doca-driver", "mirror.example.com/")
+    assert reference == f"mirror.example.com/nvidia/mellanox/doca-driver:{versions().images['doca-driver'].version}"
+    assert images.mirrored("docker.io", "mirror.example.com") == "mirror.example.com"
+
+
+def test_the_device_plugin_has_a_configuration_for_each_kind_of_slices_and_whole_gpus_by_default() -> None:
+    config = gpu_operator.values("manual", rdma=False, pools=SHARED)["devicePlugin"]["config"]
+    slices = {name: yaml.safe_load(text).get("sharing") for name, text in config["data"].items()}
+    assert slices == {
+        "tesla-t4-ts2": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 2}]}},
+        "tesla-t4-ts4": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}},
+        "whole-gpus": None,
+    }
+    assert config["default"] == "whole-gpus"
+    assert "devicePlugin" not in gpu_operator.values("manual", rdma=False, pools={"whole": SHARED["whole"]})
+
+
+def test_the_mig_manager_is_there_for_partitions_alone_and_may_reboot() -> None:
+    manager = gpu_operator.values("manual", rdma=False, pools=SHARED)["migManager"]
+    assert manager == {"enabled": True, "env": [{"name": "WITH_REBOOT", "value": "true"}]}
+    assert not gpu_operator.values("manual", rdma=False, pools={})["migManager"]["enabled"]
+
+
+def wanted(**stack: Any) -> set[str]:
+    """The operators that a stack gets."""
+    settings = load({"vmSku": "Standard_ND96isr_H100_v5", "workloads": "training", **stack})
+    return {name for name, each in KNOWN.items() if each.is_wanted(settings)}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "name"), [({}, "volcano"), ({"scheduler": COSCHEDULER}, "scheduler-plugins")], ids=["default", "other"]
+)
+def test_a_stack_has_one_scheduler_which_its_workloads_need(chosen: dict[str, Any], name: str) -> None:
+    assert wanted(operators=chosen) & {"volcano", "scheduler-plugins"} == {name}
+    settings = load({"vmSku": "Standard_ND96isr_H100_v5", "workloads": "training", "operators": chosen})
+    assert Installation(settings, KNOWN).brought("scheduler").name == chosen.get("scheduler", VOLCANO)
+
+
+@pytest.mark.parametrize(
+    ("driver", "containers", "expected"),
+    [
+        ("addon", {"data": {}}, False),
+        ("chart", {"data": {}}, True),
+        ("none", {"data": {}}, False),
+        ("chart", {}, False),
+    ],
+)
+def test_the_chart_of_the_blob_driver_comes_where_it_is_chosen_and_containers_need_it(
+    driver: str, containers: dict[str, Any], expected: bool
+) -> None:
+    found = wanted(storage={"driver": driver, "containers": containers})
+    assert (blob_csi_driver.NAME in found) is expected
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "registry", "minutes", "expected"),
+    [
+        (VOLCANO, None, 30, {"gang-scheduler-name": VOLCANO, "pytorch-init-container-max-tries": "900"}),
+        (COSCHEDULER, None, 10, {"gang-scheduler-name": COSCHEDULER, "pytorch-init-container-max-tries": "300"}),
+        (None, None, 30, {"pytorch-init-container-image": "docker.io/library/alpine:3.10"}),
+        (None, "mirror.example.com", 30, {"pytorch-init-container-image": "mirror.example.com/library/alpine:3.10"}),
+    ],
+)
+def test_the_training_operator_makes_the_gangs_of_the_scheduler_and_lets_workers_wait_for_their_image(
+    scheduler: str | None, registry: str | None, minutes: int, expected: dict[str, str]
+) -> None:
+    words = training_operator.arguments(scheduler, registry, minutes)
+    found = dict(word.removeprefix("--").split("=") for word in words)
+    assert expected.items() <= found.items()
+    assert ("gang-scheduler-name" in found) is (scheduler is not None)
+
+
+@pytest.mark.parametrize(
+    ("tested_class", "checks"), [(None, "pciebw,remapped,gpupower,ping"), ("f", "pciebw,remapped,gpupower,pvc,ping")]
+)
+def test_autopilot_makes_claims_only_where_they_are_tested_and_takes_no_gpus_past_the_queue(
+    tested_class: str | None, checks: str
+) -> None:
+    values = autopilot.values(tested_class)
+    env = {each["name"]: each["value"] for each in values["env"]}
+    assert (env["PERIODIC_CHECKS"], env["PVC_TEST_STORAGE_CLASS"]) == (checks, tested_class or "")
+    assert values["invasive"] >= 24 * 365, "0 ends it"
+
+
+@pytest.mark.parametrize("minutes", [1, 45, 24 * 60])
+def test_no_period_of_appwrapper_is_beyond_the_ceiling_which_would_keep_it_from_starting(minutes: int) -> None:
+    """ValidateAppWrapperConfig of its pkg/config/config.go."""
+    periods = appwrapper.configuration(minutes, None)["appwrapper"]["faultTolerance"]
+    assert periods["warmupGracePeriod"] == minutes * 60 * 10**9
+    assert periods["admissionGracePeriod"] <= periods["warmupGracePeriod"] <= periods["gracePeriodCeiling"]
+    for name in ("deletionGracePeriod", "resetPause", "failureGracePeriod"):
+        assert periods[name] <= periods["gracePeriodCeiling"]
+
+
+def test_wrapped_jobs_get_queue_and_scheduler_and_leave_nodes_by_autopilots_labels_and_ours() -> None:
+    """AppWrapper's mutating webhook adds the label; validating admission policies run after it."""
+    found = appwrapper.configuration(30, VOLCANO)["appwrapper"]
+    assert (found["defaultQueueName"], found["schedulerName"]) == (LOCAL_QUEUE, VOLCANO)
+    assert "schedulerName" not in appwrapper.configuration(30, None)["appwrapper"]
+    taints = found["autopilot"]["resourceTaints"][GPU_RESOURCE]
+    evicting = {f"{each['key']}={each['value']}" for each in taints if each["effect"] == "NoExecute"}
+    assert evicting == {"autopilot.ibm.com/gpuhealth=EVICT", "ai-on-aks/gpu-health=failed"}
+    assert [each["value"] for each in taints if each["effect"] != "NoExecute"] == ["WARN", "TESTING"]

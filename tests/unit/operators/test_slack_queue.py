@@ -1,0 +1,225 @@
+"""What the slack queue lends follows the GPUs that healthy nodes offer, and Pulumi lets it."""
+
+from __future__ import annotations
+
+import copy
+from datetime import UTC, datetime
+from types import ModuleType
+from typing import Any
+from urllib.error import HTTPError
+
+import pytest
+
+from config.data.scheduling import AUTOPILOT_LABEL, BAD_NODE, POOL_LABEL
+from config.schema.pools import PoolSettings
+from operators.kueue import queues
+from operators.node_health import OWN_RULES, SLACK_RULES, NodeHealthSettings, pod_spec, slack_variables
+from simulator.plugins.kubernetes.checkpoint import prune
+from simulator.plugins.kubernetes.structural import compare
+from tests.support.node_health import imported
+from tests.support.settings import H100, settings_with
+
+Object = dict[str, Any]
+GPU = "nvidia.com/gpu"
+LABEL, _, VALUE = BAD_NODE.partition("=")
+FIXED = {POOL_LABEL: "train"}
+NOW, NEW = datetime(2026, 11, 27, 8, tzinfo=UTC), "2026-11-27T07:31:00Z"
+NOT_READY = ("node.kubernetes.io/not-ready", "NoSchedule")
+QUOTAS = queues.quotas(8, [PoolSettings(vm_sku=H100)], "nvidia.com/mlnxnics")
+SPEC = queues.cluster_queue_spec(QUOTAS, None)
+PATH = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/slack-cluster-queue"
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    return imported("slack_queue")
+
+
+def node(
+    *taints: tuple[str, str],
+    offered: int = 8,
+    capacity: int = 8,
+    name: str = "n",
+    labels: Object | None = None,
+    created: str = "2026-11-01T08:00:00Z",
+) -> Object:
+    return {
+        "metadata": {"name": name, "resourceVersion": "7", "labels": labels or {}, "creationTimestamp": created},
+        "spec": {"taints": [{"key": key, "effect": effect} for key, effect in taints]},
+        "status": {"capacity": {GPU: str(capacity)}, "allocatable": {GPU: str(offered)}},
+    }
+
+
+def rules(script: ModuleType, pools: str) -> Any:
+    environment = {"POOLS": pools, "WARM_UP_MINUTES": "30"}
+    return script.Rules.of(environment, "aznhc", {BAD_NODE, f"{AUTOPILOT_LABEL}=EVICT"})
+
+
+def queue(limit: str | None = None, quota: str = "8") -> Object:
+    spec = copy.deepcopy(SPEC)
+    gpus = next(each for each in spec["resourceGroups"][0]["flavors"][0]["resources"] if each["name"] == GPU)
+    gpus |= {"nominalQuota": quota, **({"lendingLimit": limit} if limit else {})}
+    return {"metadata": {"name": "slack-cluster-queue", "resourceVersion": "9"}, "spec": spec}
+
+
+def limits(body: Object) -> Object:
+    """Lending limits by resource."""
+    resources = body["spec"]["resourceGroups"][0]["flavors"][0]["resources"]
+    return {each["name"]: each["lendingLimit"] for each in resources if "lendingLimit" in each}
+
+
+@pytest.mark.parametrize(
+    ("found", "gpus"),
+    [
+        (node(), 0),
+        (node(("sku", "NoSchedule")), 0),  # of its pool, which jobs tolerate
+        (node(offered=7), 1),
+        (node(offered=0), 8),
+        (node(("aznhc", "NoSchedule")), 8),
+        (node(("aznhc", "NoExecute"), offered=7), 8),
+        (node(("node.kubernetes.io/unschedulable", "NoSchedule")), 8),
+        (node(("node.kubernetes.io/unreachable", "NoExecute")), 8),
+        (node(("node.kubernetes.io/memory-pressure", "PreferNoSchedule")), 0),
+        (node(labels={LABEL: VALUE}), 8),
+        (node(labels={AUTOPILOT_LABEL: "EVICT"}), 8),
+        (node(labels={AUTOPILOT_LABEL: "PASS"}), 0),
+        ({"metadata": {"name": "n"}, "spec": {"unschedulable": True}, "status": {"capacity": {GPU: "8"}}}, 8),
+        (node(offered=7, capacity=7, labels=FIXED), 1),  # the device plugin has started without the lost GPU
+        (node(offered=0, capacity=0, labels=FIXED), 8),
+        (node(NOT_READY, offered=0, capacity=0, labels=FIXED, created=NEW), 0),  # its drivers are being built
+        (node(NOT_READY, labels=FIXED, created=NEW), 8),
+        (node(("aznhc", "NoSchedule"), offered=7, capacity=7, labels=FIXED), 8),
+        (node(offered=0, capacity=0, labels={POOL_LABEL: "burst"}), 0),
+        ({"metadata": {"name": "without drivers"}}, 0),
+    ],
+)
+def test_gpus_that_no_job_can_get(script: ModuleType, found: Object, gpus: int) -> None:
+    assert script.POOL == POOL_LABEL
+    pools = "train=1x8" if found["metadata"].get("labels") == FIXED else ""
+    assert script.lost([found], rules(script, pools), NOW) == gpus
+
+
+@pytest.mark.parametrize(
+    ("nodes", "gpus"),
+    [
+        ([node(labels=FIXED), node(labels=FIXED)], 0),
+        ([node(labels=FIXED)], 8),  # a machine is missing
+        ([node(("node.kubernetes.io/unschedulable", "NoSchedule"), labels=FIXED), *[node(labels=FIXED)] * 2], 0),
+        ([node(labels=FIXED), node(labels={POOL_LABEL: "burst"})], 8),  # which is another pool's
+    ],
+    ids=["whole", "missing", "surge of an upgrade", "another pool"],
+)
+def test_a_fixed_pool_lacks_what_its_nodes_do_not_offer_together(
+    script: ModuleType, nodes: list[Object], gpus: int
+) -> None:
+    assert script.lost(nodes, rules(script, "train=2x8,empty=0x4"), NOW) == gpus
+
+
+@pytest.mark.parametrize(
+    ("before", "lost", "after"),
+    [
+        (None, 0, {}),  # without a limit it lends its whole quota
+        (None, 3, {GPU: "5"}),
+        ("5", 3, {}),
+        ("5", 16, {GPU: "0"}),
+        ("5", 0, {GPU: "8"}),
+    ],
+)
+def test_it_lends_what_is_left_of_its_quota(script: ModuleType, before: str | None, lost: int, after: Object) -> None:
+    body, said = script.change(queue(before), lost)
+    assert (limits(body) if body else {}) == after
+    assert bool(said) == bool(after)
+
+
+def test_a_change_of_its_quota_meanwhile_is_not_lost(script: ModuleType) -> None:
+    body, _ = script.change(queue(), 8)
+    assert body["metadata"]["resourceVersion"] == "9"
+    kept = prune(body["spec"]["resourceGroups"], SPEC["resourceGroups"])
+    assert kept == SPEC["resourceGroups"]
+
+
+def test_quantities_are_read_as_the_api_server_writes_them(script: ModuleType) -> None:
+    assert script.change(queue(quota="1k"), 8)[1] == "lends 992 of 1000 GPUs"
+    assert script.change(queue("1k", quota="1k"), 0) == ({}, "")
+
+
+class NodesAndQueue:
+    """An API server with nodes and a queue, which notes patches."""
+
+    def __init__(self, *nodes: Object) -> None:
+        self.objects = {f"/api/v1/nodes/{each['metadata']['name']}": each for each in nodes} | {PATH: queue()}
+        self.patched: list[str] = []
+
+    def call(self, method: str, path: str, body: Object | None = None) -> Object:
+        if path.startswith("/api/v1/nodes?"):
+            return {"items": [each for place, each in self.objects.items() if place != PATH]}
+        if path not in self.objects:
+            raise HTTPError(path, 404, "not found", None, None)  # type: ignore[arg-type]
+        if body is not None:
+            self.patched.append(path)
+            self.objects[path] = {**self.objects[path], "spec": {**self.objects[path]["spec"], **body["spec"]}}
+        return self.objects[path]
+
+
+def round_of(api: NodesAndQueue, monkeypatch: pytest.MonkeyPatch, pools: str = "") -> int:
+    health = imported("node_health")
+    variables = slack_variables(settings_with(slack_gpus=8)) | {"POOLS": pools}
+    (container,) = pod_spec("image", NodeHealthSettings(), variables)["containers"]
+    for entry in container["env"]:
+        monkeypatch.setenv(entry["name"], entry["value"])
+    monkeypatch.setattr(health, "call", api.call)
+    return int(health.main())
+
+
+def test_a_round_shrinks_the_queue_by_the_node_that_it_taints_and_a_later_one_grows_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    api = NodesAndQueue(node(name="a", labels={AUTOPILOT_LABEL: "EVICT"}), node(name="b"), node(name="c"))
+    assert round_of(api, monkeypatch) == 0
+    assert api.patched == ["/api/v1/nodes/a", PATH]
+    assert limits(api.objects[PATH]) == {GPU: "0"}
+    api.objects["/api/v1/nodes/a"] = node(name="a")
+    assert round_of(api, monkeypatch) == 0
+    assert limits(api.objects[PATH]) == {GPU: "8"}
+    api.patched.clear()
+    assert round_of(api, monkeypatch) == 0
+    assert api.patched == []
+
+
+def test_a_round_counts_gpus_that_a_node_of_a_fixed_pool_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = NodesAndQueue(node(offered=7, capacity=7, labels=FIXED))
+    assert round_of(api, monkeypatch, "train=1x8") == 0
+    assert limits(api.objects[PATH]) == {GPU: "7"}
+
+
+def test_a_round_without_the_queue_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = NodesAndQueue(node())
+    del api.objects[PATH]
+    assert round_of(api, monkeypatch) == 0
+
+
+def test_only_nodes_of_fixed_pools_are_expected_to_offer_all_gpus() -> None:
+    """A new node of a pool that autoscales has no GPUs before its drivers are built."""
+    scaled = PoolSettings.model_validate({"vmSku": H100, "autoscale": {"min": 0, "max": 2}})
+    pools = {"train": PoolSettings(vm_sku=H100, count=2), "burst": scaled}
+    assert slack_variables(settings_with(pools=pools, slack_gpus=8))["POOLS"] == "train=2x8"
+    assert slack_variables(settings_with(pools=pools, slack_gpus=0)) == {}
+
+
+def test_the_job_may_change_that_queue_alone(script: ModuleType) -> None:
+    assert f"/apis/{queues.API}/clusterqueues" == script.QUEUES
+    assert SLACK_RULES == [
+        {
+            "apiGroups": ["kueue.x-k8s.io"],
+            "resources": ["clusterqueues"],
+            "resourceNames": ["slack-cluster-queue"],
+            "verbs": ["get", "patch"],
+        }
+    ]
+    assert "kueue.x-k8s.io" not in OWN_RULES[0]["apiGroups"]
+
+
+def test_pulumi_sees_no_change_in_a_queue_with_a_limit() -> None:
+    """The plugin compares what the program states with the same part of the live object, also after a refresh."""
+    live = queue("4")
+    assert compare(prune(live["spec"], SPEC), SPEC) == {}

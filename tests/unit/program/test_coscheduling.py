@@ -1,0 +1,80 @@
+"""A stack whose GPU pods the scheduler of scheduler-plugins places: all of them, those of its guests too."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pulumi
+import pytest
+
+from config.data.scheduling import AGENT_POOL_LABEL
+from tests.support import golden
+from tests.support.mocked_azure import Azure
+from tests.support.mocks import Recorder, Registered, program
+
+COSCHEDULER = "scheduler-plugins-scheduler"
+GANGS = {"health-check", "health-check-devices", "olmo"}
+RELEASE = "kubernetes:helm.sh/v3:Release scheduler-plugins"
+
+
+@pytest.fixture(scope="module")
+def dev() -> Recorder:
+    """Of `dev` all but the MPI jobs, and jobs without gangs."""
+    given = golden.keys("dev")
+    options = {
+        "olmo": {"numNodes": 2, "stopAt": 20},
+        "jupyterlab": given["workloadOptions"]["jupyterlab"],
+        "resim": {"inputContainer": "olmo-data", "outputContainer": "olmo-checkpoints"},
+    }
+    changed = {
+        "workloads": "health-check,olmo,jupyterlab,gpu-batch,resim",
+        "workloadOptions": options,
+        "operators": {"scheduler": COSCHEDULER},
+    }
+    kept = {key: value for key, value in given.items() if key != "modelSize"}
+    return program({**kept, **changed}, stack="dev", secret=["workloadOptions"])
+
+
+def gpu_pods(found: Recorder) -> dict[str, dict[str, Any]]:
+    """Templates of pods on nodes of GPU pools, by what makes them."""
+    made = [each for each in found.registered if each.inputs.get("spec", {}).get("template")]
+    templates = {each.name: each.inputs["spec"]["template"] for each in made}
+    return {name: template for name, template in templates.items() if AGENT_POOL_LABEL in json.dumps(template)}
+
+
+def groups(found: Recorder) -> list[Registered]:
+    return [each for each in found.registered if each.type.endswith(":PodGroup")]
+
+
+def test_all_pods_on_gpu_nodes_have_that_one_scheduler(dev: Recorder) -> None:
+    templates = gpu_pods(dev)
+    assert templates.keys() == {*GANGS, "jupyterlab", "gpu-batch", "resim"}
+    assert {name: each["spec"]["schedulerName"] for name, each in templates.items()} == dict.fromkeys(
+        templates, COSCHEDULER
+    )
+
+
+def test_gangs_are_of_its_kind_and_there_before_their_jobs(dev: Recorder) -> None:
+    assert {each.type for each in groups(dev)} == {"kubernetes:scheduling.x-k8s.io/v1alpha1:PodGroup"}
+    assert {each.name: each.inputs["spec"] for each in groups(dev)} == {name: {"minMember": 2} for name in GANGS}
+    for each in groups(dev):
+        assert RELEASE in each.dependencies, "its CRD comes with the release"
+        labels = gpu_pods(dev)[each.name]["metadata"]["labels"]
+        assert labels == {"scheduling.x-k8s.io/pod-group": each.name}
+        assert f"{each.type} {each.name}" in dev.one(":batch/v1:Job", each.name).dependencies
+
+
+def test_guests_of_the_platform_have_its_scheduler(dev: Recorder) -> None:
+    guest = program({"platformStack": "dev", "workloads": "health-check"}, Azure(stacks={"dev": dev}), "checks")
+    assert gpu_pods(guest)["health-check"]["spec"]["schedulerName"] == COSCHEDULER
+    assert {each.type for each in groups(guest)} == {"kubernetes:scheduling.x-k8s.io/v1alpha1:PodGroup"}
+
+
+def test_an_mpi_job_of_a_guest_is_refused_with_both_ways_out(dev: Recorder) -> None:
+    """Its platform would have to change, and its operators with it."""
+    with pytest.raises(pulumi.RunError, match="operators.scheduler of stack dev is scheduler-plugins-") as told:
+        program({"platformStack": "dev", "workloads": "nccl-allreduce"}, Azure(stacks={"dev": dev}), "checks")
+    said = " ".join(str(told.value).split())
+    assert "give nccl-allreduce a stack of its own, without teams; or set operators.scheduler to volcano" in said
+    assert "pulumi config set" not in said, "it would end the jobs of teams"

@@ -1,0 +1,188 @@
+"""Spot machines: how many there are, and how Azure takes them back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config.data.scheduling import SPOT_TAINT
+from k8s.objects import condition
+from simulator.azure import spot
+from simulator.azure.spot import NOTICE_S, Evictor
+from simulator.azure.types.agent_pool import life
+from simulator.world.evictions import Eviction, EvictionStore, Rate
+from simulator.world.faults import FaultKind, new_fault
+from tests.support.arm import Arm, pool_body, pool_path
+from tests.support.scaled_cluster import T4, ScaledCluster, pod
+
+
+class Evictions:
+    """A Spot pool of three nodes; `look` is one of the evictor's, so many seconds after the one before."""
+
+    def __init__(self, arm: Arm, folder: Path) -> None:
+        self.cluster, self.store, self.now = ScaledCluster(arm), EvictionStore(folder), 0.0
+        server = arm.server
+        kube = self.cluster.kube.as_client()
+        self.evictor = Evictor(server.world, server.operations, lambda _: kube, self.store, lambda: self.now)
+
+    def make(self, **properties: Any) -> list[str]:
+        """Or changes it."""
+        body = pool_body(vmSize=T4, scaleSetPriority="Spot", **{"count": 3, "nodeTaints": [SPOT_TAINT]} | properties)
+        assert self.cluster.arm.put(pool_path(), body).is_success
+        self.cluster.arm.done()
+        self.cluster.sync()
+        return self.cluster.nodes()
+
+    def look(self, later: float = 0) -> None:
+        self.now += later
+        self.evictor.look()
+        self.cluster.arm.done()
+        self.cluster.sync()
+
+
+@pytest.fixture
+def evictions(cluster: Arm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Evictions]:
+    monkeypatch.setattr(spot, "_TICK_S", 3600)
+    monkeypatch.setattr(life, "ALLOCATION_S", 0.01)
+    made = Evictions(cluster, tmp_path)
+    yield made
+    made.evictor.stop()
+
+
+def count(evictions: Evictions) -> int:
+    found: int = evictions.cluster.arm.get(pool_path())["properties"]["count"]
+    return found
+
+
+def test_a_machine_that_is_taken_back_is_told_of_drained_and_gone_in_half_a_minute(evictions: Evictions) -> None:
+    first, second, third = evictions.make()
+    kube = evictions.cluster.kube
+    evictions.cluster.add(pod("job", second, gpu=1), pod("driver", second, "DaemonSet"), pod("other", first, gpu=1))
+    evictions.store.ask(Eviction(second))
+    evictions.look()
+    node = kube.find("v1", "Node", second)
+    assert node
+    assert condition(node, "VMEventScheduled")["message"].startswith("Preempt Scheduled: ")
+    assert node["spec"]["unschedulable"]
+    assert {"key": "remediator.kubernetes.azure.com/unschedulable", "effect": "NoSchedule"} in node["spec"]["taints"]
+    assert {each["metadata"]["name"] for each in kube.list("v1", "Pod")} == {"driver", "other"}, "what can move has"
+    evictions.look(NOTICE_S - 1)
+    assert evictions.cluster.nodes() == [first, second, third]
+    evictions.look(1)
+    assert (evictions.cluster.nodes(), count(evictions)) == ([first, third], 2)
+    assert evictions.cluster.arm.get(pool_path())["properties"]["provisioningState"] == "Succeeded"
+    assert len(evictions.cluster.told("PreemptScheduled")) == 1, "however often it was looked at"
+    assert evictions.store.all() == []
+
+
+def test_the_drain_may_not_come(evictions: Evictions) -> None:
+    first, *others = evictions.make()
+    evictions.cluster.add(pod("job", first, gpu=1))
+    evictions.store.ask(Eviction(first, drains=False))
+    evictions.look()
+    assert len(evictions.cluster.told("PreemptScheduled")) == 1
+    evictions.look(NOTICE_S - 1)
+    assert evictions.cluster.kube.find("v1", "Pod", "job", "ai")
+    evictions.look(1)
+    assert evictions.cluster.nodes() == others
+
+
+def test_with_the_policy_deallocate_the_machine_stays_and_is_down(evictions: Evictions) -> None:
+    nodes = evictions.make(scaleSetEvictionPolicy="Deallocate")
+    evictions.store.ask(Eviction(nodes[0]))
+    evictions.look()
+    evictions.look(NOTICE_S)
+    assert (evictions.cluster.nodes(), count(evictions)) == (nodes, 3), "and counts against the quota"
+    faults = evictions.cluster.arm.server.world.faults.load()
+    assert [(fault.node, fault.kind) for fault in faults] == [(nodes[0], FaultKind.NODE)]
+
+
+def test_an_update_brings_machines_with_names_of_their_own(evictions: Evictions) -> None:
+    nodes = evictions.make()
+    evictions.store.ask(Eviction(nodes[0]))
+    evictions.look()
+    evictions.look(NOTICE_S)
+    assert evictions.make(count=4)[:2] == nodes[1:]
+    assert [name[-6:] for name in evictions.cluster.nodes()] == ["000001", "000002", "000003", "000004"]
+
+
+@pytest.mark.parametrize("name", ["aks-gpu-00000000-vmss000000", "system"])
+def test_what_is_no_spot_machine_stays(evictions: Evictions, name: str) -> None:
+    nodes = evictions.make()
+    evictions.store.ask(Eviction(evictions.cluster.nodes("system")[0] if name == "system" else name))
+    evictions.look()
+    evictions.look(NOTICE_S)
+    assert (evictions.cluster.nodes(), evictions.store.all()) == (nodes, [])
+    assert len(evictions.cluster.nodes("system")) == 2
+
+
+def chosen_at(evictions: Evictions, rate: Rate) -> list[tuple[float, str]]:
+    """When, and which, within ten minutes."""
+    evictions.store.set_rate(rate)
+    found: list[tuple[float, str]] = []
+    evictions.look()
+    began = evictions.now
+    while evictions.now < began + 600:
+        evictions.look(1)
+        found += [(evictions.now - began, each.node) for each in evictions.store.all() if each.node not in str(found)]
+    evictions.store.set_rate(None)
+    return found
+
+
+def test_a_rate_takes_as_many_an_hour_by_its_seed(evictions: Evictions) -> None:
+    evictions.make(count=20)
+    found = chosen_at(evictions, Rate(60, seed=3))
+    assert 5 <= len(found) <= 16, "ten are to be expected"
+    assert len({node for _, node in found}) == len(found)
+    evictions.look(NOTICE_S)
+    evictions.make(count=20)
+    again = chosen_at(evictions, Rate(60, seed=3))
+    assert [when for when, _ in again] == [when for when, _ in found], "the seed decides when"
+    evictions.look(3600)
+    assert evictions.store.all() == [], "no more once the rate is taken away"
+
+
+def test_a_price_above_a_pools_maximum_takes_its_machines_and_gives_it_none(evictions: Evictions) -> None:
+    arm = evictions.cluster.arm
+    dear, paying = evictions.make(spotMaxPrice=0.2), {"vmSize": T4, "scaleSetPriority": "Spot", "nodeTaints": None}
+    arm.put(pool_path("paying"), pool_body(count=1, **paying))
+    arm.done()
+    arm.server.world.faults.fault(new_fault("price", size=T4, usd=0.25))
+    evictions.look()
+    assert [each.node for each in evictions.store.all()] == dear, "-1 pays whatever it is"
+    evictions.look(NOTICE_S)
+    assert evictions.cluster.nodes() == []
+    assert evictions.make(count=1, spotMaxPrice=0.2) == []
+    record = next(pool for pool in arm.server.world.store.all(life.TYPE) if pool.id.name == "gpu")
+    assert record.error
+    assert record.error["code"] == "SpotPriceGreaterThanProvidedMaxPrice"
+    assert "max price '0.2 USD' is lower than the current spot price '0.25 USD'" in record.error["message"]
+    arm.server.world.faults.fault(new_fault("price", size=T4, usd=0.15))
+    assert len(evictions.make(count=2, spotMaxPrice=0.2)) == 2
+    evictions.look()
+    assert evictions.store.all() == []
+
+
+@pytest.mark.parametrize(
+    ("there", "zones", "code"),
+    [(2, None, "OverconstrainedAllocationRequest"), (0, ["1"], "OverconstrainedZonalAllocationRequest")],
+)
+def test_a_pool_gets_as_many_spot_machines_as_there_are(
+    evictions: Evictions, there: int, zones: list[str] | None, code: str
+) -> None:
+    arm = evictions.cluster.arm
+    arm.server.world.faults.fault(new_fault("capacity", size=T4, spot=there))
+    assert len(evictions.make(availabilityZones=zones)) == there
+    record = next(pool for pool in arm.server.world.store.all(life.TYPE) if pool.id.name == "gpu")
+    assert record.error
+    assert (record.state, record.error["code"]) == ("Failed", code)
+    assert "\n  - Low Priority VMs\n" in record.error["message"]
+    arm.put(pool_path("regular"), pool_body(vmSize=T4, count=3))
+    arm.done()
+    assert len(evictions.cluster.nodes("regular")) == 3, "others get any"
+    arm.put(pool_path("second"), pool_body(vmSize=T4, count=1, scaleSetPriority="Spot", nodeTaints=None))
+    arm.done()
+    assert evictions.cluster.nodes("second") == [], "pools share what there is"

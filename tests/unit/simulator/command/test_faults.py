@@ -1,0 +1,115 @@
+"""`python -m simulator fault` and `heal`: what they tell, and what they refuse."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from config.data import skus
+from simulator.command import faults
+from simulator.world import snapshot
+from simulator.world.faults import FaultError
+from simulator.world.hardware import node_hardware
+
+H100, NODE = "Standard_ND96isr_H100_v5", "aks-gpu-22222222-vmss000000"
+
+
+@pytest.fixture
+def _world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
+    node = {"metadata": {"name": NODE, "labels": {"node.kubernetes.io/instance-type": H100}}}
+    seen = snapshot.snapshot([node], [], {NODE: node_hardware(skus.sku(H100), NODE, ())}, {})
+    snapshot.write(seen, tmp_path / "clusters" / "dev" / "world")
+
+
+def _call(line: str) -> None:
+    parser = argparse.ArgumentParser()
+    faults.add_parsers(parser.add_subparsers())
+    options = parser.parse_args(line.split())
+    options.run(options)
+
+
+@pytest.mark.usefixtures("_world")
+def test_commands_break_list_and_heal(capsys: pytest.CaptureFixture[str]) -> None:
+    slow = f"fault link --node {NODE} --device mlx5_3 --gbps 100"
+    for line in (slow, "fault", "heal gpu", "heal link", "fault", "heal"):
+        _call(line)
+    broken = f"link {NODE} mlx5_3 100 Gb/s"
+    said = capsys.readouterr().out.splitlines()
+    assert said == [
+        f"broken: {broken}",
+        broken,
+        "nothing like that is broken",
+        f"healed: {broken}",
+        "nothing is broken",
+        "nothing is broken",
+    ]
+
+
+@pytest.mark.usefixtures("_world")
+def test_a_reboot_tells_what_it_mends_and_what_it_does_not(capsys: pytest.CaptureFixture[str]) -> None:
+    broken = ("xid --device 3 --code 48", "remap --device 4")
+    for line in (*(f"fault {each} --node {NODE}" for each in broken), f"reboot {NODE}", "fault"):
+        _call(line)
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        f"rebooted: {NODE}",
+        f"healed: xid {NODE} 3 Xid 48",
+        f"still broken: remap {NODE} 4",
+        f"remap {NODE} 4",
+    ]
+
+
+@pytest.mark.usefixtures("_world")
+def test_a_rail_concerns_every_node(capsys: pytest.CaptureFixture[str]) -> None:
+    for line in ("fault rail --device mlx5_3 --gbps 100", "heal rail --device mlx5_3"):
+        _call(line)
+    rail = "rail mlx5_3 100 Gb/s"
+    assert capsys.readouterr().out.splitlines() == [f"broken: {rail}", f"healed: {rail}"]
+
+
+def test_faults_of_azure_need_no_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
+    spot, roles = f"fault capacity --size {H100} --spot 0", "fault roles --seconds 60"
+    for line in (f"fault capacity --size {H100}", spot, roles, "heal capacity", "fault"):
+        _call(line)
+    _call(f"fault price --size {H100} --usd 0.25")
+    roles = "roles for 60 s"
+    assert capsys.readouterr().out.splitlines() == [
+        f"broken: capacity {H100}",
+        f"broken: capacity 0 Spot {H100}",
+        f"broken: {roles}",
+        f"healed: capacity 0 Spot {H100}",
+        roles,
+        f"broken: price 0.25 USD {H100}",
+    ]
+
+
+@pytest.mark.usefixtures("_world")
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("fault node --node nowhere", f"the nodes are {NODE}"),
+        (f"fault gpu --node {NODE} --device 8", "it has 0, 1, 2"),
+        (f"fault hca --node {NODE} --device mlx5_8", "has no mlx5_8"),
+        (f"fault link --node {NODE} --device mlx5_0 --gbps 400", "is no fault"),
+        (f"fault nvlink --node {NODE} --device mlx5_0", "it has 0, 1, 2"),
+        (f"fault flapping --node {NODE} --device 3", "it has mlx5_0, mlx5_1"),
+        (f"fault xid --node {NODE} --device 3 --code 0", "--code 0: must be above 0"),
+        ("fault --code 48", "say what kind"),
+        ("reboot nowhere", f"the nodes are {NODE}"),
+        ("fault rail --device mlx5_8 --gbps 100", "has no mlx5_8; it has mlx5_0"),
+        ("fault rail --device mlx5_3 --gbps 400", "mlx5_3 is rated 400 Gb/s"),
+        (f"fault nvme --node {NODE} --device nvme8n1", "it has nvme0n1, nvme1n1"),
+        ("fault capacity --size Standard_ND96", "such as Standard_ND96"),
+        (f"fault link --node {NODE} --device mlx5_0 --gbps 0", "--gbps 0: must be above 0"),
+        ("heal disk", "kinds are"),
+        ("heal --node nowhere", f"the nodes are {NODE}"),
+    ],
+)
+def test_commands_refuse_what_is_not_there(line: str, message: str) -> None:
+    with pytest.raises(FaultError, match=message):
+        _call(line)

@@ -1,0 +1,155 @@
+"""How workloads fare, as `make up` tells it: whose pods are held up, and what the logs of tests end with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from config.data.content_tags import content_tag
+from diagnosis.__main__ import of_workloads
+from diagnosis.cluster import Cluster
+from diagnosis.report import report
+from k8s.objects import Object
+from simulator.command import diagnosed, jobs
+from simulator.kubelet import placements
+
+IMAGE = "dev.azurecr.io/olmo:1"
+OWN = f"dev.azurecr.io/olmo:{content_tag('olmo')}"
+
+
+class KubeWithObjects:
+    """The API server as far as it is asked: objects by kind."""
+
+    def __init__(self, *objects: Object) -> None:
+        self._objects = objects
+
+    def list(self, api_version: str, kind: str, namespace: str | None) -> list[Object]:
+        return [
+            obj
+            for obj in self._objects
+            if (obj["kind"], obj["apiVersion"]) == (kind, api_version) and namespace in (None, "ai")
+        ]
+
+
+def obj(kind: str, name: str, owner: str = "", **more: Any) -> Object:
+    """An object with its name as its uid."""
+    version = {"Pod": "v1", "Node": "v1", "Job": "batch/v1"}.get(kind, "apps/v1")
+    metadata = {"name": name, "namespace": "ai", "uid": name, "ownerReferences": [{"uid": owner}]}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": {}, **more}
+
+
+def waiting(name: str, owner: str, image: str = IMAGE) -> Object:
+    missing = {"reason": "ImagePullBackOff", "message": f"{image}: not found"}
+    status = {"containerStatuses": [{"image": image, "state": {"waiting": missing}}]}
+    return obj("Pod", name, owner, spec={"nodeName": "a"}, status=status)
+
+
+def observed(kube: KubeWithObjects, name: str, ran: Path = Path("no-placements")) -> jobs.Workload:
+    outputs = {name: {"namespace": "ai", "name": name, "command": "kubectl logs", "why": "python -m why", "ends": True}}
+    cluster = Cluster(lambda kind, namespace: kube.list(kind.api_version, kind.name, namespace or None))
+    document = json.loads(json.dumps(of_workloads(cluster, "ai", [report(cluster, "ai", name)])))
+    reports = [("ai", diagnosed.read(each)) for each in document["workloads"]]
+    (found,) = jobs.observe(kube, outputs, ran, reports)  # type: ignore[arg-type]
+    return found
+
+
+def test_of_verdicts_those_are_shown_that_tests_gave() -> None:
+    part = {"name": "t", "phase": "Complete", "outcome": "succeeded", "text": "t: Complete", "kind": "job"}
+    empty = dict.fromkeys(("findings", "exits", "objects", "pods"), ())
+    told = diagnosed.read({**part, **empty, "verdicts": ["VERDICT: PASS; a", "a log cannot be read: b"]})
+    assert told.verdicts == ("VERDICT: PASS; a",)
+
+
+def test_an_image_that_is_missing_is_pushed_by_the_simulators_command() -> None:
+    kube = KubeWithObjects(obj("Node", "a"), obj("Job", "olmo"), waiting("olmo-0", "olmo", OWN))
+    (finding,) = observed(kube, "olmo").report.findings
+    assert finding.text.splitlines()[-1] == "    do: make images"
+
+
+def test_a_failed_job_is_told_with_the_commands_that_show_it_and_run_it_again() -> None:
+    failed = obj("Job", "olmo", status={"conditions": [{"type": "Failed", "status": "True", "message": "too often"}]})
+    assert observed(KubeWithObjects(failed), "olmo").complaint("team").splitlines() == [
+        "olmo: Failed too often",
+        "  look at it:   kubectl logs",
+        "  run it again: pulumi up -s team --replace '**:Job::olmo'",
+    ]
+
+
+def test_a_job_that_is_gone_is_made_again_once_pulumi_knows() -> None:
+    assert (
+        observed(KubeWithObjects(), "olmo").complaint("team").splitlines()[-1]
+        == "  run it again: pulumi up -s team --refresh"
+    )
+
+
+def test_a_job_that_only_waits_is_told_with_its_cause_and_is_not_to_be_run_again() -> None:
+    kube = KubeWithObjects(obj("Node", "a"), obj("Job", "olmo"), waiting("olmo-0", "olmo"))
+    assert observed(kube, "olmo").complaint("team").splitlines() == [
+        "olmo: Pending",
+        f"  waits: its registry does not have the image {IMAGE}",
+        "    do: kubectl describe pod -n ai olmo-0",
+        "        # then push it, or name another image in the pod's spec or workloadOptions",
+        "  look at it:   python -m why",
+    ]
+
+
+# -- what is faked -----------------------------------------------------------------------------------------------------
+
+COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
+
+
+WHY = "image docker.io/me/mine:1 has no recipe in simulator/sandbox/recipes/ (docs/simulator.md, The sandbox)"
+
+
+def record(file: Path, pod: str, reason: str = "") -> None:
+    """The kubelet's record of a pod of the job, which may be gone by now."""
+    owners = [{"kind": "Job", "name": "olmo", "uid": "olmo"}]
+    metadata = {"name": pod, "namespace": "ai", "uid": pod, "ownerReferences": owners}
+    spec = {"nodeName": "a", "containers": [{"name": "main", "image": "docker.io/me/mine:1"}]}
+    status = {"phase": "Succeeded", **({"reason": reason, "message": WHY} if reason else {})}
+    placements.Placements(file).record([{"metadata": metadata, "spec": spec, "status": status}])
+
+
+def test_a_job_for_which_nothing_ran_is_complete_and_has_not_passed(tmp_path: Path) -> None:
+    record(tmp_path / "placements.json", "olmo-0", "Faked")
+    found = observed(KubeWithObjects(obj("Job", "olmo", status=COMPLETE)), "olmo", tmp_path / "placements.json")
+    assert (found.phase, found.settled, found.failed, found.passed) == (
+        "Complete (faked: nothing ran)",
+        True,
+        False,
+        False,
+    )
+    assert found.complaint("dev").splitlines() == [
+        "olmo: Complete (faked: nothing ran)",
+        "  Faked: image docker.io/me/mine:1 has no recipe in simulator/sandbox/recipes/",
+        "    (docs/simulator.md, The sandbox)",
+        "  look at it:   kubectl logs",
+        "  run it again: pulumi up -s dev --replace '**:Job::olmo'",
+    ]
+
+
+def test_a_job_of_which_a_part_did_not_run_has_not_passed(tmp_path: Path) -> None:
+    record(tmp_path / "placements.json", "olmo-0", "PartlyFaked")
+    found = observed(KubeWithObjects(obj("Job", "olmo", status=COMPLETE)), "olmo", tmp_path / "placements.json")
+    assert (found.phase, found.passed) == ("Complete (partly faked)", False)
+
+
+def test_a_pod_that_was_evicted_is_not_faked(tmp_path: Path) -> None:
+    record(tmp_path / "placements.json", "olmo-0", "Evicted")
+    assert observed(KubeWithObjects(obj("Job", "olmo", status=COMPLETE)), "olmo", tmp_path / "placements.json").passed
+
+
+def test_a_job_whose_script_ran_has_passed(tmp_path: Path) -> None:
+    record(tmp_path / "placements.json", "olmo-0")
+    found = observed(KubeWithObjects(obj("Job", "olmo", status=COMPLETE)), "olmo", tmp_path / "placements.json")
+    assert (found.phase, found.passed) == ("Complete", True)
+
+
+def test_a_service_whose_pods_nobody_runs_is_not_simply_available() -> None:
+    available = {"conditions": [{"type": "Available", "status": "True"}]}
+    faked = {"phase": "Running", "reason": "Faked", "message": WHY}
+    replicas, pod = obj("ReplicaSet", "rs", "olmo"), obj("Pod", "olmo-0", "rs", status=faked)
+    found = observed(KubeWithObjects(obj("Deployment", "olmo", status=available), replicas, pod), "olmo")
+    assert found.phase == "Available (faked: nothing ran)"
+    assert found.complaint("dev").splitlines()[-1] == "  run it again: kubectl rollout restart -n ai deployment olmo"

@@ -1,0 +1,66 @@
+"""What is answered of a container without a log: that it waits to start, or that nothing runs for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from k8s.objects import Object
+from simulator.host.network import ClusterNetwork
+from simulator.kubelet.access import PodAccess
+from simulator.kubelet.programs import OneShot
+from simulator.kubelet.runner import Runnable
+from tests.unit.simulator.kubelet.pods import make
+
+RUNS = OneShot(lambda context: None)
+INIT: Object = {"name": "first", "image": "own"}
+SIDECAR: Object = {"name": "sidecar", "image": "foreign"}
+
+
+def answered(pod: Object | None, container: str = "main", program: Runnable = RUNS) -> tuple[int, str]:
+    """Images but that of the sidecar have the program."""
+    access = PodAccess(
+        Path("nowhere"),
+        cast(ClusterNetwork, None),
+        lambda namespace, name: pod,
+        lambda found: None if found is SIDECAR else program,
+    )
+    return access.why_no_log("ai", "train-0", container)
+
+
+def in_state(state: Object) -> Object:
+    pod = make()
+    pod["status"]["containerStatuses"] = [{"name": "main", "state": state}]
+    return pod
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ({}, "ContainerCreating"),
+        ({"waiting": {"reason": "PodInitializing"}}, "PodInitializing"),
+        ({"waiting": {"reason": "ErrImagePull"}}, "image can't be pulled"),
+        ({"waiting": {"reason": "ImagePullBackOff"}}, "trying and failing to pull image"),
+    ],
+)
+def test_one_that_will_run_waits_to_start_in_the_words_of_kubelets(state: Object, why: str) -> None:
+    said = f'container "main" in pod "train-0" is waiting to start: {why}'
+    assert answered(in_state(state)) == (400, said)
+
+
+def test_so_does_a_pod_that_no_kubelet_has_looked_at_yet() -> None:
+    assert answered(make()) == (400, 'container "main" in pod "train-0" is waiting to start: ContainerCreating')
+    assert answered(make(init=(INIT,)), "first")[0] == 400
+    assert answered(None) == (400, 'pod "train-0" cannot be found - no logs available')
+
+
+def test_nothing_runs_for_images_without_a_program_and_only_kwoks_pods_are_told_to_be_its() -> None:
+    assert answered(make(), program=None) == (
+        200,
+        "The simulator runs no process for container main; KWOK fakes its pod.\n",
+    )
+    beside = make()
+    beside["spec"]["containers"].append(SIDECAR)
+    assert answered(beside, "sidecar") == (200, "The simulator runs no process for container sidecar; it is faked.\n")

@@ -1,0 +1,115 @@
+"""Mounts by identity against the real blob service, with shared keys off: what Entra and a role have to say for it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.azure.data_plane import DataPlane
+from simulator.kubelet.csi import blob
+from simulator.kubelet.csi.identity import PodIdentity
+from simulator.kubelet.csi.mount import BlobMount
+from tests.support.blob_account import (
+    CONTAINER,
+    CREDENTIAL,
+    OTHER,
+    READER,
+    BlobAccount,
+    blob_account,
+)
+from tests.unit.simulator.kubelet.cluster import BY_IDENTITY, volume
+
+pytestmark = pytest.mark.simulator
+SUBJECT, AUDIENCE = "system:serviceaccount:ai:blobs", "api://AzureADTokenExchange"
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobAccount]:
+    with blob_account(tmp_path_factory.mktemp("blobs")) as made:
+        made.container(made.service_sas("cw")).upload_blob("shards/0", b"tokens", overwrite=True)
+        made.settings(allowSharedKeyAccess=False)
+        yield made
+
+
+class Signed:
+    """The account, an identity that reads it, and a pod's token that counts as that identity's."""
+
+    def __init__(self, account: BlobAccount) -> None:
+        self.account, self.issuer, self.ids = account, account.issuer(), account.identity()
+        account.federate(issuer=self.issuer, subject=SUBJECT, audiences=[AUDIENCE])
+        self.roles = [account.assign(READER, CONTAINER, self.ids["principalId"])]
+
+    def mount(self, folder: Path, **claims: Any) -> BlobMount:
+        said = {"iss": self.issuer, "sub": SUBJECT, "aud": [AUDIENCE], "exp": time.time() + 600, **claims}
+        token = ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode() for part in ({}, said, {}))
+        server = self.account.arm.server
+        cloud = DataPlane(server.world, server.tokens)
+        by = PodIdentity(cloud, self.ids["clientId"], lambda: token)
+        attributes = {**BY_IDENTITY, "storageAccount": "models", "clientID": self.ids["clientId"]}
+        made = volume(volumeAttributes=attributes)
+        return blob.stage(made, {}, cloud, folder / "mount", read_only=False, report=self.told.append, identity=by)
+
+    told: list[str] = []
+
+    def refusal(self, folder: Path, **claims: Any) -> str:
+        with pytest.raises(blob.StageError) as refused:
+            self.mount(folder, **claims)
+        return str(refused.value)
+
+    def write(self, mounted: BlobMount) -> list[str]:
+        """What is told of a file that a pod makes there."""
+        self.told.clear()
+        (mounted.path / "step10").write_text("weights")
+        mounted.flush()
+        return list(self.told)
+
+
+@pytest.fixture
+def signed(started: BlobAccount) -> Iterator[Signed]:
+    made = Signed(started)
+    yield made
+    for role in made.roles:
+        started.arm.call("DELETE", role)
+
+
+def test_a_reader_reads_and_its_writes_are_refused(signed: Signed, tmp_path: Path) -> None:
+    mounted = signed.mount(tmp_path)
+    assert (mounted.path / "shards/0").read_bytes() == b"tokens"
+    assert signed.write(mounted) == ["writing step10 failed: AuthorizationPermissionMismatch"]
+
+
+def test_a_role_that_is_not_there_or_elsewhere_opens_nothing(signed: Signed, tmp_path: Path) -> None:
+    signed.account.arm.call("DELETE", signed.roles.pop())
+    signed.roles.append(signed.account.assign(READER, OTHER, signed.ids["principalId"], number=3))
+    assert "[BlockBlob::TestPipeline : [AuthorizationPermissionMismatch]]" in signed.refusal(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"sub": "system:serviceaccount:ai:default"},
+        {"sub": "system:serviceaccount:other:blobs"},
+        {"aud": ["https://kubernetes.default.svc"]},
+        {"iss": "https://kubernetes.default.svc"},
+    ],
+)
+def test_a_token_that_says_otherwise_than_the_credential(
+    signed: Signed, tmp_path: Path, claims: dict[str, Any]
+) -> None:
+    words = signed.refusal(tmp_path, **claims)
+    assert (
+        "WorkloadIdentityCredential authentication failed. AADSTS700213: No matching federated identity record" in words
+    )
+    assert str(claims.get("sub", SUBJECT)) in words
+
+
+def test_an_identity_that_was_deleted(signed: Signed, tmp_path: Path) -> None:
+    signed.account.arm.call("DELETE", CREDENTIAL.partition("/federated")[0])
+    assert "AADSTS700016: Application with identifier" in signed.refusal(tmp_path)
+    assert signed.account.identity() != signed.ids, "another of its name is another, which has none of its roles"

@@ -1,0 +1,141 @@
+"""Pods that KWOK runs wait for images, claims and gates like others; then they are handed over."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s.objects import Object
+from simulator.kubelet.events import Teller
+from simulator.kubelet.faked import FakedPods
+from simulator.kubelet.pods import PodCatalogue
+from simulator.kubelet.programs import Gate, ImageProgram
+from simulator.kubelet.pulls import ImagePulls
+from simulator.sandbox import sandbox
+from tests.unit.simulator.kubelet.cluster import Cluster
+from tests.unit.simulator.kubelet.pods import context, make, node_root
+
+NODE: Object = {"status": {"addresses": [{"type": "InternalIP", "address": "10.224.0.4"}]}}
+IMAGE = "dev.azurecr.io/olmo:1"
+
+
+def faked(cluster: Cluster, gate: Gate | None = None) -> FakedPods:
+    kube = cluster.kube.as_client()
+    catalogue = PodCatalogue([ImageProgram("olmo", gate=gate)], lambda image: None)
+    pulls = ImagePulls(lambda image: cluster.azure.may_pull("", image))
+    return FakedPods(
+        kube, catalogue, pulls, Teller(kube), lambda pod, container, node: context(cluster, pod, container)
+    )
+
+
+def live(cluster: Cluster) -> Object:
+    pod = cluster.kube.find("v1", "Pod", "train-0", "ai")
+    assert pod is not None
+    return pod
+
+
+def is_kwoks(cluster: Cluster) -> bool:
+    return bool(live(cluster)["metadata"]["annotations"].get("simulator/run-by") == "kwok")
+
+
+@pytest.mark.parametrize(
+    ("init", "image", "expected"),
+    [
+        ((), IMAGE, None),
+        ((), "docker.io/me/mine:1", ("Faked", ["mine:1 has no recipe in simulator/sandbox/recipes/"])),
+        ((), "dev.azurecr.io/metaseq:1", ("Faked", ["metaseq:1 cannot run on this machine: no bubblewrap"])),
+        (("alpine:3",), IMAGE, ("PartlyFaked", ["image alpine:3 has no recipe"])),
+        (("alpine:3",), "mine:1", ("Faked", ["image alpine:3 has no recipe", "; image mine:1 has no recipe"])),
+    ],
+)
+def test_a_pod_says_for_which_images_nothing_runs(
+    cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    init: tuple[str, ...],
+    image: str,
+    expected: tuple[str, list[str]] | None,
+) -> None:
+    monkeypatch.setattr(sandbox, "available", lambda: "no bubblewrap")
+    pod = make(init=tuple({"name": f"init-{name}", "image": name} for name in init), image=image)
+    cluster.has(pod)
+    faked(cluster).advance(pod, NODE)
+    status = live(cluster)["status"]
+    reason, parts = expected or (None, [])
+    assert status.get("reason") == reason
+    assert [part for part in parts if part not in status["message"]] == []
+
+
+def test_a_driver_s_pod_whose_effect_is_simulated_is_not_told_as_faked(cluster: Cluster) -> None:
+    pod = make(image="nvcr.io/nvidia/dcgm:1")
+    pod["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": "dcgm", "uid": "dcgm"}]
+    cluster.has(pod)
+    faked(cluster).advance(pod, NODE)
+    assert is_kwoks(cluster)
+    assert "reason" not in live(cluster)["status"]
+
+
+def test_a_pod_that_its_node_has_refused_keeps_the_reason(cluster: Cluster) -> None:
+    pod = make(image="mine:1") | {"status": {"phase": "Failed", "reason": "UnexpectedAdmissionError"}}
+    cluster.has(pod)
+    faked(cluster).advance(pod, NODE)
+    assert live(cluster)["status"]["reason"] == "UnexpectedAdmissionError"
+
+
+def test_a_refused_image_shows_on_each_container_that_needs_it(cluster: Cluster) -> None:
+    pod = make(init=({"name": "prepare", "image": "alpine:3"},))
+    cluster.has(pod)
+    cluster.azure.refused[IMAGE] = f"{IMAGE}: not found"
+    keeper = faked(cluster)
+    keeper.advance(pod, NODE)
+    status = live(cluster)["status"]
+    assert status["phase"] == "Pending"
+    assert status["hostIP"] == "10.224.0.4"
+    assert status["containerStatuses"][0]["state"]["waiting"] == {
+        "reason": "ErrImagePull",
+        "message": f"{IMAGE}: not found",
+    }
+    assert cluster.events() == [f'Failed to pull image "{IMAGE}": {IMAGE}: not found']
+    assert not is_kwoks(cluster)
+    keeper.advance(pod, NODE)
+    assert live(cluster)["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "ImagePullBackOff"
+
+
+def test_a_claim_that_does_not_mount_holds_the_pod_back(cluster: Cluster) -> None:
+    pod = make(volumes=({"name": "data", "persistentVolumeClaim": {"claimName": "data"}},))
+    cluster.has(pod)
+    cluster.lacks("Secret", "sas")
+    faked(cluster).advance(pod, NODE)
+    state = live(cluster)["status"]["containerStatuses"][0]["state"]["waiting"]
+    assert state["reason"] == "ContainerCreating"
+    assert "fetching NodeStageSecretRef ai/sas failed" in state["message"]
+
+
+def test_scratch_is_waited_for_and_the_nodes_own_folders_are_not(cluster: Cluster) -> None:
+    own = {"name": "own", "hostPath": {"path": "/sys/class", "type": "Directory"}}
+    scratch = {"name": "scratch", "hostPath": {"path": "/mnt/nvme/scratch", "type": "Directory"}}
+    pod = make(volumes=(own, scratch))
+    cluster.has(pod)
+    keeper = faked(cluster)
+    keeper.advance(pod, NODE)
+    assert not is_kwoks(cluster)
+    (node_root(cluster, "n1") / "mnt/nvme/scratch").mkdir(parents=True)
+    keeper.advance(pod, NODE)
+    assert is_kwoks(cluster)
+
+
+def test_the_same_reason_is_written_once(cluster: Cluster) -> None:
+    cluster.has(make())
+    keeper = faked(cluster, gate=lambda ctx: "waiting for OFED")
+    keeper.advance(make(), NODE)
+    writes = len(cluster.kube.writes)
+    keeper.advance(make(), NODE)
+    assert len(cluster.kube.writes) == writes
+    assert live(cluster)["status"]["conditions"][0]["message"] == "waiting for OFED"
+
+
+def test_a_pod_that_is_deleted_is_handed_over_to_go(cluster: Cluster) -> None:
+    cluster.azure.refused[IMAGE] = "not found"
+    pod = make()
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    cluster.has(pod)
+    faked(cluster).advance(pod, NODE)
+    assert is_kwoks(cluster)

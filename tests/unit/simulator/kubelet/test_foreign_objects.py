@@ -1,0 +1,187 @@
+"""Pods and nodes of other people: fields left out, any quantity, kinds of volumes that nothing here knows.
+
+The API server has no nulls in these.
+"""
+
+from __future__ import annotations
+
+import copy
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from config.data.scheduling import GPU_RESOURCE
+from k8s.objects import Object
+from simulator.azure.autoscaler import fit
+from simulator.kube import drain
+from simulator.kubelet.admission import Admission
+from simulator.kubelet.csi.claims import is_node_plugin
+from simulator.kubelet.devices import DeviceManager, status_patch
+from simulator.kubelet.downward import field_text, resource_text
+from simulator.kubelet.errors import VolumeNotReady
+from simulator.kubelet.events import Teller
+from simulator.kubelet.nodes import NodeKeeper
+from simulator.kubelet.placements import Placements
+from simulator.kubelet.pods import PodCatalogue
+from simulator.kubelet.programs import ImageProgram
+from simulator.kubelet.status import ended_by_reboot, lost_with_node
+from simulator.operators.device_plugins import extended_resources
+from simulator.world import snapshot
+from simulator.world.nodes import hardware_of
+from tests.support.fake_kube import FakeKube
+
+AT = "2026-11-22T10:00:00Z"
+NODE: Object = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {
+        "name": "aks-gpu-1-vmss000000",
+        "uid": "n1",
+        "labels": {"node.kubernetes.io/instance-type": "Standard_ND96isr_H100_v5", "agentpool": "gpu"},
+        "annotations": {"simulator/device-plugins": GPU_RESOURCE},
+    },
+    "spec": {"unschedulable": False, "taints": [{"key": "sku", "value": "gpu", "effect": "NoSchedule"}]},
+    "status": {
+        "addresses": [{"type": "InternalIP", "address": "10.224.0.4"}],
+        "capacity": {"cpu": "96", "memory": "1900Gi", GPU_RESOURCE: "8"},
+        "allocatable": {"cpu": "95", "memory": "1800Gi", "pods": "30", GPU_RESOURCE: "8"},
+        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": AT}],
+    },
+}
+POD: Object = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {
+        "name": "theirs",
+        "namespace": "ai",
+        "uid": "p1",
+        "labels": {"app": "sriovdp"},
+        "annotations": {"a": "b"},
+        "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": "j1"}],
+    },
+    "spec": {
+        "nodeName": NODE["metadata"]["name"],
+        "nodeSelector": {"agentpool": "gpu"},
+        "priority": 0,
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "agentpool", "operator": "In", "values": ["gpu"]}]},
+                        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["x"]}]},
+                    ]
+                }
+            }
+        },
+        "tolerations": [{"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}],
+        "initContainers": [{"name": "i", "image": "alpine:3", "resources": {"limits": {GPU_RESOURCE: "1"}}}],
+        "containers": [
+            {
+                "name": "c",
+                "image": "registry.test/theirs@sha256:0",
+                "command": ["run"],
+                "args": ["--now"],
+                "env": [{"name": "A", "value": "b"}],
+                "securityContext": {"privileged": True, "capabilities": {"add": ["IPC_LOCK"]}},
+                "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {GPU_RESOURCE: "1", "cpu": "2"}},
+                "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
+            }
+        ],
+        "volumes": [
+            {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
+            {"name": "ceph", "cephfs": {"monitors": ["10.0.0.1"]}},
+        ],
+    },
+    "status": {
+        "phase": "Pending",
+        "podIP": "10.244.0.9",
+        "conditions": [
+            {"type": "Ready", "status": "True"},
+            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"},
+        ],
+        "containerStatuses": [{"name": "c", "restartCount": 0, "state": {"waiting": {"reason": "ContainerCreating"}}}],
+    },
+}
+REQUIRED = {"metadata", "name", "namespace", "uid", "spec", "containers", "image", "nodeName", "kind", "apiVersion"}
+REQUIRED |= {"key", "effect", "type", "status", "operator", "address", "mountPath", "values", "template"}
+QUANTITIES = ["0", "1k", "2e0", "1500m", "0.5", "1Ki", "-1", 3, 0.5]
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    for key, below in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        if path and path[0] != "apiVersion":
+            yield (*path, key)
+        yield from paths(below, (*path, key))
+
+
+def changed(obj: Object, path: tuple[Any, ...], value: Any) -> Object:
+    """A copy with this at the path, or with nothing there for `delete`."""
+    made = copy.deepcopy(obj)
+    below = made
+    for key in path[:-1]:
+        below = below[key]
+    if value == "delete":
+        del below[path[-1]]
+    else:
+        below[path[-1]] = value
+    return made
+
+
+def variants(obj: Object) -> Iterator[tuple[str, Object]]:
+    for path in paths(obj):
+        shown = ".".join(map(str, path))
+        if path[-1] not in REQUIRED and not isinstance(path[-1], int):
+            yield f"{shown} deleted", changed(obj, path, "delete")
+        if {"requests", "limits", "allocatable", "capacity"} & set(path[:-1]) or path[-1] == "sizeLimit":
+            for quantity in QUANTITIES:
+                yield f"{shown} {quantity!r}", changed(obj, path, quantity)
+
+
+def look(node: Object, pod: Object, folder: Path) -> None:
+    """All that one look of a kubelet and of the autoscaler works out of a node and a pod."""
+    kube = FakeKube(copy.deepcopy(node), copy.deepcopy(pod))
+    devices = DeviceManager(lambda: [pod])
+    catalogue = PodCatalogue([ImageProgram("theirs", leaves="run/theirs")], lambda _: None)
+    keeper = NodeKeeper(kube.as_client(), devices, extended_resources, folder)
+    admission = Admission(kube.as_client(), keeper.allocate, Teller(kube.as_client()))
+    admission.admits(pod, node)
+    for container in pod["spec"]["containers"]:
+        catalogue.claims(container)
+        for resource in ("limits.cpu", "requests.memory", "limits.memory", "limits.ephemeral-storage"):
+            resource_text({"resource": resource}, pod, "c", (node.get("status") or {}).get("allocatable") or {})
+    for path in ("metadata.labels['app']", "metadata.annotations", "status.podIP", "spec.nodeName", "status.hostIP"):
+        field_text(pod, path)
+    catalogue.runs_here(pod)
+    catalogue.page(pod)
+    catalogue.leaves(pod)
+    keeper.sync([node], [pod], lambda *_: (_ for _ in ()).throw(VolumeNotReady("none")))
+    Placements(folder / "placements.json").record([pod])
+    is_node_plugin(pod, node["metadata"]["name"])
+    ended_by_reboot(pod)
+    lost_with_node(pod)
+    snapshot.snapshot([node], [pod], {node["metadata"]["name"]: hardware_of(node)}, {})
+    snapshot.shm_bytes(pod)
+    status_patch(node, {})
+    fit.is_waiting(pod)
+    fit.place(node, fit.free(node, [pod]), fit.alike([pod]))
+    fit.why_not(pod, node)
+    drain.to_move([pod], node["metadata"]["name"])
+
+
+def failures(made: Iterator[tuple[str, Object]], try_one: Callable[[Object], None]) -> list[str]:
+    found = []
+    for what, obj in made:
+        try:
+            try_one(obj)
+        except Exception as error:  # noqa: BLE001 - all are told at once
+            found.append(f"{what}: {error!r} in {traceback.extract_tb(error.__traceback__)[-1]}")
+    return found
+
+
+def test_a_node_of_any_shape_is_looked_at(tmp_path: Path) -> None:
+    assert failures(variants(NODE), lambda node: look(node, POD, tmp_path)) == []
+
+
+def test_a_pod_of_any_shape_is_looked_at(tmp_path: Path) -> None:
+    assert failures(variants(POD), lambda pod: look(NODE, pod, tmp_path)) == []

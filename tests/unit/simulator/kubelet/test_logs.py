@@ -1,0 +1,154 @@
+"""`kubectl logs`: one log for each start of a container, and which part of it is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from k8s.objects import Object
+from simulator.host.network import ClusterNetwork
+from simulator.kubelet import folders, logs
+from simulator.kubelet.access import PodAccess
+from simulator.kubelet.logs import LogFile, Wanted, read, select
+from tests.unit.simulator.kubelet.pods import make
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "_FOLLOW_POLL_S", 0)
+
+
+# -- one log for each start --------------------------------------------------------------------------------------------
+
+RUNNING: Object = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+ENDED: Object = {"terminated": {"exitCode": 1}}
+CRASHED: Object = {"waiting": {"reason": "CrashLoopBackOff"}}
+
+
+class Pod:
+    """A pod with one container, whose starts and state tests set."""
+
+    def __init__(self, cluster: Path) -> None:
+        self.pod = make()
+        self.pod["status"]["phase"] = "Running"
+        self._folder = folders.logs_of(cluster, self.pod) / "main"
+        self._access = PodAccess(
+            cluster, cast(ClusterNetwork, None), lambda namespace, name: self.pod, lambda container: None
+        )
+
+    def start(self, text: str) -> LogFile:
+        log = LogFile(self._folder)
+        log.line(text)
+        return log
+
+    def state(self, state: Object, last: Object | None = None) -> None:
+        told = {"name": "main", "state": state, "lastState": last or {}}
+        self.pod["status"]["containerStatuses"] = [told]
+
+    def shown(self, *, previous: bool = False) -> str | None:
+        """What `kubectl logs` prints, with or without --previous."""
+        path = self._access.log("ai", "train-0", "main", previous=previous)
+        if path is None:
+            return None
+        (lines,) = read(path, lambda: False)
+        return select(lines, Wanted()).decode()
+
+    def goes_on(self) -> bool:
+        path = self._access.log("ai", "train-0", "main")
+        assert path is not None
+        return self._access.goes_on("ai", "train-0", "main", path)
+
+
+@pytest.fixture
+def pod(tmp_path: Path) -> Pod:
+    return Pod(tmp_path)
+
+
+def test_a_container_that_never_started_has_no_log(pod: Pod) -> None:
+    assert pod.shown() is None
+    assert pod.shown(previous=True) is None
+
+
+def test_between_two_starts_both_are_what_has_ended(pod: Pod) -> None:
+    pod.start("first")
+    pod.state(CRASHED, ENDED)
+    assert (pod.shown(), pod.shown(previous=True)) == ("first\n", "first\n")
+
+
+def test_a_crash_loop_fills_no_disk(pod: Pod, tmp_path: Path) -> None:
+    for number in range(12):
+        pod.start(str(number))
+    assert sorted(path.name for path in tmp_path.rglob("*.log")) == ["10.log", "11.log"]
+    assert (pod.shown(), pod.shown(previous=True)) == ("11\n", "10\n")
+
+
+def test_a_log_goes_on_while_its_own_start_runs(pod: Pod) -> None:
+    pod.start("first")
+    pod.state(RUNNING)
+    assert pod.goes_on()
+    for state, last in ((ENDED, {}), (CRASHED, ENDED)):
+        pod.state(state, last)
+        assert not pod.goes_on()
+    pod.state(RUNNING)
+    pod.pod["status"]["phase"] = "Failed"
+    assert not pod.goes_on()
+
+
+def test_following_ends_with_what_was_said_last(pod: Pod, tmp_path: Path) -> None:
+    log = pod.start("first")
+    goes_on = iter([True, True, False])
+    heard = []
+    for lines in read(next(tmp_path.rglob("0.log")), lambda: next(goes_on)):
+        heard.append(select(lines, Wanted()).decode())
+        log.line(f"after {len(heard)}")
+    assert heard == ["first\n", "after 1\n", "after 2\n"]
+
+
+def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    path.write_text("2026-01-01T00:00:00.0Z stdout F ha")
+    heard = []
+    goes_on = iter([True, False])
+    for lines in read(path, lambda: next(goes_on)):
+        heard.append(lines)
+        path.write_text("2026-01-01T00:00:00.0Z stdout F half\n")
+    assert heard == [[], ["2026-01-01T00:00:00.0Z stdout F half"]]
+
+
+# -- which part of it --------------------------------------------------------------------------------------------------
+
+LINES = [f"2026-01-01T00:00:0{second}.000000000Z stdout F line {second}" for second in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ({}, "line 0\nline 1\nline 2\nline 3\n"),
+        ({"tailLines": "2"}, "line 2\nline 3\n"),
+        ({"tailLines": "0"}, ""),
+        ({"tailLines": "9"}, "line 0\nline 1\nline 2\nline 3\n"),
+        ({"sinceTime": "2026-01-01T00:00:02Z"}, "line 2\nline 3\n"),
+        ({"sinceTime": "2026-01-01T01:00:03+01:00"}, "line 3\n"),
+        ({"sinceTime": "2026-01-01T00:00:01Z", "tailLines": "1"}, "line 3\n"),
+        ({"sinceSeconds": "1"}, ""),
+        ({"limitBytes": "9"}, "line 0\nli"),
+        ({"limitBytes": "9", "tailLines": "1"}, "line 3\n"),
+        ({"timestamps": "true", "tailLines": "1"}, "2026-01-01T00:00:03.000000000Z line 3\n"),
+    ],
+)
+def test_the_part_that_is_asked_for(query: dict[str, str], shown: str) -> None:
+    assert select(LINES, Wanted.by(query)).decode() == shown
+
+
+def test_since_some_seconds_is_counted_from_now(tmp_path: Path) -> None:
+    LogFile(tmp_path).line("just now")
+    (lines,) = read(tmp_path / "0.log", lambda: False)
+    assert select(lines, Wanted.by({"sinceSeconds": "3600"})) == b"just now\n"
+
+
+def test_a_limit_and_a_tail_are_of_all_that_is_followed() -> None:
+    wanted = Wanted.by({"limitBytes": "16", "tailLines": "1"})
+    sent = select(LINES[:2], wanted)
+    assert sent + select(LINES[2:], wanted.after(sent)) == b"line 1\nline 2\nli"

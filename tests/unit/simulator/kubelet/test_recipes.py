@@ -1,0 +1,87 @@
+"""Recipes of images: read when a pod starts, so that one that is added or mended while the simulator runs counts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from simulator.kubelet.nodes import NodeKeeper
+from simulator.kubelet.pods import PodCatalogue
+from simulator.kubelet.runner import Script
+from simulator.kubelet.scripts import Scripts
+from simulator.sandbox import images, sandbox
+from tests.unit.simulator.kubelet.pods import make
+
+
+@pytest.fixture(autouse=True)
+def recipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the simulator's folder of recipes, and a machine on which sandboxes can be had."""
+    copy = shutil.copytree(images.RECIPES, tmp_path / "recipes")
+    monkeypatch.setattr(images, "RECIPES", copy)
+    monkeypatch.setattr(sandbox, "available", lambda: None)
+    return copy
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> PodCatalogue:
+    """A kubelet's, from its start on."""
+    return PodCatalogue([], Scripts(cast(NodeKeeper, None), tmp_path, 0).find)
+
+
+def pod(image: str) -> dict[str, Any]:
+    return make(image=f"dev.azurecr.io/team/{image}:1")
+
+
+def test_an_image_whose_recipe_comes_after_the_kubelet_runs(catalogue: PodCatalogue, recipes: Path) -> None:
+    assert not catalogue.runs_here(pod("mine"))
+    (recipes / "mine.yaml").write_text("executables: [shell]\n")
+    assert catalogue.runs_here(pod("mine"))
+    assert images.image_named("mine").python is False
+
+
+def test_a_tool_that_an_image_runs_is_in_its_sandbox_and_made_first(catalogue: PodCatalogue, recipes: Path) -> None:
+    (recipes / "mine.yaml").write_text("executables: []\ntools: {/manager: etcd}\n")
+    program = catalogue.runnable(pod("mine")["spec"]["containers"][0])
+    assert isinstance(program, Script)
+    assert program.tools == ("etcd",)
+    assert images.image_named("mine").tools == {"/manager": "etcd"}
+
+
+def test_a_recipe_that_changes_counts_from_the_next_container_on(recipes: Path) -> None:
+    recipe = recipes / "nccl-test.yaml"
+    assert "/opt/mine" not in images.image_named("nccl-test").commands
+    recipe.write_text(recipe.read_text() + "  /opt/mine: nvidia_smi\n")
+    os.utime(recipe, ns=(0, recipe.stat().st_mtime_ns + 1))  # whatever the file system's clock ticks
+    assert images.image_named("nccl-test").commands["/opt/mine"] == "nvidia_smi"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("executables: [shell]\nkubernetesAPI: true\n", "kubernetesAPI: Extra inputs are not permitted"),
+        ("commands: {}\n", "executables: Field required"),
+        ("executables: [shell\n", "while parsing a flow sequence"),
+        ("", "all of it: Input should be a valid dictionary or instance of Recipe"),
+        (
+            "executables: [shell]\ncommandSets: [gpus]\ncommands: {/usr/bin/train: trian}\nfiles: {/data: tokens}\n",
+            "commandSets names 'gpus'; there are block, host, mpi; "
+            "commands: /usr/bin/train is 'trian', and there is no simulator/sandbox/commands/trian.py; "
+            "files: /data is 'tokens', and there is no simulator/sandbox/files/tokens",
+        ),
+    ],
+)
+def test_a_recipe_that_is_wrong_is_named_with_what_is_wrong(recipes: Path, text: str, says: str) -> None:
+    (recipes / "mine.yaml").write_text(text)
+    with pytest.raises(images.RecipeError) as error:
+        images.image_named("mine")
+    assert str(error.value).startswith(f"recipes/mine.yaml: {says}")
+    assert "\n" not in str(error.value)
+
+
+def test_an_image_without_a_recipe_is_told_with_those_that_have_one() -> None:
+    with pytest.raises(images.RecipeError, match="no recipe for image 'mine'; there is one for aksnhc, "):
+        images.image_named("mine")

@@ -1,0 +1,202 @@
+"""The life of a pod that the simulator runs itself: what it waits for, in order, and what is told of it."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from k8s.objects import Object
+from simulator.kube.client import STRATEGIC_MERGE_PATCH, ApiError
+from simulator.kubelet.context import ContainerContext
+from simulator.kubelet.programs import PodContext
+from simulator.kubelet.runner import FAKED_S
+from tests.support.waiting import eventually
+from tests.unit.simulator.kubelet.cluster import Cluster
+from tests.unit.simulator.kubelet.pods import CLAIMED, make, start, status, waiting, write_weights
+
+IMAGE = "dev.azurecr.io/olmo:1"
+
+
+def test_a_pod_waits_for_its_volume_then_its_image_then_runs(cluster: Cluster) -> None:
+    cluster.azure.refused[IMAGE] = "not found"
+    cluster.pods = []  # no driver yet
+    pod = make(volumes=(CLAIMED,), volumeMounts=[{"name": "data", "mountPath": "/data"}])
+    worker = start(cluster, pod, lambda ctx: None)
+    eventually(lambda: "driver name blob.csi.azure.com not found" in waiting(cluster).get("message", ""))
+    assert waiting(cluster)["reason"] == "ContainerCreating"
+    assert cluster.azure.asked == []
+    cluster.pods = Cluster(cluster.folder).pods
+    eventually(lambda: waiting(cluster).get("reason") == "ErrImagePull")
+    assert status(cluster)["phase"] == "Pending"
+    cluster.azure.refused = {}
+    worker.join()
+    assert status(cluster)["phase"] == "Succeeded"
+    assert {event["reason"] for event in cluster.kube.list("v1", "Event")} >= {"FailedMount", "Failed"}
+
+
+def test_a_missing_environment_is_a_configuration_error(cluster: Cluster) -> None:
+    reference = {"secretKeyRef": {"name": "jupyter", "key": "password"}}
+    pod = make(env=[{"name": "PASSWORD", "valueFrom": reference}])
+    worker = start(cluster, pod, lambda ctx: None)
+    eventually(lambda: waiting(cluster).get("reason") == "CreateContainerConfigError")
+    assert waiting(cluster)["message"] == 'secret "jupyter" not found'
+    worker.stop(delete=False)
+    worker.join()
+
+
+def test_what_the_container_wrote_is_in_storage_before_it_counts_as_ended(cluster: Cluster) -> None:
+    seen: list[dict[str, str]] = []
+    original = cluster.kube.patch
+
+    def patch(*arguments: Any, **named: Any) -> Object:
+        if arguments[-1].get("status", {}).get("phase") == "Succeeded":
+            seen.append(cluster.azure.container.text())
+        return original(*arguments, **named)
+
+    cluster.kube.patch = patch  # type: ignore[method-assign]
+    pod = make(volumes=(CLAIMED,), volumeMounts=[{"name": "data", "mountPath": "/data"}])
+    start(cluster, pod, lambda ctx: write_weights(ctx, "/data/step10")).join()
+    assert seen == [{"step10": "weights"}]
+
+
+UNAVAILABLE = ApiError(500, "InternalError", "rpc error: code = Unavailable desc = transport is closing")
+FORBIDDEN = ApiError(403, "Forbidden", "pods is forbidden")
+
+
+@pytest.mark.parametrize(
+    ("refusals", "told"),
+    [
+        (
+            [httpx.ConnectError("connection refused"), UNAVAILABLE, ApiError(429, "TooManyRequests", "later")],
+            "Succeeded",
+        ),
+        ([FORBIDDEN], "Running"),
+    ],
+)
+def test_the_end_is_told_once_the_api_server_and_etcd_are_back(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, refusals: list[Exception], told: str
+) -> None:
+    original, left = cluster.kube.patch, iter(refusals)
+
+    def patch(*arguments: Any, **named: Any) -> Object:
+        if arguments[-1].get("status", {}).get("phase") == "Succeeded":
+            for refusal in left:
+                raise refusal
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(cluster.kube, "patch", patch)
+    start(cluster, make(), lambda ctx: None).join()
+    assert status(cluster)["phase"] == told
+
+
+def test_init_containers_run_first_and_their_failure_is_the_pods(cluster: Cluster) -> None:
+    ran: list[str] = []
+
+    def run(ctx: PodContext) -> None:
+        ran.append(ctx.container["name"])
+        raise RuntimeError("no disks")
+
+    pod = make(init=({"name": "prepare", "image": IMAGE},))
+    start(cluster, pod, run).join()
+    assert ran == ["prepare"]
+    assert status(cluster)["phase"] == "Failed"
+
+
+def test_an_init_container_for_which_nothing_runs_has_begun_when_it_ended(cluster: Cluster) -> None:
+    """The API server takes no status with an empty time, and so would hear no more of the pod."""
+    pod = make(init=({"name": "wait", "image": "alpine:3.10"},))
+    start(cluster, pod, lambda ctx: None, knows=lambda container: container["image"] == IMAGE).join()
+    (wait,) = status(cluster)["initContainerStatuses"]
+    assert wait["state"]["terminated"]["startedAt"] == wait["state"]["terminated"]["finishedAt"] != ""
+    assert status(cluster)["phase"] == "Succeeded"
+
+
+@pytest.mark.parametrize("of_job", [True, False])
+def test_a_container_for_which_nothing_runs_ends_where_a_job_waits_for_it(cluster: Cluster, *, of_job: bool) -> None:
+    pod = make(init=({"name": "prepare", "image": IMAGE},), image="docker.io/me/mine:1")
+    pod["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "train", "uid": "train"}] if of_job else []
+    ran: list[str] = []
+    known = lambda container: container["name"] == "prepare"  # noqa: E731
+    worker = start(cluster, pod, lambda ctx: ran.append(ctx.container["name"]), known)
+    eventually(lambda: status(cluster)["phase"] == ("Succeeded" if of_job else "Running"))
+    if not of_job:
+        time.sleep(2 * FAKED_S)
+        assert worker.alive
+        assert status(cluster)["phase"] == "Running"
+        worker.stop(delete=False)
+    worker.join()
+    assert ran == ["prepare"]
+
+
+def test_a_container_that_fails_again_and_again_backs_off(cluster: Cluster) -> None:
+    def fail(ctx: PodContext) -> None:
+        raise RuntimeError("no disks")
+
+    pod = make()
+    pod["spec"]["restartPolicy"] = "Always"
+    worker = start(cluster, pod, fail)
+    eventually(lambda: waiting(cluster).get("reason") == "CrashLoopBackOff")
+    container = status(cluster)["containerStatuses"][0]
+    assert container["restartCount"] == 1  # the first time it was started again at once
+    assert container["lastState"]["terminated"]["exitCode"] == 1
+    assert status(cluster)["phase"] == "Running"
+    worker.stop(delete=False)
+    worker.join()
+
+
+def test_an_api_server_that_does_not_answer_is_asked_again(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, refusals = ContainerContext.env, iter([httpx.ConnectError("connection refused"), OSError("disk full")])
+
+    def env(ctx: ContainerContext) -> Mapping[str, str]:
+        for refusal in refusals:
+            raise refusal
+        return original(ctx)
+
+    monkeypatch.setattr(ContainerContext, "env", env)
+    start(cluster, make(), lambda ctx: None).join()
+    assert status(cluster)["phase"] == "Succeeded"
+
+
+def test_a_running_container_sees_its_config_map_change(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simulator.kubelet.worker._REFRESH_S", 0.05)
+    stored: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf", "namespace": "ai"}}
+    cluster.has(stored | {"data": {"actions": "enqueue"}})
+    volume: Object = {"name": "conf", "configMap": {"name": "conf"}}
+    pod = make(volumes=(volume,), volumeMounts=[{"name": "conf", "mountPath": "/conf"}])
+
+    def run(ctx: PodContext) -> None:
+        path = Path(ctx.host_path("/conf/actions"))
+        assert path.read_text() == "enqueue"
+        cluster.has(stored | {"data": {"actions": "allocate"}})
+        eventually(lambda: path.read_text() == "allocate")
+
+    start(cluster, pod, run).join()
+    assert status(cluster)["phase"] == "Succeeded"
+
+
+def test_a_condition_keeps_its_time_while_it_stays(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = (f"2026-01-01T00:00:{second:02}Z" for second in itertools.count())
+    monkeypatch.setattr("simulator.kubelet.status.now", lambda: next(times))
+    start(cluster, make(), lambda ctx: None).join()
+    since = {entry["type"]: entry["lastTransitionTime"] for entry in status(cluster)["conditions"]}
+    assert since["PodScheduled"] < since["Ready"]
+
+
+def test_conditions_that_others_set_stay(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Job knows by DisruptionTarget that a pod was evicted: a merge patch would take the condition away."""
+    kinds: list[str] = []
+    original = cluster.kube.patch
+
+    def patch(*arguments: Any, **named: Any) -> Object:
+        kinds.append(named["content_type"])
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(cluster.kube, "patch", patch)
+    start(cluster, make(), lambda ctx: None).join()
+    assert set(kinds) == {STRATEGIC_MERGE_PATCH}

@@ -1,0 +1,150 @@
+"""The Python text of what `pulumi import` found, from the definitions that the CLI writes."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import grpc
+import pytest
+from pulumi.runtime.proto import language_pb2
+
+from simulator.plugins.language_host.definitions import Unreadable, read
+from simulator.plugins.language_host.program import program
+from tests.unit.simulator.plugins.language_host.conftest import Deployment
+
+POD = """package kubernetes {
+    baseProviderName = "kubernetes"
+
+}
+
+resource my-pod "kubernetes:core/v1:Pod" {
+    apiVersion = "v1"
+    kind = "Pod"
+    metadata ={
+
+        labels ={
+"app.kubernetes.io/name" = "web"},
+
+        name = "web"
+    }
+    spec ={
+
+        containers =[{
+
+                image = "web:1",
+
+                name = "web",
+
+                ports =[{
+containerPort = 80}]
+            }],
+
+        hostIPC = false,
+
+        tolerations =[]
+    }
+options {
+protect =true
+
+dependsOn =[cluster-role]
+
+}
+
+}
+"""
+AS_PYTHON = """import pulumi
+import pulumi_kubernetes as kubernetes
+
+my_pod = kubernetes.core.v1.Pod("my-pod",
+    api_version="v1",
+    kind="Pod",
+    metadata={
+        "labels": {
+            "app.kubernetes.io/name": "web",
+        },
+        "name": "web",
+    },
+    spec={
+        "containers": [
+            {
+                "image": "web:1",
+                "name": "web",
+                "ports": [
+                    {
+                        "container_port": 80,
+                    },
+                ],
+            },
+        ],
+        "host_ipc": False,
+        "tolerations": [],
+    },
+    opts=pulumi.ResourceOptions(protect=True, depends_on=[
+        cluster_role,
+    ]))
+"""
+
+
+def test_properties_have_their_names_in_python_and_keys_of_maps_stay() -> None:
+    assert program(read(POD)) == AS_PYTHON
+
+
+def argument(text: str, kind: str = "kubernetes:core/v1:Secret", attribute: str = "stringData") -> ast.expr:
+    """Of the resource that has this one attribute, as PCL."""
+    made = ast.parse(program(read(f'resource a "{kind}" {{\n {attribute} = {text}\n}}'))).body[-1]
+    assert isinstance(made, ast.Assign)
+    assert isinstance(made.value, ast.Call)
+    return made.value.keywords[0].value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r'{ "a" = "say \"hi\" to $${name}, 100%%{x}\n\\" }', {"a": 'say "hi" to ${name}, 100%{x}\n\\'}),
+        (r'{ "größe" = "\u00fc" }', {"größe": "ü"}),
+        ("{ a = null, b = -1.5, c = 20, d = 1e3 }", {"a": None, "b": -1.5, "c": 20, "d": 1000.0}),
+        ("{}", {}),
+    ],
+)
+def test_values_stay_what_they_are(text: str, value: Any) -> None:
+    assert ast.literal_eval(argument(text)) == value
+
+
+def test_secrets_and_references() -> None:
+    assert ast.unparse(argument('{ "key" = secret("x"), "of" = my-group.id }')) == (
+        "{'key': pulumi.Output.secret('x'), 'of': my_group.id}"
+    )
+
+
+def test_a_property_called_as_what_every_resource_has() -> None:
+    text = program(read('resource a "azure-native:containerservice:ManagedCluster" { resourceName = "aks" }'))
+    assert 'azure_native.containerservice.ManagedCluster("a",\n    resource_name_="aks")' in text
+
+
+def test_a_module_that_is_called_otherwise_in_python() -> None:
+    text = program(read('resource a "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole" { kind = "ClusterRole" }'))
+    assert 'a = kubernetes.rbac.v1.ClusterRole("a"' in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'resource a "kubernetes:core/v1:Secret" { data = "${b.name}" }',
+        'resource a "kubernetes:core/v1:Secret" { data = toJSON(1) }',
+        'resource a "kubernetes:core/v1:Secret" { data = 1 + 2 }',
+        'resource a "kubernetes:core/v1:Secret" { data =',
+        'resource a "kubernetes:core/v1:Secrets" { }',
+        'output a { value = "x" }',
+    ],
+)
+def test_what_import_does_not_write_is_not_guessed_at(text: str) -> None:
+    with pytest.raises(Unreadable):
+        program(read(text))
+
+
+def test_through_the_host(deployment: Deployment) -> None:
+    made = deployment.client.GenerateProgram(language_pb2.GenerateProgramRequest(source={"anonymous.pp": POD}))
+    assert dict(made.source) == {"__main__.py": AS_PYTHON.encode()}
+    with pytest.raises(grpc.RpcError, match="cannot generate this program.*install Pulumi's own Python language host"):
+        deployment.client.GenerateProgram(language_pb2.GenerateProgramRequest(source={"a.pp": "a = 1 + 2"}))

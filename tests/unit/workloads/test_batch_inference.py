@@ -1,0 +1,148 @@
+"""The batch as plain data: the job of a team, wrapped and plain, and what its results say in short."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from config.data.scheduling import COSCHEDULER
+from tests.support.pools import H100, H200, RDMA, pool
+from workloads.batch_inference import manifests
+from workloads.batch_inference.manifests import Run
+from workloads.batch_inference.options import BatchInferenceOptions
+from workloads.batch_inference.scripts import report
+
+TOKEN = "hf_secret"
+
+
+def run(vm_sku: str = H100, **options: Any) -> Run:
+    return Run(
+        options=BatchInferenceOptions.model_validate({"team": "blue", **options}),
+        pool=pool(vm_sku, scheduler=COSCHEDULER),
+        nodes=1,
+        image="vllm:1",
+        rdma_resource=RDMA,
+        name="mine-batch-inference",
+        claim="model",
+    )
+
+
+def containers(found: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The server and the load generator."""
+    server, generator = manifests.template(found)["spec"]["containers"]
+    return server, generator
+
+
+def variables(container: dict[str, Any]) -> dict[str, Any]:
+    return {each["name"]: each.get("value", each.get("valueFrom")) for each in container["env"]}
+
+
+def after(words: list[str], name: str) -> str:
+    return words[words.index(name) + 1]
+
+
+def test_the_server_has_the_gpus_and_the_load_generator_none() -> None:
+    server, generator = containers(run(gpus=4))
+    assert (server["name"], server["resources"]["limits"]) == ("vllm", {"nvidia.com/gpu": "4"})
+    assert generator["resources"] == {"requests": {"cpu": "2", "memory": "4Gi"}}
+    assert variables(generator)["NVIDIA_VISIBLE_DEVICES"] == "void"
+    assert "NVIDIA_VISIBLE_DEVICES" not in variables(server)
+
+
+def test_both_take_a_share_of_the_node_as_large_as_of_its_gpus() -> None:
+    server, generator = containers(run(gpus=2))
+    asked = [each["resources"]["requests"] for each in (server, generator)]
+    assert sum(int(each["cpu"]) for each in asked) == 21
+    assert sum(int(each["memory"].removesuffix("Gi")) for each in asked) == 419
+
+
+def test_options_reach_both() -> None:
+    server, generator = containers(run(model="Qwen/Qwen2.5-7B-Instruct", inputLength=1000, outputLength=200, gpus=4))
+    assert server["args"][0] == after(generator["args"], "--model") == "Qwen/Qwen2.5-7B-Instruct"
+    assert after(server["args"], "--tensor-parallel-size") == "4"
+    assert after(server["args"], "--max-model-len") == "1264"
+    assert after(server["args"], "--port") == after(generator["args"], "--port") == variables(generator)["PORT"]
+    assert after(generator["args"], "--random-input-len") == "1000"
+    assert after(generator["args"], "--random-output-len") == "200"
+
+
+@pytest.mark.parametrize(
+    ("options", "longest"),
+    [
+        ({"inputLength": 32000, "outputLength": 700}, "32764"),
+        ({"inputLength": 32000, "outputLength": 768}, "32768"),
+        ({"model": "a/b", "inputLength": 100, "outputLength": 28}, "128"),
+    ],
+)
+def test_the_server_is_ready_for_no_more_than_the_model_can_see(options: dict[str, Any], longest: str) -> None:
+    server, _ = containers(run(**{"model": "Qwen/Qwen2.5-7B-Instruct", **options}))
+    assert after(server["args"], "--max-model-len") == longest
+
+
+def test_the_token_is_given_by_reference_and_to_the_server_alone() -> None:
+    server, generator = containers(run(huggingFaceToken=TOKEN))
+    assert variables(server)["HF_TOKEN"] == {"secretKeyRef": {"name": "mine-batch-inference", "key": "HF_TOKEN"}}
+    assert "HF_TOKEN" not in variables(generator)
+    assert variables(generator)["HF_HUB_OFFLINE"] == "1"
+    assert TOKEN not in repr(manifests.job(run(huggingFaceToken=TOKEN)))
+    assert "HF_TOKEN" not in variables(containers(run())[0])
+
+
+def test_what_would_make_other_results_has_another_file() -> None:
+    changes: list[dict[str, Any]] = [{"run": 2}, {"prompts": 8}, {"concurrency": 8}, {"gpus": 2}, {"model": "a/b"}]
+    found = {run().result, run(H200).result, *(run(**each).result for each in changes)}
+    assert len(found) == 2 + len(changes)
+    assert run().result == run(appWrapper=False, restarts=1, huggingFaceToken=TOKEN).result
+    assert run().result.startswith("/cache/results/mine-batch-inference/1-")
+
+
+def test_wrapped_a_failed_pod_ends_the_job_and_alone_another_is_made() -> None:
+    assert manifests.job(run())["spec"]["backoffLimit"] == 0
+    plain = manifests.job(run(appWrapper=False, restarts=5))["spec"]
+    assert plain["backoffLimit"] == 5
+    assert "podFailurePolicy" not in plain, "it would wait for a node that is gone"
+    assert manifests.wrapper_options(run(restarts=5))["retryLimit"] == "5"
+
+
+def test_overrides_come_last_and_reach_either_container() -> None:
+    changed = {"spec": {"containers": [{"name": "load-generator", "resources": {"requests": {"cpu": "7"}}}]}}
+    server, generator = containers(run(podOverrides=changed))
+    assert generator["resources"]["requests"]["cpu"] == "7"
+    assert server["resources"]["limits"] == {"nvidia.com/gpu": "1"}
+
+
+@pytest.mark.parametrize("model", ["ibm-granite/granite-3.2-8b-instruct", "Qwen/Qwen2.5-7B-Instruct", "a_b/C__d"])
+def test_a_model_has_one_claim_of_a_name_that_kubernetes_takes(model: str) -> None:
+    name = manifests.claim_name(model)
+    assert name == name.lower()
+    assert not set(name) - set("abcdefghijklmnopqrstuvwxyz0123456789.-")
+
+
+RESULT = {
+    "model_id": "a/b",
+    "completed": 40,
+    "duration": 5.02,
+    "max_concurrency": 8,
+    "request_throughput": 7.968,
+    "output_throughput": 1019.9,
+    "total_token_throughput": 2039.8,
+    **{
+        f"{statistic}_{metric}_ms": 10 * number + place
+        for number, metric in enumerate(report.METRICS)
+        for place, statistic in enumerate(report.STATISTICS)
+    },
+}
+
+
+def test_results_are_told_in_a_short_table() -> None:
+    first, head, ttft, *_, rates = report.lines(RESULT)
+    assert first == "a/b: 40 prompts answered in 5.0 s, 8 at once"
+    assert head.split() == ["ms", *report.STATISTICS]
+    assert ttft.split()[-4:] == ["0.00", "1.00", "2.00", "3.00"]
+    assert rates == "requests/s 7.97, output tokens/s 1020, all tokens/s 2040"
+
+
+def test_a_batch_of_which_prompts_failed_is_none() -> None:
+    assert report.lacking(RESULT, 40) == ""
+    assert report.lacking(RESULT, 41) == "40 of 41 prompts were answered: no results are kept"

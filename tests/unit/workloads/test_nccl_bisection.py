@@ -1,0 +1,199 @@
+"""The search for what is slow, on a model of the fabric: what it finds, whom it spares, and in how many rounds."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import pytest
+from bisection import BAD, LINK, NODE, POOL, RAIL, UNKNOWN
+
+from simulator.host.paths import ROOT
+from tests.unit.workloads.fabric_model import NOTHING, RAILS, SLOW, Fabric, name, node, told
+
+SIZES = (8, 64, 1000)
+
+
+def most_rounds(nodes: int) -> int:
+    """All nodes; each rail; pairs; halves of halves; beside another; the rest. For some faults it is as for one."""
+    return 5 + math.ceil(math.log2(nodes))
+
+
+@pytest.mark.parametrize("count", [2, 3, *SIZES])
+def test_a_healthy_fabric_takes_one_round(count: int) -> None:
+    report = Fabric(count).search()
+    assert (report.rounds, report.measurements, report.findings, report.chance) == (1, 1, [], [])
+    assert report.rest is not None
+    assert report.rest.busbw == 46
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_a_slow_link(count: int) -> None:
+    report = Fabric(count, slow=[(count - 3, 5)]).search()
+    assert told(report.findings) == [(LINK, name(count - 3), 5, BAD)]
+    assert report.rounds <= most_rounds(count)
+    assert report.rest is not None
+    assert report.rest.state == "good"
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_a_slow_node_is_one_whose_links_all_are(count: int) -> None:
+    report = Fabric(count, slow=node(2)).search()
+    assert told(report.findings) == [(NODE, name(2), None, BAD)]
+    assert report.rounds <= most_rounds(count)
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_a_node_that_is_slow_by_itself_though_its_links_are_good(count: int) -> None:
+    report = Fabric(count, slow_inside=[2]).search()
+    assert told(report.findings) == [(NODE, name(2), None, BAD)]
+    assert "alone, by NVLink, 11 GB/s of 45: bad" in report.findings[0].outcome.why
+    assert report.rounds <= most_rounds(count) + 1, "alone, to tell where it is slow"
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_two_slow_rails_accuse_no_node(count: int) -> None:
+    report = Fabric(count, slow_rails=[2, 5]).search()
+    assert told(report.findings) == [(RAIL, "", 2, BAD), (RAIL, "", 5, BAD)]
+    assert report.rounds == 6, "for any number of nodes"
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_faults_of_each_kind_at_once(count: int) -> None:
+    fabric = Fabric(count, slow=[(1, 0), *node(4)], slow_rails=[2, 5], slow_inside=[6])
+    report = fabric.search()
+    assert told(report.findings) == [
+        (RAIL, "", 2, BAD),
+        (RAIL, "", 5, BAD),
+        (LINK, name(1), 0, BAD),
+        (NODE, name(4), None, BAD),
+        (NODE, name(6), None, BAD),
+    ]
+    assert report.rounds <= 2 * most_rounds(count), "once for links, once for what is slow with all devices"
+
+
+TOLD: dict[str, dict[str, Any]] = {
+    "nothing slow": {},
+    "a link": {"slow": [(1, 3)]},
+    "a node, by all of its links": {"slow": node(2)},
+    "a node, though its links are good": {"slow_inside": [2]},
+    "two rails": {"slow_rails": [2, 5]},
+    "all of these at once": {"slow": [(1, 0), *node(4)], "slow_rails": [2, 5], "slow_inside": [6]},
+}
+"""The faults of which the page has a table."""
+
+
+def test_the_page_has_these_rounds_and_runs() -> None:
+    page = (ROOT / "docs" / "nccl-bisection.md").read_text(encoding="utf-8")
+    for what, faults in TOLD.items():
+        reports = [Fabric(count, **faults).search() for count in SIZES]
+        cells = [f"{each.rounds} rounds, {each.measurements} runs" for each in reports]
+        assert f"| {what} | {' | '.join(cells)} |".replace("1 rounds, 1 runs", "1 round, 1 run") in page
+
+
+@pytest.mark.parametrize("count", SIZES)
+@pytest.mark.parametrize("seed", range(12))
+def test_any_faults_are_found_and_nothing_else_accused(count: int, seed: int) -> None:
+    chosen = random.Random(f"{count} {seed}")  # noqa: S311  the same faults each time
+    links = {(chosen.randrange(count), chosen.randrange(RAILS)) for _ in range(chosen.randint(0, count // 2 - 1) % 20)}
+    rails = set(chosen.sample(range(RAILS), chosen.randint(0, 3)))
+    left = sorted(set(range(count)) - {number for number, _ in links})
+    inside = chosen.sample(left, min(1, len(left) - 4))
+    report = Fabric(count, slow=links, slow_rails=rails, slow_inside=inside).search()
+    found = {(each.kind, each.node, each.rail) for each in report.findings if each.outcome.state == BAD}
+    expected = {(LINK, name(number), rail) for number, rail in links if rail not in rails}
+    assert found == {(RAIL, "", rail) for rail in rails} | expected | {(NODE, name(number), None) for number in inside}
+    faults, height = len(links) + len(rails) + len(inside), math.ceil(math.log2(count))
+    assert report.rounds <= (faults + 1) * (height + 5)
+    assert report.measurements <= 1 + RAILS + 30 * (faults + 1) + 2 * faults * height
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_what_gives_no_result_is_unknown_and_hides_nothing(count: int) -> None:
+    report = Fabric(count, dead=[3], dead_links=[(5, 1)], slow=[(6, 7)], slow_rails=[4]).search()
+    assert told(report.findings) == [
+        (RAIL, "", 4, BAD),
+        (NODE, name(3), None, UNKNOWN),
+        (LINK, name(5), 1, UNKNOWN),
+        (LINK, name(6), 7, BAD),
+    ]
+
+
+def test_where_nothing_gives_a_result_nobody_is_accused() -> None:
+    report = Fabric(8, dead=range(8)).search()
+    assert told(report.findings) == [(POOL, "", None, UNKNOWN)]
+
+
+FAULTS = (Fabric(8), Fabric(8, slow=[(1, 3)]), Fabric(8, slow=node(5)), Fabric(8, slow_rails=[2, 5]))
+
+
+@pytest.mark.parametrize("fabric", FAULTS, ids=("healthy", "link", "node", "rails"))
+def test_one_slow_run_accuses_nobody_whichever_it_is(fabric: Fabric) -> None:
+    truth = Fabric(8, slow=fabric.slow, slow_rails=fabric.slow_rails).search()
+    for number in range(truth.measurements):
+        report = Fabric(8, slow=fabric.slow, slow_rails=fabric.slow_rails, instead={number: SLOW}).search()
+        assert told(report.findings) == told(truth.findings), number
+    first = Fabric(8, instead={0: SLOW}).search()
+    assert told(first.chance) == [(POOL, "", None, BAD)]
+
+
+def test_nobody_is_accused_beside_one_other_alone() -> None:
+    fabric = Fabric(8, slow=[(1, 3)])
+    fabric.search()
+    *_, first, second, _ = [group.nodes for groups in fabric.rounds for group in groups if name(1) in group.nodes] + [
+        ()
+    ]
+    assert len(first) == len(second) == 2
+    assert set(first) & set(second) == {name(1)}
+
+
+@pytest.mark.parametrize("number", [13, 15], ids=["first look", "second look"])
+def test_what_was_slow_once_and_once_gave_no_result_is_unknown(number: int) -> None:
+    """Looks at one of two suspects: after the pool, eight rails and four pairs."""
+    report = Fabric(8, slow=[(1, 3)], instead={number: NOTHING}).search()
+    assert told(report.findings) == [(LINK, name(1), 3, UNKNOWN)]
+
+
+def test_a_rail_that_was_slow_once_and_then_gave_no_result_is_unknown() -> None:
+    report = Fabric(2, slow_rails=[3], instead={10: NOTHING, 11: NOTHING}).search()
+    assert told(report.findings) == [(RAIL, "", 3, UNKNOWN)]
+
+
+def test_what_is_slow_only_as_a_whole_is_the_pool() -> None:
+    report = Fabric(8, together=6).search()
+    assert told(report.findings) == [(POOL, "", None, BAD)]
+    assert "no node, link or rail of it is bad by itself" in report.findings[0].outcome.why
+
+
+@pytest.mark.parametrize("bad", [1, 2, 3])
+def test_fewer_than_half_of_the_links_are_no_bad_rail(bad: int) -> None:
+    report = Fabric(8, slow=[(number, 3) for number in range(bad)]).search()
+    assert told(report.findings) == [(LINK, name(number), 3, BAD) for number in range(bad)]
+
+
+def test_of_three_nodes_one_link_is_told_of_two_it_is_not() -> None:
+    assert told(Fabric(3, slow=[(1, 3)]).search().findings) == [(LINK, name(1), 3, BAD)]
+    assert told(Fabric(2, slow=[(1, 3)]).search().findings) == [(RAIL, "", 3, BAD)]
+
+
+def test_where_good_nodes_are_few_it_takes_more_rounds() -> None:
+    """Two good ones: each of six others needs one of them, and none of the two is beside two at a time."""
+    report = Fabric(8, slow=[(number, 0) for number in (2, 3, 4)], dead_links=[(5, 0), (6, 0)]).search()
+    assert {state for *_, state in told(report.findings)} == {BAD, UNKNOWN}
+    assert len(report.findings) == 5
+
+
+def test_links_that_are_down_are_told_without_a_measurement() -> None:
+    report = Fabric(8, down={(name(2), 3): "port is DOWN"}, slow=[(2, 4), (5, 3)]).search()
+    assert told(report.findings) == [
+        (LINK, name(2), 3, BAD),
+        (LINK, name(2), 4, BAD),
+        (LINK, name(5), 3, BAD),
+    ]
+    assert report.findings[0].outcome.why == "port is DOWN"
+
+
+def test_a_node_without_a_link_that_is_up_is_bad_as_a_node() -> None:
+    report = Fabric(8, down={(name(2), rail): "port is DOWN" for rail in range(RAILS)}).search()
+    assert told(report.findings) == [(NODE, name(2), None, BAD)]

@@ -1,0 +1,75 @@
+"""The verdict of the NCCL job, by its script, on the networks and devices that NCCL reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.case_files import read, rows
+from tests.unit.workloads.nccl_output import GOOD, INFINIBAND, INFO, INITIALISED, SOCKET, judge, row, table
+
+CASES = read(__file__, "nccl_transports")
+
+
+def test_tcp_fails_whatever_the_bandwidth(tmp_path: Path) -> None:
+    code, verdict = judge(tmp_path, table(row(17179869184, 999, 999), transport=SOCKET))
+    assert code == 1
+    assert "TCP (NET/Socket)" in verdict
+
+
+@pytest.mark.parametrize(
+    "transport",
+    [
+        "",
+        f"{INFO} NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.1.0.4<0>\n{INFO} Using network IB",
+        f"{INFO} Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM",
+        f"{INFO} Channel 00/0 : 0[0] -> 8[0] [send] via NET/AWS Libfabric/0/GDRDMA",
+        f"{INFO} whatever goes via NET/IB/0",  # no channel
+    ],
+)
+def test_between_nodes_channels_must_show_infiniband(tmp_path: Path, transport: str) -> None:
+    code, verdict = judge(tmp_path, table(row(17179869184, 999, 999), transport=transport))
+    assert code == 1
+    assert "no channel shows that NCCL used InfiniBand" in verdict
+
+
+@pytest.mark.parametrize(("channel", "transport"), rows(CASES["channels between nodes"]))
+def test_initialisation_counts_for_nothing(tmp_path: Path, channel: str, transport: str) -> None:
+    code, verdict = judge(tmp_path, table(row(17179869184, 470, 476), transport=f"{INITIALISED}\n{INFO} {channel}"))
+    assert code == 0, verdict
+    assert verdict.endswith(f"transport={transport}")
+
+
+def test_one_channel_by_tcp_among_others_fails(tmp_path: Path) -> None:
+    output = table(row(17179869184, 999, 999), transport=f"{INFINIBAND}\n[receive] via NET/Socket/0")
+    assert judge(tmp_path, output) == (
+        1,
+        "VERDICT: FAIL NCCL fell back to TCP (NET/Socket) between nodes; busbw=999.00 GB/s floor=400 GB/s "
+        "expected=450 GB/s size=17179869184 B nodes=2 transport=NET/Socket",
+    )
+
+
+@pytest.mark.parametrize(("channel", "transport"), rows(CASES["channels within a node"]))
+def test_within_a_node_the_transport_is_only_told(tmp_path: Path, channel: str, transport: str) -> None:
+    output = table(row(17179869184, 470, 476), transport=f"{INITIALISED}\n{INFO} {channel}")
+    code, verdict = judge(tmp_path, output, nodes=1)
+    assert code == 0, verdict
+    assert verdict.endswith(f"transport={transport}")
+
+
+@pytest.mark.parametrize(("text", "code"), rows(CASES["warnings"]))
+def test_errors_of_infiniband_fail_even_a_test_that_survives_them(tmp_path: Path, text: str, code: int) -> None:
+    line = f"n2:1000:1011 [3] NCCL WARN {text}"
+    found, verdict = judge(tmp_path, table(GOOD, transport=f"{INFINIBAND}\n{line}"))
+    said = f"FAIL InfiniBand failed during the test: {line}; busbw" if code else "PASS; busbw"
+    assert (found, verdict[: len(said) + 9]) == (code, f"VERDICT: {said}")
+
+
+@pytest.mark.parametrize(("using", "channel", "code", "words"), rows(CASES["devices"]))
+def test_between_nodes_the_link_layer_of_the_devices_counts(
+    tmp_path: Path, using: str, channel: str, code: int, words: str
+) -> None:
+    log = f"{INFO} {using}\n{INFO} Channel 00/0 : 0[0] -> 8[0] {channel}"
+    found, verdict = judge(tmp_path, table(GOOD, transport=log))
+    assert (found, words in verdict) == (code, True), verdict

@@ -1,0 +1,124 @@
+"""The pods that use GPUs and RDMA: what the hardware asks for is added, what the user overrides comes last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from components.context import BlobVolume
+from config.data.scheduling import toleration
+from tests.support.pools import H100, RDMA, T4, pool
+from workloads._lib.files import Files, nccl_variables, topology_file
+from workloads._lib.pods import GpuPod, blob, devices, scratch
+
+CONTAINER = {"name": "train", "image": "train:1"}
+
+
+def template(vm_sku: str = H100, **fields: Any) -> dict[str, Any]:
+    return GpuPod(**{"pool": pool(vm_sku), "rdma_resource": RDMA, "container": CONTAINER, **fields}).template()
+
+
+def files(**contents: str) -> Files:
+    return Files(config_map="train", folder="/opt/train", contents=contents)
+
+
+def container(vm_sku: str = H100, **fields: Any) -> dict[str, Any]:
+    found: dict[str, Any] = template(vm_sku, **fields)["spec"]["containers"][0]
+    return found
+
+
+def test_nodes_without_infiniband_have_no_hcas_to_ask_for() -> None:
+    assert devices(pool(T4), RDMA)["limits"] == {"nvidia.com/gpu": "1"}
+
+
+def test_part_of_a_node_comes_without_rdma() -> None:
+    found = container(gpus=2)
+    assert found["resources"]["limits"] == {"nvidia.com/gpu": "2"}
+    assert "securityContext" not in found
+
+
+@pytest.mark.parametrize(
+    ("taint", "expected"),
+    [
+        ("a=b:NoSchedule", {"key": "a", "operator": "Equal", "value": "b", "effect": "NoSchedule"}),
+        ("a:NoExecute", {"key": "a", "operator": "Exists", "effect": "NoExecute"}),
+    ],
+)
+def test_tolerations_match_their_taints(taint: str, expected: dict[str, str]) -> None:
+    assert toleration(taint) == expected
+
+
+@pytest.mark.parametrize(("fields", "kept"), [({}, "false"), ({"repeatable": True}, None)])
+def test_the_autoscaler_moves_only_what_is_cheap_to_repeat(fields: dict[str, Any], kept: str | None) -> None:
+    annotations = template(**fields).get("metadata", {}).get("annotations", {})
+    assert annotations.get("cluster-autoscaler.kubernetes.io/safe-to-evict") == kept
+
+
+def test_the_users_annotation_comes_last() -> None:
+    mine = {"metadata": {"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"}}}
+    assert template(overrides=mine)["metadata"] == mine["metadata"]
+
+
+def test_the_containers_own_settings_are_kept() -> None:
+    own: dict[str, Any] = {
+        **CONTAINER,
+        "env": [{"name": "NODE", "valueFrom": "x"}],
+        "resources": {"requests": {"cpu": "4"}},
+    }
+    found = container(container=own, variables={"B": "2", "A": "1"})
+    assert found["env"] == [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}, own["env"][0]]
+    assert found["resources"]["requests"] == {"nvidia.com/gpu": "8", RDMA: "8", "cpu": "4"}
+
+
+def test_without_nvme_scratch_is_beside_the_pods() -> None:
+    assert scratch(pool(), "/scratch").volume() == {"name": "scratch", "emptyDir": {}}
+
+
+def test_a_new_sas_is_a_new_pod() -> None:
+    def with_sas(expiry: str) -> dict[str, Any]:
+        volume = BlobVolume(claim="data", read_only=True, annotations={"sas": expiry}, upload_secret=None)
+        return template(mounts=[blob("data", volume, "/data")])
+
+    assert with_sas("1")["metadata"]["annotations"]["sas"] == "1"
+    assert with_sas("1") != with_sas("2")
+    assert {"name": "data", "mountPath": "/data", "readOnly": True} in with_sas("1")["spec"]["containers"][0][
+        "volumeMounts"
+    ]
+
+
+def test_a_pod_runs_under_the_account_whose_identity_opens_its_container() -> None:
+    volume = BlobVolume(claim="data", read_only=True, annotations={}, service_account="blobs", upload_secret=None)
+    mounted = template(mounts=[blob("data", volume, "/data")])["spec"]
+    assert mounted["serviceAccountName"] == "blobs"
+    assert "serviceAccountName" not in template(mounts=[])["spec"]
+
+
+def test_another_file_is_another_pod() -> None:
+    before, after = (template(mounts=[files(**{"run.sh": text}).mount()]) for text in ("echo 1", "echo 2"))
+    assert before["spec"] == after["spec"]
+    assert before["metadata"] != after["metadata"]
+
+
+def test_nccl_is_told_of_the_topology_where_there_is_one() -> None:
+    with_topology = files(**topology_file(pool(H100)))
+    assert nccl_variables(pool(H100), with_topology, sharp=False)["NCCL_TOPO_FILE"] == "/opt/train/topology.xml"
+    assert "NCCL_TOPO_FILE" not in nccl_variables(pool(T4), files(**topology_file(pool(T4))), sharp=False)
+
+
+def test_overrides_come_last() -> None:
+    overrides = {
+        "metadata": {"labels": {"team": "red"}},
+        "spec": {
+            "priorityClassName": "high",
+            "tolerations": [],
+            "containers": [{"name": "train", "env": [{"name": "A", "value": "mine"}], "image": "train:2"}],
+        },
+    }
+    found = template(variables={"A": "1", "B": "2"}, overrides=overrides)
+    spec = found["spec"]
+    assert found["metadata"]["labels"] == {"team": "red"}
+    assert (spec["priorityClassName"], spec["tolerations"]) == ("high", [])
+    assert spec["containers"][0]["image"] == "train:2"
+    assert spec["containers"][0]["env"] == [{"name": "A", "value": "mine"}, {"name": "B", "value": "2"}]
+    assert spec["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "8"

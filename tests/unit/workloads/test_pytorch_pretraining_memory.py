@@ -1,0 +1,169 @@
+"""The memory formula of the settings and that of the image's trainer are one; and the trainer's parts without torch."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config.data.skus import sku
+from simulator.host.paths import ROOT
+from tests.support.case_files import read, rows
+from workloads._lib.team_training import USABLE
+from workloads.metaseq.sizes import models
+from workloads.pytorch_pretraining import manifests, memory
+from workloads.pytorch_pretraining.options import PretrainingOptions
+
+CASES = read(__file__, "pretraining_memory")
+
+ZERO, FSDP, RECOMPUTED = (False, False), (True, False), (True, True)
+"""Whether all is sharded, and whether blocks are computed again."""
+
+
+@pytest.fixture(autouse=True)
+def _image(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docker" / "pytorch-pretraining"))
+
+
+def own(name: str) -> Any:
+    return importlib.import_module(f"pretraining.{name}")
+
+
+def shape(options: PretrainingOptions) -> Any:
+    size = options.size
+    heads = size.width // manifests.HEAD
+    return own("shape").Shape(size.layers, size.width, heads, options.vocabulary, options.sequence)
+
+
+@pytest.mark.parametrize("size", models().sizes)
+@pytest.mark.parametrize("more", [{}, {"sequence": 8192}, {"vocabulary": 131072}, {"fp8": True}])
+def test_both_come_to_the_same(size: str, more: dict[str, Any]) -> None:
+    options = PretrainingOptions.model_validate({"modelSize": size, **more})
+    assert memory.parameters(options) == shape(options).parameters
+    trainer = own("memory")
+    for gpus in (1, 8, 24):
+        ways = trainer.ways(gpus)
+        least = min(trainer.needed(shape(options), 1, gpus, way, fp8=options.fp8) for way in ways)
+        assert memory.bytes_per_gpu(options, gpus) == pytest.approx(least)
+    assert own("memory").USABLE == USABLE
+
+
+@pytest.mark.parametrize(("size", "at_once", "gpus", "fp8", "gib"), rows(CASES["measured"]))
+def test_it_is_near_what_was_measured(size: str, at_once: int, gpus: int, fp8: bool, gib: float) -> None:
+    options = PretrainingOptions.model_validate({"modelSize": size})
+    assert own("memory").needed(shape(options), at_once, gpus, fp8=fp8) / 2**30 == pytest.approx(gib, rel=0.1)
+
+
+@pytest.mark.parametrize(("size", "at_once", "way", "gib"), rows(CASES["measured on two GPUs"]))
+def test_it_is_near_what_was_measured_where_all_is_sharded(
+    size: str, at_once: int, way: tuple[bool, bool], gib: float
+) -> None:
+    found = shape(PretrainingOptions.model_validate({"modelSize": size, "sequence": 2048}))
+    assert own("memory").needed(found, at_once, 2, own("memory").Way(*way)) / 2**30 == pytest.approx(gib, rel=0.1)
+
+
+@pytest.mark.parametrize(("size", "vm_sku", "gpus", "fits"), rows(CASES["fits"]))
+def test_what_fits(size: str, vm_sku: str, gpus: int, fits: bool) -> None:
+    assert memory.fits(PretrainingOptions.model_validate({"modelSize": size}), sku(vm_sku), gpus) is fits
+
+
+def test_the_trainer_takes_the_fastest_way_that_fits_and_as_many_at_once_as_fit_and_divide() -> None:
+    trainer = own("memory")
+    small, large, largest = (
+        shape(PretrainingOptions.model_validate({"modelSize": size})) for size in ("1.3b", "13b", "66b")
+    )
+
+    def planned(*arguments: Any, **more: Any) -> tuple[bool, bool, int]:
+        found = trainer.plan(*arguments, **more)
+        return found.way.sharded, found.way.recomputes, found.micro
+
+    assert planned(small, 512, 8, 80e9) == (*ZERO, 16)
+    assert planned(small, 512, 8, 150e9) == (*ZERO, 32)
+    assert planned(small, 24, 8, 150e9) == (*ZERO, 3), "it divides a GPU's part of the batch"
+    assert planned(small, 24, 8, None) == (*ZERO, 1)
+    assert planned(large, 512, 8, 80e9) == (*FSDP, 2), "six bytes of each parameter are too many"
+    assert planned(largest, 512, 16, 85e9)[:2] == RECOMPUTED
+    assert planned(small, 1, 1, 29e9) == (False, True, 1), "one GPU has nobody to share with"
+    with pytest.raises(ValueError, match="12 sequences does not divide among 8 GPUs"):
+        trainer.plan(small, 12, 8, 80e9)
+    with pytest.raises(ValueError, match="take more GPUs, or fewer layers"):
+        trainer.plan(small, 8, 8, 3e9)
+
+
+def test_a_checkpoint_is_there_once_all_shares_are_and_two_are_kept(tmp_path: Path) -> None:
+    folders, about = own("folders"), {"layers": 2}
+    for step in (10, 20, 30):
+        part = folders.begin(tmp_path, step)
+        assert folders.newest(tmp_path, about) == (None if step == 10 else (tmp_path / f"step-{step - 10}", step - 10))
+        for rank in range(2):
+            folders.written(part, rank).touch()
+        folders.finish(part, 2, {**about, "steps": step}, keep=2)
+    assert sorted(folder.name for folder in tmp_path.iterdir()) == ["step-20", "step-30"]
+
+
+def test_one_that_was_broken_off_is_taken_away_and_one_of_another_model_is_refused(tmp_path: Path) -> None:
+    folders = own("folders")
+    folders.written(folders.begin(tmp_path, 10), 0).touch()
+    folders.clear(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    folders.finish(folders.begin(tmp_path, 20), 0, {"layers": 2, "steps": 20}, keep=2)
+    with pytest.raises(folders.CheckpointError, match=r"step-20 is of another training: layers 2 and not 3"):
+        folders.newest(tmp_path, {"layers": 3})
+
+
+def busy(monkeypatch: pytest.MonkeyPatch, times: float) -> None:
+    """The first renames are refused."""
+    rename, left = Path.rename, [times]
+
+    def refuse(path: Path, target: Path) -> Path:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise PermissionError(13, "Permission denied", str(path))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+
+
+@pytest.mark.parametrize("times", [2, float("inf")], ids=["a moment", "for good"])
+def test_a_folder_that_is_busy_gets_its_name_later_and_one_that_nobody_may_rename_is_no_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: float
+) -> None:
+    """On a share, where another node may still have it open."""
+    folders = own("folders")
+    monkeypatch.setattr(folders, "_BUSY_S", 0.5 if times > 2 else folders._BUSY_S)
+    busy(monkeypatch, times)
+    part = folders.begin(tmp_path, 10)
+    folders.written(part, 0).touch()
+    if times > 2:
+        with pytest.raises(PermissionError):
+            folders.finish(part, 1, {"steps": 10}, 2)
+        assert folders.newest(tmp_path, {}) is None
+    else:
+        folders.finish(part, 1, {"steps": 10}, 2)
+        assert folders.newest(tmp_path, {}) == (tmp_path / "step-10", 10)
+
+
+def test_a_line_has_speed_and_mfu_and_so_has_the_file(tmp_path: Path) -> None:
+    report, found = own("report"), shape(PretrainingOptions.model_validate({"modelSize": "1.3b"}))
+    row = report.metrics(found, 32, 989e12, step=10, loss=1.5, gradient=0.25, seconds=1.0)
+    assert report.line(row) == "step 10: loss 1.5000, gradient 0.25, 65,536 tokens/s, MFU 0.604"
+    report.keep(tmp_path, row)
+    assert json.loads((tmp_path / "metrics.jsonl").read_text()) == row
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({}, "has no file"),
+        ({"a.bin": b""}, "all files of .* are empty"),
+        ({"a.bin": b"123", "b.bin": b"12"}, "a.bin of .*: no whole number of 16 bits"),
+    ],
+)
+def test_files_of_tokens_that_are_none(tmp_path: Path, files: dict[str, bytes], told: str) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(own("token_files").DataError, match=told):
+        own("token_files").found(tmp_path, own("token_files").bytes_of_token(51200))

@@ -1,0 +1,174 @@
+"""The fine-tuning as plain data: the RayJob of a team, its gang, and what its loop is told."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+from typing import Any
+
+import pytest
+
+from config.data.allocatable import allocatable
+from config.data.language_models import language_models
+from config.data.scheduling import COSCHEDULER
+from k8s.quantities import value
+from simulator.host.paths import ROOT
+from tests.support.pools import H100, RDMA, pool
+from workloads._lib import data_check as _data_check
+from workloads._lib.pods import Mount
+from workloads._lib.team_training import CHECKPOINTS, DATA
+from workloads.ray_finetuning import manifests
+from workloads.ray_finetuning.manifests import Run
+from workloads.ray_finetuning.options import SYNTHETIC, FinetuningOptions
+from workloads.ray_finetuning.problems import bytes_per_gpu
+
+CLAIM = Mount(name="checkpoints", path=CHECKPOINTS, source={"persistentVolumeClaim": {"claimName": "claim"}})
+LINES = Mount(name="data", path=DATA, source={"persistentVolumeClaim": {"claimName": "lines"}}, read_only=True)
+NAME = "mine-ray-finetuning"
+
+
+def run(vm_sku: str = H100, nodes: int = 1, *, data: bool = False, **options: Any) -> Run:
+    return Run(
+        options=FinetuningOptions.model_validate({"team": "blue", **options}),
+        pool=pool(vm_sku, scheduler=COSCHEDULER),
+        nodes=nodes,
+        image="loop:1",
+        rdma_resource=RDMA,
+        name=NAME,
+        namespace="blue",
+        checkpoints=CLAIM,
+        data=LINES if data else None,
+    )
+
+
+def pods(found: Run) -> dict[str, Any]:
+    """The templates of head, workers and submitter."""
+    job = manifests.ray_job(found)
+    cluster = job["rayClusterSpec"]
+    (group,) = cluster["workerGroupSpecs"]
+    head, submitter = cluster["headGroupSpec"]["template"], job["submitterPodTemplate"]
+    return {"head": head, "worker": group["template"], "submitter": submitter}
+
+
+def argument(name: str, found: Run) -> list[str]:
+    """The words behind it."""
+    words = shlex.split(manifests.ray_job(found)["entrypoint"])
+    assert words[:3] == ["python", "-m", "finetuning.ray_train"]
+    if name not in words:
+        return []
+    rest = words[words.index(name) + 1 :]
+    return rest[: next((at for at, word in enumerate(rest) if word.startswith("--")), len(rest))]
+
+
+def test_gpus_are_the_workers_alone_and_no_rank_is_put_on_the_head() -> None:
+    made = pods(run(gpus=4))
+    limits = {name: each["spec"]["containers"][0]["resources"]["limits"] for name, each in made.items()}
+    assert limits["worker"] == {"nvidia.com/gpu": "4"}
+    assert all("nvidia.com/gpu" not in limits[name] for name in ("head", "submitter"))
+    head = manifests.ray_job(run())["rayClusterSpec"]["headGroupSpec"]
+    assert head["rayStartParams"]["num-cpus"] == "0"
+
+
+@pytest.mark.parametrize("gpus", [1, 8])
+def test_the_quota_of_its_gpus_has_room_for_head_and_submitter(gpus: int) -> None:
+    """It is the GPUs' share of what a node offers (operators/kueue/queues.py, quotas)."""
+    asked = [each["spec"]["containers"][0]["resources"]["requests"] for each in pods(run(gpus=gpus)).values()]
+    node, share = allocatable(pool(H100).sku), gpus / 8
+    assert sum(value(each["cpu"]) for each in asked) <= node.cpu_millis * share / 1000
+    assert sum(value(each["memory"]) for each in asked) <= node.memory_kib * share * 1024
+
+
+def test_options_reach_the_loop() -> None:
+    assert argument("--workers", run(nodes=2, gpus=4)) == ["8"]
+    assert argument("--batch", run()) == ["8"]
+    assert argument("--batch", run(nodes=2)) == ["16"], "one pack for each GPU"
+    assert argument("--batch", run(batch=32)) == ["32"]
+    assert argument("--data", run()) == []
+    assert argument("--data", run(data=True)) == ["/data"]
+    assert argument("--targets", run()) == [], "peft has them for OPT"
+    assert argument("--targets", run(model="ibm-granite/granite-3.2-8b-instruct")) == ["q_proj", "v_proj"]
+    assert argument("--rank", run(rank=8)) == ["8"]
+    assert argument("--checkpoint-steps", run(checkpointSteps=7)) == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "another"),
+    [
+        ({"model": "facebook/opt-125m"}, True),
+        ({"dataContainer": "lines"}, True),
+        ({"longest": 1024}, True),
+        ({"evaluation": 8}, True),
+        ({"rank": 8}, True),
+        ({"pack": 4096}, True),
+        ({"batch": 16}, True),
+        ({"nodes": 2}, True),
+        ({"epochs": 2}, True),
+        ({"gpus": 4}, False),
+        ({"checkpointSteps": 7}, False),
+        ({"restarts": 0}, False),
+    ],
+)
+def test_another_training_has_a_folder_of_its_own_and_the_same_one_goes_on_in_its_own(
+    changed: dict[str, Any], another: bool
+) -> None:
+    """By default two nodes make other batches than one, and half of a node's GPUs the same ones."""
+    (first,), (then,) = argument("--output", run()), argument("--output", run(**changed))
+    assert (first != then) is another
+    assert all(re.fullmatch(rf"/checkpoints/blue/{NAME}/[0-9a-f]{{12}}", each) for each in (first, then))
+
+
+def test_data_and_token_are_for_workers_and_checkpoints_for_the_driver_too() -> None:
+    made = pods(run(data=True, huggingFaceToken="hf_abc"))
+    paths = {
+        name: {each["mountPath"] for each in pod["spec"]["containers"][0].get("volumeMounts", [])}
+        for name, pod in made.items()
+    }
+    assert paths == {"head": {CHECKPOINTS}, "worker": {CHECKPOINTS, DATA, "/dev/shm"}, "submitter": set()}
+    secret = {"secretKeyRef": {"name": NAME, "key": "HF_TOKEN"}}
+    assert made["worker"]["spec"]["containers"][0]["env"] == [{"name": "HF_TOKEN", "valueFrom": secret}]
+    assert all("env" not in made[name]["spec"]["containers"][0] for name in ("head", "submitter"))
+
+
+def test_the_check_of_the_data_queues_without_gpus_and_shows_its_log_as_the_error() -> None:
+    job = _data_check.manifest(run(data=True), ["python", "-m", "finetuning.lines", DATA])
+    assert job["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "default-queue"}
+    spec, pod = job["spec"], job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
+    assert not {"nvidia.com/gpu", RDMA} & container["resources"]["requests"].keys()
+    assert container["volumeMounts"] == [{"name": "data", "mountPath": DATA, "readOnly": True}]
+    assert (pod["volumes"], pod["affinity"]) == ([LINES.volume()], pods(run())["head"]["spec"]["affinity"])
+    assert spec["backoffLimit"] == 0
+    assert {rule["action"] for rule in spec["podFailurePolicy"]["rules"]} == {"Ignore"}, "Pulumi sees no FailJob"
+    assert "ttlSecondsAfterFinished" not in spec, "a refresh would create it again"
+
+
+def test_overrides_are_the_workers() -> None:
+    made = pods(run(podOverrides={"spec": {"priorityClassName": "low-priority"}}))
+    assert [name for name, each in made.items() if "priorityClassName" in each["spec"]] == ["worker"]
+
+
+def test_the_loop_makes_as_many_examples_as_the_settings_have_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docker" / "ray-finetuning"))
+    assert importlib.import_module("finetuning.options").SYNTHETIC[0] == SYNTHETIC
+
+
+def test_kuberay_is_told_the_images_ray() -> None:
+    dockerfile = (ROOT / "docker" / "ray-finetuning" / "Dockerfile").read_text()
+    (version,) = re.findall(r"ray\[[a-z,]+\]==([\d.]+)", dockerfile)
+    assert version == manifests.RAY_VERSION == manifests.ray_job(run())["rayClusterSpec"]["rayVersion"]
+
+
+def test_the_estimate_is_what_was_measured_and_grows_with_models_packs_and_ranks() -> None:
+    """docs/performance.md: OPT-1.3b, rank 16."""
+
+    def needed(**options: Any) -> float:
+        found = FinetuningOptions.model_validate(options)
+        assert found.known
+        return bytes_per_gpu(found.known, found)
+
+    assert needed(pack=16384) / 2**30 == pytest.approx(17.1, rel=0.02)
+    by_size = [needed(model=name) for name in language_models() if name.startswith("facebook/")]
+    assert by_size == sorted(by_size)
+    assert needed() < needed(rank=64) < needed(pack=16384)

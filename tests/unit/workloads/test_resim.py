@@ -1,0 +1,246 @@
+"""Resimulation and gpu-batch as plain data: the pods of scenarios, and the Jobs that are made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from components.context import BlobVolume
+from config.problems.fixes import path_text
+from config.schema.pools import PoolSettings
+from config.schema.storage import StorageSettings
+from config.schema.workload import Ground
+from tests.support.pools import RDMA, T4, pool
+from workloads._lib.base import Run as AnyRun
+from workloads.gpu_batch import GpuBatchOptions
+from workloads.gpu_batch import job_spec as gpu_batch_spec
+from workloads.resim import WORKLOAD
+from workloads.resim.batch import MAX_BATCH_NAME, MOST_SCENARIOS
+from workloads.resim.manifests import GRACE_S, Batch, Run, blueprint, files, job_spec, load_of_options
+from workloads.resim.options import ResimOptions
+
+INPUT = BlobVolume(claim="input-1", read_only=True, annotations={"sas/input": "1"}, upload_secret=None)
+OUTPUT = BlobVolume(
+    claim="output-1", read_only=False, annotations={"sas/output": "1"}, upload_secret=None, service_account="blobs"
+)
+SPOT = pool(T4, agent_pool="spot1", taints=("sku=gpu:NoSchedule", "spot=true:NoSchedule"), max_nodes=5)
+ON_DEMAND = pool(T4, agent_pool="plain1", max_nodes=2)
+STORAGE: dict[str, Any] = {
+    "accounts": {
+        "in": {"containers": {"input": {}}},
+        "out": {"containers": {"output": {"permissions": "racwdlmp"}}},
+    }
+}
+
+
+def run(others: tuple[Any, ...] = (), **options: Any) -> Run:
+    return Run(
+        options=ResimOptions.model_validate(options),
+        pool=SPOT,
+        nodes=1,
+        image="test-io:1",
+        rdma_resource=RDMA,
+        others=others,
+        inputs=INPUT,
+        outputs=OUTPUT,
+    )
+
+
+def made_of(others: tuple[Any, ...] = (), **options: Any) -> dict[str, Any]:
+    found = run(others, **options)
+    return blueprint(found, load_of_options(found))
+
+
+def spec(batch: Batch = Batch("resim"), count: int = 200, **options: Any) -> dict[str, Any]:  # noqa: B008 - frozen
+    found: dict[str, Any] = job_spec(made_of(**options), batch, count)
+    return found
+
+
+def container(found: dict[str, Any]) -> dict[str, Any]:
+    (only,) = found["template"]["spec"]["containers"]
+    return dict(only)
+
+
+def variables(found: dict[str, Any]) -> dict[str, str]:
+    return {each["name"]: each["value"] for each in container(found)["env"] if "value" in each}
+
+
+# --- the Job ---
+
+
+def test_an_eviction_is_no_failure_and_its_rule_is_the_first() -> None:
+    first, second = spec()["podFailurePolicy"]["rules"]
+    assert first["action"] == "Ignore"
+    assert first["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+    assert (second["action"], second["onExitCodes"]["values"]) == ("FailIndex", [64])
+    assert second["onExitCodes"]["containerName"] == container(spec())["name"]
+    assert "exit 64\n" in files().contents["run-scenario.sh"]
+
+
+def test_a_batch_ends_at_its_time_and_stays_to_tell_how() -> None:
+    assert spec(hours=3)["activeDeadlineSeconds"] == 3 * 3600
+    assert "ttlSecondsAfterFinished" not in spec()
+
+
+def test_a_batch_may_fail_or_succeed_before_all_have_run() -> None:
+    found = spec(mostFailedPercent=5, enoughPercent=99)
+    assert found["maxFailedIndexes"] == 10
+    assert found["successPolicy"] == {"rules": [{"succeededCount": 198}]}
+    assert spec(count=3, enoughPercent=50)["successPolicy"]["rules"][0]["succeededCount"] == 2
+    assert spec(mostFailedPercent=0)["maxFailedIndexes"] == 0
+
+
+def test_as_many_at_once_as_the_pools_can_have_gpus() -> None:
+    assert spec()["parallelism"] == 5
+    assert job_spec(made_of((ON_DEMAND,)), Batch("x"), 200)["parallelism"] == 7
+    sliced = run((pool(T4, agent_pool="sliced1", max_nodes=3, shares=2),))
+    assert blueprint(sliced, load_of_options(sliced))["parallelism"] == 11, "slices count as GPUs"
+    two = run((pool(T4, max_nodes=3, shares=3),), gpus=2)
+    assert blueprint(two, load_of_options(two))["parallelism"] == 3, "a scenario takes those of one node"
+    assert spec(parallelism=60)["parallelism"] == 60
+    assert spec(count=3)["parallelism"] == 3, "more than there are indexes would show as changed for ever"
+
+
+def test_the_same_pods_in_the_stacks_own_batch_and_in_one_that_is_submitted() -> None:
+    own, submitted = spec(), spec(Batch("night", 2))
+    assert container(own)["command"] == container(submitted)["command"]
+    assert {key: own[key] for key in own if key != "template"} == {k: submitted[k] for k in own if k != "template"}
+    assert (variables(own)["LIST"], variables(submitted)["LIST"]) == ("", "runs/2.txt")
+    assert (variables(own)["BATCH"], variables(submitted)["BATCH"]) == ("resim", "night")
+
+
+def test_the_stacks_own_batch_lies_elsewhere_for_another_dataset() -> None:
+    assert variables(spec(dataset="fleet/2026-11"))["BATCH"] == "resim@fleet@2026-11"
+    assert variables(spec(Batch("night", 1), dataset="fleet/2026-11"))["BATCH"] == "night"
+
+
+def test_pods_of_any_batch_have_a_host_name() -> None:
+    assert len(f"{'a' * MAX_BATCH_NAME}-99999-{MOST_SCENARIOS - 1}") <= 63
+
+
+# --- its pods ---
+
+
+def test_there_is_time_for_a_checkpoint_before_azure_takes_the_node() -> None:
+    assert spec()["template"]["spec"]["terminationGracePeriodSeconds"] == GRACE_S < 30
+
+
+def test_an_image_of_ones_own_brings_its_own_command() -> None:
+    own = container(spec(command=["python3", "/opt/av/replay.py"]))["command"]
+    assert own == ["/bin/bash", "/opt/resim/run-scenario.sh", "python3", "/opt/av/replay.py"]
+
+
+def test_gpu_batch_asks_for_so_many_pods_of_a_gpu_each() -> None:
+    options = GpuBatchOptions(count=10, gpu_seconds=5)
+    found = gpu_batch_spec(AnyRun(options=options, pool=SPOT, nodes=1, image="test-io:1", rdma_resource=RDMA))
+    assert (found["completions"], found["parallelism"]) == (10, 10)
+    assert container(found)["command"][-2:] == ["5", "1024"]
+    assert "scheduling.k8s.io/group-name" not in found["template"].get("metadata", {}).get("annotations", {})
+
+
+# --- what is refused ---
+
+
+def problems(storage: dict[str, Any] = STORAGE, **options: Any) -> list[tuple[str, str, str]]:
+    settings = PoolSettings(vm_sku=T4)
+    ground = Ground(
+        pool_key="spot",
+        pool=settings,
+        pool_path=("pools", "spot"),
+        most_path=("pools", "spot", "count"),
+        nodes=1,
+        pools={"spot": settings, "plain": settings, "a100": PoolSettings(vm_sku="Standard_NC48ads_A100_v4")},
+        storage=StorageSettings.model_validate(storage),
+        shared_files="smb",
+        scratch=False,
+    )
+    found = WORKLOAD.problems(ResimOptions.model_validate(options), ground)
+    return [(path_text(problem.path), problem.what, problem.fix) for problem in found]
+
+
+def output(**settings: Any) -> dict[str, Any]:
+    return {"accounts": {**STORAGE["accounts"], "out": {"containers": {"output": {}}, **settings}}}
+
+
+def test_what_suffices_is_not_refused() -> None:
+    assert problems(otherPools=["plain"]) == []
+
+
+@pytest.mark.parametrize(
+    ("storage", "options", "where", "what", "fix"),
+    [
+        (
+            STORAGE,
+            {"otherPools": ["plan"]},
+            "workloadOptions.resim.otherPools[0]",
+            "is 'plan', not a pool of this stack; near: plain",
+            "pulumi config set --path 'workloadOptions.resim.otherPools[0]' plain",
+        ),
+        (
+            STORAGE,
+            {"otherPools": ["spot"]},
+            "workloadOptions.resim.otherPools[0]",
+            "is spot, the pool that it runs on anyhow",
+            "pulumi config rm --path 'workloadOptions.resim.otherPools[0]'",
+        ),
+        (
+            STORAGE,
+            {"otherPools": ["plain"], "gpus": 2},
+            "workloadOptions.resim.otherPools[0]",
+            "is plain, whose nodes offer 1 GPUs, and a scenario takes 2",
+            "pulumi config rm --path 'workloadOptions.resim.otherPools[0]'",
+        ),
+        (
+            STORAGE,
+            {"outputContainer": "outputs"},
+            "workloadOptions.resim.outputContainer",
+            "is outputs, a container that the platform does not have; near: output",
+            "pulumi config set --path workloadOptions.resim.outputContainer output",
+        ),
+        (
+            output(),
+            {},
+            "storage.accounts.out.containers.output.permissions",
+            "is rl, but workload resim also needs acwdmp there (outputContainer)",
+            "pulumi config set --path storage.accounts.out.containers.output.permissions racwdlmp",
+        ),
+        (
+            output(containers={"output": {"permissions": "racwdlmp", "sas": "user-delegation", "days": 2}}),
+            {"hours": 48},
+            "workloadOptions.resim.hours",
+            "is 48, but the SAS of container output lasts 2 days, and a batch could outlive it",
+            "pulumi config set --path workloadOptions.resim.hours 47",
+        ),
+        (
+            output(containers={"output": {"permissions": "racwdlmp"}}, hierarchicalNamespace=False),
+            {},
+            "storage.accounts.out.hierarchicalNamespace",
+            "is false, but workload resim puts a scenario's outputs in place by renaming a folder at once (output)",
+            "pulumi config set --path storage.accounts.out.hierarchicalNamespace true",
+        ),
+    ],
+)
+def test_what_would_not_run_is_refused_with_its_fix(
+    storage: dict[str, Any], options: dict[str, Any], where: str, what: str, fix: str
+) -> None:
+    assert problems(storage, **options) == [(where, what, fix)]
+
+
+@pytest.mark.parametrize(("profile", "told"), [("resimulation", 1), ("random-4k", 1), ("sequential", 0)])
+def test_by_identity_pods_of_a_node_share_no_folder_of_blocks(profile: str, told: int) -> None:
+    """Each has a mount of its own, and two of them cannot have one folder (blobfuse2, block_cache.go, Configure)."""
+    storage = output(containers={"output": {"permissions": "racwdlmp", "profile": profile}}, auth="identity")
+    found = problems(storage)
+    assert len(found) == told
+    for where, _, fix in found:
+        assert where == "storage.accounts.out.containers.output.profile"
+        assert fix == f"pulumi config set --path {where} sequential"
+    storage["accounts"]["out"]["auth"] = "sas"
+    assert problems(storage) == []
+
+
+def test_an_identity_is_not_outlived() -> None:
+    storage = output(containers={"output": {"permissions": "racwdlmp"}}, auth="identity")
+    storage["accounts"]["in"] = {"auth": "identity", "containers": {"input": {}}}
+    assert problems(storage, hours=24 * 300) == []

@@ -1,0 +1,187 @@
+"""`python -m tools.image_build <registry>`: builds images of `docker/` and pushes them by content tag.
+
+All of them, or those that `--images` names. With docker (buildx), podman, or by the registry itself (`az acr build`),
+whichever is there first. An image that the registry has under its tag already is not built again: the tag stands for
+the content.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from config.data.content_tags import IMAGES, UnknownImage, chosen_images, content_tag
+from simulator.tools.errors import ToolError
+
+PLATFORM = "linux/amd64"
+"""Of every VM size that is supported; the GB200 and GB300 sizes, which are arm64, are not."""
+ACR = ".azurecr.io"
+_REGISTRY = r"[\w.-]+(:\d+)?(/[\w./-]+)?"
+"""A host, and perhaps a port and a path, without a scheme."""
+ACR_BUILD_S = 4 * 3600
+"""Azure ends a build after an hour by default (az acr build, `--timeout`), and PyTorch's bases have tens of GB."""
+Command = Sequence[str]
+Run = Callable[[Command, dict[str, str]], int]
+"""Runs a command with more environment and returns its exit code."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One image to be."""
+
+    registry: str
+    name: str
+    tag: str
+
+    @property
+    def reference(self) -> str:
+        return f"{self.registry}/{self.name}:{self.tag}"
+
+    @property
+    def folder(self) -> str:
+        return str(IMAGES / self.name)
+
+    @property
+    def acr(self) -> str:
+        """The registry's name in Azure."""
+        return self.registry.removesuffix(ACR)
+
+
+@dataclass(frozen=True)
+class Builder:
+    """One way to build."""
+
+    program: str
+    probe: Command
+    """Ends with 0 where this machine can build so."""
+    present: Callable[[Target], Command]
+    """Ends with 0 where the registry has the image."""
+    build: Callable[[Target], list[Command]]
+
+
+BUILDERS = {
+    "docker": Builder(
+        "docker",
+        ["docker", "buildx", "version"],
+        lambda target: ["docker", "manifest", "inspect", target.reference],
+        lambda target: [
+            ["docker", "buildx", "build", "--platform", PLATFORM, "--push", "--tag", target.reference, target.folder]
+        ],
+    ),
+    "podman": Builder(
+        "podman",
+        ["podman", "--version"],
+        lambda target: ["podman", "manifest", "inspect", f"docker://{target.reference}"],
+        lambda target: [
+            ["podman", "build", "--platform", PLATFORM, "--tag", target.reference, target.folder],
+            ["podman", "push", target.reference],
+        ],
+    ),
+    "acr": Builder(
+        "az",
+        ["az", "version"],
+        lambda target: ["az", "acr", "repository", "show", "--name", target.acr, "--image", _in_registry(target)],
+        lambda target: [
+            ["az", "acr", "build", "--registry", target.acr, "--platform", PLATFORM, "--timeout", str(ACR_BUILD_S)]
+            + ["--image", _in_registry(target), target.folder]
+        ],
+    ),
+}
+
+
+def choose(registry: str, wanted: str | None, works: Callable[[Command], bool]) -> str:
+    """The builder to use. Raises ToolError where there is none, with what to do."""
+    if not re.fullmatch(_REGISTRY, registry):
+        raise ToolError(f"{registry!r} is no registry; give its host, as in myregistry{ACR}")
+    usable = [name for name in BUILDERS if name != "acr" or registry.endswith(ACR)]
+    if wanted and wanted not in usable:
+        raise ToolError(f"builder {wanted} cannot push to {registry}; usable: {', '.join(usable)}")
+    found = [name for name in usable if works(BUILDERS[name].probe) and wanted in (None, name)]
+    if not found:
+        probes = ", ".join(f"`{' '.join(BUILDERS[name].probe)}`" for name in ([wanted] if wanted else usable))
+        raise ToolError(
+            f"Nothing here builds images: {probes} does not work.\n"
+            "Install Docker with buildx (docs.docker.com/engine/install) or Podman; or, for a registry of Azure's,\n"
+            "Azure's CLI, with which the registry builds them itself. Then the same command."
+        )
+    return found[0]
+
+
+def push_all(registry: str, builder: str, run: Run, *, azure_cli: bool, names: Sequence[str] = ()) -> list[str]:
+    """Builds and pushes what the registry does not have of the images `names`, or of all; the references pushed.
+
+    Raises ToolError, and UnknownImage.
+    """
+    chosen = chosen_images(names)
+    _log_in(registry, builder, run, azure_cli=azure_cli)
+    pushed = []
+    for name in chosen:
+        target = Target(registry, name, content_tag(name))
+        if run(BUILDERS[builder].present(target), {}) == 0:
+            print(f"{target.reference} is there already", flush=True)
+            continue
+        for command in BUILDERS[builder].build(target):
+            print(f"== {' '.join(command)}", flush=True)
+            if run(command, {}):
+                raise ToolError(f"{target.reference} was not pushed: {' '.join(command)} failed; see above")
+        pushed.append(target.reference)
+    return pushed
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0, or 1 after telling what is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tools.image_build", description=__doc__)
+    parser.add_argument("registry", help="where to push: the stack output `registry`, or a mirror")
+    parser.add_argument("--builder", choices=list(BUILDERS))
+    parser.add_argument("--images", nargs="*", default=[], metavar="NAME", help="these alone, separated by commas")
+    options = parser.parse_args(arguments)
+    try:
+        builder = choose(options.registry, options.builder, _works)
+        azure_cli = shutil.which("az") is not None
+        pushed = push_all(options.registry, builder, _run, azure_cli=azure_cli, names=options.images)
+    except (ToolError, UnknownImage) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"pushed {len(pushed)} of {len(chosen_images(options.images))} images to {options.registry}")
+    return 0
+
+
+def _log_in(registry: str, builder: str, run: Run, *, azure_cli: bool) -> None:
+    """`az acr login` gives docker or podman a token; az itself needs none. Other registries: the user has logged in."""
+    if builder == "acr" or not registry.endswith(ACR):
+        return
+    if not azure_cli:
+        print(f"Azure's CLI is not here: pushing to {registry} with the login that {builder} has", flush=True)
+        return
+    name = registry.removesuffix(ACR)
+    if run(["az", "acr", "login", "--name", name], {"DOCKER_COMMAND": BUILDERS[builder].program}):
+        raise ToolError(f"no login to {registry}: `az login`, and the role AcrPush there, are needed")
+
+
+def _in_registry(target: Target) -> str:
+    return f"{target.name}:{target.tag}"
+
+
+def _works(probe: Command) -> bool:
+    if shutil.which(probe[0]) is None:
+        return False
+    return subprocess.run(list(probe), capture_output=True, check=False).returncode == 0
+
+
+def _run(command: Command, environment: dict[str, str]) -> int:
+    """Only a build shows its output; whether an image is there is a question, not a failure."""
+    asking = "inspect" in command or "show" in command
+    sink = subprocess.DEVNULL if asking else None
+    env = {**os.environ, **environment}
+    return subprocess.run(list(command), env=env, stdout=sink, stderr=sink, cwd=Path.cwd(), check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

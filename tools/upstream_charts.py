@@ -1,0 +1,77 @@
+"""`python -m tools.upstream_charts <folder>`: fetches the pinned charts from where upstream publishes them.
+
+Each is unpacked into a folder with its name, as `charts.source` wants it. The manifests of operators without a chart
+are put there too. What is there is kept.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import yaml
+
+from config.data.versions import INSTALL, Chart, versions
+from simulator.host import files, paths
+from simulator.tools.errors import ToolError, Unreachable
+
+Run = Callable[[Sequence[str]], int]
+"""Runs a command and returns its exit code."""
+
+
+def fetch_all(folder: Path, run: Run) -> list[str]:
+    """The charts that were fetched, as `<name> <version>`. Raises ToolError; then the others are kept."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return [f"{chart.name} {chart.version}" for chart in versions().charts.values() if _fetch(chart, folder, run)]
+
+
+def _fetch(chart: Chart, folder: Path, run: Run) -> bool:
+    """False where the chart is there. Raises ToolError for one of another version, Unreachable where there is none."""
+    place = folder / chart.name
+    if (metadata := place / "Chart.yaml").is_file():
+        found = str(yaml.safe_load(metadata.read_text(encoding="utf-8")).get("version"))
+        if found != chart.version:
+            raise ToolError(f"{place} is version {found}, and {chart.version} is pinned: remove the folder")
+        return False
+    with tempfile.TemporaryDirectory(dir=folder) as fresh:
+        if run(pull(chart, fresh)):
+            raise Unreachable(
+                f"chart {chart.name} could not be fetched; helm says why above. What came before is kept."
+            )
+        (Path(fresh) / chart.name).rename(place)
+    return True
+
+
+def add_manifests(folder: Path, made: Path = paths.ROOT / "simulator" / "charts") -> None:
+    """Each in a file of its operator's folder: `made` has them since the tools are, of upstream's module by kubectl."""
+    for name in versions().manifests:
+        if not (file := folder / name / INSTALL).is_file():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            files.replace(file, (made / name / INSTALL).read_text(encoding="utf-8"))
+
+
+def pull(chart: Chart, folder: str) -> list[str]:
+    """The command that unpacks a chart into a folder."""
+    place = [chart.oci] if chart.oci else [chart.name, "--repo", str(chart.repository)]
+    return [str(paths.tool("helm")), "pull", *place, "--version", chart.version, "--untar", "--untardir", folder]
+
+
+def main(arguments: list[str]) -> int:
+    """0, or 1 after telling what is wrong."""
+    (folder,) = arguments
+    try:
+        for chart in fetch_all(Path(folder), lambda command: subprocess.run(command, check=False).returncode):
+            print(f"fetched {chart}")
+        add_manifests(Path(folder))
+    except ToolError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"upstream's charts are in {folder}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

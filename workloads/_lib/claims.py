@@ -1,0 +1,74 @@
+"""Claims that keep users' files when the workload is removed or its stack is destroyed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.context import WorkloadContext
+from config.problems.fixes import Path, set_command
+from k8s.quantities import count
+from workloads._lib.pods import NOT_AWAITED
+
+_FORCED = {"pulumi.com/patchForce": "true"}
+"""An earlier run of this stack, or another stack of the team, may own the claim's fields."""
+
+
+def kept_claim(
+    resource: str,
+    name: str,
+    class_name: pulumi.Input[str],
+    gib: int,
+    context: WorkloadContext,
+    *,
+    awaited: bool,
+    size: Path = (),
+    after: Sequence[pulumi.Resource] = (),
+) -> kubernetes.core.v1.PersistentVolumeClaimPatch:
+    """Creates the claim `name`, or takes over the one that an earlier run has left.
+
+    A Patch resource creates an object that does not exist and updates one that does (pulumi-kubernetes, await.go,
+    Creation). With `retain_on_delete` Pulumi removes the claim from its state and leaves it in the cluster.
+
+    `resource` is its name in the stack, and `size` the path of the setting for `gib`, if there is one. The update
+    waits for the volume if `awaited`: members of teams may not read storage classes, which that needs.
+    """
+    hooks = pulumi.ResourceHookBinding(before_update=[shrinking_warning(resource, size)])
+    return kubernetes.core.v1.PersistentVolumeClaimPatch(
+        resource,
+        metadata={
+            "name": name,
+            "namespace": context.namespace,
+            "annotations": {**_FORCED, **({} if awaited else NOT_AWAITED)},
+        },
+        spec={
+            "accessModes": ["ReadWriteMany"],
+            "storageClassName": class_name,
+            "resources": {"requests": {"storage": f"{gib}Gi"}},
+        },
+        opts=context.child(depends_on=list(after), retain_on_delete=True, hooks=hooks),
+    )
+
+
+def shrinking_warning(resource: str, size: Path) -> pulumi.ResourceHook:
+    """Returns a hook that explains the error that follows: the API server rejects a size below `status.capacity`."""
+
+    def warn(update: pulumi.ResourceHookArgs) -> None:
+        had, wanted = _gib(update.old_inputs), _gib(update.new_inputs)
+        if wanted < had:
+            keep = f": {set_command(size, had).text(pulumi.get_stack())}" if size else ""
+            pulumi.log.warn(
+                f"the claim {update.id} has {had} GiB and would get {wanted}. A claim can grow, and not shrink: the "
+                f"API server rejects less than its status.capacity. Keep its size{keep}"
+            )
+
+    return pulumi.ResourceHook(f"size of the claim {resource}", warn, pulumi.ResourceHookOptions(on_dry_run=True))
+
+
+def _gib(inputs: Mapping[str, Any] | None) -> int:
+    """Returns the requested size. A refresh puts what the API server has there, such as 1Ti for 1024Gi."""
+    requests = ((inputs or {}).get("spec") or {}).get("resources", {}).get("requests", {})
+    return count(requests.get("storage")) // 2**30

@@ -1,0 +1,68 @@
+"""Blob containers that a workload mounts: whether they are there, and may do what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from config.data.blobfuse import largest_file, profiles, remembers
+from config.data.near import alike, hint
+from config.problems.errors import Problem
+from config.problems.fixes import Path, by_hand, path_text, set_command
+from config.schema.storage import Account
+from config.schema.workload import Ground
+
+_READ = "rl"
+_WRITE = "racwdl"
+"""Checkpoints are written beside their final name, renamed, and the oldest deleted."""
+_WRITE_HIERARCHICAL = "racwdlmp"
+"""As ContainerSettings.permissions says."""
+_SHARE = 10 * 2**30
+"""Bytes of a checkpoint in one file, or a process's share of it, at the least."""
+
+
+def container_problems(
+    workload: str, ground: Ground, key: str, name: str, *, writes: bool = False
+) -> Iterator[Problem]:
+    """The container that the option `key` names is there, and mounts can do what is needed."""
+    there = ground.storage.by_container()
+    account = there.get(name) or ground.storage.next_account()
+    needed = (_WRITE_HIERARCHICAL if account.settings.hierarchical_namespace else _WRITE) if writes else _READ
+    option: Path = ("workloadOptions", workload, key)
+    where: Path = (*account.path_of(name), "permissions")
+    if name not in there:
+        known = ", ".join(there) or "none is set"
+        what = f"is {name}, a container that the platform does not have"
+        likely = alike(name, there)
+        fix = set_command(option, likely[0]) if likely else set_command(where, needed)
+        allowed = f"a container of the platform ({known})"
+        yield Problem(option, what + hint(likely), allowed, fix, lacking=("storage", "containers"))
+        return
+    container = account.settings.containers[name]
+    permissions = container.permissions
+    if missing := [letter for letter in needed if letter not in permissions]:
+        better = "".join(letter for letter in _WRITE_HIERARCHICAL if letter in needed or letter in permissions)
+        what = f"is {permissions}, but workload {workload} also needs {''.join(missing)} there ({key})"
+        allowed = f"all of {needed}"
+        if needed == _WRITE_HIERARCHICAL:
+            allowed += f", or of {_WRITE} where {path_text((*account.path, 'hierarchicalNamespace'))} is false"
+        # Without the permissions to read, nothing mounts: they widen nothing.
+        widens = "permissions" in container.model_fields_set and not {*missing} <= {*_READ}
+        fix = by_hand(where) if widens else set_command(where, better)
+        yield Problem(where, what, allowed, fix)
+    if writes:
+        yield from _too_small(workload, account, key, name)
+
+
+def _too_small(workload: str, account: Account, key: str, name: str) -> Iterator[Problem]:
+    """Files by the container's profile, for what is saved there."""
+    profile = account.settings.containers[name].profile
+    if (most := largest_file(profile)) >= _SHARE:
+        return
+    where: Path = (*account.path_of(name), "profile")
+    what = (
+        f"is {profile}, by which no file can be larger than {most / 2**20:.0f} MiB, and workload {workload} saves "
+        f"there ({key})"
+    )
+    usable = [each for each in profiles() if largest_file(each) >= _SHARE]
+    best = next(each for each in usable if not remembers(each))  # which is good for several nodes, too
+    yield Problem(where, what, ", ".join(usable), set_command(where, best))

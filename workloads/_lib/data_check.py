@@ -1,0 +1,64 @@
+"""Jobs that check the data of a training before the training is created, and so before it holds GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.context import WorkloadContext
+from workloads._lib.indexed_job import IGNORE_DISRUPTIONS
+from workloads._lib.pods import Manifest, on_pools
+from workloads._lib.results import reading_job
+from workloads._lib.team_training import TrainingRun
+
+TIMEOUT = "30m"
+"""The longest time that `pulumi up` waits: for the queue, for a node of an autoscaled pool, and for the image."""
+_AGAIN = {"pulumi.com/replaceUnready": "true"}
+"""Annotation that makes the next `pulumi up` create a failed Job again, instead of waiting for it
+(pulumi-kubernetes, provider/pkg/provider/provider.go, Diff).
+"""
+
+SHOWS_LOG: Manifest = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+"""Of a container whose log is to be part of Pulumi's error."""
+RULES: Manifest = {"rules": [IGNORE_DISRUPTIONS]}
+"""The podFailurePolicy of a check. No rule fails the Job by an exit code, since Pulumi takes a Job for failed only for
+the reasons BackoffLimitExceeded and DeadlineExceeded (pulumi-kubernetes, provider/pkg/await/checker/job/check.go).
+"""
+_LIMITS = {"memory": "1Gi"}
+
+
+def manifest(run: TrainingRun[Any], words: Sequence[str]) -> Manifest:
+    """Returns the Job, which runs these words in the training's own image."""
+    if run.data is None:
+        raise ValueError("a training without data has nothing to check")
+    container = {"name": "check", "image": run.image, "command": list(words), **SHOWS_LOG}
+    job = reading_job(f"{run.name}-data", run.pool.scheduler, run.data, container, _LIMITS, podFailurePolicy=RULES)
+    job["spec"]["template"]["metadata"] = {"annotations": dict(run.data.annotations)}
+    job["spec"]["template"]["spec"]["affinity"] = on_pools(run.pool)
+    return job
+
+
+def check_data(
+    workload: str, run: TrainingRun[Any], words: Sequence[str], context: WorkloadContext
+) -> list[pulumi.Resource]:
+    """Creates the Job if the training reads a container. Returns the resources that the training depends on."""
+    if run.data is None:
+        return []
+    job = manifest(run, words)
+    return [check_job(f"{workload}-data", job["metadata"], job["spec"], context)]
+
+
+def check_job(
+    name: str, metadata: Manifest, spec: Manifest, context: WorkloadContext, *needed: pulumi.Resource
+) -> pulumi.Resource:
+    """Creates a Job for which `pulumi up` waits; `name` is the resource's."""
+    job: pulumi.Resource = kubernetes.batch.v1.Job(
+        name,
+        metadata={**metadata, "namespace": context.namespace, "annotations": _AGAIN},
+        spec=spec,
+        opts=context.job(needed, custom_timeouts=pulumi.CustomTimeouts(create=TIMEOUT)),
+    )
+    return job

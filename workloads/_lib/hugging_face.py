@@ -1,0 +1,61 @@
+"""Models on Hugging Face's hub: the token that gated ones need, from settings to pods, and what may be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+from pydantic import SecretStr
+
+from components.context import WorkloadContext
+from config.data.language_models import language_models, misspelt
+from config.data.near import hint
+from config.problems.errors import Problem
+from config.problems.fixes import Path, set_command
+from config.rules.plain_secrets import unset_secret
+from config.schema.base import may_be
+from workloads._lib.pods import Manifest
+
+Token = Annotated[SecretStr, may_be("a token for huggingface.co, of somebody who may read the model")]
+_VARIABLE = "HF_TOKEN"
+"""Which Hugging Face's libraries read; the Secret's key too."""
+
+
+def model_problems(workload: str, model: str, token: SecretStr | None) -> Iterator[Problem]:
+    """A slip in its name, and who may have it."""
+    where: Path = ("workloadOptions", workload)
+    if likely := misspelt(model):
+        what = f"is {model!r}, which nobody knows{hint(likely)}"
+        yield Problem((*where, "model"), what, likely[0], set_command((*where, "model"), likely[0]))
+    known = language_models().get(model)
+    if known and known.gated and token is None:
+        what = f"is not set, and {model} is gated: only who has agreed to its terms gets it"
+        yield unset_secret((*where, "huggingFaceToken"), what, f"a token of somebody who may read {model}")
+
+
+def warn_of_unknown(model: str) -> None:
+    """Where nothing could be told beforehand."""
+    if model not in language_models():
+        told = "nothing is known of {}: whether it fits, and how many tokens it takes, shows as it runs"
+        pulumi.log.warn(told.format(model))
+
+
+def token_secret(workload: str, name: str, token: SecretStr | None, context: WorkloadContext) -> list[pulumi.Resource]:
+    """The Secret of that name, if there is a token."""
+    if token is None:
+        return []
+    return [
+        kubernetes.core.v1.Secret(
+            f"{workload}-token",
+            metadata={"name": name, "namespace": context.namespace},
+            string_data={_VARIABLE: pulumi.Output.secret(token.get_secret_value())},
+            opts=context.child(),
+        )
+    ]
+
+
+def token_variable(secret: str) -> Manifest:
+    """Of a container, by reference: no pod's manifest shows it."""
+    return {"name": _VARIABLE, "valueFrom": {"secretKeyRef": {"name": secret, "key": _VARIABLE}}}

@@ -1,0 +1,168 @@
+"""MPI jobs on Volcano: one worker on each of some whole nodes, and a master that runs a program once for every GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+from pydantic import Field
+
+from components.context import GpuPool, WorkloadContext
+from config.data.scheduling import ON_SYSTEM_POOL, VOLCANO
+from config.schema.base import PLAIN_DIGITS
+from config.schema.workload import GpuPods, WorkloadOptions
+from workloads._lib.base import Run
+from workloads._lib.files import Files, nccl_variables, shared, texts, topology_file, topology_path
+from workloads._lib.pods import GpuPod, Manifest, Mount, environment, pod_template
+
+_MPI_SCRIPTS = Path(__file__).parent.parent / "_mpi_scripts"
+_LAUNCH, _WORKER = "launch.sh", "worker.sh"
+WORKERS = GpuPods(container=_WORKER.removesuffix(".sh"))
+"""Of all such jobs."""
+
+
+class MpiOptions(WorkloadOptions):
+    """Options of all such jobs."""
+
+    ssh_timeout_seconds: Annotated[int, Field(ge=10, le=86400), PLAIN_DIGITS] = 1800
+    """How long the master waits for all workers.
+
+    Their image has several GB.
+    """
+
+
+Options = TypeVar("Options", bound=MpiOptions, covariant=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MpiRun(Run[Options]):
+    """One run, whose master may read the pods of the namespace."""
+
+    service_account: pulumi.Input[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MpiJob:
+    """One such job."""
+
+    run: MpiRun[MpiOptions]
+    files: Files
+    """Made by `mpi_files`."""
+    variables: Mapping[str, str]
+    """Environment of launch.sh, beside that of NCCL and what hosts.sh reads."""
+    sharp: bool
+    """Let the InfiniBand switches reduce."""
+    worker: Manifest = field(default_factory=dict)
+    """Of the workers' container, over what all such jobs have."""
+    repeatable: bool = False
+    """Whether its work is cheap to repeat (GpuPod)."""
+
+    def environment(self) -> dict[str, str]:
+        """All variables of the master; hosts.sh hands those of NCCL and UCX to the ranks."""
+        sku = self.run.pool.sku
+        return {
+            **nccl_variables(self.run.pool, self.files, sharp=self.sharp),
+            "NODES": str(self.run.nodes),
+            "GPUS_PER_NODE": str(sku.gpus),
+            "CORES_PER_GPU": str(sku.vcpus // sku.gpus),
+            "SSH_TIMEOUT_S": str(self.run.options.ssh_timeout_seconds),
+            **self.variables,
+        }
+
+    def spec(self) -> Manifest:
+        """The spec of the Volcano Job; `podOverrides` are those of the workers, which are the pods on GPU nodes."""
+        mounts = [self.files.mount()]
+        worker = GpuPod(
+            pool=self.run.pool,
+            rdma_resource=self.run.rdma_resource,
+            container=self._container(_WORKER) | self.worker,
+            mounts=mounts,
+            topology=topology_path(self.files),
+            node_check=self.run.node_check,
+            repeatable=self.repeatable,
+            overrides=self.run.options.pod_overrides,
+        )
+        master = self._container(_LAUNCH) | {"env": environment(self.environment())}
+        return _volcano_spec(
+            workers=self.run.nodes,
+            worker=worker.template(),
+            node_check=self.run.node_check is not None,
+            master=_master_template(master, service_account=self.run.service_account, mounts=mounts),
+        )
+
+    def deploy(self, name: str, context: WorkloadContext) -> pulumi.Output[str]:
+        """Creates the ConfigMap and the Volcano Job of that name; returns the command that shows the master's log.
+
+        Volcano forbids changing the Job's spec, which the provider cannot know of a custom resource. So it is replaced,
+        and deleted first because its name stays: in the foreground, as the provider does unless told otherwise, after
+        its pods. Volcano may never look at a Job whose predecessor's pods still end (volcano-sh/volcano#3968 and #5973,
+        both open in 1.15).
+        """
+        kubernetes.apiextensions.CustomResource(
+            name,
+            api_version="batch.volcano.sh/v1alpha1",
+            kind="Job",
+            metadata={"name": name, "namespace": context.namespace},
+            spec=self.spec(),
+            opts=context.job([self.files.deploy(context)]),
+        )
+        return pulumi.Output.concat("kubectl logs -n ", context.namespace, f" {name}-mpimaster-0")
+
+    def _container(self, script: str) -> Manifest:
+        command = ["/bin/bash", self.files.path(script)]
+        return {"name": script.removesuffix(".sh"), "image": self.run.image, "command": command}
+
+
+def mpi_files(name: str, scripts: Path, pool: GpuPool, more: Mapping[str, str] | None = None) -> Files:
+    """The ConfigMap of such a job: its own scripts, launch.sh among them, those that all share, and NCCL's topology."""
+    of_all = {**texts(_MPI_SCRIPTS, "*.sh"), **shared("infiniband.sh")}
+    contents = {**of_all, **texts(scripts, "*.sh"), **topology_file(pool), **(more or {})}
+    return Files(config_map=name, folder=f"/opt/{name}", contents=contents)
+
+
+def _volcano_spec(*, workers: int, worker: Manifest, master: Manifest, node_check: bool) -> Manifest:
+    """The spec of a Volcano Job. `worker` and `master` are pod templates ({"metadata": ..., "spec": ...}).
+
+    The ssh plugin gives all pods one key pair and names to reach each other by; the svc plugin writes the workers'
+    names to /etc/volcano/mpiworker.host. The master decides: the job is complete, or has failed, when it is. With a
+    `node_check`, a worker that fails is on a node that turned out to be bad: all begin anew, on others.
+    """
+    policies = {"policies": [{"event": "PodFailed", "action": "RestartJob"}]} if node_check else {}
+    return {
+        "minAvailable": workers + 1,
+        "schedulerName": VOLCANO,
+        "queue": "default",
+        "maxRetry": 3,
+        "plugins": {"ssh": [], "svc": []},
+        # A node that goes away takes its pod along: start again, on nodes that are there.
+        "policies": [{"event": "PodEvicted", "action": "RestartJob"}],
+        "tasks": [
+            {
+                "name": "mpimaster",
+                "replicas": 1,
+                "policies": [
+                    {"event": "TaskCompleted", "action": "CompleteJob"},
+                    {"event": "PodFailed", "action": "TerminateJob"},
+                ],
+                "template": master,
+            },
+            {"name": "mpiworker", "replicas": workers, **policies, "template": worker},
+        ],
+    }
+
+
+def _master_template(container: Manifest, *, service_account: pulumi.Input[str], mounts: Sequence[Mount]) -> Manifest:
+    """A pod without devices on the system pool, tainted or not, so that GPU nodes are left to the workers."""
+    requests = {"cpu": "500m", "memory": "1Gi"}
+    mounted = [mount.mount() for mount in mounts]
+    spec = {
+        "restartPolicy": "Never",
+        "serviceAccountName": service_account,
+        **ON_SYSTEM_POOL,
+        "containers": [container | {"resources": {"requests": requests}, "volumeMounts": mounted}],
+    }
+    return pod_template(spec, mounts)

@@ -1,0 +1,146 @@
+"""What trainings of teams share: hardware, quota and storage that they need, and what they write there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
+
+from components.context import WorkloadContext
+from config.data.skus import VmSku
+from config.data.storage_classes import AKS_SHARED_CLASS
+from config.problems.errors import Problem
+from config.problems.fixes import Path, by_hand, set_command
+from config.schema.models import Placement
+from config.schema.workload import Ground
+from workloads._lib.base import Run
+from workloads._lib.claims import kept_claim
+from workloads._lib.containers import container_problems
+from workloads._lib.pods import Mount, blob
+from workloads._lib.team import TeamOptions, name_of
+from workloads._lib.training import GB
+
+CHECKPOINTS, DATA = "/checkpoints", "/data"
+"""Where pods see what they write and what they read."""
+USABLE = 0.92
+"""Of a GPU's memory, for trainings by PyTorch."""
+_LEAST_GIB = 100
+"""Of a share by NFS."""
+
+Options = TypeVar("Options", bound=TeamOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRun(Run[Options]):
+    """One training of a team."""
+
+    name: str
+    """Of all of its objects."""
+    namespace: str
+    checkpoints: Mount
+    data: Mount | None = None
+
+    @classmethod
+    def in_team(
+        cls,
+        context: WorkloadContext,
+        placement: Placement[Any],
+        workload: str,
+        *,
+        size: float,
+        **more: Any,
+    ) -> Self:
+        """As the settings ask for it, with its claim or its containers; `size` is of all checkpoints, bytes."""
+        options, name = placement.options, name_of(workload, context.prefix)
+        data = options.data_container
+        return cls.placed(
+            context,
+            placement,
+            workload,
+            name=name,
+            namespace=str(options.team),
+            checkpoints=checkpoints(context, workload, name, options.checkpoint_container, size),
+            data=blob("data", context.volumes[data], DATA) if data else None,
+            **more,
+        )
+
+    @property
+    def gpus(self) -> int:
+        """Of each node."""
+        return self.options.gpus_on(self.pool.sku)
+
+    @property
+    def output(self) -> str:
+        """Where it writes all that it leaves."""
+        return f"{CHECKPOINTS}/{self.namespace}/{self.name}"
+
+
+def usable_bytes(sku: VmSku) -> float:
+    """Of each GPU, by the memory that it is sold with."""
+    return USABLE * sku.gpu_memory_gb * GB
+
+
+def batch_problems(workload: str, batch: int, unit: str, options: TeamOptions, ground: Ground) -> Iterator[Problem]:
+    """Every GPU takes as many of the batch, whole ones; `unit` is what it has."""
+    sku = ground.pool.sku
+    gpus = ground.nodes * options.gpus_on(sku)
+    if batch % gpus and options.gpus_on(sku) <= sku.gpus:
+        near = sorted({max(gpus, batch // gpus * gpus), (batch // gpus + 1) * gpus})
+        nearest = min(near, key=lambda each: abs(each - batch))
+        where: Path = ("workloadOptions", workload, "batch")
+        what = f"is {batch} {unit}, which {gpus} GPUs cannot share equally"
+        yield Problem(where, what, " or ".join(map(str, near)), set_command(where, nearest))
+
+
+def storage_problems(
+    workload: str, data: str | None, checkpoints: str | None, options: TeamOptions, ground: Ground
+) -> Iterator[Problem]:
+    """Where it reads and writes. In a team's namespace a SAS opens containers: an identity is a namespace's own."""
+    if data:
+        yield from container_problems(workload, ground, "dataContainer", data)
+    if checkpoints:
+        yield from container_problems(workload, ground, "checkpointContainer", checkpoints, writes=True)
+    elif ground.guest and not ground.shared_class:
+        where: Path = ("workloadOptions", workload, "checkpointContainer")
+        path: Path = ("storage", "sharedClass")
+        what = "is not set, and the platform has no class of shared files for checkpoints either"
+        known = ", ".join(ground.storage.by_container()) or "none is set"
+        yield Problem(
+            where, what, f"a container of it ({known}), or storage.sharedClass", set_command(path, AKS_SHARED_CLASS)
+        )
+    there = ground.storage.by_container()
+    for name in options.containers:
+        account = there.get(name)
+        if account and account.settings.auth == "identity":
+            way: Path = (*account.path, "auth")
+            what = f"is identity, which opens containers in a stack's own namespace, and {workload} is in a team's"
+            yield Problem(way, what, f"sas, or another container than {name}", by_hand(way))
+
+
+def claim_gib(size: float) -> int:
+    """The size of a claim for so many bytes."""
+    return max(_LEAST_GIB, math.ceil(size / 2**30))
+
+
+def checkpoints(context: WorkloadContext, workload: str, name: str, container: str | None, size: float) -> Mount:
+    """A container, or a claim for so many bytes of the class of shared files.
+
+    `workload` begins its name in the stack, `name` that in the cluster.
+    """
+    if container:
+        return blob("checkpoints", context.volumes[container], CHECKPOINTS)
+    shared = context.shared_class
+    if shared is None:
+        raise ValueError("the platform has no class of shared files, which `problems` demands long before")
+    claim = kept_claim(
+        f"{workload}-checkpoints",
+        shared.claim(f"{name}-checkpoints"),
+        shared.name,
+        claim_gib(size),
+        context,
+        awaited=False,
+        after=shared.made,
+    )
+    source = {"persistentVolumeClaim": {"claimName": claim.metadata["name"]}}
+    return Mount(name="checkpoints", path=CHECKPOINTS, source=source)
