@@ -21,7 +21,7 @@ from config.schema.models import Settings
 from config.schema.storage import StorageSettings
 
 SYSTEM_POOL = "system"
-# Creating takes 4 to 15 minutes; an upgrade is the control plane's alone, and pools follow (components/azure/node_pools.py).
+# Creating takes 4 to 15 minutes. An upgrade is the control plane's alone: pools follow (azure/node_pools.py).
 _TIMEOUTS = pulumi.CustomTimeouts(create="40m", update="2h", delete="40m")
 
 
@@ -100,7 +100,7 @@ class Cluster(Component):
             aad_profile=self._entra(),
             disable_local_accounts=not cluster.local_accounts,
             api_server_access_profile=api_server(self.settings, with_nodes(ip_ranges, own)),
-            # Pods trade the issuer's tokens for identities in Azure: those that mount blobs so (components/azure/identity.py)
+            # Pods trade the issuer's tokens for identities in Azure: those that mount blobs (azure/identity.py)
             # and those that users bring along, to which AKS's webhook hands what they need. Either can come in place.
             oidc_issuer_profile=containerservice.ManagedClusterOIDCIssuerProfileArgs(enabled=True),
             security_profile=containerservice.ManagedClusterSecurityProfileArgs(
@@ -120,7 +120,7 @@ class Cluster(Component):
                 depends_on=own.needs if own else None,
                 hooks=hooks,
                 hide_diffs=[PROFILES],
-                # AKS widens it in place (components/preflight/existing_network.py); the provider would replace the cluster.
+                # AKS widens it in place (preflight/existing_network.py); the provider would replace the cluster.
                 ignore_changes=["networkProfile.podCidr"],
             ),
         )

@@ -174,7 +174,7 @@ class Lending(Model, Generic[Shared]):
     containers: dict[str, dict[str, Any]] = {}
     """Blob containers by name, as components/storage/container_access.py describes them."""
     federation: dict[str, str] | None = None
-    """How namespaces get identities, as components/azure/identity.py describes it, where containers are mounted by these."""
+    """How namespaces get identities (components/azure/identity.py), where containers are mounted by these."""
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def test_a_public_stack_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_cluster_that_is_still_public_needs_no_inside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What makes it private in the middle of its life is refused elsewhere (components/preflight/existing_network.py)."""
+    """What makes it private later is refused elsewhere (components/preflight/existing_network.py)."""
     monkeypatch.setattr("components.access.inside.answers", lambda _host: pytest.fail("asked"))
     settings = settings_with(network=NetworkSettings(private=True, address_space="10.0.0.0/16"))
     cluster = mock.Mock(private_fqdn=None, api_server_access_profile=None)

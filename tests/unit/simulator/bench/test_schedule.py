@@ -9,8 +9,7 @@ import pytest
 from simulator.bench import deployment
 from simulator.bench.durations import durations
 from simulator.bench.schedule import Slot, Work, schedule
-from tests.support import golden
-from tests.support import timeline
+from tests.support import golden, timeline
 
 CLUSTER = "urn:pulumi:dev::ai-on-aks::a$azure-native:containerservice:ManagedCluster::cluster"
 POLICY = "urn:pulumi:dev::ai-on-aks::a$kubernetes:mellanox.com/v1alpha1:NicClusterPolicy::nic-cluster-policy"
