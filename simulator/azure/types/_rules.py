@@ -47,18 +47,23 @@ def _not_available(resource: ResourceId, body: Body, regions: Iterable[str]) -> 
 
 def pointed_at(world: World, by: ResourceId, text: str, wanted: str, path: str, location: str = "") -> Record:
     """The resource of a type that a body points at by its id, in a region if one is named. Raises ArmError."""
+    found = linked_id(text, path)
+    record = world.store.get(found) if found.type.lower() == wanted.lower() else None
+    if record is None or (location and located(world, record) != location):
+        raise missing(by, text)
+    return record
+
+
+def linked_id(text: str, path: str) -> ResourceId:
+    """Returns the id that a body has at a path. Raises ArmError for text that is not a resource id."""
     try:
-        found = parse_id(text)
+        return parse_id(text)
     except ValueError as error:
         message = (
             f"Property id '{text}' at path '{path}' is invalid. Expect fully qualified resource Id that start with "
             "'/subscriptions/{subscriptionId}' or '/providers/{resourceProviderNamespace}/'."
         )
         raise bad_request(message, code="LinkedInvalidPropertyId", target=path) from error
-    record = world.store.get(found) if found.type.lower() == wanted.lower() else None
-    if record is None or (location and located(world, record) != location):
-        raise missing(by, text)
-    return record
 
 
 def found(world: World, resource: ResourceId) -> Record:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from ipaddress import ip_network
 
 from config.data.versions import versions
 from simulator.azure import node_group as node_groups
-from simulator.azure import reservations
 from simulator.azure.arm_world import World
-from simulator.azure.errors import ArmError, bad_request
+from simulator.azure.errors import bad_request
 from simulator.azure.ids import GROUP_TYPE, ResourceId, parse
 from simulator.azure.store import Body, Record
 from simulator.azure.types.agent_pool.checks import VERSIONS_HELP
@@ -60,8 +58,7 @@ def version(world: World, name: str, properties: Body, existing: Record | None) 
 
 def identity(world: World, resource: ResourceId, body: Body, existing: Record | None) -> None:
     """Texts: Azure/azure-cli#12219. Of identities of one's own, those that other types are refused with
-    (hashicorp/terraform-provider-azurerm#17082, Azure/azure-rest-api-specs#17650, Azure/azure-cli#31837); what is said
-    of one that is not there is a guess.
+    (hashicorp/terraform-provider-azurerm#17082, Azure/azure-rest-api-specs#17650, Azure/azure-cli#31837).
     """
     identity: Body = body.get("identity", {})
     kind, principal = identity.get("type", "None"), body["properties"].get("servicePrincipalProfile")
@@ -69,28 +66,11 @@ def identity(world: World, resource: ResourceId, body: Body, existing: Record | 
         message = "The identity ids must not be null or empty for 'UserAssigned' identity type."
         raise bad_request(message, code="MissingIdentityIds")
     if kind != "UserAssigned" and "userAssignedIdentities" in identity:
-        raise _failed_identity(resource, f"{_NOT_USER_ASSIGNED} should not contain: userAssignedIdentities")
-    for text in identity.get("userAssignedIdentities", {}):
-        if not _is_there(world, text):
-            raise _failed_identity(resource, f"Resource '{text}' was not found.")
+        raise user_identities.failed(resource, f"{_NOT_USER_ASSIGNED} should not contain: userAssignedIdentities")
+    user_identities.check(world, resource, identity)
     if kind == "None" and not principal and existing is None:  # an update keeps what it leaves out
         message = "Required parameter servicePrincipalProfile is missing (null)."
         raise bad_request(message, code="InvalidParameter", target="servicePrincipalProfile")
-
-
-def _failed_identity(resource: ResourceId, why: str) -> ArmError:
-    error = {"error": {"code": "BadRequest", "message": why}}
-    response = f"Status: 'BadRequest'. Response: '{json.dumps(error, separators=(',', ':'))}'."
-    message = (
-        f"Identity operation for resource '{resource.text}' failed with error 'Failed to perform resource identity "
-    )
-    return bad_request(f"{message}operation. {response}'.", code="FailedIdentityOperation")
-
-
-def _is_there(world: World, text: str) -> bool:
-    """Returns whether an identity is in the store, or one of those that may use reserved capacity."""
-    path = parse(text)
-    return path is not None and bool(world.store.get(path.id) or reservations.is_about(world, path))
 
 
 def kubelet_identity(world: World, body: Body) -> None:
@@ -108,7 +88,7 @@ def kubelet_identity(world: World, body: Body) -> None:
         message = "Custom kubelet identity is only supported on a cluster with a user-assigned managed identity."
         raise bad_request(message, code="CustomKubeletIdentityOnlySupportedOnUserAssignedMSICluster")
     mine = user_identities.principals(world, identity)
-    if not (_is_there(world, text) and allows(world, mine, _ASSIGN, path.id.text)):
+    if not (user_identities.is_there(world, text) and allows(world, mine, _ASSIGN, path.id.text)):
         message = (
             "The cluster using user-assigned managed identity must be granted 'Managed Identity Operator' role to "
             "assign kubelet identity."

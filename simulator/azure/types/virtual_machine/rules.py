@@ -28,6 +28,7 @@ class VirtualMachines(Kind):
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.place(world, record, body, existing)
         _check_size(world, body)
+        identities.check(world, record.id, body.get("identity", {}))
         asked = interface(body["properties"])
         path = "properties.networkProfile.networkInterfaces.id"
         found = _rules.pointed_at(world, record.id, asked, interfaces.TYPE, path, body["location"])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.arm import CLUSTER, GROUP, Arm, cluster_body
+from tests.support.networks import REGISTRY, REGISTRY_BODY, make
 
 IDENTITY = f"{GROUP}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/aks"
 OWN = {"type": "UserAssigned", "userAssignedIdentities": {IDENTITY: {}}}
@@ -135,6 +136,25 @@ def test_a_cluster_with_an_identity_of_ones_own(group: Arm) -> None:
     group.done()
     gone = {"type": "UserAssigned", "userAssignedIdentities": {f"{IDENTITY}-gone": {}}}
     assert group.refusal(group.put(CLUSTER, cluster_body() | {"identity": gone}))[1] == "FailedIdentityOperation"
+
+
+@pytest.mark.parametrize(
+    ("named", "code", "part"),
+    [
+        (
+            "garbage",
+            "LinkedInvalidPropertyId",
+            "Property id 'garbage' at path 'identity.userAssignedIdentities' is invalid. Expect fully qualified",
+        ),
+        (GROUP, "FailedIdentityOperation", f"Resource '{GROUP}' was not found."),
+        (REGISTRY, "FailedIdentityOperation", f"Resource '{REGISTRY}' was not found."),
+    ],
+)
+def test_an_identity_of_a_cluster_is_an_identity(group: Arm, named: str, code: str, part: str) -> None:
+    make(group, REGISTRY, REGISTRY_BODY)
+    identity = {"type": "UserAssigned", "userAssignedIdentities": {named: {}}}
+    found, message, _ = refused(group, cluster_body() | {"identity": identity})
+    assert (found, part in message) == (code, True), message
 
 
 def test_nodes_get_an_identity_that_the_clusters_may_assign(group: Arm) -> None:

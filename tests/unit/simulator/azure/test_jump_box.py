@@ -52,6 +52,21 @@ def test_a_machine_signs_in_as_itself_and_by_identities_of_ones_own(network: Arm
     assert principals(world, machine) == [shown["principalId"], own]
 
 
+@pytest.mark.parametrize(
+    ("named", "code"),
+    [
+        ("garbage", "LinkedInvalidPropertyId"),
+        (IDENTITY, "FailedIdentityOperation"),
+        (net.NETWORK, "FailedIdentityOperation"),
+    ],
+)
+def test_an_identity_of_a_machine_is_there(network: Arm, named: str, code: str) -> None:
+    identity = {"type": "UserAssigned", "userAssignedIdentities": {named: {}}}
+    answer = network.put(net.MACHINE, net.machine_body() | {"identity": identity})
+    assert network.refusal(answer)[:2] == (400, code)
+    assert network.call("GET", net.MACHINE).status_code == 404
+
+
 def test_a_machine_of_the_same_name_is_another_one(network: Arm) -> None:
     first = net.make(network, net.MACHINE, net.machine_body())
     network.call("DELETE", net.MACHINE)
