@@ -52,6 +52,8 @@ class Api:
         path = parse(request.path)
         authorization.check(self._world, request, path)
         if looked_up := lookups.find(request):
+            if path and "group" in looked_up[1].names:  # a child that is no resource of its own here, like a route
+                locks.check(self._world, request.method, path)
             return self._look_up(*looked_up)
         if path is None:
             message = f"The path '{request.path}' names nothing in Azure Resource Manager."

@@ -9,6 +9,7 @@ import pytest
 from simulator.azure import locks
 from simulator.world.faults import FaultError, new_fault
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm, cluster_body
+from tests.support.networks import ROUTES, make, routes_body
 
 SCOPE = f"/subscriptions/{SUBSCRIPTION.subscription_id}"
 LISTED = "providers/Microsoft.Authorization/locks"
@@ -46,6 +47,23 @@ def test_nothing_is_changed_under_a_read_only_lock_nor_are_credentials_handed_ou
     answer = cluster.call("POST", f"{CLUSTER}/listClusterAdminCredential")
     assert "cannot perform write operation" in cluster.refusal(answer)[2]
     assert cluster.get(CLUSTER)["name"]
+
+
+@pytest.mark.parametrize(
+    ("level", "refused"), [("CanNotDelete", {"DELETE": "delete"}), ("ReadOnly", {"PUT": "write", "DELETE": "delete"})]
+)
+def test_a_lock_holds_the_routes_of_a_table(arm: Arm, level: str, refused: dict[str, str]) -> None:
+    """Of a group with a delete lock no route can be removed (MicrosoftDocs/azure-docs#56524)."""
+    make(arm, GROUP, {"location": "eastus"})
+    table = make(arm, ROUTES, routes_body())
+    lock(arm, level, "group")
+    route, body = f"{ROUTES}/routes/out", {"properties": table["properties"]["routes"][0]["properties"]}
+    for method, operation in refused.items():
+        status, code, message = arm.refusal(arm.call(method, route, body))
+        assert (status, code) == (409, "ScopeLocked")
+        assert message.startswith(f"The scope '{route}' cannot perform {operation} operation")
+    assert "PUT" in refused or arm.put(route, body).status_code == 200
+    assert arm.get(route)["name"] == "out"
 
 
 def test_a_lock_of_another_group_forbids_nothing(cluster: Arm) -> None:
