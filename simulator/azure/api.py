@@ -52,9 +52,7 @@ class Api:
         path = parse(request.path)
         authorization.check(self._world, request, path)
         if looked_up := lookups.find(request):
-            if path and "group" in looked_up[1].names:  # a child that is no resource of its own here, like a route
-                locks.check(self._world, request.method, path)
-            return self._look_up(*looked_up)
+            return self._look_up(*looked_up, path)
         if path is None:
             message = f"The path '{request.path}' names nothing in Azure Resource Manager."
             raise ArmError(HTTPStatus.NOT_FOUND, "NotFound", message)
@@ -173,7 +171,7 @@ class Api:
         chosen = kind.chosen(self._world, scope, records, request.query.get("$filter", ""))
         return Response(HTTPStatus.OK, {"value": [kind.view(self._world, record) for record in chosen]})
 
-    def _look_up(self, lookup: lookups.Lookup, asked: Asked) -> Response:
+    def _look_up(self, lookup: lookups.Lookup, asked: Asked, asked_path: Path | None) -> Response:
         scope = asked.names.get("scope") or "/".join(("", "subscriptions", asked.names.get("subscription", "")))
         if "group" in asked.names:
             scope += f"/resourceGroups/{asked['group']}"
@@ -184,6 +182,8 @@ class Api:
         location = asked.names.get("region", "")
         what = f"{lookup.what}/locations/{lookup.path.rpartition('/')[2]}" if location else lookup.what
         api_versions.check(asked.query.get("api-version", ""), what, self._regions, location)
+        if asked_path and "group" in asked.names:  # part of a resource in a group, like a route
+            locks.check(self._world, lookup.method, asked_path)
         found = lookup.view(self._world, asked)
         if isinstance(found, Response):
             return found
