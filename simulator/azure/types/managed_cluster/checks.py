@@ -8,7 +8,7 @@ from config.data.versions import versions
 from simulator.azure import node_group as node_groups
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
-from simulator.azure.ids import GROUP_TYPE, ResourceId, parse
+from simulator.azure.ids import GROUP_TYPE, ResourceId, parse_id
 from simulator.azure.store import Body, Record
 from simulator.azure.types.agent_pool.checks import VERSIONS_HELP
 from simulator.azure.types.agent_pool.life import of_cluster
@@ -35,6 +35,7 @@ _NO_ENTRA = (  # cilium/cilium#48265; what Azure names as target is not known
     "Since kubernetes version 1.25, disableLocalAccounts can only be set on Azure AD integration enabled cluster. "
     "Please integrate your cluster with AAD."
 )
+_KUBELET = "kubeletidentity"
 _NOT_USER_ASSIGNED = "The request format was unexpected, a non-UserAssigned identity type"
 
 
@@ -59,6 +60,7 @@ def version(world: World, name: str, properties: Body, existing: Record | None) 
 def identity(world: World, resource: ResourceId, body: Body, existing: Record | None) -> None:
     """Texts: Azure/azure-cli#12219. Of identities of one's own, those that other types are refused with
     (hashicorp/terraform-provider-azurerm#17082, Azure/azure-rest-api-specs#17650, Azure/azure-cli#31837).
+    Of two: hashicorp/terraform-provider-azurerm#16890, whose code is not known.
     """
     identity: Body = body.get("identity", {})
     kind, principal = identity.get("type", "None"), body["properties"].get("servicePrincipalProfile")
@@ -68,32 +70,48 @@ def identity(world: World, resource: ResourceId, body: Body, existing: Record | 
     if kind != "UserAssigned" and "userAssignedIdentities" in identity:
         raise user_identities.failed(resource, f"{_NOT_USER_ASSIGNED} should not contain: userAssignedIdentities")
     user_identities.check(world, resource, identity)
+    if (count := len(identity.get("userAssignedIdentities", {}))) > 1:
+        named = "The count of user assigned identity specified in identity.userAssignedIdentities"
+        raise bad_request(f"{named} is {count}, while expected value is 1.", code="InvalidParameter")
     if kind == "None" and not principal and existing is None:  # an update keeps what it leaves out
         message = "Required parameter servicePrincipalProfile is missing (null)."
         raise bad_request(message, code="InvalidParameter", target="servicePrincipalProfile")
 
 
-def kubelet_identity(world: World, body: Body) -> None:
-    """Raises ArmError for an identity of one's own that the cluster's may not assign to nodes.
+def kubelet_identity(world: World, resource: ResourceId, body: Body) -> None:
+    """Completes the identity that the nodes get with its ids. Raises ArmError for one that cannot be assigned to them.
 
-    AKS's page "Use a managed identity", which does not ask for that in the node resource group. Codes: reports of AKS's
-    refusals; of the first the text is a guess. One that is not there is refused as one without the role: a guess.
+    AKS's page "Use a managed identity", which does not ask for a role on the identity that AKS makes itself. Codes:
+    reports of AKS's refusals, with texts of our own but for the last. An identity that is not there is refused as one
+    without the role: a guess.
     """
     properties, identity = body["properties"], body.get("identity", {})
-    text = properties.get("identityProfile", {}).get("kubeletidentity", {}).get("resourceId")
-    path = parse(text) if text else None
-    if path is None or str(path.id.group).lower() == properties["nodeResourceGroup"].lower():
+    profile = properties.pop("identityProfile", {})
+    text = profile.get(_KUBELET, {}).get("resourceId", "")
+    if profile and (set(profile) != {_KUBELET} or not user_identities.is_id(text)):
+        message = f"identityProfile has one key, {_KUBELET}, with the resourceId of a user-assigned identity."
+        raise bad_request(message, code="CustomKubeletIdentityPropertyError", target="properties.identityProfile")
+    if not profile or parse_id(text) == parse_id(made_kubelet_identity(resource, properties)):
         return
     if identity.get("type") != "UserAssigned":
         message = "Custom kubelet identity is only supported on a cluster with a user-assigned managed identity."
         raise bad_request(message, code="CustomKubeletIdentityOnlySupportedOnUserAssignedMSICluster")
-    mine = user_identities.principals(world, identity)
-    if not (user_identities.is_there(world, text) and allows(world, mine, _ASSIGN, path.id.text)):
+    mine, found = user_identities.principals(world, identity), user_identities.find(world, text)
+    if found is None or not allows(world, mine, _ASSIGN, found.id.text):
         message = (
             "The cluster using user-assigned managed identity must be granted 'Managed Identity Operator' role to "
             "assign kubelet identity."
         )
         raise bad_request(message, code="CustomKubeletIdentityMissingPermissionError")
+    ids = user_identities.principal(found)
+    kubelet = {"resourceId": text, "clientId": ids.client_id, "objectId": ids.object_id}
+    properties["identityProfile"] = {_KUBELET: kubelet}
+
+
+def made_kubelet_identity(cluster: ResourceId, properties: Body) -> str:
+    """Returns the id of the identity that AKS makes for the nodes of a cluster."""
+    group = f"/subscriptions/{cluster.subscription}/resourcegroups/{properties['nodeResourceGroup']}"
+    return f"{group}/providers/{user_identities.TYPE}/{cluster.name}-agentpool"
 
 
 def node_group(world: World, resource: ResourceId, properties: Body) -> None:

@@ -52,7 +52,7 @@ class ManagedClusters(Kind):
             checks.node_group(world, record.id, properties)
         checks.version(world, record.id.name, properties, existing)
         checks.access(properties)
-        checks.kubelet_identity(world, body)
+        checks.kubelet_identity(world, record.id, body)
         private.check(world, record.id, body, existing)
         networks.check(properties["networkProfile"])
         checks.profiles(world, record.id, profiles, existing)
@@ -78,8 +78,6 @@ class ManagedClusters(Kind):
         power = {"powerState": life.STOPPED} if life.stopped(record) else {}
         version = world.subscription.kubernetes(properties["kubernetesVersion"])
         host = _host(record)
-        group = f"/subscriptions/{record.id.subscription}/resourcegroups/{properties['nodeResourceGroup']}"
-        kubelet = f"{record.id.name}-agentpool"
         outputs = {
             "azurePortalFQDN": f"{host}.portal.hcp.{location}.azmk8s.io",
             "currentKubernetesVersion": version,
@@ -89,7 +87,7 @@ class ManagedClusters(Kind):
                 "kubeletidentity": {
                     "clientId": guid(record.id.text, "kubelet client"),
                     "objectId": kubelet_identity(record),
-                    "resourceId": f"{group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{kubelet}",
+                    "resourceId": checks.made_kubelet_identity(record.id, properties),
                 }
             },
             "maxAgentPools": 100,

@@ -7,7 +7,7 @@ import json
 from simulator.azure import reservations
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request
-from simulator.azure.ids import ResourceId, parse
+from simulator.azure.ids import ResourceId, parse, parse_id
 from simulator.azure.kind import Kind
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import Principal, guid
@@ -51,7 +51,7 @@ def of_client(world: World, client_id: str) -> Record | None:
 
 def principals(world: World, identity: Body) -> list[str]:
     """Object ids of the identities that a resource's `identity` names; one that is not there has none."""
-    found = (known(world, text) for text in identity.get("userAssignedIdentities", {}))
+    found = (find(world, text) for text in identity.get("userAssignedIdentities", {}))
     return [record.facts["principal"] for record in found if record]
 
 
@@ -61,22 +61,20 @@ def shown(world: World, identity: Body) -> Body:
         return identity
     ids = {}
     for text in identity["userAssignedIdentities"]:
-        record = known(world, text)
+        record = find(world, text)
         ids[text] = {"clientId": record.facts["client"], "principalId": record.facts["principal"]} if record else {}
     return identity | {"userAssignedIdentities": ids}
 
 
-def known(world: World, text: str) -> Record | None:
+def is_id(text: str) -> bool:
+    """Returns whether a text is the resource id of an identity, there or not."""
+    path = parse(text)
+    return path is not None and path.type.lower() == TYPE.lower() and not path.tail
+
+
+def find(world: World, text: str) -> Record | None:
     """Returns the identity of an id; None for one that is not there and for a resource of another type."""
-    path = parse(text)
-    return world.store.get(path.id) if path and path.type.lower() == TYPE.lower() else None
-
-
-def is_there(world: World, text: str) -> bool:
-    """Returns whether an identity is in the store, or one of those that may use reserved capacity."""
-    path = parse(text)
-    is_reserved = path is not None and path.type.lower() == TYPE.lower() and reservations.is_about(world, path)
-    return is_reserved or known(world, text) is not None
+    return world.store.get(parse_id(text)) if is_id(text) else None
 
 
 def check(world: World, resource: ResourceId, identity: Body) -> None:
@@ -85,8 +83,8 @@ def check(world: World, resource: ResourceId, identity: Body) -> None:
     Text that is no id: MicrosoftDocs/azure-docs#112377. An identity that is not there: Azure/azure-policy#1311.
     """
     for text in identity.get("userAssignedIdentities", {}):
-        _rules.linked_id(text, "identity.userAssignedIdentities")
-        if not is_there(world, text):
+        named = _rules.linked_id(text, "identity.userAssignedIdentities")
+        if not find(world, text) and not reservations.is_identity(world, named):
             raise failed(resource, f"Resource '{text}' was not found.")
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from simulator.azure.ids import parse_id
+from simulator.azure.types.managed_cluster.rules import kubelet_identity
 from tests.support.arm import CLUSTER, GROUP, Arm, cluster_body
 from tests.support.networks import REGISTRY, REGISTRY_BODY, make
 
@@ -171,7 +173,58 @@ def test_nodes_get_an_identity_that_the_clusters_may_assign(group: Arm) -> None:
     ):
         assert refused(group, asked)[0] == "CustomKubeletIdentityMissingPermissionError"
         assert group.put(path, body).status_code == 201
-    assert group.put(CLUSTER, asked).status_code == 201
+    told = {"objectId": mine, "clientId": mine}  # the caller's word does not count
+    asked["properties"]["identityProfile"]["kubeletidentity"] |= told
+    made = make(group, CLUSTER, asked)["properties"]["identityProfile"]["kubeletidentity"]
+    ids = group.get(nodes)["properties"]
+    assert made == {"resourceId": nodes, "clientId": ids["clientId"], "objectId": ids["principalId"]}
+    world = group.server.world
+    record = world.store.get(parse_id(CLUSTER))
+    assert record is not None
+    assert kubelet_identity(record) == ids["principalId"], "by which the nodes pull images"
+
+
+def test_nodes_may_keep_the_identity_that_aks_makes(cluster: Arm) -> None:
+    shown = cluster.get(CLUSTER)["properties"]["identityProfile"]
+    told = {"kubeletidentity": shown["kubeletidentity"] | {"objectId": "else"}}
+    assert make(cluster, CLUSTER, cluster_body(identityProfile=told))["properties"]["identityProfile"] == shown
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        {"kubeletidentity": {}},
+        {"kubeletidentity": {"resourceId": ""}},
+        {"kubeletidentity": {"resourceId": "garbage"}},
+        {"kubeletidentity": {"resourceId": GROUP}},
+        {"kubeletidentity": {"resourceId": REGISTRY}},
+        {"other": {"resourceId": IDENTITY}},
+        {"kubeletidentity": {"resourceId": IDENTITY}, "other": {"resourceId": IDENTITY}},
+    ],
+)
+def test_the_identity_of_nodes_is_an_identity(group: Arm, profile: dict[str, Any]) -> None:
+    make(group, IDENTITY, {"location": "eastus"})
+    code, _, target = refused(group, cluster_body(identityProfile=profile) | {"identity": OWN})
+    assert (code, target) == ("CustomKubeletIdentityPropertyError", "properties.identityProfile")
+
+
+def test_the_identity_of_nodes_in_their_own_group_is_there(group: Arm) -> None:
+    make(group, IDENTITY, {"location": "eastus"})
+    missing = IDENTITY.replace(GROUP, GROUP.replace("/rg", "/MC_rg_aks_eastus"))
+    asked = cluster_body(identityProfile={"kubeletidentity": {"resourceId": f"{missing}-none"}}) | {"identity": OWN}
+    assert refused(group, asked)[0] == "CustomKubeletIdentityMissingPermissionError"
+
+
+def test_a_cluster_has_one_identity_of_ones_own(group: Arm) -> None:
+    names = (IDENTITY, f"{IDENTITY}-two")
+    for name in names:
+        make(group, name, {"location": "eastus"})
+    identity = {"type": "UserAssigned", "userAssignedIdentities": {name: {} for name in names}}
+    _, message, _ = refused(group, cluster_body() | {"identity": identity})
+    assert message == (
+        "The count of user assigned identity specified in identity.userAssignedIdentities is 2, while expected value "
+        "is 1."
+    )
 
 
 @pytest.mark.parametrize("profile", [None, {}, {"managed": False}])
