@@ -127,6 +127,13 @@ def check_system(properties: Body, existing: Record | None) -> None:
     if properties["count"] < 1:
         message = "A system agent pool must have at least one node."
         raise bad_request(message, code="InvalidParameter", target="properties.count")
+    if is_scaled(properties) and properties["minCount"] < 1:
+        message = (  # rancher/dashboard#11922
+            "agentPoolProfile.minCount was 0. It must be greater or equal to minCount:1 and less than or equal to "
+            "maxCount:1000. If allowedMinCount was expected to be 0 but is 1: 1) The nodepool is a VMAS pool. 2) api "
+            "Version is less than 2020-03-01. 3) The node is a system pool."
+        )
+        raise bad_request(message, code="InvalidParameter", target="agentPoolProfile.minCount")
     pods = properties["count"] * properties["maxPods"]
     if pods < _SYSTEM_PODS and not (existing and is_system(existing.properties)):
         message = (

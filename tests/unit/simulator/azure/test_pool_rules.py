@@ -39,6 +39,12 @@ def upgrades(**settings: str) -> dict[str, Any]:
         ("gpu", {"enableAutoScaling": True, "minCount": 3, "maxCount": 4}, "InvalidParameter", "equal to minCount:3"),
         ("gpu", {"minCount": 1, "maxCount": 2}, "InvalidParameter", "need enableAutoScaling"),
         (
+            "gpu",
+            {"mode": "System", "nodeTaints": [], "enableAutoScaling": True, "minCount": 0, "maxCount": 3},
+            "InvalidParameter",
+            "agentPoolProfile.minCount was 0. It must be greater or equal to minCount:1 and less than or equal",
+        ),
+        (
             "more",
             {"mode": "System", "nodeTaints": [], "count": 2, "maxPods": 14},
             "InvalidParameter",
