@@ -52,8 +52,9 @@ def held(world: World, principals: Collection[str], scope: str) -> Iterator[Mapp
     """
     if world.subscription.object_id in principals:
         yield from world.subscription.rights
+    wanted = {each.lower() for each in principals}
     for assignment in world.store.all(TYPE):
         is_above = f"{scope.lower()}/".startswith(f"{assignment.id.scope.lower()}/")
-        if is_above and assignment.properties["principalId"] in principals and not faults.waits(world, assignment):
+        if is_above and assignment.properties["principalId"] in wanted and not faults.waits(world, assignment):
             role = built_in()[assignment.properties["roleDefinitionId"].rpartition("/")[2]]
             yield {kind: role.get(kind, []) for kind in PERMISSIONS}

@@ -17,7 +17,7 @@ from simulator.azure.types.role_assignment.allowed import TYPE
 
 _NAMESPACES = f"{clusters.TYPE}/namespaces".lower()
 _FIXED = ("principalId", "roleDefinitionId")
-_FILTER = re.compile(r"(?P<at>atScope\(\))?(?: and )?(?:(?:assignedTo\(|principalId eq )'(?P<to>[\w-]+)'\)?)?")
+_FILTER = re.compile(r"(?P<at>atScope\(\))?(?: and )?(?:(?P<by>assignedTo\(|principalId eq )'(?P<to>[\w-]+)'\)?)?")
 
 
 class RoleAssignments(Kind):
@@ -28,11 +28,12 @@ class RoleAssignments(Kind):
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         properties = body["properties"]
         role = authorization.known_role(properties["roleDefinitionId"].rpartition("/")[2])["id"]
+        properties["principalId"] = properties["principalId"].lower()  # GUIDs have no case
         self._check_scope(world, record.id)
         definition = f"/subscriptions/{world.subscription.subscription_id}/providers/Microsoft.Authorization"
         properties["roleDefinitionId"] = f"{definition}/roleDefinitions/{role}"
         _check_type(world, properties)
-        if existing and any(existing.properties[name] != properties[name] for name in _FIXED):
+        if any(_is_changed(record.id, properties, other) for other in world.store.all(TYPE)):
             message = "Tenant ID, application ID, principal ID, and scope are not allowed to be updated."
             raise bad_request(message, code="RoleAssignmentUpdateNotPermitted")
         self._check_unique(world, record.id, properties)
@@ -50,7 +51,8 @@ class RoleAssignments(Kind):
                 each for each in world.store.all(TYPE) if f"{scope}/".lower().startswith(f"{each.id.scope}/".lower())
             )
             records = list(above)
-        return [each for each in records if found["to"] in (None, each.properties["principalId"])]
+        wanted = _principals(world, found)
+        return [each for each in records if not wanted or each.properties["principalId"] in wanted]
 
     def outputs(self, world: World, record: Record) -> Body:
         return {"scope": record.id.scope}
@@ -84,11 +86,30 @@ class RoleAssignments(Kind):
 KIND = RoleAssignments()
 
 
+def _is_changed(resource: ResourceId, properties: Body, other: Record) -> bool:
+    """Returns whether an assignment is another one of the same name: names are unique in a tenant, whatever the scope.
+
+    Source: MicrosoftDocs/azure-docs#85388.
+    """
+    changes = other.id != resource or any(other.properties[name] != properties[name] for name in _FIXED)
+    return other.id.name.lower() == resource.name.lower() and changes
+
+
+def _principals(world: World, found: re.Match[str]) -> set[str]:
+    """Returns whose assignments a filter is for; empty for everybody's. Those of a user are those of its groups too."""
+    to = str(found["to"] or "").lower()
+    groups = (each.groups for each in world.subscription.directory.values() if each.object_id.lower() == to)
+    inherited = groups if found["by"] == "assignedTo(" else ()
+    return {to, *(group.lower() for each in inherited for group in each)} - {""}
+
+
 def _check_type(world: World, properties: Body) -> None:
     """Sets it where it is not told. Raises ArmError for another one (Azure/modern-web-app-pattern-dotnet#129)."""
     principal, told = properties["principalId"], properties.get("principalType")
     cluster = next((found for found in world.store.all(clusters.TYPE) if principal in clusters.identities(found)), None)
-    kinds = (each["@odata.type"].rpartition(".")[2] for each in graph.directory(world) if each["id"] == principal)
+    kinds = (
+        each["@odata.type"].rpartition(".")[2] for each in graph.directory(world) if each["id"].lower() == principal
+    )
     found = next((f"{kind[0].upper()}{kind[1:]}" for kind in kinds), "")
     if found and told not in (None, found):
         message = (

@@ -125,6 +125,12 @@ def test_a_role_of_a_group_counts_for_its_members(cluster: Arm) -> None:
     assert "pool" in allowed(cluster)
 
 
+def test_ids_of_principals_have_no_case(cluster: Arm) -> None:
+    assign(cluster, "Contributor", principal=AUTOMATION.object_id.upper())
+    assert "pool" in allowed(cluster, AUTOMATION)
+    assert cluster.get(f"{GROUP}/{ASSIGNMENTS}/{ID}")["properties"]["principalId"] == AUTOMATION.object_id
+
+
 def test_a_role_acts_late(cluster: Arm) -> None:
     cluster.server.world.faults.fault(new_fault("roles"))
     assign(cluster, "Contributor")

@@ -151,6 +151,12 @@ def test_role_assignments_are_listed_by_whose_they_are_and_from_where(arm: Arm) 
     assert listed(f"atScope() and assignedTo('{me}')") == [me]
     assert sorted(listed("atScope()")) == [me, other]
     assert listed(f"assignedTo('{me}')") == [], "it is above the group"
+    grace = SUBSCRIPTION.directory["grace"]
+    group = {"principalId": grace.groups[0], "principalType": "Group", "roleDefinitionId": role}
+    assert arm.put(f"{SCOPE}/{ASSIGNMENTS}/{ROLE.rpartition('/')[2]}", {"properties": group}).status_code == 201
+    theirs = [grace.groups[0]]
+    assert listed(f"atScope() and assignedTo('{grace.object_id.upper()}')") == theirs, "a user has those of its groups"
+    assert listed(f"atScope() and principalId eq '{grace.object_id}'") == []
     refused = arm.call("GET", f"{GROUP}/{ASSIGNMENTS}", **{"api-version": "2022-04-01", "$filter": "asTarget()"})
     assert "The filter 'asTarget()' is not supported" in arm.refusal(refused)[2]
 

@@ -224,6 +224,10 @@ def test_role_assignments(cluster: Arm) -> None:
     assert cluster.get(path)["properties"]["scope"] == CLUSTER
     assert cluster.refusal(cluster.put(other, _role(SUBSCRIPTION.object_id)))[:2] == (409, "RoleAssignmentExists")
     assert cluster.refusal(cluster.put(path, _role(guid("c"))))[:2] == (400, "RoleAssignmentUpdateNotPermitted")
+    elsewhere = f"{GROUP}/providers/Microsoft.Authorization/roleAssignments/{guid('a').upper()}"
+    message = "Tenant ID, application ID, principal ID, and scope are not allowed to be updated."
+    refused = cluster.refusal(cluster.put(elsewhere, _role(SUBSCRIPTION.object_id)))
+    assert refused == (400, "RoleAssignmentUpdateNotPermitted", message)
     assert cluster.refusal(cluster.put(other, _role(guid("c"), guid("d"))))[:2] == (404, "RoleDefinitionDoesNotExist")
     assert cluster.call("DELETE", path).status_code == 200
     assert cluster.call("DELETE", path).status_code == 204
