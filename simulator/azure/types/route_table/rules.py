@@ -17,6 +17,7 @@ from simulator.azure.types import _rules
 
 TYPE = "Microsoft.Network/routeTables"
 ANYWHERE = "0.0.0.0/0"
+_APPLIANCE = "VirtualAppliance"
 
 
 class RouteTables(Kind):
@@ -28,6 +29,7 @@ class RouteTables(Kind):
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.place(world, record, body, existing)
+        _check(body["properties"]["routes"])
         _rules.keep(world, record, body)
 
     def check_delete(self, world: World, record: Record) -> None:
@@ -72,8 +74,10 @@ def put_route(world: World, asked: Asked) -> Response:
         body = table.body | {"properties": table.properties | {"routes": [*others, new]}}
         if problems := schemas()[TYPE.lower()].problems(body):
             raise invalid(problems)
+        body = schemas()[TYPE.lower()].complete(body)
+        _check(body["properties"]["routes"])
         _rules.keep(world, table, body)
-    return Response(HTTPStatus.OK if before else HTTPStatus.CREATED, _route(table.id, new))
+    return Response(HTTPStatus.OK if before else HTTPStatus.CREATED, _route(table.id, body["properties"]["routes"][-1]))
 
 
 def delete_route(world: World, asked: Asked) -> Response:
@@ -83,6 +87,23 @@ def delete_route(world: World, asked: Asked) -> Response:
         before, table.properties["routes"] = _parted(table, asked)
         world.store.put(table)
     return Response(HTTPStatus.OK if before else HTTPStatus.NO_CONTENT)
+
+
+def _check(routes: list[Body]) -> None:
+    """Raises ArmError for a route without the address of its appliance, and for two routes of one prefix.
+
+    Texts: hashicorp/terraform-provider-azurerm#20365, kubernetes-sigs/cloud-provider-azure#657.
+    """
+    names: dict[str, str] = {}
+    for route in routes:
+        name, properties = route["name"], route["properties"]
+        if properties["nextHopType"] == _APPLIANCE and not properties.get("nextHopIpAddress"):
+            message = f"NextHopIpAddress cannot be Null or Empty in route {name} when NextHopType is {_APPLIANCE}."
+            raise bad_request(message, code="MissingNextHopIpAddress")
+        if other := names.get(prefix := properties["addressPrefix"].lower()):
+            message = f"Route: {name} conflicts with Route: {other}. Routes cannot have the same AddressPrefix."
+            raise bad_request(message, code="RouteConflict")
+        names[prefix] = name
 
 
 def _table(world: World, asked: Asked) -> Record:

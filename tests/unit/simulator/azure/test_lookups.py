@@ -358,8 +358,10 @@ def test_routes_are_added_to_a_table_and_replaced(arm: Arm) -> None:
     out: dict[str, Any] = {"addressPrefix": "0.0.0.0/0", "nextHopType": "Internet"}
     assert arm.refusal(arm.put(f"{TABLE}/routes/out", {"properties": out}))[:2] == (404, "ResourceNotFound")
     arm.put(TABLE, {"location": "eastus"})
-    for hop, status in (("Internet", 201), ("VirtualAppliance", 200)):  # Routes_CreateOrUpdate, azure-rest-api-specs
-        answer = arm.put(f"{TABLE}/routes/out", {"properties": out | {"nextHopType": hop}})
+    firewall = {"nextHopIpAddress": "10.0.0.4"}
+    changes: tuple[tuple[str, Any, int], ...] = (("Internet", {}, 201), ("VirtualAppliance", firewall, 200))
+    for hop, more, status in changes:  # Routes_CreateOrUpdate, azure-rest-api-specs
+        answer = arm.put(f"{TABLE}/routes/out", {"properties": out | {"nextHopType": hop} | more})
         assert (answer.status_code, answer.json()["properties"]["nextHopType"]) == (status, hop)
     assert arm.refusal(arm.put(f"{TABLE}/routes/in", {"properties": {"nextHopType": "Moon"}}))[0] == 400
     assert arm.refusal(arm.put(f"{TABLE}/routes/in", []))[0] == 400

@@ -216,6 +216,40 @@ def test_a_subnet_gives_away_all_addresses_but_five(network: Arm) -> None:
 # -- the plugin --------------------------------------------------------------------------------------------------------
 
 
+APPLIANCE = (
+    "MissingNextHopIpAddress",
+    "NextHopIpAddress cannot be Null or Empty in route more when NextHopType is VirtualAppliance.",
+)
+CONFLICT = ("RouteConflict", "Route: more conflicts with Route: out. Routes cannot have the same AddressPrefix.")
+
+
+@pytest.mark.parametrize(
+    ("route", "why"),
+    [
+        ({"addressPrefix": "10.0.0.0/8", "nextHopType": "VirtualAppliance"}, APPLIANCE),
+        ({"addressPrefix": "10.0.0.0/8", "nextHopType": "VirtualAppliance", "nextHopIpAddress": ""}, APPLIANCE),
+        ({"addressPrefix": "0.0.0.0/0", "nextHopType": "Internet"}, CONFLICT),
+    ],
+)
+def test_routes_that_a_table_cannot_have(network: Arm, route: Body, why: tuple[str, str]) -> None:
+    table = net.make(network, net.ROUTES, net.routes_body())
+    both = net.routes_body()
+    both["properties"]["routes"].append({"name": "more", "properties": route})
+    assert refusal(network, net.ROUTES, both) == (400, *why)
+    assert refusal(network, f"{net.ROUTES}/routes/more", {"properties": route}) == (400, *why)
+    assert network.get(net.ROUTES) == table
+
+
+def test_a_table_is_written_as_it_is_shown(network: Arm) -> None:
+    table = net.make(network, net.ROUTES, net.routes_body())
+    (route,) = table["properties"]["routes"]
+    route |= {"etag": 'W/"0"'}
+    route["properties"] |= {"hasBgpOverride": False}
+    shown = net.make(network, net.ROUTES, table)
+    assert shown["properties"]["routes"][0]["type"] == route["type"] == "Microsoft.Network/routeTables/routes"
+    assert net.make(network, f"{net.ROUTES}/routes/out", route) == shown["properties"]["routes"][0]
+
+
 def test_the_plugin_writes_parts_without_their_properties(plugin: AzurePlugin, arm: Arm) -> None:
     """As Pulumi's SDK has subnets inline, and every other part of a network."""
     plugin.create(GROUP_TOKEN, {"resourceGroupName": "rg", "location": "eastus"}, name="rg")
