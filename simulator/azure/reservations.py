@@ -26,14 +26,9 @@ def is_about(world: World, path: Path) -> bool:
     """Groups, their reservations, and the identities that may use them."""
     if path.tail:
         return False
-    return is_identity(world, path.id) or path.type.lower() in (TYPE.lower(), MEMBERS.lower())
-
-
-def is_identity(world: World, resource: ResourceId) -> bool:
-    """Returns whether a resource is an identity that may use reserved capacity."""
-    is_of_type = resource.type.lower() == IDENTITIES.lower()
-    groups = world.subscription.reservations.values()
-    return is_of_type and any(_short(resource.text) in group.identities for group in groups)
+    if path.type.lower() == IDENTITIES.lower():
+        return any(_short(path.id.text) in group.identities for group in world.subscription.reservations.values())
+    return path.type.lower() in (TYPE.lower(), MEMBERS.lower())
 
 
 def view(world: World, path: Path) -> Body:

@@ -87,16 +87,19 @@ def kubelet_identity(world: World, resource: ResourceId, body: Body) -> None:
     """
     properties, identity = body["properties"], body.get("identity", {})
     profile = properties.pop("identityProfile", {})
+    if not profile:
+        return
     text = profile.get(_KUBELET, {}).get("resourceId", "")
-    if profile and (set(profile) != {_KUBELET} or not user_identities.is_id(text)):
+    path = user_identities.named(text)
+    if path is None or set(profile) != {_KUBELET}:
         message = f"identityProfile has one key, {_KUBELET}, with the resourceId of a user-assigned identity."
         raise bad_request(message, code="CustomKubeletIdentityPropertyError", target="properties.identityProfile")
-    if not profile or parse_id(text) == parse_id(made_kubelet_identity(resource, properties)):
+    if path.id == parse_id(made_kubelet_identity(resource, properties)):
         return
     if identity.get("type") != "UserAssigned":
         message = "Custom kubelet identity is only supported on a cluster with a user-assigned managed identity."
         raise bad_request(message, code="CustomKubeletIdentityOnlySupportedOnUserAssignedMSICluster")
-    mine, found = user_identities.principals(world, identity), user_identities.find(world, text)
+    mine, found = user_identities.principals(world, identity), world.store.get(path.id)
     if found is None or not allows(world, mine, _ASSIGN, found.id.text):
         message = (
             "The cluster using user-assigned managed identity must be granted 'Managed Identity Operator' role to "

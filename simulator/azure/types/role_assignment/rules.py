@@ -17,7 +17,7 @@ from simulator.azure.types.role_assignment.allowed import TYPE
 
 _NAMESPACES = f"{clusters.TYPE}/namespaces".lower()
 _FIXED = ("principalId", "roleDefinitionId")
-_FILTER = re.compile(r"(?P<at>atScope\(\))?(?: and )?(?:(?P<by>assignedTo\(|principalId eq )'(?P<to>[\w-]+)'\)?)?")
+_FILTER = re.compile(r"(?P<at>atScope\(\))?(?: and )?(?:(?:assignedTo\(|principalId eq )'(?P<to>[\w-]+)'\)?)?")
 
 
 class RoleAssignments(Kind):
@@ -33,9 +33,11 @@ class RoleAssignments(Kind):
         definition = f"/subscriptions/{world.subscription.subscription_id}/providers/Microsoft.Authorization"
         properties["roleDefinitionId"] = f"{definition}/roleDefinitions/{role}"
         _check_type(world, properties)
-        if any(_is_changed(record.id, properties, other) for other in world.store.all(TYPE)):
-            message = "Tenant ID, application ID, principal ID, and scope are not allowed to be updated."
-            raise bad_request(message, code="RoleAssignmentUpdateNotPermitted")
+        for other in world.store.all(TYPE):  # names are unique in a tenant: MicrosoftDocs/azure-docs#85388
+            changes = other.id != record.id or any(other.properties[name] != properties[name] for name in _FIXED)
+            if changes and other.id.name.lower() == record.id.name.lower():
+                message = "Tenant ID, application ID, principal ID, and scope are not allowed to be updated."
+                raise bad_request(message, code="RoleAssignmentUpdateNotPermitted")
         self._check_unique(world, record.id, properties)
         record.body = body
         world.store.put(record)
@@ -51,8 +53,10 @@ class RoleAssignments(Kind):
                 each for each in world.store.all(TYPE) if f"{scope}/".lower().startswith(f"{each.id.scope}/".lower())
             )
             records = list(above)
-        wanted = _principals(world, found)
-        return [each for each in records if not wanted or each.properties["principalId"] in wanted]
+        to = str(found["to"] or "").lower()
+        known = world.subscription.directory.values() if "assignedTo" in text else ()  # a user has those of its groups
+        wanted = [to, *(group.lower() for each in known if each.object_id.lower() == to for group in each.groups)]
+        return [each for each in records if not to or each.properties["principalId"] in wanted]
 
     def outputs(self, world: World, record: Record) -> Body:
         return {"scope": record.id.scope}
@@ -84,23 +88,6 @@ class RoleAssignments(Kind):
 
 
 KIND = RoleAssignments()
-
-
-def _is_changed(resource: ResourceId, properties: Body, other: Record) -> bool:
-    """Returns whether an assignment is another one of the same name: names are unique in a tenant, whatever the scope.
-
-    Source: MicrosoftDocs/azure-docs#85388.
-    """
-    changes = other.id != resource or any(other.properties[name] != properties[name] for name in _FIXED)
-    return other.id.name.lower() == resource.name.lower() and changes
-
-
-def _principals(world: World, found: re.Match[str]) -> set[str]:
-    """Returns whose assignments a filter is for; empty for everybody's. Those of a user are those of its groups too."""
-    to = str(found["to"] or "").lower()
-    groups = (each.groups for each in world.subscription.directory.values() if each.object_id.lower() == to)
-    inherited = groups if found["by"] == "assignedTo(" else ()
-    return {to, *(group.lower() for each in inherited for group in each)} - {""}
 
 
 def _check_type(world: World, properties: Body) -> None:

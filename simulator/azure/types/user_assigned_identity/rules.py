@@ -7,7 +7,7 @@ import json
 from simulator.azure import reservations
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request
-from simulator.azure.ids import ResourceId, parse, parse_id
+from simulator.azure.ids import Path, ResourceId, parse, parse_id
 from simulator.azure.kind import Kind
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import Principal, guid
@@ -51,7 +51,7 @@ def of_client(world: World, client_id: str) -> Record | None:
 
 def principals(world: World, identity: Body) -> list[str]:
     """Object ids of the identities that a resource's `identity` names; one that is not there has none."""
-    found = (find(world, text) for text in identity.get("userAssignedIdentities", {}))
+    found = (world.store.get(parse_id(text)) for text in identity.get("userAssignedIdentities", {}))
     return [record.facts["principal"] for record in found if record]
 
 
@@ -61,20 +61,15 @@ def shown(world: World, identity: Body) -> Body:
         return identity
     ids = {}
     for text in identity["userAssignedIdentities"]:
-        record = find(world, text)
+        record = world.store.get(parse_id(text))
         ids[text] = {"clientId": record.facts["client"], "principalId": record.facts["principal"]} if record else {}
     return identity | {"userAssignedIdentities": ids}
 
 
-def is_id(text: str) -> bool:
-    """Returns whether a text is the resource id of an identity, there or not."""
+def named(text: str) -> Path | None:
+    """Returns the path of an identity in a text, there or not; None for other text."""
     path = parse(text)
-    return path is not None and path.type.lower() == TYPE.lower() and not path.tail
-
-
-def find(world: World, text: str) -> Record | None:
-    """Returns the identity of an id; None for one that is not there and for a resource of another type."""
-    return world.store.get(parse_id(text)) if is_id(text) else None
+    return path if path and path.type.lower() == TYPE.lower() and not path.tail else None
 
 
 def check(world: World, resource: ResourceId, identity: Body) -> None:
@@ -83,8 +78,9 @@ def check(world: World, resource: ResourceId, identity: Body) -> None:
     Text that is no id: MicrosoftDocs/azure-docs#112377. An identity that is not there: Azure/azure-policy#1311.
     """
     for text in identity.get("userAssignedIdentities", {}):
-        named = _rules.linked_id(text, "identity.userAssignedIdentities")
-        if not find(world, text) and not reservations.is_identity(world, named):
+        _rules.linked_id(text, "identity.userAssignedIdentities")
+        path = named(text)
+        if path is None or not (world.store.get(path.id) or reservations.is_about(world, path)):
             raise failed(resource, f"Resource '{text}' was not found.")
 
 
@@ -92,7 +88,5 @@ def failed(resource: ResourceId, why: str) -> ArmError:
     """Returns the refusal of the service that gives resources their identities."""
     error = {"error": {"code": "BadRequest", "message": why}}
     response = f"Status: 'BadRequest'. Response: '{json.dumps(error, separators=(',', ':'))}'."
-    message = (
-        f"Identity operation for resource '{resource.text}' failed with error 'Failed to perform resource identity "
-    )
-    return bad_request(f"{message}operation. {response}'.", code="FailedIdentityOperation")
+    message = f"Identity operation for resource '{resource.text}' failed with error 'Failed to perform resource"
+    return bad_request(f"{message} identity operation. {response}'.", code="FailedIdentityOperation")
