@@ -78,7 +78,7 @@ def check(world: World, resource: ResourceId, identity: Body) -> None:
     Text that is no id: MicrosoftDocs/azure-docs#112377. An identity that is not there: Azure/azure-policy#1311.
     """
     for text in identity.get("userAssignedIdentities", {}):
-        _rules.linked_id(text, "identity.userAssignedIdentities")
+        _rules.linked_id(text, "")
         path = named(text)
         if path is None or not (world.store.get(path.id) or reservations.is_about(world, path)):
             raise failed(resource, f"Resource '{text}' was not found.")

@@ -146,7 +146,7 @@ def test_a_cluster_with_an_identity_of_ones_own(group: Arm) -> None:
         (
             "garbage",
             "LinkedInvalidPropertyId",
-            "Property id 'garbage' at path 'identity.userAssignedIdentities' is invalid. Expect fully qualified",
+            "Property id 'garbage' at path '' is invalid. Expect fully qualified resource Id",
         ),
         (GROUP, "FailedIdentityOperation", f"Resource '{GROUP}' was not found."),
         (REGISTRY, "FailedIdentityOperation", f"Resource '{REGISTRY}' was not found."),
