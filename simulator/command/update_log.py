@@ -21,6 +21,8 @@ _NAMED = 3
 _COMPONENT = re.compile(r"ai-on-aks:[^:$]+:(\w+)")
 _DOING = {"create": "creating", "update": "updating", "delete": "deleting"}
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced", "same": "unchanged"}
+_WHOLES = ("Foundation", "Platform")
+"""Components that hold the parts of the program."""
 _STACK = "pulumi:pulumi:Stack"
 _NOT_MADE = (_STACK, "pulumi:providers:", "ai-on-aks:")
 """Types of the engine's own resources, and of components."""
@@ -128,5 +130,5 @@ def _part(types: str) -> str:
     """The part of the program, in words, that a resource belongs to by the types of its parents."""
     if types.startswith("ai-on-aks:workloads/"):
         return "workloads"
-    components = [found for found in _COMPONENT.findall(types) if not found.endswith("Platform")]
+    components = [found for found in _COMPONENT.findall(types) if not found.endswith(_WHOLES)]
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", components[0]).lower() if components else "workloads"

@@ -31,8 +31,8 @@ WITHOUT_GPU_TOLERATIONS = _worker("del worker['tolerations']")
 WITHOUT_RDMA = _worker(
     "for amounts in worker['containers'][0]['resources'].values():\n    del amounts['nvidia.com/mlnxnics']"
 )
-WITHOUT_PREFLIGHT = "from components import preflight_azure\npreflight_azure.check_subscription = lambda *_: None\n"
-WITHOUT_FEATURE_CHECK = "from components import feature_check\nfeature_check.check_infiniband = lambda *_, **__: None\n"
+WITHOUT_PREFLIGHT = "from components.preflight import azure\nazure.check_subscription = lambda *_: None\n"
+WITHOUT_FEATURE_CHECK = "from components.preflight import features\nfeatures.check_infiniband = lambda *_, **__: None\n"
 
 
 def fixed_pool(name: str) -> str:

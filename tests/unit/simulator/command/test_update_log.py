@@ -11,8 +11,9 @@ import pytest
 from simulator.command.update_log import UpdateLog
 
 PLATFORM = "urn:pulumi:dev::ai-on-aks::ai-on-aks:platform:Platform"
-CLUSTER = f"{PLATFORM}$ai-on-aks:cluster:Cluster$azure-native:containerservice:ManagedCluster::cluster"
-POOL = f"{PLATFORM}$ai-on-aks:node_pools:NodePools$azure-native:containerservice:AgentPool::pool-gpu"
+FOUNDATION = "urn:pulumi:dev::ai-on-aks::ai-on-aks:foundation:Foundation"
+CLUSTER = f"{FOUNDATION}$ai-on-aks:azure/cluster:Cluster$azure-native:containerservice:ManagedCluster::cluster"
+POOL = f"{PLATFORM}$ai-on-aks:azure/node_pools:NodePools$azure-native:containerservice:AgentPool::pool-gpu"
 VOLCANO = (
     f"{PLATFORM}$ai-on-aks:operators/operators:Operators$ai-on-aks:operators/volcano:Volcano$kubernetes:x::volcano"
 )
