@@ -15,6 +15,8 @@ from typing import Any
 import requests
 from urllib3.exceptions import InsecureRequestWarning
 
+from components.preflight.arm import MachineTrust
+
 _TIMEOUT_S = 10.0
 _METADATA_TIMEOUT_S = 2.0
 """It answers from the machine's own host, or not at all."""
@@ -56,6 +58,7 @@ def _addresses() -> list[IPv4Address]:
     url = f"{os.environ.get(_METADATA, 'http://169.254.169.254')}{_INTERFACES}"
     with requests.Session() as session:
         session.trust_env = False  # a proxy would report its own addresses
+        session.mount("https://", MachineTrust())
         try:
             found = session.get(url, headers={"Metadata": "true"}, timeout=_METADATA_TIMEOUT_S).json()
             return [IPv4Address(each) for each in _told(found)]

@@ -143,12 +143,12 @@ def fetch(url: str, token: str = "") -> tuple[int, bytes]:
         return request
 
     with requests.Session() as session:
-        session.mount("https://", _Https(max_retries=_RETRY))
+        session.mount("https://", MachineTrust(max_retries=_RETRY))
         answer = session.get(url, auth=sign, timeout=_TIMEOUT_S)  # a redirect to another host gets no token
         return answer.status_code, answer.content
 
 
-class _Https(HTTPAdapter):
+class MachineTrust(HTTPAdapter):
     """Trusts what the machine trusts (SSL_CERT_FILE, its own store), not only the list of the library."""
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from components.access import inside
+from components.preflight import arm
 from simulator.host import certificates
 
 PRIVATE = "ai.0a1b2c.privatelink.eastus.azmk8s.io"
@@ -162,6 +163,20 @@ def test_before_there_is_a_cluster_its_address_in_azure_tells(
         monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
         assert inside.is_in(["172.16.0.0/24", "10.0.0.0/16", "fd00::/64"]) is within
         assert metadata.asked == ["/metadata/instance/network/interface?api-version=2021-02-01 true"]
+
+
+def test_metadata_may_come_by_https_from_an_authority_that_the_machine_trusts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The simulator serves it so; Azure serves it by plain HTTP."""
+    with api_server(tmp_path, 200, interfaces("10.0.8.5")) as metadata:
+        monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", f"https://127.0.0.1:{metadata.port}")
+        arm._trusted.cache_clear()
+        assert not inside.is_in(["10.0.0.0/16"])
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.crt"))
+        arm._trusted.cache_clear()
+        assert inside.is_in(["10.0.0.0/16"])
+    arm._trusted.cache_clear()
 
 
 def test_nobody_is_asked_where_there_is_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
