@@ -1,6 +1,6 @@
-"""Whether a node is one that the scheduler may choose for a pod, apart from free resources.
+"""Tolerations, and whether a node is one that the scheduler may choose for a pod, apart from free resources.
 
-Follows the scheduler's plugins NodeAffinity, TaintToleration and NodeUnschedulable (component-helpers,
+The choice follows the scheduler's plugins NodeAffinity, TaintToleration and NodeUnschedulable (component-helpers,
 scheduling/corev1/nodeaffinity/nodeaffinity.go and helpers.go; api, core/v1/toleration.go; Kubernetes 1.35.4), which
 the cluster autoscaler runs too. Operators Lt and Gt of tolerations match nothing: their feature gate
 TaintTolerationComparisonOperators is off by default.
@@ -39,6 +39,20 @@ def untolerated(node: Object, pod_spec: Mapping[str, Any]) -> list[Object]:
     """Returns the taints that keep pods with this spec off the node."""
     tolerations, taints = pod_spec.get("tolerations") or [], node["spec"].get("taints") or []
     return [taint for taint in taints if taint["effect"] in _REPELLING and not tolerates(tolerations, taint)]
+
+
+def toleration(taint: str) -> Object:
+    """Returns what tolerates the taint `key=value:Effect` or `key:Effect`."""
+    key_and_value, _, effect = taint.rpartition(":")
+    key, equals, value = key_and_value.partition("=")
+    if not equals:
+        return {"key": key, "operator": "Exists", "effect": effect}
+    return {"key": key, "operator": "Equal", "value": value, "effect": effect}
+
+
+def tolerations(taints: Iterable[str]) -> list[Object]:
+    """Returns what tolerates all of the taints, each once, in a stable order."""
+    return [toleration(taint) for taint in sorted(set(taints))]
 
 
 def tolerates(tolerations: Iterable[Object], taint: Object) -> bool:

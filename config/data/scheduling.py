@@ -1,8 +1,7 @@
-"""Where pods may run: the labels, taints and tolerations that pools, operators and workloads agree on."""
+"""The labels, taints and tolerations that pools, operators and workloads agree on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 AGENT_POOL_LABEL = "kubernetes.azure.com/agentpool"
@@ -72,27 +71,11 @@ that the first has given already. The latter is Kubernetes' own with the plugin 
 VOLCANO_GROUP: Final = "scheduling.k8s.io/group-name"
 """Annotation of pods: the PodGroup that Volcano counts them to."""
 
-Toleration = dict[str, Any]
-
-SYSTEM_TOLERATIONS: list[Toleration] = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
+SYSTEM_TOLERATIONS: list[dict[str, Any]] = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
 """For what runs on the system pool, tainted or not."""
 ON_SYSTEM_POOL: dict[str, Any] = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
 """Where pods of operators run, as pods and most charts have it."""
-ANY_TAINT: list[Toleration] = [{"operator": "Exists"}]
+ANY_TAINT: list[dict[str, Any]] = [{"operator": "Exists"}]
 """Tolerations of every DaemonSet on GPU nodes: the pools' taints one by one would change its pods' template with each
 taint, and drivers of the old template keep their operator's policy from being ready until somebody restarts them.
 """
-
-
-def toleration(taint: str) -> Toleration:
-    """What tolerates the taint `key=value:Effect` or `key:Effect`."""
-    key_and_value, _, effect = taint.rpartition(":")
-    key, equals, value = key_and_value.partition("=")
-    if not equals:
-        return {"key": key, "operator": "Exists", "effect": effect}
-    return {"key": key, "operator": "Equal", "value": value, "effect": effect}
-
-
-def tolerations(taints: Iterable[str]) -> list[Toleration]:
-    """What tolerates all of the taints, each once, in a stable order."""
-    return [toleration(taint) for taint in sorted(set(taints))]

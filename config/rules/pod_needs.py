@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from config.data.near import hint, near
-from config.data.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, SCRATCH_LABEL, SPOT_LABEL, toleration
+from config.data.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, SCRATCH_LABEL, SPOT_LABEL
 from config.problems.errors import Problem
 from config.problems.fixes import Path, path_text, remove_command, set_command
 from config.schema.models import Placement, StackFile
 from config.schema.operators import NODE_HEALTH, key_of
 from config.schema.pools import PoolSettings, agent_pool_name, node_labels, node_taints
 from config.schema.workload import GpuPods, WorkloadCatalogue, WorkloadSpec
-from k8s.scheduling import tolerates
+from k8s.scheduling import tolerates, toleration
 
 _REQUIRED = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 _NEEDED: tuple[Path, ...] = (

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from config.data.allocatable import allocatable
-from config.data.scheduling import GPU_LABEL, GPU_RESOURCE, tolerations
+from config.data.scheduling import GPU_LABEL, GPU_RESOURCE
 from config.rules.teams import QUEUE_SUFFIX
 from config.schema.pools import PoolSettings
 from config.schema.teams import TeamSettings
 from k8s.quantities import canonical
+from k8s.scheduling import tolerations
 
 API = "kueue.x-k8s.io/v1beta2"
 FLAVOR, TOPOLOGY_FLAVOR = "default-flavor", "infiniband-flavor"

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pulumi
 
 from components.context import BlobVolume, GpuPool
-from config.data.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, tolerations
+from config.data.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE
 from config.schema.overrides import merge
+from k8s.scheduling import tolerations
 
 if TYPE_CHECKING:
     from workloads._lib.node_check import NodeCheck

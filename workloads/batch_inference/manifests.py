@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.data.scheduling import tolerations
 from config.schema.overrides import merge
+from k8s.scheduling import tolerations
 from workloads._lib import base as _base
 from workloads._lib.files import Files, texts
 from workloads._lib.hugging_face import token_variable

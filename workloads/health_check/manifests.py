@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from config.data.scheduling import HEALTH_ACCOUNT, HEALTH_TAINT, tolerations
+from config.data.scheduling import HEALTH_ACCOUNT, HEALTH_TAINT
+from k8s.scheduling import tolerations
 from workloads._lib import base as _base
 from workloads._lib.aznhc import WITHOUT_DEVICES, CheckName, configuration
 from workloads._lib.files import TOPOLOGY, Files, topology_file

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.data.scheduling import tolerations
+from k8s.scheduling import tolerations
 from workloads._lib.files import Files, nccl_variables, shared, texts, topology_file, topology_path
 from workloads._lib.pods import GpuPod, Manifest
 from workloads._lib.team import LOST, share_of_node

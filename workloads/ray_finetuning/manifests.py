@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from config.data.scheduling import tolerations
 from config.schema.overrides import merge
+from k8s.scheduling import tolerations
 from workloads._lib.gang import in_gang
 from workloads._lib.hugging_face import token_variable
 from workloads._lib.pods import GpuPod, Manifest, Mount, on_pools, pod_template

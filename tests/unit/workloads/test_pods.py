@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from components.context import BlobVolume
-from config.data.scheduling import toleration
+from k8s.scheduling import toleration
 from tests.support.pools import H100, RDMA, T4, pool
 from workloads._lib.files import Files, nccl_variables, topology_file
 from workloads._lib.pods import GpuPod, blob, devices, scratch
