@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,7 +73,7 @@ class World:
                     urn = step["metadata"]["urn"]
                     spans[urn.rpartition("::")[2]] = time.monotonic() - began - starts[urn]
         if run.returncode:
-            raise BenchFailed("".join(printed)[-4000:])
+            raise BenchFailed(f"pulumi {command} in {project.name}: {_errors(printed)}")
         return Timing(time.monotonic() - began, min(starts.values(), default=0.0), len(starts), spans)
 
     def _checked(self, command: list[str], folder: Path) -> str:
@@ -80,3 +81,11 @@ class World:
         if answer.returncode:
             raise BenchFailed(f"{' '.join(command)}\n{answer.stdout}\n{answer.stderr}")
         return answer.stdout
+
+
+def _errors(printed: Sequence[str]) -> str:
+    """The errors among the engine's events, else the last of what it printed."""
+    events = [json.loads(line) for line in printed if line.startswith("{")]
+    diagnostics = [event["diagnosticEvent"] for event in events if "diagnosticEvent" in event]
+    errors = [f"{told.get('urn', '')} {told['message']}" for told in diagnostics if told["severity"] == "error"]
+    return "\n".join(errors) or "".join(printed)[-4000:]

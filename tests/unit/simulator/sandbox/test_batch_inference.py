@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.pools import H200
-from tests.unit.simulator.sandbox.workload_pods import Inference
+from tests.unit.simulator.sandbox.ray_and_vllm_pods import Inference
 
 GATED = "meta-llama/Llama-3.1-8B-Instruct"
 LARGE = "meta-llama/Llama-3.1-70B-Instruct"

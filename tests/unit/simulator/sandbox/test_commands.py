@@ -15,7 +15,7 @@ from simulator.sandbox.images import image_name, image_named
 from simulator.sandbox.library import keys, mpi_arguments, nccl_net, nccl_tests, ssh_access, topology, view
 from simulator.sandbox.library.mpi_arguments import MpiError
 from simulator.world.network import INFINIBAND, SOCKET
-from tests.unit.simulator.sandbox.workload_pods import key_pair
+from tests.unit.simulator.sandbox.mpi_pods import key_pair
 
 HCA = {"name": "mlx5_0", "link_layer": "InfiniBand", "state": "ACTIVE", "gbps": 400, "rated_gbps": 400}
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.pools import A100
+from tests.unit.simulator.sandbox.mpi_pods import MetaseqJob
 from tests.unit.simulator.sandbox.test_metaseq_trainer import updates
-from tests.unit.simulator.sandbox.workload_pods import MetaseqJob
 
 
 @pytest.fixture(scope="module")

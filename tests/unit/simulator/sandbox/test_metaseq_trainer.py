@@ -22,8 +22,8 @@ from simulator.sandbox.library.ranks import Rank
 from simulator.world import performance
 from simulator.world.faults import Fault, new_fault
 from tests.support.pools import H100, pool
+from tests.unit.simulator.sandbox.mpi_pods import MetaseqJob
 from tests.unit.simulator.sandbox.sandboxes import PLATFORM, SandboxPod, node_name
-from tests.unit.simulator.sandbox.workload_pods import MetaseqJob
 from workloads.metaseq.manifests import Run, training_arguments
 from workloads.metaseq.options import MetaseqOptions
 from workloads.metaseq.plan import Plan, bytes_per_gpu

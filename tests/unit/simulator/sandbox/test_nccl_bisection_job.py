@@ -11,8 +11,8 @@ import pytest
 
 from simulator.world.faults import Fault, new_fault
 from tests.support.pools import A100, H100
+from tests.unit.simulator.sandbox.mpi_pods import BisectionJob
 from tests.unit.simulator.sandbox.sandboxes import node_name
-from tests.unit.simulator.sandbox.workload_pods import BisectionJob
 
 
 def searched(folder: Path, *faults: Fault, nodes: int = 4, **more: Any) -> tuple[int, str, dict[str, Any]]:

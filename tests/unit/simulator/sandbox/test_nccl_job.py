@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from simulator.world.faults import new_fault
+from tests.unit.simulator.sandbox.mpi_pods import NcclJob
 from tests.unit.simulator.sandbox.sandboxes import node_name
-from tests.unit.simulator.sandbox.workload_pods import NcclJob
 
 Run = tuple[int, str]
 """Exit code and log."""

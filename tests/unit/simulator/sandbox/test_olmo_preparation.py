@@ -9,7 +9,7 @@ import pytest
 
 from simulator.sandbox.library import olmo_data
 from tests.unit.simulator.sandbox.blob_server import Blobs, blob_server
-from tests.unit.simulator.sandbox.workload_pods import prepare
+from tests.unit.simulator.sandbox.training_pods import prepare
 
 FOLDER = "preprocessed/olmo-mix/v1_5/gpt-neox-20b-pii-special"
 FILES = (f"{FOLDER}/part-000-00000.npy", f"{FOLDER}/part-000-00001.npy")

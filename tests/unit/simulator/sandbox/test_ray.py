@@ -16,7 +16,7 @@ import pytest
 
 from simulator.sandbox.library import http_api, ray_dashboard
 from tests.support.pools import H200
-from tests.unit.simulator.sandbox.workload_pods import Finetuning
+from tests.unit.simulator.sandbox.ray_and_vllm_pods import Finetuning
 
 LONG = {"epochs": 80, "checkpointSteps": 20}
 """Some seconds, in which something can happen."""

@@ -23,7 +23,7 @@ from tests.support.pools import A100
 from tests.support.waiting import eventually
 from tests.unit.simulator.sandbox.sandboxes import node_name
 from tests.unit.simulator.sandbox.test_olmo_preparation import ALIVE, FILES, MANIFEST
-from tests.unit.simulator.sandbox.workload_pods import Pretraining, Training
+from tests.unit.simulator.sandbox.training_pods import Pretraining, Training
 from workloads.olmo.configs import training_configs
 from workloads.olmo.memory import state_bytes_per_gpu
 
