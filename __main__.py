@@ -14,7 +14,7 @@ from components.access import way_in
 from components.azure import retries
 from components.azure.azure_resources import prepare_all
 from components.azure.reservations import check_reservations, groups, reserved_nodes
-from components.borrowed_platform import BorrowedPlatform
+from components.shared_platform import SharedPlatform
 from components.foundation import Foundation
 from components.manifests import check_manifests
 from components.operators import Operator
@@ -52,7 +52,7 @@ def main() -> None:
     retries.retry_webhooks()
     made, before = _all_that_is_made(), kept_files.kept_before(outputs)
     if settings.lender:
-        platform: Platform | BorrowedPlatform = _borrowed(settings, settings.lender, before)
+        platform: Platform | SharedPlatform = _shared_platform(settings, settings.lender, before)
     else:
         settings, existing, foundation = _foundation(settings, known_operators)
         if foundation is None:
@@ -88,14 +88,14 @@ def _all_that_is_made() -> list[pulumi.Resource]:
     return made
 
 
-def _borrowed(settings: Settings, lender: Lender, kept_before: Collection[str]) -> BorrowedPlatform:
+def _shared_platform(settings: Settings, lender: Lender, kept_before: Collection[str]) -> SharedPlatform:
     """Returns the platform of the stack that `platformStack` names."""
     way_in.check_guest(settings, lender)
     lending = lender.lending
     mounted = [container for name, container in lending.containers.items() if settings.users(name)]
     if lending.federation and any(map(by_identity, mounted)):
         check_rights(lending.federation["resourceGroup"], lending.federation["location"])
-    return BorrowedPlatform("platform", settings, lender, kept_before=kept_before)
+    return SharedPlatform("platform", settings, lender, kept_before=kept_before)
 
 
 def _foundation(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[Settings, Existing, Foundation | None]:

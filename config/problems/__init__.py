@@ -1,1 +1,1 @@
-"""What is wrong, and what mends it."""
+"""The problems that messages report, and their fixes."""

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a stack's settings, told at once and to the person who has to mend it."""
+"""Problems of a stack's settings, which are all reported at once, each with its fix."""
 
 from __future__ import annotations
 

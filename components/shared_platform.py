@@ -1,4 +1,4 @@
-"""The platform of another stack, as a stack uses it that brings only workloads.
+"""The platform of another stack, for a stack that only runs workloads.
 
 A workload of a team runs in the team's namespace, beside those of other stacks, as a user of that team.
 """
@@ -27,9 +27,9 @@ from config.schema.workload import Member
 
 
 class TeamSpace(Component):
-    """A way in that impersonates the user, who so gets no more than the team may have; and volumes.
+    """A provider that impersonates a user of a team, so that the workload has only the team's rights; and volumes.
 
-    The namespace is there. PersistentVolumes are the cluster's, and so made as whoever deploys, with what they need.
+    The namespace exists already. PersistentVolumes belong to no namespace, so the deployer creates them.
     """
 
     provider: kubernetes.Provider
@@ -48,7 +48,7 @@ class TeamSpace(Component):
         cluster: pulumi.Output[Any],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`name` is the workload's; `prefix` is of names in the namespace; `containers` are mounted, each by a SAS."""
+        """`name` is the workload's. `prefix` begins names in the namespace. Each of `containers` is mounted by a SAS."""
         super().__init__(name, opts)
         self.provider = kubernetes.Provider(
             name,
@@ -68,10 +68,10 @@ class TeamSpace(Component):
         ).volume
 
 
-class BorrowedPlatform(Component):
-    """A way into the other stack's cluster, and a namespace there with this stack's name.
+class SharedPlatform(Component):
+    """Access to the other stack's cluster, and a namespace there with this stack's name.
 
-    Workloads of teams are in the teams' namespaces instead: where all are, the stack makes none.
+    Workloads of teams run in the teams' namespaces. If all do, the stack creates no namespace.
     """
 
     provider: kubernetes.Provider
@@ -86,7 +86,7 @@ class BorrowedPlatform(Component):
         kept_before: Collection[str] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`kept_before` are claims with files that the stack has made earlier."""
+        """`kept_before` are claims with files that earlier updates of the stack created."""
         super().__init__(name, opts)
         self._kept_before = kept_before
         self.settings = settings
@@ -151,7 +151,7 @@ class BorrowedPlatform(Component):
 
     @property
     def _prefix(self) -> str:
-        """Of names in a team's namespace, where other stacks have theirs."""
+        """The prefix of names in a team's namespace, which other stacks use too."""
         return f"{self.settings.stack}-"
 
     def _containers(self) -> dict[str, ContainerAccess]:
@@ -159,11 +159,11 @@ class BorrowedPlatform(Component):
         return {name: ContainerAccess.of(plain, sas[name]) for name, plain in self.lender.lending.containers.items()}
 
     def image(self, name: str) -> str:
-        """Reference of an image of `docker/`."""
+        """Returns the reference of an image of `docker/`."""
         return images.own(name, login_server=self.lender.lending.login_server, mirror=self.settings.images.registry)
 
     def context_of(self, placed: Placement[Any]) -> WorkloadContext:
-        """What a workload is given."""
+        """Returns the context of a workload."""
         if member := placed.options.member:
             space = self._team_spaces[placed.name]
             return self._context(
