@@ -10,11 +10,11 @@ import pulumi
 
 import operators
 import workloads
+from components import stack_outputs
 from components.access import way_in
 from components.azure import retries
 from components.azure.azure_resources import prepare_all
 from components.azure.reservations import check_reservations, groups, reserved_nodes
-from components.shared_platform import SharedPlatform
 from components.foundation import Foundation
 from components.manifests import check_manifests
 from components.operators import Operator
@@ -26,14 +26,13 @@ from components.preflight.existing import Existing, check_existing, own_outputs
 from components.preflight.existing_system_pool import keep_system_pool
 from components.preflight.features import check_infiniband
 from components.preflight.locks import check_locks
+from components.shared_platform import SharedPlatform
 from components.storage import kept_files
-from components.storage.container_access import by_identity
 from components.storage.kept_files import storage_warnings
 from components.summary import report_plan, report_price
 from config.reading import loader
 from config.rules.advice import unread_options, warnings
-from config.rules.cost import OUTPUT, hourly_cost
-from config.rules.platform_stack import NEXT
+from config.rules.cost import hourly_cost
 from config.rules.support_end import support_warnings
 from config.schema.inventory import Inventory
 from config.schema.models import Lender, Settings
@@ -65,16 +64,12 @@ def main() -> None:
         own = {operator.namespace for operator in known_operators.values()}
         protects = settings.storage.protect
         PlatformGuard("guard", platform.context, tuple(made), own, protects_files=protects)
-    _export(platform.outputs())
-    pulumi.export("workloads", {name: found.shown(where[name]) for name, found in deployed.items()})
+        stack_outputs.export(stack_outputs.of_platform(platform))
+    else:
+        stack_outputs.export(stack_outputs.of_shared_platform(platform))
+    commands = {name: found.shown(where[name]) for name, found in deployed.items()}
     details = {name: found.outputs(where[name]) for name, found in deployed.items()}
-    pulumi.export("workloadDetails", pulumi.Output.secret(details))
-    pulumi.export(kept_files.OUTPUT, kept_files.files(made, before))
-
-
-def _export(outputs: Mapping[str, Any]) -> None:
-    for name, value in outputs.items():
-        pulumi.export(name, value)
+    stack_outputs.export(stack_outputs.of_workloads(commands, details, kept_files.files(made, before)))
 
 
 def _all_that_is_made() -> list[pulumi.Resource]:
@@ -93,7 +88,7 @@ def _shared_platform(settings: Settings, lender: Lender, kept_before: Collection
     way_in.check_guest(settings, lender)
     lending = lender.lending
     mounted = [container for name, container in lending.containers.items() if settings.users(name)]
-    if lending.federation and any(map(by_identity, mounted)):
+    if lending.federation and any(map(stack_outputs.opened_by_identity, mounted)):
         check_rights(lending.federation["resourceGroup"], lending.federation["location"])
     return SharedPlatform("platform", settings, lender, kept_before=kept_before)
 
@@ -120,11 +115,11 @@ def _foundation(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple
     cost = hourly_cost(kept, existing.node_counts, within=within)
     report_price(kept, existing, cost)
     foundation = Foundation("foundation", kept, existing, within=within)
-    pulumi.export(OUTPUT, cost.output())
+    stack_outputs.export(stack_outputs.of_price(cost))
     if within:
         return kept, existing, foundation
     group = kept.names.resource_group
-    _export(foundation.outputs() | {NEXT: way_in.next_command(kept, group)})
+    stack_outputs.export(stack_outputs.of_foundation(foundation, way_in.next_command(kept, group)))
     pulumi.log.warn(way_in.after_first_phase(kept, group))
     return kept, existing, None
 

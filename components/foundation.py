@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pulumi
 
 from components._base import Component
@@ -17,7 +15,6 @@ from components.azure.private_endpoints import PrivateEndpoints
 from components.azure.registry import Registry
 from components.azure.resource_group import ResourceGroup
 from components.preflight.existing import Existing
-from components.storage import accounts as storage
 from components.storage.accounts import Storage
 from components.storage.kept_files import protects_cluster
 from components.storage.shared_files import SharedFiles
@@ -106,16 +103,6 @@ class Foundation(Component):
 
     def _identity(self, network: Network) -> ClusterIdentity:
         return ClusterIdentity("identity", self.settings, network, self._group, opts=self.child())
-
-    def outputs(self) -> dict[str, Any]:
-        """Returns the stack outputs of what is made here."""
-        return {
-            "resourceGroup": self.resource_group.name,
-            "clusterName": self.cluster.name,
-            "clusterId": self.cluster.id,
-            "registry": self.registry.login_server,
-            "storage": storage.shown(self.storage),
-        }
 
 
 def _own_network(network: Network, identity: ClusterIdentity) -> OwnNetwork:

@@ -10,7 +10,6 @@ import pulumi
 
 from components import images
 from components._base import Component
-from components.access import way_in
 from components.access.kubernetes_access import KubernetesAccess
 from components.azure.identity import Federation
 from components.azure.node_pools import AutoscalerPriorities, NodePools
@@ -21,7 +20,6 @@ from components.preflight.existing import Existing
 from components.storage.sas import SasAlert
 from components.storage.shared_files import shared_class
 from components.workspace import Workspace
-from config.rules import platform_stack
 from config.schema.models import Placement
 from config.schema.names import WORKLOAD_NAMESPACE
 from config.schema.operators import MONITORING, NODE_HEALTH
@@ -57,14 +55,14 @@ class Platform(Component):
         if settings.cluster.autoscaler.expander == "priority":
             AutoscalerPriorities("autoscaler-priorities", settings, hooks, opts=in_cluster)
         # All of them, also for pods that users bring along.
-        self._federation = self._identities() if settings.storage.by_identity() else None
+        self.federation = self._identities() if settings.storage.by_identity() else None
         checks = self.operators.installed.get(NODE_HEALTH)
         self.workspace = Workspace(
             "workspace",
             WORKLOAD_NAMESPACE,
             foundation.containers,
             hooks,
-            federation=self._federation,
+            federation=self.federation,
             checks=checks.followed if checks else None,
             opts=in_cluster,
         )
@@ -117,27 +115,3 @@ class Platform(Component):
                 *self.operators.webhooks,
             ],
         )
-
-    def outputs(self) -> dict[str, Any]:
-        """Returns the stack outputs of the platform and its foundation."""
-        containers = self.foundation.containers
-        done = {platform_stack.NEXT: way_in.NOTHING} if self.settings.network.two_phases else {}
-        return {
-            **self.foundation.outputs(),
-            **done,
-            "kubeconfig": self.access.kubeconfig,  # secret
-            "pools": {key: pool.agent_pool for key, pool in self.pools.pools.items()},  # ARM names by key
-            "sas": pulumi.Output.secret({name: access.secrets() for name, access in containers.items()}),
-            platform_stack.OUTPUT: self._lending(),
-            **self.operators.outputs,
-        }
-
-    def _lending(self) -> pulumi.Output[dict[str, Any]]:
-        """What stacks read that run on this platform; a secret because pulumi prints every other output."""
-        lending = {
-            "settings": platform_stack.shared_settings(self.settings),
-            "loginServer": self.foundation.registry.login_server,
-            "containers": {name: access.plain() for name, access in self.foundation.containers.items()},
-            **({"federation": self._federation.plain()} if self._federation else {}),
-        }
-        return pulumi.Output.secret(lending)

@@ -14,9 +14,9 @@ import pulumi_kubernetes as kubernetes
 from components import images, platform_guard
 from components._base import Component
 from components.access.kubeconfig import as_user
-from components.azure.identity import Federation
 from components.azure.node_pools import gpu_pools
 from components.context import BlobVolume, WorkloadContext
+from components.stack_outputs import read_container, read_federation
 from components.storage.container_access import ContainerAccess
 from components.storage.sas import check_expiry
 from components.storage.shared_files import shared_class
@@ -48,7 +48,7 @@ class TeamSpace(Component):
         cluster: pulumi.Output[Any],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`name` is the workload's. `prefix` begins names in the namespace. Each of `containers` is mounted by a SAS."""
+        """`name` is the workload's. `prefix` begins names in the namespace. Each of `containers` is mounted by SAS."""
         super().__init__(name, opts)
         self.provider = kubernetes.Provider(
             name,
@@ -92,11 +92,13 @@ class SharedPlatform(Component):
         self.settings = settings
         self.lender = lender
         self._outputs = pulumi.StackReference(str(lender.stack), opts=self.child())
+        self.kubeconfig = self._outputs.require_output("kubeconfig")
+        self.cluster_id = self._outputs.require_output("clusterId")
         self.provider = kubernetes.Provider(
             "kubernetes",
-            kubeconfig=self._outputs.require_output("kubeconfig"),
+            kubeconfig=self.kubeconfig,
             # So that the provider, and all that it made, is replaced with the cluster and not with its credentials.
-            cluster_identifier=self._outputs.require_output("clusterId"),
+            cluster_identifier=self.cluster_id,
             opts=self.child(),
         )
         in_cluster = self.child(providers={"kubernetes": self.provider})
@@ -124,7 +126,7 @@ class SharedPlatform(Component):
             self.settings.stack,
             {name: access for name, access in containers.items() if name in used},
             None,
-            federation=Federation.of(plain) if plain else None,
+            federation=read_federation(plain) if plain else None,
             checks=() if self.settings.operators.failure_effect else None,
             keeps_files=self.settings.keeps_files or bool(self._kept_before),
             opts=opts,
@@ -144,8 +146,8 @@ class SharedPlatform(Component):
             user=member.user or self.settings.teams[member.team].users[0],
             prefix=f"{self._prefix}{placed.name}-",
             containers={name: access for name, access in containers.items() if name in used},
-            kubeconfig=self._outputs.require_output("kubeconfig"),
-            cluster=self._outputs.require_output("clusterId"),
+            kubeconfig=self.kubeconfig,
+            cluster=self.cluster_id,
             opts=opts,
         )
 
@@ -156,7 +158,7 @@ class SharedPlatform(Component):
 
     def _containers(self) -> dict[str, ContainerAccess]:
         sas = self._outputs.require_output("sas")
-        return {name: ContainerAccess.of(plain, sas[name]) for name, plain in self.lender.lending.containers.items()}
+        return {name: read_container(plain, sas[name]) for name, plain in self.lender.lending.containers.items()}
 
     def image(self, name: str) -> str:
         """Returns the reference of an image of `docker/`."""
@@ -191,11 +193,3 @@ class SharedPlatform(Component):
             ready=[],
             **place,
         )
-
-    def outputs(self) -> Mapping[str, Any]:
-        """What the stack exports of it."""
-        return {
-            "platformStack": str(self.lender.stack),
-            "clusterId": self._outputs.require_output("clusterId"),
-            "kubeconfig": self._outputs.require_output("kubeconfig"),  # secret
-        }

@@ -11,8 +11,9 @@ from pulumi_azure_native import authorization
 
 from components.azure.cluster import SYSTEM_POOL
 from components.preflight.existing import Existing, if_there
+from components.stack_outputs import PRICE
 from config.problems.fixes import set_command
-from config.rules.cost import OUTPUT, Cost, price_meanwhile
+from config.rules.cost import Cost, price_meanwhile
 from config.rules.teams import quota_table
 from config.rules.vcpu_quota import growths
 from config.schema.models import Settings
@@ -31,7 +32,7 @@ def report_plan(settings: Settings) -> None:
 
 def report_price(settings: Settings, existing: Existing, cost: Cost) -> None:
     """Logs the hourly price; in previews also the price of each part, and of pools that are replaced."""
-    before = existing.outputs.get(OUTPUT)
+    before = existing.outputs.get(PRICE)
     if not pulumi.runtime.is_dry_run():
         pulumi.log.info(cost.heading(before))
         return

@@ -29,8 +29,6 @@ from config.reading.loader import outputs_of
 from config.schema.models import Lender, Settings
 from config.schema.resource_ids import ResourceName
 
-NOTHING = "# nothing: both phases are done"
-"""What there is to do after the second phase; to a shell it is no command."""
 _BY_ADDRESS = (
     "This machine is taken to be inside the private network: its address in Azure lies there. Where it is a machine of "
     "another network with the same addresses, what needs the inside will fail with `no such host` (docs/way-in.md)."

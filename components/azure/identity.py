@@ -11,9 +11,8 @@ NodePublishVolume: the token comes from the kubelet; pkg/blob/blob.go, GetAuthEn
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -37,17 +36,6 @@ class Federation:
     cluster: str
     """Its name, with which theirs begin."""
     issuer: pulumi.Input[str]
-
-    def plain(self) -> dict[str, pulumi.Input[str]]:
-        """All of it, as a stack output."""
-        group, issuer = self.resource_group, self.issuer
-        return {"resourceGroup": group, "location": self.location, "cluster": self.cluster, "issuer": issuer}
-
-    @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Federation:
-        """From another stack's outputs."""
-        group, issuer = plain["resourceGroup"], plain["issuer"]
-        return cls(resource_group=group, location=plain["location"], cluster=plain["cluster"], issuer=issuer)
 
 
 class WorkloadIdentity(Component):

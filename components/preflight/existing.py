@@ -26,13 +26,13 @@ from components.preflight.existing_cluster import (
 from components.preflight.existing_network import jump_box_warnings, network_refusal
 from components.preflight.existing_system_pool import system_pool_refusals
 from components.preflight.moving import Place, chosen_place, moving_refusal
-from components.storage.accounts import names_shown
+from components.stack_outputs import account_names
 from components.storage.kept_files import kept_before
 from config.problems.errors import lines
 from config.problems.fixes import path_text, set_command, text_of
 from config.reading.loader import outputs_of, this_stack
 from config.rules.azure_errors import explained
-from config.rules.platform_stack import OUTPUT as PLATFORM
+from config.rules.platform_stack import PLATFORM
 from config.rules.pools import autoscale_fixed
 from config.rules.vcpu_quota import Nodes
 from config.schema.models import Settings
@@ -221,7 +221,7 @@ def _held(existing: Existing) -> Iterator[str]:
     if registry := existing.outputs.get("registry"):
         yield f"registry {registry}: its images"
     there = [account.name for account in existing.accounts.values()]
-    for name in dict.fromkeys([*there, *names_shown(existing.outputs.get("storage", {}))]):
+    for name in dict.fromkeys([*there, *account_names(existing.outputs)]):
         yield f"storage account {name}: all data in it"
     for claim in kept_before(existing.outputs):
         yield f"claim {claim}: its files"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import pulumi
 from pulumi_azure_native import authorization, storage
 
@@ -133,15 +130,3 @@ class Storage(Component):
         return Sas(
             rotation=rotation, start=window.start, expiry=window.expiry, mount=issued.mount, upload=issued.upload
         )
-
-
-def shown(accounts: Sequence[Storage]) -> dict[str, Any]:
-    """Accounts and their containers as a stack output: that of `storage` itself, and below it the others by key."""
-    found = {each.account.key: {"account": each.account_name, "containers": list(each.containers)} for each in accounts}
-    own = found.pop("", {})
-    return {**own, **({"accounts": found} if found else {})}
-
-
-def names_shown(output: Mapping[str, Any]) -> list[str]:
-    """The names of all accounts in that output."""
-    return [each["account"] for each in (output, *output.get("accounts", {}).values()) if "account" in each]

@@ -15,19 +15,19 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.azure.roles import subscription_id
+from components.stack_outputs import FILES
 from config.problems.fixes import path_text, remove_command, set_command
-from config.rules.platform_stack import OUTPUT as PLATFORM
+from config.rules.platform_stack import PLATFORM
 from config.schema.models import Settings
 from config.schema.registry import RegistrySettings, login_server
 from config.schema.storage import Account, StorageSettings, account_path
 
-OUTPUT = "files"
 _IN_USE = "in use"
 
 
 def kept_before(outputs: Mapping[str, Any]) -> Mapping[str, str]:
     """Returns the claims in a stack's last outputs, as namespace/name, each with `in use` or what deletes it."""
-    return outputs.get(OUTPUT) or {}
+    return outputs.get(FILES) or {}
 
 
 def cluster_keeps_files(settings: Settings, outputs: Mapping[str, Any]) -> bool:

@@ -14,8 +14,6 @@ from config.schema.cluster import SYSTEM_DISK_GB
 from config.schema.models import Settings
 from config.schema.pools import PoolSettings, agent_pool_name
 
-OUTPUT = "price"
-"""The stack's output that has it."""
 _NOT_COUNTED = "not counted: blobs, traffic, volumes of workloads"
 
 

@@ -17,7 +17,7 @@ from config.problems.fixes import Fix, remove_command, run, say, set_command
 from config.schema.models import OVERRIDABLE, SHARED, Lender, Lending, StackFile
 from config.schema.names import StackName
 
-OUTPUT = "platform"
+PLATFORM = "platform"
 NEXT = "next"
 """The output of a stack in two phases that has the command to go on with, after the first."""
 _PATH = ("platformStack",)
@@ -72,17 +72,17 @@ def lender(text: str, here: StackName, outputs_of: OutputsOf, stack_file: type[S
         raise _refused(what, say(how)) from None
     if other := outputs.get("platformStack"):
         raise _refused(f"is {text!r}, which has no platform but runs on that of {other}", set_command(_PATH, other))
-    if OUTPUT not in outputs and NEXT in outputs:
+    if PLATFORM not in outputs and NEXT in outputs:
         what = f"is {text!r}, a private stack, of which only the first of its two phases is done"
         raise _refused(what, say(f"go on with it from inside (docs/way-in.md): {outputs[NEXT]}"))
-    if OUTPUT not in outputs:
+    if PLATFORM not in outputs:
         raise _refused(f"is {text!r}, a stack that has no platform yet", run(f"pulumi up -s {short}"))
     try:
         model: type[Lending[StackFile]] = Lending[stack_file]  # type: ignore[valid-type]
-        lending = model.model_validate(outputs[OUTPUT], by_alias=True, by_name=False)
+        lending = model.model_validate(outputs[PLATFORM], by_alias=True, by_name=False)
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
-        what = f"is {text!r}, whose output {OUTPUT} is of another version of this program ({where})"
+        what = f"is {text!r}, whose output {PLATFORM} is of another version of this program ({where})"
         raise _refused(what, run(f"pulumi up -s {short}")) from None
     return Lender(stack, lending)
 

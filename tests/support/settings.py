@@ -14,7 +14,7 @@ import operators
 from config.problems.errors import Problem
 from config.problems.fixes import set_command
 from config.reading.loader import Surroundings, load_settings
-from config.rules.platform_stack import OUTPUT, shared_settings
+from config.rules.platform_stack import PLATFORM, shared_settings
 from config.schema.inventory import Inventory
 from config.schema.models import Settings
 from config.schema.names import StackName
@@ -150,7 +150,7 @@ def platform(
         "settings": shared_settings(load(stack, known=known, secret=secret)),
         "loginServer": "registry.azurecr.io",
     }
-    return {OUTPUT: json.loads(json.dumps(lending), parse_int=float)}  # the engine knows no whole numbers
+    return {PLATFORM: json.loads(json.dumps(lending), parse_int=float)}  # the engine knows no whole numbers
 
 
 def is_file(path: str) -> bool:

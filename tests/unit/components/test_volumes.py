@@ -91,19 +91,3 @@ def test_uploads_have_a_secret_of_their_own_where_asked_for() -> None:
     assert contents(secret) == {"url": url, "sas": "sp=rcwl&sig=def"}
     assert volume.upload_secret is not None
     assert declared()[1].upload_secret is None
-
-
-def test_another_stack_gets_the_same_from_outputs() -> None:
-    found: list[list[str]] = []
-
-    def declare() -> None:
-        given = access(upload=True, permissions="racwdl", sizeGib=5)
-        again = ContainerAccess.of(given.plain(), pulumi.Output.all(**given.secrets()))
-        assert again.settings == given.settings
-        assert again.plain() == given.plain()
-        assert again.sas is not None
-        assert again.sas.upload is not None
-        pulumi.Output.all(again.sas.mount, again.sas.upload).apply(found.append)
-
-    deploy(declare)
-    assert found == [[SAS, "sp=rcwl&sig=def"]]

@@ -1,0 +1,198 @@
+"""The outputs of a stack: their names, which of them are secret, and what each holds.
+
+`docs/configuration.md` describes them to users. Some outputs come from elsewhere: an operator declares its own
+(`Installed.outputs`), and a workload states its commands (`Deployed` in workloads/_lib/base.py).
+
+A stack on a shared platform reads the platform's outputs. `config/rules/platform_stack.py` checks them first. The
+functions that read `platform` and `sas` are below those that write them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pulumi
+
+from components.azure.identity import Federation
+from components.storage.accounts import Storage
+from components.storage.container_access import ContainerAccess, Sas
+from config.rules.cost import Cost
+from config.rules.platform_stack import NEXT, PLATFORM, shared_settings
+from config.schema.storage import ContainerSettings
+
+if TYPE_CHECKING:
+    from components.foundation import Foundation
+    from components.platform import Platform
+    from components.shared_platform import SharedPlatform
+
+NOTHING = "# nothing: both phases are done"
+"""The output `next` after the second phase. A shell ignores it."""
+FILES = "files"
+PRICE = "price"
+WORKLOAD_DETAILS = "workloadDetails"
+SECRET = ("kubeconfig", "sas", PLATFORM, WORKLOAD_DETAILS)
+"""Outputs that Pulumi encrypts in the state, and does not print."""
+
+
+def export(outputs: Mapping[str, Any]) -> None:
+    """Exports outputs of the stack, those in `SECRET` as secrets."""
+    for name, value in outputs.items():
+        pulumi.export(name, pulumi.Output.secret(value) if name in SECRET else value)
+
+
+def of_price(cost: Cost) -> dict[str, Any]:
+    """Returns the output with the price of the stack."""
+    return {PRICE: cost.output()}
+
+
+def of_foundation(foundation: Foundation, next_command: str | None) -> dict[str, Any]:
+    """Returns the outputs of what Azure Resource Manager makes.
+
+    Args:
+        foundation: The foundation of the stack's own platform.
+        next_command: What to do after this phase. None if the stack has only one phase.
+    """
+    return {
+        "resourceGroup": foundation.resource_group.name,
+        "clusterName": foundation.cluster.name,
+        "clusterId": foundation.cluster.id,
+        "registry": foundation.registry.login_server,
+        "storage": _storage(foundation.storage),
+        **({NEXT: next_command} if next_command else {}),
+    }
+
+
+def of_platform(platform: Platform) -> dict[str, Any]:
+    """Returns the outputs of a stack's own platform and its foundation."""
+    containers = platform.foundation.containers
+    next_command = NOTHING if platform.settings.network.two_phases else None
+    return {
+        **of_foundation(platform.foundation, next_command),
+        "kubeconfig": platform.access.kubeconfig,
+        "pools": {key: pool.agent_pool for key, pool in platform.pools.pools.items()},
+        "sas": {name: container_sas(access) for name, access in containers.items()},
+        PLATFORM: _for_other_stacks(platform),
+        **platform.operators.outputs,
+    }
+
+
+def of_shared_platform(platform: SharedPlatform) -> dict[str, Any]:
+    """Returns the outputs of a stack about the platform of another stack that it runs on."""
+    return {
+        "platformStack": str(platform.lender.stack),
+        "clusterId": platform.cluster_id,
+        "kubeconfig": platform.kubeconfig,
+    }
+
+
+def of_workloads(
+    commands: Mapping[str, pulumi.Output[str]],
+    details: Mapping[str, Mapping[str, Any]],
+    files: pulumi.Output[dict[str, str]],
+) -> dict[str, Any]:
+    """Returns the outputs of the workloads.
+
+    Args:
+        commands: The command that shows the state of each workload.
+        details: What programs need to know of each workload.
+        files: The claims with files of users.
+    """
+    return {"workloads": commands, WORKLOAD_DETAILS: details, FILES: files}
+
+
+def _for_other_stacks(platform: Platform) -> dict[str, Any]:
+    """Returns what stacks read that run on this platform (`Lending` in config/schema/models.py)."""
+    foundation, federation = platform.foundation, platform.federation
+    return {
+        "settings": shared_settings(platform.settings),
+        "loginServer": foundation.registry.login_server,
+        "containers": {name: container(access) for name, access in foundation.containers.items()},
+        **({"federation": _federation(federation)} if federation else {}),
+    }
+
+
+def _storage(accounts: Sequence[Storage]) -> dict[str, Any]:
+    """Returns the account of `storage` itself with its containers, and the other accounts by key."""
+    found = {each.account.key: {"account": each.account_name, "containers": list(each.containers)} for each in accounts}
+    own = found.pop("", {})
+    return {**own, **({"accounts": found} if found else {})}
+
+
+def account_names(outputs: Mapping[str, Any]) -> list[str]:
+    """Returns the names of all storage accounts in the outputs of an earlier update."""
+    storage = outputs.get("storage", {})
+    return [each["account"] for each in (storage, *storage.get("accounts", {}).values()) if "account" in each]
+
+
+def _federation(federation: Federation) -> dict[str, pulumi.Input[str]]:
+    return {
+        "resourceGroup": federation.resource_group,
+        "location": federation.location,
+        "cluster": federation.cluster,
+        "issuer": federation.issuer,
+    }
+
+
+def read_federation(plain: Mapping[str, Any]) -> Federation:
+    """Returns the federation that `platform` describes."""
+    return Federation(
+        resource_group=plain["resourceGroup"],
+        location=plain["location"],
+        cluster=plain["cluster"],
+        issuer=plain["issuer"],
+    )
+
+
+def container(access: ContainerAccess) -> dict[str, Any]:
+    """Returns a blob container as `platform` describes it: everything except the SAS."""
+    sas = access.sas
+    opens = {"rotation": sas.rotation, "start": sas.start, "expiry": sas.expiry} if sas else {"scope": access.scope}
+    return {
+        "account": access.account,
+        **({"accountKey": access.account_key} if access.account_key else {}),
+        "container": access.container,
+        "hierarchicalNamespace": access.hierarchical_namespace,
+        "settings": access.settings.model_dump(by_alias=True),
+        "generation": access.generation,
+        "url": access.url,
+        **opens,
+    }
+
+
+def container_sas(access: ContainerAccess) -> dict[str, pulumi.Output[str]]:
+    """Returns the SAS of a blob container as the output `sas` has them."""
+    if access.sas is None:
+        return {}
+    return {"sas": access.sas.mount, **({"uploadSas": access.sas.upload} if access.sas.upload is not None else {})}
+
+
+def read_container(plain: Mapping[str, Any], secrets: pulumi.Output[Any]) -> ContainerAccess:
+    """Returns the blob container that `platform` and `sas` describe."""
+    settings = ContainerSettings.model_validate(plain["settings"])
+    return ContainerAccess(
+        account=plain["account"],
+        account_key=plain.get("accountKey", ""),
+        container=plain["container"],
+        hierarchical_namespace=plain["hierarchicalNamespace"],
+        settings=settings,
+        generation=plain["generation"],
+        url=plain["url"],
+        sas=None if opened_by_identity(plain) else _read_sas(plain, secrets, upload=settings.upload),
+        scope=plain.get("scope", ""),
+    )
+
+
+def opened_by_identity(plain: Mapping[str, Any]) -> bool:
+    """Returns whether identities, and not SAS, open the blob container that `platform` describes."""
+    return "rotation" not in plain
+
+
+def _read_sas(plain: Mapping[str, Any], secrets: pulumi.Output[Any], *, upload: bool) -> Sas:
+    return Sas(
+        rotation=plain["rotation"],
+        start=plain["start"],
+        expiry=plain["expiry"],
+        mount=pulumi.Output.secret(secrets["sas"]),
+        upload=pulumi.Output.secret(secrets["uploadSas"]) if upload else None,
+    )

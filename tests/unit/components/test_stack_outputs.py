@@ -1,0 +1,63 @@
+"""Names and secrecy of the outputs of a stack, and what another stack reads of them."""
+
+from __future__ import annotations
+
+import pulumi
+import pytest
+
+from components.stack_outputs import container, container_sas, read_container
+from components.storage.container_access import ContainerAccess, Sas
+from config.schema.storage import ContainerSettings
+from tests.support import golden
+from tests.support.mocked_azure import SECRET, WINDOW
+from tests.support.mocks import deploy
+
+FOUNDATION = {"resourceGroup", "clusterName", "clusterId", "registry", "storage", "price"}
+WORKLOADS = {"workloads", "files"}
+PLATFORM = {*FOUNDATION, *WORKLOADS, "pools"}
+PLATFORM_SECRETS = {"kubeconfig", "sas", "platform", "workloadDetails"}
+
+
+@pytest.mark.parametrize(
+    ("stack", "plain", "secret"),
+    [
+        ("dev", PLATFORM, PLATFORM_SECRETS),
+        ("entra", PLATFORM, PLATFORM_SECRETS),
+        ("node-conditions", {*PLATFORM, "monitoring"}, PLATFORM_SECRETS),
+        ("private-seed", {*PLATFORM, "next"}, PLATFORM_SECRETS),
+        ("private-outside", {*FOUNDATION, "next"}, set()),
+        ("nccl-allreduce", {"platformStack", "clusterId", *WORKLOADS}, {"kubeconfig", "workloadDetails"}),
+        ("pytorch-pretraining", {"platformStack", "clusterId", *WORKLOADS}, {"kubeconfig", "workloadDetails"}),
+    ],
+)
+def test_names_and_secrecy(stack: str, plain: set[str], secret: set[str]) -> None:
+    outputs = golden.run(stack).outputs
+    assert {name for name, value in outputs.items() if value == SECRET} == secret
+    assert outputs.keys() == plain | secret
+
+
+def test_another_stack_reads_the_same_container() -> None:
+    found: list[list[str]] = []
+
+    def declare() -> None:
+        mount, upload = pulumi.Output.secret("sp=rl&sig=abc"), pulumi.Output.secret("sp=rcwl&sig=def")
+        given = ContainerAccess(
+            account="account",
+            account_key="input",
+            container="data",
+            hierarchical_namespace=True,
+            settings=ContainerSettings.model_validate({"upload": True, "permissions": "racwdl", "sizeGib": 5}),
+            generation="a1b2",
+            url="https://account.blob.core.windows.net/data",
+            sas=Sas(rotation="1", **WINDOW, mount=mount, upload=upload),
+            scope="/containers/data",
+        )
+        again = read_container(container(given), pulumi.Output.all(**container_sas(given)))
+        assert again.settings == given.settings
+        assert container(again) == container(given)
+        assert again.sas is not None
+        assert again.sas.upload is not None
+        pulumi.Output.all(again.sas.mount, again.sas.upload).apply(found.append)
+
+    deploy(declare)
+    assert found == [["sp=rl&sig=abc", "sp=rcwl&sig=def"]]
