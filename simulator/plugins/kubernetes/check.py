@@ -24,6 +24,8 @@ def check(session: Session, request: provider_pb2.CheckRequest) -> Properties:
             "directly. Use the underlying resource type instead"
         )
     inputs = normalize(to_object(given))
+    if naming.annotation(inputs, naming.WAIT_FOR):
+        raise PluginError(f"the annotation {naming.WAIT_FOR} needs the official kubernetes plugin")
     _name(request, inputs, old)
     _warn(session, request.urn, given)
     metadata = inputs.setdefault("metadata", {})

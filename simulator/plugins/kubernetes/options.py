@@ -16,6 +16,7 @@ _PREFIX = "kubernetes:config:"
 UNSUPPORTED = {
     "renderYamlToDirectory": "rendering to YAML needs the official plugin",
     "alwaysRender": "rendering to YAML needs the official plugin",
+    "skipUpdateUnreachable": "updating past an unreachable cluster needs the official plugin",
 }
 
 
@@ -28,7 +29,6 @@ class Options:
     cluster: str = ""
     namespace: str = ""
     delete_unreachable: bool = False
-    skip_update_unreachable: bool = False
     patch_force: bool = False
     upsert: bool = False
     goes_on: bool = False
@@ -48,7 +48,6 @@ class Options:
             cluster=given.get("cluster", ""),
             namespace=given.get("namespace", ""),
             delete_unreachable=_flag(given, "deleteUnreachable", "DELETE_UNREACHABLE"),
-            skip_update_unreachable=_flag(given, "skipUpdateUnreachable", "SKIP_UPDATE_UNREACHABLE"),
             patch_force=_flag(given, "enablePatchForce", "ENABLE_PATCH_FORCE"),
             upsert=_flag(given, "upsertExistingObjects", "UPSERT_EXISTING_OBJECTS"),
             goes_on=GOES_ON in os.environ,

@@ -12,7 +12,7 @@ from grpc import ServicerContext as Context
 
 from simulator.kube.client import ApiError, NoKindMatch
 from simulator.plugins.errors import PluginError, abort
-from simulator.plugins.kubernetes import VERSION, check, configuration, diff, invokes, objects
+from simulator.plugins.kubernetes import VERSION, check, configuration, diff, objects
 from simulator.plugins.kubernetes.engine import INFO, WARNING, Engine, Severity
 from simulator.plugins.kubernetes.kinds import RELEASE_TYPE, urn_type
 from simulator.plugins.kubernetes.options import Options
@@ -73,13 +73,13 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
 
     def Invoke(self, request: provider_pb2.InvokeRequest, context: Context) -> provider_pb2.InvokeResponse:
         with _reported(context):
-            return invokes.invoke(self.session, request)
+            raise PluginError(
+                f'the function "{request.tok}" needs the official kubernetes plugin. Charts install with '
+                "helm.v3.Release, and manifests as resources of their kinds"
+            )
 
     def Check(self, request: provider_pb2.CheckRequest, context: Context) -> provider_pb2.CheckResponse:
         with _reported(context):
-            if self.session.unreachable and self.session.options.skip_update_unreachable:
-                self._log(request.urn, "Cluster is unreachable but skipUpdateUnreachable is set, skipping", WARNING)
-                return provider_pb2.CheckResponse(inputs=request.olds)
             if urn_type(request.urn) != RELEASE_TYPE:
                 return provider_pb2.CheckResponse(inputs=encode(check.check(self.session, request)))
             inputs, wrong = release.check(self.session, request)
@@ -131,11 +131,6 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
         if self.session.options.delete_unreachable:
             self._log(request.urn, "`deleteUnreachable` is enabled: deleting the resource from Pulumi state", INFO)
             return _GONE
-        if self.session.options.skip_update_unreachable:
-            self._log(
-                request.urn, "`skipUpdateUnreachable` is enabled: the state may not be what the cluster has", INFO
-            )
-            return provider_pb2.ReadResponse(id=request.id, properties=request.properties, inputs=request.inputs)
         raise PluginError(f"failed to read resource state due to unreachable cluster. {_UNREACHABLE_ADVICE}")
 
     def _delete_unreachable(self, urn: str) -> None:

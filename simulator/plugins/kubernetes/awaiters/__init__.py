@@ -1,4 +1,4 @@
-"""What to wait for, by kind; the annotations skipAwait, waitFor and timeoutSeconds; and waiting for an object to go."""
+"""What to wait for, by kind; the annotations skipAwait and timeoutSeconds; and waiting for an object to go."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import httpx
 from k8s.objects import Object
 from simulator.kube.client import ApiError, NoKindMatch
 from simulator.plugins.kubernetes import naming
-from simulator.plugins.kubernetes.awaiters import networking, pods, storage, wait_for, workloads
+from simulator.plugins.kubernetes.awaiters import networking, pods, storage, workloads
 from simulator.plugins.kubernetes.awaiters.base import AwaitFailed, Check, look_once, wait
 from simulator.plugins.kubernetes.engine import WARNING
 from simulator.plugins.kubernetes.kinds import kind_of
@@ -24,16 +24,12 @@ _CHECKED: Final[dict[tuple[str, str], Check]] = {
     ("apps/v1", "Deployment"): workloads.deployment,
     ("apps/v1", "StatefulSet"): workloads.stateful_set,
     ("batch/v1", "Job"): pods.job,
-    ("networking.k8s.io/v1", "Ingress"): networking.ingress,
     ("v1", "Pod"): pods.pod,
     ("v1", "Service"): networking.service,
 }
 _AWAITED: Final[dict[tuple[str, str], Check]] = _CHECKED | {
     ("v1", "PersistentVolume"): storage.persistent_volume,
     ("v1", "PersistentVolumeClaim"): storage.persistent_volume_claim,
-    ("v1", "ReplicationController"): workloads.replication_controller,
-    ("v1", "ResourceQuota"): storage.resource_quota,
-    ("v1", "Secret"): storage.service_account_token,
 }
 # Kinds that skipAwait does not wait for when they are deleted; every other kind is.
 _SKIPPED_DELETIONS: Final = {
@@ -43,24 +39,19 @@ _SKIPPED_DELETIONS: Final = {
     ("batch/v1", "Job"),
     ("v1", "Namespace"),
     ("v1", "Pod"),
-    ("v1", "ReplicationController"),
 }
 
 
 def until_ready(
     session: Session, urn: str, inputs: Object, made: Object, before: Object | None, timeout: float
 ) -> Object:
-    """Waits for what the object's annotations or its kind ask for; `timeout` is the user's, 0 if unset.
+    """Waits for what the object's kind asks for; `timeout` is the user's, 0 if unset.
 
     Returns the live object. Raises AwaitFailed.
     """
     if naming.annotated(inputs, naming.SKIP_AWAIT):
         return made
-    wanted = naming.annotation(made, naming.WAIT_FOR)
-    try:
-        check = wait_for.parse(wanted) if wanted else _AWAITED.get(_key(made))
-    except ValueError as error:
-        raise AwaitFailed(str(error), made) from error
+    check = _AWAITED.get(_key(made))
     if check is None:
         return made
     return wait(session, urn, made, before, check, timeout_seconds(inputs, timeout))

@@ -1,4 +1,4 @@
-"""When a Service has endpoints, and an Ingress an address."""
+"""When a Service has endpoints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ _NO_PODS = (
 )
 _NO_ADDRESS = "Service was not allocated an IP address; does your cloud provider support this?"
 _SETTLED = timedelta(seconds=10)  # a service that has selected nothing for so long is meant so
-_INGRESS_NO_ADDRESS = "Ingress .status.loadBalancer field was not updated with a hostname/IP address."
 
 
 def service(look: Look) -> Progress:
@@ -38,48 +37,14 @@ def service(look: Look) -> Progress:
     return Progress(done=False, enough=addressed and not pending, status=text, reasons=reasons)
 
 
-def ingress(look: Look) -> Progress:
-    """Has an address, and every service that its rules name has endpoints."""
-    spec = look.live["spec"]
-    backends = [
-        path.get("backend", {})
-        for rule in spec.get("rules") or []
-        for path in (rule.get("http") or {}).get("paths", [])
-    ]
-    names = {backend["service"]["name"] for backend in backends if backend.get("service")}
-    served = all(_service_ready(look, name) for name in names)
-    addressed = bool(look.live.get("status", {}).get("loadBalancer", {}).get("ingress"))
-    reasons = [] if served else ["Ingress has at least one rule with an unavailable target endpoint."]
-    text = (
-        "[2/3] Waiting for update of .status.loadBalancer with hostname/IP"
-        if served
-        else "[1/3] Finding a matching service"
-    )
-    return Progress(
-        done=served and addressed, status=text, reasons=reasons + ([] if addressed else [_INGRESS_NO_ADDRESS])
-    )
-
-
 def _waits_for_pods(spec: Object) -> bool:
     headless = spec.get("clusterIP") == "None"
     return bool(spec.get("selector")) and not headless and spec.get("type") != "ExternalName"
 
 
-def _service_ready(look: Look, name: str) -> bool:
-    found = look.kube.find("v1", "Service", name, look.namespace)
-    if found is not None and found["spec"].get("type") == "ExternalName":
-        return True
-    return _has_endpoints(look, name)
-
-
 def _settled(look: Look) -> bool:
     created = datetime.fromisoformat(look.live["metadata"]["creationTimestamp"])
     return datetime.now(UTC) - created > _SETTLED
-
-
-def _has_endpoints(look: Look, name: str) -> bool:
-    endpoints = _endpoints(look, name)
-    return bool(endpoints) and all(_ready(endpoint) for endpoint in endpoints)
 
 
 def _ready(endpoint: Object) -> bool:

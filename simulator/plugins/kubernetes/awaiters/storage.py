@@ -1,4 +1,4 @@
-"""When volumes are bound, a quota counts, and a service account's token has been written."""
+"""When volumes are bound."""
 
 from __future__ import annotations
 
@@ -20,14 +20,3 @@ def persistent_volume_claim(look: Look) -> Progress:
     later = (storage_class or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
     status = f"Waiting for the claim to be bound (phase {phase}, storage class {class_name or 'none'})"
     return Progress(done=later and phase == "Pending", status=status, reasons=[] if later else [status])
-
-
-def resource_quota(look: Look) -> Progress:
-    counted = look.live.get("status", {}).get("hard") == look.live["spec"].get("hard")
-    return Progress(done=counted, status="Waiting for the quota to be counted")
-
-
-def service_account_token(look: Look) -> Progress:
-    """Any other Secret is ready at once."""
-    token = look.live.get("type") == "kubernetes.io/service-account-token"
-    return Progress(done=not token or bool(look.live.get("data")), status="Waiting for the token")

@@ -1,4 +1,4 @@
-"""When a Deployment, StatefulSet, DaemonSet or ReplicationController has rolled out."""
+"""When a Deployment, StatefulSet or DaemonSet has rolled out."""
 
 from __future__ import annotations
 
@@ -74,11 +74,6 @@ def daemon_set(look: Look) -> Progress:
         return Progress(done=True)
     reasons = [text for pod in look.owned_pods(look.live) for text in pod_errors(pod)]
     return Progress(done=False, status=behind[0], reasons=reasons)
-
-
-def replication_controller(look: Look) -> Progress:
-    wanted, available = look.live["spec"].get("replicas", 1), look.live.get("status", {}).get("availableReplicas", 0)
-    return Progress(done=available == wanted, status=f"Waiting for replicas ({available}/{wanted} available)")
 
 
 def _annotation(obj: Object, name: str) -> str:

@@ -33,9 +33,9 @@ def pods(*, run: bool, **spec: Any) -> Properties:
     return {"metadata": metadata, "spec": {"containers": containers, **spec}}
 
 
-def deployment(namespace: str, *, run: bool, annotations: dict[str, str] | None = None) -> Properties:
+def deployment(namespace: str, *, run: bool) -> Properties:
     spec = {"selector": {"matchLabels": {"app": "a"}}, "template": pods(run=run)}
-    return manifest("apps/v1", "Deployment", namespace, spec, annotations)
+    return manifest("apps/v1", "Deployment", namespace, spec)
 
 
 def test_a_new_image_is_waited_for(plugin: KubernetesPlugin, namespace: str) -> None:
@@ -79,12 +79,6 @@ def test_a_service_waits_for_ready_endpoints(plugin: KubernetesPlugin, namespace
         plugin.create("kubernetes:core/v1:Service", "s", unready)
     assert failure.value.partial is not None
     assert failure.value.partial.reasons[1].startswith("Service does not target any Pods. Selected Pods may not be")
-
-
-def test_conditions_can_be_waited_for_as_a_list(plugin: KubernetesPlugin, namespace: str) -> None:
-    annotations = {"waitFor": '["condition=Available", "jsonpath={.status.readyReplicas}=1"]'}
-    resource = plugin.create(DEPLOYMENT, "d", deployment(namespace, run=True, annotations=annotations))
-    assert resource.state["status"]["readyReplicas"] == 1
 
 
 def test_cancel_ends_a_wait(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
