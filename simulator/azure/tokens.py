@@ -6,19 +6,16 @@ reference"; names and object ids are those that AKS's guard reads (kubeguard/gua
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
-import json
 import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding
+import jwt
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from jwt.algorithms import RSAAlgorithm
+from jwt.types import Options
 
 from simulator.azure.subscription import Principal, Subscription
 
@@ -28,6 +25,8 @@ GRAPH = "https://graph.microsoft.com"
 """Nobody answers there: the azure-native plugin reads in a token for it who is signed in (auth_getclientconfig.go)."""
 AKS = "6dae42f8-4368-4678-94ff-3960e28e3630"
 """The API servers of all AKS clusters: an application that is the same in every tenant (Azure/kubelogin)."""
+_ALGORITHM = "RS256"
+_SIGNATURE_ALONE: Options = {"verify_aud": False, "verify_exp": False, "verify_iat": False, "verify_nbf": False}
 
 
 @dataclass(frozen=True)
@@ -74,9 +73,7 @@ class Tokens:
         }
         claims |= {"upn": whose.upn} if whose.upn else {}
         claims |= {"groups": list(whose.groups)} if whose.groups else {}
-        signed = f"{_encode({'alg': 'RS256', 'kid': self._key_id, 'typ': 'JWT'})}.{_encode(claims)}"
-        signature = self.key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())
-        return f"{signed}.{_base64(signature)}", begin + LIFETIME_S
+        return jwt.encode(claims, self.key, _ALGORITHM, {"kid": self._jwk["kid"]}), begin + LIFETIME_S
 
     def principal(self, token: str) -> str | None:
         """The object id of whom a token was issued for; None for a token of somebody else."""
@@ -85,38 +82,18 @@ class Tokens:
 
     def claims(self, token: str) -> dict[str, Any] | None:
         """What a token says; None for a token of somebody else. Times are not looked at."""
-        signed, _, signature = token.rpartition(".")
         try:
-            self.key.public_key().verify(_decode(signature), signed.encode(), padding.PKCS1v15(), hashes.SHA256())
-            claims: dict[str, Any] = json.loads(_decode(signed.partition(".")[2]))
-        except (InvalidSignature, ValueError, binascii.Error):
+            claims: dict[str, Any] = jwt.decode(token, self.key.public_key(), [_ALGORITHM], options=_SIGNATURE_ALONE)
+        except jwt.InvalidTokenError:
             return None
         return claims
 
     def keys(self) -> dict[str, Any]:
         """The public key, as Entra publishes its own (a JSON Web Key Set)."""
-        numbers = self.key.public_key().public_numbers()
-        parts = {name: _base64(_bytes(number)) for name, number in (("n", numbers.n), ("e", numbers.e))}
-        return {"keys": [{"kty": "RSA", "use": "sig", "kid": self._key_id, **parts}]}
+        return {"keys": [self._jwk]}
 
     @cached_property
-    def _key_id(self) -> str:
-        form = serialization.PublicFormat.SubjectPublicKeyInfo
-        public = self.key.public_key().public_bytes(serialization.Encoding.DER, form)
-        return _base64(hashlib.sha256(public).digest())
-
-
-def _encode(part: dict[str, Any]) -> str:
-    return _base64(json.dumps(part).encode())
-
-
-def _base64(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
-
-
-def _decode(part: str) -> bytes:
-    return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
-
-
-def _bytes(number: int) -> bytes:
-    return number.to_bytes((number.bit_length() + 7) // 8, "big")
+    def _jwk(self) -> dict[str, Any]:
+        made = RSAAlgorithm.to_jwk(self.key.public_key(), as_dict=True)
+        parts = {name: made[name] for name in ("kty", "n", "e")}
+        return {**parts, "use": "sig", "kid": hashlib.sha256(made["n"].encode()).hexdigest()}
