@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Sequence
+from functools import partial
 
 from simulator.azure import domains, federation, file_shares, guard, inside, trust
 from simulator.azure.arm_world import World
-from simulator.azure.blobs.changes import Changes
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.inside import HTTPS, Unreached
 from simulator.azure.login import DISCOVERY
@@ -19,6 +17,7 @@ from simulator.azure.types.container_registry import rules as container_registri
 from simulator.azure.types.managed_cluster import rules as clusters
 from simulator.azure.types.role_assignment import allowed as roles
 from simulator.azure.types.storage_account import rules as accounts
+from simulator.world.azure_services import BlobService, Entra
 
 _IMAGE = re.compile(r"(?P<registry>[a-zA-Z0-9]+)\.azurecr\.io/(?P<repository>[^:@]+)(:(?P<tag>[^@]+))?(@.+)?")
 _LATEST = "latest"
@@ -26,36 +25,6 @@ _PULL = f"{container_registries.TYPE}/pull/read"
 _BLOBS = f".{domains.BLOBS}"
 _DNS = "168.63.129.16:53"
 """Azure's, in each of its networks."""
-
-
-@dataclass(frozen=True)
-class BlobService:
-    """Where the blobs of an account, or of all, are served."""
-
-    url: str
-    """`https://127.0.0.1:<port>/<account>`, for all without the account; by name where `proxy` leads there."""
-    ca_file: Path
-    """The authority that signed its certificate (PEM)."""
-    proxy: str = ""
-    """URL; empty where it is reached without."""
-    told: Changes = field(default_factory=Changes)
-    account: str = ""
-
-    def changes(self, container: str, since: int) -> tuple[int, Mapping[str, str | None] | None]:
-        """Of a container of the account, as `Changes.since`."""
-        return self.told.since(self.account, container, since)
-
-
-@dataclass(frozen=True)
-class Entra:
-    """By what the API server of a cluster knows people, and may ask what they may do."""
-
-    issuer: str
-    discovery: str
-    audience: str
-    ca: str
-    guard: str
-    token: str
 
 
 class DataPlane:
@@ -93,9 +62,10 @@ class DataPlane:
         if accounts.named(self._world, account) is None:
             raise Unreached(f"dial tcp: lookup {account}{_BLOBS} on {_DNS}: no such host")
         blobs, network = self._world.blobs, self._network(self._cluster)
+        changes = partial(blobs.changes.since, account)
         if inside.reach(self._world, f"{account}{_BLOBS}", HTTPS, network).private:
-            return BlobService(f"https://{account}{_BLOBS}", blobs.ca_file, self.proxy, blobs.changes, account)
-        return BlobService(f"{blobs.endpoint}/{account}", blobs.ca_file, told=blobs.changes, account=account)
+            return BlobService(f"https://{account}{_BLOBS}", blobs.ca_file, self.proxy, changes)
+        return BlobService(f"{blobs.endpoint}/{account}", blobs.ca_file, changes=changes)
 
     @property
     def proxy(self) -> str:

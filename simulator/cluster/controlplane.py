@@ -18,7 +18,7 @@ from simulator.host import files, paths, ports
 from simulator.host.certificates import FRONT_PROXY, Authority, cluster_certificates
 from simulator.host.processes import Process, Supervisor
 from simulator.kube.client import ApiError, KubeClient
-from simulator.kubelet.cloud import Entra
+from simulator.world.azure_services import Entra
 
 SERVICE_CIDR = "10.0.0.0/16"  # AKS's default
 KWOK_POD_CIDR = "10.244.0.0/17"

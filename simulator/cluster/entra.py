@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from simulator.host import files
-from simulator.kubelet.cloud import Entra
+from simulator.world.azure_services import Entra
 
 ADMINS = "aks-cluster-admin-binding-aad"
 """AKS's own name, seen on its clusters (Microsoft's pages and users' listings)."""

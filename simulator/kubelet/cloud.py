@@ -2,60 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Protocol
 
-
-class BlobService(Protocol):
-    """Where blobs are really served."""
-
-    @property
-    def url(self) -> str:
-        """HTTPS, without a slash at the end."""
-
-    @property
-    def ca_file(self) -> Path:
-        """The authority that signed the service's certificate (PEM)."""
-
-    @property
-    def proxy(self) -> str:
-        """URL of the proxy that leads there; empty where none is needed."""
-
-    def changes(self, container: str, since: int) -> tuple[int, Mapping[str, str | None] | None]:
-        """How often a container was written to, and blobs since the given time, by name with their etags.
-
-        No etag is that of a blob that was removed, an empty one of one that only a look tells of; without names, all
-        may be other.
-        """
-
-
-class Entra(Protocol):
-    """By what an API server knows people, and whom it asks what they may do."""
-
-    @property
-    def issuer(self) -> str:
-        """Who signs people's tokens, as these say it."""
-
-    @property
-    def discovery(self) -> str:
-        """URL of what the issuer says of itself, which leads to its keys."""
-
-    @property
-    def audience(self) -> str:
-        """Whom the tokens must be for."""
-
-    @property
-    def ca(self) -> str:
-        """The authority (PEM) that signed the certificate of both addresses."""
-
-    @property
-    def guard(self) -> str:
-        """URL of an authorization webhook; empty where the roles in the cluster alone count."""
-
-    @property
-    def token(self) -> str:
-        """What the webhook wants to see."""
+from simulator.world.azure_services import BlobService, Entra
 
 
 class Cloud(Protocol):

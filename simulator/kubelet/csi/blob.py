@@ -22,12 +22,13 @@ from azure.core.pipeline.transport import RequestsTransport
 from azure.storage.blob import ContainerClient
 
 from k8s.objects import Object
-from simulator.kubelet.cloud import BlobService, Cloud
+from simulator.kubelet.cloud import Cloud
 from simulator.kubelet.csi import blobfuse
 from simulator.kubelet.csi.blobfuse import BlobfuseError
 from simulator.kubelet.csi.contents import copies_of, one_at_a_time
 from simulator.kubelet.csi.identity import PodIdentity
 from simulator.kubelet.csi.mount import BlobMount, reason
+from simulator.world.azure_services import BlobService
 
 NODE_PLUGIN_IMAGE = "blob-csi"
 """End of the repository of the node plugin's image, in AKS's add-on and in the chart alike."""

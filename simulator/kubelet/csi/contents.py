@@ -21,6 +21,7 @@ from azure.storage.blob import BlobProperties, ContainerClient
 
 from simulator.kubelet.csi import confined
 from simulator.kubelet.csi.tree import above
+from simulator.world.azure_services import Changed
 
 FOLDER = {"hdi_isfolder": "true"}
 """Metadata of the blob that stands for a folder (component/azstorage/block_blob.go, CreateDirectory)."""
@@ -30,17 +31,8 @@ _NO_NAME = "~" * 64
 """Asking for such names costs Azurite the same whatever is there; else it sorts all of them for the first."""
 Signature = tuple[int, int]
 """Size and modification time of a file."""
-Changes = Callable[[int], tuple[int, Mapping[str, str | None] | None]]
-"""How often a container was written to, and which blobs since the given time, by name with their etags.
-
-No etag is that of a blob that was removed, an empty one of one that only a look tells of; without names, all may be
-other.
-"""
-
-
-def all_anew(_: int) -> tuple[int, None]:
-    """Changes of a container of which nobody tells any."""
-    return 0, None
+Changes = Callable[[int], Changed]
+"""Of the container, since it was written to so often."""
 
 
 @dataclass(frozen=True)

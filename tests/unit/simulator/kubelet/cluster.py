@@ -15,6 +15,7 @@ from k8s.objects import Object
 from simulator.kubelet.csi import blob
 from simulator.kubelet.csi.claims import ClaimMounts, Mounted
 from simulator.kubelet.errors import VolumeNotReady
+from simulator.world.azure_services import BlobService
 from tests.support.fake_container import FakeContainer
 from tests.support.fake_kube import FakeKube
 
@@ -31,16 +32,6 @@ BY_IDENTITY = {
 SAS = "sv=2024-11-04&sp={permissions}&se=2099-01-01T00:00:00Z&sr=c&sig=c2ln"
 
 
-@dataclass(frozen=True)
-class Service:
-    url: str = "https://127.0.0.1:1/olmodata"
-    ca_file: Path = Path("/ca.crt")
-    proxy: str = ""
-
-    def changes(self, container: str, since: int) -> tuple[int, None]:
-        return 0, None
-
-
 @dataclass
 class FakeCloud:
     """Implements Cloud: one storage account with one container, and registries that refuse what is listed."""
@@ -48,14 +39,14 @@ class FakeCloud:
     container: FakeContainer = field(default_factory=FakeContainer)
     refused: dict[str, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
-    blobs: Service | None = None
-    service: Service = Service()
+    blobs: BlobService | None = None
+    service: BlobService = BlobService("https://127.0.0.1:1/olmodata", Path("/ca.crt"))
     proxy: str = ""
 
     def at(self, cluster_id: str) -> FakeCloud:
         return self
 
-    def blob_service(self, account: str) -> Service:
+    def blob_service(self, account: str) -> BlobService:
         if account != ACCOUNT:
             raise OSError(f"dial tcp: lookup {account}.blob.core.windows.net on 168.63.129.16:53: no such host")
         return self.service
@@ -89,7 +80,7 @@ class FakeCloud:
         """Puts the container behind every client that a mount makes."""
 
         def client(**arguments: Any) -> FakeContainer:
-            assert arguments["account_url"] == Service().url
+            assert arguments["account_url"] == self.service.url
             return self.container
 
         monkeypatch.setattr(blob, "ContainerClient", client)

@@ -14,8 +14,9 @@ from simulator.azure.data_plane import DataPlane
 from simulator.host.certificates import Authority
 from simulator.kubelet.csi import blob
 from simulator.kubelet.csi.mount import BlobMount
+from simulator.world.azure_services import BlobService
 from tests.support.blob_account import BlobAccount, blob_account
-from tests.unit.simulator.kubelet.cluster import FakeCloud, Service, volume
+from tests.unit.simulator.kubelet.cluster import FakeCloud, volume
 
 pytestmark = pytest.mark.simulator
 
@@ -148,7 +149,7 @@ def test_a_container_that_does_not_open(
 
 def test_an_error_tells_nobody_the_sas(account: BlobAccount, tmp_path: Path, told: list[str]) -> None:
     stranger = Authority(tmp_path / "pki", "stranger")
-    azure = FakeCloud(service=Service(account.url, Path(stranger.path("ca", "crt"))))
+    azure = FakeCloud(service=BlobService(account.url, Path(stranger.path("ca", "crt"))))
     sas = account.service_sas("rl")
     data = {"azurestorageaccountname": "olmodata", "azurestorageaccountsastoken": sas}
     with pytest.raises(blob.StageError) as refused:
