@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from k8s.objects import Object
+from simulator.kube import events
 from simulator.kube.client import ignore_missing
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import Operator, owner_reference, set_labels
@@ -89,25 +90,12 @@ class Controller(Operator):
         name = node["metadata"]["name"]
         if name in self._conflicts or not policy["spec"]["driver"].get("enabled"):
             return
-        at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         message = (
             "The node image brings its own GPU driver (gpuProfile.driver Install) and the ClusterPolicy's is on: the "
             "operator's, and nvidia-peermem with it, is disabled on this node. Make the pool with driver None."
         )
-        event = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"generateName": f"{name}.", "namespace": "default"},
-            "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": name, "uid": name},
-            "type": "Warning",
-            "reason": "DriverPreInstalled",
-            "message": message,
-            "source": {"component": "gpu-operator"},
-            "count": 1,
-            "firstTimestamp": at,
-            "lastTimestamp": at,
-        }
-        self._kube.create(event)
+        told_of = {"apiVersion": "v1", "kind": "Node", **node}
+        events.record(self._kube, told_of, "Warning", "DriverPreInstalled", message, {"component": "gpu-operator"})
         self._conflicts.add(name)
         self._ctx.log(f"node {name}: {message}")
 
