@@ -13,7 +13,7 @@ from simulator.kubelet.runner import Script
 from simulator.kubelet.shim_client import Shim, run_folder
 from simulator.sandbox import sandbox
 from simulator.sandbox.images import RecipeError, has_recipe, image_name, image_named
-from simulator.sandbox.sandbox import Mount, SandboxSpec
+from simulator.sandbox.spec import Mount, SandboxError, SandboxSpec
 from simulator.world import snapshot
 
 
@@ -62,7 +62,7 @@ class Scripts:
         try:
             sandbox.prepare(spec)
             return sandbox.command(spec), sandbox.environment(spec)
-        except sandbox.SandboxError as error:
+        except SandboxError as error:
             raise ValueError(str(error)) from error
 
 

@@ -14,21 +14,8 @@ from pathlib import Path
 from simulator.host import files, paths
 from simulator.sandbox import devices, executables, machine
 from simulator.sandbox.images import SHIM, Image, RecipeError, image_named, programs
-from simulator.sandbox.spec import Mount, SandboxError, SandboxSpec
+from simulator.sandbox.spec import SandboxError, SandboxSpec
 from simulator.world import performance
-
-__all__ = [
-    "Mount",
-    "SandboxError",
-    "SandboxSpec",
-    "available",
-    "command",
-    "environment",
-    "image_of",
-    "overlaid",
-    "prepare",
-    "start",
-]
 
 MINIMUM_BWRAP = (0, 8)  # --size and --disable-userns
 MEMLOCK_BYTES = 64 * 1024  # what a container without IPC_LOCK may pin (Azure/aks-rdma-infiniband's documentation)

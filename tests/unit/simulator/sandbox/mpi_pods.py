@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from components.context import GpuPool
 from k8s.objects import Object
-from simulator.sandbox.sandbox import Mount
+from simulator.sandbox.spec import Mount
 from tests.support import pools
 from tests.unit.simulator.sandbox.sandboxes import (
     PLATFORM,

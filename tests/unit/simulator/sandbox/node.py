@@ -12,7 +12,7 @@ from config.data import skus
 from k8s.objects import Object
 from simulator.sandbox import machine, sandbox
 from simulator.sandbox.images import image_name
-from simulator.sandbox.sandbox import Mount, SandboxSpec
+from simulator.sandbox.spec import Mount, SandboxSpec
 from simulator.world.hardware import NodeHardware, node_hardware
 
 NAME = "aks-gpu-22222222-vmss000000"

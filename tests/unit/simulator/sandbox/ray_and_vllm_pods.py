@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from k8s.objects import Object
-from simulator.sandbox.sandbox import Mount
+from simulator.sandbox.spec import Mount
 from simulator.sandbox.uplink import Uplink
 from tests.support import pools
 from tests.unit.simulator.sandbox.sandboxes import (

@@ -15,7 +15,7 @@ from k8s.objects import Object
 from simulator.kubelet.shim_client import Shim
 from simulator.sandbox import sandbox
 from simulator.sandbox.images import image_name
-from simulator.sandbox.sandbox import Mount
+from simulator.sandbox.spec import Mount, SandboxSpec
 from simulator.world import snapshot
 from simulator.world.faults import Fault
 from simulator.world.hardware import NodeHardware, node_hardware
@@ -158,7 +158,7 @@ class Sandboxes:
             "shm_bytes": snapshot.shm_bytes(self._pod(pod)),
             "capabilities": frozenset(security.get("add", [])),
         }
-        spec = sandbox.SandboxSpec(**fields | pod.more | changes)
+        spec = SandboxSpec(**fields | pod.more | changes)
         spec.run_dir.mkdir(parents=True, exist_ok=True)
         with (self.folder / f"{label or name}.log").open("wb") as log:
             self.processes[label or name] = sandbox.start(spec, log.fileno())

@@ -8,7 +8,7 @@ import pytest
 
 from config.data import skus
 from simulator.sandbox import sandbox
-from simulator.sandbox.sandbox import Mount, SandboxSpec
+from simulator.sandbox.spec import Mount, SandboxSpec
 from simulator.world.hardware import node_hardware
 from tests.support.pools import H100
 from tests.unit.simulator.sandbox.sandboxes import NAMESPACE, node_name

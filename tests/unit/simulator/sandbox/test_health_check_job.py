@@ -13,7 +13,7 @@ import pytest
 
 from k8s.objects import Object
 from simulator.sandbox import machine
-from simulator.sandbox.sandbox import Mount
+from simulator.sandbox.spec import Mount
 from simulator.world.faults import Fault, new_fault
 from tests.support.pools import A100, H100, H200, RDMA, T4, pool
 from tests.unit.simulator.sandbox.sandboxes import Sandboxes, SandboxPod, node_name, put

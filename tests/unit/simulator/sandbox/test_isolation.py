@@ -16,6 +16,7 @@ import pytest
 from config.data import skus
 from simulator.host.paths import ROOT
 from simulator.sandbox import executables, sandbox
+from simulator.sandbox.spec import SandboxSpec
 from simulator.world.hardware import node_hardware
 from tests.support.waiting import eventually
 from tests.unit.simulator.sandbox.tools import lent
@@ -60,12 +61,12 @@ def run_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def _spec(folder: Path, script: str, **changes: object) -> sandbox.SandboxSpec:
+def _spec(folder: Path, script: str, **changes: object) -> SandboxSpec:
     (folder / "world").mkdir(exist_ok=True)
     (folder / "world" / "world.json").write_text('{"nodes": {}, "pods": {}}')
     hardware = node_hardware(skus.sku("Standard_ND96isr_H100_v5"), NODE)
     settings: dict[str, object] = {"capabilities": frozenset({"IPC_LOCK"}), **changes}
-    return sandbox.SandboxSpec(
+    return SandboxSpec(
         pod="ai/probe",
         image="nccl-test",
         argv=("/bin/bash", "-c", script),
@@ -77,7 +78,7 @@ def _spec(folder: Path, script: str, **changes: object) -> sandbox.SandboxSpec:
     )
 
 
-def _run(spec: sandbox.SandboxSpec) -> tuple[int, str]:
+def _run(spec: SandboxSpec) -> tuple[int, str]:
     log = spec.run_dir.parent / "log"
     with log.open("wb") as stream:
         code = sandbox.start(spec, stream.fileno()).wait(30)

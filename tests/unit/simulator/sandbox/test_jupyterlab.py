@@ -18,6 +18,7 @@ import pytest
 from config.data import skus
 from simulator.kubelet.shim_client import Shim, ShimError
 from simulator.sandbox import sandbox
+from simulator.sandbox.spec import Mount, SandboxSpec
 from simulator.world.hardware import node_hardware
 from tests.support.waiting import eventually
 from tests.unit.simulator.sandbox.test_shim import run
@@ -49,9 +50,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shim]:
 
 
 def _start(folder: Path) -> subprocess.Popen[bytes]:
-    files = sandbox.Mount(folder / "configuration", "/usr/local/etc/jupyter")
-    work = sandbox.Mount(folder / "work", f"{HOME}/work", read_only=False)
-    spec = sandbox.SandboxSpec(
+    files = Mount(folder / "configuration", "/usr/local/etc/jupyter")
+    work = Mount(folder / "work", f"{HOME}/work", read_only=False)
+    spec = SandboxSpec(
         pod="ai/jupyterlab",
         image="pytorch-notebook",
         argv=(),

@@ -16,7 +16,7 @@ from config.data.content_tags import IMAGES
 from config.rules.labels import label_problems
 from operators.node_labeler import pod_spec
 from simulator.sandbox import devices, machine, sandbox
-from simulator.sandbox.sandbox import Mount
+from simulator.sandbox.spec import Mount
 from simulator.sandbox.uplink import Uplink
 from simulator.world import hyperv
 from simulator.world.faults import Fault, FaultKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from simulator.sandbox import executables
-from simulator.sandbox.sandbox import Mount
+from simulator.sandbox.spec import Mount
 
 
 def lent(name: str, target: str = "") -> tuple[Mount, ...]:

@@ -18,7 +18,7 @@ from k8s.objects import Object
 from simulator.kubelet.csi import blobfuse
 from simulator.kubelet.csi.mount import BlobMount
 from simulator.sandbox.library import olmo_data
-from simulator.sandbox.sandbox import Mount
+from simulator.sandbox.spec import Mount
 from simulator.sandbox.uplink import Uplink
 from tests.support import pools
 from tests.support.fake_container import FakeContainer
