@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import functools
 import ipaddress
 import tempfile
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from typing import Any
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from simulator.host import files
@@ -139,7 +141,7 @@ def rsa_key(path: Path) -> rsa.RSAPrivateKey:
     """The key in a file, made where there is none."""
     if not path.exists():
         _write_key(path, rsa.generate_private_key(public_exponent=65537, key_size=2048))
-    key = serialization.load_pem_private_key(path.read_bytes(), None)
+    key = _loaded(path.read_bytes())
     if not isinstance(key, rsa.RSAPrivateKey):
         raise TypeError(f"{path.name} holds no RSA key")
     return key
@@ -175,8 +177,14 @@ def _write_key(path: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) 
     files.replace(path, key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, unencrypted))
 
 
+@functools.lru_cache
+def _loaded(pem: bytes) -> PrivateKeyTypes:
+    """Loads a key once: each check of an RSA key takes 30 ms."""
+    return serialization.load_pem_private_key(pem, None)
+
+
 def _load_key(path: Path) -> ec.EllipticCurvePrivateKey:
-    key = serialization.load_pem_private_key(path.read_bytes(), None)
+    key = _loaded(path.read_bytes())
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise TypeError(f"{path.name} holds no elliptic curve key")
     return key
