@@ -6,6 +6,7 @@ A command begins a line of code, or a string, or stands in backticks. What the p
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import shlex
 from collections.abc import Iterator
@@ -40,6 +41,7 @@ class Command:
         return f"{self.where}: {shlex.join(self.words)}"
 
 
+@functools.cache
 def commands() -> list[Command]:
     """Returns each different command once, with the first place that prints it."""
     found: dict[tuple[str, ...], Command] = {}
@@ -91,7 +93,7 @@ def _yaml_strings(text: str) -> Iterator[str]:
             for each in value.values() if isinstance(value, dict) else value:
                 yield from strings(each)
 
-    for document in yaml.safe_load_all(text):
+    for document in yaml.load_all(text, yaml.CSafeLoader):
         yield from strings(document)
 
 

@@ -20,13 +20,15 @@ import json, sys
 from config.problems.errors import SettingsError
 import pulumi
 from tests.support.mocks import program
-try:
-    found = program(json.loads(sys.argv[1]))
-except pulumi.RunError as error:
-    print(json.dumps(str(error)))
-else:
-    print(json.dumps([r.inputs for r in found.registered if r.name == "cert-manager" and r.custom]))
+def declared(keys):
+    try:
+        found = program(keys)
+    except pulumi.RunError as error:
+        return str(error)
+    return [r.inputs for r in found.registered if r.name == "cert-manager" and r.custom]
+print(json.dumps([declared(keys) for keys in json.loads(sys.argv[1])]))
 """
+VM_SIZE = {"vmSku": "Standard_ND96isr_H100_v5"}
 
 
 @pytest.fixture(scope="module")
@@ -45,26 +47,30 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def declared(copy: Path, **operators: Any) -> Any:
-    """The release that the program registers, or what it refuses."""
-    return program(copy, {"operators": {"certManager": operators}})
-
-
-def program(copy: Path, keys: dict[str, Any]) -> Any:
-    """The same, of a stack with these keys."""
-    command = [sys.executable, "-c", DECLARE, json.dumps({"vmSku": "Standard_ND96isr_H100_v5", **keys})]
+def declared(copy: Path, *stacks: dict[str, Any]) -> list[Any]:
+    """Returns the releases that the program registers for each stack's keys, or its refusal."""
+    command = [sys.executable, "-c", DECLARE, json.dumps([VM_SIZE | keys for keys in stacks])]
     done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    found: list[Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def of_operator(**keys: Any) -> dict[str, Any]:
+    return {"operators": {"certManager": keys}}
 
 
 def test_the_operator_is_installed_may_be_off_and_has_checked_settings(copy: Path) -> None:
-    (release,) = declared(copy, values={"crds": {"enabled": False}})
+    (release,), off, refused, without_chart = declared(
+        copy,
+        of_operator(values={"crds": {"enabled": False}}),
+        of_operator(enabled=False),
+        of_operator(enabld=False, values={"crd": {}}),
+        {"charts": {"source": "simulator/charts"}},
+    )
     assert (release["version"], release["namespace"]) == ("v1.19.1", "cert-manager")
     assert release["values"]["crds"] == {"enabled": False}
     assert release["values"]["webhook"]["nodeSelector"]
-    assert declared(copy, enabled=False) == []
-    refused = declared(copy, enabld=False, values={"crd": {}})
+    assert off == []
     assert "operators.certManager.enabld is an unknown key; near: enabled" in refused
     assert "operators.certManager.values.crd is a key that chart cert-manager v1.19.1 does not have" in refused
-    charts = {"charts": {"source": "simulator/charts"}}
-    assert "a folder without cert-manager/Chart.yaml" in program(copy, charts)
+    assert "a folder without cert-manager/Chart.yaml" in without_chart
