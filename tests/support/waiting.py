@@ -6,19 +6,31 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+SLOWEST_S = 0.4
+"""The longest pause of a wait: questions take CPU time from what is waited for."""
+
 
 def eventually(condition: Callable[[], Any], what: str = "it happens", seconds: float = 120, every: float = 0.1) -> Any:
-    """The first true value of `condition`, asked `every` so many seconds; fails saying `what` did not come true."""
+    """Returns the first true value of `condition`; fails saying `what` did not come true.
+
+    Pauses begin with `every` seconds and get longer.
+    """
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         time.sleep(every)
+        every = _longer(every)
     return value
 
 
 def eventually_equals(actual: Callable[[], Any], expected: Any, seconds: float = 120) -> None:
     """Waits until `actual` gives what is expected; fails with the difference of what it gave last."""
-    deadline = time.monotonic() + seconds
+    deadline, pause = time.monotonic() + seconds, 0.1
     while (value := actual()) != expected and time.monotonic() < deadline:
-        time.sleep(0.1)
+        time.sleep(pause)
+        pause = _longer(pause)
     assert value == expected
+
+
+def _longer(pause: float) -> float:
+    return max(pause, min(pause * 1.2, SLOWEST_S))
