@@ -40,8 +40,9 @@ FOREIGN: dict[str, tuple[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("disks", [1, DISKS])
-@pytest.mark.parametrize("content", FOREIGN)
+@pytest.mark.parametrize(
+    ("content", "disks"), [*((content, DISKS) for content in FOREIGN), ("another array", 1), ("ext4", 1)]
+)
 def test_a_signature_of_others_is_refused_by_name_with_the_command_that_gives_it_up(
     node: Node, content: str, disks: int
 ) -> None:
