@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import httpx
 
 from k8s.objects import Object
-from simulator.kube.client import ApiError, KubeClient, NoKindMatch
+from simulator.kube.client import ApiError, KubeClient, NoKindMatch, ignore_missing
 from simulator.kube.informer import Changes
 from simulator.kubelet.programs import PodContext
 
@@ -91,6 +91,24 @@ class Operator(ABC):
 
     @abstractmethod
     def step(self) -> None: ...
+
+    def _write_status(self, policy: Object, status: Object) -> None:
+        before = policy.get("status", {})
+        if before == {**before, **status}:
+            return
+        api, kind, name = policy["apiVersion"], policy["kind"], policy["metadata"]["name"]
+        ignore_missing(lambda: self._kube.patch(api, kind, name, None, {"status": status}, subresource="status"))
+        if before.get("state") != status["state"]:
+            self._ctx.log(f"{kind} {name}: {status['state']}")
+
+
+def is_rolled_out(daemonset: Object) -> bool:
+    """All pods are up to date and available; where no node wants one, too."""
+    status = daemonset.get("status", {})
+    desired = status.get("desiredNumberScheduled", 0)
+    if status.get("observedGeneration") != daemonset["metadata"]["generation"]:
+        return False
+    return bool(desired == status.get("updatedNumberScheduled", 0) == status.get("numberAvailable", 0))
 
 
 def digest_of(value: Any) -> str:

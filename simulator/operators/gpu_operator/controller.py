@@ -9,9 +9,8 @@ from typing import Any
 
 from k8s.objects import Object
 from simulator.kube import events
-from simulator.kube.client import ignore_missing
 from simulator.kubelet.programs import PodContext
-from simulator.operators._loop import Operator, owner_reference, set_labels
+from simulator.operators._loop import Operator, is_rolled_out, owner_reference, set_labels
 from simulator.operators.crds import CRD_API
 from simulator.operators.gpu_operator import dcgm, rbac
 from simulator.operators.gpu_operator import nodes as gpu_nodes
@@ -160,7 +159,7 @@ class Controller(Operator):
                 obj["metadata"]["ownerReferences"] = [owner_reference(policy, controller=True)]
                 self._create_or_update(obj)
         found = live.get(operand.daemonset)
-        return found is not None and is_ready(found)
+        return found is not None and is_rolled_out(found)  # also where no node fits
 
     def _create_or_update(self, wanted: Object) -> None:
         """With the rights that the operator has of monitors, which it may not patch."""
@@ -194,24 +193,6 @@ class Controller(Operator):
         conditions = [_condition(old, *condition) for condition in wanted]
         state = "ready" if ready else "notReady"
         self._write_status(policy, {"state": state, "namespace": self._namespace, "conditions": conditions})
-
-    def _write_status(self, policy: Object, status: Object) -> None:
-        before = policy.get("status", {})
-        if before == {**before, **status}:
-            return
-        name = policy["metadata"]["name"]
-        ignore_missing(lambda: self._kube.patch(API, KIND, name, None, {"status": status}, subresource="status"))
-        if before.get("state") != status["state"]:
-            self._ctx.log(f"{KIND} {name}: {status['state']}")
-
-
-def is_ready(found: Object) -> bool:
-    """No node wanting a pod is ready for this operator; else all pods are up to date and available."""
-    status = found.get("status", {})
-    desired = status.get("desiredNumberScheduled", 0)
-    if status.get("observedGeneration") != found["metadata"]["generation"]:
-        return False
-    return bool(desired == status.get("updatedNumberScheduled", 0) == status.get("numberAvailable", 0))
 
 
 def _os_tag(labels: Mapping[str, str]) -> str:

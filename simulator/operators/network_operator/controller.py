@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from k8s.objects import Object
-from simulator.kube.client import ignore_missing
 from simulator.kubelet.programs import Holder, PodContext
-from simulator.operators._loop import Operator, label, labelled, owner_reference, set_labels
+from simulator.operators._loop import Operator, is_rolled_out, label, labelled, owner_reference, set_labels
 from simulator.operators._metrics import Family, exposition
 from simulator.operators.network_operator import daemonsets as build
 from simulator.operators.upgrade import Driver, Upgrader
@@ -134,7 +133,7 @@ class Controller(Operator):
         stale = {name: ds for name, ds in live.items() if name not in names}
         self._delete(stale)
         # No node that fits is not ready for this operator: it waits for hardware to be found.
-        ready = bool(names) and not stale and all(name in live and is_rolled_out(live[name]) for name in names)
+        ready = names and not stale and all(name in live and _has_pods(live[name]) for name in names)
         return {"name": state, "state": "ready" if ready else "notReady"}
 
     def _delete(self, daemonsets: Mapping[str, Object]) -> None:
@@ -156,22 +155,9 @@ class Controller(Operator):
                 has_nic = label(node, build.NIC_LABEL) == "true"
                 set_labels(self._kube, node, {build.WAIT_LABEL: "false" if has_nic else None})
 
-    def _write_status(self, policy: Object, status: Object) -> None:
-        if policy.get("status", {}) == {**policy.get("status", {}), **status}:
-            return
-        name = policy["metadata"]["name"]
-        ignore_missing(lambda: self._kube.patch(API, KIND, name, None, {"status": status}, subresource="status"))
-        self._ctx.log(f"{KIND} {name}: {status['state']}")
 
-
-def is_rolled_out(daemonset: Object) -> bool:
-    """At least one node wants a pod, and all pods are up to date and available."""
-    status = daemonset.get("status", {})
-    current = status.get("observedGeneration") == daemonset["metadata"]["generation"]
-    desired = status.get("desiredNumberScheduled", 0)
-    return bool(
-        current and desired and desired == status.get("numberAvailable", 0) == status.get("updatedNumberScheduled", 0)
-    )
+def _has_pods(daemonset: Object) -> bool:
+    return is_rolled_out(daemonset) and daemonset["status"].get("desiredNumberScheduled", 0) > 0
 
 
 def _driver_ready(pod: Object) -> bool:
