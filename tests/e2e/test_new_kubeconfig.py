@@ -14,7 +14,7 @@ PROVIDER = "pulumi:providers:kubernetes kubernetes"
 ROLE = "azure-native:authorization:RoleAssignment deployer-cluster-admin"
 RENEWED = """
 import yaml
-from components import kubeconfig
+from components.access import kubeconfig
 
 decode = kubeconfig.decode
 

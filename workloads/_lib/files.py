@@ -119,7 +119,7 @@ def topology_path(files: Files) -> str:
 
 
 def topology_file(pool: GpuPool) -> dict[str, str]:
-    """NCCL's topology file, where the VM size has one; `workloads._nccl.variables` points NCCL at it."""
+    """NCCL's topology file, where the VM size has one; `nccl_variables` points NCCL at it."""
     return {TOPOLOGY: topology_xml(topologies()[pool.sku.topology])} if pool.sku.topology else {}
 
 

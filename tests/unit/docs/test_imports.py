@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
 
@@ -84,6 +85,30 @@ def test_imports_go_one_way(folder: str) -> None:
     assert not {
         name for name in found if not any(name == prefix or name.startswith(f"{prefix}.") for prefix in allowed)
     }
+
+
+def test_programs_in_the_strings_of_tests_import_names_that_are_there() -> None:
+    """Else a module that moves breaks end-to-end tests alone."""
+    files = (ROOT / "tests").rglob("*.py")
+    nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text("utf-8"))))
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    imported = {names for text in texts if "import " in text for names in _imported_names(text)}
+    assert {(module, name) for module, name in imported if not _is_there(module, name)} == set()
+
+
+def _imported_names(text: str) -> Iterator[tuple[str, str]]:
+    """The modules of this project and the names that a program imports from them; none of a text that is no program."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except SyntaxError:
+        return
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in OURS:
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def _is_there(module: str, name: str) -> bool:
+    return _is_module(f"{module}.{name}") or hasattr(importlib.import_module(module), name)
 
 
 SHARED_FACTS = frozenset(
