@@ -131,6 +131,7 @@ def test_images_that_nobody_has_pushed(platform: Stack, world: World) -> None:
     all_pass(platform, platform)
 
 
+@pytest.mark.long
 def test_a_registry_s_name_that_somebody_else_has(platform: Stack) -> None:
     """ARM alone knows that: the registry that is there stays, and so do the jobs that have their images from it."""
     platform.set(**WITH_A_JOB)

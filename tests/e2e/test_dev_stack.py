@@ -70,10 +70,6 @@ def test_secrets_stay_secret(stack: Stack) -> None:
     assert "client-key-data" not in state
 
 
-def test_a_second_up_changes_nothing(stack: Stack) -> None:
-    assert "unchanged" in stack.up("--expect-no-changes")
-
-
 def test_an_upgrade_is_previewed_as_an_update_of_cluster_and_pools_that_replaces_nothing(stack: Stack) -> None:
     newer = list(versions().kubernetes.newest)[1]
     stack.set(cluster={"localAccounts": True, "kubernetesVersion": newer})
