@@ -46,6 +46,8 @@ def any_name(path: Path) -> str:
 def printable(text: str, most: int = _MAX_WORDS) -> str:
     """The text on one line, without control characters, and without its middle where it is longer than `most`."""
     short = text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 2 :]}"
+    if short.isprintable():
+        return short
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in short)
 
 
