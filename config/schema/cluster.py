@@ -6,9 +6,9 @@ How nodes get patches, and when; how the cluster autoscaler decides: one profile
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
 
 from config.data.allocatable import MAX_PODS, MIN_SYSTEM_PODS
 from config.data.skus import VmSku, sku
@@ -33,9 +33,6 @@ PLACEMENT_GROUP_NODES = 100
 """https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups; AKS has set
 singlePlacementGroup for sizes with RDMA since 2022 (Azure/AKS, CHANGELOG.md, release 2022-03-20).
 """
-
-_FREE: dict[str, Any] = {"vm_sku": "Standard_D4ads_v5", "count": 2}
-"""The system pool of a cluster without an uptime guarantee, unless it is set."""
 
 PrincipalType = Literal["User", "ServicePrincipal", "Group"]
 """What an object id is of, as role assignments call it; managed identities are service principals."""
@@ -156,6 +153,13 @@ class SystemPool(Model):
         return sku(self.vm_sku)
 
 
+class FreeSystemPool(SystemPool):
+    """The system pool of a cluster with `cluster.tier` `Free`, which has no uptime guarantee."""
+
+    vm_sku: str = "Standard_D4ads_v5"
+    count: Annotated[int, Field(ge=1, le=MAX_NODES), PLAIN_DIGITS] = 2
+
+
 class ClusterSettings(Model):
     """The AKS cluster and how one gets into it."""
 
@@ -200,7 +204,7 @@ class ClusterSettings(Model):
     """`Free`, `Standard` or `Premium`, which comes with AKS's long-term support: another year for each version of
     Kubernetes ([which patches](drivers.md#kubernetes-versions)).
     """
-    system_pool: SystemPool = SystemPool()
+    system_pool: Annotated[SystemPool, Field(validate_default=True)] = SystemPool()
     """The pool that AKS and the operators' controllers run on."""
     placement_group_limit: Annotated[
         int, Field(ge=PLACEMENT_GROUP_NODES, le=MAX_NODES), PLAIN_DIGITS, protects("limit")
@@ -211,15 +215,17 @@ class ClusterSettings(Model):
     autoscaler: AutoscalerSettings = AutoscalerSettings()
     """The autoscaler's profile, for all pools with `autoscale`."""
 
-    @model_validator(mode="after")
-    def _fit_the_tier(self) -> Self:
-        """AKS recommends three nodes of 8 vCPUs (https://learn.microsoft.com/azure/aks/use-system-pools)."""
-        pool = self.system_pool
-        if self.tier == "Free":
-            values = dict(pool) | {name: value for name, value in _FREE.items() if name not in pool.model_fields_set}
-            # The model is frozen, and what the user has set must stay known.
-            object.__setattr__(self, "system_pool", SystemPool.model_construct(pool.model_fields_set, **values))
-        return self
+    @field_validator("system_pool")
+    @classmethod
+    def _fit_the_tier(cls, pool: SystemPool, info: ValidationInfo) -> SystemPool:
+        """Returns a system pool with the defaults of the tier.
+
+        AKS recommends three nodes of 8 vCPUs (https://learn.microsoft.com/azure/aks/use-system-pools).
+        """
+        if info.data.get("tier") != "Free":
+            return pool
+        stated = {name: value for name, value in pool if name in pool.model_fields_set}
+        return FreeSystemPool.model_validate(stated, by_alias=False, by_name=True)
 
     @property
     def lts(self) -> bool:

@@ -172,9 +172,9 @@ class Lending(Model, Generic[Shared]):
     login_server: str
     """Host of the registry with the images of `docker/`."""
     containers: dict[str, dict[str, Any]] = {}
-    """Blob containers by name, as components/storage/container_access.py describes them."""
+    """Blob containers by name, as components/stack_outputs.py describes them."""
     federation: dict[str, str] | None = None
-    """How namespaces get identities (components/azure/identity.py), where containers are mounted by these."""
+    """How namespaces get identities (components/azure/identity.py), if containers are mounted by identity."""
 
 
 @dataclass(frozen=True)
@@ -184,12 +184,13 @@ class Lender:
     stack: StackName
     lending: Lending[StackFile]
 
-    def furnish(self, lodger: StackFile) -> StackFile:
-        """The lodger's settings with the platform's among them, as the rules for workloads read them."""
-        shared = {name for name in SHARED if name not in OVERRIDABLE or name not in lodger.model_fields_set}
-        theirs = self.lending.settings
-        values = dict(lodger) | {name: getattr(theirs, name) for name in shared}
-        return type(lodger).model_construct((lodger.model_fields_set - shared) | theirs.model_fields_set, **values)
+    def furnish(self, consumer: StackFile) -> StackFile:
+        """Returns the settings of a consumer stack with those that it shares with the platform, for the rules."""
+        own, theirs = consumer.model_fields_set, self.lending.settings
+        shared = {name for name in SHARED if name not in OVERRIDABLE or name not in own}
+        values = {name: value for name, value in consumer if name in own - shared}
+        values |= {name: value for name, value in theirs if name in theirs.model_fields_set & shared}
+        return type(consumer).model_validate(values, by_alias=False, by_name=True)
 
 
 @dataclass(frozen=True)

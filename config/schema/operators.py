@@ -178,9 +178,9 @@ class Operators(Model):
     """
 
     def of(self, operator: OperatorSpec[Own]) -> Own:
-        """The settings of one."""
-        found: Own | None = getattr(self, field_of(operator.name), None)
-        return operator.settings() if found is None else found
+        """Returns the settings of an operator. A model without its key has the defaults."""
+        found = dict(self).get(field_of(operator.name))
+        return found if isinstance(found, operator.settings) else operator.settings()
 
     def _enabled(self) -> Iterator[OperatorSettings]:
         return (each for _, each in self if isinstance(each, OperatorSettings) and each.enabled)

@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     try:
         owner.claim()
-        enter(getattr(options, "inside", None))
+        enter(options.inside)
         return int(options.run(options) or 0)
     except (Refused, BadRecords, FaultError, owner.Foreign, ports.PortTaken, FileNotFoundError) as error:
         return _failed(str(error))
@@ -79,6 +79,7 @@ def enter(text: str | None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m simulator", description=__doc__)
+    parser.set_defaults(inside=None)
     commands = parser.add_subparsers(required=True, metavar="command")
     for name, run, text in (
         ("start", start, "start the simulated Azure of this checkout"),

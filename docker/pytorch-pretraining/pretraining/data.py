@@ -64,6 +64,7 @@ class TokenFiles:
         size = token_files.bytes_of_token(vocabulary)
         self._files = [np.memmap(file, f"<u{size}", "r") for file in token_files.found(folder, size, vocabulary)]
         self._ends = np.cumsum([len(each) for each in self._files])
+        self._shuffled, self._places = (-1, 0), np.empty(0, int)
 
     def sequences(self, numbers: Sequence[int], length: int) -> Tensor:
         """Raises DataError for tokens that are not of the vocabulary, and where there is not one whole sequence."""
@@ -76,7 +77,7 @@ class TokenFiles:
         return torch.from_numpy(np.stack(rows).astype(np.int64))
 
     def _order(self, round_: int, count: int) -> np.ndarray:
-        if getattr(self, "_shuffled", None) != (round_, count):
+        if self._shuffled != (round_, count):
             self._shuffled = (round_, count)
             self._places = np.random.default_rng([self.seed, round_]).permutation(count)
         return self._places

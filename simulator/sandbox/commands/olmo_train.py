@@ -10,7 +10,7 @@ from pathlib import Path
 from simulator.sandbox.library import olmo_config, recipe, training
 from simulator.sandbox.library.olmo_config import Config
 from simulator.sandbox.library.recipe import Failed
-from simulator.sandbox.library.torch_team import Team
+from simulator.sandbox.library.torch_team import Team, refuse_alone
 from simulator.sandbox.library.training import Training, Update
 
 KINDS = {
@@ -18,6 +18,10 @@ KINDS = {
     "unsharded": ("unsharded checkpoint", "final unsharded model checkpoint"),
 }
 """Kinds of checkpoints; what a save is called during the training, and at its end."""
+
+
+def main(_: list[str]) -> int:
+    return refuse_alone("olmo_train")
 
 
 def prepare(arguments: list[str], team: Team) -> Config:

@@ -16,8 +16,12 @@ from typing import Any
 
 from simulator.sandbox.library import speeds, training
 from simulator.sandbox.library.recipe import Failed
-from simulator.sandbox.library.torch_team import Team
+from simulator.sandbox.library.torch_team import Team, refuse_alone
 from simulator.sandbox.library.training import Training, Update
+
+
+def main(_: list[str]) -> int:
+    return refuse_alone("pretraining_train")
 
 
 def prepare(arguments: list[str], _: Team) -> Namespace:

@@ -22,9 +22,5 @@ def main() -> int:
 
 
 def run(name: str, arguments: list[str]) -> int:
-    """The exit code of a module. One that only torchrun starts has no `main`."""
-    module = importlib.import_module(f"simulator.sandbox.commands.{name}")
-    if hasattr(module, "main"):
-        return int(module.main(arguments))
-    print(view.program(name)["without_torchrun"], file=sys.stderr)
-    return 1
+    """Runs the command in a module, and returns its exit code."""
+    return int(importlib.import_module(f"simulator.sandbox.commands.{name}").main(arguments))

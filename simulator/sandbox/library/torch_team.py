@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,12 @@ class Program(Protocol):
 
     def train(self, prepared: Any, team: Team) -> None:
         """What the first node plays for all ranks. Raises Failed."""
+
+
+def refuse_alone(name: str) -> int:
+    """Prints why a program does not run without torchrun, and returns its exit code."""
+    print(view.program(name)["without_torchrun"], file=sys.stderr)
+    return 1
 
 
 class Launch(NamedTuple):
