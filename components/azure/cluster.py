@@ -245,8 +245,8 @@ def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPr
     return containerservice.ManagedClusterPropertiesAutoScalerProfileArgs(
         expander=chosen.expander,
         scale_down_unneeded_time=f"{chosen.unneeded_minutes}m",
-        scale_down_delay_after_add=f"{chosen.delay_after_add_minutes}m",
-        max_graceful_termination_sec=str(chosen.max_termination_seconds),
+        scale_down_delay_after_add="10m",  # this and the next are AKS's defaults
+        max_graceful_termination_sec="600",
         max_node_provision_time=f"{chosen.provision_minutes}m",
         scale_down_unready_time=f"{chosen.unready_minutes}m",
         ok_total_unready_count=str(chosen.allowed_unready(sum(pool.max_nodes for pool in pools))),

@@ -103,10 +103,6 @@ class AutoscalerSettings(Model):
     """
     unneeded_minutes: Minutes = 10
     """How long a node is not needed before it goes."""
-    delay_after_add_minutes: Minutes = 10
-    """For how long no node goes after one has come."""
-    max_termination_seconds: Annotated[int, Field(ge=0, le=86400), PLAIN_DIGITS] = 600
-    """How long pods of a node that goes may take to end."""
     unready_minutes: Minutes = 60
     """How long a node is unready before it is deleted; the first 15 minutes of a new node do not count. A GPU node is
     unready until it offers GPUs; AKS's default of 20 may delete a node whose drivers are almost built.
