@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.support import networks as net
@@ -20,6 +20,7 @@ _WINDOW = {
 _TRUST = {"issuer": "https://issuer/", "subject": "system:serviceaccount:ai:a", "audiences": ["api://a"]}
 
 
+_PROVIDERS = f"{GROUP}/providers"
 _ZONE = net.zone("privatelink.blob.core.windows.net")
 
 
@@ -51,19 +52,14 @@ def parents() -> dict[str, Body]:
     }
 
 
-def _tagged(identity: str, body: Body) -> Example:
+def _tagged(body: Body, identity: str = "") -> Example:
+    """A resource whose tags change, by default one called `truth` in the group."""
     return Example(identity, body, body | {"tags": {"changed": "yes"}})
 
 
-def _of(provider: str) -> str:
-    return f"{GROUP}/providers/{provider}"
-
-
-EXAMPLES: dict[str, Example] = {
-    "Microsoft.Resources/resourceGroups": _tagged(GROUP.replace("/rg", "/truth"), {"location": "eastus"}),
-    "Microsoft.ContainerService/managedClusters": _tagged(
-        f"{_of('Microsoft.ContainerService')}/managedClusters/truth", cluster_body()
-    ),
+_EXAMPLES: dict[str, Example] = {
+    "Microsoft.Resources/resourceGroups": _tagged({"location": "eastus"}, GROUP.replace("/rg", "/truth")),
+    "Microsoft.ContainerService/managedClusters": _tagged(cluster_body()),
     "Microsoft.ContainerService/managedClusters/agentPools": Example(
         f"{CLUSTER}/agentPools/truth", pool_body(count=1), pool_body(count=2)
     ),
@@ -84,55 +80,44 @@ EXAMPLES: dict[str, Example] = {
         None,
     ),
     "Microsoft.ContainerRegistry/registries": Example(
-        f"{_of('Microsoft.ContainerRegistry')}/registries/truth1",
+        f"{_PROVIDERS}/Microsoft.ContainerRegistry/registries/truth1",
         {"location": "eastus", "sku": {"name": "Basic"}},
         {"location": "eastus", "sku": {"name": "Premium"}},
     ),
-    "Microsoft.Storage/storageAccounts": Example(
-        f"{_of('Microsoft.Storage')}/storageAccounts/truth", account_body(), account_body(allowSharedKeyAccess=False)
-    ),
+    "Microsoft.Storage/storageAccounts": Example("", account_body(), account_body(allowSharedKeyAccess=False)),
     "Microsoft.Storage/storageAccounts/blobServices/containers": Example(
         f"{ACCOUNT}/blobServices/default/containers/truth",
         {"properties": {"metadata": {"a": "1"}}},
         {"properties": {"metadata": {"a": "2"}}},
     ),
-    "Microsoft.ManagedIdentity/userAssignedIdentities": _tagged(
-        f"{_of('Microsoft.ManagedIdentity')}/userAssignedIdentities/truth", {"location": "eastus"}
-    ),
+    "Microsoft.ManagedIdentity/userAssignedIdentities": _tagged({"location": "eastus"}),
     "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials": Example(
         f"{IDENTITY}/federatedIdentityCredentials/truth",
         {"properties": _TRUST},
         {"properties": _TRUST | {"audiences": ["api://b"]}},
     ),
-    "Microsoft.Network/virtualNetworks": _tagged(
-        f"{_of('Microsoft.Network')}/virtualNetworks/truth", net.network_body()
-    ),
+    "Microsoft.Network/virtualNetworks": _tagged(net.network_body()),
     "Microsoft.Network/virtualNetworks/subnets": Example(
         f"{net.NETWORK}/subnets/truth",
         net.subnet_body("10.16.2.0/24"),
         net.subnet_body("10.16.2.0/24", privateEndpointNetworkPolicies="Enabled"),
     ),
-    "Microsoft.Network/publicIPAddresses": _tagged(
-        f"{_of('Microsoft.Network')}/publicIPAddresses/truth", net.address_body()
-    ),
-    "Microsoft.Network/natGateways": _tagged(f"{_of('Microsoft.Network')}/natGateways/truth", net.gateway_body()),
-    "Microsoft.Network/routeTables": _tagged(f"{_of('Microsoft.Network')}/routeTables/truth", net.routes_body()),
-    "Microsoft.Network/privateDnsZones": _tagged(net.zone("truth.example"), {"location": "global"}),
+    "Microsoft.Network/publicIPAddresses": _tagged(net.address_body()),
+    "Microsoft.Network/natGateways": _tagged(net.gateway_body()),
+    "Microsoft.Network/routeTables": _tagged(net.routes_body()),
+    "Microsoft.Network/privateDnsZones": _tagged({"location": "global"}, net.zone("truth.example")),
     "Microsoft.Network/privateDnsZones/virtualNetworkLinks": Example(
         net.link(_ZONE), net.link_body(), net.link_body(resolutionPolicy="NxDomainRedirect")
     ),
-    "Microsoft.Network/privateEndpoints": _tagged(net.endpoint("truth"), net.endpoint_body(ACCOUNT, "dfs")),
+    "Microsoft.Network/privateEndpoints": _tagged(net.endpoint_body(ACCOUNT, "dfs")),
     "Microsoft.Network/privateEndpoints/privateDnsZoneGroups": Example(
         f"{net.endpoint('blob')}/privateDnsZoneGroups/truth", net.group_body(_ZONE), None
     ),
-    "Microsoft.Network/networkInterfaces": _tagged(
-        f"{_of('Microsoft.Network')}/networkInterfaces/truth", net.interface_body()
-    ),
-    "Microsoft.Network/bastionHosts": _tagged(f"{_of('Microsoft.Network')}/bastionHosts/truth", net.bastion_body()),
-    "Microsoft.Compute/virtualMachines": _tagged(
-        f"{_of('Microsoft.Compute')}/virtualMachines/truth", net.machine_body()
-    ),
+    "Microsoft.Network/networkInterfaces": _tagged(net.interface_body()),
+    "Microsoft.Network/bastionHosts": _tagged(net.bastion_body()),
+    "Microsoft.Compute/virtualMachines": _tagged(net.machine_body()),
 }
+EXAMPLES = {name: replace(each, id=each.id or f"{_PROVIDERS}/{name}/truth") for name, each in _EXAMPLES.items()}
 
 
 def shows(answer: Any, body: Any) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 
+@functools.cache
 def read(test: str, name: str) -> Any:
     """Returns the content of `cases/<name>.yaml` beside the test's file."""
     return yaml.safe_load(Path(test).with_name("cases").joinpath(f"{name}.yaml").read_text("utf-8"))
@@ -17,3 +20,25 @@ def read(test: str, name: str) -> Any:
 def rows(cases: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
     """Returns the values of each case, in the order in which the file has them."""
     return [tuple(case.values()) for case in cases]
+
+
+def case_table(test: str, key: str, /, **texts: str) -> pytest.MarkDecorator:
+    """Returns the mark that runs a test once for each case under the key of `cases/<name of the test's file>.yaml`.
+
+    A case has a value for each of the test's arguments. Cases of a map are called as their keys. `texts` replace the
+    placeholders `<name>` in all texts.
+    """
+    found = _filled(read(test, Path(test).stem.removeprefix("test_"))[key], texts)
+    cases = list(found.values()) if isinstance(found, dict) else found
+    return pytest.mark.parametrize(list(cases[0]), rows(cases), ids=list(found) if isinstance(found, dict) else None)
+
+
+def _filled(value: Any, texts: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _filled(each, texts) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_filled(each, texts) for each in value]
+    if isinstance(value, str):
+        for name, text in texts.items():
+            value = value.replace(f"<{name}>", text)
+    return value

@@ -24,7 +24,7 @@ from components.manifests import manifests
 from config.data.versions import versions
 from simulator.host.paths import ROOT
 from tests.support import golden_format
-from tests.support.lookups import HUB, ZONES
+from tests.support.lookups import NETWORKS
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import Recorder, Registered, program
 
@@ -36,115 +36,17 @@ PROVIDER = "pulumi:providers:kubernetes kubernetes"
 """The provider that creates the platform's objects."""
 H100 = "Standard_ND96isr_H100_v5"
 H200 = "Standard_ND96isr_H200_v5"
-T4 = "Standard_NC4as_T4_v3"
-NCCL = "nccl-allreduce"
-_LOCAL = {"localAccounts": True}
-PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJq0rP3vE1RLhmKfkQm3pYbnL5KqXwF0U2m6c8aZ5tQw me@example.com"
 _SECRET = re.compile(r"\n +secure: .*")
 _OWN_IMAGE = re.compile(r"(?<=azurecr\.io/)([a-z-]+):[0-9a-f]{12}")
 
 FILES = {file.name.split(".")[1]: file for file in sorted(ROOT.glob("Pulumi.*.yaml"))}
 """The stack files of this repository."""
+_TEXT = Path(__file__).with_suffix(".yaml").read_text("utf-8").replace("NETWORKS", NETWORKS)
 STACKS: dict[str, dict[str, Any]] = {
-    "entra": {"vmSku": H100, "workloads": NCCL, "cluster": {"login": "workloadidentity"}},
-    "spot": {"pools": {"a100": {"vmSku": "Standard_ND96asr_v4", "spot": True}}, "workloads": NCCL, "cluster": _LOCAL},
-    "autoscale": {"pools": {"gpu": {"vmSku": H100, "autoscale": {"min": 0, "max": 4}}}, "workloads": NCCL},
-    "two-pools": {
-        "pools": {
-            "h100": {"vmSku": H100, "labels": {"team": "a"}},
-            "h200": {"vmSku": H200, "taints": ["team=b:NoSchedule"], "replace": "delete-first"},
-        },
-        "workloads": NCCL,
-        "workloadOptions": {NCCL: {"pool": "h200", "numNodes": 1, "sharp": False}},
-        "cluster": _LOCAL,
-    },
-    "teams": {
-        "vmSku": H100,
-        "nodeCount": 3,
-        "workloads": NCCL,
-        "cluster": _LOCAL,
-        "operators": {"kueue": {"enabled": True}},
-        "teams": {
-            "blue": {"gpus": 8, "users": ["alice"]},
-            "red": {"gpus": 8, "groups": ["0a0b0c0d-0000-0000-0000-000000000000"]},
-        },
-        "slackGpus": 8,
-    },
-    "two-accounts": {
-        "vmSku": H100,
-        "storage": {
-            "accounts": {
-                "input": {"auth": "identity", "containers": {"input": {}}},
-                "output": {"containers": {"output": {"permissions": "racwdlmp", "profile": "checkpoints"}}},
-            }
-        },
-        "workloads": "olmo",
-        "workloadOptions": {"olmo": {"dataContainer": "input", "checkpointContainer": "output", "prepare": False}},
-        "cluster": _LOCAL,
-    },
-    "batches": {
-        "pools": {"spot": {"vmSku": T4, "spot": True}, "plain": {"vmSku": T4, "count": 1}},
-        "storage": {
-            "accounts": {
-                "input": {"containers": {"input": {}}},
-                "output": {"auth": "identity", "containers": {"output": {"permissions": "racwdlmp"}}},
-            }
-        },
-        "workloads": ["gpu-batch", "resim"],
-        "workloadOptions": {"resim": {"pool": "spot", "otherPools": ["plain"]}, "gpu-batch": {"pool": "plain"}},
-        "cluster": _LOCAL,
-    },
-    "node-conditions": {
-        "pools": {"h100": {"vmSku": H100}, "h200": {"vmSku": H200}},
-        "cluster": _LOCAL,
-        "operators": {"nodeProblemDetector": {"enabled": True}, "kubePrometheusStack": {"enabled": True}},
-    },
-    "t4": {"vmSku": T4, "nodeCount": 1, "cluster": _LOCAL},
-    "no-nodes": {"vmSku": H100, "nodeCount": 0, "cluster": _LOCAL},
-    "private-seed": {
-        "vmSku": H100,
-        "network": {"private": True, "addressSpace": "10.0.0.0/15", "policy": "calico"},
-        "registry": {"sku": "Premium"},
-        "storage": {"containers": {"data": {}}},
-        "workloads": NCCL,
-    },
-    "private-outside": {
-        "vmSku": H100,
-        "network": {"private": True, "addressSpace": "10.0.0.0/24", "jumpBox": {"sshPublicKey": PUBLIC_KEY}},
-        "registry": {"sku": "Premium"},
-        "storage": {"containers": {"data": {}}},
-        "workloads": NCCL,
-    },
-    "private-in-hub": {
-        "vmSku": H100,
-        "network": {
-            "private": True,
-            "id": HUB,
-            "nodeSubnet": f"{HUB}/subnets/nodes",
-            "endpointSubnet": f"{HUB}/subnets/endpoints",
-            "zones": [f"{ZONES}/privatelink.eastus.azmk8s.io", f"{ZONES}/privatelink.azurecr.io"],
-            "outbound": "loadBalancer",
-        },
-        "registry": {"sku": "Premium"},
-        "workloads": NCCL,
-    },
-    "shared-files": {
-        "vmSku": H100,
-        "network": {"addressSpace": "10.0.0.0/16"},
-        "storage": {"sharedFiles": "nfs"},
-        "workloads": NCCL,
-        "cluster": _LOCAL,
-    },
-    "mirror": {
-        "vmSku": H100,
-        "cluster": {**_LOCAL, "systemPool": {"taint": True}},
-        "charts": {"source": "oci://mirror.example.com/charts"},
-        "images": {"registry": "mirror.example.com"},
-        "operators": {"gpuOperator": {"values": {"driver": {"version": "590.1"}}}},
-        "workloads": NCCL,
-    },
-}  # fmt: skip
+    name: keys for name, keys in yaml.safe_load(_TEXT).items() if not name.startswith("_")
+}
 """Typical stacks, as keys of a stack file."""
+PUBLIC_KEY: str = STACKS["private-outside"]["network"]["jumpBox"]["sshPublicKey"]
 NAMES = (*FILES, *STACKS)
 _OUTSIDE = ("private-outside",)
 """Stacks that are deployed from outside of their network."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import grpc
@@ -98,59 +99,42 @@ def there(found: Mapping[str, Any] | None) -> dict[Any, Any]:
     return dict(found)
 
 
+@dataclass(eq=False)
 class Azure(pulumi.runtime.Mocks):
     """Azure and Kubernetes as the program sees them; `calls` has the functions that it called, with their arguments."""
 
-    def __init__(
-        self,
-        feature: str = "Registered",
-        stacks: Mapping[str, Exports] | None = None,
-        account: Mapping[str, Any] | None = None,
-        pools: Mapping[str, Mapping[str, Any]] | None = None,
-        location: str = "eastus",
-        cluster: bool = False,
-        outputs: Mapping[str, Any] | None = None,
-        registry: str = "",
-        reservations: Mapping[str, Mapping[str, Any]] | None = None,
-        identities: Collection[str] = (),
-        address_space: str = "",
-        jump_box_key: str | None = None,
-        tags: Mapping[str, str] | None = None,
-        inside: bool = True,
-        profiles: Mapping[str, Any] | None = None,
-        fetch: Fetch = everything,
-    ) -> None:
-        self.feature = feature
-        """State of AKSInfinibandSupport."""
-        self.account = account
-        """The storage account that is there already."""
-        self.pools = pools or {}
-        """Profiles of the cluster's pools, by name."""
-        self.location = location
-        """Where the cluster is that is there already."""
-        self.cluster = cluster
-        """Whether it is, or has been made since."""
-        self.registry = registry
-        """Tier of the registry that is there already, if there is one."""
-        self.identities = identities
-        """Names of user-assigned identities that are there."""
-        self.reservations = reservations or {}
-        """Capacity reservation groups by name: their location and machines by VM size."""
-        self.address_space, self.jump_box_key = address_space, jump_box_key
-        """Of the network that is asked for, if it is there."""
-        self.tags = tags
-        """Of the resource group that is there already, if it is."""
-        self.inside = inside
-        """Whether this machine is inside whatever is private."""
-        self.profiles = profiles or {}
-        """More of the cluster that is there: its networkProfile, its apiServerAccessProfile."""
-        self.outputs = outputs or {}
-        """Of the stack itself, from its last `up`."""
-        self.fetch = fetch
-        """What answers GETs of the Resource Manager."""
-        self.stacks = stacks or {}
-        """Other stacks of the project that are up."""
-        self.calls: list[tuple[str, dict[Any, Any]]] = []
+    feature: str = "Registered"
+    """State of AKSInfinibandSupport."""
+    stacks: Mapping[str, Exports] = field(default_factory=dict)
+    """Other stacks of the project that are up."""
+    account: Mapping[str, Any] | None = None
+    """The storage account that is there already."""
+    pools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Profiles of the cluster's pools, by name."""
+    location: str = "eastus"
+    """Where the cluster is that is there already."""
+    cluster: bool = False
+    """Whether it is, or has been made since."""
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    """Of the stack itself, from its last `up`."""
+    registry: str = ""
+    """Tier of the registry that is there already, if there is one."""
+    reservations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Capacity reservation groups by name: their location and machines by VM size."""
+    identities: Collection[str] = ()
+    """Names of user-assigned identities that are there."""
+    address_space: str = ""
+    """Of the network that is asked for, if it is there."""
+    jump_box_key: str | None = None
+    tags: Mapping[str, str] | None = None
+    """Of the resource group that is there already, if it is."""
+    inside: bool = True
+    """Whether this machine is inside whatever is private."""
+    profiles: Mapping[str, Any] = field(default_factory=dict)
+    """More of the cluster that is there: its networkProfile, its apiServerAccessProfile."""
+    fetch: Fetch = everything
+    """What answers GETs of the Resource Manager."""
+    calls: list[tuple[str, dict[Any, Any]]] = field(default_factory=list)
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[Any, Any]]:
         kind = args.typ.split(":")[-1]

@@ -22,6 +22,11 @@ def pool(vm_sku: str = H100, **fields: Any) -> GpuPool:
     return GpuPool(sku=sku(vm_sku), **{**facts, **fields})
 
 
+def place(vm_sku: str = H100, nodes: int = 1, **of_pool: Any) -> dict[str, Any]:
+    """What the run of every workload has: its pool with as many nodes, and its image."""
+    return {"pool": pool(vm_sku, **of_pool), "nodes": nodes, "image": "image:1", "rdma_resource": RDMA}
+
+
 def ground(vm_sku: str = H100, nodes: int = 1, **fields: Any) -> Ground:
     """Where a workload might be placed: a pool of the VM size, and the platform's storage."""
     settings = fields.get("pool") or PoolSettings(vm_sku=vm_sku)

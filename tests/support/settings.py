@@ -11,7 +11,7 @@ from typing import Any, Literal
 import yaml
 
 import operators
-from config.problems.errors import Problem
+from config.problems.errors import Problem, SettingsError
 from config.problems.fixes import set_command
 from config.reading.loader import Surroundings, load_settings
 from config.rules.platform_stack import PLATFORM, shared_settings
@@ -140,6 +140,15 @@ def load(
     around = Surroundings(stack=here, is_file=is_file, outputs_of=outputs_of)
     inventory = Inventory(INVENTORY.operators, known)
     return load_settings(as_engine(stack), around, inventory, secret_keys={f"ai-on-aks:{key}" for key in secret})
+
+
+def problems(stack: Mapping[str, Any], **options: Any) -> list[Problem]:
+    """Returns what is wrong with the settings of a stack."""
+    try:
+        load(stack, **options)
+    except SettingsError as error:
+        return list(error.problems)
+    return []
 
 
 def platform(

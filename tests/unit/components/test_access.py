@@ -16,7 +16,8 @@ from components.azure.roles import CLUSTER_USER
 from config.schema.cluster import ClusterSettings
 from config.schema.teams import TeamSettings
 from tests.support import mocked_azure
-from tests.support.mocked_azure import DEPLOYER, LOGIN_OPTIONS, SERVER_APP
+from tests.support.case_files import case_table
+from tests.support.mocked_azure import LOGIN_OPTIONS, SERVER_APP
 from tests.support.mocks import Recorder, deploy
 from tests.support.settings import settings_with
 
@@ -44,15 +45,7 @@ def login_of(text: str) -> list[str]:
     return args
 
 
-@pytest.mark.parametrize(
-    ("server", "found"),
-    [
-        ("https://ai.0a.privatelink.eastus.azmk8s.io:443", "ai.0a.privatelink.eastus.azmk8s.io:443"),
-        ("https://ai.below.privatelink.eastus.azmk8s.io", "ai.below.privatelink.eastus.azmk8s.io"),
-        ("https://ai-0a.hcp.eastus.azmk8s.io:443", None),
-        ("https://127.0.0.1:6443", None),
-    ],
-)
+@case_table(__file__, "servers")
 def test_a_kubeconfig_tells_whether_its_cluster_is_private(server: str, found: str | None) -> None:
     text = yaml.safe_dump({"clusters": [{"name": "c", "cluster": {"server": server}}], "users": []})
     assert kubeconfig.private_server(text) == found
@@ -64,20 +57,7 @@ def test_local_accounts_mean_the_admin_certificate_and_no_role() -> None:
     assert recorder.names(":RoleAssignment") == []
 
 
-AZURE_CLI, CLOUD_SHELL = "04b07795-8ddb-461a-bbee-02f9e1bf7b46", "b677c290-cf4b-4a8e-a60e-91ba650a4abe"
-OTHER = "00000000-0000-4000-8000-0000000000bb"
-
-
-@pytest.mark.parametrize(
-    ("given", "client", "who", "kind"),
-    [
-        ({}, AZURE_CLI, DEPLOYER, "User"),
-        ({}, CLOUD_SHELL, DEPLOYER, "User"),
-        ({}, OTHER, DEPLOYER, "ServicePrincipal"),
-        ({"deployerType": "ServicePrincipal"}, AZURE_CLI, DEPLOYER, "ServicePrincipal"),
-        ({"deployerObjectId": GROUP, "deployerType": "Group"}, OTHER, GROUP, "Group"),
-    ],
-)
+@case_table(__file__, "deployers")
 def test_azure_is_told_who_the_deployer_is(
     given: dict[str, str], client: str, who: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

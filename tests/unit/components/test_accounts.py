@@ -8,11 +8,12 @@ from typing import Any
 import pulumi
 import pytest
 
+from components.azure.roles import BLOB_DATA_CONTRIBUTOR, BLOB_DATA_READER
 from components.preflight.existing import check_existing
 from config.schema.names import Names
 from config.schema.storage import MAX_ACCOUNT_NAME, Account, AccountSettings, StorageSettings
 from tests.support import golden
-from tests.support.mocked_azure import SUBSCRIPTION, Azure
+from tests.support.mocked_azure import ISSUER, PRINCIPAL, SUBSCRIPTION, Azure
 from tests.support.mocks import Recorder, deploy, program
 from tests.support.settings import settings_with
 
@@ -128,3 +129,31 @@ def test_a_stack_that_moves_is_told_of_all_its_data() -> None:
         "    storage account results: all data in it",
     ]
     assert "pulumi config rm -s test-2 --path storage.accounts.output.accountName" in "\n".join(lines)
+
+
+OLMO = {
+    "olmo-data": {"profile": "random-4k"},
+    "olmo-checkpoints": {"permissions": "racwdlmp", "profile": "checkpoints"},
+}
+STORAGE: dict[str, Any] = {"auth": "identity", "containers": OLMO}
+PLATFORM: dict[str, Any] = {"vmSku": H100, "storage": STORAGE}
+TRAINING: dict[str, Any] = {"workloads": "olmo", "workloadOptions": {"olmo": {"prepare": False, "stopAt": 20}}}
+
+
+def roles(recorder: Recorder) -> dict[str, str]:
+    """What the identity may do, by container."""
+    made = [each.inputs for each in recorder.registered if each.type.endswith(":RoleAssignment")]
+    theirs = [each for each in made if each["principalId"] == PRINCIPAL]
+    assert {each["principalType"] for each in theirs} == {"ServicePrincipal"}
+    return {each["scope"].rpartition("/BlobContainer/")[2]: each["roleDefinitionId"][-36:] for each in theirs}
+
+
+def test_a_stack_on_anothers_platform_has_an_identity_with_rights_to_what_it_mounts() -> None:
+    more = STORAGE | {"containers": OLMO | {"secrets": {}}}
+    platform = program(PLATFORM | {"storage": more}, stack="dev")
+    lodger = program({"platformStack": "dev", **TRAINING}, Azure(stacks={"dev": platform}), "mine")
+    assert lodger.one(":UserAssignedIdentity").inputs["resourceName"] == "ai-on-aks-dev-mine"
+    credential = lodger.one(":FederatedIdentityCredential").inputs
+    assert (credential["issuer"], credential["subject"]) == (ISSUER, "system:serviceaccount:mine:blobs")
+    assert roles(lodger) == {"olmo-data": BLOB_DATA_READER, "olmo-checkpoints": BLOB_DATA_CONTRIBUTOR}
+    assert lodger.names(":Secret") == []

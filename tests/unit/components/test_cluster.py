@@ -13,6 +13,7 @@ from config.schema.cluster import ClusterSettings
 from config.schema.network import POD_RANGE
 from config.schema.pools import MAX_NODES
 from tests.support import mocked_azure
+from tests.support.case_files import case_table
 from tests.support.mocks import Registered, deploy
 from tests.support.settings import settings_with
 
@@ -53,19 +54,7 @@ def test_long_term_support_comes_with_its_tier(tier: str, plan: str | None) -> N
     assert declared(tier=tier).inputs.get("supportPlan") == plan
 
 
-@pytest.mark.parametrize(
-    ("given", "has", "sent", "told"),
-    [
-        ({}, None, "Unmanaged", ""),
-        ({}, "Unmanaged", "Unmanaged", ""),
-        ({}, "None", "None", "pulumi config set -s test --path cluster.nodeOsChannel Unmanaged && pulumi up -s test"),
-        ({}, "NodeImage", "NodeImage", "or keep it: pulumi config set -s test --path cluster.nodeOsChannel NodeImage"),
-        ({"nodeOsChannel": "Unmanaged"}, "None", "Unmanaged", "AKS makes each of its nodes anew for that"),
-        ({"nodeOsChannel": "None"}, "Unmanaged", "None", "AKS makes each of its nodes anew for that"),
-        ({"nodeOsChannel": "NodeImage"}, "None", "NodeImage", ""),
-        ({"nodeOsChannel": "None"}, "None", "None", ""),
-    ],
-)
+@case_table(__file__, "channels")
 def test_a_default_that_would_make_nodes_anew_leaves_the_cluster_its_channel(
     given: dict[str, Any], has: str | None, sent: str, told: str, warnings: list[str]
 ) -> None:
@@ -137,21 +126,7 @@ def test_a_system_pool_that_stayed_behind_is_told_with_the_command_that_upgrades
     assert all(f"run Kubernetes {runs}, not {wanted}" in text and command in text for text in warnings)
 
 
-@pytest.mark.parametrize(
-    ("given", "has", "sent", "told"),
-    [
-        ({}, [], [], ""),
-        ({}, ["8.8.8.8/32"], ["8.8.8.8/32"], "is reached from 8.8.8.8/32 alone, which stays"),
-        ({"authorizedIpRanges": []}, ["8.8.8.8/32"], [], ""),
-        ({"authorizedIpRanges": ["8.8.8.8/32"]}, ["8.8.8.8/32"], ["8.8.8.8/32"], ""),
-        (
-            {"authorizedIpRanges": ["8.8.4.4/32"]},
-            [],
-            ["8.8.4.4/32"],
-            "--api-server-authorized-ip-ranges '8.8.4.4/32,<your address>/32'",
-        ),
-    ],
-)
+@case_table(__file__, "ranges")
 def test_ranges_that_the_cluster_has_stay_and_new_ones_are_told(
     given: dict[str, Any], has: list[str], sent: list[str], told: str, warnings: list[str]
 ) -> None:

@@ -15,6 +15,7 @@ from config.schema.network import NetworkSettings
 from config.schema.registry import RegistrySettings
 from config.schema.storage import StorageSettings
 from tests.support import mocked_azure
+from tests.support.case_files import case_table
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import deploy
 from tests.support.settings import H100, settings_with
@@ -43,22 +44,7 @@ def test_without_containers_there_is_no_account() -> None:
     assert not [token for token, _ in check(Azure(), containers={}).calls if "torageAccount" in token]
 
 
-@pytest.mark.parametrize(
-    ("there", "wanted", "keep"),
-    [
-        ({"isHnsEnabled": True}, {}, ""),
-        ({"isHnsEnabled": False}, {"hierarchicalNamespace": False}, ""),
-        ({"isHnsEnabled": None}, {"hierarchicalNamespace": False}, ""),
-        ({"isHnsEnabled": None}, {}, "hierarchicalNamespace false"),
-        ({"isHnsEnabled": False}, {}, "hierarchicalNamespace false"),
-        ({"isHnsEnabled": True}, {"hierarchicalNamespace": False}, "hierarchicalNamespace true"),
-        ({"sku": {"name": "Standard_LRS"}}, {"sku": "Premium_LRS"}, "sku Standard_LRS"),
-        ({"sku": {"name": "Premium_ZRS"}}, {"sku": "Standard_ZRS"}, "sku Premium_ZRS"),
-        ({"sku": {"name": "Standard_ZRS"}}, {"sku": "Standard_LRS"}, "sku Standard_ZRS"),
-        ({"sku": {"name": "Premium_LRS"}}, {"sku": "Premium_LRS"}, ""),
-        ({"sku": {"name": "Standard_GRS"}}, {"sku": "Standard_LRS"}, ""),
-    ],
-)
+@case_table(__file__, "accounts")
 def test_an_account_that_cannot_change_is_kept_by_a_line(
     there: dict[str, Any], wanted: dict[str, Any], keep: str
 ) -> None:
@@ -79,17 +65,7 @@ def test_a_stopped_cluster_is_refused_with_the_command_that_starts_it() -> None:
     assert "systemPool" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("runs", "wanted", "why", "fix"),
-    [
-        ("1.35.5", "1.35", "", ""),
-        ("1.34.2", "1.35", "", ""),
-        ("1.36.1", "1.35", "AKS takes no version back", "1.36"),
-        ("1.35.4", "1.37.0", "1.36 comes first", "1.36"),
-        ("1.33.100", "1.35", "", ""),  # long-term support alone
-        ("1.29.5", "1.35", "", ""),  # no longer supported: AKS lets it skip
-    ],
-)
+@case_table(__file__, "versions")
 def test_a_cluster_goes_one_minor_version_forward_and_none_back(runs: str, wanted: str, why: str, fix: str) -> None:
     azure = Azure(cluster=True, profiles={"currentKubernetesVersion": runs})
     tier: Any = "Premium" if runs.endswith(".100") else "Standard"

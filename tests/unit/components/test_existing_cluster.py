@@ -11,6 +11,7 @@ from pulumi.runtime import rpc
 
 from components.preflight.existing_cluster import PROFILES, excluded_nodes, removed_nodes, report_pool_changes
 from config.schema.pools import agent_pool_name
+from tests.support.case_files import case_table
 from tests.support.mocks import deploy
 from tests.support.settings import H100, load
 
@@ -43,30 +44,12 @@ def test_a_pool_that_no_output_names_yet_is_looked_at_too() -> None:
     assert len(list(removed_nodes(load(STACK), {}, {NAME: 3, "foreign": 4}))) == 1
 
 
-@pytest.mark.parametrize(
-    ("pool", "has"),
-    [
-        ({"count": 2}, 2),
-        ({"count": 3}, 2),
-        ({"autoscale": {"min": 1, "max": 4}}, 3),
-        ({"autoscale": {"min": 1, "max": 2}}, 3),
-        ({"count": 0}, 0),
-    ],
-)
+@case_table(__file__, "silent")
 def test_an_update_that_removes_no_node_is_silent(pool: dict[str, Any], has: int) -> None:
     assert warnings(pool, has) == []
 
 
-@pytest.mark.parametrize(
-    ("has", "autoscales", "expected"),
-    [
-        (5, True, "max is 3, but the pool has 5 nodes: this update removes none, and none is added"),
-        (5, False, "max is 3, but the pool has 5 nodes: AKS may refuse bounds that exclude them"),
-        (1, False, "min is 2, but the pool has 1 nodes: AKS may refuse bounds that exclude them"),
-        (1, True, ""),
-        (3, True, ""),
-    ],
-)
+@case_table(__file__, "bounds")
 def test_bounds_that_exclude_the_nodes_of_a_pool_are_reported(has: int, *, autoscales: bool, expected: str) -> None:
     settings = load({"pools": {"gpu": {"vmSku": H100, "autoscale": {"min": 2, "max": 3}}}})
     name = agent_pool_name("gpu", settings.gpu_pools()["gpu"])

@@ -9,19 +9,16 @@ import pytest
 
 from components.preflight.existing import check_existing
 from config.schema.network import POD_RANGE, SERVICE_RANGE, NetworkSettings
+from tests.support.case_files import case_table
 from tests.support.mocked_azure import SUBSCRIPTION, Azure
 from tests.support.mocks import deploy
 from tests.support.settings import settings_with
 
-SET = "pulumi config set -s test --path network"
 HUB = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/hub"
 NODES = f"{HUB}/subnets/nodes"
 OURS = HUB.replace("/net/", "/ai-on-aks-test/").replace("/hub", "/ai-on-aks-test") + "/subnets/nodes"
 OWN = {"addressSpace": "10.0.0.0/16"}
-IN_HUB = {"id": HUB, "nodeSubnet": NODES}
 PROFILE = {"outboundType": "userAssignedNATGateway", "podCidr": POD_RANGE, "serviceCidr": SERVICE_RANGE}
-CALICO = {"networkProfile": {"networkPolicy": "calico"}}
-CILIUM = "--network-dataplane cilium --network-policy cilium && pulumi up --refresh -s test"
 AKS = "az aks update --resource-group ai-on-aks-test --name ai-on-aks-test"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJq0rP3vE1RLhmKfkQm3pYbnL5KqXwF0U2m6c8aZ5tQw"
 PRIVATE = {"apiServerAccessProfile": {"enablePrivateCluster": True}}
@@ -30,10 +27,16 @@ ZONES = [
     "privatelink.eastus.azmk8s.io"
     for group in ("dns", "other")
 ]
-
-
-def in_zone(zone: str) -> dict[str, Any]:
-    return {"apiServerAccessProfile": {"enablePrivateCluster": True, "privateDNSZone": zone}}
+TEXTS = {
+    "aks": AKS,
+    "hub": HUB,
+    "nodes_of_aks": NODES.replace("resourceGroups", "resourcegroups"),
+    "ours": OURS,
+    "lower_ours": OURS.lower(),
+    "zone": ZONES[0],
+    "lower_zone": ZONES[0].lower(),
+    "other": ZONES[1],
+}
 
 
 def refused(wanted: dict[str, Any], subnet: str | None = None, space: str = "", **profiles: Any) -> str:
@@ -47,63 +50,14 @@ def refused(wanted: dict[str, Any], subnet: str | None = None, space: str = "", 
     return ""
 
 
-@pytest.mark.parametrize(
-    ("wanted", "subnet", "space", "profiles"),
-    [
-        ({}, None, "", {}),
-        ({}, None, "", {"networkProfile": {"outboundType": "loadBalancer", "serviceCidr": "10.0.0.0/16"}}),
-        (OWN, OURS, "10.0.0.0/16", {"networkProfile": PROFILE}),
-        (OWN, OURS.lower(), "10.0.0.0/16", {}),
-        (IN_HUB, NODES.replace("resourceGroups", "resourcegroups"), "", {}),
-        ({**OWN, "private": True}, OURS, "10.0.0.0/16", PRIVATE),
-        ({**OWN, "private": True}, OURS, "10.0.0.0/16", in_zone("system")),
-        ({**OWN, "private": True, "zones": ZONES[:1]}, OURS, "10.0.0.0/16", in_zone(ZONES[0].lower())),
-        ({"policy": "calico"}, None, "", {"networkProfile": {"networkPolicy": "calico"}}),
-    ],
-)
+@case_table(__file__, "stays", **TEXTS)
 def test_a_cluster_that_is_where_the_settings_want_it_stays(
     wanted: dict[str, Any], subnet: str | None, space: str, profiles: dict[str, Any]
 ) -> None:
     assert refused(wanted, subnet, space, **profiles) == ""
 
 
-@pytest.mark.parametrize(
-    ("wanted", "subnet", "space", "profiles", "what", "keep"),
-    [
-        (OWN, None, "", {}, "nodes are in AKS's own network", "pulumi config rm -s test network"),
-        (IN_HUB, OURS, "10.0.0.0/16", {}, "in the network that the stack has made", f"{SET}.addressSpace 10.0.0.0/16"),
-        (OWN, NODES, "", {}, f"nodes are in {NODES}", f"{SET}.nodeSubnet {NODES}"),
-        (OWN, OURS, "10.0.0.0/24", {}, "the network that is there has 10.0.0.0/24", f"{SET}.addressSpace 10.0.0.0/24"),
-        ({**OWN, "private": True}, OURS, "10.0.0.0/16", {}, "is public, and would be private", f"{SET}.private false"),
-        (OWN, OURS, "10.0.0.0/16", PRIVATE, "is private, and would be public", f"{SET}.private true"),
-        (
-            {**OWN, "private": True, "zones": ZONES[:1]}, OURS, "10.0.0.0/16", in_zone("system"),
-            f"zone system, and would be in {ZONES[0]}", "pulumi config rm -s test --path 'network.zones[0]'",
-        ),
-        (
-            {**OWN, "private": True, "zones": ZONES[:1]}, OURS, "10.0.0.0/16", in_zone(ZONES[1]),
-            f"zone {ZONES[1]}, and would be in {ZONES[0]}",
-            f"pulumi config set -s test --path 'network.zones[0]' {ZONES[1]}",
-        ),
-        (
-            {**OWN, "private": True}, OURS, "10.0.0.0/16", in_zone(ZONES[1]), "and would be in system",
-            f"pulumi config set -s test --path 'network.zones[0]' {ZONES[1]}",
-        ),
-        ({"policy": "calico"}, None, "", {}, "policy is calico", "pulumi config rm -s test --path network.policy"),
-        ({"policy": "calico"}, None, "", {}, "which ends their jobs", f"{AKS} --network-policy calico && pulumi up"),
-        ({"policy": "cilium"}, None, "", {}, "has none", f"{AKS} {CILIUM}"),
-        ({"policy": "cilium"}, None, "", CALICO, "has calico", f"{AKS} {CILIUM}"),
-        ({}, None, "", CALICO, "has calico", f"{SET}.policy calico"),
-        (
-            OWN, OURS, "10.0.0.0/16", {"networkProfile": {**PROFILE, "serviceCidr": "10.99.0.0/16"}},
-            "the cluster has 10.99.0.0/16", f"{SET}.serviceRange 10.99.0.0/16",
-        ),
-        (
-            OWN, OURS, "10.0.0.0/16", {"networkProfile": {**PROFILE, "outboundType": "loadBalancer"}},
-            "outbound is natGateway", f"{SET}.outbound loadBalancer",
-        ),
-    ],
-)  # fmt: skip
+@case_table(__file__, "refused", **TEXTS)
 def test_what_would_make_it_anew_is_refused_with_what_keeps_it(
     wanted: dict[str, Any], subnet: str | None, space: str, profiles: dict[str, Any], what: str, keep: str
 ) -> None:
@@ -143,18 +97,7 @@ def test_a_stack_in_aks_own_network_asks_for_none() -> None:
     assert not [token for token, _ in azure.calls if token.endswith(":getVirtualNetwork")]
 
 
-@pytest.mark.parametrize(
-    ("key", "said"),
-    [
-        (KEY, []),
-        (None, ["the jump box ai-on-aks-test-jump and its Bastion go", f"{SET}.jumpBox.sshPublicKey '{KEY}'"]),
-        (
-            f"{KEY[:-4]}AAAA",
-            ["changes nothing there", "az vm user update --resource-group ai-on-aks-test --name ai-on-aks-test-jump"],
-        ),
-    ],
-    ids=["as it is", "taken out", "another key"],
-)
+@case_table(__file__, "jump boxes", key=KEY, other_key=f"{KEY[:-4]}AAAA")
 def test_what_becomes_of_a_jump_box_is_told(key: str | None, said: list[str], warnings: list[str]) -> None:
     azure = Azure(address_space="10.0.0.0/16", jump_box_key=KEY)
     box = {"jumpBox": {"sshPublicKey": key}} if key else {}

@@ -8,27 +8,17 @@ import pytest
 from components.preflight.features import check_infiniband, refusal
 from config.data.skus import sku
 from config.schema.pools import PoolSettings
+from tests.support.case_files import case_table
 from tests.support.mocked_azure import Azure, EngineError
 from tests.support.mocks import deploy
 
-H100, GB300, T4 = "Standard_ND96isr_H100_v5", "Standard_ND128isr_GB300_v6", "Standard_NC4as_T4_v3"
+H100, T4 = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"
 REGISTER = "az feature register --namespace Microsoft.ContainerService --name AKSInfinibandSupport"
 UNREGISTER = "az feature unregister --namespace Microsoft.ContainerService --name AKSInfinibandSupport"
 PROPAGATE = "az provider register --namespace Microsoft.ContainerService"
 
 
-@pytest.mark.parametrize(
-    ("size", "state", "says", "commands"),
-    [
-        (H100, "Registered", "", []),
-        (GB300, "NotRegistered", "", []),
-        (T4, "NotRegistered", "", []),
-        (H100, "NotRegistered", "must be registered", [REGISTER, PROPAGATE]),
-        (H100, "Unregistering", "must be registered", [REGISTER, PROPAGATE]),
-        (H100, "Registering", "must be registered", [PROPAGATE]),
-        (GB300, "Registered", "must not be registered", [UNREGISTER, PROPAGATE]),
-    ],
-)
+@case_table(__file__, "fabrics", register=REGISTER, unregister=UNREGISTER, propagate=PROPAGATE)
 def test_pools_must_be_on_one_fabric(size: str, state: str, says: str, commands: list[str]) -> None:
     why = refusal({"gpu": sku(size), "t4": sku(T4)}, state)
     assert (why is None) is (says == "")

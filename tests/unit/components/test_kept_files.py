@@ -9,6 +9,7 @@ from typing import Any
 import pulumi
 import pytest
 
+from tests.support.case_files import case_table
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import Recorder, Registered, deploy, program
 from workloads._lib.claims import shrinking_warning
@@ -32,7 +33,7 @@ def warnings_of(settings: Mapping[str, Any], before: Mapping[str, Any], monkeypa
 
 
 def guest(settings: Mapping[str, Any], outputs: Mapping[str, Any] | None = None) -> Recorder:
-    azure = Azure(stacks={"dev": program(OWN, stack="dev")}, outputs=outputs)
+    azure = Azure(stacks={"dev": program(OWN, stack="dev")}, outputs=outputs or {})
     return program({"platformStack": "dev", **settings}, azure, stack="mine", secret=SECRET)
 
 
@@ -121,34 +122,7 @@ def test_a_team_that_is_taken_out_is_warned_of_with_its_files(monkeypatch: pytes
     assert text.endswith("kubectl get persistentvolumeclaims -n red")
 
 
-DATA: dict[str, Any] = {"containers": {"data": {}, "models": {}}}
-OPEN: dict[str, Any] = {**DATA, "protect": False}
-MORE = {"accounts": {"more": {"protect": False, "containers": {"results": {}}}}}
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        (OPEN, OPEN, []),
-        (DATA, DATA, []),
-        (DATA, {}, []),  # Pulumi refuses this itself: "because it is protected"
-        ({}, OPEN, []),
-        (OPEN, {**OPEN, "containers": {"data": {}}}, ["deletes data in @, files of storage.containers.models. "]),
-        (OPEN, {}, ["deletes @, files of storage.containers.data, storage.containers.models. "]),
-        (OPEN, {**OPEN, "accountName": "another"}, ["deletes @, files of storage.containers.data, "]),
-        ({**OPEN, **MORE}, OPEN, ["deletes @, files of storage.accounts.more.containers.results. "]),
-        (
-            MORE,
-            OPEN | {"containers": {"results": {}}},
-            ["deletes @, files of storage.accounts.more.containers.results. "],
-        ),
-        (
-            DATA,
-            OPEN,
-            ["ends the protection against deletion of @ (storage.containers.data, storage.containers.models). "],
-        ),
-    ],
-)
+@case_table(__file__, "stored")
 def test_stored_data_that_an_update_deletes_or_stops_protecting_is_named(
     before: dict[str, Any], after: dict[str, Any], expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,16 +146,7 @@ def test_a_cluster_that_loses_its_protection_is_named_with_its_files(monkeypatch
     assert text.endswith("pulumi config set -s test --path storage.protect true")
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "keep"),
-    [
-        ({}, {}, None),
-        ({"name": "models1"}, {"name": "Models1"}, None),
-        ({}, {"name": "models1"}, "pulumi config rm -s test --path registry.name"),
-        ({"name": "models1"}, {"name": "models2"}, "pulumi config set -s test --path registry.name models1"),
-        ({"name": "models1"}, {}, "pulumi config set -s test --path registry.name models1"),
-    ],
-)
+@case_table(__file__, "registries")
 def test_a_registry_that_an_update_deletes_is_named_with_its_images(
     before: dict[str, Any], after: dict[str, Any], keep: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ import pulumi
 import pytest
 
 from components.preflight.existing import check_existing
-from components.preflight.locks import check_locks
+from components.preflight.locks import LOCKS, check_locks, lock_objections
 from config.schema.pools import agent_pool_name
 from tests.support.lookups import Answer, answer
 from tests.support.mocked_azure import SUBSCRIPTION, Azure
@@ -17,13 +17,16 @@ from tests.support.settings import H100, settings_with
 
 SCOPE = f"/subscriptions/{SUBSCRIPTION}"
 GROUP = f"{SCOPE}/resourceGroups/ai-on-aks-test"
+OLD = ["the old pool gpu"]
+ACCOUNT = f"{GROUP}/providers/Microsoft.Storage/storageAccounts/aidev"
+
 SETTINGS = settings_with(pools={"gpu": {"vmSku": H100, "count": 2}})
 HAS = agent_pool_name("gpu", SETTINGS.pools["gpu"])
 
 
 def lock(scope: str, level: str) -> dict[str, Any]:
     return {
-        "id": f"{scope}/providers/Microsoft.Authorization/locks/keep",
+        "id": f"{scope}{LOCKS}/keep",
         "name": "keep",
         "properties": {"level": level},
     }
@@ -54,3 +57,29 @@ def test_locks_that_cannot_be_read_are_not_reported(azure: dict[str, Answer], wa
     azure["/locks"] = answer({"error": {"code": "AuthorizationFailed"}}, 403)
     check(HAS)
     assert warnings == []
+
+
+@pytest.mark.parametrize(
+    ("scope", "level", "replaced", "stops", "what"),
+    [
+        (GROUP, "ReadOnly", [], True, "Azure refuses every change of the stack"),
+        (SCOPE, "ReadOnly", [], True, "Azure refuses every change of the stack"),
+        (GROUP.upper(), "CanNotDelete", OLD, True, "to delete the old pool gpu"),
+        (SCOPE, "CanNotDelete", OLD, True, "to delete the old pool gpu"),
+        (GROUP, "CanNotDelete", [], False, "a `pulumi destroy`, or an update that does it, fails half-way"),
+        (ACCOUNT, "CanNotDelete", OLD, False, "Azure refuses to delete what is there"),
+        (ACCOUNT, "ReadOnly", [], False, "Azure refuses to change or delete what is there"),
+    ],
+)
+def test_a_lock_stops_what_it_forbids(scope: str, level: str, replaced: list[str], stops: bool, what: str) -> None:
+    (found,) = lock_objections([lock(scope, level)], GROUP, replaced)
+    assert found.stops is stops
+    assert found.what.startswith(f"lock keep ({level}) of {scope}: ")
+    assert what in found.what
+    show, delete = found.steps
+    assert show.startswith(f"az lock show --ids {scope}{LOCKS}/keep ")
+    assert delete.startswith(f"az lock delete --ids {scope}{LOCKS}/keep    # only if you decide that it may go")
+
+
+def test_a_lock_that_two_answers_have_is_reported_once() -> None:
+    assert len(list(lock_objections([lock(GROUP, "CanNotDelete")] * 2, GROUP, []))) == 1

@@ -13,10 +13,11 @@ from config.rules.addresses import addresses_needed
 from config.rules.cost import hourly_cost
 from config.schema.network import layout, usable
 from config.schema.pools import MAX_NODES
+from tests.support.case_files import case_table
 from tests.support.lookups import HUB, ZONES
 from tests.support.mocked_azure import ADDRESS, PRINCIPAL, SUBSCRIPTION, Azure
 from tests.support.mocks import Recorder, program
-from tests.support.settings import H100, T4, load
+from tests.support.settings import H100, load
 
 MINE = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.ManagedIdentity/userAssignedIdentities/me"
 IN_HUB = {
@@ -54,30 +55,14 @@ def test_the_seeds_address_space_has_room_for_the_largest_pools_there_are() -> N
     assert usable(layout("10.0.0.0/15").nodes) > 20 * MAX_NODES
 
 
-@pytest.mark.parametrize(
-    ("pool", "private", "needed"),
-    [
-        ({"vmSku": H100, "count": 4}, False, 3 + 1 + 4),
-        ({"vmSku": H100, "count": 4}, True, 3 + 1 + 4 + 1),
-        ({"vmSku": H100, "autoscale": {"min": 0, "max": 9}}, False, 3 + 1 + 9),
-        ({"vmSku": T4, "count": 4}, False, 3 + 1 + 4 + 1),
-        ({"vmSku": H100, "count": 4, "spot": True}, False, 3 + 1 + 4 + 1),
-    ],
-)
+@case_table(__file__, "addresses")
 def test_nodes_need_addresses_for_the_most_there_can_be(pool: dict[str, Any], *, private: bool, needed: int) -> None:
     """System nodes and one for upgrades; those of the pool, with one for upgrades but where it is upgraded in place."""
     stack = load({"pools": {"gpu": pool}, "network": {**OWN, "private": private}, **PREMIUM})
     assert addresses_needed(stack) == needed
 
 
-@pytest.mark.parametrize(
-    ("outbound", "given", "sent"),
-    [
-        ("natGateway", ["137.117.106.88/29"], ["137.117.106.88/29", f"{ADDRESS}/32"]),
-        ("natGateway", [], []),
-        ("loadBalancer", ["137.117.106.88/29"], ["137.117.106.88/29"]),
-    ],
-)
+@case_table(__file__, "ranges", address=ADDRESS)
 def test_nodes_that_come_by_the_gateway_are_let_in(outbound: str, given: list[str], sent: list[str]) -> None:
     """AKS adds the load balancer's address by itself, and no gateway's (its page on authorized IP ranges)."""
     recorder = deployed({**OWN, "outbound": outbound}, cluster={"authorizedIpRanges": given})
@@ -91,16 +76,7 @@ def test_by_the_load_balancer_no_gateway_is_made() -> None:
     assert recorder.one(":ManagedCluster").inputs["networkProfile"]["outboundType"] == "loadBalancer"
 
 
-@pytest.mark.parametrize(
-    ("network", "sent"),
-    [
-        ({}, "loadBalancer"),
-        (OWN, "userAssignedNATGateway"),
-        ({**IN_HUB, "outbound": "natGateway"}, "userAssignedNATGateway"),
-        (IN_HUB, "loadBalancer"),
-        ({**IN_HUB, "outbound": "userDefinedRouting"}, "userDefinedRouting"),
-    ],
-)
+@case_table(__file__, "outbound", hub=HUB)
 def test_the_way_out_in_the_words_of_aks(network: dict[str, Any], sent: str) -> None:
     stack = load({"vmSku": H100, "network": network})
     assert network_profile(stack.network).outbound_type == sent
@@ -113,16 +89,7 @@ def test_services_keep_clear_of_the_network_and_their_dns_is_among_them() -> Non
     assert (profile["serviceCidr"], profile["dnsServiceIP"]) == ("10.99.0.0/16", "10.99.0.10")
 
 
-@pytest.mark.parametrize(
-    ("network", "identity", "expected"),
-    [
-        (OWN, None, {"cluster-network": NETWORK_CONTRIBUTOR, "cluster-gateway": NETWORK_CONTRIBUTOR}),
-        (OWN, MINE, {"cluster-network": NETWORK_CONTRIBUTOR, "cluster-gateway": NETWORK_CONTRIBUTOR}),
-        ({**OWN, "outbound": "loadBalancer"}, None, {"cluster-network": NETWORK_CONTRIBUTOR}),
-        (IN_HUB, None, {"cluster-network": NETWORK_CONTRIBUTOR}),
-        (IN_HUB, MINE, {}),
-    ],
-)
+@case_table(__file__, "roles", hub=HUB, mine=MINE, contributor=NETWORK_CONTRIBUTOR)
 def test_the_control_plane_joins_by_a_role_unless_the_user_gave_theirs_one(
     network: dict[str, Any], identity: str | None, expected: dict[str, str]
 ) -> None:

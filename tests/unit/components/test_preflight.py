@@ -8,19 +8,10 @@ import pulumi
 import pytest
 
 from components.preflight.checks import check_all, check_login
+from tests.support.case_files import case_table
 
 
-@pytest.mark.parametrize(
-    ("login", "there", "missing"),
-    [
-        ("azurecli", ["kubelogin", "az"], []),
-        ("azurecli", ["az"], ["kubelogin"]),
-        ("azurecli", [], ["kubelogin", "az"]),
-        ("spn", ["kubelogin"], []),
-        ("spn", ["az"], ["kubelogin"]),
-        (None, [], []),
-    ],
-)
+@case_table(__file__, "logins")
 def test_a_login_needs_its_programs_on_path(
     login: str | None, there: list[str], missing: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

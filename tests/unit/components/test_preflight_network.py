@@ -18,6 +18,7 @@ from config.schema.models import Settings
 from config.schema.network import NetworkSettings
 from config.schema.pools import PoolSettings
 from config.schema.storage import StorageSettings
+from tests.support.case_files import case_table
 from tests.support.lookups import HUB, NETWORKS, ZONES, Answer, answer, hub, links
 from tests.support.mocked_azure import PRINCIPAL, SUBSCRIPTION, Azure
 from tests.support.mocks import deploy
@@ -76,52 +77,11 @@ def test_nor_of_one_in_a_network_that_it_makes(azure: dict[str, Answer]) -> None
     assert [part.partition("?")[0].rpartition("/")[2] for part in asked(azure)] == ["Microsoft.Network"]  # the provider
 
 
-DELEGATED: dict[str, Any] = {"delegations": [{"properties": {"serviceName": "Microsoft.Web/serverFarms"}}]}
-
-
-@pytest.mark.parametrize(
-    ("there", "settings", "says"),
-    [
-        (hub("West US"), {}, "network.id is in westus, and the cluster is in eastus"),
-        (hub(**DELEGATED), {}, "network.nodeSubnet is delegated to Microsoft.Web/serverFarms"),
-        (hub(endpoints=DELEGATED), {}, "network.endpointSubnet is delegated to Microsoft.Web/serverFarms"),
-        (
-            hub(endpoints={"addressPrefix": "192.168.1.0/29"}),
-            {"containers": True},
-            "network.endpointSubnet has 3 addresses to give, and 4 are needed at most",
-        ),
-        (
-            hub(addressPrefix="192.168.0.0/28"),
-            {"nodes": 7, "containers": True, "endpointSubnet": NODES},
-            "network.nodeSubnet has 11 addresses to give, and 16 are needed at most",
-        ),
-        (hub(addressPrefix="192.168.0.0/28"), {"nodes": 9}, "has 11 addresses to give, and 14 are needed at most"),
-        (hub(addressPrefixes=["192.168.0.0/28"], addressPrefix=None), {"nodes": 9}, "has 11 addresses to give"),
-        (hub(), {"outbound": "natGateway"}, "network.outbound is natGateway, and network.nodeSubnet has none"),
-        (hub(), {"nodeSubnet": f"{HUB}/subnets/none"}, "network.nodeSubnet is a subnet that network.id does not have"),
-        (
-            hub(),
-            {"nodeSubnet": f"{HUB}/subnets/none"},
-            "az network vnet subnet list --resource-group net --vnet-name hub",
-        ),
-        (hub(space="172.20.0.0/16"), {}, "pulumi config set -s test --path network.serviceRange 10.0.0.0/16"),
-        (hub(), {"endpointSubnet": f"{HUB}/subnets/none"}, "network.endpointSubnet is a subnet that network.id does"),
-        (
-            hub(space="10.240.0.0/16"),
-            {},
-            "network.podRange is 10.240.0.0/12, which overlaps 10.240.0.0/16",
-        ),
-        (hub(space="172.20.0.0/16"), {}, "network.serviceRange is 172.20.0.0/16, which overlaps 172.20.0.0/16"),
-        (hub(space="172.30.0.0/16"), {}, "network.id has addresses that AKS keeps for itself: 172.30.0.0/16"),
-        # Six GPU nodes in place, three system nodes with one for upgrades, and the API server's endpoint.
-        (hub(addressPrefix="192.168.0.0/28"), {"nodes": 6}, ""),
-        (hub(natGateway={"id": "/nat"}), {"outbound": "natGateway"}, ""),
-    ],
-)
+@case_table(__file__, "networks", hub=HUB)
 def test_what_aks_would_refuse_of_a_network_is_told_before(
     there: dict[str, Any], settings: dict[str, Any], says: str, azure: dict[str, Answer]
 ) -> None:
-    azure["virtualNetworks/hub"] = answer(there)
+    azure["virtualNetworks/hub"] = answer(hub(**there))
     found = refused(stack(**settings))
     assert says in found if says else found == ""
 
@@ -134,21 +94,10 @@ def routes(hop: str, prefix: str = "0.0.0.0/0") -> dict[str, Any]:
     return {"properties": {"routes": [{"name": "out", "properties": {"addressPrefix": prefix, "nextHopType": hop}}]}}
 
 
-@pytest.mark.parametrize(
-    ("table", "says"),
-    [
-        (routes("VirtualAppliance"), ""),
-        (routes("VirtualNetworkGateway"), ""),
-        (routes("Internet"), "the route table out of network.nodeSubnet sends 0.0.0.0/0 to Internet, not to"),
-        (routes("None"), "sends 0.0.0.0/0 to None, not to"),
-        (routes("VirtualAppliance", "10.0.0.0/8"), "the route table out of network.nodeSubnet has no route of 0.0.0.0"),
-        ({"properties": {}}, "az network route-table route create --resource-group net --route-table-name out "),
-        (None, f"az network vnet subnet update --ids {NODES} --route-table <id>"),
-    ],
-)
+@case_table(__file__, "routes", nodes=NODES)
 def test_user_defined_routes_must_lead_out(table: dict[str, Any] | None, says: str, azure: dict[str, Answer]) -> None:
-    azure["virtualNetworks/hub"] = answer(hub(routeTable={"id": TABLE}) if table else hub())
-    azure["routeTables/out"] = answer(table)
+    azure["virtualNetworks/hub"] = answer(hub() if table is None else hub(routeTable={"id": TABLE}))
+    azure["routeTables/out"] = answer(routes(**table) if table else {"properties": {}})
     found = refused(stack(**ROUTED))
     assert says in found if says else found == ""
 

@@ -19,6 +19,7 @@ from components.storage import sas_providers
 from components.storage.accounts import Storage
 from components.storage.sas_providers import CLOCK_SKEW, DelegationProvider, WindowProvider, instant
 from config.schema.storage import StorageSettings
+from tests.support.case_files import case_table
 from tests.support.mocked_azure import KEY, WINDOW
 from tests.support.mocks import Recorder, deploy
 from tests.support.settings import settings_with
@@ -211,14 +212,7 @@ def test_other_errors_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> Non
     assert account.asked == 1
 
 
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        ({}, ["AzureCliCredential", "DefaultAzureCredential"]),
-        ({"ARM_USE_MSI": "true"}, ["DefaultAzureCredential"]),
-        ({"ARM_CLIENT_ID": "id"}, ["DefaultAzureCredential"]),
-    ],
-)
+@case_table(__file__, "logins")
 def test_sas_are_signed_by_the_login_that_deploys(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: list[str]
 ) -> None:

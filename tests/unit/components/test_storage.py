@@ -12,6 +12,7 @@ from components.storage.accounts import Storage
 from config.data.blobfuse import files_at_once, mount_options, profiles, remembers
 from config.schema.names import Names
 from config.schema.storage import MAX_ACCOUNT_NAME, Account, AccountSettings, StorageSettings
+from tests.support.case_files import case_table
 from tests.support.mocked_azure import DEPLOYER, SUBSCRIPTION
 from tests.support.mocks import Recorder, deploy
 from tests.support.settings import settings_with
@@ -84,22 +85,14 @@ def test_the_accounts_name_is_derived_and_fits() -> None:
     assert account(account_name="mine").full_name(Names("p", "s"), SUBSCRIPTION) == "mine"
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"permissions": "racwdl"},
-        {"days": 3},
-        {"sas": "user-delegation"},
-        {"profile": "random-4k"},  # a node keeps the options that it has mounted with
-        {"sizeGib": 1},  # a claim cannot grow without a StorageClass
-    ],
-)
+@case_table(__file__, "changed")
 def test_names_of_mounts_change_with_all_that_makes_a_mount(changed: dict[str, Any]) -> None:
     assert generation(**changed) != generation()
 
 
-def test_and_with_each_rotation_but_nothing_else() -> None:
+def test_and_with_each_rotation_and_another_login_but_nothing_else() -> None:
     assert generation({"rotation": "2"}) != generation({"rotation": "1"}) == generation()
+    assert generation({"auth": "identity"}) != generation()
     assert generation({"rotation": ""}) == generation(), "empty text is not set"
     assert generation({"rotation": 2}) == generation({"rotation": "2"}), "YAML makes numbers of such text"
     assert generation({"protect": False, "driver": "chart"}, upload=True) == generation()

@@ -9,19 +9,13 @@ import pulumi
 import pytest
 
 import workloads
-from config.problems.errors import Problem, SettingsError
+from config.problems.errors import SettingsError
 from config.reading import loader
-from tests.support.settings import H100, INVENTORY, SECRET, WORKLOADS, as_engine, dev, load, platform
+from tests.support.settings import H100, INVENTORY, SECRET, WORKLOADS, as_engine, dev, load, platform, problems
 from tests.unit.config import cases
 
 CASES = cases.read()
 ON_DEV = {name: case for name, case in CASES.items() if "platformStack" not in case["stack"]}
-
-
-def problems(stack: dict[str, Any], **options: Any) -> list[Problem]:
-    with pytest.raises(SettingsError) as caught:
-        load(stack, **options)
-    return list(caught.value.problems)
 
 
 def matches(text: str, expected: str) -> bool:

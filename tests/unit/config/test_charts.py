@@ -9,6 +9,7 @@ import pytest
 import operators
 from config.data.chart_values import chart_keys, value_problems
 from config.data.versions import versions
+from tests.support.case_files import case_table
 
 
 @pytest.mark.parametrize("chart", versions().charts)
@@ -35,20 +36,7 @@ def test_the_default_kubernetes_version_is_supported() -> None:
     assert versions().kubernetes.default in versions().kubernetes.newest
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"driver": {"rdma": {"enabled": True}, "version": "580.126.20"}},
-        {"daemonsets": {"tolerations": [{"operator": "Exists"}], "labels": {"any": {"thing": 1}}}},
-        {"daemonsets": {"rollingUpdate": {"maxUnavailable": 2}}},  # a number where the default is text
-        {"toolkit": {"env": [{"name": "A", "value": "b"}]}},
-        {"operator": {"nodeSelector": {"kubernetes.azure.com/mode": "system"}}},  # the chart has another label there
-        {
-            "node-feature-discovery": {"worker": {"nodeSelector": {}, "config": {"sources": {"cpu": {}}}}}
-        },  # a subchart's
-        {"driver": {"version": None}},  # null takes a default away
-    ],
-)
+@case_table(__file__, "known")
 def test_values_that_the_chart_has(values: dict[str, Any]) -> None:
     assert value_problems("gpu-operator", values) == []
 
@@ -61,17 +49,6 @@ def test_the_configuration_of_alertmanager_is_not_the_chart_s() -> None:
     assert value_problems("kube-prometheus-stack", {"alertmanager": {"configs": {}}})
 
 
-@pytest.mark.parametrize(
-    ("values", "path"),
-    [
-        ({"drivers": {}}, ("drivers",)),
-        ({"driver": {"rdma": {"enable": True}}}, ("driver", "rdma", "enable")),
-        ({"driver": True}, ("driver",)),
-        ({"node-feature-discovery": {"worker": {"selector": {}}}}, ("node-feature-discovery", "worker", "selector")),
-        ({"driver": {"enabled": "yes"}}, ("driver", "enabled")),
-        ({"driver": {"startupProbe": {"periodSeconds": "ten"}}}, ("driver", "startupProbe", "periodSeconds")),
-        ({"daemonsets": {"tolerations": {}}}, ("daemonsets", "tolerations")),
-    ],
-)
-def test_values_that_it_does_not(values: dict[str, Any], path: tuple[str, ...]) -> None:
-    assert [found.path for found in value_problems("gpu-operator", values)] == [path]
+@case_table(__file__, "unknown")
+def test_values_that_it_does_not(values: dict[str, Any], path: list[str]) -> None:
+    assert [list(found.path) for found in value_problems("gpu-operator", values)] == [path]

@@ -7,94 +7,49 @@ from typing import Any
 import pytest
 
 import workloads
-from config.problems.errors import Problem, SettingsError
+from config.problems.errors import Problem
 from tests.support import golden
-from tests.support.settings import SECRET, dev, load
+from tests.support.case_files import case_table
+from tests.support.settings import SECRET, dev, problems
 
 KNOWN = workloads.find()
 WORKLOAD = "nccl-allreduce"
-GPU, RDMA = "nvidia.com/gpu", "nvidia.com/mlnxnics"
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-ZONE = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["eastus-1"]}
 GPU_TOLERATION = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
 
 
-def problems(spec: Any, workload: str = WORKLOAD, **keys: Any) -> list[Problem]:
+def found(spec: Any, workload: str = WORKLOAD, **keys: Any) -> list[Problem]:
     stack = dev() | keys
     stack["workloadOptions"] |= {
         workload: stack["workloadOptions"].get(workload, {}) | {"podOverrides": {"spec": spec}}
     }
-    try:
-        load(stack, known=KNOWN, secret=SECRET)
-    except SettingsError as error:
-        return list(error.problems)
-    return []
+    return problems(stack, known=KNOWN, secret=SECRET)
 
 
 def worker(**more: Any) -> dict[str, Any]:
     return {"containers": [{"name": "worker", **more}]}
 
 
-@pytest.mark.parametrize(
-    ("spec", "where", "what"),
-    [
-        ({"schedulerName": "default-scheduler"}, ("schedulerName",), "pods of workload nccl-allreduce have volcano"),
-        ({"schedulerName": None}, ("schedulerName",), "is null, and pods of workload nccl-allreduce need it"),
-        ({"nodeName": "aks-gpu-0"}, ("nodeName",), "which would go past volcano"),
-        ({"restartPolicy": "Always"}, ("restartPolicy",), "but pods of workload nccl-allreduce have Never"),
-        ({"containers": None}, ("containers",), "is null"),
-        (worker(resources=None), ("containers", 0, "resources"), "takes the devices of workload nccl-allreduce away"),
-        (worker(resources={"limits": None}), ("containers", 0, "resources", "limits"), "takes the devices"),
-        (worker(resources={"limits": {GPU: 0}}), ("containers", 0, "resources", "limits", GPU), "by itself"),
-        (worker(resources={"requests": {RDMA: None}}), ("containers", 0, "resources", "requests", RDMA), "by itself"),
-        ({"containers": [{"name": "wroker"}]}, ("containers", 0, "name"), "is 'wroker', no container of workload"),
-        ({"nodeSelector": {"agentpool": "x", "ai-on-aks/pool": "dev"}}, ("nodeSelector", "ai-on-aks/pool"), "'gpu'"),
-        ({"nodeSelector": {"kubernetes.azure.com/agentpool": "dev4082"}},
-         ("nodeSelector", "kubernetes.azure.com/agentpool"), "it is 'gpuba3d'"),
-        ({"nodeSelector": {"node.kubernetes.io/instance-type": "Standard_NC4as_T4_v3"}},
-         ("nodeSelector", "node.kubernetes.io/instance-type"), "it is 'Standard_ND96isr_H100_v5'"),
-        ({"nodeSelector": {"kubernetes.azure.com/scalesetpriority": "spot"}},
-         ("nodeSelector", "kubernetes.azure.com/scalesetpriority"), "there is none"),
-        ({"affinity": None}, ("affinity",), "is null"),
-        ({"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [ZONE]}]}}}},
-         ("affinity", "nodeAffinity", REQUIRED), "keeps workload nccl-allreduce in one pool"),
-        ({"tolerations": []}, ("tolerations",), "nodes of pool gpu have the taint sku=gpu:NoSchedule"),
-        ({"tolerations": [{"key": "sku", "value": "cpu"}]}, ("tolerations",), "have the taint sku=gpu:NoSchedule"),
-        ({"tolerations": [GPU_TOLERATION | {"effect": "NoExecute"}]}, ("tolerations",), "have the taint"),
-    ],
-)  # fmt: skip
-def test_what_a_workload_needs_stays(spec: dict[str, Any], where: tuple[str | int, ...], what: str) -> None:
-    (problem,) = problems(spec)
+@case_table(__file__, "needed")
+def test_what_a_workload_needs_stays(spec: dict[str, Any], where: list[str | int], what: str) -> None:
+    (problem,) = found(spec)
     assert problem.path == ("workloadOptions", WORKLOAD, "podOverrides", "spec", *where)
     assert what in problem.what
     assert problem.fix.startswith("pulumi config ")
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"schedulerName": "volcano", "restartPolicy": "Never", "priorityClassName": "low"},
-        worker(resources={"limits": {"memory": "1Ti", "cpu": 90}}),
-        {"containers": [{"name": "sidecar", "image": "busybox:1"}]},
-        {"nodeSelector": {"topology.kubernetes.io/zone": "eastus-1", "ai-on-aks/pool": "gpu"}},
-        {"affinity": {"podAntiAffinity": {REQUIRED: [{"topologyKey": "kubernetes.io/hostname"}]}}},
-        {"tolerations": [{"operator": "Exists"}]},
-        {"tolerations": [GPU_TOLERATION, {"key": "mine", "operator": "Exists"}]},
-        {"tolerations": [{"key": "sku", "operator": "Exists", "effect": ""}]},
-    ],
-)
+@case_table(__file__, "free")
 def test_all_else_is_the_users(spec: dict[str, Any]) -> None:
-    assert not problems(spec)
+    assert not found(spec)
 
 
 def test_a_toleration_of_spot_is_needed_where_the_pool_is_spot() -> None:
     pools = {"s": {"vmSku": "Standard_ND96isr_H100_v5", "spot": True}}
-    (problem,) = problems({"tolerations": [GPU_TOLERATION]}, vmSku="", nodeCount="", pools=pools)
+    (problem,) = found({"tolerations": [GPU_TOLERATION]}, vmSku="", nodeCount="", pools=pools)
     assert "have the taint kubernetes.azure.com/scalesetpriority=spot:NoSchedule" in problem.what
 
 
 def test_a_notebook_is_a_deployment_which_restarts_always() -> None:
-    (problem,) = problems({"restartPolicy": "Never"}, "jupyterlab")
+    (problem,) = found({"restartPolicy": "Never"}, "jupyterlab")
     assert "have Always" in problem.what
 
 

@@ -11,7 +11,8 @@ import workloads
 from config.problems.errors import SettingsError
 from config.rules.plain_secrets import _secrets, plain_values
 from config.schema.workload import Requirements, WorkloadOptions
-from tests.support.settings import H100, SECRET, Workload, dev, load
+from tests.support.case_files import case_table
+from tests.support.settings import H100, SECRET, Workload, dev, load, problems
 from tests.unit.config.test_any_input import KEYS, changed
 
 
@@ -19,6 +20,7 @@ class PasswordOptions(WorkloadOptions):
     password: SecretStr | None = None
 
 
+NO_SHELL: dict[str, Any] = {"workloadOptions": {}, "workloads": ""}
 STACK = {"vmSku": H100, "workloads": "shell", "workloadOptions": {"shell": {"password": "hunter2"}}}
 
 
@@ -32,53 +34,20 @@ def test_an_encrypted_password_reaches_its_workload() -> None:
     assert "hunter2" not in repr(options)
 
 
-def test_a_password_in_plain_text_is_refused_without_being_printed() -> None:
-    with pytest.raises(SettingsError) as caught:
-        load(STACK, known=KNOWN)
-    assert "hunter2" not in str(caught.value)
-    (problem,) = caught.value.problems
-    assert "plain text" in problem.what
-    assert problem.fix == "pulumi config set --secret --path workloadOptions.shell.password"
-
-
-def test_a_mistyped_password_in_plain_text_is_to_be_encrypted() -> None:
-    with pytest.raises(SettingsError) as caught:
-        load({**STACK, "workloadOptions": {"shell": {"pasword": "hunter2"}}}, known=KNOWN)
-    assert [problem.fix for problem in caught.value.problems] == [
-        "pulumi config set --secret --path workloadOptions.shell.password"
-        " && pulumi config rm --path workloadOptions.shell.pasword"
-    ]
-
-
 @pytest.mark.parametrize(
     "keys", [{"tags": ["team=hunter2"]}, {"tags": "team=hunter2"}, {"cluster": {"localAccounts": {"enabled": True}}}]
 )
 def test_a_fix_reads_no_value_of_a_secret(keys: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError) as caught:
-        load({"vmSku": H100, **keys}, secret=tuple(keys))
-    assert not [problem.fix for problem in caught.value.problems if "hunter2" in problem.fix or "true" in problem.fix]
-
-
-def test_a_password_of_the_wrong_kind_is_not_printed() -> None:
-    with pytest.raises(SettingsError) as caught:
-        load(
-            {**STACK, "workloadOptions": {"shell": {"password": ["hunter2"]}}}, known=KNOWN, secret=("workloadOptions",)
-        )
-    assert "hunter2" not in str(caught.value)
-
-
-def test_other_options_beside_a_password_are_told_in_full() -> None:
-    with pytest.raises(SettingsError) as caught:
-        load({**STACK, "workloadOptions": {"shell": {"pool": "gpus"}}}, known=KNOWN, secret=("workloadOptions",))
-    assert "is 'gpus', not a pool of this stack" in str(caught.value)
+    found = problems({"vmSku": H100, **keys}, secret=tuple(keys))
+    assert found
+    assert not [problem.fix for problem in found if "hunter2" in problem.fix or "true" in problem.fix]
 
 
 def said(path: tuple[str, ...], value: Any, *secret: str) -> dict[str, tuple[str, str]]:
     """What is wrong, and the fix, by key: of `dev`, whose `workloadOptions` are secret, with one more thing set."""
-    with pytest.raises(SettingsError) as caught:
-        load(changed(dev(), (path, value)), known=workloads.find(), secret=(*SECRET, *secret))
-    assert "hunter2" not in str(caught.value)
-    return {".".join(map(str, problem.path)): (problem.what, problem.fix) for problem in caught.value.problems}
+    found = problems(changed(dev(), (path, value)), known=workloads.find(), secret=(*SECRET, *secret))
+    assert "hunter2" not in str(SettingsError(found))
+    return {".".join(map(str, problem.path)): (problem.what, problem.fix) for problem in found}
 
 
 @pytest.mark.parametrize("value", [5, "hunter2", ["hunter2"], None, {}])
@@ -96,64 +65,55 @@ def test_its_options_are_moved_where_they_can_be() -> None:
     assert found[1] == f"pulumi config set --path '{there}' 2 && pulumi config rm --path {here}"
 
 
-def test_a_password_that_stands_too_high_is_moved_without_being_printed() -> None:
-    for key, value in {"password": "hunter2", "jupyterlab": {"password": "hunter2"}}.items():
-        with pytest.raises(SettingsError) as caught:
-            load({**STACK, key: value, "workloadOptions": {}, "workloads": ""}, known=workloads.find())
-        (problem,) = caught.value.problems
-        assert problem.fix == (
-            f"pulumi config set --secret --path workloadOptions.jupyterlab.password && pulumi config rm {key}"
-        )
-        assert "hunter2" not in str(caught.value)
-
-
-def test_a_mistyped_password_is_moved_without_being_printed() -> None:
-    stack = dev()
-    stack["workloadOptions"]["jupyterlab"] = {"passwrod": "hunter2"}
-    with pytest.raises(SettingsError) as caught:
-        load(stack, known=workloads.find(), secret=SECRET)
-    (problem,) = caught.value.problems
-    path = "workloadOptions.jupyterlab"
-    assert problem.what == "is an unknown key; near: password"
-    assert problem.fix == (
-        f"pulumi config set --secret --path {path}.password && pulumi config rm --path {path}.passwrod"
-    )
+SHELL = "workloadOptions.shell"
+MOVED = "pulumi config set --secret --path workloadOptions.jupyterlab.password && pulumi config rm"
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "what", "fix"),
+    ("keys", "known", "secret", "what", "fix"),
     [
-        (("cluster", "tier"), "hunter2", None, "change cluster.tier in the stack file to what is allowed"),
-        (("cluster", "teir"), "hunter2", "is an unknown key; near: tier",
-         "set cluster.tier to what you need in the stack file, and remove cluster.teir"),
-        (("cluster", "resourceGroups"), "hunter2", "is an unknown key; near: resourceGroup",
-         "pulumi config set --secret --path cluster.resourceGroup && "
-         "pulumi config rm --path cluster.resourceGroups"),
-        (("cluster", "resourceGroup"), "/hunter2/", None, "pulumi config set --secret --path cluster.resourceGroup"),
-        (("cluster", "systemPool"), ["hunter2"], "is a list",
-         "change cluster.systemPool in the stack file to what is allowed"),
-        (("cluster", "systemPool", "vmSku"), "hunter2", None,
-         "change cluster.systemPool.vmSku in the stack file to what is allowed"),
+        ({}, KNOWN, (), "plain text", f"pulumi config set --secret --path {SHELL}.password"),
+        (
+            {"workloadOptions": {"shell": {"pasword": "hunter2"}}},
+            KNOWN,
+            (),
+            "is an unknown key; near: password",
+            f"pulumi config set --secret --path {SHELL}.password && pulumi config rm --path {SHELL}.pasword",
+        ),
+        (
+            {"workloadOptions": {"jupyterlab": {"passwrod": "hunter2"}}, "workloads": "jupyterlab"},
+            workloads.find(),
+            SECRET,
+            "is an unknown key; near: password",
+            f"{MOVED} --path workloadOptions.jupyterlab.passwrod",
+        ),
+        (NO_SHELL | {"password": "hunter2"}, workloads.find(), (), "", f"{MOVED} password"),
+        (NO_SHELL | {"jupyterlab": {"password": "hunter2"}}, workloads.find(), (), "", f"{MOVED} jupyterlab"),
+        ({"workloadOptions": {"shell": {"password": ["hunter2"]}}}, KNOWN, SECRET, "", ""),
+        ({"workloadOptions": {"shell": {"pool": "gpus"}}}, KNOWN, SECRET, "is 'gpus', not a pool of this stack", ""),
     ],
-)  # fmt: skip
-def test_a_secret_hides_values_and_no_names(path: tuple[str, ...], value: Any, what: str | None, fix: str) -> None:
+    ids=["plain", "mistyped", "mistyped and encrypted", "too high", "too high too", "not text", "another option"],
+)
+def test_a_password_is_refused_without_being_printed(
+    keys: dict[str, Any], known: Any, secret: tuple[str, ...], what: str, fix: str
+) -> None:
+    problem = problems(STACK | keys, known=known, secret=secret)[0]
+    assert "hunter2" not in str(problem)
+    assert what in problem.what
+    assert problem.fix == (fix or problem.fix)
+
+
+@case_table(__file__, "hidden")
+def test_a_secret_hides_values_and_no_names(path: list[str], value: Any, what: str | None, fix: str) -> None:
     hidden = "is not valid (its value is a secret, so it is not shown)"
-    assert said(path, value, "cluster") == {".".join(path): (what or hidden, fix)}
+    assert said(tuple(path), value, "cluster") == {".".join(path): (what or hidden, fix)}
 
 
 @pytest.mark.parametrize("path", [path for path, _ in KEYS if path[0] != "workloadOptions"], ids=".".join)
 def test_no_value_of_a_secret_key_is_printed(path: tuple[str, ...]) -> None:
     for key in (path, (*path[:-1], path[-1][:-1] or "x")):
-        assert "hunter2" not in told(changed(dev(), (key, "hunter2/")), *SECRET, path[0], key[0])
-
-
-def told(stack: dict[str, Any], *secret: str) -> str:
-    """What is said of a stack; nothing where it can be deployed."""
-    try:
-        load(stack, known=workloads.find(), secret=secret)
-    except SettingsError as error:
-        return str(error)
-    return ""
+        stack, secret = changed(dev(), (key, "hunter2/")), (*SECRET, path[0], key[0])
+        assert "hunter2" not in str(SettingsError(problems(stack, known=workloads.find(), secret=secret)))
 
 
 SECRETS = {
@@ -194,18 +154,6 @@ def test_secrets_in_other_settings_of_operators_are_reported() -> None:
     assert "hunter2" not in "".join(found)
 
 
-@pytest.mark.parametrize(
-    ("values", "count"),
-    [
-        ({"global": {"slack_api_url": "https://hooks.slack.com/services/T0/B0/x"}}, 1),
-        ({"grafana.ini": {"auth.azuread": {"client_secret": "x"}}}, 1),
-        ({"grafana": {"admin": {"existingSecret": "x", "passwordKey": "y"}}}, 0),
-        ({"token": "$__file{/etc/token}", "bearer_token_file": "/run/token", "tokenSecretName": "x"}, 0),
-        ({"imagePullSecrets": ["x"], "automountServiceAccountToken": "false", "secretName": "x"}, 0),
-        ({"env": [{"name": "AWS_SECRET_ACCESS_KEY", "value": "x"}, {"name": "DB_PASS", "value": "x"}]}, 2),
-        ({"env": [{"name": "MAX_TOKENS", "value": "12"}, {"name": "TOKENIZERS_PARALLELISM", "value": "x"}]}, 0),
-        ({"receivers": [{"webhook_configs": [{"url": "https://me:x@example.org"}]}]}, 1),
-    ],
-)
+@case_table(__file__, "names")
 def test_names_of_secrets_are_no_secrets(values: dict[str, Any], count: int) -> None:
     assert len(list(_secrets(values, ()))) == count

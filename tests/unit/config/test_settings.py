@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-import workloads
 from config.rules.mirrors import mirror_problems
 from config.schema.operators import Installation
 from config.schema.pools import MAX_POOL_NAME, PoolSettings, agent_pool_name
 from simulator.host.paths import ROOT
+from tests.support.case_files import case_table
 from tests.support.settings import H100, INVENTORY, T4, load, platform
 
 
@@ -30,17 +28,7 @@ def test_workloads_may_be_a_list_or_text(written: Any) -> None:
     assert load({"vmSku": H100, "workloads": written}).workloads == ("notebook", "training")
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"maxBytes": 1073741824, "minBytes": 8}, {"max_bytes": "1073741824", "min_bytes": "8"}),
-        ({"maxBytes": "8M"}, {"max_bytes": "8M"}),
-        ({"image": ""}, {"image": None}),
-        ({"image": "nccl-test"}, {"image": "nccl-test"}),
-        ({"image": f"localhost:5000/a/b_c:1.0@sha256:{'0' * 64}"}, {}),
-        ({"floorGbs": "12.5"}, {"floor_gbs": 12.5}),
-    ],
-)
+@case_table(__file__, "options")
 def test_options_of_the_nccl_all_reduce(options: dict[str, Any], expected: dict[str, Any]) -> None:
     stack = {"vmSku": H100, "workloads": "nccl-allreduce", "workloadOptions": {"nccl-allreduce": options}}
     placed = load(stack).placements["nccl-allreduce"].options
@@ -123,24 +111,6 @@ def test_pulumi_yaml_describes_every_key_and_no_other() -> None:
     declared = yaml.safe_load((ROOT / "Pulumi.yaml").read_text("utf-8"))["config"]
     assert set(declared) == {field.alias for field in INVENTORY.stack_file.model_fields.values()}
     assert all(key["description"] and key["default"] == "" and "type" not in key for key in declared.values())
-
-
-def test_the_stacks_of_the_repository_are_good() -> None:
-    files = {file.name.split(".")[1]: file for file in sorted(ROOT.glob("Pulumi.*.yaml"))}
-    assert files
-    stacks = {name: keys(file) for name, file in files.items()}
-    known, secret = workloads.find(), ("workloadOptions",)
-    lenders = {stack["platformStack"] for stack in stacks.values() if "platformStack" in stack}
-    others = {name: platform(stacks[name], known, secret) for name in lenders}
-    for name, stack in stacks.items():
-        placements = load(stack, name=name, others=others, known=known, secret=secret).placements
-        assert bool(placements) == bool(stack["workloads"]), name
-
-
-def keys(file: Path) -> dict[str, Any]:
-    """The keys of a stack file, its secrets in plain text as the engine hands them over."""
-    text = re.sub(r"\n +secure: .*", " a-password", file.read_text("utf-8"))
-    return {key.removeprefix("ai-on-aks:"): value for key, value in yaml.safe_load(text)["config"].items()}
 
 
 def test_a_workload_stack_has_the_platform_s_settings_as_its_own() -> None:

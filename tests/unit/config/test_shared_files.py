@@ -8,10 +8,10 @@ import pytest
 
 import workloads
 from config.data.storage_classes import aks_classes
-from config.problems.errors import SettingsError
 from config.rules.cost import hourly_cost
 from simulator.cluster import addons
-from tests.support.settings import H100, SECRET, load, platform
+from tests.support.case_files import case_table
+from tests.support.settings import H100, SECRET, load, platform, problems
 
 OWN: dict[str, Any] = {"vmSku": H100, "network": {"addressSpace": "10.0.0.0/16"}}
 PRIVATE: dict[str, Any] = {
@@ -22,20 +22,11 @@ PRIVATE: dict[str, Any] = {
 BY_NFS = {"storage": {"sharedFiles": "nfs"}}
 
 
-@pytest.mark.parametrize(
-    ("stack", "kept_on", "entrances"),
-    [
-        ({"vmSku": H100}, "smb", ()),
-        (OWN, "smb", ()),
-        (OWN | BY_NFS, "nfs", ("file",)),
-        (PRIVATE, "none", ("registry",)),
-        (PRIVATE | BY_NFS, "nfs", ("registry", "file")),
-    ],
-)
-def test_nothing_private_is_on_a_public_address(stack: dict[str, Any], kept_on: str, entrances: tuple[str]) -> None:
+@case_table(__file__, "entrances")
+def test_nothing_private_is_on_a_public_address(stack: dict[str, Any], kept_on: str, entrances: list[str]) -> None:
     settings = load(stack)
     assert settings.shared_files == kept_on
-    assert settings.entrances() == entrances
+    assert list(settings.entrances()) == entrances
     paid = hourly_cost(settings, {}).output()["resources"].get("private endpoint", 0)
     assert paid == pytest.approx(0.01 * len(entrances))
 
@@ -55,36 +46,16 @@ def test_a_stack_on_the_platform_has_the_platforms(lender: dict[str, Any], kept_
 def test_a_notebook_on_a_private_platform_without_them_is_refused_by_the_platforms_name() -> None:
     password = {"jupyterlab": {"password": "open-sesame"}}
     lodger = {"platformStack": "dev", "workloads": "jupyterlab", "workloadOptions": password}
-    with pytest.raises(SettingsError) as refused:
-        load(lodger, name="mine", others={"dev": platform(PRIVATE)}, known=workloads.find(), secret=SECRET)
-    (problem,) = refused.value.problems
+    others = {"dev": platform(PRIVATE)}
+    (problem,) = problems(lodger, name="mine", others=others, known=workloads.find(), secret=SECRET)
     assert str(problem).startswith("storage.sharedFiles of stack dev is none, and workload jupyterlab has shared files")
     assert "change storage.sharedFiles in the stack file of dev to what is allowed" in problem.text("mine")
 
 
-PROVISIONER: dict[str, Any] = {
-    "operators": {"nfsSubdirExternalProvisioner": {"enabled": True, "server": "10.1.0.4", "path": "/exports/ai"}}
-}
 OWN_CLASS = {"storage": {"sharedClass": "fast"}}
-ITS_CLASS = "nfs-client-pokprod"
 
 
-@pytest.mark.parametrize(
-    ("stack", "kept_on", "shared_class"),
-    [
-        ({"vmSku": H100}, "smb", None),
-        (OWN | BY_NFS, "nfs", "shared-files"),
-        (PRIVATE, "none", None),
-        (PRIVATE | OWN_CLASS, "class", "fast"),
-        (OWN_CLASS | {"vmSku": H100}, "class", "fast"),
-        (OWN | PROVISIONER, "class", ITS_CLASS),
-        (PRIVATE | PROVISIONER, "class", ITS_CLASS),
-        (OWN | PROVISIONER | OWN_CLASS, "class", "fast"),
-        (OWN | PROVISIONER | BY_NFS, "nfs", "shared-files"),
-        (OWN | PROVISIONER | {"storage": {"sharedFiles": "smb"}}, "smb", None),
-        (OWN | PROVISIONER | {"storage": {"sharedFiles": "none"}}, "none", None),
-    ],
-)
+@case_table(__file__, "classes")
 def test_one_class_is_for_all_that_share_files(stack: dict[str, Any], kept_on: str, shared_class: str | None) -> None:
     """Where nothing is said, that of an operator which brings one."""
     settings = load(stack)

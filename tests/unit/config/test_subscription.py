@@ -15,22 +15,12 @@ from config.rules.subscription import (
     rights_objections,
     size_objections,
 )
-from tests.support.lookups import ALL, size
+from tests.support.case_files import case_table
+from tests.support.lookups import size
 from tests.support.settings import H100, T4
 
 SCOPE = "/subscriptions/0"
 ASSIGN = "Microsoft.Authorization/roleAssignments/write"
-CONTRIBUTOR = {
-    "actions": ["*"],
-    "notActions": [
-        "Microsoft.Authorization/*/Delete",
-        "Microsoft.Authorization/*/Write",
-        "Microsoft.Authorization/elevateAccess/Action",
-    ],
-}
-"""As Azure's list of built-in roles has it, and the next two."""
-ACCESS = {"actions": ["*/read", "Microsoft.Authorization/*", "Microsoft.Support/*"], "notActions": []}
-READER = {"actions": ["*/read"], "notActions": []}
 
 
 def closed(kind: str = "Location", reason: str = "NotAvailableForSubscription", **more: Any) -> dict[str, Any]:
@@ -39,25 +29,10 @@ def closed(kind: str = "Location", reason: str = "NotAvailableForSubscription", 
     return size(H100, restrictions=[{"type": kind, "reasonCode": reason, **where}])
 
 
-@pytest.mark.parametrize(
-    ("sku", "objected"),
-    [
-        (size(H100), ""),
-        (size(H100.lower()), ""),
-        (size(H100, "EastUS"), ""),
-        (size(H100, restrictions=None), ""),
-        (size(H100, "westus3"), "not offered"),
-        (size(H100, resourceType="disks"), "not offered"),
-        (closed(), "closed to this subscription in eastus: NotAvailableForSubscription"),
-        (closed(reason="QuotaId"), "closed to this subscription in eastus: QuotaId"),
-        (closed(values=[]), "closed"),
-        (closed(restrictionInfo=None, values=["East US"]), "closed"),
-        (closed(values=["westus3"], restrictionInfo={"locations": ["westus3"]}), ""),
-        (closed("Zone", restrictionInfo={"locations": ["eastus"], "zones": ["1", "2", "3"]}), ""),
-    ],
-)
+@case_table(__file__, "sizes")
 def test_sizes_that_a_region_has(sku: dict[str, Any], objected: str) -> None:
-    lines = [str(each) for each in size_objections({H100: "pool gpu"}, {"value": [size(T4), sku]}, "eastus")]
+    there = size(**sku) if "name" in sku else closed(**sku)
+    lines = [str(each) for each in size_objections({H100: "pool gpu"}, {"value": [size(T4), there]}, "eastus")]
     assert len(lines) == bool(objected)
     for line in lines:
         assert line.startswith(f"{H100} (pool gpu) is ")
@@ -71,38 +46,14 @@ def test_a_region_without_any_size_has_not_been_read(answer: dict[str, Any]) -> 
     assert not warning.stops
 
 
-@pytest.mark.parametrize(
-    ("state", "stops"),
-    [
-        ("Registered", False),
-        ("Registering", False),
-        ("NotRegistered", True),
-        ("Unregistered", True),
-        ("Unregistering", True),
-        (None, True),
-    ],
-)
+@case_table(__file__, "providers")
 def test_a_provider_must_be_registered(state: str | None, *, stops: bool) -> None:
     found = list(provider_objections("Microsoft.Compute", {"registrationState": state}))
     assert [each.steps for each in found] == [("az provider register --namespace Microsoft.Compute --wait",)] * stops
     assert all(each.stops for each in found)
 
 
-@pytest.mark.parametrize(
-    ("roles", "may"),
-    [
-        ([ALL], True),
-        ([CONTRIBUTOR], False),
-        ([CONTRIBUTOR, ACCESS], True),
-        ([ACCESS], True),
-        ([READER], False),
-        ([{"actions": ["microsoft.authorization/ROLEASSIGNMENTS/write"]}], True),
-        ([{"actions": ["Microsoft.Authorization/roleAssignments/writes"]}], False),
-        ([{"actions": ["Microsoft+Authorization/roleAssignments/write"]}], False),
-        ([{"actions": None, "notActions": None}], False),
-        ([], False),
-    ],
-)
+@case_table(__file__, "rights")
 def test_who_may_assign_roles(roles: list[dict[str, Any]], *, may: bool) -> None:
     assert any(allows(role, ASSIGN) for role in roles) is may
     found = list(rights_objections({"value": roles}, "someone", SCOPE))
@@ -125,24 +76,12 @@ def assignment(role: str, condition: str | None = None) -> dict[str, Any]:
     return {"properties": {"roleDefinitionId": f"{SCOPE}/providers/x/roleDefinitions/{role}", "condition": condition}}
 
 
-@pytest.mark.parametrize(
-    ("held", "lacking"),
-    [
-        ([assignment(OWNER)], ""),
-        ([assignment(RBAC_ADMINISTRATOR, BOTH)], ""),
-        ([assignment(RBAC_ADMINISTRATOR, f"... {{{PULL}}}")], "Network Contributor"),
-        ([assignment(RBAC_ADMINISTRATOR, "... PrincipalType ...")], "AcrPull, Network Contributor"),
-        ([assignment(RBAC_ADMINISTRATOR, f"{ALL_BUT} {{{OWNER}, {RBAC_ADMINISTRATOR}}}")], ""),
-        ([assignment(OWNER, f"{ALL_BUT} {{{OWNER}, {PULL}}}")], "AcrPull"),
-        ([assignment(RBAC_ADMINISTRATOR, "..."), assignment(OWNER)], ""),
-        ([assignment(RBAC_ADMINISTRATOR, "..."), assignment(RBAC_ADMINISTRATOR, BOTH)], ""),
-        ([assignment(READS, "...")], ""),
-        ([], ""),
-    ],
+@case_table(
+    __file__, "conditions", owner=OWNER, rbac=RBAC_ADMINISTRATOR, pull=PULL, reads=READS, both=BOTH, all_but=ALL_BUT
 )
-def test_a_right_on_a_condition_is_told(held: list[dict[str, Any]], lacking: str) -> None:
+def test_a_right_on_a_condition_is_told(held: list[dict[str, str]], lacking: str) -> None:
     """A warning: whether a condition lets a role through, only Azure knows."""
-    found = list(condition_objections({"value": held}, GIVEN))
+    found = list(condition_objections({"value": [assignment(**each) for each in held]}, GIVEN))
     assert [each.what.rpartition(" leaves out ")[2] for each in found] == ([lacking] if lacking else [])
     assert not any(each.stops for each in found)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ import pytest
 import yaml
 
 import workloads
-from config.problems.errors import Problem, SettingsError
 from config.schema.pools import gpu_sizes
-from tests.support.settings import H100, load, platform
+from tests.support.settings import H100, platform, problems
 from tests.unit.config import cases, suggested
 
 KNOWN = workloads.find()
@@ -23,14 +21,6 @@ ROWS = [
     for rows in yaml.safe_load(Path(__file__).with_name("suggestions.yaml").read_text("utf-8")).values()
     for row in rows
 ]
-
-
-def problems(stack: Any, **options: Any) -> Sequence[Problem]:
-    try:
-        load(stack, **options)
-    except SettingsError as error:
-        return error.problems
-    return []
 
 
 @pytest.mark.parametrize(("keys", "fix"), ROWS, ids=[str(keys) for keys, _ in ROWS])

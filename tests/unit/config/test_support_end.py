@@ -7,6 +7,7 @@ from datetime import date
 import pytest
 
 from config.rules.support_end import support_warnings
+from tests.support.case_files import case_table
 from tests.support.settings import H100, load, platform
 
 
@@ -14,15 +15,7 @@ def said(day: str, **cluster: str) -> list[str]:
     return list(support_warnings(load({"vmSku": H100, "cluster": cluster}), date.fromisoformat(day)))
 
 
-@pytest.mark.parametrize(
-    ("day", "version", "verb", "end", "forced"),
-    [
-        ("2026-12-31", "1.35", "ends", "2027-03-31", "2027-06-01"),
-        ("2027-03-31", "1.35.4", "ends", "2027-03-31", "2027-06-01"),
-        ("2027-04-01", "1.35", "ended", "2027-03-31", "2027-06-01"),
-        ("2027-05-01", "1.36", "ends", "2027-06-30", "2027-08-29"),
-    ],
-)
+@case_table(__file__, "ends")
 def test_the_end_of_a_version_is_reported_with_the_day_of_the_forced_upgrade(
     day: str, version: str, verb: str, end: str, forced: str
 ) -> None:

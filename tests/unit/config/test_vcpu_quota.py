@@ -11,8 +11,9 @@ from config.schema.cluster import ClusterSettings
 from config.schema.models import Settings
 from config.schema.network import NetworkSettings
 from config.schema.pools import PoolSettings, agent_pool_name
+from tests.support.case_files import case_table
 from tests.support.lookups import MANY, usage
-from tests.support.settings import A100, H100, T4, settings_with
+from tests.support.settings import A100, H100, settings_with
 
 SYSTEM, ND, NC, T4S = (
     "standardDADSv5Family",
@@ -63,46 +64,19 @@ def test_a_jump_box_counts_with_the_cluster_that_it_comes_with() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("pool", "has", "more"),
-    [
-        ({"count": 2}, 2, {}),
-        ({"count": 5}, 2, {"pool gpu": (3, 0)}),
-        ({"count": 1}, 2, {}),
-        ({"autoscale": {"min": 0, "max": 4}}, 4, {}),
-        ({"autoscale": {"min": 0, "max": 4}}, 1, {"pool gpu": (0, 3)}),
-        ({"autoscale": {"min": 2, "max": 4}}, 2, {"pool gpu": (0, 2)}),
-    ],
-)
-def test_a_pool_that_is_up_adds_what_it_grows_by(
-    pool: dict[str, Any], has: int, more: dict[str, tuple[int, int]]
-) -> None:
+@case_table(__file__, "growth")
+def test_a_pool_that_is_up_adds_what_it_grows_by(pool: dict[str, Any], has: int, more: dict[str, list[int]]) -> None:
     chosen = settings(gpu={"vmSku": H100, **pool})
-    assert added(chosen, {**UP, named(chosen): Nodes(H100, has)}) == more
+    assert added(chosen, {**UP, named(chosen): Nodes(H100, has)}) == {
+        pool: tuple(nodes) for pool, nodes in more.items()
+    }
 
 
 def test_a_pool_without_nodes_is_made_too() -> None:
     assert added(settings(gpu={"vmSku": H100, "count": 0}), UP) == {"pool gpu": (0, 0)}
 
 
-@pytest.mark.parametrize(
-    ("pool", "left", "objected"),
-    [
-        ({"vmSku": H100, "count": 10}, {ND: 960}, []),
-        ({"vmSku": H100, "count": 11}, {ND: 960}, [f"1056 vCPUs of quota {ND}"]),
-        (
-            {"vmSku": H100, "count": 11},
-            {ND: 960, TOTAL: 1079},
-            [f"1056 vCPUs of quota {ND}", f"1080 vCPUs of quota {TOTAL}"],
-        ),
-        ({"vmSku": H100, "count": 1}, {ND: -100}, [f"96 vCPUs of quota {ND}"]),
-        ({"vmSku": H100, "count": 2, "spot": True}, {ND: 0, SPOT: 192}, []),
-        ({"vmSku": H100, "count": 2, "spot": True}, {ND: 0, SPOT: 191}, [f"192 vCPUs of quota {SPOT}"]),
-        ({"vmSku": T4, "count": 2}, {T4S: 7}, [f"8 vCPUs of quota {T4S}"]),
-        ({"vmSku": H100, "count": 0}, {ND: 0}, []),
-        ({"vmSku": H100, "count": 2}, {SYSTEM: 23}, [f"24 vCPUs of quota {SYSTEM}"]),
-    ],
-)
+@case_table(__file__, "fits")
 def test_what_comes_at_once_must_fit(pool: dict[str, Any], left: dict[str, int], objected: list[str]) -> None:
     lines = told(settings(gpu=pool), {}, **left)
     assert [line.partition(" are needed in eastus (")[0] for line in lines] == objected
@@ -156,22 +130,7 @@ def test_the_page_is_of_the_regions_cloud() -> None:
     assert "https://portal.azure.us/#view/" in told(flat, UP, **{ND: 0})[0]
 
 
-@pytest.mark.parametrize(
-    ("pool", "left", "objected", "step"),
-    [
-        ({}, 200, False, ""),
-        (
-            {},
-            100,
-            True,
-            "pulumi config set -s test --path pools.gpu.replace delete-first    # or the old pool goes first",
-        ),
-        ({"count": 4}, 100, True, ""),  # not even then
-        ({"replace": "delete-first"}, 0, False, ""),
-        ({"replace": "delete-first", "count": 3}, 95, True, ""),
-        ({"replace": "delete-first", "count": 3}, 96, False, ""),
-    ],
-)
+@case_table(__file__, "replaced")
 def test_a_pool_in_the_place_of_another_needs_room_beside_it_or_its_room(
     pool: dict[str, Any], left: int, step: str, *, objected: bool
 ) -> None:
@@ -237,20 +196,7 @@ def test_names_are_the_same_in_any_case() -> None:
 A100X4 = "Standard_NC96ads_A100_v4"
 
 
-@pytest.mark.parametrize(
-    ("pool", "runs", "wanted", "needed"),
-    [
-        ({"vmSku": A100X4, "count": 2}, "1.34.2", "1.35", 192),  # a node more, and the surge node
-        ({"vmSku": A100X4, "count": 1}, "1.34.2", "1.35", 96),
-        ({"vmSku": A100X4, "count": 2}, "1.35.4", "1.35", 96),
-        ({"vmSku": A100X4, "count": 1}, "1.35.4", "1.35", 0),
-        ({"vmSku": A100X4, "count": 1}, "1.3.1", "1.35", 96),
-        ({"vmSku": A100X4, "count": 1}, "", "1.35", 0),
-        ({"vmSku": A100X4, "count": 1}, "1.35.4", "1.35.5", 96),
-        ({"vmSku": A100X4, "count": 1, "spot": True}, "1.34.2", "1.35", 0),
-        ({"vmSku": H100, "count": 1}, "1.34.2", "1.35", 0),  # in place
-    ],
-)
+@case_table(__file__, "upgrades")
 def test_an_upgrade_counts_the_surge_node(pool: dict[str, Any], runs: str, wanted: str, needed: int) -> None:
     chosen = settings(gpu=pool).model_copy(update={"cluster": ClusterSettings(kubernetes_version=wanted)})
     name, spot = named(chosen), bool(pool.get("spot"))

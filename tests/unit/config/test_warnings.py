@@ -12,12 +12,12 @@ from config.rules.advice import unread_options, warnings
 from config.rules.provider_keys import unread_keys
 from config.schema.inventory import Inventory
 from tests.support import mocks
-from tests.support.settings import H100, T4, load, platform
+from tests.support.case_files import case_table
+from tests.support.settings import H100, load, platform
 
 KNOWN = workloads.find()
 OLMO = {"vmSku": H100, "workloads": "olmo", "workloadOptions": {"olmo": {"stopAt": 5}}}
 ENDLESS = {**OLMO, "workloadOptions": {"olmo": {}}}
-DAYS = """pulumi config set -s dev --path 'storage.containers["olmo-data"].days'"""
 
 
 def storage(driver: str = "addon", rotation: str = "1", **sas: Any) -> dict[str, Any]:
@@ -50,13 +50,11 @@ def test_images_that_roll_at_any_time_are_told_the_window() -> None:
         "cluster.maintenanceWindow is not set: with cluster.nodeOsChannel NodeImage, AKS rolls nodes"
     )
     assert text.endswith("pulumi config set -s dev --path cluster.maintenanceWindow.day Sunday")
-    assert not list(warnings(load({"vmSku": H100, "cluster": {**cluster, "maintenanceWindow": {"day": "Sunday"}}})))
 
 
 def test_pods_that_the_platform_alone_needs_are_reported() -> None:
     (warning,) = warnings(load({"pools": {"gpu": {"vmSku": H100, "maxPods": 20}}}))
     assert warning.startswith("pools.gpu.maxPods is 20: pods of AKS and of operators alone are about 25")
-    assert list(warnings(load({"pools": {"gpu": {"vmSku": H100, "maxPods": 30}}}))) == []
 
 
 def test_teams_without_a_policy_engine_are_reported() -> None:
@@ -80,14 +78,7 @@ def test_a_sas_that_writes_to_a_hierarchical_namespace_must_set_permissions_too(
     assert not list(warnings(load({"vmSku": H100, "storage": flat}, known=KNOWN)))
 
 
-@pytest.mark.parametrize(
-    ("sas", "days", "rotation"),
-    [
-        ({}, 7, "2"),
-        ({"days": 364}, 364, "2"),
-        ({"sas": "user-delegation", "rotation": "3"}, 7, "4"),
-    ],
-)
+@case_table(__file__, "endless")
 def test_a_training_without_an_end_outlives_its_sas(sas: dict[str, Any], days: int, rotation: str) -> None:
     """Whether a SAS may last longer is the user's decision."""
     (text,) = said(ENDLESS, **sas)
@@ -115,34 +106,13 @@ def test_a_model_size_that_no_workload_reads_is_reported() -> None:
         assert not list(unread_options(load({**stack, **read}, known=KNOWN), KNOWN))
 
 
-@pytest.mark.parametrize(
-    ("stack", "told"),
-    [
-        (
-            {"operators": {"autopilot": {"testSharedFiles": True}, "gpuOperator": {"enabled": False, "values": {}}}},
-            {
-                "operators.autopilot.testSharedFiles": "operators.autopilot.enabled true",
-                "operators.gpuOperator.values": "operators.gpuOperator.enabled true",
-            },
-        ),
-        ({"operators": {"autopilot": {"enabled": False}, "gpuOperator": {"values": {}}}}, {}),
-        (
-            {"cluster": {"autoscaler": {"unneededMinutes": 20}}},
-            {"cluster.autoscaler.unneededMinutes": "a pool with autoscale"},
-        ),
-    ],
-)
+@case_table(__file__, "no_effect")
 def test_settings_without_effect_are_reported(stack: dict[str, Any], told: dict[str, str]) -> None:
     assert list(warnings(load({"vmSku": H100, **stack}))) == [
         f"{key} has no effect without {lacking}\n    allowed: no value, or {lacking}\n"
         f"    fix:     pulumi config rm -s dev --path {key}"
         for key, lacking in told.items()
     ]
-
-
-def test_times_of_an_autoscaler_that_a_pool_uses_have_an_effect() -> None:
-    pools = {"gpu": {"vmSku": H100, "autoscale": {"min": 0, "max": 2}}}
-    assert list(warnings(load({"pools": pools, "cluster": {"autoscaler": {"unneededMinutes": 20}}}))) == []
 
 
 def test_on_another_stack_s_platform_that_stack_is_told_of() -> None:
@@ -200,19 +170,9 @@ def test_a_fixed_gpu_pool_beside_an_autoscaled_one_is_reported() -> None:
     assert not list(warnings(load({"pools": {"train": {"vmSku": H100, "autoscale": bounds}, "burst": SCALED}})))
 
 
-@pytest.mark.parametrize(
-    ("size", "operators", "profile", "expected"),
-    [
-        (H100, {}, {}, []),
-        (H100, {}, {"unreadyMinutes": 20, "provisionMinutes": 20}, []),
-        (H100, {}, {"unreadyMinutes": 5, "provisionMinutes": 19}, [("unreadyMinutes", 5), ("provisionMinutes", 19)]),
-        (T4, {}, {"provisionMinutes": 8}, []),
-        (T4, {}, {"provisionMinutes": 0}, [("provisionMinutes", 0)]),
-        (T4, {"gpuOperator": {"values": {"driver": {"enabled": False}}}}, {"provisionMinutes": 0}, []),
-    ],
-)
+@case_table(__file__, "times")
 def test_times_of_the_autoscaler_that_are_shorter_than_a_driver_build_are_reported(
-    size: str, operators: dict[str, Any], profile: dict[str, int], expected: list[tuple[str, int]]
+    size: str, operators: dict[str, Any], profile: dict[str, int], expected: list[list[Any]]
 ) -> None:
     pools = {"gpu": {"vmSku": size, "autoscale": {"min": 1, "max": 2}}}
     found = list(warnings(load({"pools": pools, "operators": operators, "cluster": {"autoscaler": profile}})))
@@ -224,6 +184,15 @@ def test_times_of_the_autoscaler_that_are_shorter_than_a_driver_build_are_report
     assert all("pulumi config rm -s dev --path cluster.autoscaler." in text for text in found)
 
 
-@pytest.mark.parametrize("pools", [{"a": FIXED, "b": FIXED}, {"a": SCALED}, {"a": {**FIXED, "count": 0}, "b": SCALED}])
-def test_other_pools_do_not_stop_the_autoscaler(pools: dict[str, Any]) -> None:
-    assert not list(warnings(load({"pools": pools})))
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"pools": {"a": FIXED, "b": FIXED}},
+        {"pools": {"a": SCALED}, "cluster": {"autoscaler": {"unneededMinutes": 20}}},
+        {"pools": {"a": {**FIXED, "count": 0}, "b": SCALED}},
+        {"pools": {"a": {"vmSku": H100, "maxPods": 30}}},
+        {"vmSku": H100, "cluster": {"nodeOsChannel": "NodeImage", "maintenanceWindow": {"day": "Sunday"}}},
+    ],
+)
+def test_what_goes_well_is_not_warned_of(keys: dict[str, Any]) -> None:
+    assert not list(warnings(load(keys)))

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from diagnosis.cluster import NODE, POD, Cluster, Kind
+from diagnosis.cluster import POD, Cluster, Kind
 from k8s.objects import Object
 from tests.unit.diagnosis import objects as make
 
-Made = tuple[str, str, Object]
-"""An API version, a kind and an object of it."""
+Made = tuple[Kind, Object]
 BUILDERS: Mapping[str, Callable[..., tuple[Kind, Object]]] = {
     "pod": make.pod,
     "worker": make.worker,
@@ -48,36 +47,27 @@ def merged(target: Any, patch: Any) -> Any:
 
 
 def built(entry: Mapping[str, Any], made: Iterable[Made]) -> Made:
-    """Returns the API version, the kind and the object of an entry; events are about one of those `made` before."""
+    """Returns the kind and the object of an entry; events are about one of those `made` before."""
     fields = {key: value for key, value in entry.items() if key != "with"}
     what = next(iter(fields))
     name = fields.pop(what)
     if what == "object":
-        return name["apiVersion"], name["kind"], name
+        return Kind(name["apiVersion"], name["kind"], ""), name
     if what == "event":
         of, at = fields["of"], {"at": fields["at"]} if "at" in fields else {}
         about = next(
-            obj for _, kind, obj in made if of in (obj["metadata"]["name"], f"{kind}/{obj['metadata']['name']}")
+            obj for kind, obj in made if of in (obj["metadata"]["name"], f"{kind.name}/{obj['metadata']['name']}")
         )
         kind, obj = make.event((POD, about), name, fields["says"], **at)
     else:
         waiting = make.waiting(*fields.pop("waiting")) if "waiting" in fields else {}
         kind, obj = BUILDERS[what](name, **fields, **waiting)
-    return kind.api_version, kind.name, merged(obj, entry.get("with", {}))
+    return kind, merged(obj, entry.get("with", {}))
 
 
 def cluster(entries: Iterable[Mapping[str, Any]], *, volcano: bool = True) -> Cluster:
     """Returns a cluster with these objects, the nodes of pods, and Volcano at work if `volcano`."""
-    at_work = map(make.volcano, ("scheduler", "controller")) if volcano else ()
-    made = [(kind.api_version, kind.name, obj) for kind, obj in at_work]
+    made: list[Made] = []
     for entry in entries:
         made.append(built(entry, made))
-    given = {obj["metadata"]["name"] for _, kind, obj in made if kind == NODE.name}
-    on = {obj["spec"].get("nodeName") for _, kind, obj in made if kind == POD.name} - {None, *given}
-    nodes = [(NODE.api_version, NODE.name, {"metadata": {"name": name, "uid": name}, "spec": {}}) for name in on]
-
-    def read(kind: Kind, namespace: str) -> list[Object]:
-        found = [obj for version, name, obj in (*nodes, *made) if (version, name) == (kind.api_version, kind.name)]
-        return [obj for obj in found if namespace in ("", obj["metadata"].get("namespace", ""))]
-
-    return Cluster(read)
+    return make.cluster(*made, has_volcano=volcano)

@@ -32,15 +32,16 @@ DEVICES = {"nvidia.com/gpu": "8", "nvidia.com/mlnxnics": "8"}
 OPERATORS = "nvidia-operator"
 
 
-def cluster(*objects: tuple[Kind, Object]) -> Cluster:
+def cluster(*objects: tuple[Kind, Object], has_volcano: bool = True) -> Cluster:
     """With Volcano at work, and whatever else is given with its kind; pods' nodes are there, and ready."""
-    given = [obj["metadata"]["name"] for kind, obj in objects if kind == NODE]
-    on = {obj["spec"].get("nodeName") for kind, obj in objects if kind == POD}
+    given = [obj["metadata"]["name"] for kind, obj in objects if kind.name == NODE.name]
+    on = {obj["spec"].get("nodeName") for kind, obj in objects if kind.name == POD.name}
     nodes = [(NODE, {"metadata": {"name": name, "uid": name}, "spec": {}}) for name in on - {None, *given}]
-    at_work = [volcano("scheduler"), volcano("controller"), *nodes, *objects]
+    at_work = [volcano("scheduler"), volcano("controller")] if has_volcano else []
 
     def read(kind: Kind, namespace: str) -> list[Object]:
-        found = [obj for of, obj in at_work if of == kind]
+        there = (*at_work, *nodes, *objects)
+        found = [obj for of, obj in there if (of.api_version, of.name) == (kind.api_version, kind.name)]
         return [obj for obj in found if namespace in ("", obj["metadata"].get("namespace", ""))]
 
     return Cluster(read)

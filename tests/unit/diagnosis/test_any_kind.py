@@ -21,6 +21,7 @@ from diagnosis.cluster import (
 from diagnosis.kubectl import KubectlFailed
 from diagnosis.report import Report, report
 from k8s.objects import Object
+from tests.support.case_files import case_table
 from tests.unit.diagnosis import objects as make
 
 MPI_JOB = Kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs")
@@ -105,32 +106,15 @@ def test_events_of_a_workload_of_any_kind_are_shown(kind: Kind) -> None:
     assert QUOTA in whys((kind, owner), (Kind("events.k8s.io/v1", "Event", "events"), newer))
 
 
-@pytest.mark.parametrize(
-    ("kind", "status", "head"),
-    [
-        (JOB_SET, {"conditions": [("Failed", "True", "FailedJobs", "one")]}, "Failed FailedJobs: one"),
-        (JOB_SET, {"conditions": [("Completed", "True", "Done", "all jobs")]}, "Succeeded Done: all jobs"),
-        (TRAIN_JOB, {"conditions": [("Complete", "True", "JobsCompleted", "")]}, "Succeeded JobsCompleted"),
-        (LEADER_WORKER_SET, {"conditions": [("Available", "True", "AllGroupsReady", "")]}, "Running"),
-        (LEADER_WORKER_SET, {"conditions": [("Available", "False", "x", "")]}, "Pending"),
-        (DAEMON_SET, {"desiredNumberScheduled": 3, "numberReady": 3}, "Available"),
-        (DAEMON_SET, {"desiredNumberScheduled": 3, "numberReady": 1}, "Pending 1 of 3 pods are ready"),
-        (CRON_JOB, {"active": [{"name": "train-1"}]}, "Running"),
-        (UNKNOWN, {"phase": "Failed", "message": "no disk"}, "Failed no disk"),
-        (UNKNOWN, {"state": {"phase": 3}, "conditions": 7}, "Pending"),
-        (UNKNOWN, {"phase": "Running"}, "Running"),
-        (UNKNOWN, {"applicationState": {"state": "FAILED", "errorMessage": "no driver"}}, "Failed no driver"),
-        (UNKNOWN, {"conditions": [("Succeeded", "False", "Failed", "1 task")]}, "Failed Failed: 1 task"),
-        (UNKNOWN, {"conditions": [("Degraded", "True", "x", "slow")]}, "Pending"),
-    ],
-)  # fmt: skip
-def test_the_phase_of_any_kind_follows_from_its_status(kind: Kind, status: Object, head: str) -> None:
+@case_table(__file__, "phases")
+def test_the_phase_of_any_kind_follows_from_its_status(kind: str, status: Object, head: str) -> None:
+    (known,) = (each for each in KINDS if each.name == kind)
     if isinstance(given := status.get("conditions"), list):
         keys = ("type", "status", "reason", "message")
         status = {"conditions": [dict(zip(keys, each, strict=True)) for each in given]}
-    _, owner = thing(kind, status=status)
+    _, owner = thing(known, status=status)
     child = thing(JOB, "train-job", owner)
-    assert diagnosed((kind, owner), child).head() == [f"train: {head}"]
+    assert diagnosed((known, owner), child).head() == [f"train: {head}"]
 
 
 @pytest.mark.parametrize("kind", [JOB_SET, TRAIN_JOB, UNKNOWN], ids=lambda kind: kind.name)

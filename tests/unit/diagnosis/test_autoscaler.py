@@ -11,6 +11,7 @@ from diagnosis.cluster import CONFIG_MAP, Kind
 from diagnosis.finding import Finding
 from diagnosis.report import report
 from k8s.objects import Object
+from tests.support.case_files import case_table
 from tests.unit.diagnosis import objects as make
 
 GROUP = f"aks-{make.POOL}-12345678-vmss"
@@ -48,36 +49,18 @@ LATER, UNFIT = f"{ADDS} for now, and tries again within 30 minutes: ", f"{ADDS},
 FAILED = f"Scale-up failed for group {GROUP}: no capacity"
 
 
-def backoff(code: str, message: str) -> tuple[Kind, Object]:
-    return status(status="Backoff", backoffInfo={"errorCode": code, "errorMessage": message})
+TEXTS = {"adds": ADDS, "later": LATER, "unfit": UNFIT, "full": FULL, "backoff": BACKOFF, "no_match": NO_MATCH}
 
 
-@pytest.mark.parametrize(
-    ("refused", "more", "why", "lasts"),
-    [
-        (f"{FULL}, 1 {NO_MATCH}", [], f"{ADDS}: the pool has reached its autoscale.max", False),
-        (f"1 {NO_MATCH}, {FULL}", [status(most=4, target=4)], f"{ADDS}: the pool has reached its autoscale.max (4)",
-         False),
-        (BACKOFF, [], f"{LATER}a scale-up has failed", False),
-        (BACKOFF, [backoff("Full", "no capacity")], f"{LATER}pool {make.POOL}: Full: no capacity", False),
-        (BACKOFF, [backoff("Over", "Over: quota of 8")], f"{LATER}pool {make.POOL}: Over: quota of 8", True),
-        (BACKOFF, [make.event(STATUS, "FailedToScaleUpGroup", FAILED)], f"{LATER}{FAILED}", False),
-        (f"{BACKOFF}, {FULL}", [status(target=2)], f"{ADDS}: the pool has reached its autoscale.max (2)", False),
-        (f"{FULL}, 1 Insufficient nvidia.com/gpu", [status()], f"{UNFIT}: 1 Insufficient nvidia.com/gpu", True),
-        ("1 not ready for scale-up", [], f"{ADDS}: too many nodes of the pool are not ready", False),
-        ("max total nodes in cluster reached", [], f"{ADDS}: max total nodes in cluster reached", True),
-        ("1 max cluster cpu limit reached", [], f"{ADDS}: 1 max cluster cpu limit reached", True),
-        ('1 exceeded quota: "team", resources: cpu', [], f'{ADDS}: 1 exceeded quota: "team", resources: cpu', True),
-        (f"1 Insufficient cpu, 2 {NO_MATCH}", [status()], f"{UNFIT}: 1 Insufficient cpu, 2 {NO_MATCH}", True),
-        ("1 node(s) had untolerated taint {x: y}", [], f"{UNFIT}: 1 node(s) had untolerated taint {{x: y}}", False),
-        ("1 pod has unbound immediate PersistentVolumeClaims", [status()],
-         f"{UNFIT}: 1 pod has unbound immediate PersistentVolumeClaims", False),
-        ("", [status("Cluster-wide:\n  Health: Healthy\n")], UNFIT, False),
-    ],
-)  # fmt: skip
-def test_why_no_node_comes(refused: str, more: list[tuple[Kind, Object]], why: str, lasts: bool) -> None:
-    (finding,) = found(*more, refused=refused)
+@case_table(__file__, "refusals", pool=make.POOL, **TEXTS)
+def test_why_no_node_comes(refused: str, known: list[Object], why: str, lasts: bool) -> None:
+    (finding,) = found(*(status(**each) for each in known), refused=refused)
     assert (finding.why, finding.lasts, finding.passing) == (why, lasts, False)
+
+
+def test_a_failed_scale_up_is_shown_if_the_status_is_not_known() -> None:
+    (finding,) = found(make.event(STATUS, "FailedToScaleUpGroup", FAILED), refused=BACKOFF)
+    assert (finding.why, finding.lasts) == (f"{LATER}{FAILED}", False)
 
 
 def test_at_the_largest_size_the_setting_that_raises_it_is_named() -> None:

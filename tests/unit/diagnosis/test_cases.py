@@ -1,4 +1,4 @@
-"""What is reported of whole clusters: the tables in `cases/` have their objects and the text, word for word.
+"""What is reported of whole clusters: the tables in `reports/` have their objects and the text, word for word.
 
 The report is of workload `train` in namespace `ai`, unless the case has another `of`.
 """
@@ -16,7 +16,9 @@ from diagnosis.report import Report, platform, report
 from tests.unit.diagnosis.entries import cluster
 
 FLAGS = ("lasts", "passing", "shared")
-_TABLES = {file.stem: yaml.safe_load(file.read_text("utf-8")) for file in sorted(Path(__file__).parent.glob("cases/*"))}
+_TABLES = {
+    file.stem: yaml.safe_load(file.read_text("utf-8")) for file in sorted(Path(__file__).parent.glob("reports/*"))
+}
 CASES = {
     f"{topic}: {name}": case for topic, cases in _TABLES.items() for name, case in cases.items() if name != "_shared"
 }

@@ -9,6 +9,7 @@ import pytest
 from diagnosis.cluster import EVENT, Kind
 from diagnosis.report import platform, report
 from k8s.objects import Object
+from tests.support.case_files import case_table
 from tests.unit.diagnosis import objects as make
 
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule", "timeAdded": "2026-11-22T10:42:00Z"}
@@ -62,18 +63,7 @@ def of_aks(source: str, reason: str, message: str, minute: int = 0) -> tuple[Kin
     return kind, {**event, "involvedObject": {"kind": "Node", "name": "a", "uid": "a"}, "source": {"component": source}}
 
 
-@pytest.mark.parametrize(
-    ("state", "waits"),
-    [
-        ("cordon-required", ""),
-        ("wait-for-jobs-required", "; they wait for pods ai/train-0 and ai/notebook to end"),
-        ("pod-deletion-required", "; they wait for pod ai/train-0 to end"),
-        ("drain-required", "; they wait for pods ai/train-0 and ai/notebook to end"),
-        ("pod-restart-required", "; they wait for pod nvidia-operator/mofed-a to be ready"),
-        ("validation-required", "; they wait for pod nvidia-operator/mofed-a to be ready"),
-        ("uncordon-required", ""),
-    ],
-)
+@case_table(__file__, "upgrades")
 def test_an_upgrade_names_the_driver_its_state_and_the_pods_that_it_waits_for(state: str, waits: str) -> None:
     driver = of_daemon_set(make.driver_pod("mofed", "a"))
     driver[1]["metadata"]["labels"] |= make.OFED_LABELS
@@ -96,16 +86,7 @@ def both(*nodes: tuple[Kind, Object]) -> list[list[str]]:
     return [told(*nodes), make.told(report(waiting, "ai", "train"))]
 
 
-@pytest.mark.parametrize(
-    ("marks", "why"),
-    [
-        ({"spec": {"taints": [{"key": "aznhc", "value": "failed", "effect": "NoSchedule"}]}}, "failed its check"),
-        ({"status": {"conditions": [{"type": "ai-on-aks/GPUMissing", "status": "True", "message": ""}]}}, "GPUMissing"),
-        ({"status": {"conditions": [{"type": "Ready", "status": "False", "message": "gone"}]}}, "not ready: gone"),
-        ({"status": {"capacity": {"nvidia.com/gpu": "9"}}}, "8 of 9 nvidia.com/gpu are offered"),
-        ({"metadata": {"labels": {"ai-on-aks/gpu-health": "failed"}}}, "label ai-on-aks/gpu-health=failed"),
-    ],
-)
+@case_table(__file__, "problems")
 def test_a_node_with_problems_of_its_own_is_not_to_be_uncordoned(marks: Any, why: str) -> None:
     kind, node = cordoned(by="kubectl")
     for part, fields in marks.items():
@@ -189,19 +170,7 @@ def test_each_sign_of_a_fault_is_named_and_its_node_is_not_to_be_uncordoned(
         assert fix == "do: kubectl describe node a    # uncordon it only once its own problems are fixed"
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "value"),
-    [
-        ("annotations", "aznhc-verdict", "PASS at the second run, at the first: FAIL check_gpu_xid"),
-        ("labels", "autopilot.ibm.com/gpuhealth", "PASS"),
-        ("labels", "nvidia.com/mig.config.state", "success"),
-        ("labels", "nvidia.com/gpu.deploy.driver", "true"),
-        ("conditions", "Ready", "True"),
-        ("conditions", "GpuHealthy", "True"),
-        ("conditions", "GpuUnhealthy", "False"),
-        ("conditions", "GpuUnhealthy", "Unknown"),
-    ],
-)
+@case_table(__file__, "in_order")
 def test_what_is_in_order_does_not_keep_a_node_cordoned(kind: str, name: str, value: str) -> None:
     for texts in both(signed(kind, name, value)):
         assert [text for text in texts if "cordon" in text][1:] == ["do: kubectl uncordon a    # once it is known why"]

@@ -10,9 +10,10 @@ from diagnosis import drivers
 from diagnosis.cluster import NIC_POLICY, RESOURCE_SLICE, Kind
 from diagnosis.report import platform
 from k8s.objects import Object
+from tests.support.case_files import case_table
 from tests.unit.diagnosis import objects as make
 
-H100, A100, T4 = "Standard_ND96isr_H100_v5", "Standard_ND96asr_v4", "Standard_NC64as_T4_v3"
+H100 = "Standard_ND96isr_H100_v5"
 GPU, HCA, SHARED = "nvidia.com/gpu", "nvidia.com/mlnxnics", "rdma/hca_shared_devices_a"
 
 
@@ -36,36 +37,9 @@ def found(*objects: tuple[Kind, Object]) -> list[str]:
     return [finding.why.partition(" on node")[0] for finding in platform(make.cluster(*objects)).findings]
 
 
-@pytest.mark.parametrize(
-    ("node", "why"),
-    [
-        (sized(H100, {GPU: "7", HCA: "7"}), ["7 of 8 nvidia.com/gpu are", "7 of 8 nvidia.com/mlnxnics are"]),
-        (sized(H100, {GPU: "7", "rdma/ib": "8"}, {GPU: "8", "rdma/ib": "8"}), ["7 of 8 nvidia.com/gpu are"]),
-        (sized(H100, {GPU: "8", "rdma/ib": "7"}), ["7 of 8 rdma/ib are"]),
-        (sized(H100, {GPU: "8", HCA: "8", "rdma/hca_shared_devices_a": "1k", "rdma/shared_ib": "63"}), []),
-        (sized(H100, {GPU: "8", "rdma/hca_shared_devices_a": "4"}), []),
-        (sized(H100, {GPU: "8"}), []),
-        (sized(H100, {}), []),
-        (sized(H100, {GPU: "0", HCA: "0"}), []),
-        (sized(H100, {GPU: "0"}, {GPU: "8"}), ["none of 8 nvidia.com/gpu is"]),
-        (sized("Standard_Unknown_v9", {GPU: "7"}), []),
-        (sized("Standard_Unknown_v9", {GPU: "7"}, {GPU: "8"}), ["7 of 8 nvidia.com/gpu are"]),
-        (sized(T4, {GPU: "16"}, gpu_replicas="4"), []),
-        (sized(T4, {GPU: "12"}, gpu_replicas="4"), ["12 of 16 nvidia.com/gpu are"]),
-        (sized(T4, {f"{GPU}.shared": "12"}, gpu_replicas="4"), ["12 of 16 nvidia.com/gpu.shared are"]),
-        (sized(A100, {GPU: "56"}, mig_config="all-1g.5gb", mig_strategy="single"), []),
-        (sized(A100, {GPU: "49"}, mig_config="all-1g.5gb", mig_strategy="single"), ["49 of 56 nvidia.com/gpu are"]),
-        (sized(A100, {GPU: "3"}, mig_config="all-1g.5gb", mig_config_state="pending"), []),
-        (sized(A100, {"nvidia.com/mig-1g.5gb": "49", GPU: "0"}, mig_config="all-1g.5gb", mig_strategy="mixed"),
-         ["49 of 56 nvidia.com/mig-1g.5gb are"]),
-        (sized(A100, {GPU: "21"}, gpu_product="NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"), []),
-        (sized(A100, {GPU: "2", "nvidia.com/mig-1g.5gb": "3"}, mig_config="custom", mig_strategy="mixed"), []),
-        (sized(H100, {GPU: "8", "smarter-devices/fuse": "20", "example.com/card": "1"}), []),
-        (sized(H100, {"example.com/card": "1"}, {"example.com/card": "2"}), ["1 of 2 example.com/card"]),
-    ],
-)  # fmt: skip
-def test_the_platform_counts_what_the_size_has(node: tuple[Kind, Object], why: list[str]) -> None:
-    told = found(node)
+@case_table(__file__, "sizes")
+def test_the_platform_counts_what_the_size_has(node: Object, why: list[str]) -> None:
+    told = found(sized(**node))
     assert len(told) == len(why)
     assert all(got.startswith(expected) for got, expected in zip(told, why, strict=True))
 
@@ -104,21 +78,9 @@ def test_no_gpu_at_all_is_reported_once_the_device_plugin_is_ready() -> None:
 
 
 LATE = "are offered, though the node is older than 30 minutes"
-EMPTY, OLD = {GPU: "0", HCA: "0"}, "2026-11-01T00:00:00Z"
 
 
-@pytest.mark.parametrize(
-    ("offers", "made", "labels", "why"),
-    [
-        (EMPTY, OLD, {}, [GPU, HCA]),
-        (EMPTY, "", {}, [GPU, HCA]),
-        (EMPTY, "2126-11-01T00:00:00Z", {}, []),
-        ({}, OLD, {}, [GPU, HCA]),
-        ({GPU: "8"}, OLD, {}, [HCA]),
-        ({HCA: "8"}, OLD, {"gpu.deploy.operands": "false"}, []),
-        ({HCA: "8"}, OLD, {"gpu.deploy.device-plugin": "paused-for-mig-change"}, []),
-    ],
-)
+@case_table(__file__, "old")
 def test_a_node_that_is_old_and_offers_no_devices_is_reported(
     offers: Object, made: str, labels: dict[str, str], why: list[str]
 ) -> None:
@@ -131,17 +93,7 @@ def test_a_node_that_is_old_and_offers_no_devices_is_reported(
 
 
 @pytest.mark.parametrize("offers", [{GPU: "0"}, {}])
-@pytest.mark.parametrize(
-    ("size", "made", "labels", "shown"),
-    [
-        (H100, OLD, {}, True),
-        (H100, "2126-11-01T00:00:00Z", {}, False),
-        ("Standard_D8s_v5", OLD, {}, False),
-        ("Standard_ND96isr_MI300X_v5", OLD, {}, False),
-        (H100, OLD, {"nvidia.com/gpu.deploy.operands": "false"}, False),
-        (H100, OLD, {"kubernetes.azure.com/mode": "system"}, False),
-    ],
-)
+@case_table(__file__, "without_operator")
 def test_an_old_gpu_node_without_a_gpu_operator_is_reported(
     offers: Object, size: str, made: str, labels: dict[str, str], shown: bool
 ) -> None:

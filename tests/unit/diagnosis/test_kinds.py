@@ -8,6 +8,7 @@ import pytest
 
 from diagnosis.cluster import (
     APP_WRAPPER,
+    DEPLOYMENT,
     POD,
     QUEUED,
     STATEFUL_SET,
@@ -19,6 +20,7 @@ from diagnosis.cluster import (
 from diagnosis.report import Report, names, report
 from diagnosis.shapes import REPLICA_SPECS
 from k8s.objects import Object
+from tests.support.case_files import case_table
 from tests.unit.diagnosis import objects as make
 
 GATE = [{"name": "kueue.x-k8s.io/admission"}]
@@ -46,16 +48,7 @@ def held(owner: str = "train", name: str = "job-train") -> tuple[Kind, Object]:
 
 
 @pytest.mark.parametrize(("name", "kind", "field"), KINDS)
-@pytest.mark.parametrize(
-    ("states", "head", "why"),
-    [
-        ({"Created": "is created"}, "Pending", "its pods are not made yet"),
-        ({"Created": "", "Running": "is running"}, "Running", None),
-        ({"Failed": "1 Worker replica(s) failed."}, "Failed 1 Worker replica(s) failed.", None),
-        ({"Succeeded": "successfully completed"}, "Succeeded successfully completed", None),
-        ({"Restarting": "1 Worker"}, "Pending", "the training operator restarts it: 1 Worker"),
-    ],
-)
+@case_table(__file__, "training_operator")
 def test_all_jobs_of_the_training_operator_have_the_same_conditions(
     name: str, kind: Kind, field: str, states: dict[str, str], head: str, why: str | None
 ) -> None:
@@ -144,3 +137,21 @@ def test_kinds_of_workloads_are_read_once_each_and_pods_first() -> None:
     assert reads[0] == POD
     assert len(reads) == len(set(reads)) == 1 + sum(1 + len(kind.others) for kind in WORKLOADS.values())
     assert QUEUED not in reads
+
+
+def deployment(counts: tuple[int, ...] = (), *conditions: Object) -> tuple[Kind, Object]:
+    """An available Deployment; `counts` are its replicas, those of the newest version, and those unavailable."""
+    status: Object = dict(zip(("replicas", "updatedReplicas", "unavailableReplicas"), counts, strict=False))
+    status["conditions"] = [{"type": "Available", "status": "True"}, *conditions]
+    return DEPLOYMENT, {"metadata": {"name": "train", "uid": "train", "namespace": "ai"}, "spec": {}, "status": status}
+
+
+@case_table(__file__, "rollouts")
+def test_a_deployment_is_available_once_its_rollout_has_finished(
+    counts: tuple[int, ...], conditions: list[Object], head: str
+) -> None:
+    old = make.pod("train-x", owner="train", on="a", ready=True)
+    new = make.pod("train-y", owner="train", on="a", **make.waiting("CrashLoopBackOff"))
+    found = report(make.cluster(deployment(counts, *conditions), old, new), "ai", "train")
+    assert " ".join(found.head()) == f"train: {head}"
+    assert ("pod train-y: CrashLoopBackOff" in [each.why for each in found.findings]) == ("Pending" in head)

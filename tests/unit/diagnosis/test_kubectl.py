@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from diagnosis import kubectl
 from diagnosis.__main__ import main
 from diagnosis.cluster import NODE, POD, VOLCANO_JOB
 from k8s.objects import Object
+from tests.support.case_files import case_table
 from tests.support.kubectl_proxy import script
 
 
@@ -35,17 +37,7 @@ def test_the_last_line_of_each_pod_s_log_is_read_at_once(fake: Path) -> None:
     assert asked == "logs --namespace ai --selector a=b --tail 1 --prefix --ignore-errors"
 
 
-@pytest.mark.parametrize(
-    ("kind", "status", "selector"),
-    [
-        (
-            "jobs.v1.batch",
-            {"conditions": [{"type": "Failed", "status": "True"}]},
-            "batch.kubernetes.io/controller-uid=1",
-        ),
-        ("jobs.v1alpha1.batch.volcano.sh", {"state": {"phase": "Terminated"}}, "volcano.sh/job-name=olmo"),
-    ],
-)
+@case_table(__file__, "ended")
 def test_a_job_that_has_ended_is_told_with_its_verdict(
     fake: Path, capsys: pytest.CaptureFixture[str], kind: str, status: Object, selector: str
 ) -> None:
@@ -108,31 +100,7 @@ def test_without_a_workload_the_platform_is_looked_at(fake: Path, capsys: pytest
     assert capsys.readouterr().out == "platform: Ready\n"
 
 
-_DIAL = "Unable to connect to the server: "
-
-
-@pytest.mark.parametrize(
-    ("said", "hint"),
-    [
-        (f"{_DIAL}dial tcp: lookup c-dns-4082.hcp.eastus.azmk8s.io: no such host", "az aks start"),
-        (f"{_DIAL}dial tcp: lookup c.hcp.eastus.azmk8s.io on 10.0.0.1:53: no such host", "This machine finds no such"),
-        (f"{_DIAL}dial tcp: lookup c.hcp.eastus.azmk8s.io on 10.0.0.1:53: server misbehaving", "az aks start"),
-        (f"{_DIAL}dial tcp: lookup c.0a1b.privatelink.eastus.azmk8s.io: no such host", "docs/way-in.md"),
-        (f"{_DIAL}dial tcp 20.1.2.3:443: i/o timeout", "cluster.authorizedIpRanges"),
-        (f"{_DIAL}net/http: TLS handshake timeout", "az aks show"),
-        ("The connection to the server 20.1.2.3:443 was refused - did you?", "az aks start"),
-        ("The connection to the server localhost:8080 was refused - did you specify the right host?", "make shell"),
-        ('error: context "prod" does not exist', "az aks get-credentials"),
-        (f"{_DIAL}dial tcp 127.0.0.1:35211: connect: connection refused", "make start"),
-        (f"{_DIAL}tls: failed to verify certificate: x509: certificate signed by unknown authority", "get-credentials"),
-        (f"{_DIAL}x509: certificate has expired or is not yet valid", "get-credentials"),
-        (f"{_DIAL}getting credentials: exec: executable kubelogin not found", "az aks install-cli"),
-        ("error: AADSTS70043: The refresh token has expired due to sign-in frequency checks", "az login"),
-        ("error: You must be logged in to the server (Unauthorized)", "az login"),
-        ("error: the server has asked for the client to provide credentials", "az login"),
-        ("Error from server (ServiceUnavailable): the server is currently unable to handle the request", "try again"),
-    ],
-)  # fmt: skip
+@case_table(__file__, "unanswered")
 def test_a_cluster_that_does_not_answer_is_explained_once(
     fake: Path, capsys: pytest.CaptureFixture[str], said: str, hint: str
 ) -> None:
@@ -151,3 +119,24 @@ def test_words_of_kubectl_s_log_are_shown_if_it_says_nothing_else(
     script(fake, "echo 'E0601 10:00:00.000000 4242 x.go:1] dial tcp 20.1.2.3:443: i/o timeout' >&2; exit 1")
     assert main([]) == 1
     assert "i/o timeout" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+def test_a_log_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str], encoding: str) -> None:
+    log = tmp_path / "destroy.log"
+    log.write_text('error: Status=409 Code="ScopeLocked" Message="..."', encoding=encoding)
+    assert main(["--azure-error", str(log)]) == 0
+    assert "management lock" in capsys.readouterr().out
+
+
+def test_a_log_without_a_known_error_is_not(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("all is well"))
+    assert main(["--azure-error", "-"]) == 1
+    assert "docs/azure-errors.md" in capsys.readouterr().out
+
+
+def test_a_log_that_is_not_there_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--azure-error", str(tmp_path / "none")]) == 1
+    assert "cannot be read: No such file" in capsys.readouterr().err

@@ -11,6 +11,7 @@ from diagnosis.finding import Finding
 from diagnosis.kueue import CLUSTER_QUEUE
 from diagnosis.report import report
 from k8s.objects import Object
+from tests.support.case_files import case_table
 from tests.unit.diagnosis import objects as make
 
 FLAVORS = "couldn't assign flavors to pod set main: "
@@ -24,7 +25,7 @@ SIZE = "it asks for {} nvidia.com/gpu, and flavor {} has 16 at most"
 NOT_READY = "Exceeded the PodsReady timeout ai/job-train"
 PREEMPTED = (
     "Preempted to accommodate a workload (UID: 1234, JobUID: 5678) due to prioritization in the ClusterQueue; "
-    "preemptor path: {}; preemptee path: /blue"
+    "preemptor path: /red; preemptee path: /blue"
 )
 
 
@@ -48,19 +49,7 @@ NEVER = "it never fits in its queue main: "
 WAITS = "it has no quota in its queue main: "
 
 
-@pytest.mark.parametrize(
-    ("message", "why"),
-    [
-        (f"{FLAVORS}{H100}", SIZE.format("32", "h100")),
-        (f"{FLAVORS}{SECOND}", SIZE.format("8 + 32", "h100")),
-        (f"{FLAVORS}{H100}, {A100}", f"{SIZE.format('32', 'h100')}, {SIZE.format('32', 'a100')}"),
-        (f"couldn't assign flavors to pod set a: {UNUSED}; {FLAVORS}{A100}", SIZE.format("32", "a100")),
-        (f"{FLAVORS}untolerated taint {{sku gpu NoSchedule <nil>}} in flavor h100", ""),
-        (f"{FLAVORS}flavor h100 doesn't match node affinity", ""),
-        (f"{FLAVORS}resource example.com/x unavailable in ClusterQueue", ""),
-        ("request (800) > maximum capacity (24)", ""),
-    ],
-)
+@case_table(__file__, "never", flavors=FLAVORS, large_h100=H100, large_a100=A100, larger_h100=SECOND, unused=UNUSED)
 def test_a_job_that_its_queue_can_never_hold(message: str, why: str) -> None:
     found = held(conditions(QuotaReserved=message))
     assert (found.why, found.lasts) == (f"{NEVER}{why or message.removeprefix(FLAVORS)}", True)
@@ -89,26 +78,7 @@ def test_a_job_that_only_the_slack_queue_could_hold_waits_for_nodes(lent: str, l
     assert ("lends 0 of 16 GPUs" in found.why, "never fits" in found.why) == (not lasts, lasts)
 
 
-@pytest.mark.parametrize(
-    ("message", "lasts"),
-    [
-        (f"{FLAVORS}{UNUSED}", False),
-        (f"{FLAVORS}{A100}, {UNUSED}", False),
-        (f'{FLAVORS}topology "t" doesn\'t allow to fit any of 2 pod(s)', False),
-        ("LocalQueue main doesn't exist", True),
-        ("LocalQueue main is terminating or missing", True),
-        ("LocalQueue main is stopped", True),
-        ("ClusterQueue team doesn't exist", True),
-        ("ClusterQueue  doesn't exist", True),
-        ("ClusterQueue team is inactive", False),
-        ("Workload namespace doesn't match ClusterQueue selector", True),
-        ("resources validation failed: limits below requests", True),
-        ("Workload no longer fits after processing another workload", False),
-        ("waiting for all admitted workloads to be in PodsReady condition", False),
-        ("Pending the preemption of 2 workload(s)", False),
-        ("Admission is gated by: example.com/budget", False),
-    ],
-)
+@case_table(__file__, "without_quota")
 def test_a_job_without_quota_may_need_a_change(message: str, lasts: bool) -> None:
     found = held(conditions(QuotaReserved=message))
     assert (found.why, found.lasts) == (f"{WAITS}{' '.join(message.split())}", lasts)
@@ -120,56 +90,7 @@ def test_reasons_of_the_feature_gate_also_show_that_waiting_does_not_help(reason
     assert not held(conditions(QuotaReserved=("False", "WaitingForQuota", "in other words"))).lasts
 
 
-EVICTED = {"QuotaReserved": NOT_READY, "Evicted": ("True", "PodsReadyTimeout", NOT_READY)}
-LATE = f"it had quota, but its pods were not ready in time ({NOT_READY})"
-BY_RED = ("True", "InCohortReclamation", PREEMPTED.format("/red"))
-RETRY = 'Evicted due to AdmissionCheck in Retry state: "prov" (no capacity)'
-FALSE = "At least one admission check is false"
-QUOTA = ("True", "QuotaReserved", "")
-
-
-def check(state: str, message: str) -> Object:
-    return {"admissionChecks": [{"name": "prov", "state": state, "message": message}]}
-
-
-@pytest.mark.parametrize(
-    ("said", "status", "why", "lasts"),
-    [
-        (EVICTED, {"requeueState": {"count": 2, "requeueAt": "2026-11-22T10:20:00Z"}},
-         f"{LATE}; it is queued again in its queue main at 10:20 UTC (requeue 2)", False),
-        (EVICTED, {"requeueState": {"count": 2}}, f"{LATE}; it waits in its queue main (requeue 2)", False),
-        ({"QuotaReserved": UNUSED, "Evicted": ("True", "Preempted", BY_RED[2]), "Preempted": BY_RED}, {},
-         f"it ran, and Kueue preempted it (InCohortReclamation) for a workload of /red; {WAITS}{UNUSED}", False),
-        ({"QuotaReserved": "for a job (UID: 1234)", "Evicted": ("True", "Preempted", "for a job (UID: 1234)")},
-         {}, "it ran, and Kueue preempted it for workload 1234; it waits in its queue main", False),
-        ({"QuotaReserved": "It is stopped", "Requeued": ("False", "ClusterQueueStopped", ""),
-          "Evicted": ("True", "ClusterQueueStopped", "It is stopped")}, {},
-         "Kueue evicted it (ClusterQueueStopped: It is stopped); it waits in its queue main", True),
-        ({"QuotaReserved": "It is stopped", "Requeued": ("True", "LocalQueueRestarted", ""),
-          "Evicted": ("True", "LocalQueueStopped", "It is stopped")}, {},
-         "Kueue evicted it (LocalQueueStopped: It is stopped); it waits in its queue main", False),
-        ({"QuotaReserved": RETRY, "Evicted": ("True", "AdmissionCheck", RETRY)}, {},
-         f"Kueue evicted it (AdmissionCheck: {RETRY}); it waits in its queue main", False),
-        ({"QuotaReserved": "x", "Evicted": ("True", "AdmissionCheck", FALSE)}, check("Retry", "no capacity"),
-         f"Kueue evicted it (AdmissionCheck: {FALSE}; admission check prov: no capacity); {WAITS}x", False),
-        ({"QuotaReserved": "AdmissionGatedBy cleared", "Requeued": ("True", "Reactivated", ""),
-          "Evicted": ("True", "DeactivatedDueToRequeuingLimitExceeded", "The workload is deactivated")}, {},
-         f"it was deactivated before (The workload is deactivated); {WAITS}AdmissionGatedBy cleared", False),
-        ({"QuotaReserved": QUOTA, "Admitted": ("True", "Admitted", "")}, {},
-         "Kueue has admitted it, and its job is still suspended", False),
-        ({"QuotaReserved": QUOTA, "Admitted": ("False", "UnsatisfiedChecks", "")}, check("Pending", "no node yet"),
-         "it has quota in its queue main, and its admission check prov is in state Pending: no node yet", False),
-        ({"QuotaReserved": QUOTA}, check("Rejected", "refused"),
-         "it has quota in its queue main, and its admission check prov is in state Rejected: refused", True),
-        ({"QuotaReserved": QUOTA, "Evicted": ("True", "NodeFailures", "node failed")}, {},
-         "Kueue evicted it (NodeFailures: node failed); its pods are being deleted", False),
-        ({"Finished": ("True", "OutOfSync", "The prebuilt workload is out of sync")}, {},
-         "for Kueue it has finished (OutOfSync), so it is not started: The prebuilt workload is out of sync", True),
-        ({"QuotaReserved": "uses DRA resources", "Requeued": ("False", "Inadmissible", "uses DRA resources")}, {},
-         f"{WAITS}uses DRA resources", True),
-        ({}, {}, "it waits for its turn in its queue main", False),
-    ],
-)  # fmt: skip
+@case_table(__file__, "evictions", unused=UNUSED, waits=WAITS, not_ready=NOT_READY, preempted=PREEMPTED)
 def test_earlier_evictions_are_reported_before_what_the_job_waits_for(
     said: dict[str, Any], status: Object, why: str, lasts: bool
 ) -> None:

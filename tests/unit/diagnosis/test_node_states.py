@@ -7,35 +7,15 @@ from typing import Any
 import pytest
 
 from config.data import data
+from diagnosis.cluster import Kind
 from diagnosis.finding import Finding
 from diagnosis.report import platform, report
 from k8s.objects import Object
+from tests.support.case_files import case_table
 from tests.unit.diagnosis import objects as make
 
 MINE = {"key": "quarantine", "value": "yes", "effect": "NoSchedule"}
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-TAINTS = [
-    ("remediator.aks.microsoft.com/unschedulable", "AKS drains it"),
-    ("remediator.kubernetes.azure.com/unschedulable", "AKS drains it"),
-    ("ToBeDeletedByClusterAutoscaler", "the cluster autoscaler deletes it"),
-    ("DeletionCandidateOfClusterAutoscaler", "the cluster autoscaler may delete it"),
-    ("node.cloudprovider.kubernetes.io/shutdown", "its machine is stopped or deallocated"),
-    ("node.cloudprovider.kubernetes.io/uninitialized", "it has just joined"),
-    ("node.cluster.x-k8s.io/uninitialized", "it has just joined"),
-    ("node.kubernetes.io/out-of-service", "an administrator has declared it out of service"),
-    ("karpenter.sh/disrupted", "Karpenter"),
-    ("karpenter.sh/disruption", "Karpenter"),
-    ("karpenter.sh/unregistered", "it has just joined"),
-    ("node.cilium.io/agent-not-ready", "it has just joined"),
-    ("disk.csi.azure.com/agent-not-ready", "it has just joined"),
-    ("aks-node-termination-handler/preempt", "drains it for a scheduled event"),
-    ("startup-taint.cluster-autoscaler.kubernetes.io/gpu", "it has just joined"),
-    ("kubernetes.azure.com/scalesetpriority", "it is of a Spot pool"),
-    ("medik8s.io/remediation", "another controller keeps pods off it"),
-    ("kubevirt.io/drain", "another controller keeps pods off it"),
-    ("AggregatedNodeHealth", "NVSentinel has found a fault"),
-    ("CriticalAddonsOnly", "AKS's system pool"),
-]
 
 
 def why(*taints: Object, **node: Any) -> list[Finding]:
@@ -46,7 +26,7 @@ def why(*taints: Object, **node: Any) -> list[Finding]:
     return list(report(make.cluster(make.volcano_job(), make.worker("train-0"), (kind, made)), "ai", "train").findings)
 
 
-@pytest.mark.parametrize(("key", "who"), TAINTS)
+@case_table(__file__, "taints")
 @pytest.mark.parametrize("others", [(), (CORDON,), ({"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"},)])
 def test_each_taint_of_a_controller_names_it_and_is_never_to_be_tolerated(
     key: str, who: str, others: tuple[Object, ...]
@@ -58,15 +38,7 @@ def test_each_taint_of_a_controller_names_it_and_is_never_to_be_tolerated(
     assert not [word for word in ("uncordon", "tolerat", "taint nodes") if word in finding.fix]
 
 
-@pytest.mark.parametrize(
-    ("marks", "who"),
-    [
-        ({"labels": {"kubernetes.azure.com/upgrade-status": "Quarantined"}}, "an upgrade by AKS could not drain it"),
-        ({"labels": {"k8saas.nvidia.com/cordon-by": "NVSentinel"}}, "NVSentinel has found a fault and cordoned it"),
-        ({"annotations": {"weave.works/kured-reboot-in-progress": "2026-11-22"}}, "kured drains and reboots it"),
-        ({"annotations": {"kured.dev/kured-reboot-in-progress": "2026-11-22"}}, "kured drains and reboots it"),
-    ],
-)  # fmt: skip
+@case_table(__file__, "marks")
 def test_labels_and_annotations_explain_a_cordon(marks: Any, who: str) -> None:
     (finding,) = why(CORDON, **marks)
     assert who in finding.why
@@ -142,3 +114,30 @@ def test_the_data_gives_each_state_somebody_and_something_to_do() -> None:
         assert set(entry) <= {"who", "do", "routine", "stays"}
         assert entry["who"]
         assert not [word for word in ("kubectl uncordon", "kubectl taint", "tolerations") if word in entry["do"]]
+
+
+def sick(name: str, *conditions: Object) -> tuple[Kind, Object]:
+    kind, node = make.node(name, gpu=8, nics=8)
+    node["status"]["conditions"] = list(conditions)
+    return kind, node
+
+
+@pytest.mark.parametrize("kind", ["GPUMissing", "XIDErrors", "NVLinkStatusInactive", "IBLinkFlapping",
+    "GPUClockThrottling", "UnhealthyNvidiaDevicePlugin", "KernelDeadlock", "ReadonlyFilesystem",
+    "FrequentKubeletRestart", "ContainerRuntimeProblem", "XfsShutdown", "CperHardwareErrorFatal", "GpuMemWatch",
+    "SysLogsXIDError", "DiskPressure", "MemoryPressure"])  # fmt: skip
+@pytest.mark.parametrize("status", ["True", "False", "Unknown"])
+def test_conditions_of_aks_are_reported_when_they_are_true(kind: str, status: str) -> None:
+    found = make.told(platform(make.cluster(sick("a", {"type": kind, "status": status, "message": "why"}))))
+    assert found == ([f"waits: {kind} (why) on node a", "do: kubectl describe nodes a"] if status == "True" else [])
+
+
+@pytest.mark.parametrize("label", ["ai-on-aks/gpu-health=failed", "autopilot.ibm.com/gpuhealth=EVICT"])
+def test_the_platform_names_nodes_whose_label_has_jobs_taken_away(label: str) -> None:
+    kind, node = sick("a")
+    key, _, value = label.partition("=")
+    node["metadata"]["labels"][key] = value
+    (finding,) = platform(make.cluster((kind, node))).findings
+    assert finding.why == f"label {label}: AppWrapper takes its jobs away on node a"
+    node["metadata"]["labels"][key] = "ok"
+    assert platform(make.cluster((kind, node))).phase == "Ready"

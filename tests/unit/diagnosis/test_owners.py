@@ -17,11 +17,10 @@ from diagnosis.cluster import (
 from diagnosis.owners import makers_of
 from diagnosis.report import report
 from k8s.objects import Object
+from tests.support.case_files import case_table
 from tests.unit.diagnosis import objects as make
 
 QUOTA = 'pods "train-" is forbidden: exceeded quota: team, requested: pods=1, used: pods=2, limited: pods=2'
-WEBHOOK = 'admission webhook "gate.example.com" denied the request: no owner label'
-ADDRESS = 'Internal error occurred: failed calling webhook "gate.example.com": context deadline exceeded'
 CHAINS = {
     **{name: [WORKLOADS[name]] for name in ("job", "vcjob", "pytorchjob", "rayjob")},
     "a RayJob's cluster": [RAY_JOB, RAY_CLUSTER],
@@ -51,36 +50,13 @@ def told(*objects: tuple[Kind, Object]) -> list[str]:
 
 
 @pytest.mark.parametrize("kinds", CHAINS.values(), ids=CHAINS)
-@pytest.mark.parametrize(
-    ("reason", "message"),
-    [
-        ("FailedCreate", f"Error creating: {QUOTA}"),
-        ("FailedCreatePod", f"Error creating: {WEBHOOK}"),
-        ("FailedToCreateHeadPod", f"Failed to create head Pod ai/train-head-, {QUOTA}"),
-        ("FailedToCreateRayJobSubmitter", f"Failed to create new Kubernetes Job ai/train: {QUOTA}"),
-        ("FailedCreateService", f"Error creating: {ADDRESS}"),
-        ("InvalidRayClusterSpec", "The RayCluster spec is invalid ai/train: headGroupSpec should have a container"),
-        ("AutoscalerServiceAccountNotFound", "Failed to reconcile RayCluster ai/train. no such service account"),
-        ("PVCError", "Failed to create PVC, err: forbidden"),
-        ("ReplicaSetCreateError", "Failed to create new replica set: forbidden"),
-    ],
-)
+@case_table(__file__, "refusals")
 def test_whatever_object_of_the_chain_is_refused_says_why(kinds: list[Kind], reason: str, message: str) -> None:
     objects = made(*kinds)
     assert message in told(*objects, warned(objects[-1], reason, message))
 
 
-@pytest.mark.parametrize(
-    "later",
-    [
-        ("FailedCreate", ""),
-        ("FailedCreate", "Timeout: request did not complete within requested timeout - context deadline exceeded"),
-        ("FailedCreate", "(combined from similar events): Error creating: Post https://webhook: i/o timed out"),
-        ("PodGroupPending", "PodGroup ai:train unschedulable, reason: 1/0 tasks in gang unschedulable"),
-        ("PyTorchJobRestarting", "PyTorchJob train is restarting because 1 Worker replica(s) failed."),
-        ("FailedDelete", "Error deleting pods: timed out"),
-    ],
-)
+@case_table(__file__, "symptoms")
 def test_the_cause_is_shown_though_symptoms_follow(later: tuple[str, str]) -> None:
     objects = made(JOB)
     first = warned(objects[0], "FailedCreate", f"Error creating: {QUOTA}")
@@ -124,29 +100,7 @@ def test_a_rayjob_that_failed_without_pods_shows_the_reason_of_its_cluster(copie
     assert report(make.cluster((RAY_JOB, job), (RAY_CLUSTER, ray)), "ai", "train").remarks == (QUOTA,)
 
 
-@pytest.mark.parametrize(
-    ("message", "lasts"),
-    [
-        (QUOTA, False),
-        (WEBHOOK, False),
-        (
-            QUOTA.replace("requested: pods=1", "requested: pods=1,requests.memory=2Ti").replace(
-                "limited: ", "limited: requests.memory=900Gi,"
-            ),
-            True,
-        ),
-        ('Pod "train-0" is invalid: spec.containers[0].image: Required value', True),
-        ('no matches for kind "RayCluster" in version "ray.io/v1"', True),
-        ('pods "train-0" is forbidden: violates PodSecurity "baseline:latest": host namespaces', True),
-        ('pods "train-0" is forbidden: failed quota: team: must specify limits.cpu for: main', True),
-        ('pods "train-0" is forbidden: no PriorityClass with name high was found', True),
-        ("unable to create new content in namespace ai because it is being terminated", True),
-        ('error looking up service account ai/trainer: serviceaccount "trainer" not found', True),
-        ('error looking up service account ai/default: serviceaccount "default" not found', False),
-        ('admission webhook "validation.gatekeeper.sh" denied the request: [allowedimages] nvcr.io', True),
-        ('pods "train-0" is forbidden: maximum memory usage per Pod is 1Gi, but limit is 2Gi', True),
-    ],
-)
+@case_table(__file__, "lasting")
 def test_what_is_refused_for_its_own_sake_lasts(message: str, lasts: bool) -> None:
     objects = made(JOB)
     (finding,) = report(make.cluster(*objects, warned(objects[0], "FailedCreate", message)), "ai", "train").findings

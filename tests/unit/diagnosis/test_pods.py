@@ -16,13 +16,6 @@ from tests.unit.diagnosis import objects as make
 HOST = "stack4082.azurecr.io"
 OWN = f"{HOST}/olmo:{content_tag('olmo')}"
 NOT_FOUND = 'failed to pull and unpack image "{0}": failed to resolve reference "{0}": {0}: not found'
-UNAUTHORIZED = (
-    'failed to pull and unpack image "{0}": failed to resolve reference "{0}": failed to authorize: failed to fetch '
-    f"anonymous token: unexpected status from GET request to https://{HOST}/oauth2/token: 401 Unauthorized"
-)
-NO_HOST = (
-    'failed to resolve reference "{0}": failed to do request: Head "https://x/v2": dial tcp: lookup x: no such host'
-)
 
 
 def found(pod: tuple[Kind, Object], *more: tuple[Kind, Object]) -> list[Finding]:
@@ -49,18 +42,6 @@ def test_an_image_of_the_users_own_is_theirs_to_push(own: str) -> None:
     rest = "then push it, or name another image in the pod's spec or workloadOptions"
     assert image.fix == f"kubectl describe pod -n ai train-0    # {rest}"
     assert image.lasts
-
-
-def test_a_role_that_does_not_act_yet_is_waited_for() -> None:
-    (image,) = found(on_node("ErrImagePull", UNAUTHORIZED.format(OWN)))
-    assert image.why.startswith(f"its nodes may not pull {OWN}: the role AcrPull is missing, or does not act yet")
-    assert not image.lasts
-
-
-def test_a_registry_that_is_not_reached_is_waited_for() -> None:
-    (image,) = found(on_node("ErrImagePull", NO_HOST.format(OWN)))
-    assert image.why.endswith("dial tcp: lookup x: no such host")
-    assert not image.lasts
 
 
 def test_a_volume_that_does_not_mount_has_its_message_in_an_event() -> None:

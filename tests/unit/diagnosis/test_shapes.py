@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,6 @@ def _one_of_each() -> list[Made]:
     return found
 
 
-def made(kind: Kind, obj: Object) -> Made:
-    return kind.api_version, kind.name, obj
-
-
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, below in items:
@@ -47,15 +43,17 @@ def _changed(obj: Object, path: tuple[Any, ...], value: Any) -> None:
         obj[path[-1]] = copy.deepcopy(value)
 
 
-def _cluster(given: Iterable[Made]) -> Cluster:
+def _cluster(*given: Made) -> Cluster:
+    """Returns a cluster whose objects are in every namespace."""
+
     def read(kind: Kind, namespace: str) -> list[Object]:
-        return [obj for version, name, obj in given if (version, name) == (kind.api_version, kind.name)]
+        return [obj for of, obj in given if (of.api_version, of.name) == (kind.api_version, kind.name)]
 
     return Cluster(read)
 
 
 VALID = _one_of_each()
-PLACES = [(index, path) for index, (_, _, obj) in enumerate(VALID) for path in _paths(obj)]
+PLACES = [(index, path) for index, (_, obj) in enumerate(VALID) for path in _paths(obj)]
 ODD: st.SearchStrategy[Any] = st.sampled_from(
     ["delete", None, "", "-3", "1k", "text", "9e999", 7, -1, 10**12, 1.5, True, False, [], {}, [None], [1], {"a": None},
      [{}]]
@@ -68,10 +66,10 @@ def test_no_object_crashes_a_diagnosis(changes: list[tuple[tuple[int, tuple[Any,
     objects_now = copy.deepcopy(VALID)
     for (index, path), value in changes:
         try:
-            _changed(objects_now[index][2], path, value)
+            _changed(objects_now[index][1], path, value)
         except (KeyError, TypeError, IndexError):
             continue  # an earlier change removed it
-    cluster = _cluster(objects_now)
+    cluster = _cluster(*objects_now)
     assert platform(cluster).lines()
     for workload in ("train", *(f"train-{letter}" for letter in "vapdrsmwcfb")):
         assert report(cluster, "ai", workload).lines()
@@ -80,14 +78,14 @@ def test_no_object_crashes_a_diagnosis(changes: list[tuple[tuple[int, tuple[Any,
 @pytest.mark.parametrize("kind", [POD, NODE, EVENT])
 def test_an_object_with_nothing_in_it_crashes_no_diagnosis(kind: Kind) -> None:
     empty: list[Object] = [{}, {"metadata": None, "spec": None, "status": None}]
-    assert platform(_cluster([*VALID, *(made(kind, obj) for obj in empty)])).lines()
+    assert platform(_cluster(*VALID, *((kind, obj) for obj in empty))).lines()
 
 
 @pytest.mark.parametrize("replicas", [[], "2", None, 10**12])
 def test_a_deployment_with_an_odd_number_of_replicas_crashes_no_diagnosis(replicas: Any) -> None:
     spec = {"replicas": replicas, "template": {"spec": {"containers": []}}}
     deployment = {"metadata": {"name": "lab", "uid": "lab", "namespace": "ai"}, "spec": spec, "status": {}}
-    assert report(_cluster([made(DEPLOYMENT, deployment)]), "ai", "lab").lines()
+    assert report(_cluster((DEPLOYMENT, deployment)), "ai", "lab").lines()
 
 
 def test_an_event_without_a_uid_is_about_the_object_of_its_kind_and_name() -> None:
@@ -95,15 +93,15 @@ def test_an_event_without_a_uid_is_about_the_object_of_its_kind_and_name() -> No
     event: Object = {"metadata": {"namespace": "ai"}, "involvedObject": about, "reason": "x", "message": "y"}
     kind, pod = objects.pod("train-0")
     other, same_name = objects.job("train-0")
-    both = made(kind, {"kind": "Pod", **pod}), made(other, {"kind": "Job", **same_name})
-    cluster = _cluster([*both, made(EVENT, event)])
+    both = (kind, {"kind": "Pod", **pod}), (other, {"kind": "Job", **same_name})
+    cluster = _cluster(*both, (EVENT, event))
     assert [len(cluster.events(obj)) for obj in (*cluster.all(kind), *cluster.all(other))] == [1, 0]
 
 
 def test_owners_and_events_without_a_uid_belong_to_no_object() -> None:
     nameless: Object = {"metadata": {"name": "other", "namespace": "ai", "ownerReferences": [{"name": "x"}]}}
     event: Object = {"metadata": {"namespace": "ai"}, "reason": "FailedMount", "message": "not ours"}
-    cluster = _cluster([made(*objects.job()), made(POD, nameless), made(EVENT, event)])
+    cluster = _cluster(objects.job(), (POD, nameless), (EVENT, event))
     (pod,) = cluster.all(POD)
     assert not cluster.owned(POD, "ai", [""])
     assert not cluster.events(pod)

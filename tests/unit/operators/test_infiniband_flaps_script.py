@@ -6,8 +6,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
-
+from tests.support.case_files import case_table
 from tests.unit.operators.condition_scripts import LINE, OK, PROBLEM, log, run
 
 
@@ -39,19 +38,7 @@ class Links:
         memory.write_text("".join(f"{' '.join(line)}\n" for line in aged))
 
 
-@pytest.mark.parametrize(
-    ("looks", "problem"),
-    [
-        (["7"], False),  # the first look only notes
-        (["7", "8"], False),
-        (["7", "9"], True),
-        (["7", "8", "8", "9"], True),
-        (["7", "1"], False),  # the driver was loaded again
-        (["7", "0", "1", "2"], True),
-        (["7", "N/A", "9"], False),  # a function that does not count
-        (["0", "0", "0"], False),
-    ],
-)
+@case_table(__file__, "counters")
 def test_a_counter_that_grows_is_a_lost_link(tmp_path: Path, looks: list[str], problem: bool) -> None:
     links = Links(tmp_path)
     found = [links.look({"mlx5_ib0": "0", "mlx5_ib1": count}) for count in looks][-1]
@@ -76,17 +63,7 @@ def test_lost_carriers_of_pods_are_no_infiniband(tmp_path: Path) -> None:
     assert Links(tmp_path).look({}, *((1, f"systemd-networkd[7]: {link}: Lost carrier") for link in links))[0] == OK
 
 
-@pytest.mark.parametrize(
-    ("link", "count", "layer", "problem"),
-    [
-        ("mlx5_ib1", "0", "InfiniBand", True),  # a function that does not count
-        ("mlx5_ib1", "1", "InfiniBand", False),  # one loss, counted and logged
-        ("mlx5_9", "0", "InfiniBand", True),  # not in sysfs
-        ("mlx5_ib1", "0", "Ethernet", False),
-        ("rocep1s0f1", "0", "InfiniBand", False),
-        ("mlx5_an0", "0", "InfiniBand", False),
-    ],
-)
+@case_table(__file__, "ports")
 def test_ports_that_the_kernel_logs_as_down_are_lost_links(
     tmp_path: Path, link: str, count: str, layer: str, problem: bool
 ) -> None:
@@ -97,18 +74,7 @@ def test_ports_that_the_kernel_logs_as_down_are_lost_links(
     assert (code, link in message) == ((PROBLEM, True) if problem else (OK, False))
 
 
-@pytest.mark.parametrize(
-    ("lines", "problem"),
-    [
-        (["NetworkManager[9]: <info>  [1732616400.1] device (ib0): carrier: link disconnected"] * 2, True),
-        (["kernel: mlx5_core 0101:00:00.0 ib0: Link down"] * 2, True),
-        # One loss in the words of two programs.
-        (["systemd-networkd[7]: ib0: Lost carrier", "kernel: mlx5_core 0101:00:00.0 ib0: Link down"], False),
-        (["systemd-networkd 7 - - ib0: Lost carrier"] * 2, True),
-        (["systemd-networkd[7]: message repeated 2 times: [ ib0: Lost carrier]"], True),
-        (["kernel: mlx5_core 0000:01:00.1 enp1s0f1np1: Link down"] * 2, False),
-    ],
-)
+@case_table(__file__, "words")
 def test_lost_links_in_the_words_of_each_program(tmp_path: Path, lines: list[str], problem: bool) -> None:
     style = "<30>1 {:%Y-%m-%dT%H:%M:%SZ} n " if " - - " in lines[0] else LINE
     assert Links(tmp_path).look({}, *((1, line) for line in lines), style=style)[0] == (PROBLEM if problem else OK)

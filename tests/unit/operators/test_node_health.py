@@ -10,7 +10,7 @@ import pytest
 
 from config.data.scheduling import AUTOPILOT_LABEL, BAD_NODE
 from operators.node_health import NodeHealthSettings, pod_spec
-from tests.support.node_health import imported
+from tests.support.docker_modules import imported
 
 Object = dict[str, Any]
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
@@ -21,7 +21,7 @@ SKU = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    return imported("node_health")
+    return imported("node-health", "node_health")
 
 
 def node(*effects: str, labels: Object | None = None, failed: datetime | None = None, **annotations: str) -> Object:
@@ -112,8 +112,3 @@ def test_when_the_taint_is_gone_so_is_all_else_that_is_its_own(script: ModuleTyp
 
 def test_a_label_that_somebody_else_has_set_stays(script: ModuleType) -> None:
     assert changed(script, node(labels={LABEL: VALUE})) == {}
-
-
-def test_what_others_have_changed_meanwhile_is_not_lost(script: ModuleType) -> None:
-    """The list of taints is replaced whole: the API server refuses it for a node that has changed."""
-    assert changed(script, node(labels=EVICT))["metadata"]["resourceVersion"] == "7"

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pulumi_kubernetes.core.v1 import Namespace
 from pydantic import ValidationError
 
-from components.azure.node_pools import gpu_pools
-from components.operators import Installed, Site
 from config.data import skus
 from config.data.content_tags import IMAGES
-from config.schema.operators import NODE_TOOLS_NAMESPACE, OperatorSettings
 from operators.monitoring import files
 from operators.node_problem_detector import (
     NAME,
-    NodeProblemDetector,
-    NodeProblemDetectorSettings,
     alerts,
     called_for,
 )
@@ -33,9 +25,8 @@ from operators.node_problem_detector.conditions import (
     configurations,
     of_size,
 )
-from tests.support.mocks import Recorder, deploy
+from tests.support.mocks import program
 from tests.support.pools import A100, H100, H200, T4
-from tests.support.settings import load
 
 IMAGE = IMAGES / NAME
 OF_AKS = {
@@ -50,33 +41,6 @@ OF_AKS = {
     ),
 }
 """That AKS's own sets (aks-docs, articles/aks/node-problem-detector.md; Azure/AgentBaker, e2e/validators.go)."""
-
-
-class Other(Installed[OperatorSettings]):
-    """An operator beside it, which makes nothing."""
-
-    def create(self, site: Site, settings: OperatorSettings) -> None:
-        pass
-
-
-def registered(others: Sequence[str]) -> Recorder:
-    """What the component registers beside these operators."""
-
-    def declare() -> None:
-        settings = load({"vmSku": H100})
-        site = Site(
-            settings=settings,
-            pools=gpu_pools(settings),
-            image=lambda name: f"registry.test/{name}:1",
-            registry=Namespace("registry", metadata={"name": "stands-for-it"}),
-            installed={},
-            namespace=Namespace("namespace", metadata={"name": NODE_TOOLS_NAMESPACE}),
-            scheduler=None,
-        )
-        found = {name: Other(name, site, OperatorSettings()) for name in others}
-        NodeProblemDetector(NAME, replace(site, installed=found), NodeProblemDetectorSettings())
-
-    return deploy(declare)
 
 
 def monitor(sku: str, name: str) -> dict[str, Any]:
@@ -142,7 +106,8 @@ def test_xids_are_critical_for_which_the_alert_on_gpus_is_raised() -> None:
 
 
 def test_without_ofed_of_ours_nobody_misses_it_and_without_monitoring_there_are_no_alerts() -> None:
-    found = registered(others=())
+    operators = {"nodeProblemDetector": {"enabled": True}, "networkOperator": {"enabled": False}}
+    found = program({"vmSku": H100, "operators": operators})
     assert "OFEDMissing.json" not in found.one(":ConfigMap", f"{called_for(skus.sku(H100))}-config").inputs["data"]
     assert found.names(":PrometheusRule") == []
 

@@ -22,19 +22,17 @@ from operators import (
     autopilot,
     blob_csi_driver,
     gpu_operator,
-    kueue,
     network_operator,
-    nfd,
-    scheduler_plugins,
     training_operator,
     volcano,
 )
 from operators._lib.release import ChartLocation, locate, merge
 from operators.gpu_operator.settings import GpuOperatorSettings
 from operators.network_operator.settings import NetworkOperatorSettings
+from tests.support import charts
+from tests.support.case_files import case_table
 from tests.support.settings import load
 
-DATA: dict[str, Any] = {"data": {}}
 KNOWN = operators.find()
 UPGRADES = get_args(DriverUpgrades)
 T4, A100 = "Standard_NC4as_T4_v3", "Standard_NC48ads_A100_v4"
@@ -47,32 +45,18 @@ SHARED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("chart", "values"),
-    [
-        (nfd.NAME, nfd.values()),
-        (network_operator.NAME, network_operator.values()),
-        (gpu_operator.NAME, gpu_operator.values("when-idle", rdma=True, pools={})),
-        (gpu_operator.NAME, gpu_operator.values("manual", rdma=False, pools=SHARED)),
-        (volcano.NAME, volcano.values(autoscaled=True)),
-        (blob_csi_driver.NAME, blob_csi_driver.values()),
-        (kueue.NAME, kueue.values()),
-        (scheduler_plugins.NAME, scheduler_plugins.values()),
-    ],
-)
+CHANGED = {
+    gpu_operator.NAME: gpu_operator.values("manual", rdma=False, pools=SHARED),
+    volcano.NAME: volcano.values(autoscaled=True),
+}
+
+
+@pytest.mark.parametrize(("chart", "values"), [*charts.VALUES.items(), *CHANGED.items()])
 def test_the_pinned_charts_have_every_value_that_is_set(chart: str, values: dict[str, Any]) -> None:
     assert value_problems(chart, values) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "source", "chart", "repository", "pinned"),
-    [
-        ("volcano", None, "volcano", "https://volcano-sh.github.io/helm-charts", True),
-        (nfd.NAME, None, "oci://registry.k8s.io/nfd/charts/node-feature-discovery", None, True),
-        ("volcano", "oci://mirror.example.com/charts/", "oci://mirror.example.com/charts/volcano", None, True),
-        ("volcano", "simulator/charts", "simulator/charts/volcano", None, False),  # relative; its Chart.yaml decides
-    ],
-)
+@case_table(__file__, "places")
 def test_charts_come_from_their_own_places_unless_redirected(
     name: str, source: str | None, chart: str, repository: str | None, pinned: bool
 ) -> None:
@@ -201,15 +185,7 @@ def test_a_stack_has_one_scheduler_which_its_workloads_need(chosen: dict[str, An
     assert Installation(settings, KNOWN).brought("scheduler").name == chosen.get("scheduler", VOLCANO)
 
 
-@pytest.mark.parametrize(
-    ("driver", "containers", "expected"),
-    [
-        ("addon", {"data": {}}, False),
-        ("chart", {"data": {}}, True),
-        ("none", {"data": {}}, False),
-        ("chart", {}, False),
-    ],
-)
+@case_table(__file__, "blob_driver")
 def test_the_chart_of_the_blob_driver_comes_where_it_is_chosen_and_containers_need_it(
     driver: str, containers: dict[str, Any], expected: bool
 ) -> None:
@@ -217,15 +193,7 @@ def test_the_chart_of_the_blob_driver_comes_where_it_is_chosen_and_containers_ne
     assert (blob_csi_driver.NAME in found) is expected
 
 
-@pytest.mark.parametrize(
-    ("scheduler", "registry", "minutes", "expected"),
-    [
-        (VOLCANO, None, 30, {"gang-scheduler-name": VOLCANO, "pytorch-init-container-max-tries": "900"}),
-        (COSCHEDULER, None, 10, {"gang-scheduler-name": COSCHEDULER, "pytorch-init-container-max-tries": "300"}),
-        (None, None, 30, {"pytorch-init-container-image": "docker.io/library/alpine:3.10"}),
-        (None, "mirror.example.com", 30, {"pytorch-init-container-image": "mirror.example.com/library/alpine:3.10"}),
-    ],
-)
+@case_table(__file__, "training_operator")
 def test_the_training_operator_makes_the_gangs_of_the_scheduler_and_lets_workers_wait_for_their_image(
     scheduler: str | None, registry: str | None, minutes: int, expected: dict[str, str]
 ) -> None:

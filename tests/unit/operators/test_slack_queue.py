@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import ModuleType
 from typing import Any
@@ -16,15 +17,14 @@ from operators.kueue import queues
 from operators.node_health import OWN_RULES, SLACK_RULES, NodeHealthSettings, pod_spec, slack_variables
 from simulator.plugins.kubernetes.checkpoint import prune
 from simulator.plugins.kubernetes.structural import compare
-from tests.support.node_health import imported
+from tests.support.case_files import case_table
+from tests.support.docker_modules import imported
 from tests.support.settings import H100, settings_with
 
 Object = dict[str, Any]
 GPU = "nvidia.com/gpu"
-LABEL, _, VALUE = BAD_NODE.partition("=")
 FIXED = {POOL_LABEL: "train"}
-NOW, NEW = datetime(2026, 11, 27, 8, tzinfo=UTC), "2026-11-27T07:31:00Z"
-NOT_READY = ("node.kubernetes.io/not-ready", "NoSchedule")
+NOW = datetime(2026, 11, 27, 8, tzinfo=UTC)
 QUOTAS = queues.quotas(8, [PoolSettings(vm_sku=H100)], "nvidia.com/mlnxnics")
 SPEC = queues.cluster_queue_spec(QUOTAS, None)
 PATH = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/slack-cluster-queue"
@@ -32,11 +32,11 @@ PATH = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/slack-cluster-queue"
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    return imported("slack_queue")
+    return imported("node-health", "slack_queue")
 
 
 def node(
-    *taints: tuple[str, str],
+    taints: Sequence[Sequence[str]] = (),
     offered: int = 8,
     capacity: int = 8,
     name: str = "n",
@@ -68,35 +68,17 @@ def limits(body: Object) -> Object:
     return {each["name"]: each["lendingLimit"] for each in resources if "lendingLimit" in each}
 
 
-@pytest.mark.parametrize(
-    ("found", "gpus"),
-    [
-        (node(), 0),
-        (node(("sku", "NoSchedule")), 0),  # of its pool, which jobs tolerate
-        (node(offered=7), 1),
-        (node(offered=0), 8),
-        (node(("aznhc", "NoSchedule")), 8),
-        (node(("aznhc", "NoExecute"), offered=7), 8),
-        (node(("node.kubernetes.io/unschedulable", "NoSchedule")), 8),
-        (node(("node.kubernetes.io/unreachable", "NoExecute")), 8),
-        (node(("node.kubernetes.io/memory-pressure", "PreferNoSchedule")), 0),
-        (node(labels={LABEL: VALUE}), 8),
-        (node(labels={AUTOPILOT_LABEL: "EVICT"}), 8),
-        (node(labels={AUTOPILOT_LABEL: "PASS"}), 0),
-        ({"metadata": {"name": "n"}, "spec": {"unschedulable": True}, "status": {"capacity": {GPU: "8"}}}, 8),
-        (node(offered=7, capacity=7, labels=FIXED), 1),  # the device plugin has started without the lost GPU
-        (node(offered=0, capacity=0, labels=FIXED), 8),
-        (node(NOT_READY, offered=0, capacity=0, labels=FIXED, created=NEW), 0),  # its drivers are being built
-        (node(NOT_READY, labels=FIXED, created=NEW), 8),
-        (node(("aznhc", "NoSchedule"), offered=7, capacity=7, labels=FIXED), 8),
-        (node(offered=0, capacity=0, labels={POOL_LABEL: "burst"}), 0),
-        ({"metadata": {"name": "without drivers"}}, 0),
-    ],
-)
-def test_gpus_that_no_job_can_get(script: ModuleType, found: Object, gpus: int) -> None:
+@case_table(__file__, "lost")
+def test_gpus_that_no_job_can_get(script: ModuleType, changes: Object, gpus: int) -> None:
     assert script.POOL == POOL_LABEL
-    pools = "train=1x8" if found["metadata"].get("labels") == FIXED else ""
-    assert script.lost([found], rules(script, pools), NOW) == gpus
+    pools = "train=1x8" if changes.get("labels") == FIXED else ""
+    assert script.lost([node(**changes)], rules(script, pools), NOW) == gpus
+
+
+def test_nodes_that_offer_nothing_yet(script: ModuleType) -> None:
+    cordoned = {"metadata": {"name": "n"}, "spec": {"unschedulable": True}, "status": {"capacity": {GPU: "8"}}}
+    assert script.lost([cordoned], rules(script, ""), NOW) == 8
+    assert script.lost([{"metadata": {"name": "without drivers"}}], rules(script, ""), NOW) == 0
 
 
 @pytest.mark.parametrize(
@@ -104,7 +86,7 @@ def test_gpus_that_no_job_can_get(script: ModuleType, found: Object, gpus: int) 
     [
         ([node(labels=FIXED), node(labels=FIXED)], 0),
         ([node(labels=FIXED)], 8),  # a machine is missing
-        ([node(("node.kubernetes.io/unschedulable", "NoSchedule"), labels=FIXED), *[node(labels=FIXED)] * 2], 0),
+        ([node([("node.kubernetes.io/unschedulable", "NoSchedule")], labels=FIXED), *[node(labels=FIXED)] * 2], 0),
         ([node(labels=FIXED), node(labels={POOL_LABEL: "burst"})], 8),  # which is another pool's
     ],
     ids=["whole", "missing", "surge of an upgrade", "another pool"],
@@ -115,16 +97,7 @@ def test_a_fixed_pool_lacks_what_its_nodes_do_not_offer_together(
     assert script.lost(nodes, rules(script, "train=2x8,empty=0x4"), NOW) == gpus
 
 
-@pytest.mark.parametrize(
-    ("before", "lost", "after"),
-    [
-        (None, 0, {}),  # without a limit it lends its whole quota
-        (None, 3, {GPU: "5"}),
-        ("5", 3, {}),
-        ("5", 16, {GPU: "0"}),
-        ("5", 0, {GPU: "8"}),
-    ],
-)
+@case_table(__file__, "limits")
 def test_it_lends_what_is_left_of_its_quota(script: ModuleType, before: str | None, lost: int, after: Object) -> None:
     body, said = script.change(queue(before), lost)
     assert (limits(body) if body else {}) == after
@@ -162,7 +135,7 @@ class NodesAndQueue:
 
 
 def round_of(api: NodesAndQueue, monkeypatch: pytest.MonkeyPatch, pools: str = "") -> int:
-    health = imported("node_health")
+    health = imported("node-health", "node_health")
     variables = slack_variables(settings_with(slack_gpus=8)) | {"POOLS": pools}
     (container,) = pod_spec("image", NodeHealthSettings(), variables)["containers"]
     for entry in container["env"]:

@@ -54,9 +54,7 @@ def test_outputs(dev: Recorder) -> None:
     why = "python -m diagnosis -n ai nccl-allreduce"
     shown = dev.outputs["workloads"]
     assert shown["nccl-allreduce"] == f"{command}    # {where}; if it waits or fails: {why}"
-    assert shown["jupyterlab"].startswith(
-        "kubectl port-forward -n ai service/jupyterlab 8888:8888    # 1 node of pool "
-    )
+    assert "8888:8888    # 1 node of pool gpu, no GPU (Standard_ND96isr_H100_v5); if" in shown["jupyterlab"]
     assert shown["health-check"].startswith("kubectl logs -n ai --selector ")
     assert dev.shown["workloadDetails"]["nccl-allreduce"] == {
         "namespace": "ai",
@@ -170,13 +168,6 @@ def test_another_taint_or_spot_pool_changes_no_daemon_set_on_gpu_nodes(dev: Reco
         assert other.names(kind) == dev.names(kind)
         for name in dev.names(kind):
             assert other.one(kind, name).inputs == dev.one(kind, name).inputs
-
-
-def test_what_runs_images_of_the_registry_follows_it_so_that_none_goes_when_azure_refuses_another(
-    dev: Recorder,
-) -> None:
-    following = {r.name for r in dev.registered if "azure-native:containerregistry:Registry registry" in r.dependencies}
-    assert {*dev.outputs["workloads"], *dev.names(":DaemonSet")} <= following
 
 
 def reach(recorder: Recorder, name: str) -> set[str]:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from config.schema.json_schema import schema_at, schema_of
 from config.schema.models import DEFAULT_POOL
 from tests.support import golden
+from tests.support.case_files import read
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import Recorder, program
 from tests.support.settings import INVENTORY
@@ -25,27 +26,7 @@ SETS = ("adminGroupObjectIds", "authorizedIpRanges", "groups", "taints", "users"
 FREE = ("podOverrides", "values")
 """Maps in which only the chart or Kubernetes knows whether text is a number."""
 OPTIONS = ("protect", "retainOnDelete", "deleteBeforeReplace", "ignoreChanges", "replaceOnChanges", "customTimeouts")
-_ONE, _OTHER = (f"0a0b0c0d-0000-0000-0000-00000000000{digit}" for digit in (1, 2))
-MANY: Keys = {
-    "pools": {
-        "h100": {"vmSku": golden.H100, "taints": ["b=1:NoSchedule", "a=1:NoSchedule"]},
-        "h200": {"vmSku": golden.H200, "labels": {"z": "1", "a": "2"}},
-    },
-    "workloads": "nccl-allreduce,health-check,jupyterlab",
-    "workloadOptions": {"jupyterlab": {"password": "a-password"}},
-    "cluster": {"adminGroupObjectIds": [_OTHER, _ONE], "authorizedIpRanges": ["20.9.0.0/16", "20.8.0.0/16"]},
-    "operators": {"kueue": {"enabled": True}},
-    "teams": {
-        "blue": {"gpus": 8, "users": ["bob", "alice"], "groups": [_OTHER, _ONE]},
-        "red": {"gpus": 8, "users": ["carol", "bob"]},
-    },
-    "tags": {"b": "1", "a": "2"},
-    "storage": {
-        "containers": {"zeta": {}, "alpha": {}},
-        "accounts": {"z": {"containers": {"beta": {}}}, "a": {"containers": {"gamma": {}}}},
-    },
-}
-"""Several entries in each map and set."""
+MANY: Keys = read(__file__, "same_settings")
 STACKS: dict[str, Keys] = {stack: golden.keys(stack) for stack in golden.NAMES} | {"many": MANY}
 SCHEMA = schema_of(INVENTORY.stack_file)
 ELSEWHERE: tuple[tuple[str, ...], ...] = (

@@ -15,9 +15,12 @@ import pytest
 import yaml
 from google.protobuf import json_format
 
+from config.rules.teams import quota_table
+from tests.support.case_files import case_table
 from tests.support.golden import H100
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import Recorder, Registered, program
+from tests.support.settings import load
 
 TRAINING, TUNING, BATCH = "pytorch-pretraining", "ray-finetuning", "batch-inference"
 LLAMA, GRANITE = "meta-llama/Llama-3.1-8B", "ibm-granite/granite-3.2-8b-instruct"
@@ -97,18 +100,7 @@ def test_the_deployer_and_the_teams_user_have_a_provider_each() -> None:
     assert users(stack(TRAINING, **OPTIONS[TRAINING], user="carol"), TRAINING) == ["carol"]
 
 
-@pytest.mark.parametrize(
-    ("workload", "deployers", "users"),
-    [
-        (TRAINING, ["PersistentVolume", "PersistentVolumeClaim", "Secret"], ["ConfigMap", "Job", "PyTorchJob"]),
-        (
-            TUNING,
-            ["PersistentVolume", "PersistentVolumeClaim", "Secret"],
-            ["ConfigMap", "Job", "PodGroup", "RayJob", "Secret"],
-        ),
-        (BATCH, [], ["ConfigMap", "Job", "PersistentVolumeClaimPatch", "Secret"]),
-    ],
-)
+@case_table(__file__, "created")
 def test_the_user_creates_the_job_and_the_deployer_the_volumes(
     workload: str, deployers: list[str], users: list[str]
 ) -> None:
@@ -210,3 +202,51 @@ def test_an_output_of_a_batch_is_the_command_that_prints_its_results() -> None:
     (volume,) = json.loads(made.inputs["data"]["job"])["spec"]["template"]["spec"]["volumes"]
     claim = found.one(":PersistentVolumeClaimPatch").inputs["metadata"]["name"]
     assert volume["persistentVolumeClaim"] == {"claimName": claim}
+
+
+QUEUE = "kueue.x-k8s.io/v1beta2:ClusterQueue"
+STACK = {
+    "vmSku": H100,
+    "nodeCount": 3,
+    "cluster": {"localAccounts": True},
+    "operators": {"kueue": {"enabled": True}},
+    "teams": {"blue": {"gpus": 8, "users": ["alice"]}, "red": {"gpus": 8, "users": ["bob"]}},
+    "slackGpus": 8,
+}
+
+
+def test_without_a_scheduler_pods_of_teams_may_name_any() -> None:
+    found = program({**STACK, "operators": {"kueue": {"enabled": True}, "volcano": {"enabled": False}}})
+    assert "schedulerName" not in json.dumps(found.one(":ValidatingAdmissionPolicy", "team-pods-policy").inputs)
+
+
+def test_another_node_changes_no_quota() -> None:
+    three, four = (
+        {
+            each.name: each.inputs
+            for each in program({**STACK, "nodeCount": count}).registered
+            if each.type.endswith(QUEUE)
+        }
+        for count in (3, 4)
+    )
+    assert three
+    assert three == four
+
+
+def test_previews_tell_whose_the_gpus_are_and_what_is_left() -> None:
+    teams = {"blue": {"gpus": 8, "lendingLimit": 4}, "red": {"gpus": 4, "borrowingLimit": 0}}
+    found = quota_table(load({**STACK, "teams": teams}))
+    assert [" ".join(line.split()) for line in found.splitlines()] == [
+        "quotas, of 24 GPUs that the cluster can have:",
+        "8 team blue, lends at most 4",
+        "4 team red, borrows at most 0",
+        "8 slack, which teams borrow",
+        "4 in no queue: quota for more teams, or slackGpus",
+    ]
+    assert quota_table(load({"vmSku": H100})) == ""
+
+
+def test_a_stack_without_teams_has_kueue_alone() -> None:
+    found = program({key: value for key, value in STACK.items() if key not in ("teams", "slackGpus")})
+    assert found.one(":Release", "kueue").inputs["namespace"] == "mlbatch-system"
+    assert found.names(QUEUE) == []

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from config.data.scheduling import COSCHEDULER
-from tests.support.pools import H100, H200, RDMA, pool
+from tests.support.case_files import case_table
+from tests.support.pools import H100, H200, place
 from workloads.batch_inference import manifests
 from workloads.batch_inference.manifests import Run
 from workloads.batch_inference.options import BatchInferenceOptions
@@ -19,12 +20,9 @@ TOKEN = "hf_secret"
 def run(vm_sku: str = H100, **options: Any) -> Run:
     return Run(
         options=BatchInferenceOptions.model_validate({"team": "blue", **options}),
-        pool=pool(vm_sku, scheduler=COSCHEDULER),
-        nodes=1,
-        image="vllm:1",
-        rdma_resource=RDMA,
         name="mine-batch-inference",
         claim="model",
+        **place(vm_sku, scheduler=COSCHEDULER),
     )
 
 
@@ -67,14 +65,7 @@ def test_options_reach_both() -> None:
     assert after(generator["args"], "--random-output-len") == "200"
 
 
-@pytest.mark.parametrize(
-    ("options", "longest"),
-    [
-        ({"inputLength": 32000, "outputLength": 700}, "32764"),
-        ({"inputLength": 32000, "outputLength": 768}, "32768"),
-        ({"model": "a/b", "inputLength": 100, "outputLength": 28}, "128"),
-    ],
-)
+@case_table(__file__, "longest")
 def test_the_server_is_ready_for_no_more_than_the_model_can_see(options: dict[str, Any], longest: str) -> None:
     server, _ = containers(run(**{"model": "Qwen/Qwen2.5-7B-Instruct", **options}))
     assert after(server["args"], "--max-model-len") == longest

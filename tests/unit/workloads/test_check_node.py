@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from simulator.host.paths import ROOT
+from tests.support.case_files import case_table
 
 SCRIPT = ROOT / "docker" / "aksnhc" / "check-node.sh"
 NODE = "aks-gpu-1-vmss000000"
@@ -19,7 +20,6 @@ COUNT, WRITE, COPIES = "check_gpu_count 8", "check_ib_bw_gdr 380", "check_gpu_bw
 CHECKS = "\n".join(f" * || {check}" for check in (COUNT, WRITE, COPIES))
 MISSING = "check_gpu_count: Expected to see 8 but found 7. FaultCode: NHC2009"
 SLOW = "check_ib_bw_gdr: expected > 380 Gbps but measured 91. FaultCode: NHC2003"
-NOT_RUN = "check_ib_bw_gdr: returned error code 1. FaultCode: NHCNA"
 FAKES = Path(__file__).with_name("check_node")
 """An nhc and a kubectl that answer as a test tells them."""
 
@@ -89,38 +89,20 @@ def test_a_node_that_passes_keeps_what_was_found_and_gets_no_taint(tmp_path: Pat
 
 
 COPIED = "check_gpu_bw: H2D test on GPU 0 failed. FaultCode: NHC2020"
-NOT_COPIED = "check_gpu_bw: returned error code 1. FaultCode: NHCNA"
 TAINTED = ["aznhc=failed:NoSchedule"]
-RUNS: dict[str, tuple[list[list[str]], dict[str, str], tuple[int, int, list[str], str]]] = {
-    "what cannot be chance": ([[MISSING]], {}, (1, 1, TAINTED, "FAIL check_gpu_count: Expected to see 8 but found 7")),
-    "what is slow twice": ([[SLOW], [SLOW]], {}, (1, 2, TAINTED, "FAIL check_ib_bw_gdr")),
-    "one of two that are slow twice": ([[SLOW, COPIED], [COPIED]], {}, (1, 2, TAINTED, "FAIL check_gpu_bw")),
-    "slow, and bad anyway": ([[MISSING, SLOW]], {}, (1, 1, TAINTED, "FAIL check_gpu_count")),
-    "not run": ([[NOT_RUN]], {}, (2, 1, [], "UNKNOWN check_ib_bw_gdr")),
-    "slow once, and another not run": ([[SLOW, NOT_COPIED], []], {}, (2, 2, [], "UNKNOWN check_gpu_bw")),
-    "slow once, and then not run": ([[SLOW], [NOT_RUN]], {}, (2, 2, [], "UNKNOWN check_ib_bw_gdr")),
-    # Before a job only a fault keeps it from starting.
-    "passed before a job": ([[]], {"BEFORE_JOB": "true"}, (0, 1, [], "PASS")),
-    "not run before a job": ([[NOT_RUN]], {"BEFORE_JOB": "true"}, (0, 1, [], "UNKNOWN")),
-    "missing before a job": ([[MISSING]], {"BEFORE_JOB": "true"}, (1, 1, TAINTED, "FAIL")),
-    # The taint goes when all that there is to check has passed; those of others stay.
-    "all passed": ([[]], {"ALL": "true", "TAINTS": "sku aznhc"}, (0, 1, ["aznhc-"], "PASS")),
-    "not all passed": ([[]], {"TAINTS": "sku aznhc"}, (0, 1, [], "PASS")),
-    "a taint of others": ([[]], {"ALL": "true", "TAINTS": "sku aznhc-other-tool"}, (0, 1, [], "PASS")),
-}
 
 
-@pytest.mark.parametrize(("answers", "variables", "expected"), RUNS.values(), ids=RUNS)
+@case_table(__file__, "runs")
 def test_what_a_check_makes_of_its_answers(
     tmp_path: Path, answers: list[list[str]], variables: dict[str, str], expected: tuple[int, int, list[str], str]
 ) -> None:
     check = Ran(tmp_path, *answers, **variables)
-    code, runs, taints, verdict = expected
-    assert (check.code, check.runs, check.taints) == (code, runs, taints)
+    *found, verdict = expected
+    assert [check.code, check.runs, check.taints] == found
     assert check.verdict.startswith(f"VERDICT: {verdict}")
     assert check.verdict.endswith("checks=3/3"), "and not those alone that were run again"
     assert ("aznhc-checked" in check.annotations) == ("ALL" in variables)
-    if taints == TAINTED:  # first, since a job that begins anew ends its pods
+    if check.taints == TAINTED:  # first, since a job that begins anew ends its pods
         assert [call[0] for call in check.asked] == ["taint", "annotate"]
 
 
@@ -184,15 +166,7 @@ def test_without_anybody_to_tell_it_tells_nobody(tmp_path: Path) -> None:
 DEVICES = {"DEVICES": "nvidia.com/gpu=8 rdma/hca=8", "SETTLE_S": "0"}
 
 
-@pytest.mark.parametrize(
-    ("offers", "lacking"),
-    [  # capacity and allocatable of each
-        ("8 7 8 8", "the node offers 7 of 8 nvidia.com/gpu"),
-        ("8 7 8 6", "the node offers 7 of 8 nvidia.com/gpu, 6 of 8 rdma/hca"),
-        ("8 8 8 0", "the node offers 0 of 8 rdma/hca"),
-        ("7 7 8 8", "the node offers 7 of 8 nvidia.com/gpu"),  # its plugin has started since
-    ],
-)
+@case_table(__file__, "lacking")
 def test_a_check_without_devices_says_what_the_node_lacks(tmp_path: Path, offers: str, lacking: str) -> None:
     check = Ran(tmp_path, [], OFFERS=offers, **DEVICES)
     assert (check.code, check.taints) == (1, ["aznhc=failed:NoSchedule"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import importlib
 import json
 import os
 import re
@@ -18,6 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.host.paths import ROOT
+from tests.support.case_files import case_table
+from tests.support.docker_modules import imported
 
 IMAGE = ROOT / "docker/ray-finetuning"
 GOOD = '{"text": "fabric"}'
@@ -28,11 +29,7 @@ FOREIGN = {"cp1251": _CYRILLIC, "shift_jis": _JAPANESE, "euc_kr": "\ud55c\uad6d\
 
 @pytest.fixture(scope="module")
 def lines() -> Any:
-    sys.path.insert(0, str(IMAGE))
-    try:
-        return importlib.import_module("finetuning.lines")
-    finally:
-        sys.path.remove(str(IMAGE))
+    return imported("ray-finetuning", "finetuning.lines")
 
 
 def texts(lines: Any, path: Path) -> list[str]:
@@ -102,14 +99,7 @@ def test_what_cannot_be_read_is_refused_by_file_and_line(lines: Any, tmp_path: P
         lines.read(tmp_path / "a.jsonl", lambda prompt, text: text)
 
 
-@pytest.mark.parametrize(
-    ("names", "told"),
-    [
-        (["a.jsonl", "b.jsonl.gz"], r"not read: .* \(b.jsonl.gz\)"),
-        (["a.jsonl", "B.JSONL"], r"not read: .* \(B.JSONL\)"),
-        (["a.json", "b.csv"], r"has no file \*.jsonl \(a.json, b.csv\)"),
-    ],
-)
+@case_table(__file__, "ignored")
 def test_files_that_would_be_ignored_are_refused(lines: Any, tmp_path: Path, names: list[str], told: str) -> None:
     for name in names:
         (tmp_path / name).write_text(GOOD)

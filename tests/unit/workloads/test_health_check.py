@@ -10,9 +10,10 @@ import pytest
 
 from config.data.skus import catalogue
 from tests.support.case_files import read, rows
-from tests.support.pools import H100, RDMA, T4, pool
+from tests.support.pools import A100, H100, RDMA, T4, place, pool
 from workloads._lib.aznhc import CheckName, configuration
 from workloads.health_check import WORKLOAD
+from workloads.health_check.lines import CHOSEN, faults, parsed
 from workloads.health_check.manifests import Run, command, files, job_spec, job_without_devices
 from workloads.health_check.options import NAME, HealthCheckOptions
 
@@ -27,8 +28,7 @@ def checks(vm_sku: str, *leave_out: str) -> list[str]:
 
 
 def run(vm_sku: str = H100, nodes: int = 2, **options: Any) -> Run:
-    chosen = HealthCheckOptions(**options)
-    return Run(name=NAME, options=chosen, pool=pool(vm_sku), nodes=nodes, image="aksnhc:1", rdma_resource=RDMA)
+    return Run(name=NAME, options=HealthCheckOptions(**options), **place(vm_sku, nodes))
 
 
 def template(**fields: Any) -> dict[str, Any]:
@@ -99,3 +99,29 @@ def test_jobs_of_several_pools_share_no_object() -> None:
 def test_it_checks_the_whole_pool_unless_told() -> None:
     assert WORKLOAD.nodes(HealthCheckOptions(), 5) == 5
     assert WORKLOAD.nodes(HealthCheckOptions(num_nodes=2), 5) == 2
+
+
+def said(line: str, sku: str = H100) -> str:
+    return "; ".join(what for what, _ in faults(pool(sku).sku, line))
+
+
+@pytest.mark.parametrize(("line", "why"), rows(read(__file__, "health_check_lines")["refused"]))
+def test_what_no_healthy_node_could_pass_is_refused(line: str, why: str) -> None:
+    assert why in said(line)
+
+
+def test_infiniband_is_not_checked_where_there_is_none() -> None:
+    assert "which Standard_NC4as_T4_v3 does not have" in said("check_ib_bw_gdr 100", T4)
+
+
+@pytest.mark.parametrize("name", [size.name for size in catalogue().values() if size.gpus and size.supported])
+def test_what_is_generated_is_never_refused(name: str) -> None:
+    text = configuration(catalogue()[name], "/opt/topology.xml")
+    lines = [line for line in text.splitlines() if "||" in line and parsed(line)[0] in CHOSEN]
+    assert lines
+    assert not [line for line in lines if said(line, name)]
+
+
+def test_a_check_of_ones_own_takes_the_place_of_its_name() -> None:
+    text = configuration(pool(A100).sku, "/opt/t.xml", own=[parsed("* || check_ib_bw_gdr 190")])
+    assert [line for line in text.splitlines() if "check_ib_bw_gdr" in line] == [" * || check_ib_bw_gdr 190"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from simulator.host.paths import ROOT
-from tests.support.case_files import read, rows
+from tests.support.case_files import case_table, read, rows
 
 CASES = read(__file__, "nhc_logs")
 
@@ -52,18 +52,7 @@ def stamped(log: str, prefix: str) -> str:
     return "".join(f"{prefix.format(index)}{line}\n" for index, line in enumerate(log.splitlines()))
 
 
-@pytest.mark.parametrize(
-    "prefix",
-    [
-        "",
-        "2026-11-26T10:00:0{}.123456789Z ",  # kubectl logs --timestamps
-        "[pod/health-check-0-abcde/health-check] ",  # kubectl logs --prefix
-        "2026-11-26T10:00:0{}Z stdout F ",  # the log file of a container runtime
-        "health-check-0-abcde health-check › \033[32m",  # stern
-        "Nov 26 10:00:0{} n nhc[7]: ",  # syslog
-        "[173261640{}] - ",  # nhc -d
-    ],
-)
+@case_table(__file__, "prefixes")
 def test_prefixes_hide_neither_a_pass_nor_a_fault(tmp_path: Path, prefix: str) -> None:
     passed = (0, "VERDICT: PASS; node=n checks=2/2")
     assert judge(tmp_path, stamped(RAN + ENDED, prefix)) == passed
@@ -83,14 +72,7 @@ def test_the_last_check_has_ended_if_it_reports_success(tmp_path: Path) -> None:
         assert judge(tmp_path, log)[0] == 2
 
 
-@pytest.mark.parametrize(
-    "configuration",
-    [
-        CONFIGURATION + "  # * || check_hw_ib 400 mlx5_0:1\nother-node* || check_hw_swap 0kB 0kB 3%\n",
-        CONFIGURATION.replace("\n", "\r\n") + "/^x/ || check_hw_swap\n!n || check_hw_eth\n",
-        "n||check_gpu_count 8\n/^n$/ || check_ib_bw_gdr 380",
-    ],
-)
+@case_table(__file__, "configurations")
 def test_comments_and_checks_of_other_hosts_are_not_expected(tmp_path: Path, configuration: str) -> None:
     assert judge(tmp_path, RAN + ENDED, configuration) == (0, "VERDICT: PASS; node=n checks=2/2")
 
@@ -109,18 +91,7 @@ def test_a_fault_is_seen_in_all_its_words(tmp_path: Path, log: str, why: str) ->
     assert verdict.startswith(f"VERDICT: FAIL {why}")
 
 
-@pytest.mark.parametrize(
-    ("reason", "code", "names"),
-    [
-        *((f"0x{bits:016x}", 0, "") for bits in (0x1, 0x2, 0x4, 0x5, 0x10, 0x20, 0x100, 0x137)),
-        ("0x0000000000000008", 1, "hardware slowdown"),
-        ("0x0000000000000040", 1, "hardware thermal slowdown"),
-        ("0x0000000000000080", 1, "hardware power brake slowdown"),
-        ("0x00000000000000CC", 1, "hardware slowdown, hardware thermal slowdown, hardware power brake slowdown"),
-        ("0x48", 1, "hardware slowdown, hardware thermal slowdown"),
-        ("[Unknown", 2, ""),
-    ],
-)
+@case_table(__file__, "clocks")
 def test_clocks_that_the_hardware_slows_down_are_a_fault(tmp_path: Path, reason: str, code: int, names: str) -> None:
     """check_gpu_clock_throttling itself only warns."""
     found, verdict = judge(tmp_path, f"{FIRST}Warning: GPU 3 throttled, reason={reason}\n{SECOND}{ENDED}")

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.node_health import imported
-from tests.support.pools import H100, RDMA, pool
+from tests.support.docker_modules import imported
+from tests.support.pools import RDMA, place
 from workloads.health_check import idle
 from workloads.health_check.manifests import Run
 from workloads.health_check.options import NAME, HealthCheckOptions
@@ -27,7 +27,7 @@ DEVICES = {"gpu": {GPU: "8", RDMA: "8"}}
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    return imported("idle_checks")
+    return imported("node-health", "idle_checks")
 
 
 def node(
@@ -188,8 +188,7 @@ def test_a_round_watches_its_own_checks_and_ends_by_itself() -> None:
 
 def run(**options: Any) -> Run:
     chosen = HealthCheckOptions(idle_checks=True, **options)
-    place: Object = {"pool": pool(H100), "nodes": 2, "image": "aksnhc:1", "rdma_resource": RDMA}
-    return Run(name=NAME, options=chosen, taint_effect="NoSchedule", **place)
+    return Run(name=NAME, options=chosen, taint_effect="NoSchedule", **place(nodes=2))
 
 
 def test_any_job_drives_a_check_out_and_no_node_is_made_for_one() -> None:

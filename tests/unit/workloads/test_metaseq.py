@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.support.case_files import read
-from tests.support.pools import H100, RDMA, pool
+from tests.support.pools import H100, place
 from workloads import find
 from workloads.metaseq.manifests import Run, files, job
 from workloads.metaseq.options import MetaseqOptions
@@ -20,11 +20,8 @@ NODES = {"66b": 2, "175b": 8}
 def run(size: str = "1.3b", vm_sku: str = H100, nodes: int | None = None, **options: Any) -> Run:
     return Run(
         options=MetaseqOptions(model_size=size, **options),
-        pool=pool(vm_sku),
-        nodes=nodes or NODES.get(size, 1),
-        image="metaseq:1",
-        rdma_resource=RDMA,
         service_account="mpi",
+        **place(vm_sku, nodes or NODES.get(size, 1)),
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from config.data.skus import VmSku, sku
 from config.schema.pools import PoolSettings
 from config.schema.workload import Ground
-from tests.support.case_files import read
+from tests.support.case_files import case_table, read
 from tests.support.pools import A100, H100, H200, ground
 from workloads._lib.training import usable_bytes
 from workloads.metaseq.options import MetaseqOptions
@@ -77,16 +77,7 @@ def test_node_counts_that_divide_the_batch(name: str, row: dict[str, Any]) -> No
     assert dividing_nodes(size, sku(H100)) == [nodes for nodes in powers_of_two if nodes <= 1000]  # AKS's most
 
 
-@pytest.mark.parametrize(
-    ("size", "nodes", "micro_batch", "state_bytes", "expected"),
-    [
-        ("13b", 1, 8, PLAIN, 61),
-        ("30b", 1, 1, PLAIN, 56),
-        ("30b", 1, 1, FLOAT32_COPY, 71),
-        ("66b", 2, 1, PLAIN, 54),
-        ("66b", 2, 1, FLOAT32_COPY, 70),
-    ],
-)
+@case_table(__file__, "gigabytes")
 def test_gigabytes_of_one_gpu(size: str, nodes: int, micro_batch: int, state_bytes: int, expected: float) -> None:
     assert gigabytes(size, nodes, micro_batch, state_bytes) == pytest.approx(expected, abs=0.5)
 

@@ -8,7 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from config.data.skus import catalogue, sku, topologies
-from tests.support.pools import H100, RDMA, pool
+from tests.support.case_files import case_table
+from tests.support.pools import H100, place, pool
 from workloads import find
 from workloads._lib.files import affinity_mask, topology_xml
 from workloads.nccl_allreduce.manifests import Run, files, floor_gbs, job
@@ -16,14 +17,7 @@ from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
 
 def run(vm_sku: str = H100, nodes: int = 2, **options: Any) -> Run:
-    return Run(
-        options=NcclAllreduceOptions(**options),
-        pool=pool(vm_sku),
-        nodes=nodes,
-        image="nccl-test:1",
-        rdma_resource=RDMA,
-        service_account="mpi",
-    )
+    return Run(options=NcclAllreduceOptions(**options), service_account="mpi", **place(vm_sku, nodes))
 
 
 def test_sharp_is_one_switch() -> None:
@@ -60,16 +54,8 @@ def test_the_registry_finds_every_module_by_its_own_name() -> None:
     assert all(name == workload.name for name, workload in found.items())
 
 
-@pytest.mark.parametrize(
-    ("cpus", "mask"),
-    [
-        ((0, 47), "00000000,0000ffff,ffffffff"),
-        ((48, 95), "ffffffff,ffff0000,00000000"),
-        ((24, 47), "00000000,0000ffff,ff000000"),
-        ((72, 95), "ffffff00,00000000,00000000"),
-    ],
-)
-def test_affinity_masks(cpus: tuple[int, int], mask: str) -> None:
+@case_table(__file__, "masks")
+def test_affinity_masks(cpus: list[int], mask: str) -> None:
     assert affinity_mask(*cpus) == mask
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -28,49 +29,38 @@ def test_a_healthy_fabric_takes_one_round(count: int) -> None:
     assert report.rest.busbw == 46
 
 
+TWO_RAILS = [(RAIL, "", 2, BAD), (RAIL, "", 5, BAD)]
+ALL_KINDS = [*TWO_RAILS, (LINK, name(1), 0, BAD), (NODE, name(4), None, BAD), (NODE, name(6), None, BAD)]
+
+
 @pytest.mark.parametrize("count", SIZES)
-def test_a_slow_link(count: int) -> None:
-    report = Fabric(count, slow=[(count - 3, 5)]).search()
-    assert told(report.findings) == [(LINK, name(count - 3), 5, BAD)]
-    assert report.rounds <= most_rounds(count)
+@pytest.mark.parametrize(
+    ("faults", "found", "rounds"),
+    [
+        ({"slow": [(1, 3)]}, [(LINK, name(1), 3, BAD)], most_rounds),
+        ({"slow": node(2)}, [(NODE, name(2), None, BAD)], most_rounds),
+        # Alone, to tell where it is slow.
+        ({"slow_inside": [2]}, [(NODE, name(2), None, BAD)], lambda count: most_rounds(count) + 1),
+        ({"slow_rails": [2, 5]}, TWO_RAILS, lambda count: 6),
+        # Once for links, once for what is slow with all devices.
+        (
+            {"slow": [(1, 0), *node(4)], "slow_rails": [2, 5], "slow_inside": [6]},
+            ALL_KINDS,
+            lambda count: 2 * most_rounds(count),
+        ),
+    ],
+    ids=["a link", "a node by all of its links", "a node though its links are good", "two rails", "all at once"],
+)
+def test_faults_are_found_in_few_rounds(
+    count: int, faults: dict[str, Any], found: list[Any], rounds: Callable[[int], int]
+) -> None:
+    report = Fabric(count, **faults).search()
+    assert told(report.findings) == found
+    assert report.rounds <= rounds(count)
     assert report.rest is not None
     assert report.rest.state == "good"
-
-
-@pytest.mark.parametrize("count", SIZES)
-def test_a_slow_node_is_one_whose_links_all_are(count: int) -> None:
-    report = Fabric(count, slow=node(2)).search()
-    assert told(report.findings) == [(NODE, name(2), None, BAD)]
-    assert report.rounds <= most_rounds(count)
-
-
-@pytest.mark.parametrize("count", SIZES)
-def test_a_node_that_is_slow_by_itself_though_its_links_are_good(count: int) -> None:
-    report = Fabric(count, slow_inside=[2]).search()
-    assert told(report.findings) == [(NODE, name(2), None, BAD)]
-    assert "alone, by NVLink, 11 GB/s of 45: bad" in report.findings[0].outcome.why
-    assert report.rounds <= most_rounds(count) + 1, "alone, to tell where it is slow"
-
-
-@pytest.mark.parametrize("count", SIZES)
-def test_two_slow_rails_accuse_no_node(count: int) -> None:
-    report = Fabric(count, slow_rails=[2, 5]).search()
-    assert told(report.findings) == [(RAIL, "", 2, BAD), (RAIL, "", 5, BAD)]
-    assert report.rounds == 6, "for any number of nodes"
-
-
-@pytest.mark.parametrize("count", SIZES)
-def test_faults_of_each_kind_at_once(count: int) -> None:
-    fabric = Fabric(count, slow=[(1, 0), *node(4)], slow_rails=[2, 5], slow_inside=[6])
-    report = fabric.search()
-    assert told(report.findings) == [
-        (RAIL, "", 2, BAD),
-        (RAIL, "", 5, BAD),
-        (LINK, name(1), 0, BAD),
-        (NODE, name(4), None, BAD),
-        (NODE, name(6), None, BAD),
-    ]
-    assert report.rounds <= 2 * most_rounds(count), "once for links, once for what is slow with all devices"
+    if "slow_inside" in faults and len(faults) == 1:
+        assert "alone, by NVLink, 11 GB/s of 45: bad" in report.findings[0].outcome.why
 
 
 TOLD: dict[str, dict[str, Any]] = {

@@ -10,7 +10,7 @@ import pytest
 from config.data.skus import catalogue, sku, topologies
 from config.schema.pools import PoolSettings
 from config.schema.workload import Ground
-from tests.support.pools import A100, H100, RDMA, ground, pool
+from tests.support.pools import A100, H100, ground, place, pool
 from workloads.nccl_bisection.manifests import Run, baselines, files, job
 from workloads.nccl_bisection.options import NcclBisectionOptions, problems
 
@@ -18,14 +18,7 @@ ALONE = ground(pool=PoolSettings(vm_sku=H100, count=1))
 
 
 def run(vm_sku: str = H100, nodes: int = 8, **options: Any) -> Run:
-    return Run(
-        options=NcclBisectionOptions(**options),
-        pool=pool(vm_sku),
-        nodes=nodes,
-        image="nccl-test:1",
-        rdma_resource=RDMA,
-        service_account="mpi",
-    )
+    return Run(options=NcclBisectionOptions(**options), service_account="mpi", **place(vm_sku, nodes))
 
 
 def test_the_master_has_the_baselines_of_the_size_without_sharp() -> None:

@@ -15,6 +15,7 @@ import report
 import search
 from bisection import BAD, GOOD, UNKNOWN, Finding, Group, Outcome, Report
 
+from tests.support.case_files import case_table
 from workloads.nccl_bisection.__main__ import main
 from workloads.nccl_bisection.picture import COLOURS, LINE, NoResult, result, svg
 
@@ -58,33 +59,9 @@ def test_nodes_that_cannot_be_searched_are_left_out_by_name() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("code", "printed", "expected"),
-    [
-        (0, "noise\nVERDICT: PASS; busbw=46.10 GB/s floor=42.5 GB/s size=1 B", Outcome(GOOD, 46.1, 42.5)),
-        (
-            1,
-            "VERDICT: FAIL bus bandwidth is below the floor of this VM size and node count; busbw=11.4 GB/s",
-            Outcome(BAD, 11.4, 42.5),
-        ),
-        (
-            1,
-            "VERDICT: FAIL NCCL fell back to TCP (NET/Socket) between nodes; busbw=3.1 GB/s",
-            Outcome(BAD, 3.1, 42.5, "NCCL fell back to TCP (NET/Socket) between nodes"),
-        ),
-        (
-            2,
-            "VERDICT: UNKNOWN mpirun ended with exit code 3: no",
-            Outcome(UNKNOWN, 0, 42.5, "mpirun ended with exit code 3: no"),
-        ),
-        (2, "VERDICT: FAIL no result in the output", Outcome(UNKNOWN, 0, 42.5, "no result in the output")),
-        (124, "", Outcome(UNKNOWN, 0, 42.5, "no result within 900 s")),
-        (127, "", Outcome(UNKNOWN, 0, 42.5, "measure.sh ended with exit code 127")),
-        (0, "", Outcome(UNKNOWN, 0, 42.5, "measure.sh ended with exit code 0")),
-    ],
-)  # fmt: skip
-def test_a_measurement_is_good_bad_or_unknown(code: int, printed: str, expected: Outcome) -> None:
-    assert search.outcome(code, printed, 42.5) == expected
+@case_table(__file__, "outcomes")
+def test_a_measurement_is_good_bad_or_unknown(code: int, printed: str, expected: dict[str, Any]) -> None:
+    assert search.outcome(code, printed, 42.5) == Outcome(**expected)
 
 
 @pytest.mark.parametrize(

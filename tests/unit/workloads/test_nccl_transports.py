@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.case_files import read, rows
+from tests.support.case_files import case_table, read, rows
 from tests.unit.workloads.nccl_output import GOOD, INFINIBAND, INFO, INITIALISED, SOCKET, judge, row, table
 
 CASES = read(__file__, "nccl_transports")
@@ -18,16 +18,7 @@ def test_tcp_fails_whatever_the_bandwidth(tmp_path: Path) -> None:
     assert "TCP (NET/Socket)" in verdict
 
 
-@pytest.mark.parametrize(
-    "transport",
-    [
-        "",
-        f"{INFO} NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.1.0.4<0>\n{INFO} Using network IB",
-        f"{INFO} Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM",
-        f"{INFO} Channel 00/0 : 0[0] -> 8[0] [send] via NET/AWS Libfabric/0/GDRDMA",
-        f"{INFO} whatever goes via NET/IB/0",  # no channel
-    ],
-)
+@case_table(__file__, "shown")
 def test_between_nodes_channels_must_show_infiniband(tmp_path: Path, transport: str) -> None:
     code, verdict = judge(tmp_path, table(row(17179869184, 999, 999), transport=transport))
     assert code == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.case_files import read
+from tests.support.case_files import case_table, read
 from tests.unit.workloads.nccl_output import GOOD, HEADER, INFINIBAND, INFO, judge, ranks, row, table
 
 ENDS = read(__file__, "nccl_ends")
@@ -52,17 +52,7 @@ def test_tags_colours_and_carriage_returns_do_not_hide_results(tmp_path: Path) -
     assert judge(tmp_path, output)[0] == 0
 
 
-@pytest.mark.parametrize(
-    "mixed",
-    [
-        "{begin}{info}\n{end}\n",  # NCCL connects what this message needs
-        "{begin}{info}\n{info}\n{end}\n",
-        "[1,0]<stdout>:{begin}[1,3]<stdout>:{info}\nP2P/CUMEM\n[1,0]<stdout>:{end}\n",
-        "{info} via P{begin}{end}\n2P/CUMEM\n",
-        "{begin}{end}{info}\n\n",
-        "{begin}\n{end}\n",
-    ],
-)
+@case_table(__file__, "cut")
 @pytest.mark.parametrize("at", [35, 41, 67])  # within a word, between words, between the halves
 def test_rows_that_other_ranks_cut_are_read(tmp_path: Path, mixed: str, at: int) -> None:
     text = row(17179869184, 470, 476)

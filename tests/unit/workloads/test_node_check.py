@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.pools import H100, RDMA, pool
+from tests.support.pools import H100, RDMA, place, pool
 from workloads import gpu_batch
 from workloads._lib.base import Run
 from workloads._lib.node_check import CONTAINER, NodeCheck
@@ -14,7 +14,6 @@ from workloads.metaseq.options import MetaseqOptions
 from workloads.nccl_allreduce import manifests as nccl
 from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
-PLACE: dict[str, Any] = {"pool": pool(H100), "nodes": 2, "image": "image:1", "rdma_resource": RDMA}
 MEASURES = {"check_gpu_bw", "check_nccl_allreduce", "check_ib_bw_gdr"}
 
 
@@ -91,7 +90,7 @@ def test_without_it_pods_are_as_they_were() -> None:
 
 def test_an_mpi_job_begins_anew_when_a_worker_is_on_a_bad_node() -> None:
     options = NcclAllreduceOptions(node_check="light")
-    run = nccl.Run(options=options, node_check=check(), service_account="mpi", **PLACE)
+    run = nccl.Run(options=options, node_check=check(), service_account="mpi", **place(nodes=2))
     master, worker = nccl.job(run).spec()["tasks"]
     assert worker["policies"] == [{"event": "PodFailed", "action": "RestartJob"}]
     assert "initContainers" not in master["template"]["spec"]
@@ -99,14 +98,16 @@ def test_an_mpi_job_begins_anew_when_a_worker_is_on_a_bad_node() -> None:
 
 
 def test_its_topology_file_is_the_jobs() -> None:
-    run = metaseq.Run(options=MetaseqOptions(num_updates=5), node_check=check("full"), service_account="mpi", **PLACE)
+    run = metaseq.Run(
+        options=MetaseqOptions(num_updates=5), node_check=check("full"), service_account="mpi", **place(nodes=2)
+    )
     spec = metaseq.job(run).spec()["tasks"][1]["template"]["spec"]
     assert "check_nccl_allreduce 460.0 1 16G /opt/metaseq/topology.xml" in variables(spec)["CHECKS"]
     assert "files" in [mount["name"] for mount in spec["initContainers"][0]["volumeMounts"]]
 
 
 def test_a_bad_node_is_no_failure_of_a_job() -> None:
-    run = Run(options=gpu_batch.GpuBatchOptions(), node_check=check(), **PLACE)
+    run = Run(options=gpu_batch.GpuBatchOptions(), node_check=check(), **place(nodes=2))
     rules = gpu_batch.job_spec(run)["podFailurePolicy"]["rules"]
     ignored = {"containerName": CONTAINER, "operator": "In", "values": [1]}
     assert {"action": "Ignore", "onExitCodes": ignored} in rules

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from simulator.host.paths import ROOT
+from tests.support.case_files import case_table
 
 NODE_LOG = ROOT / "docker/aksnhc/node-log.sh"
 XID = "NVRM: Xid (PCI:0001:00:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
@@ -101,18 +102,7 @@ def test_a_time_that_cannot_be_read_is_told(tmp_path: Path, time: str) -> None:
     assert (code, printed) == (1, f"the time of this entry of the node's log cannot be read: {entry}\n")
 
 
-@pytest.mark.parametrize(
-    ("lines", "noted"),
-    [
-        ([(9, "154, GPU recovery action changed from 0x0 (None) to 0x2 (OS Reboot)")], "to 0x2 (OS Reboot)"),
-        ([(9, "154, from 0x0 (None) to 0x1 (PF FLR)"), (8, "154, changed from 0x1 (PF FLR) to 0x0 (None)")], ""),
-        ([(1, "149, NETIR_LINK_EVT Fatal XC0 i0 Link 00")], "149, NETIR_LINK_EVT Fatal"),
-        ([(1, "145, RLW_RXPIPE Nonfatal XC0 i0 Link 13")], ""),
-        ([(1, "95, pid=7, uncontained")], "95, pid=7, uncontained"),
-        ([(9, "95, pid=7, uncontained")], ""),
-        ([(1, "79, GPU has fallen off the bus.")], ""),  # aznhc knows it
-    ],
-)  # fmt: skip
+@case_table(__file__, "noted")
 def test_gpu_errors_that_aznhc_does_not_know_are_noted(
     tmp_path: Path, lines: list[tuple[float, str]], noted: str
 ) -> None:
@@ -124,15 +114,7 @@ def test_gpu_errors_that_aznhc_does_not_know_are_noted(
     assert hand_over(tmp_path / "again", syslog=text + rebooted)[3] == ""
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "kernel: nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 24007, Fatal, Link 30 sourcetrack timeout error",
-        "kernel: NVRM: fallen off the bus and is not responding to commands.",
-        "kernel: NVRM: nvAssert: GPU lost from the bus [NV_ERR_GPU_IS_LOST] (0x0000000F)",
-        "kernel: NVRM: GPU0 Reset required [NV_ERR_RESET_REQUIRED]",
-    ],
-)
+@case_table(__file__, "without_xid")
 @pytest.mark.parametrize(
     "after", ["", 'x[9]: msg="kernel: Linux version 6.8"', "kernel: [ 0.0][    T0] Linux version 6"]
 )

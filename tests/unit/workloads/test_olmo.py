@@ -11,7 +11,7 @@ import pytest
 
 from components.context import BlobVolume
 from config.data.blobfuse import files_at_once
-from tests.support.pools import H100, RDMA, pool
+from tests.support.pools import H100, place, pool
 from workloads._lib.indexed_job import HOPELESS
 from workloads.olmo import manifests, preparation
 from workloads.olmo.manifests import Run
@@ -24,12 +24,9 @@ CHECKPOINTS = BlobVolume(claim="olmo-checkpoints", read_only=False, annotations=
 def run(vm_sku: str = H100, nodes: int = 1, data: BlobVolume = DATA, scheduler: str = "volcano", **options: Any) -> Run:
     return Run(
         options=OlmoOptions.model_validate(options),
-        pool=pool(vm_sku, scratch="/mnt/nvme/scratch", scheduler=scheduler),
-        nodes=nodes,
-        image="olmo:1",
-        rdma_resource=RDMA,
         data=data,
         checkpoints=CHECKPOINTS,
+        **place(vm_sku, nodes, scratch="/mnt/nvme/scratch", scheduler=scheduler),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import importlib
 import os
 import struct
 import subprocess
@@ -19,6 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.host.paths import ROOT
+from tests.support.case_files import case_table
+from tests.support.docker_modules import imported
 
 IMAGE = ROOT / "docker/pytorch-pretraining"
 SMALL, LARGE = 50257, 128256
@@ -28,11 +29,7 @@ TOKENS = [(token * 7919 + 12) % SMALL for token in range(3000)]
 
 @pytest.fixture(scope="module")
 def files() -> Any:
-    sys.path.insert(0, str(IMAGE))
-    try:
-        return importlib.import_module("pretraining.token_files")
-    finally:
-        sys.path.remove(str(IMAGE))
+    return imported("pytorch-pretraining", "pretraining.token_files")
 
 
 def packed(kind: str, tokens: list[int] = TOKENS) -> bytes:
@@ -109,14 +106,7 @@ def test_other_formats_are_refused_by_name(
         check(files, tmp_path, vocabulary)
 
 
-@pytest.mark.parametrize(
-    ("names", "told"),
-    [
-        (["train.npy"], r"has no file \*.bin of token numbers, but train.npy"),
-        (["a.bin", "b.bin.gz"], "has b.bin.gz, which are not read"),
-        (["a.bin", "B.BIN"], "has B.BIN, which are not read"),
-    ],
-)
+@case_table(__file__, "ignored")
 def test_files_that_would_be_ignored_are_refused(files: Any, tmp_path: Path, names: list[str], told: str) -> None:
     for name in names:
         (tmp_path / name).write_bytes(packed("<H"))

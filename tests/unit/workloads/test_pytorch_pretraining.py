@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from config.data.scheduling import COSCHEDULER
-from tests.support.pools import H100, RDMA, pool
+from tests.support.case_files import case_table
+from tests.support.pools import H100, RDMA, place
 from workloads._lib.pods import Mount
 from workloads._lib.team import name_of
 from workloads.pytorch_pretraining import manifests
@@ -23,14 +24,11 @@ TOKENS = Mount(name="data", path="/data", source={"persistentVolumeClaim": {"cla
 def run(vm_sku: str = H100, nodes: int = 1, **options: Any) -> Run:
     return Run(
         options=PretrainingOptions.model_validate({"team": "blue", **options}),
-        pool=pool(vm_sku, scheduler=COSCHEDULER),
-        nodes=nodes,
-        image="trainer:1",
-        rdma_resource=RDMA,
         name="mine-pytorch-pretraining",
         namespace="blue",
         checkpoints=CLAIM,
         data=TOKENS if "dataContainer" in options else None,
+        **place(vm_sku, nodes, scheduler=COSCHEDULER),
     )
 
 
@@ -99,16 +97,7 @@ def test_pods_get_the_time_to_save_and_are_not_ended_by_force_before() -> None:
         assert int(forced.removesuffix("m")) * 60 > manifests.grace_seconds(each)
 
 
-@pytest.mark.parametrize(
-    ("size", "shared_class", "options", "bytes_s"),
-    [
-        ("1.3b", "azurefile-csi", {}, 60 * 2**20),
-        ("1.3b", "their-own", {}, 60 * 2**20),
-        ("1.3b", "shared-files", {}, 110 * 2**20),  # of 100 GiB
-        ("13b", "azurefile-csi-premium", {}, 144 * 2**20),  # of 431 GiB
-        ("13b", "azurefile-csi", {"checkpointContainer": "checkpoints"}, 1e9),  # each of two nodes on its own
-    ],
-)
+@case_table(__file__, "saving")
 def test_saving_takes_as_long_as_what_it_is_written_to_does_at_worst(
     size: str, shared_class: str, options: dict[str, Any], bytes_s: float
 ) -> None:

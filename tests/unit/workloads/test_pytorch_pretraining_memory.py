@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import pytest
 
 from config.data.skus import sku
-from simulator.host.paths import ROOT
 from tests.support.case_files import read, rows
+from tests.support.docker_modules import imported
 from workloads._lib.team_training import USABLE
 from workloads.metaseq.sizes import models
 from workloads.pytorch_pretraining import manifests, memory
@@ -23,13 +22,8 @@ ZERO, FSDP, RECOMPUTED = (False, False), (True, False), (True, True)
 """Whether all is sharded, and whether blocks are computed again."""
 
 
-@pytest.fixture(autouse=True)
-def _image(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "docker" / "pytorch-pretraining"))
-
-
 def own(name: str) -> Any:
-    return importlib.import_module(f"pretraining.{name}")
+    return imported("pytorch-pretraining", f"pretraining.{name}")
 
 
 def shape(options: PretrainingOptions) -> Any:
@@ -152,18 +146,3 @@ def test_a_line_has_speed_and_mfu_and_so_has_the_file(tmp_path: Path) -> None:
     assert report.line(row) == "step 10: loss 1.5000, gradient 0.25, 65,536 tokens/s, MFU 0.604"
     report.keep(tmp_path, row)
     assert json.loads((tmp_path / "metrics.jsonl").read_text()) == row
-
-
-@pytest.mark.parametrize(
-    ("files", "told"),
-    [
-        ({}, "has no file"),
-        ({"a.bin": b""}, "all files of .* are empty"),
-        ({"a.bin": b"123", "b.bin": b"12"}, "a.bin of .*: no whole number of 16 bits"),
-    ],
-)
-def test_files_of_tokens_that_are_none(tmp_path: Path, files: dict[str, bytes], told: str) -> None:
-    for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
-    with pytest.raises(own("token_files").DataError, match=told):
-        own("token_files").found(tmp_path, own("token_files").bytes_of_token(51200))

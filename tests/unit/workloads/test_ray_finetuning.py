@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import shlex
 from typing import Any
@@ -14,7 +13,9 @@ from config.data.language_models import language_models
 from config.data.scheduling import COSCHEDULER
 from k8s.quantities import value
 from simulator.host.paths import ROOT
-from tests.support.pools import H100, RDMA, pool
+from tests.support.case_files import case_table
+from tests.support.docker_modules import imported
+from tests.support.pools import H100, RDMA, place, pool
 from workloads._lib import data_check as _data_check
 from workloads._lib.pods import Mount
 from workloads._lib.team_training import CHECKPOINTS, DATA
@@ -31,14 +32,11 @@ NAME = "mine-ray-finetuning"
 def run(vm_sku: str = H100, nodes: int = 1, *, data: bool = False, **options: Any) -> Run:
     return Run(
         options=FinetuningOptions.model_validate({"team": "blue", **options}),
-        pool=pool(vm_sku, scheduler=COSCHEDULER),
-        nodes=nodes,
-        image="loop:1",
-        rdma_resource=RDMA,
         name=NAME,
         namespace="blue",
         checkpoints=CLAIM,
         data=LINES if data else None,
+        **place(vm_sku, nodes, scheduler=COSCHEDULER),
     )
 
 
@@ -92,23 +90,7 @@ def test_options_reach_the_loop() -> None:
     assert argument("--checkpoint-steps", run(checkpointSteps=7)) == ["7"]
 
 
-@pytest.mark.parametrize(
-    ("changed", "another"),
-    [
-        ({"model": "facebook/opt-125m"}, True),
-        ({"dataContainer": "lines"}, True),
-        ({"longest": 1024}, True),
-        ({"evaluation": 8}, True),
-        ({"rank": 8}, True),
-        ({"pack": 4096}, True),
-        ({"batch": 16}, True),
-        ({"nodes": 2}, True),
-        ({"epochs": 2}, True),
-        ({"gpus": 4}, False),
-        ({"checkpointSteps": 7}, False),
-        ({"restarts": 0}, False),
-    ],
-)
+@case_table(__file__, "folders")
 def test_another_training_has_a_folder_of_its_own_and_the_same_one_goes_on_in_its_own(
     changed: dict[str, Any], another: bool
 ) -> None:
@@ -149,9 +131,8 @@ def test_overrides_are_the_workers() -> None:
     assert [name for name, each in made.items() if "priorityClassName" in each["spec"]] == ["worker"]
 
 
-def test_the_loop_makes_as_many_examples_as_the_settings_have_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "docker" / "ray-finetuning"))
-    assert importlib.import_module("finetuning.options").SYNTHETIC[0] == SYNTHETIC
+def test_the_loop_makes_as_many_examples_as_the_settings_have_of_it() -> None:
+    assert imported("ray-finetuning", "finetuning.options").SYNTHETIC[0] == SYNTHETIC
 
 
 def test_kuberay_is_told_the_images_ray() -> None:

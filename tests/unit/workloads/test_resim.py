@@ -10,8 +10,8 @@ from components.context import BlobVolume
 from config.problems.fixes import path_text
 from config.schema.pools import PoolSettings
 from config.schema.storage import StorageSettings
-from config.schema.workload import Ground
-from tests.support.pools import RDMA, T4, pool
+from tests.support.case_files import case_table
+from tests.support.pools import RDMA, T4, ground, pool
 from workloads._lib.base import Run as AnyRun
 from workloads.gpu_batch import GpuBatchOptions
 from workloads.gpu_batch import job_spec as gpu_batch_spec
@@ -143,19 +143,17 @@ def test_gpu_batch_asks_for_so_many_pods_of_a_gpu_each() -> None:
 
 
 def problems(storage: dict[str, Any] = STORAGE, **options: Any) -> list[tuple[str, str, str]]:
-    settings = PoolSettings(vm_sku=T4)
-    ground = Ground(
-        pool_key="spot",
-        pool=settings,
+    spot = PoolSettings(vm_sku=T4)
+    where = ground(
+        pool=spot,
         pool_path=("pools", "spot"),
         most_path=("pools", "spot", "count"),
-        nodes=1,
-        pools={"spot": settings, "plain": settings, "a100": PoolSettings(vm_sku="Standard_NC48ads_A100_v4")},
+        pool_key="spot",
+        pools={"spot": spot, "plain": spot, "a100": PoolSettings(vm_sku="Standard_NC48ads_A100_v4")},
         storage=StorageSettings.model_validate(storage),
-        shared_files="smb",
         scratch=False,
     )
-    found = WORKLOAD.problems(ResimOptions.model_validate(options), ground)
+    found = WORKLOAD.problems(ResimOptions.model_validate(options), where)
     return [(path_text(problem.path), problem.what, problem.fix) for problem in found]
 
 
@@ -167,60 +165,7 @@ def test_what_suffices_is_not_refused() -> None:
     assert problems(otherPools=["plain"]) == []
 
 
-@pytest.mark.parametrize(
-    ("storage", "options", "where", "what", "fix"),
-    [
-        (
-            STORAGE,
-            {"otherPools": ["plan"]},
-            "workloadOptions.resim.otherPools[0]",
-            "is 'plan', not a pool of this stack; near: plain",
-            "pulumi config set --path 'workloadOptions.resim.otherPools[0]' plain",
-        ),
-        (
-            STORAGE,
-            {"otherPools": ["spot"]},
-            "workloadOptions.resim.otherPools[0]",
-            "is spot, the pool that it runs on anyhow",
-            "pulumi config rm --path 'workloadOptions.resim.otherPools[0]'",
-        ),
-        (
-            STORAGE,
-            {"otherPools": ["plain"], "gpus": 2},
-            "workloadOptions.resim.otherPools[0]",
-            "is plain, whose nodes offer 1 GPUs, and a scenario takes 2",
-            "pulumi config rm --path 'workloadOptions.resim.otherPools[0]'",
-        ),
-        (
-            STORAGE,
-            {"outputContainer": "outputs"},
-            "workloadOptions.resim.outputContainer",
-            "is outputs, a container that the platform does not have; near: output",
-            "pulumi config set --path workloadOptions.resim.outputContainer output",
-        ),
-        (
-            output(),
-            {},
-            "storage.accounts.out.containers.output.permissions",
-            "is rl, but workload resim also needs acwdmp there (outputContainer)",
-            "pulumi config set --path storage.accounts.out.containers.output.permissions racwdlmp",
-        ),
-        (
-            output(containers={"output": {"permissions": "racwdlmp", "sas": "user-delegation", "days": 2}}),
-            {"hours": 48},
-            "workloadOptions.resim.hours",
-            "is 48, but the SAS of container output lasts 2 days, and a batch could outlive it",
-            "pulumi config set --path workloadOptions.resim.hours 47",
-        ),
-        (
-            output(containers={"output": {"permissions": "racwdlmp"}}, hierarchicalNamespace=False),
-            {},
-            "storage.accounts.out.hierarchicalNamespace",
-            "is false, but workload resim puts a scenario's outputs in place by renaming a folder at once (output)",
-            "pulumi config set --path storage.accounts.out.hierarchicalNamespace true",
-        ),
-    ],
-)
+@case_table(__file__, "refused")
 def test_what_would_not_run_is_refused_with_its_fix(
     storage: dict[str, Any], options: dict[str, Any], where: str, what: str, fix: str
 ) -> None:

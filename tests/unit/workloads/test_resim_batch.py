@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.case_files import case_table
 from workloads.resim.batch import (
     MOST_SCENARIOS,
     Layout,
@@ -78,15 +79,7 @@ def test_other_scenarios_or_another_order_are_another_batch() -> None:
     assert checked_name(default_name(numbered(20)))
 
 
-@pytest.mark.parametrize(
-    ("name", "fix"),
-    [
-        ("Night Run", "--name night-run"),
-        ("9-lives", "--name night-1"),
-        ("a" * 41, f"--name {'a' * 40}"),
-        ("", "--name night-1"),
-    ],
-)
+@case_table(__file__, "names")
 def test_a_batchs_name_names_jobs_and_folders(name: str, fix: str) -> None:
     with pytest.raises(Refused) as refused:
         checked_name(name)

@@ -8,13 +8,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from config.problems.fixes import path_text
 from config.schema.pools import PoolSettings
-from config.schema.storage import StorageSettings
-from config.schema.workload import Ground
-from tests.support.pools import H100, RDMA, T4, pool
+from tests.support.case_files import case_table
+from tests.support.pools import H100, RDMA, T4, ground, pool
 from tests.support.waiting import eventually
 from tests.unit.workloads.test_resim import run
 from workloads.resim import metaseq
@@ -63,19 +60,11 @@ def test_the_topology_is_where_nccl_looks_for_it() -> None:
 
 
 def problems(options: dict[str, Any], **of_pool: Any) -> list[tuple[str, str, str]]:
-    settings = PoolSettings(vm_sku=T4)
-    ground = Ground(
-        pool_key="spot",
-        pool=settings,
-        pool_path=("pools", "spot"),
-        most_path=("pools", "spot", "count"),
-        nodes=1,
-        pools={"spot": settings, "a100": PoolSettings(vm_sku=A100, **of_pool)},
-        storage=StorageSettings(),
-        shared_files="smb",
-        scratch=False,
-    )
-    found = metaseq.problems(MetaseqTemplate.model_validate(options), ground)
+    spot = PoolSettings(vm_sku=T4)
+    pools = {"spot": spot, "a100": PoolSettings(vm_sku=A100, **of_pool)}
+    path = ("pools", "spot")
+    where = ground(pool=spot, pool_path=path, most_path=(*path, "count"), pool_key="spot", pools=pools, scratch=False)
+    found = metaseq.problems(MetaseqTemplate.model_validate(options), where)
     return [(path_text(problem.path), problem.what, problem.fix) for problem in found]
 
 
@@ -83,47 +72,7 @@ def test_a_pool_that_suffices() -> None:
     assert problems({"pool": "a100"}) == []
 
 
-@pytest.mark.parametrize(
-    ("options", "of_pool", "where", "what", "fix"),
-    [
-        (
-            {"pool": "a10"},
-            {},
-            "workloadOptions.resim.metaseq.pool",
-            "is 'a10', not a pool of this stack; near: a100",
-            "pulumi config set --path workloadOptions.resim.metaseq.pool a100",
-        ),
-        (
-            {"pool": "spot"},
-            {},
-            "workloadOptions.resim.metaseq.modelSize",
-            f"is 125m, which is split over 2 GPUs that must be in one node, and {T4} has 1",
-            "pulumi config set --path workloadOptions.resim.metaseq.pool a100",
-        ),
-        (
-            {},
-            {"mig_profile": "all-1g.10gb"},
-            "workloadOptions.resim.metaseq.modelSize",
-            f"is 125m, which is split over 2 GPUs that must be in one node, and {T4} has 1",
-            "pulumi config rm --path workloadOptions.resim.metaseq",
-        ),
-        (
-            {"pool": "a100", "modelSize": "175b"},
-            {},
-            "workloadOptions.resim.metaseq.modelSize",
-            f"is 175b, which is split over 8 GPUs that must be in one node, and {A100} has 2",
-            "pulumi config set --path workloadOptions.resim.metaseq.modelSize 6.7b",
-        ),
-        (
-            {"pool": "a100"},
-            {"mig_profile": "all-1g.10gb"},
-            "pools.a100.migProfile",
-            "partitions the GPUs, and trainings of workload resim take nodes with whole ones",
-            "remove pools.a100.migProfile, or set workloadOptions.resim.metaseq.pool to a pool of whole GPUs, "
-            "in the stack file",
-        ),
-    ],
-)
+@case_table(__file__, "refused")
 def test_what_would_not_train_is_refused_with_its_fix(
     options: dict[str, Any], of_pool: dict[str, Any], where: str, what: str, fix: str
 ) -> None:

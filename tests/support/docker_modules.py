@@ -1,0 +1,19 @@
+"""Modules of the images in `docker/`, which are no packages of this repository: each image has its own folder."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+
+from simulator.host.paths import ROOT
+
+
+def imported(image: str, name: str) -> ModuleType:
+    """Returns a module of an image. Modules of one image import each other by their names alone."""
+    folder = str(ROOT / "docker" / image)
+    sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(folder)
