@@ -10,11 +10,24 @@ from typing import Any
 import pytest
 import yaml
 
+from simulator.host.paths import ROOT
+
 
 @functools.cache
 def read(test: str, name: str) -> Any:
     """Returns the content of `cases/<name>.yaml` beside the test's file."""
     return yaml.safe_load(Path(test).with_name("cases").joinpath(f"{name}.yaml").read_text("utf-8"))
+
+
+def bad_input() -> dict[str, Any]:
+    """Returns all cases of the files in tests/unit/config/bad_input, by name.
+
+    `stack` holds keys of a stack file, `says` what is wrong with it, each with its fix; `by_hand`: a fix is in words;
+    `rounds`: how often commands are applied, if more than once. `name` is the stack's, dev unless set; `platforms`
+    holds other stacks' keys by name, `others` outputs of stacks that are no platforms.
+    """
+    files = sorted((ROOT / "tests/unit/config/bad_input").glob("*.yaml"))
+    return {name: case for file in files for name, case in yaml.safe_load(file.read_text("utf-8")).items()}
 
 
 def rows(cases: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:

@@ -12,13 +12,12 @@ from components.preflight.existing_system_pool import keep_system_pool, system_p
 from config.rules.vcpu_quota import Nodes
 from config.schema.cluster import ClusterSettings, SystemPool
 from config.schema.network import NetworkSettings
-from config.schema.registry import RegistrySettings
 from config.schema.storage import StorageSettings
 from tests.support import mocked_azure
 from tests.support.case_files import case_table
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import deploy
-from tests.support.settings import H100, settings_with
+from tests.support.settings import H100, load, settings_with
 
 D4, D8 = "Standard_D4ads_v5", "Standard_D8ads_v5"
 CONTAINERS: dict[str, Any] = {"containers": {"data": {}}}
@@ -204,44 +203,12 @@ def test_every_other_refusal_of_azure_is_told_without_a_traceback(monkeypatch: p
         check(Azure())
 
 
-NODES = "pulumi config set -s test nodeCount 0"
-TWO_POOLS: dict[str, Any] = {
-    "big": {"vmSku": H100, "autoscale": {"min": 1, "max": 4}},
-    "none": {"vmSku": H100, "count": 0},
-}
-FIXED: dict[str, Any] = {
-    "fixed": {"vmSku": H100, "count": 2},
-    "none": {"vmSku": H100, "autoscale": {"min": 0, "max": 4}},
-}
-SCALED = " && ".join(
-    f"pulumi config {command}"
-    for command in (
-        "set -s test --path pools.fixed.autoscale.min 0",
-        "set -s test --path pools.fixed.autoscale.max 2",
-        "rm -s test --path pools.fixed.count",
-    )
-)
-"""Works also after the command of the warning that the pool is fixed, by which it has no count any more."""
-
-
-@pytest.mark.parametrize(
-    ("azure", "settings", "expected"),
-    [
-        (Azure(), {"vm_sku": H100}, ["2 GPU nodes would start before", NODES]),
-        (Azure(), {"pools": TWO_POOLS}, ["1 GPU nodes", "pools.big.autoscale.min 0"]),
-        (Azure(), {"pools": FIXED}, ["2 GPU nodes", SCALED]),
-        (Azure(), {"vm_sku": H100, "node_count": 0}, []),
-        (Azure(), {"vm_sku": H100, "images": {"registry": "mirror.example.com"}}, []),
-        (Azure(registry="Standard"), {"vm_sku": H100}, []),
-        (Azure(registry="Basic"), {"vm_sku": H100, "registry": RegistrySettings(sku="Basic")}, []),
-        (Azure(registry="Basic"), {}, ["becomes Standard", "pulumi config set -s test --path registry.sku Basic"]),
-    ],
-)
+@case_table(__file__, "previews", h100=H100)
 def test_a_preview_tells_of_nodes_that_would_wait_for_images_and_of_another_tier(
-    azure: Azure, settings: dict[str, Any], expected: list[str], warnings: list[str]
+    registry: str, settings: dict[str, Any], expected: list[str], warnings: list[str]
 ) -> None:
     """In an update it is late: `make up` on the simulator registers the images meanwhile."""
-    stack = settings_with(**settings)
+    stack, azure = load(settings, name="test"), Azure(registry=registry)
     deploy(lambda: check_existing(stack), azure)
     assert warnings == []
     deploy(lambda: check_existing(stack), azure, preview=True)

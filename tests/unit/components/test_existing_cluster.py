@@ -24,15 +24,7 @@ def warnings(pool: dict[str, Any], has: int) -> list[str]:
     return list(removed_nodes(settings, {"pools": {"gpu": NAME}}, {NAME: has, "foreign": 4}))
 
 
-@pytest.mark.parametrize(
-    ("pool", "has", "says"),
-    [
-        ({"count": 1}, 3, f"removes 2 of 3 nodes of pool gpu ({NAME}), since pools.gpu.count is 1"),
-        ({}, 5, "is 2. To keep them: pulumi config set -s dev --path pools.gpu.count 5\n"),
-        ({"vmSku": "Standard_ND96asr_v4", "count": 2}, 2, f"removes 2 of 2 nodes of pool gpu ({NAME}). Their pods end"),
-    ],
-    ids=["fewer", "autoscale is gone", "another VM size"],
-)
+@case_table(__file__, "removed", name=NAME)
 def test_removed_nodes_are_reported_with_what_is_deleted(pool: dict[str, Any], has: int, says: str) -> None:
     (warning,) = warnings(pool, has)
     assert says in warning

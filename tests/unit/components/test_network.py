@@ -17,7 +17,7 @@ from tests.support.case_files import case_table
 from tests.support.lookups import HUB, ZONES
 from tests.support.mocked_azure import ADDRESS, PRINCIPAL, SUBSCRIPTION, Azure
 from tests.support.mocks import Recorder, program
-from tests.support.settings import H100, load
+from tests.support.settings import H100, T4, load
 
 MINE = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.ManagedIdentity/userAssignedIdentities/me"
 IN_HUB = {
@@ -114,3 +114,59 @@ def test_the_users_zone_takes_the_records_and_is_linked_to_what_the_stack_makes(
     assert not recorder.names(":PrivateZone")
     assert recorder.names(":VirtualNetworkLink") == links
     assert all(recorder.one(":VirtualNetworkLink", each).inputs["resourceGroupName"] == "net" for each in links)
+
+
+SECRET = ["workloadOptions"]
+NOTEBOOK = {"workloads": "jupyterlab", "workloadOptions": {"jupyterlab": {"password": "open-sesame"}}}
+OWN_T4: dict[str, Any] = {"vmSku": T4, "network": {"addressSpace": "10.0.0.0/16"}}
+READ = "kubernetes:storage.k8s.io/v1:StorageClass storage.sharedClass"
+BY_NFS = {"storage": {"sharedFiles": "nfs"}}
+
+
+def with_notebook(**keys: Any) -> Recorder:
+    return program({**OWN_T4, **NOTEBOOK, **BY_NFS, **keys}, Azure(), secret=SECRET)
+
+
+def test_the_users_zone_takes_the_record_of_shared_files() -> None:
+    zone = f"{ZONES}/privatelink.file.core.windows.net"
+    subnets = {"nodeSubnet": f"{HUB}/subnets/nodes", "endpointSubnet": f"{HUB}/subnets/endpoints"}
+    recorder = with_notebook(network={"id": HUB, **subnets, "outbound": "loadBalancer", "zones": [zone]})
+    (records,) = recorder.one(":PrivateDnsZoneGroup").inputs["privateDnsZoneConfigs"]
+    assert records["privateDnsZoneId"] == zone
+    assert not recorder.names(":PrivateZone") + recorder.names(":VirtualNetworkLink")
+
+
+def test_the_notebooks_claim_is_of_that_class_and_no_other_is_made() -> None:
+    """Under another name than a claim of SMB, which a pod may still have when this one comes."""
+    recorder = with_notebook()
+    assert recorder.names(":StorageClass") == ["shared-files"]
+    claim = recorder.one(":PersistentVolumeClaimPatch").inputs
+    assert claim["spec"]["storageClassName"] == "shared-files"
+    (work,) = [
+        volume["persistentVolumeClaim"]["claimName"]
+        for volume in recorder.one(":Deployment").inputs["spec"]["template"]["spec"]["volumes"]
+        if "persistentVolumeClaim" in volume
+    ]
+    assert work == claim["metadata"]["name"] == "jupyterlab-nfs"
+
+
+@pytest.mark.parametrize("guest", [False, True])
+@pytest.mark.parametrize(
+    ("storage", "name", "waits"),
+    [({"sharedFiles": "nfs"}, "shared-files", []), ({"sharedClass": "fast"}, "fast", [READ]),
+     ({"sharedClass": "azurefile-csi"}, "azurefile-csi", [])],
+    ids=["made", "somebody else's", "AKS's"],
+)  # fmt: skip
+def test_claims_are_of_the_platforms_class_which_is_read_if_somebody_else_makes_it(
+    storage: dict[str, str], name: str, waits: list[str], *, guest: bool
+) -> None:
+    stack: dict[str, Any] = {**OWN_T4, "storage": storage}
+    if guest:
+        azure = Azure(stacks={"dev": program(stack, Azure())})
+        found = program({"platformStack": "dev", **NOTEBOOK}, azure, "mine", secret=SECRET)
+    else:
+        found = program({**stack, **NOTEBOOK}, Azure(), secret=SECRET)
+    claim = found.one(":PersistentVolumeClaimPatch")
+    assert claim.inputs["spec"]["storageClassName"] == name
+    assert [each for each in claim.dependencies if each == READ] == waits
+    assert found.names(":StorageClass") == (["shared-files"] if name == "shared-files" and not guest else [])

@@ -17,10 +17,7 @@ from config.schema.pools import PoolSettings, agent_pool_name, node_labels, node
 from simulator.azure.schema import lookup, schemas
 from simulator.azure.types.agent_pool import rules as pools
 from tests.support.mocks import Registered, deploy
-from tests.support.settings import settings_with
-
-H100 = "Standard_ND96isr_H100_v5"
-T4 = "Standard_NC4as_T4_v3"
+from tests.support.settings import H100, T4, settings_with
 
 
 def pool(**settings: Any) -> PoolSettings:

@@ -11,15 +11,18 @@ import pytest
 from components.azure.roles import ACR_PULL, HANDED_OUT, RBAC_ADMINISTRATOR, only
 from components.preflight.azure import check_rights, check_subscription
 from components.preflight.existing import check_existing
+from components.preflight.features import check_infiniband, refusal
 from config.data.azure_roles import guid
+from config.data.skus import sku
 from config.rules.subscription import PROVIDERS
 from config.schema.models import Settings
 from config.schema.network import NetworkSettings
 from config.schema.pools import PoolSettings, agent_pool_name
 from config.schema.storage import StorageSettings
+from tests.support.case_files import case_table
 from tests.support.golden import PUBLIC_KEY
 from tests.support.lookups import Answer, answer
-from tests.support.mocked_azure import DEPLOYER, SUBSCRIPTION, Azure
+from tests.support.mocked_azure import DEPLOYER, SUBSCRIPTION, Azure, EngineError
 from tests.support.mocks import deploy
 from tests.support.settings import H100, T4, settings_with
 
@@ -197,3 +200,47 @@ def test_without_a_token_nothing_is_asked(
     assert asked(azure) == set()
     assert len(warnings) == 9
     assert "no token for https://management.azure.com: not logged in" in warnings[0]
+
+
+H100, T4 = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"
+REGISTER = "az feature register --namespace Microsoft.ContainerService --name AKSInfinibandSupport"
+UNREGISTER = "az feature unregister --namespace Microsoft.ContainerService --name AKSInfinibandSupport"
+PROPAGATE = "az provider register --namespace Microsoft.ContainerService"
+
+
+@case_table(__file__, "fabrics", register=REGISTER, unregister=UNREGISTER, propagate=PROPAGATE)
+def test_pools_must_be_on_one_fabric(size: str, state: str, says: str, commands: list[str]) -> None:
+    why = refusal({"gpu": sku(size), "t4": sku(T4)}, state)
+    assert (why is None) is (says == "")
+    text = why or ""
+    assert says in text
+    assert f"gpu ({size})" in text or not says
+    assert "t4 (" not in text
+    assert [line.strip() for line in text.splitlines() if line.strip() in (REGISTER, UNREGISTER, PROPAGATE)] == commands
+
+
+def check_feature(size: str, state: str) -> Azure:
+    azure = Azure(feature=state)
+    deploy(lambda: check_infiniband({"gpu": PoolSettings(vm_sku=size)}), azure)
+    return azure
+
+
+def test_it_is_read_from_the_subscription() -> None:
+    azure = check_feature(H100, "Registered")
+    arguments = {"featureName": "AKSInfinibandSupport", "providerNamespace": "Microsoft.ContainerService"}
+    assert azure.calls == [("azure-native:features:getSubscriptionFeatureRegistration", arguments)]
+    with pytest.raises(pulumi.RunError, match="AKSInfinibandSupport must be registered"):
+        check_feature(H100, "NotRegistered")
+
+
+def test_a_cloud_without_the_feature_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> object:
+        raise EngineError('Code="FeatureNotFound" Message="The feature \'AKSInfinibandSupport\' could not be found."')
+
+    monkeypatch.setattr(Azure, "call", refuse)
+    with pytest.raises(pulumi.RunError, match="FeatureNotFound.*\n.*Azure Government"):
+        check_feature(H100, "")
+
+
+def test_without_infiniband_nobody_asks() -> None:
+    assert check_feature(T4, "NotRegistered").calls == []

@@ -35,10 +35,8 @@ def check(azure: Azure, **keys: Any) -> None:
 def test_the_pool_names_its_group_and_the_cluster_its_identity() -> None:
     found = program({"cluster": {"identity": IDENTITY}, "pools": {"gpu": pool()}}, azure())
     assert found.one(":AgentPool").inputs["capacityReservationGroupID"] == CRG
-    assert found.one(":ManagedCluster").inputs["identity"] == {
-        "type": "UserAssigned",
-        "userAssignedIdentities": [IDENTITY],
-    }
+    identity = found.one(":ManagedCluster").inputs["identity"]
+    assert identity == {"type": "UserAssigned", "userAssignedIdentities": [IDENTITY]}
 
 
 def test_another_group_is_another_pool() -> None:
@@ -59,11 +57,7 @@ def test_a_group_that_has_what_the_pool_wants_is_fine(warnings: list[str]) -> No
     ("there", "wrong", "mend"),
     [
         (Azure(identities=("aks",)), "is a group that this subscription does not have", "config rm"),
-        (
-            Azure(reservations=azure().reservations),
-            "cluster.identity is an identity that",
-            "config rm",
-        ),
+        (Azure(reservations=azure().reservations), "cluster.identity is an identity that", "config rm"),
         (azure("westus3"), "is a group in westus3, and the cluster is in eastus", "config rm"),
         (
             azure(Standard_NC4as_T4_v3=8),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -10,11 +11,13 @@ import pytest
 import yaml
 
 from components.access import way_in
+from components.preflight.checks import check_all, check_login
 from components.preflight.existing import Existing
 from components.preflight.existing_cluster import check_running
 from config.schema.models import Lender
 from config.schema.names import StackName
 from config.schema.network import NetworkSettings
+from tests.support.case_files import case_table
 from tests.support.lookups import HUB as HUB_HERE
 from tests.support.lookups import Answer, answer
 from tests.support.mocked_azure import SUBSCRIPTION, Azure
@@ -160,3 +163,30 @@ def test_a_stopped_platform_is_refused_with_the_command_that_starts_it() -> None
         deploy(lambda: check_running(PLATFORM, "hello"), azure)
     assert "then `pulumi up -s hello` again" in str(why.value)
     assert str(why.value).endswith("    az aks start --resource-group ai-on-aks-dev --name ai-on-aks-dev")
+
+
+@case_table(__file__, "logins")
+def test_a_login_needs_its_programs_on_path(
+    login: str | None, there: list[str], missing: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in there:
+        (tmp_path / name).touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if not missing:
+        check_login(login, "prod")
+        return
+    with pytest.raises(pulumi.RunError) as refused:
+        check_login(login, "prod")
+    first, *others = str(refused.value).splitlines()
+    assert first.startswith(f"PATH has no {' and no '.join(missing)}, by which cluster.login")
+    assert [name for name in ("kubelogin", "az") if any(line.startswith(f"    {name}: ") for line in others)] == missing
+    assert others[-1].endswith("pulumi config set -s prod --path cluster.localAccounts true && pulumi up -s prod")
+
+
+def test_what_is_refused_is_told_together() -> None:
+    def refuse(why: str) -> None:
+        raise pulumi.RunError(why)
+
+    with pytest.raises(pulumi.RunError, match="no quota\n\nno rights"):
+        check_all([lambda: refuse("no quota"), lambda: None, lambda: refuse("no rights")])
+    check_all([lambda: None])

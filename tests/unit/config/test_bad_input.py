@@ -11,10 +11,10 @@ import pytest
 import workloads
 from config.problems.errors import SettingsError
 from config.reading import loader
+from tests.support.case_files import bad_input
 from tests.support.settings import H100, INVENTORY, SECRET, WORKLOADS, as_engine, dev, load, platform, problems
-from tests.unit.config import cases
 
-CASES = cases.read()
+CASES = bad_input()
 ON_DEV = {name: case for name, case in CASES.items() if "platformStack" not in case["stack"]}
 
 

@@ -13,12 +13,12 @@ import yaml
 
 from config.problems.errors import SettingsError
 from simulator.host.paths import ROOT
+from tests.support.case_files import bad_input
 from tests.support.pulumi_cli import run
 from tests.support.settings import full_name, load
-from tests.unit.config import cases
 
 pytestmark = pytest.mark.simulator
-CASES = {name: case for name, case in cases.read().items() if not (case.get("by_hand") or case.get("rounds"))}
+CASES = {name: case for name, case in bad_input().items() if not (case.get("by_hand") or case.get("rounds"))}
 
 
 def shapes(case: dict[str, Any]) -> set[str]:

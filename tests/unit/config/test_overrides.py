@@ -36,10 +36,7 @@ def test_all_faults_are_told_with_what_was_meant() -> None:
     (faults,) = (error["ctx"]["faults"] for error in caught.value.errors())
     assert {fault.below[1:]: (fault.what, fault.instead) for fault in faults} == {
         ("priorityClas",): ("is an unknown key", None),
-        ("dnsPolicy",): (
-            "is 'clusterfirst'; near: ClusterFirst, ClusterFirstWithHostNet",
-            "ClusterFirst",
-        ),
+        ("dnsPolicy",): ("is 'clusterfirst'; near: ClusterFirst, ClusterFirstWithHostNet", "ClusterFirst"),
         ("restartPolicy",): ("is 'Maybe'", None),
         ("containers", 0, "imagePullPolicy"): ("is 'always'; near: Always", "Always"),
     }

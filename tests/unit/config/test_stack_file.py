@@ -7,23 +7,16 @@ from pathlib import Path
 import pytest
 
 from config.reading.check_stack_file import main
-
-BROKEN = {
-    "config:\n\ta: b\n": ("line 2, column 1", "indent with spaces, not tabs"),
-    "config:\n  a: b: c\n": ("line 2, column 7", "quote text that has a colon"),
-    "config:\n  a: [1, 2\n  b: c\n": ("line 3", "close the bracket"),
-    "config:\n  a: 1\n  a: 2\n": ("line 3, column 3", "keep one of the two"),
-    "config:\n  a: 1\n b: 2\n": ("line 3, column 2", "same column"),
-    'config:\n  a: "x\n': ("line 3", "close the bracket or the quotation mark"),
-    "config:\n  a: @x\n": ("line 2, column 6", "quote text that begins"),
-    "just text\n": ("holds no keys", "begin with a line `config:`"),
-    "config: dev\n": ("holds no keys", "begin with a line `config:`"),
-}
+from tests.support.case_files import case_table
 
 
-@pytest.mark.parametrize(("text", "says"), BROKEN.items(), ids=[says[0] + " " + says[1] for says in BROKEN.values()])
-def test_broken(text: str, says: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "Pulumi.dev.yaml"
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "Pulumi.dev.yaml"
+
+
+@case_table(__file__, "broken")
+def test_broken(text: str, says: list[str], file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(text)
     assert main([str(file)]) == 1
     message = capsys.readouterr().err
@@ -31,8 +24,7 @@ def test_broken(text: str, says: tuple[str, str], tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.parametrize("text", ["", "config:\n", "encryptionsalt: v1:abc\nconfig:\n  a: 1\n"])
-def test_good(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "Pulumi.dev.yaml"
+def test_good(text: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(text)
     assert (main([str(file)]), capsys.readouterr().err) == (0, "")
 
@@ -47,8 +39,7 @@ def test_missing_and_binary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert f"fix: iconv -f CP1252 -t UTF-8 {binary} > {binary}.utf8 && mv " in message
 
 
-def test_a_file_that_powershell_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "Pulumi.dev.yaml"
+def test_a_file_that_powershell_wrote(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_bytes("config:\n  a: b\n".encode("utf-16"))
     assert main([str(file)]) == 1
     assert f"fix: iconv -f UTF-16 -t UTF-8 {file} > {file}.utf8 && mv " in capsys.readouterr().err

@@ -11,11 +11,12 @@ import yaml
 
 import workloads
 from config.schema.pools import gpu_sizes
+from tests.support.case_files import bad_input
 from tests.support.settings import H100, platform, problems
-from tests.unit.config import cases, suggested
+from tests.unit.config import suggested
 
 KNOWN = workloads.find()
-CASES = cases.read()
+CASES = bad_input()
 ROWS = [
     (row["keys"], row["fix"])
     for rows in yaml.safe_load(Path(__file__).with_name("suggestions.yaml").read_text("utf-8")).values()

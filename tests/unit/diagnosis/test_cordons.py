@@ -140,17 +140,6 @@ def test_a_cordon_with_another_tool_of_people_is_asked_about(tool: str) -> None:
         assert do == f"do: kubectl uncordon a    # once it is known why: ask who uses {tool}"
 
 
-SIGNS = [
-    ("annotations", "aznhc-verdict", "FAIL check_gpu_xid 79", "has failed its check (FAIL check_gpu_xid 79)"),
-    *(("labels", "autopilot.ibm.com/gpuhealth", value, f"gpuhealth={value}") for value in ("WARN", "ERR", "EVICT")),
-    *(("labels", "nvidia.com/mig.config.state", value, f"state={value}") for value in ("rebooting", "pending")),
-    ("labels", "nvidia.com/gpu.deploy.driver", "paused-for-driver-upgrade", "driver=paused-for-driver-upgrade"),
-    *(("conditions", kind, "True", f"{kind} (why)") for kind in ("GpuUnhealthy", "GPUNeedsReset", "NVLinkError")),
-    *(("conditions", kind, "True", f"{kind} (why)") for kind in ("InfiniBandDown", "DrainScheduled", "NodeNotReady")),
-    *(("conditions", kind, "False", f"{kind}=False (why)") for kind in ("GpuHealthy", "x.io/NetworkReady")),
-]
-
-
 def signed(kind: str, name: str, value: str) -> tuple[Kind, Object]:
     of, node = cordoned(by="kubectl")
     if kind == "conditions":
@@ -160,7 +149,7 @@ def signed(kind: str, name: str, value: str) -> tuple[Kind, Object]:
     return of, node
 
 
-@pytest.mark.parametrize(("kind", "name", "value", "told_of"), SIGNS)
+@case_table(__file__, "signs")
 def test_each_sign_of_a_fault_is_named_and_its_node_is_not_to_be_uncordoned(
     kind: str, name: str, value: str, told_of: str
 ) -> None:

@@ -14,9 +14,8 @@ from config.schema.pools import PoolSettings
 from config.schema.teams import TeamSettings
 from operators import kueue
 from operators.kueue import queues, rights
+from tests.support.pools import H100, RDMA, T4
 
-H100, T4 = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"
-RDMA = "nvidia.com/mlnxnics"
 WHOLE = PoolSettings(vm_sku=H100)
 
 

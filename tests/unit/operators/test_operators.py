@@ -13,7 +13,7 @@ import yaml
 import operators
 from components import images
 from config.data.chart_values import value_problems
-from config.data.scheduling import COSCHEDULER, GPU_RESOURCE, LOCAL_QUEUE, VOLCANO
+from config.data.scheduling import COSCHEDULER, GPU_RESOURCE, LOCAL_QUEUE, SYSTEM_NODES, SYSTEM_TOLERATIONS, VOLCANO
 from config.data.versions import versions
 from config.schema.operators import DriverUpgrades, Installation
 from config.schema.pools import PoolSettings
@@ -23,19 +23,23 @@ from operators import (
     blob_csi_driver,
     gpu_operator,
     network_operator,
+    nfs_subdir_external_provisioner,
     training_operator,
     volcano,
 )
 from operators._lib.release import ChartLocation, locate, merge
 from operators.gpu_operator.settings import GpuOperatorSettings
 from operators.network_operator.settings import NetworkOperatorSettings
+from operators.nfs_subdir_external_provisioner import NfsProvisionerSettings
 from tests.support import charts
 from tests.support.case_files import case_table
-from tests.support.settings import load
+from tests.support.mocked_azure import Azure
+from tests.support.mocks import Recorder, program
+from tests.support.settings import T4, load
 
 KNOWN = operators.find()
 UPGRADES = get_args(DriverUpgrades)
-T4, A100 = "Standard_NC4as_T4_v3", "Standard_NC48ads_A100_v4"
+A100 = "Standard_NC48ads_A100_v4"
 SHARED = {
     "t4": PoolSettings(vm_sku=T4, gpu_slices=2),
     "t4od": PoolSettings(vm_sku=T4, gpu_slices=2),
@@ -234,3 +238,39 @@ def test_wrapped_jobs_get_queue_and_scheduler_and_leave_nodes_by_autopilots_labe
     evicting = {f"{each['key']}={each['value']}" for each in taints if each["effect"] == "NoExecute"}
     assert evicting == {"autopilot.ibm.com/gpuhealth=EVICT", "ai-on-aks/gpu-health=failed"}
     assert [each["value"] for each in taints if each["effect"] != "NoExecute"] == ["WARN", "TESTING"]
+
+
+ON = {"enabled": True, "server": "10.1.0.4", "path": "/exports/ai"}
+NOTEBOOK = {"workloads": "jupyterlab", "workloadOptions": {"jupyterlab": {"password": "open-sesame"}}}
+
+
+def deployed(keys: dict[str, Any], azure: Azure | None = None, name: str = "test") -> Recorder:
+    return program(keys, azure or Azure(), name, secret=["workloadOptions"])
+
+
+def test_its_chart_is_told_of_server_and_class_and_keeps_folders_as_it_does_by_itself() -> None:
+    assert load({"vmSku": T4}).shared_class is None, "it is off unless it is asked for"
+    made = nfs_subdir_external_provisioner.values(NfsProvisionerSettings(server="10.1.0.4", path="/exports/ai"))
+    assert made == {
+        "nfs": {"server": "10.1.0.4", "path": "/exports/ai"},
+        "storageClass": {
+            "name": "nfs-client-pokprod",
+            "provisionerName": "k8s-sigs.io/pokprod-nfs-subdir-external-provisioner",
+        },
+        "nodeSelector": SYSTEM_NODES,
+        "tolerations": SYSTEM_TOLERATIONS,
+    }
+
+
+def test_shared_files_are_of_its_class_and_come_after_it_and_another_stack_has_the_class_too() -> None:
+    platform = deployed(
+        {"vmSku": T4, "operators": {"nfsSubdirExternalProvisioner": {**ON, "storageClass": "fast"}}} | NOTEBOOK
+    )
+    assert platform.one("helm.sh/v3:Release", nfs_subdir_external_provisioner.NAME).inputs["name"] == "pokprod"
+    claim = platform.one(":PersistentVolumeClaimPatch")
+    assert claim.inputs["spec"]["storageClassName"] == "fast"
+    assert claim.inputs["metadata"]["name"] == "jupyterlab-fast"
+    assert f"kubernetes:helm.sh/v3:Release {nfs_subdir_external_provisioner.NAME}" in claim.dependencies
+    consumer = deployed({"platformStack": "dev", **NOTEBOOK}, Azure(stacks={"dev": platform}), "mine")
+    assert consumer.one(":PersistentVolumeClaimPatch").inputs["spec"]["storageClassName"] == "fast"
+    assert not [*platform.names(":StorageClass"), *consumer.names(":StorageClass")]

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from config.data.skus import catalogue
 from simulator.host.paths import ROOT
 from tests.support.case_files import case_table, read, rows
+from tests.support.pools import H100
+from workloads._lib.aznhc import configuration
 
 CASES = read(__file__, "nhc_logs")
 
@@ -27,10 +30,6 @@ FAILED = "ERROR:  nhc:  1 health checks failed.\n"
 ERROR = "ERROR:  nhc:  Health check failed:  "
 COUNT = "ERROR:  nhc:  Health check failed:  check_gpu_count: Expected to see 8 but found 7. FaultCode: NHC2009\n"
 SLOW = "ERROR:  nhc:  Health check failed:  check_ib_bw_gdr: expected > 380 Gbps. FaultCode: NHC2003\n"
-NOT_RUN = "ERROR:  nhc:  Health check failed:  check_ib_bw_gdr: returned error code 1. FaultCode: NHCNA\n"
-MISSPELT = "ERROR:  nhc:  Health check failed:  check_hw_topology: SKU x is not supported. FauleCode: NHCNA\n"
-TIMEOUT = 'ERROR:  nhc:  Health check failed:  Script timed out while executing "check_ib_bw_gdr 380".\n'
-ABSENT = "/usr/sbin/nhc: line 640: check_gpu_count: command not found\n"
 
 
 def judge(tmp_path: Path, log: str, configuration: str = CONFIGURATION, **environment: str) -> tuple[int, str]:
@@ -110,13 +109,6 @@ def test_only_checks_that_found_a_fault_are_named_as_failed(tmp_path: Path) -> N
         assert subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout == failed
 
 
-@pytest.mark.parametrize("log", [COUNT, SLOW, TIMEOUT, COUNT + NOT_RUN, NOT_RUN + SLOW])
-def test_a_fault_fails_the_node_whatever_else_could_not_run(tmp_path: Path, log: str) -> None:
-    code, verdict = judge(tmp_path, RAN + log)
-    assert code == 1
-    assert verdict.startswith("VERDICT: FAIL ")
-
-
 def test_the_first_fault_is_named_and_the_others_counted(tmp_path: Path) -> None:
     _, verdict = judge(tmp_path, RAN + COUNT + SLOW)
     assert verdict == (
@@ -132,21 +124,8 @@ def test_what_aznhc_means_for_echo_is_no_part_of_the_verdict(tmp_path: Path, bef
     assert verdict.startswith("VERDICT: FAIL check_gpu_count: Expected")
 
 
-@pytest.mark.parametrize("log", [NOT_RUN, MISSPELT, ABSENT])
-def test_what_could_not_run_says_nothing_of_the_node(tmp_path: Path, log: str) -> None:
-    code, verdict = judge(tmp_path, RAN + log)
-    assert code == 2
-    assert verdict.startswith("VERDICT: UNKNOWN check_")
-
-
-@pytest.mark.parametrize(
-    ("log", "configuration"), [("", CONFIGURATION), (RAN.splitlines()[0], CONFIGURATION), ("", "# nothing\n")]
-)
-def test_a_run_that_ended_early_says_nothing_of_the_node(tmp_path: Path, log: str, configuration: str) -> None:
-    """nhc ends with 0 without a configuration, and is killed when its time is over."""
-    code, verdict = judge(tmp_path, log, configuration)
-    assert code == 2
-    assert verdict.startswith("VERDICT: UNKNOWN ")
+def test_without_a_configuration_nhc_ends_well_and_says_nothing_of_the_node(tmp_path: Path) -> None:
+    assert judge(tmp_path, "", "# nothing\n")[0] == 2
 
 
 @pytest.mark.parametrize("line", CASES["a program fails"])
@@ -162,3 +141,94 @@ def test_what_healthy_nodes_log_passes(tmp_path: Path, line: str) -> None:
 
 def test_a_byte_order_mark_is_no_other_node(tmp_path: Path) -> None:
     assert judge(tmp_path, f"\ufeff{RAN}{ENDED}")[0] == 0
+
+
+LINES = {
+    "check_gpu_bw": ["check_nvBW_gpu_bw: GPU bandwidth Tests with NVBandwidth passed", "check_gpu_bw: Tests Passed"],
+    "check_gpu_xid": ["check_gpu_xid:  GPU XID error check passed."],
+    "check_ib_bw_gdr": IB_BW,
+    "check_nvlink_status": [f"check_nvlink_status: GPU {gpu} has all nvlinks active." for gpu in range(8)],
+    **{f"check_hw_{name}": [] for name in ("cpuinfo", "eth", "ib", "physmem", "swap")},
+    **{f"check_{name}": [] for name in ("gpu_clock_throttling", "ib_link_flapping")},
+}
+"""What tests print that do not print one line with their name."""
+H100_CHECKS = configuration(catalogue()[H100], "/opt/topology.xml")
+CHECKS = [line.partition("|| ")[2] for line in H100_CHECKS.splitlines()[1:]]
+ALL = f"{len(CHECKS)}/{len(CHECKS)}"
+
+
+def log(lines: dict[str, list[str]], checks: list[str] = CHECKS, *, other: bool = True) -> str:
+    """The log of a run. `lines` replaces what these checks print; without `other`, the other checks print nothing."""
+    text = ""
+    for check in checks:
+        name = check.split()[0]
+        usual = LINES.get(name, [f"{name}: passed"]) if other else []
+        text += f'Running check:  "{check}"\n'
+        text += "".join(f"SUCCESS:  nhc:  Health check passed:  {line}\n" for line in lines.get(name, usual))
+    return text + ENDED
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        {},
+        {"check_nvlink_status": [""] * 8},  # v0.4.4
+        {"check_nvlink_status": [f"check_nvlink_status: NVLink is enabled and GPU {gpu} has all" for gpu in range(8)]},
+        {"check_gpu_bw": ["check_gpu_bw: GPU Bandiwdth Tests Passed"], "check_gpu_xid": []},  # v0.4.2, with an Xid 31
+        {"check_ib_bw_gdr": [line for line in IB_BW for _ in "12"]},
+    ],
+)
+def test_each_check_that_reports_success_passes(tmp_path: Path, lines: dict[str, list[str]]) -> None:
+    assert judge(tmp_path, log(lines), H100_CHECKS) == (0, f"VERDICT: PASS; node=n checks={ALL}")
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "of"),
+    [
+        ("check_ib_bw_gdr", IB_BW[:7], "7 of 8"),
+        ("check_ib_bw_gdr", [*IB_BW[:7], IB_BW[0]], "7 of 8"),
+        ("check_ib_bw_gdr", [], "0 of 8"),
+        ("check_nvlink_status", LINES["check_nvlink_status"][1:], "7 of 8"),
+        ("check_nvlink_status", [], "0 of 8"),
+        *(
+            (name, [], "0 of 1")
+            for name in ("check_gpu_count", "check_gpu_bw", "check_gpu_xid", "check_nccl_allreduce")
+        ),
+    ],
+)
+def test_a_check_without_its_success_is_unknown(tmp_path: Path, name: str, lines: list[str], of: str) -> None:
+    (check,) = [check for check in CHECKS if check.split()[0] == name]
+    code, verdict = judge(tmp_path, log({name: lines}), H100_CHECKS)
+    words = "the log does not show (SUCCESS) that this passed"
+    assert (code, verdict) == (2, f"VERDICT: UNKNOWN {words}: {check}, {of}; node=n checks={ALL}")
+
+
+@pytest.mark.parametrize(
+    ("checks", "lines", "of"),
+    [
+        (["check_gpu_count 8", "check_ib_bw_gdr 380"], IB_BW[:7], "7 of 8"),  # GPUDirect RDMA: a GPU for each HCA
+        (["check_gpu_count 2", "check_ib_bw_gdr 380"], IB_BW[:2], ""),
+        (["check_ib_bw_gdr 380"], IB_BW[:1], ""),
+        (["check_gpu_count 8", "check_ib_bw_non_gdr 78 65536"], ["check_ib_bw_non_gdr: passed for IB=mlx5_0"], ""),
+        (["check_hw_ib 400 mlx5_0:1", "check_hw_ib 100 mlx5_an0:1", "check_ib_bw_gdr 360"], IB_BW[:1], ""),
+        (["check_nvlink_status 8"], LINES["check_nvlink_status"][:7], "7 of 8"),
+        (["check_nccl_allreduce 460 1 16G", "check_nccl_allreduce 9 1 1M"], ["check_nccl_allreduce: passed"], ""),
+    ],
+)
+def test_the_configuration_shows_how_many_devices_there_are(
+    tmp_path: Path, checks: list[str], lines: list[str], of: str
+) -> None:
+    (name,) = {check.split()[0] for check in checks} - {"check_gpu_count", "check_hw_ib"}
+    text = log({name: lines}, checks)
+    code, verdict = judge(tmp_path, text, "".join(f"* || {check}\n" for check in checks))
+    assert (code, of in verdict) == (2 if of else 0, True), verdict
+
+
+def test_before_v0_4_1_no_test_reports_success(tmp_path: Path) -> None:
+    """check_nvme_count came later, and the tests in this image show what they print."""
+    old = [check for check in CHECKS if "nvme" not in check]
+    lines = "".join(f"* || {check}\n" for check in old)
+    assert judge(tmp_path, log({}, old, other=False), lines)[0] == 0
+    assert judge(tmp_path, log({}, other=False), H100_CHECKS)[0] == 2
+    (tmp_path / "azure_common.nhc").write_text('echo "SUCCESS:  $NAME:  Health check passed:  $*"')
+    assert judge(tmp_path, log({}, old, other=False), lines, NHC_TESTS=str(tmp_path))[0] == 2

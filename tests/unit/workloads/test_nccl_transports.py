@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from tests.support.case_files import case_table, read, rows
+from tests.support.case_files import case_table
 from tests.unit.workloads.nccl_output import GOOD, INFINIBAND, INFO, INITIALISED, SOCKET, judge, row, table
-
-CASES = read(__file__, "nccl_transports")
 
 
 def test_tcp_fails_whatever_the_bandwidth(tmp_path: Path) -> None:
@@ -25,9 +21,11 @@ def test_between_nodes_channels_must_show_infiniband(tmp_path: Path, transport: 
     assert "no channel shows that NCCL used InfiniBand" in verdict
 
 
-@pytest.mark.parametrize(("channel", "transport"), rows(CASES["channels between nodes"]))
-def test_initialisation_counts_for_nothing(tmp_path: Path, channel: str, transport: str) -> None:
-    code, verdict = judge(tmp_path, table(row(17179869184, 470, 476), transport=f"{INITIALISED}\n{INFO} {channel}"))
+@case_table(__file__, "channels")
+def test_initialisation_counts_for_nothing(tmp_path: Path, nodes: int, channel: str, transport: str) -> None:
+    """Within a node the transport is only told."""
+    output = table(row(17179869184, 470, 476), transport=f"{INITIALISED}\n{INFO} {channel}")
+    code, verdict = judge(tmp_path, output, nodes=nodes)
     assert code == 0, verdict
     assert verdict.endswith(f"transport={transport}")
 
@@ -41,15 +39,7 @@ def test_one_channel_by_tcp_among_others_fails(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("channel", "transport"), rows(CASES["channels within a node"]))
-def test_within_a_node_the_transport_is_only_told(tmp_path: Path, channel: str, transport: str) -> None:
-    output = table(row(17179869184, 470, 476), transport=f"{INITIALISED}\n{INFO} {channel}")
-    code, verdict = judge(tmp_path, output, nodes=1)
-    assert code == 0, verdict
-    assert verdict.endswith(f"transport={transport}")
-
-
-@pytest.mark.parametrize(("text", "code"), rows(CASES["warnings"]))
+@case_table(__file__, "warnings")
 def test_errors_of_infiniband_fail_even_a_test_that_survives_them(tmp_path: Path, text: str, code: int) -> None:
     line = f"n2:1000:1011 [3] NCCL WARN {text}"
     found, verdict = judge(tmp_path, table(GOOD, transport=f"{INFINIBAND}\n{line}"))
@@ -57,7 +47,7 @@ def test_errors_of_infiniband_fail_even_a_test_that_survives_them(tmp_path: Path
     assert (found, verdict[: len(said) + 9]) == (code, f"VERDICT: {said}")
 
 
-@pytest.mark.parametrize(("using", "channel", "code", "words"), rows(CASES["devices"]))
+@case_table(__file__, "devices")
 def test_between_nodes_the_link_layer_of_the_devices_counts(
     tmp_path: Path, using: str, channel: str, code: int, words: str
 ) -> None:

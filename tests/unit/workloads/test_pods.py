@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from components.context import BlobVolume
+from config.data.scheduling import COSCHEDULER, GPU_RESOURCE
 from k8s.scheduling import toleration
 from tests.support.pools import H100, RDMA, T4, pool
 from workloads._lib.files import Files, nccl_variables, topology_file
-from workloads._lib.pods import GpuPod, blob, devices, scratch
+from workloads._lib.pods import GpuPod, Mount, blob, devices, scratch
+from workloads._lib.results import SECONDS, Results
 
 CONTAINER = {"name": "train", "image": "train:1"}
 
@@ -122,3 +124,21 @@ def test_overrides_come_last() -> None:
     assert spec["containers"][0]["image"] == "train:2"
     assert spec["containers"][0]["env"] == [{"name": "A", "value": "mine"}, {"name": "B", "value": "2"}]
     assert spec["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "8"
+
+
+CLAIM = Mount(name="cache", path="/cache", source={"persistentVolumeClaim": {"claimName": "model"}})
+
+
+def test_it_queues_takes_no_gpu_only_reads_and_leaves_nothing() -> None:
+    job = Results(job="train", image="trainer:1", scheduler=COSCHEDULER, mount=CLAIM).manifest()
+    assert job["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "default-queue"}
+    spec, pod = job["spec"], job["spec"]["template"]["spec"]
+    assert (spec["backoffLimit"], spec["ttlSecondsAfterFinished"]) == (0, 0)
+    assert (pod["schedulerName"], pod["automountServiceAccountToken"]) == (COSCHEDULER, False)
+    (container,) = pod["containers"]
+    assert GPU_RESOURCE not in container["resources"]["limits"]
+    assert container["command"] == ["sleep", str(SECONDS)]
+    assert container["volumeMounts"] == [{"name": "cache", "mountPath": "/cache", "readOnly": True}]
+    rights = container["securityContext"]
+    assert (rights["runAsNonRoot"], rights["allowPrivilegeEscalation"]) == (True, False)
+    assert rights["capabilities"] == {"drop": ["ALL"]}
