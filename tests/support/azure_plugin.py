@@ -22,6 +22,10 @@ GROUP = "azure-native:resources:ResourceGroup"
 CLUSTER = "azure-native:containerservice:ManagedCluster"
 POOL = "azure-native:containerservice:AgentPool"
 ROLE = "azure-native:authorization:RoleAssignment"
+NETWORK = "azure-native:network:VirtualNetwork"
+REGISTRY = "azure-native:containerregistry:Registry"
+ACCOUNT = "azure-native:storage:StorageAccount"
+CONTAINER = "azure-native:storage:BlobContainer"
 
 
 def urn(token: str, name: str = "x") -> str:
@@ -155,3 +159,34 @@ def pool_inputs(**more: Any) -> Properties:
         "nodeTaints": ["sku=gpu:NoSchedule"],
     }
     return base | more
+
+
+OF_ACCOUNT = {"resourceGroupName": "rg", "accountName": "models"}
+ACCOUNT_INPUTS: Properties = {
+    **OF_ACCOUNT,
+    "location": "eastus",
+    "kind": "StorageV2",
+    "sku": {"name": "Standard_LRS"},
+    "enableHttpsTrafficOnly": True,
+    "allowSharedKeyAccess": True,
+    "isHnsEnabled": False,
+}
+REGISTRY_INPUTS: Properties = {
+    "resourceGroupName": "rg",
+    "registryName": "aionaks",
+    "location": "eastus",
+    "sku": {"name": "Basic"},
+    "adminUserEnabled": False,
+}
+CONTAINER_INPUTS: Properties = {**OF_ACCOUNT, "containerName": "data"}
+INPUTS: dict[str, tuple[str, Properties]] = {
+    "account": (ACCOUNT, ACCOUNT_INPUTS),
+    "cluster": (CLUSTER, cluster_inputs()),
+    "container": (CONTAINER, CONTAINER_INPUTS),
+    "group": (GROUP, {"resourceGroupName": "a", "location": "eastus"}),
+    "network": (NETWORK, {"resourceGroupName": "rg", "location": "eastus", "virtualNetworkName": "ai"}),
+    "pool": (POOL, pool_inputs()),
+    "registry": (REGISTRY, REGISTRY_INPUTS),
+    "role": (ROLE, {"scope": "/a", "principalId": "p"}),
+}
+"""The type and the usual inputs of a resource."""

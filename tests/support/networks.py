@@ -109,6 +109,15 @@ def make(arm: Arm, path: str, body: Body) -> Body:
     return arm.get(path)
 
 
+def make_endpoint(arm: Arm, name: str, service: str, group: str, of: str, *, recorded: bool = True) -> None:
+    """A private endpoint of a service and the zone `of`, linked to the network; recorded there by a zone group."""
+    make(arm, endpoint(name), endpoint_body(service, group))
+    make(arm, of, {"location": "global"})
+    make(arm, link(of), link_body())
+    if recorded:
+        make(arm, f"{endpoint(name)}/privateDnsZoneGroups/default", group_body(of))
+
+
 def make_network(arm: Arm) -> None:
     """A group with a network, a subnet for nodes that goes out by a gateway, and one for endpoints."""
     make(arm, GROUP, {"location": "eastus"})

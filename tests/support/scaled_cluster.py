@@ -9,6 +9,7 @@ import yaml
 
 from config.data import skus
 from k8s.objects import Object
+from simulator.azure.autoscaler.profile import PACE, START_UP_PACE
 from simulator.azure.autoscaler.scaler import Scaler
 from simulator.azure.ids import parse_id
 from simulator.kube.client import ApiError
@@ -19,6 +20,9 @@ T4 = "Standard_NC4as_T4_v3"
 RDMA_TAG = {"k8s.io_cluster-autoscaler_node-template_resources_nvidia.com_mlnxnics": "8"}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 READY = {"type": "Ready", "status": "True"}
+TEN_MINUTES, START_UP = 600 / PACE, 900 / START_UP_PACE
+QUIET = (TEN_MINUTES, 1, TEN_MINUTES, 1)
+"""Looks that are enough for what nobody needs to go: noticed, grown patient, marked, deleted."""
 
 
 def pod(name: str, node: str = "", owner: str = "Job", labels: dict[str, str] | None = None, **devices: Any) -> Object:

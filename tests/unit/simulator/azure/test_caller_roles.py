@@ -157,3 +157,41 @@ def test_role_definitions_say_what_they_allow(arm: Arm) -> None:
     (permissions,) = arm.get(definition)["properties"]["permissions"]
     assert permissions["actions"] == ["*"]
     assert "Microsoft.Authorization/*/Write" in permissions["notActions"]
+
+
+def test_rights_are_of_the_subscription_and_of_groups_that_are_there(arm: Arm) -> None:
+    version = {"api-version": "2022-04-01"}
+    owner = {"value": [{"actions": ["*"], "notActions": [], "dataActions": [], "notDataActions": []}]}
+    assert arm.call("GET", f"{SCOPE}/providers/Microsoft.Authorization/permissions", **version).json() == owner
+    missing = arm.call("GET", f"{GROUP}/providers/Microsoft.Authorization/permissions", **version)
+    assert arm.refusal(missing)[:2] == (404, "ResourceGroupNotFound")
+    arm.put(GROUP, {"location": "eastus"})
+    assert arm.call("GET", f"{GROUP}/providers/Microsoft.Authorization/permissions", **version).json() == owner
+
+
+def test_role_assignments_are_listed_by_whose_they_are_and_from_where(arm: Arm) -> None:
+    """The program asks for the deployer's at a group: those of others' jump boxes are none of its business."""
+    arm.put(GROUP, {"location": "eastus"})
+    role = f"{SCOPE}/providers/Microsoft.Authorization/roleDefinitions/{ROLES['Owner']}"
+    me, other = (f"00000000-0000-4000-8000-00000000000{number}" for number in "12")
+    for number, who in enumerate((me, other)):
+        body = {"properties": {"principalId": who, "principalType": "User", "roleDefinitionId": role}}
+        name = f"00000000-0000-4000-8000-00000000000{number}"
+        answer = arm.put(f"{SCOPE}/{ASSIGNMENTS}/{name}", body)
+        assert answer.status_code == 201, answer.text
+
+    def listed(chosen: str) -> list[str]:
+        query = {"api-version": "2022-04-01", "$filter": chosen}
+        found = arm.call("GET", f"{GROUP}/{ASSIGNMENTS}", **query).json()["value"]
+        return [each["properties"]["principalId"] for each in found]
+
+    assert listed(f"atScope() and assignedTo('{me}')") == [me]
+    assert sorted(listed("atScope()")) == [me, other]
+    assert listed(f"assignedTo('{me}')") == [], "it is above the group"
+    group = {"principalId": GRACE.groups[0], "principalType": "Group", "roleDefinitionId": role}
+    assert arm.put(f"{SCOPE}/{ASSIGNMENTS}/{ID}", {"properties": group}).status_code == 201
+    theirs = [GRACE.groups[0]]
+    assert listed(f"atScope() and assignedTo('{GRACE.object_id.upper()}')") == theirs, "a user has those of its groups"
+    assert listed(f"atScope() and principalId eq '{GRACE.object_id}'") == []
+    refused = arm.call("GET", f"{GROUP}/{ASSIGNMENTS}", **{"api-version": "2022-04-01", "$filter": "asTarget()"})
+    assert "The filter 'asTarget()' is not supported" in arm.refusal(refused)[2]

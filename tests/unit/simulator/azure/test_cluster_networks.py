@@ -1,4 +1,4 @@
-"""A cluster in a network of one's own: its subnets, its way out, its identity, and what AKS refuses of them."""
+"""A cluster in a network of one's own, public or private: its subnets, its way out, its identity, its names."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from simulator.azure import names
+from simulator.azure.ids import parse_id
+from simulator.azure.names import Answer
 from tests.support import networks as net
 from tests.support.arm import CLUSTER, GROUP, Arm, cluster_body, pool_body, pool_path
 from tests.support.blob_account import IDENTITY
@@ -30,15 +33,6 @@ def body(subnet: str = net.NODES, *, count: int = 2, identity: Body | None = Non
     made = cluster_body(networkProfile={**OVERLAY, **profile})
     made["properties"]["agentPoolProfiles"][0] |= {"vnetSubnetID": subnet, "count": count}
     return made | ({"identity": identity} if identity else {})
-
-
-def refused(arm: Arm, asked: Body, path: str = CLUSTER) -> tuple[str, str, str]:
-    """Code, message and target; nothing is left behind."""
-    answer = arm.put(path, asked)
-    assert answer.status_code == 400, answer.text
-    assert arm.call("GET", path).status_code == 404
-    error = answer.json()["error"]
-    return error["code"], error["message"], error["target"]
 
 
 def assign(arm: Arm, role: str, scope: str) -> None:
@@ -70,177 +64,35 @@ def test_a_pool_may_be_in_another_subnet_of_the_network(network: Arm) -> None:
     assert made["properties"]["vnetSubnetID"] == net.ENDPOINTS
 
 
-def test_all_pools_have_a_subnet_or_none(network: Arm) -> None:
-    net.make(network, CLUSTER, body())
-    wrong = ("InvalidParameter", "At least one agent pool does not have subnet defined", "properties.vnetSubnetID")
-    assert refused(network, pool_body(), pool_path()) == wrong
-    network.call("DELETE", CLUSTER)
-    network.done()
-    net.make(network, CLUSTER, cluster_body())
-    assert refused(network, pool_body(vnetSubnetID=net.NODES), pool_path()) == wrong
-
-
-def test_pools_are_in_one_network(network: Arm) -> None:
-    net.make(network, CLUSTER, body())
-    other = f"{net.NETWORK}2"
-    net.make(network, other, net.network_body("10.20.0.0/16"))
-    net.make(network, f"{other}/subnets/nodes", net.subnet_body("10.20.0.0/20"))
-    code, message, _ = refused(network, pool_body(vnetSubnetID=f"{other}/subnets/nodes"), pool_path())
-    assert (code, message) == ("InvalidParameter", "Vnet for subnet does not match with other subnet")
-
-
-@pytest.mark.parametrize(
-    ("subnet", "code", "message"),
-    [
-        ("nodes", "InvalidParameter", "Failed to parse VnetSubnetID"),
-        (net.NETWORK, "InvalidParameter", "Failed to parse VnetSubnetID"),
-        (f"{net.NODES}2", "SubnetNotFound", f"The subnet {net.NODES}2 of agent pool 'system' was not found."),
-    ],
-)
-def test_subnets_that_are_none(network: Arm, subnet: str, code: str, message: str) -> None:
-    assert refused(network, body(subnet)) == (code, message, "properties.vnetSubnetID")
-
-
-def test_a_network_in_another_region(network: Arm) -> None:
-    code, message, _ = refused(network, {**body(), "location": "westus3"})
-    assert code == "InvalidParameter"
-    assert message == "The Agentpool system's vnet ai is in eastus, not in the cluster's region westus3."
-
-
-def test_a_delegated_subnet(network: Arm) -> None:
-    given = [{"name": "sites", "properties": {"serviceName": "Microsoft.Web/serverFarms"}}]
-    net.make(network, net.NODES, net.subnet_body("10.16.0.0/20", delegations=given))
-    code, message, _ = refused(network, body())
-    assert code == "SubnetIsDelegated"
-    assert message.startswith(f"AgentPoolProfile subnet with id {net.NODES} cannot be used as it's a delegated subnet.")
-
-
-# -- ranges ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("profile", "code", "message", "target"),
-    [
-        (
-            {"serviceCidr": "10.16.0.0/20", "dnsServiceIP": "10.16.0.10"},
-            "ServiceCidrOverlapExistingSubnetsCidr",
-            "The specified service CIDR 10.16.0.0/20 is conflicted with an existing subnet CIDR 10.16.0.0/20",
-            "networkProfile.serviceCIDR",
-        ),
-        (
-            {"podCidr": "10.16.16.0/20"},
-            "PodCidrOverlapExistingSubnetsCidr",
-            "The specified pod CIDR 10.16.16.0/20 is conflicted with an existing subnet CIDR 10.16.16.0/24",
-            "networkProfile.podCIDR",
-        ),
-        (
-            {"serviceCidr": "172.30.0.0/20", "dnsServiceIP": "172.30.0.10"},
-            "ServiceCidrOverlapping",
-            "The specified service CIDR 172.30.0.0/20 is conflicted with the reserved range 172.30.0.0/16",
-            "networkProfile.serviceCIDR",
-        ),
-        (
-            {"podCidr": "192.0.0.0/16"},
-            "InvalidParameter",
-            "The specified pod CIDR 192.0.0.0/16 is conflicted with the reserved range 192.0.2.0/24",
-            "networkProfile.podCIDR",
-        ),
-    ],
-)
-def test_ranges_that_are_taken(network: Arm, profile: Body, code: str, message: str, target: str) -> None:
-    assert refused(network, body(**profile)) == (code, message, target)
-
-
 def test_services_may_have_a_range_of_the_network_that_no_subnet_has(network: Arm) -> None:
     """AKS looks at subnets alone."""
     net.make(network, CLUSTER, body(serviceCidr="10.16.128.0/24", dnsServiceIP="10.16.128.10"))
 
 
-@pytest.mark.parametrize("reserved", ["169.254.0.0/16", "172.30.0.0/16", "172.31.0.0/16", "192.0.2.0/24"])
-def test_nodes_have_no_reserved_addresses(network: Arm, reserved: str) -> None:
-    net.make(network, net.NETWORK, net.network_body("10.16.0.0/16", reserved))
-    subnet = f"{net.NETWORK}/subnets/reserved"
-    net.make(network, subnet, net.subnet_body(reserved))
-    code, message, _ = refused(network, body(subnet))
-    assert code == "SubnetCidrOverlapping"
-    assert message == f"The specified subnet CIDR {reserved} is conflicted with the reserved range {reserved}"
-
-
-# -- sizes -------------------------------------------------------------------------------------------------------------
-
-
-def small(arm: Arm) -> str:
-    """A subnet for 11 nodes: 16 addresses, five of which are Azure's."""
-    subnet = f"{net.NETWORK}/subnets/small"
-    net.make(arm, subnet, net.subnet_body("10.16.32.0/28"))
-    return subnet
-
-
 def test_every_node_that_pools_may_have_needs_an_address(network: Arm) -> None:
-    subnet = small(network)
-    code, message, _ = refused(network, body(subnet, count=12))
-    assert code == "InsufficientSubnetSize"
-    assert message.startswith(
-        "Pre-allocated IPs 12 exceeds IPs available 11 in Subnet Cidr 10.16.32.0/28, Subnet Name small."
-    )
+    """The subnet has 16 addresses, of which five are Azure's."""
+    subnet = f"{net.NETWORK}/subnets/small"
+    net.make(network, subnet, net.subnet_body("10.16.32.0/28"))
     net.make(network, CLUSTER, body(subnet, count=3))
     scaled = pool_body(count=1, minCount=0, maxCount=9, enableAutoScaling=True, vnetSubnetID=subnet)
-    assert "Pre-allocated IPs 9 exceeds IPs available 8" in refused(network, scaled, pool_path())[1]
+    assert "Pre-allocated IPs 9 exceeds IPs available 8" in network.refusal(network.put(pool_path(), scaled))[2]
     scaled["properties"]["maxCount"] = 8
     net.make(network, pool_path(), scaled)
-
-
-def test_without_an_overlay_pods_need_addresses_too(network: Arm) -> None:
-    flat = body(small(network), count=1, networkPluginMode=None)
-    assert "Pre-allocated IPs 31 exceeds IPs available 11" in refused(network, flat)[1]
 
 
 # -- the way out -------------------------------------------------------------------------------------------------------
 
 
-def test_a_gateway_of_ones_own_is_on_the_subnet_with_an_address(network: Arm) -> None:
-    code, message, target = refused(network, body(net.ENDPOINTS, **OUT))
-    assert (code, target) == ("SubnetNotAssociatedWithNATGateway", "properties.vnetSubnetID")
-    assert message == f"Subnet '{net.ENDPOINTS}' must have a NAT gateway associated for outbound connection"
-    net.make(network, net.GATEWAY, net.gateway_body())
-    assert refused(network, body(**OUT))[0] == "NATGatewayNotAssociatedWithPublicIPOrIPPrefix"
-    net.make(network, net.GATEWAY, net.gateway_body(net.ADDRESS))
-    shown = net.make(network, CLUSTER, body(networkPolicy="calico", **OUT))["properties"]["networkProfile"]
-    assert shown.items() >= {**OUT, "networkPolicy": "calico"}.items()
+@pytest.mark.parametrize("way", ["userAssignedNATGateway", "userDefinedRouting"])
+def test_a_way_out_of_ones_own_needs_no_load_balancer(network: Arm, way: str) -> None:
+    if way == "userDefinedRouting":
+        net.make(network, net.ROUTES, net.routes_body())
+        net.make(network, net.NODES, net.subnet_body("10.16.0.0/20", routeTable={"id": net.ROUTES}))
+    shown = net.make(network, CLUSTER, body(networkPolicy="calico", outboundType=way))["properties"]["networkProfile"]
+    assert (shown["outboundType"], shown["networkPolicy"]) == (way, "calico")
     assert "loadBalancerProfile" not in shown
-
-
-@pytest.mark.parametrize(
-    ("plane", "policy", "code"),
-    [("azure", "cilium", "NetworkPolicyNotSupported"), ("cilium", "calico", "BadRequest")],
-)
-def test_cilium_is_data_plane_and_policy_engine_at_once(network: Arm, plane: str, policy: str, code: str) -> None:
-    said = refused(network, body(networkDataplane=plane, networkPolicy=policy))
-    assert (said[0], said[2]) == (code, "networkProfile.networkPolicy")
-
-
-ROUTED: Body = {"outboundType": "userDefinedRouting"}
-
-
-def test_user_defined_routes_are_on_the_subnet_and_lead_out(network: Arm) -> None:
-    code, message, target = refused(network, body(**ROUTED))
-    assert (code, target) == ("ExistingRouteTableNotAssociatedWithSubnet", "properties.vnetSubnetID")
-    assert f"has not been associated with subnet {net.NODES}." in message
-    net.make(network, net.ROUTES, net.routes_body("Internet"))
-    net.make(network, net.NODES, net.subnet_body("10.16.0.0/20", routeTable={"id": net.ROUTES}))
-    code, message, _ = refused(network, body(**ROUTED))
-    assert code == "RouteTableInvalidNextHop"
-    assert message.startswith("Default route 0.0.0.0/0 has a next hop of Internet but only next hops of")
-    net.make(network, net.ROUTES, net.routes_body(prefix="10.0.0.0/8"))
-    code, message, _ = refused(network, body(**ROUTED))
-    assert code == "RouteTableMissingDefaultRouteError"
-    assert message.endswith(f"missing from route table {net.ROUTES}")
-    net.make(network, net.ROUTES, net.routes_body())
-    shown = net.make(network, CLUSTER, body(**ROUTED))["properties"]["networkProfile"]
-    assert "loadBalancerProfile" not in shown
-    assert network.refusal(network.call("DELETE", net.ROUTES))[1] == "InUseRouteTableCannotBeDeleted"
-    code, message, _ = refused(network, cluster_body(networkProfile={**OVERLAY, **ROUTED}), f"{CLUSTER}2")
-    assert "Outbound type is userDefinedRouting but agent pool 'system' is not using custom VNet" in message
+    if way == "userDefinedRouting":
+        assert network.refusal(network.call("DELETE", net.ROUTES))[1] == "InUseRouteTableCannotBeDeleted"
 
 
 def test_nodes_whose_routes_lead_nowhere_cannot_be_set_up(network: Arm) -> None:
@@ -251,16 +103,6 @@ def test_nodes_whose_routes_lead_nowhere_cannot_be_set_up(network: Arm) -> None:
     network.done()
     error = network.client.get(accepted.headers["Azure-AsyncOperation"]).json()["error"]
     assert (error["code"], "exit status=50" in error["message"]) == ("VMExtensionProvisioningError", True)
-
-
-def test_whose_gateway_goes_with_whose_network(network: Arm) -> None:
-    assert refused(network, body(outboundType="managedNATGateway"))[:2] == (
-        "InvalidParameter",
-        "Outbound type is managedNATGateway but agent pool 'system' is using custom VNet, which is not allowed.",
-    )
-    code, message, _ = refused(network, cluster_body(networkProfile={**OVERLAY, **OUT}))
-    assert code == "UserAssignedNATGatewayWithManagedVNetNotAllowed"
-    assert "agent pool 'system' is not using custom VNet" in message
 
 
 # -- the identity ------------------------------------------------------------------------------------------------------
@@ -296,3 +138,132 @@ def test_the_network_can_be_in_another_group(network: Arm) -> None:
     net.make(network, there, net.network_body())
     net.make(network, f"{there}/subnets/nodes", net.subnet_body("10.16.0.0/20"))
     net.make(network, CLUSTER, body(f"{there}/subnets/nodes"))
+
+
+# -- private clusters --------------------------------------------------------------------------------------------------
+
+ZONE = net.zone("privatelink.eastus.azmk8s.io")
+ZONE_CONTRIBUTOR = "b12aa53e-6015-4669-85d0-8515ebb3ae7f"
+HERE = parse_id(net.NETWORK)
+
+
+@pytest.fixture
+def zoned(network: Arm) -> Arm:
+    """With a zone of one's own for the names of API servers."""
+    net.make(network, ZONE, {"location": "global"})
+    return network
+
+
+def private(identity: Body | None = None, **access: Any) -> Body:
+    made = body(identity=identity)
+    made["properties"]["apiServerAccessProfile"] = {"enablePrivateCluster": True, **access}
+    return made
+
+
+def resolve(arm: Arm, name: str, *, inside: bool = True) -> Answer | None:
+    return names.resolve(arm.server.world, name, HERE if inside else None)
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_private_name_is_known_in_the_network_alone(zoned: Arm) -> None:
+    shown = net.make(zoned, CLUSTER, private())["properties"]
+    assert shown["privateFQDN"].endswith(".privatelink.eastus.azmk8s.io")
+    assert shown["apiServerAccessProfile"]["privateDNSZone"] == "system"
+    there = Answer((), "10.16.0.4", parse_id(CLUSTER))
+    assert resolve(zoned, shown["privateFQDN"]) == there
+    assert resolve(zoned, shown["privateFQDN"], inside=False) is None
+    # the public name leads to the private address, from everywhere
+    assert resolve(zoned, shown["fqdn"]) == resolve(zoned, shown["fqdn"], inside=False) == there
+
+
+def test_without_its_public_name_nobody_outside_finds_it(zoned: Arm) -> None:
+    shown = net.make(zoned, CLUSTER, private(enablePrivateClusterPublicFQDN=False))["properties"]
+    assert "fqdn" not in shown
+    assert resolve(zoned, shown["privateFQDN"], inside=False) is None
+
+
+def test_without_a_zone_there_is_the_public_name(zoned: Arm) -> None:
+    shown = net.make(zoned, CLUSTER, private(privateDNSZone="none"))["properties"]
+    assert "privateFQDN" not in shown
+    assert resolve(zoned, shown["fqdn"]) == Answer((), "10.16.0.4", parse_id(CLUSTER))
+
+
+def test_a_public_cluster_has_a_public_address(zoned: Arm) -> None:
+    shown = net.make(zoned, CLUSTER, cluster_body())["properties"]
+    assert resolve(zoned, shown["fqdn"], inside=False) == Answer(of=parse_id(CLUSTER))
+    assert "privateFQDN" not in shown
+
+
+def test_what_aks_made_goes_with_the_cluster(zoned: Arm) -> None:
+    before = {record.id for record in zoned.server.world.store.all()}
+    net.make(zoned, CLUSTER, private())
+    made = {record.id.type.rpartition("/")[2] for record in zoned.server.world.store.all() if record.id not in before}
+    assert made == {"managedClusters", "agentPools", "privateDnsZones", "virtualNetworkLinks"}
+    assert "/networkInterfaces/kube-apiserver.nic." in zoned.refusal(zoned.call("DELETE", net.NODES))[2]
+    zoned.call("DELETE", CLUSTER)
+    zoned.done()
+    assert {record.id for record in zoned.server.world.store.all()} == before
+
+
+def test_an_update_keeps_it_private(zoned: Arm) -> None:
+    net.make(zoned, CLUSTER, private())
+    kept = net.make(zoned, CLUSTER, body())["properties"]["apiServerAccessProfile"]
+    assert kept.items() >= {"enablePrivateCluster": True, "privateDNSZone": "system"}.items()
+
+
+# -- a zone of one's own -----------------------------------------------------------------------------------------------
+
+
+def test_a_zone_of_ones_own_has_the_name_and_is_linked(zoned: Arm) -> None:
+    assign(zoned, NETWORK_CONTRIBUTOR, net.NETWORK.partition("/providers/")[0])
+    shown = net.make(zoned, CLUSTER, private(MINE, privateDNSZone=ZONE))["properties"]
+    assert resolve(zoned, shown["privateFQDN"]) == Answer((), "10.16.0.4", parse_id(CLUSTER))
+    assert zoned.get(ZONE)["properties"]["numberOfRecordSets"] == 2
+    assert zoned.get(ZONE)["properties"]["numberOfVirtualNetworkLinks"] == 1
+    zoned.call("DELETE", CLUSTER)
+    zoned.done()
+    assert zoned.call("DELETE", ZONE).status_code == 200
+
+
+def test_a_network_that_is_linked_is_not_linked_again(zoned: Arm) -> None:
+    assign(zoned, NETWORK_CONTRIBUTOR, net.NETWORK.partition("/providers/")[0])
+    net.make(zoned, net.link(ZONE), net.link_body())
+    net.make(zoned, CLUSTER, private(MINE, privateDNSZone=ZONE))
+    assert zoned.get(ZONE)["properties"]["numberOfVirtualNetworkLinks"] == 1
+    zoned.call("DELETE", CLUSTER)
+    zoned.done()
+    assert zoned.call("GET", net.link(ZONE)).status_code == 200
+
+
+def failure(arm: Arm, asked: Body) -> tuple[str, str]:
+    """Why an operation failed that Azure had begun."""
+    assert arm.put(CLUSTER, asked).status_code == 201
+    arm.done()
+    assert arm.get(CLUSTER)["properties"]["provisioningState"] == "Failed"
+    record = arm.server.world.store.get(parse_id(CLUSTER))
+    assert record is not None
+    assert record.error is not None
+    return record.error["code"], record.error["message"]
+
+
+def test_the_role_on_the_zone_alone_is_not_enough(zoned: Arm) -> None:
+    assign(zoned, ZONE_CONTRIBUTOR, ZONE)
+    code, message = failure(zoned, private(MINE, privateDNSZone=ZONE))
+    assert code == "LinkedAuthorizationFailed"
+    assert "'Microsoft.Network/virtualNetworks/subnets/join/action'" in message
+
+
+def test_a_network_with_another_zone_of_the_name(zoned: Arm) -> None:
+    assign(zoned, NETWORK_CONTRIBUTOR, net.NETWORK.partition("/providers/")[0])
+    other = ZONE.replace("/rg/", "/other/")
+    net.make(zoned, other.partition("/providers/")[0], {"location": "eastus"})
+    net.make(zoned, other, {"location": "global"})
+    net.make(zoned, net.link(other), net.link_body())
+    code, message = failure(zoned, private(MINE, privateDNSZone=ZONE))
+    assert code == "CreateOrUpdateVirtualNetworkLinkFailed"
+    assert "A virtual network cannot be linked to multiple zones with overlapping namespaces." in message
+
+
+# -- what goes with it -------------------------------------------------------------------------------------------------

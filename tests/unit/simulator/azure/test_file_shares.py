@@ -31,10 +31,7 @@ def network(arm: Arm) -> Arm:
     net.make_network(arm)
     net.make(arm, OTHER, net.network_body("10.32.0.0/16"))
     net.make(arm, FILES, files_body())
-    net.make(arm, net.endpoint("file"), net.endpoint_body(FILES, "file"))
-    net.make(arm, ZONE, {"location": "global"})
-    net.make(arm, f"{net.endpoint('file')}/privateDnsZoneGroups/default", net.group_body(ZONE))
-    net.make(arm, net.link(ZONE), net.link_body())
+    net.make_endpoint(arm, "file", FILES, "file", ZONE)
     return arm
 
 
@@ -47,12 +44,6 @@ def test_it_has_files_and_no_blobs(network: Arm) -> None:
     assert network.get(FILES)["properties"]["primaryEndpoints"] == {"file": "https://files1.file.core.windows.net/"}
     assert network.put(f"{FILES}/blobServices/default/containers/data", {"properties": {}}).status_code == 404
     assert "files1" not in network.blobs.accounts
-
-
-def test_it_is_premium(arm: Arm) -> None:
-    arm.put(GROUP, {"location": "eastus"})
-    refused = arm.put(FILES, files_body("Standard_LRS"))
-    assert "The account kind FileStorage needs a premium sku" in refused.text
 
 
 def test_a_share_is_mounted_in_the_network_of_its_endpoint(network: Arm) -> None:

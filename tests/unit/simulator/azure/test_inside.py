@@ -38,10 +38,7 @@ def network(arm: Arm) -> Arm:
     net.make_network(arm)
     net.make(arm, OTHER, net.network_body("10.32.0.0/16"))
     net.make(arm, ACCOUNT, account_body(publicNetworkAccess="Disabled"))
-    net.make(arm, net.endpoint("blob"), net.endpoint_body(ACCOUNT, "blob"))
-    net.make(arm, ZONE, {"location": "global"})
-    net.make(arm, f"{net.endpoint('blob')}/privateDnsZoneGroups/default", net.group_body(ZONE))
-    net.make(arm, net.link(ZONE), net.link_body())
+    net.make_endpoint(arm, "blob", ACCOUNT, "blob", ZONE)
     return arm
 
 
@@ -153,9 +150,7 @@ def test_images_come_by_the_registrys_endpoint(private: Arm) -> None:
     net.make(private, net.REGISTRY, {**net.REGISTRY_BODY, "properties": {"publicNetworkAccess": "Disabled"}})
     private.server.world.registries.push("aiimages", "train", "1")
     assert str(nodes(private).may_pull(CLUSTER, image)).endswith("service=aiimages.azurecr.io: 403 Forbidden")
-    net.make(private, net.endpoint("images"), net.endpoint_body(net.REGISTRY, "registry"))
-    net.make(private, zone, {"location": "global"})
-    net.make(private, net.link(zone), net.link_body())
+    net.make_endpoint(private, "images", net.REGISTRY, "registry", zone, recorded=False)
     assert str(nodes(private).may_pull(CLUSTER, image)).endswith("lookup aiimages.azurecr.io: no such host")
     net.make(private, f"{net.endpoint('images')}/privateDnsZoneGroups/default", net.group_body(zone))
     assert str(nodes(private).may_pull(CLUSTER, image)).endswith("401 Unauthorized")  # it has no role there
@@ -276,12 +271,8 @@ def test_what_is_not_reached_is_told_as_a_resolver_would(gateway: Gateway, host:
 def test_a_private_registry_refuses_who_comes_to_its_public_address(
     network: Arm, gateway: Gateway, user: str, status: int, words: str
 ) -> None:
-    zone = net.zone("privatelink.azurecr.io")
     net.make(network, net.REGISTRY, {**net.REGISTRY_BODY, "properties": {"publicNetworkAccess": "Disabled"}})
-    net.make(network, net.endpoint("images"), net.endpoint_body(net.REGISTRY, "registry"))
-    net.make(network, zone, {"location": "global"})
-    net.make(network, f"{net.endpoint('images')}/privateDnsZoneGroups/default", net.group_body(zone))
-    net.make(network, net.link(zone), net.link_body())
+    net.make_endpoint(network, "images", net.REGISTRY, "registry", net.zone("privatelink.azurecr.io"))
     front = RegistryFront(network.server.world, gateway.came_to)
     try:
         with httpx.Client(proxy=domains.proxy(gateway.port, user), verify=trust.client(), trust_env=False) as client:

@@ -43,24 +43,6 @@ def sizes(arm: Arm, region: str) -> dict[str, Any]:
     return {sku["name"]: sku for sku in found}
 
 
-def test_a_size_in_azures_shape(arm: Arm) -> None:
-    assert sizes(arm, "eastus")["Standard_ND96isr_H100_v5"] == {
-        "resourceType": "virtualMachines",
-        "name": "Standard_ND96isr_H100_v5",
-        "tier": "Standard",
-        "size": "ND96isr_H100_v5",
-        "family": "standardNDSH100v5Family",
-        "locations": ["eastus"],
-        "locationInfo": [{"location": "eastus", "zones": [], "zoneDetails": []}],
-        "capabilities": [
-            {"name": "vCPUs", "value": "96"},
-            {"name": "MemoryGB", "value": "1900"},
-            {"name": "GPUs", "value": "8"},
-        ],
-        "restrictions": [],
-    }
-
-
 def test_regions_offer_what_pools_of_them_may_have(arm: Arm) -> None:
     there = sizes(arm, "northeurope")
     assert "Standard_ND96isr_H100_v5" not in there
@@ -98,8 +80,6 @@ def test_a_provider_in_azures_shape(arm: Arm) -> None:
         "registrationPolicy": "RegistrationRequired",
         "registrationState": "Registered",
     }
-    unknown = arm.call("GET", f"{SCOPE}/providers/Microsoft.Nothing", **{"api-version": "2021-04-01"})
-    assert arm.refusal(unknown)[:2] == (404, "InvalidResourceNamespace")
 
 
 def test_nothing_is_made_by_a_provider_that_is_not_registered(another: Start) -> None:
@@ -111,16 +91,6 @@ def test_nothing_is_made_by_a_provider_that_is_not_registered(another: Start) ->
     assert detail["target"] == "Microsoft.ContainerService"  # by which clients know what to register
 
 
-def test_rights_are_of_the_subscription_and_of_groups_that_are_there(arm: Arm) -> None:
-    version = {"api-version": "2022-04-01"}
-    owner = {"value": [{"actions": ["*"], "notActions": [], "dataActions": [], "notDataActions": []}]}
-    assert arm.call("GET", f"{SCOPE}/{PERMISSIONS}", **version).json() == owner
-    missing = arm.call("GET", f"{GROUP}/{PERMISSIONS}", **version)
-    assert arm.refusal(missing)[:2] == (404, "ResourceGroupNotFound")
-    arm.put(GROUP, {"location": "eastus"})
-    assert arm.call("GET", f"{GROUP}/{PERMISSIONS}", **version).json() == owner
-
-
 def test_without_the_right_no_role_is_assigned(another: Start) -> None:
     arm = another(rights=[{"actions": ["*"], "notActions": ["Microsoft.Authorization/*/Write"]}])
     arm.put(GROUP, {"location": "eastus"})
@@ -130,48 +100,6 @@ def test_without_the_right_no_role_is_assigned(another: Start) -> None:
     status, code, message = arm.refusal(answer)
     assert (status, code) == (403, "AuthorizationFailed")
     assert "does not have authorization to perform action 'Microsoft.Authorization/roleAssignments/write'" in message
-
-
-def test_role_assignments_are_listed_by_whose_they_are_and_from_where(arm: Arm) -> None:
-    """The program asks for the deployer's at a group: those of others' jump boxes are none of its business."""
-    arm.put(GROUP, {"location": "eastus"})
-    role = f"{SCOPE}/providers/Microsoft.Authorization/roleDefinitions/b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
-    me, other = (f"00000000-0000-4000-8000-00000000000{number}" for number in "12")
-    for number, who in enumerate((me, other)):
-        body = {"properties": {"principalId": who, "principalType": "User", "roleDefinitionId": role}}
-        name = f"00000000-0000-4000-8000-00000000000{number}"
-        answer = arm.put(f"{SCOPE}/{ASSIGNMENTS}/{name}", body)
-        assert answer.status_code == 201, answer.text
-
-    def listed(chosen: str) -> list[str]:
-        query = {"api-version": "2022-04-01", "$filter": chosen}
-        found = arm.call("GET", f"{GROUP}/{ASSIGNMENTS}", **query).json()["value"]
-        return [each["properties"]["principalId"] for each in found]
-
-    assert listed(f"atScope() and assignedTo('{me}')") == [me]
-    assert sorted(listed("atScope()")) == [me, other]
-    assert listed(f"assignedTo('{me}')") == [], "it is above the group"
-    grace = SUBSCRIPTION.directory["grace"]
-    group = {"principalId": grace.groups[0], "principalType": "Group", "roleDefinitionId": role}
-    assert arm.put(f"{SCOPE}/{ASSIGNMENTS}/{ROLE.rpartition('/')[2]}", {"properties": group}).status_code == 201
-    theirs = [grace.groups[0]]
-    assert listed(f"atScope() and assignedTo('{grace.object_id.upper()}')") == theirs, "a user has those of its groups"
-    assert listed(f"atScope() and principalId eq '{grace.object_id}'") == []
-    refused = arm.call("GET", f"{GROUP}/{ASSIGNMENTS}", **{"api-version": "2022-04-01", "$filter": "asTarget()"})
-    assert "The filter 'asTarget()' is not supported" in arm.refusal(refused)[2]
-
-
-@pytest.mark.parametrize(
-    ("path", "code"),
-    [
-        (SIZES, "NoRegisteredProviderFound"),
-        (f"{SCOPE}/{PERMISSIONS}", "NoRegisteredProviderFound"),
-        (f"{SCOPE}/providers/Microsoft.Compute", "InvalidApiVersionParameter"),
-    ],
-)
-def test_lookups_have_versions_and_are_only_read(path: str, code: str, arm: Arm) -> None:
-    assert arm.refusal(arm.call("GET", path, **{"api-version": "2001-01-01"}))[:2] == (400, code)
-    assert arm.call("PUT", path, {}, **{"api-version": "2021-07-01"}).status_code == 405
 
 
 NEWEST = {"api-version": "2021-04-01"}
@@ -351,38 +279,3 @@ def test_networks_of_a_region_are_counted(arm: Arm) -> None:
     counted = {region: {each["name"]["value"]: each["currentValue"] for each in usages[region]} for region in usages}
     assert (counted["eastus"]["RouteTables"], counted["westus3"]["RouteTables"]) == (1, 0)
     assert counted["eastus"]["PublicIPAddresses"] == 0
-
-
-def test_routes_are_added_to_a_table_and_replaced(arm: Arm) -> None:
-    arm.put(GROUP, {"location": "eastus"})
-    out: dict[str, Any] = {"addressPrefix": "0.0.0.0/0", "nextHopType": "Internet"}
-    assert arm.refusal(arm.put(f"{TABLE}/routes/out", {"properties": out}))[:2] == (404, "ResourceNotFound")
-    arm.put(TABLE, {"location": "eastus"})
-    firewall = {"nextHopIpAddress": "10.0.0.4"}
-    changes: tuple[tuple[str, Any, int], ...] = (("Internet", {}, 201), ("VirtualAppliance", firewall, 200))
-    for hop, more, status in changes:  # Routes_CreateOrUpdate, azure-rest-api-specs
-        answer = arm.put(f"{TABLE}/routes/out", {"properties": out | {"nextHopType": hop} | more})
-        assert (answer.status_code, answer.json()["properties"]["nextHopType"]) == (status, hop)
-    assert arm.refusal(arm.put(f"{TABLE}/routes/in", {"properties": {"nextHopType": "Moon"}}))[0] == 400
-    assert arm.refusal(arm.put(f"{TABLE}/routes/in", []))[0] == 400
-    (route,) = arm.get(TABLE)["properties"]["routes"]
-    assert (route["name"], route["properties"]["nextHopType"]) == ("out", "VirtualAppliance")
-    assert arm.get(f"{TABLE}/routes/OUT") == route
-    assert arm.get(f"{TABLE}/routes") == {"value": [route]}
-    assert arm.refusal(arm.call("GET", f"{TABLE}/routes/in"))[:2] == (404, "ResourceNotFound")
-    assert [arm.call("DELETE", f"{TABLE}/routes/out").status_code for _ in range(2)] == [200, 204]
-    assert arm.get(TABLE)["properties"]["routes"] == []
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("PUT", "virtualMachines/jump/extensions/enablevmaccess"),
-        ("POST", "virtualMachineScaleSets/aks-gpu-1-vmss/virtualMachines/0/runCommand"),
-    ],
-)
-def test_no_agent_runs_on_machines(arm: Arm, method: str, path: str) -> None:
-    arm.put(GROUP, {"location": "eastus"})
-    answer = arm.call(method, f"{GROUP}/providers/Microsoft.Compute/{path}", {})
-    assert arm.refusal(answer)[:2] == (409, "OperationNotAllowed")
-    assert "please ensure VM Agent is installed" in answer.text

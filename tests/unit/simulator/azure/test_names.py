@@ -95,12 +95,8 @@ def test_the_world_outside_of_azure_is_as_it_is(dns: Dns) -> None:
 
 
 def test_both_names_of_a_registry(dns: Dns) -> None:
-    zone, endpoint = net.zone("privatelink.azurecr.io"), net.endpoint("images")
     net.make(dns.arm, net.REGISTRY, net.REGISTRY_BODY)
-    net.make(dns.arm, zone, {"location": "global"})
-    net.make(dns.arm, net.link(zone), net.link_body())
-    net.make(dns.arm, endpoint, net.endpoint_body(net.REGISTRY, "registry"))
-    net.make(dns.arm, f"{endpoint}/privateDnsZoneGroups/default", net.group_body(zone))
+    net.make_endpoint(dns.arm, "images", net.REGISTRY, "registry", net.zone("privatelink.azurecr.io"))
     registry = parse_id(net.REGISTRY)
     assert dns.inside("aiimages.azurecr.io") == Answer(("aiimages.privatelink.azurecr.io",), "10.16.16.6", registry)
     data = "aiimages.eastus.data.privatelink.azurecr.io"

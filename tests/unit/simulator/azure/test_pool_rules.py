@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.arm import CLUSTER, H100, SUBSCRIPTION, Arm, cluster_body, pool_body, pool_path
+from tests.support.arm import CLUSTER, SUBSCRIPTION, Arm, cluster_body, pool_body, pool_path
+from tests.support.case_files import read, rows
+
+CASES = read(__file__, "pool_disks")
 
 SPOT = {"scaleSetPriority": "Spot"}
-LOCAL = {"osDiskType": "Ephemeral"}
-CANNOT_FIT = "VMCannotFitEphemeralOSDisk"
 A100, ND_A100, D4S = "Standard_NC24ads_A100_v4", "Standard_ND96asr_v4", "Standard_D4s_v5"
 T4 = "Standard_NC4as_T4_v3"
 
@@ -19,128 +20,9 @@ def upgrades(**settings: str) -> dict[str, Any]:
     return {"upgradeSettings": settings}
 
 
-@pytest.mark.parametrize(
-    ("name", "changes", "code", "part"),
-    [
-        ("Gpu", {}, "InvalidParameter", "1 to 12 lower-case letters or digits"),
-        ("gpu-h100", {}, "InvalidParameter", "1 to 12 lower-case letters or digits"),
-        ("abcdefghijklm", {}, "InvalidParameter", "1 to 12 lower-case letters or digits"),
-        ("gpu", {"count": 1001}, "InvalidParameter", "the most is 1000"),
-        ("gpu", {"count": -1}, "InvalidParameter", "the least is 0"),
-        ("gpu", {"count": "two"}, "InvalidParameter", "must be of type integer"),
-        ("gpu", {"vmSze": "x"}, "InvalidParameter", "Did you mean 'properties.vmSize'"),
-        ("gpu", {"vmSize": "Standard_ND96isr_H10_v5"}, "BadRequest", f"Did you mean '{H100}'"),
-        ("gpu", {"vmSize": "Standard_ND96isr_MI300X_v5"}, "BadRequest", "not allowed in your subscription"),
-        ("gpu", {"osSKU": "Ubuntu2404"}, "InvalidParameter", "simulated): 'Ubuntu2404'. Allowed: Ubuntu, Ubuntu2204"),
-        ("gpu", {"gpuProfile": {"driver": "none"}}, "InvalidParameter", "simulated): 'none'. Allowed: Install, None."),
-        ("gpu", {"orchestratorVersion": "1.30"}, "AgentPoolK8sVersionNotSupported", "Version 1.30 is not supported"),
-        ("gpu", {"orchestratorVersion": "1.36"}, "NodePoolMcVersionIncompatible", "incompatible"),
-        ("gpu", {"enableAutoScaling": True}, "InvalidParameter", "needs minCount and maxCount"),
-        ("gpu", {"enableAutoScaling": True, "minCount": 3, "maxCount": 4}, "InvalidParameter", "equal to minCount:3"),
-        ("gpu", {"minCount": 1, "maxCount": 2}, "InvalidParameter", "need enableAutoScaling"),
-        (
-            "gpu",
-            {"mode": "System", "nodeTaints": [], "enableAutoScaling": True, "minCount": 0, "maxCount": 3},
-            "InvalidParameter",
-            "agentPoolProfile.minCount was 0. It must be greater or equal to minCount:1 and less than or equal",
-        ),
-        (
-            "more",
-            {"mode": "System", "nodeTaints": [], "count": 2, "maxPods": 14},
-            "InvalidParameter",
-            "must take 30 pods, not 28",
-        ),
-        ("gpu", {"spotMaxPrice": -1}, "InvalidParameter", "only be set with scaleSetPriority Spot"),
-        (
-            "gpu",
-            {"scaleSetPriority": "Spot", "mode": "System", "nodeTaints": []},
-            "InvalidParameter",
-            "cannot have mode System",
-        ),
-        ("gpu", {**SPOT, "spotMaxPrice": 0}, "InvalidParameter", "must be -1, or a positive value"),
-        ("gpu", {**SPOT, "spotMaxPrice": -2}, "InvalidParameter", "the least is -1"),
-        ("gpu", {**SPOT, "spotMaxPrice": 0.1234567}, "InvalidParameter", "up to five decimal places"),
-        ("gpu", {"nodeTaints": ["sku=gpu:Never"]}, "InvalidParameter", "key=value:effect"),
-        (
-            "gpu",
-            {"nodeTaints": [None]},
-            "InvalidParameter",
-            "nodeTaints[0]' must be of type string, not null",
-        ),
-        ("gpu", {"mode": "System", "nodeTaints": ["a=b:NoSchedule"]}, "SystemPoolHasRestrictedTaint", "custom taints"),
-        ("gpu", {"nodeTaints": ["-sku=gpu:NoSchedule"]}, "InvalidParameter", "'-sku=gpu:NoSchedule' is invalid"),
-        ("gpu", {"nodeTaints": ["a=b:NoSchedule", "a=c:NoSchedule"]}, "InvalidParameter", "each key and effect once"),
-        ("gpu", {"nodeLabels": {"a b": "c"}}, "BadRequest", "Node label 'a b: c' does not meet syntax and character"),
-        ("gpu", {"nodeLabels": {"a": "x y"}}, "BadRequest", "Node label 'a: x y' does not meet syntax and character"),
-        (
-            "gpu",
-            {"nodeLabels": {"kubernetes.azure.com/x": "y"}},
-            "BadRequest",
-            "prefix is preserved by aks system labels",
-        ),
-        (
-            "gpu",
-            {"nodeLabels": {"k8s.io/x": "y"}},
-            "BadRequest",
-            "must begin with an allowed prefix (kubelet.kubernetes.io",
-        ),
-        ("gpu", {"count": 11}, "ErrCode_InsufficientVCPUQuota", "requested 1056, remaining 960"),
-        ("gpu", {"vmSize": "Standard_D4ads_v5"}, "InvalidParameter", "has no GPU"),
-        ("gpu", {**LOCAL, "osDiskSizeGB": 1025}, CANNOT_FIT, "temporary disk size of 1099511627776 bytes"),
-        ("gpu", {**LOCAL, "osDiskSizeGB": 257, "vmSize": A100}, CANNOT_FIT, "a cache size of 274877906944 bytes"),
-        ("sys", {**LOCAL, "vmSize": D4S, "gpuProfile": None}, "VMSizeDoesNotSupportEphemeralOS", f"size {D4S} does"),
-        (
-            "gpu",
-            {**LOCAL, "osDiskSizeGB": 2041, "vmSize": ND_A100},
-            "NotSupported",
-            "greater than 2040 GB is not allowed",
-        ),
-        ("gpu", {**LOCAL, "scaleDownMode": "Deallocate"}, "InvalidParameter", "needs osDiskType Managed"),
-        ("gpu", {**SPOT, **upgrades(maxSurge="1")}, "InvalidParameter", "Spot pools can't set max surge."),
-        ("gpu", {**SPOT, **upgrades(maxUnavailable="1")}, "InvalidParameter", "Spot pools can't set maxUnavailable."),
-        ("gpu", upgrades(maxSurge="0"), "InvalidParameter", "without maxSurge it needs maxUnavailable"),
-        ("gpu", upgrades(maxSurge="0%", maxUnavailable="0"), "InvalidParameter", "without maxSurge it needs"),
-        ("gpu", upgrades(maxSurge="one"), "InvalidParameter", "A number of nodes, or a percentage of them"),
-        (
-            "gpu",
-            {"mode": "System", "nodeTaints": [], **upgrades(maxUnavailable="1")},
-            "InvalidParameter",
-            "cannot have maxUnavailable",
-        ),
-    ],
-)
-def test_pool_refused(cluster: Arm, name: str, changes: dict[str, Any], code: str, part: str) -> None:
-    status, found, message = cluster.refusal(cluster.put(pool_path(name), pool_body(**changes)))
-    assert (status, found) == (400, code)
-    assert part in message
-    assert cluster.call("GET", pool_path(name)).status_code == 404
-
-
 def test_all_problems_of_a_body_are_told_at_once(cluster: Arm) -> None:
     error = cluster.put(pool_path(), pool_body(count=-1, osSKU="x")).json()["error"]
     assert [detail["target"] for detail in error["details"]] == ["properties.count", "properties.osSKU"]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"vmSize": "Standard_ND96isr_H200_v5"},
-        {"gpuProfile": {"driver": "Install"}},
-        {"osDiskSizeGB": 256},
-        {"osDiskType": "Ephemeral"},
-        {"scaleSetPriority": "Spot"},
-        {"availabilityZones": ["1"]},
-        {"maxPods": 100},
-        {"vnetSubnetID": "/subscriptions/s/subnets/x"},
-        {"gpuInstanceProfile": "MIG1g"},
-    ],
-)
-def test_pool_property_never_changes(cluster: Arm, change: dict[str, Any]) -> None:
-    cluster.put(pool_path(), pool_body())
-    cluster.done()
-    status, code, message = cluster.refusal(cluster.put(pool_path(), pool_body(**change)))
-    assert (status, code) == (400, "PropertyChangeNotAllowed")
-    assert message.startswith(f"Changing property 'properties.{next(iter(change))}")
 
 
 def test_pool_takes_defaults_and_scales(cluster: Arm) -> None:
@@ -159,31 +41,14 @@ def test_pool_takes_defaults_and_scales(cluster: Arm) -> None:
         assert len(cluster.node_names()) == 2 + count
 
 
-@pytest.mark.parametrize(
-    ("size", "given", "gets"),
-    [
-        (H100, {}, (1024, "Ephemeral")),
-        (H100, {"osDiskSizeGB": 0}, (1024, "Ephemeral")),
-        (H100, {"osDiskSizeGB": 512}, (512, "Ephemeral")),
-        (H100, {"osDiskSizeGB": 1025}, (1025, "Managed")),
-        (H100, {"osDiskType": "Managed"}, (1024, "Managed")),
-        (A100, {}, (512, "Managed")),
-        (A100, {"osDiskSizeGB": 256}, (256, "Ephemeral")),
-        (ND_A100, {}, (2040, "Ephemeral")),
-        ("Standard_NC40ads_H100_v5", {}, (512, "Managed")),
-        (T4, {}, (144, "Ephemeral")),  # its cache
-        (T4, {"osDiskSizeGB": 150}, (150, "Managed")),  # more than its cache
-        (T4, {"osDiskSizeGB": 150, "osDiskType": "Ephemeral"}, (150, "Ephemeral")),  # on its temporary disk
-        (ND_A100, {"osDiskSizeGB": 2041}, (2041, "Managed")),
-    ],
-)
+@pytest.mark.parametrize(("size", "given", "gets"), rows(CASES["disks"]))
 def test_a_pool_takes_its_disk_from_the_vm_size(
-    cluster: Arm, size: str, given: dict[str, Any], gets: tuple[int, str]
+    cluster: Arm, size: str, given: dict[str, Any], gets: list[Any]
 ) -> None:
     body = pool_body(vmSize=size, count=0, **{"osDiskSizeGB": None, "osDiskType": None, **given})
     assert cluster.put(pool_path(), body).status_code == 201
     shown = cluster.get(pool_path())["properties"]
-    assert (shown["osDiskSizeGB"], shown["osDiskType"]) == gets
+    assert [shown["osDiskSizeGB"], shown["osDiskType"]] == gets
 
 
 def test_a_system_pool_that_shrinks_may_have_room_for_fewer_pods(cluster: Arm) -> None:

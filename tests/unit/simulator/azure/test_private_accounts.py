@@ -25,10 +25,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobAccount]:
         made.settings(publicNetworkAccess="Disabled")
         net.make_network(made.arm)
         net.make(made.arm, net.NETWORK.replace("/ai", "/other"), net.network_body("10.32.0.0/16"))
-        net.make(made.arm, net.endpoint("blob"), net.endpoint_body(ACCOUNT, "blob"))
-        net.make(made.arm, ZONE, {"location": "global"})
-        net.make(made.arm, f"{net.endpoint('blob')}/privateDnsZoneGroups/default", net.group_body(ZONE))
-        net.make(made.arm, net.link(ZONE), net.link_body())
+        net.make_endpoint(made.arm, "blob", ACCOUNT, "blob", ZONE)
         made.assign(CONTRIBUTOR, ACCOUNT)
         yield made
 

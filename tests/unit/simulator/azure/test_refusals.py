@@ -1,4 +1,4 @@
-"""Refusals that pass: throttling, no capacity, roles that do not act yet, an operation that goes on."""
+"""Refusals that pass: throttling, no capacity, an operation that goes on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import grpc
 import httpx
 import pytest
 
-from simulator.azure.data_plane import DataPlane
 from simulator.azure.ids import parse_id
 from simulator.azure.subscription import guid
 from simulator.azure.types.agent_pool import life
@@ -238,85 +237,6 @@ def test_a_killed_search_for_machines_goes_on_and_its_cluster_boots(
     found = pool_state(again), len(again.node_names())
     again.stop()
     assert found == ("Failed", 2)
-
-
-# -- roles -------------------------------------------------------------------------------------------------------------
-
-
-def kubelet(arm: Arm) -> str:
-    identity: str = arm.get(CLUSTER)["properties"]["identityProfile"]["kubeletidentity"]["objectId"]
-    return identity
-
-
-def pull(principal: str, **properties: str) -> dict[str, Any]:
-    definition = f"/providers/Microsoft.Authorization/roleDefinitions/{ACR_PULL}"
-    return {"properties": {"principalId": principal, "roleDefinitionId": definition, **properties}}
-
-
-def refused_pull(arm: Arm) -> str | None:
-    arm.server.world.registries.push("images1", "train", "1")
-    return DataPlane(arm.server.world, arm.server.tokens).may_pull(CLUSTER, "images1.azurecr.io/train:1")
-
-
-@pytest.fixture
-def registry(cluster: Arm) -> Arm:
-    assert cluster.put(REGISTRY, {"location": "eastus", "sku": {"name": "Basic"}}).status_code == 201
-    return cluster
-
-
-def test_a_role_takes_its_time_to_act(registry: Arm) -> None:
-    broken(registry, "roles")
-    assert registry.put(ROLE, pull(kubelet(registry), principalType="ServicePrincipal")).status_code == 201
-    assert str(refused_pull(registry)).endswith("401 Unauthorized")
-    healed(registry)
-    assert refused_pull(registry) is None
-
-
-def test_a_role_that_acts_goes_on_acting(registry: Arm) -> None:
-    registry.put(ROLE, pull(kubelet(registry)))
-    broken(registry, "roles")
-    assert refused_pull(registry) is None
-
-
-def test_a_new_identity_is_not_found_unless_its_type_is_told(arm: Arm) -> None:
-    broken(arm, "roles")
-    for path, body in (
-        (GROUP, {"location": "eastus"}),
-        (CLUSTER, cluster_body()),
-        (REGISTRY, {"location": "eastus", "sku": {"name": "Basic"}}),
-    ):
-        assert arm.put(path, body).status_code == 201
-    arm.done()
-    status, code, message = arm.refusal(arm.put(ROLE, pull(kubelet(arm))))
-    assert (status, code) == (400, "PrincipalNotFound")
-    assert "set the role assignment principalType property" in message
-    assert arm.put(ROLE, pull(kubelet(arm), principalType="ServicePrincipal")).status_code == 201
-    healed(arm)
-    arm.call("DELETE", ROLE)
-    assert arm.put(ROLE, pull(kubelet(arm))).json()["properties"]["principalType"] == "ServicePrincipal"
-
-
-@pytest.mark.parametrize(
-    ("principal", "found"),
-    [
-        (GRACE.object_id, "User"),
-        (GRACE.groups[0], "Group"),
-        (SUBSCRIPTION.object_id, "ServicePrincipal"),
-    ],
-)
-def test_the_type_of_a_principal_is_that_of_the_directory(registry: Arm, principal: str, found: str) -> None:
-    assert registry.put(ROLE, pull(principal)).json()["properties"]["principalType"] == found
-
-
-def test_a_principal_of_another_type_is_refused(registry: Arm) -> None:
-    answer = registry.refusal(registry.put(ROLE, pull(GRACE.object_id, principalType="ServicePrincipal")))
-    assert answer[:2] == (400, "UnmatchedPrincipalType")
-
-
-def test_a_principal_that_nobody_knows_is_refused_unless_its_type_is_told(registry: Arm) -> None:
-    nobody = "00000000-0000-4000-8000-00000000ffff"
-    assert registry.refusal(registry.put(ROLE, pull(nobody)))[:2] == (400, "PrincipalNotFound")
-    assert registry.put(ROLE, pull(nobody, principalType="User")).status_code == 201
 
 
 # -- operations that exclude each other --------------------------------------------------------------------------------

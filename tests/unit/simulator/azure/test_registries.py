@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from simulator.azure.data_plane import DataPlane
 from simulator.azure.inside import Unreached
 from simulator.azure.registries import Registries, RegistryNotFound
-from tests.support.arm import CLUSTER, GROUP, Arm
+from simulator.world.faults import new_fault
+from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm, cluster_body
 
 REGISTRY = f"{GROUP}/providers/Microsoft.ContainerRegistry/registries/aiOnAks1"
 IMAGE = "aionaks1.azurecr.io/nccl-test:abc"
 BODY = {"location": "eastus", "sku": {"name": "Basic"}}
 ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
+GRACE = SUBSCRIPTION.directory["grace"]
+ROLE = f"{REGISTRY}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000001"
 BLOB_READER = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1"
 
 
@@ -33,46 +37,26 @@ def may_pull(arm: Arm, image: str = IMAGE) -> str | None:
     return DataPlane(arm.server.world, arm.server.tokens).may_pull(CLUSTER, image)
 
 
-def attach(arm: Arm, role: str = ACR_PULL, scope: str = REGISTRY) -> str:
-    """What `az aks update --attach-acr` does."""
-    kubelet = arm.get(CLUSTER)["properties"]["identityProfile"]["kubeletidentity"]["objectId"]
-    path = f"{scope}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000001"
+def kubelet(arm: Arm) -> str:
+    identity: str = arm.get(CLUSTER)["properties"]["identityProfile"]["kubeletidentity"]["objectId"]
+    return identity
+
+
+def assigned(role: str, principal: str, **properties: str) -> dict[str, Any]:
     definition = f"/providers/Microsoft.Authorization/roleDefinitions/{role}"
-    assert arm.put(path, {"properties": {"principalId": kubelet, "roleDefinitionId": definition}}).status_code == 201
+    return {"properties": {"principalId": principal, "roleDefinitionId": definition, **properties}}
+
+
+def attach(arm: Arm, role: str = ACR_PULL, scope: str = REGISTRY, **properties: str) -> str:
+    """What `az aks update --attach-acr` does."""
+    path = ROLE.replace(REGISTRY, scope)
+    assert arm.put(path, assigned(role, kubelet(arm), **properties)).status_code == 201
     return path
 
 
 def test_another_tier_changes_it_in_place(registry: Arm) -> None:
     assert registry.put(REGISTRY, {**BODY, "sku": {"name": "Standard"}}).status_code == 200
     assert registry.get(REGISTRY)["sku"] == {"name": "Standard", "tier": "Standard"}
-
-
-def test_registry_as_it_is_shown(registry: Arm) -> None:
-    shown = registry.get(REGISTRY)
-    assert shown["sku"] == {"name": "Basic", "tier": "Basic"}
-    assert shown["properties"]["loginServer"] == "aionaks1.azurecr.io"
-    assert shown["properties"]["adminUserEnabled"] is False
-
-
-@pytest.mark.parametrize(
-    ("name", "code", "message"),
-    [
-        ("contoso", "AlreadyInUse", "The registry DNS name contoso.azurecr.io is already in use."),
-        ("my-registry", "InvalidParameter", "Registry names have 5 to 50 letters or digits."),
-        ("four", "InvalidParameter", "'name' is 4 long; the least is 5"),
-    ],
-)
-def test_refused_names(registry: Arm, name: str, code: str, message: str) -> None:
-    answer = registry.put(REGISTRY.replace("aiOnAks1", name), BODY)
-    assert registry.refusal(answer)[1] == code
-    assert message in registry.refusal(answer)[2]
-
-
-def test_name_in_another_group_is_taken(registry: Arm) -> None:
-    group = GROUP.replace("/rg", "/other")
-    registry.put(group, {"location": "eastus"})
-    answer = registry.put(REGISTRY.replace(GROUP, group), BODY)
-    assert registry.refusal(answer)[:2] == (409, "AlreadyInUse")
 
 
 def test_pull_of_an_image_that_is_there_by_a_cluster_that_may(registry: Arm) -> None:
@@ -141,3 +125,56 @@ def test_blobs_of_an_account(registry: Arm) -> None:
     service = data.blob_service("models")
     assert service.proxy == ""
     assert service.url == "https://127.0.0.1:1/models"
+
+
+# -- roles that do not act yet -----------------------------------------------------------------------------------------
+
+
+def test_a_role_takes_its_time_to_act(registry: Arm) -> None:
+    images(registry).push("aionaks1", "nccl-test", "abc")
+    registry.server.world.faults.fault(new_fault("roles"))
+    attach(registry, principalType="ServicePrincipal")
+    assert str(may_pull(registry)).endswith("401 Unauthorized")
+    registry.server.world.faults.heal()
+    assert may_pull(registry) is None
+    registry.server.world.faults.fault(new_fault("roles"))
+    assert may_pull(registry) is None, "one that acts goes on acting"
+
+
+def test_a_new_identity_is_not_found_unless_its_type_is_told(arm: Arm) -> None:
+    arm.server.world.faults.fault(new_fault("roles"))
+    for path, body in ((GROUP, {"location": "eastus"}), (CLUSTER, cluster_body()), (REGISTRY, BODY)):
+        assert arm.put(path, body).status_code == 201
+    arm.done()
+    status, code, message = arm.refusal(arm.put(ROLE, assigned(ACR_PULL, kubelet(arm))))
+    assert (status, code) == (400, "PrincipalNotFound")
+    assert "set the role assignment principalType property" in message
+    attach(arm, principalType="ServicePrincipal")
+    arm.server.world.faults.heal()
+    arm.call("DELETE", ROLE)
+    attach(arm)
+    assert arm.get(ROLE)["properties"]["principalType"] == "ServicePrincipal"
+
+
+NOBODY = "00000000-0000-4000-8000-00000000ffff"
+
+
+@pytest.mark.parametrize(
+    ("principal", "told", "found"),
+    [
+        (GRACE.object_id, {}, "User"),
+        (GRACE.groups[0], {}, "Group"),
+        (SUBSCRIPTION.object_id, {}, "ServicePrincipal"),
+        (NOBODY, {"principalType": "User"}, "User"),
+        (NOBODY, {}, "PrincipalNotFound"),
+        (GRACE.object_id, {"principalType": "ServicePrincipal"}, "UnmatchedPrincipalType"),
+    ],
+)
+def test_the_type_of_a_principal_is_that_of_the_directory(
+    registry: Arm, principal: str, told: dict[str, str], found: str
+) -> None:
+    answer = registry.put(ROLE, assigned(ACR_PULL, principal, **told))
+    if answer.is_success:
+        assert answer.json()["properties"]["principalType"] == found
+    else:
+        assert registry.refusal(answer)[:2] == (400, found)

@@ -1,47 +1,24 @@
-"""Which actions roles grant: Azure's own examples, and the program's reading of the same patterns."""
+"""Which actions roles grant, as the program reads them too, and what they allow inside a cluster."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from config.rules.subscription import allows
-from simulator.azure.types.role_assignment.allowed import grants
+from simulator.azure.guard import NO_ACCESS
+from simulator.azure.types.role_assignment.allowed import built_in, grants
+from simulator.world.faults import Fault, FaultKind
+from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm
+from tests.support.case_files import read, rows
 
-EXPORTS = "Microsoft.CostManagement/exports"
-CONTRIBUTOR = ["Microsoft.Authorization/*/Delete", "Microsoft.Authorization/*/Write"]
 PATTERNS = st.text("*aAb/.?", max_size=8)
 
 
-@pytest.mark.parametrize(
-    ("actions", "not_actions", "granted", "denied"),
-    [
-        # https://learn.microsoft.com/azure/role-based-access-control/role-definitions, "Actions" and "NotActions"
-        (["*/read"], [], ["Microsoft.Compute/virtualMachines/read"], ["Microsoft.Compute/virtualMachines/write"]),
-        (["Microsoft.Compute/*"], [], ["Microsoft.Compute/disks/read"], ["Microsoft.ComputeSchedule/x/read"]),
-        (
-            ["Microsoft.Network/*/read"],
-            [],
-            ["Microsoft.Network/virtualNetworks/subnets/read"],
-            ["Microsoft.Network/read"],
-        ),
-        (["microsoft.web/sites/restart/Action"], [], ["Microsoft.Web/sites/restart/action"], []),
-        (
-            [f"{EXPORTS}/*"],
-            [f"{EXPORTS}/delete"],
-            [f"{EXPORTS}/{name}" for name in ("action", "read", "write", "run/action")],
-            [f"{EXPORTS}/delete"],
-        ),
-        # https://learn.microsoft.com/azure/role-based-access-control/built-in-roles/privileged, Contributor
-        (
-            ["*"],
-            CONTRIBUTOR,
-            ["Microsoft.Authorization/roleAssignments/read", "Microsoft.Compute/disks/write"],
-            ["Microsoft.Authorization/roleAssignments/write", "Microsoft.Authorization/locks/delete"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("actions", "not_actions", "granted", "denied"), rows(read(__file__, "rights")["examples"]))
 def test_azures_examples(actions: list[str], not_actions: list[str], granted: list[str], denied: list[str]) -> None:
     assert [action for action in (*granted, *denied) if grants(action, actions, not_actions)] == granted
 
@@ -50,3 +27,84 @@ def test_azures_examples(actions: list[str], not_actions: list[str], granted: li
 def test_the_program_reads_patterns_as_azure_does(pattern: str, excluded: str, action: str) -> None:
     role = {"actions": [pattern], "notActions": [excluded]}
     assert allows(role, action) == grants(action, [pattern], [excluded])
+
+
+CASES = read(__file__, "guard")
+
+ROLES = {role["name"]: role["id"] for role in built_in().values()}
+CLUSTER_ADMIN, ADMIN, WRITER, READER = (
+    f"Azure Kubernetes Service RBAC {name}" for name in ("Cluster Admin", "Admin", "Writer", "Reader")
+)
+GRACE = SUBSCRIPTION.directory["grace"]
+
+
+def assign(arm: Arm, role: str, scope: str = CLUSTER, principal: str = GRACE.object_id) -> None:
+    path = f"{scope}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000001"
+    definition = f"/providers/Microsoft.Authorization/roleDefinitions/{ROLES[role]}"
+    answer = arm.put(path, {"properties": {"principalId": principal, "roleDefinitionId": definition}})
+    assert answer.status_code == 201, answer.text
+
+
+def asked(arm: Arm, request: str, namespace: str = "ai") -> dict[str, Any]:
+    """`request` is a verb, a resource with its group, perhaps a subresource: `create pods/exec`, `get jobs.batch`."""
+    verb, _, what = request.partition(" ")
+    if what.startswith("/"):
+        about: dict[str, Any] = {"nonResourceAttributes": {"verb": verb, "path": what}}
+    else:
+        name, _, subresource = what.partition("/")
+        resource, _, group = name.partition(".")
+        attributes = {"verb": verb, "resource": resource, "group": group, "subresource": subresource}
+        about = {"resourceAttributes": attributes | {"namespace": namespace}}
+    spec = {"user": GRACE.upn, "uid": GRACE.object_id, "groups": [*GRACE.groups, "system:authenticated"], **about}
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+    answer = arm.client.post(f"{CLUSTER}/guard", params={"timeout": "10s"}, json=body)
+    assert answer.status_code == 200, answer.text
+    status: dict[str, Any] = answer.json()["status"]
+    return status
+
+
+def allowed(arm: Arm, request: str, namespace: str = "ai") -> bool:
+    return bool(asked(arm, request, namespace)["allowed"])
+
+
+def test_without_a_role_nothing_is_allowed_and_azure_s_words_say_so(cluster: Arm) -> None:
+    assert asked(cluster, "list pods") == {"allowed": False, "denied": True, "reason": NO_ACCESS}
+
+
+@pytest.mark.parametrize(("role", "may", "may_not"), rows(CASES["roles"]))
+def test_roles_allow_what_azure_s_list_says(
+    role: str, may: tuple[str, ...], may_not: tuple[str, ...], cluster: Arm
+) -> None:
+    assign(cluster, role)
+    requests = (*may, *may_not)
+    assert [request for request in requests if allowed(cluster, request)] == list(may)
+
+
+@pytest.mark.parametrize("scope", [CLUSTER, GROUP, GROUP.rpartition("/resourceGroups")[0], CLUSTER.upper()])
+def test_a_role_above_counts(scope: str, cluster: Arm) -> None:
+    assign(cluster, CLUSTER_ADMIN, scope)
+    assert allowed(cluster, "create pods")
+
+
+def test_a_role_in_a_namespace_counts_there_alone(cluster: Arm) -> None:
+    assign(cluster, WRITER, f"{CLUSTER}/namespaces/ai")
+    assert [name for name in ("ai", "ai2", "") if allowed(cluster, "create pods", name)] == ["ai"]
+
+
+def test_a_role_of_a_group_counts_for_who_is_in_it(cluster: Arm) -> None:
+    assign(cluster, READER, principal=GRACE.groups[0])
+    assert allowed(cluster, "get pods")
+
+
+def test_a_role_acts_late(cluster: Arm) -> None:
+    faults = cluster.server.world.faults
+    faults.fault(Fault("", FaultKind.ROLES))
+    assign(cluster, CLUSTER_ADMIN)
+    assert not allowed(cluster, "get pods")
+    faults.heal()
+    assert allowed(cluster, "get pods")
+
+
+def test_only_api_servers_are_answered(cluster: Arm) -> None:
+    answer = cluster.client.post(f"{CLUSTER}/guard", json={}, headers={"Authorization": ""})
+    assert answer.status_code == 401

@@ -12,13 +12,6 @@ from tests.support.arm import CLUSTER, GROUP, H100, SUBSCRIPTION, Arm, aks_id, c
 ADMIN_ROLE = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
 
 
-def test_last_system_pool_stays(cluster: Arm) -> None:
-    cluster.put(pool_path(), pool_body())
-    cluster.done()
-    status, code, _ = cluster.refusal(cluster.call("DELETE", pool_path("system")))
-    assert (status, code) == (409, "OperationNotAllowed")
-
-
 def test_busy_resource_refuses_changes_but_not_deletion(cluster: Arm) -> None:
     cluster.backend.gate.clear()
     cluster.put(pool_path(), pool_body())
@@ -31,35 +24,6 @@ def test_busy_resource_refuses_changes_but_not_deletion(cluster: Arm) -> None:
     assert len(cluster.node_names()) == 2
 
 
-@pytest.mark.parametrize(
-    ("properties", "code", "part"),
-    [
-        ({"kubernetesVersion": "1.31"}, "K8sVersionNotSupported", "1.31"),
-        ({"kubernetesVersion": "1.34"}, "K8sVersionNotSupported", "only available for Long-Term Support (LTS)"),
-        ({"agentPoolProfiles": None}, "InvalidParameter", "agentPoolProfiles is missing"),
-        ({"agentPoolProfiles": [{"name": "a", "mode": "User"}]}, "BadRequest", "at least one system pool"),
-        ({"dnsPrefix": "-x"}, "InvalidParameter", "DNS prefix"),
-        ({"dnsPrefix": None}, "InvalidParameter", "dnsPrefix"),
-        (
-            {"linuxProfile": {"adminUsername": "1st", "ssh": {"publicKeys": [{"keyData": "ssh-rsa AAAA"}]}}},
-            "InvalidParameter",
-            "start with a letter",
-        ),
-        ({"aadProfile": {"enableAzureRBAC": True}}, "BadRequest", "managed"),
-        (
-            {"securityProfile": {"workloadIdentity": {"enabled": True}}, "oidcIssuerProfile": {"enabled": False}},
-            "BadRequest",
-            "OIDC issuer",
-        ),
-    ],
-)
-def test_cluster_refused(arm: Arm, properties: dict[str, Any], code: str, part: str) -> None:
-    arm.put(GROUP, {"location": "eastus"})
-    status, found, message = arm.refusal(arm.put(CLUSTER, cluster_body(**properties)))
-    assert (status, found) == (400, code)
-    assert part in message
-
-
 def test_long_term_support_offers_older_versions(arm: Arm) -> None:
     arm.put(GROUP, {"location": "eastus"})
     body = cluster_body(kubernetesVersion="1.34", supportPlan="AKSLongTermSupport")
@@ -67,16 +31,6 @@ def test_long_term_support_offers_older_versions(arm: Arm) -> None:
     arm.done()
     (node,) = {node["status"]["nodeInfo"]["osImage"] for node in arm.backend.nodes[CLUSTER]}
     assert node == "Ubuntu 22.04.5 LTS", "24.04 comes with 1.35"
-
-
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [("RG", "NodeResourceGroupSameAsResourceGroup"), ("other", "NodeResourceGroupAlreadyExists")],
-)
-def test_the_node_resource_group_is_a_new_one(arm: Arm, name: str, code: str) -> None:
-    arm.put(GROUP, {"location": "eastus"})
-    arm.put(GROUP.replace("/rg", "/other"), {"location": "eastus"})
-    assert arm.refusal(arm.put(CLUSTER, cluster_body(nodeResourceGroup=name)))[:2] == (400, code)
 
 
 def test_cluster_with_a_refused_inline_pool_leaves_nothing(arm: Arm) -> None:

@@ -15,6 +15,9 @@ import pytest
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.store import BadRecords, Record, Store
 from tests.support.arm import CLUSTER, GROUP, Arm, FakeBackend, client_of, cluster_body, pool_body, pool_path, start
+from tests.support.case_files import read, rows
+
+CASES = read(__file__, "records")
 
 
 def _id(name: str = "rg") -> ResourceId:
@@ -56,19 +59,7 @@ def test_writers_do_not_lose_each_others_resources(tmp_path: Path) -> None:
     assert len(Store(tmp_path).all()) == 20
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        ("", "Invalid JSON: EOF while parsing"),
-        ('{"id": "/subscr', "Invalid JSON: EOF while parsing"),
-        ("\0\0", "Invalid JSON: expected value"),
-        ("[]", "Input should be an object"),
-        ('{"id": "/subscriptions/s/resourceGroups/rg"}', "body: Field required"),
-        ('{"id": "nonsense", "body": {}}', "'nonsense' is not the id of a resource"),
-        ('{"id": "/subscriptions/s/resourceGroups/rg", "body": {}, "colour": 1}', "colour: Extra inputs"),
-        ('{"id": "/subscriptions/s/resourceGroups/rg", "body": []}', "body: Input should be an object"),
-    ],
-)
+@pytest.mark.parametrize(("content", "why"), rows(CASES["wrong"]))
 def test_what_is_no_record_is_named_with_what_mends_it(tmp_path: Path, content: str, why: str) -> None:
     Store(tmp_path).put(Record(_id(), {}))
     bad = tmp_path / "managedClusters-it's-0.json"

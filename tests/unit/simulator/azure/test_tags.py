@@ -1,4 +1,4 @@
-"""Limits of tags, the same for all resource types but for the length of a storage account's names."""
+"""Tags, with the same limits for all types but storage accounts, and management locks."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.arm import CLUSTER, GROUP, Arm, cluster_body, pool_body, pool_path
+from simulator.azure import locks
+from simulator.world.faults import FaultError, new_fault
+from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm, cluster_body
 from tests.support.blob_account import ACCOUNT, account_body
+from tests.support.networks import ROUTES, make, routes_body
 
 REGISTRY = f"{GROUP}/providers/Microsoft.ContainerRegistry/registries/images1"
 TAGGED: dict[str, dict[str, Any]] = {
@@ -55,13 +58,80 @@ def test_tags_up_to_the_limits(cluster: Arm, path: str, most: int) -> None:
     assert f"Maximum allowed length for tag name - '{most}' characters." in longer[2]
 
 
-def test_tags_of_a_patch_and_of_pools(cluster: Arm) -> None:
-    bad = {"a?": ""}
-    pool = {"name": "system", "mode": "System", "count": 2, "vmSize": "Standard_D4ads_v5", "tags": bad}
-    for answer in (
-        cluster.call("PATCH", CLUSTER, {"tags": bad}),
-        cluster.put(pool_path(), pool_body(tags=bad)),
-        cluster.put(CLUSTER, cluster_body(agentPoolProfiles=[pool])),
-    ):
-        assert cluster.refusal(answer)[:2] == (400, "InvalidTagNameCharacters")
-    assert not cluster.get(CLUSTER).get("tags")
+SCOPE = f"/subscriptions/{SUBSCRIPTION.subscription_id}"
+LISTED = "providers/Microsoft.Authorization/locks"
+
+
+def lock(arm: Arm, level: str, scope: str) -> None:
+    arm.server.world.faults.fault(new_fault("lock", level=level, scope=scope))
+
+
+def listed(arm: Arm, scope: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = arm.call("GET", f"{scope}/{LISTED}", **{"api-version": "2016-09-01"}).json()["value"]
+    return found
+
+
+@pytest.mark.parametrize(("scope", "locked"), [("group", GROUP), ("rg", GROUP), ("subscription", SCOPE)])
+def test_nothing_is_deleted_under_a_lock(cluster: Arm, scope: str, locked: str) -> None:
+    lock(cluster, "CanNotDelete", scope)
+    message = (
+        f"The scope '{GROUP}' cannot perform delete operation because following scope(s) are locked: '{locked}'. "
+        "Please remove the lock and try again."
+    )
+    assert cluster.refusal(cluster.call("DELETE", GROUP)) == (409, "ScopeLocked", message)
+    assert cluster.refusal(cluster.call("DELETE", CLUSTER))[1] == "ScopeLocked"
+    assert cluster.put(CLUSTER, cluster_body()).status_code == 200, "it can be changed"
+    (found,) = listed(cluster, locked)
+    assert found["id"] == f"{locked}/{LISTED}/simulated-cannotdelete"
+    assert found["properties"]["level"] == "CanNotDelete"
+    assert cluster.server.world.faults.heal("lock")
+    assert listed(cluster, locked) == []
+
+
+def test_nothing_is_changed_under_a_read_only_lock_nor_are_credentials_handed_out(cluster: Arm) -> None:
+    lock(cluster, "ReadOnly", "group")
+    assert cluster.refusal(cluster.put(CLUSTER, cluster_body()))[:2] == (409, "ScopeLocked")
+    answer = cluster.call("POST", f"{CLUSTER}/listClusterAdminCredential")
+    assert "cannot perform write operation" in cluster.refusal(answer)[2]
+    assert cluster.get(CLUSTER)["name"]
+
+
+@pytest.mark.parametrize(
+    ("level", "refused"), [("CanNotDelete", {"DELETE": "delete"}), ("ReadOnly", {"PUT": "write", "DELETE": "delete"})]
+)
+def test_a_lock_holds_the_routes_of_a_table(arm: Arm, level: str, refused: dict[str, str]) -> None:
+    """Of a group with a delete lock no route can be removed (MicrosoftDocs/azure-docs#56524)."""
+    make(arm, GROUP, {"location": "eastus"})
+    table = make(arm, ROUTES, routes_body())
+    lock(arm, level, "group")
+    route, body = f"{ROUTES}/routes/out", {"properties": table["properties"]["routes"][0]["properties"]}
+    for method, operation in refused.items():
+        status, code, message = arm.refusal(arm.call(method, route, body))
+        assert (status, code) == (409, "ScopeLocked")
+        assert message.startswith(f"The scope '{route}' cannot perform {operation} operation")
+    assert "PUT" in refused or arm.put(route, body).status_code == 200
+    assert arm.get(route)["name"] == "out"
+
+
+def test_a_lock_of_another_group_forbids_nothing(cluster: Arm) -> None:
+    lock(cluster, "ReadOnly", "elsewhere")
+    assert cluster.put(CLUSTER, cluster_body()).status_code == 200
+    assert locks.of_groups(cluster.server.world.faults.load(), ["rg"]) == []
+    assert locks.of_groups(cluster.server.world.faults.load(), ["Elsewhere"]) == ["lock ReadOnly elsewhere"]
+
+
+@pytest.mark.parametrize("given", [{"level": "ReadOnly"}, {"scope": "group"}, {"level": "None", "scope": "group"}])
+def test_a_lock_has_a_level_and_a_scope(given: dict[str, str]) -> None:
+    with pytest.raises(FaultError, match="--level|--scope"):
+        new_fault("lock", **given)  # type: ignore[arg-type]
+
+
+def test_a_lock_that_is_deleted_forbids_nothing_any_more(cluster: Arm) -> None:
+    lock(cluster, "ReadOnly", "rg")
+    lock(cluster, "CanNotDelete", "elsewhere")
+    path, version = f"{GROUP}/{LISTED}/simulated-readonly", {"api-version": "2016-09-01"}
+    assert cluster.call("GET", path, **version).json()["properties"]["level"] == "ReadOnly"
+    assert cluster.call("DELETE", path, **version).status_code == 200
+    assert cluster.refusal(cluster.call("GET", path, **version))[:2] == (404, "LockNotFound")
+    assert cluster.put(CLUSTER, cluster_body()).status_code == 200
+    assert [each.scope for each in cluster.server.world.faults.load()] == ["elsewhere"]

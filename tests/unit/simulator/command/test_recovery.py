@@ -7,19 +7,12 @@ import pytest
 
 from simulator.command import recovery
 from simulator.plugins.kubernetes.options import GOES_ON
+from tests.support.case_files import read, rows
+
+CASES = read(__file__, "recovery")
 
 
-@pytest.mark.parametrize(
-    ("history", "expected"),
-    [
-        ([], False),
-        (["update succeeded", "update failed"], False),
-        (["update failed", "update succeeded"], True),
-        (["destroy failed"], True),
-        (["refresh succeeded", "import succeeded", "update failed"], True),
-        (["refresh failed", "update succeeded"], False),
-    ],
-)
+@pytest.mark.parametrize(("history", "expected"), rows(CASES["histories"]))
 def test_it_follows_from_the_last_update_that_changed_something(
     history: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

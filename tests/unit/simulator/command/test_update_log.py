@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from simulator.command.update_log import UpdateLog
+from tests.support.case_files import read, rows
 
 PLATFORM = "urn:pulumi:dev::ai-on-aks::ai-on-aks:platform:Platform"
 FOUNDATION = "urn:pulumi:dev::ai-on-aks::ai-on-aks:foundation:Foundation"
@@ -59,28 +60,7 @@ def test_a_part_is_named_once_when_its_first_change_begins(log: UpdateLog, said:
     assert said == ["0:00 creating cluster", "0:00 creating operators", "0:00 updating workloads"]
 
 
-@pytest.mark.parametrize(
-    ("ops", "changes", "lines"),
-    [
-        (
-            "create-replacement replace delete-replaced",
-            {"replace": 1},
-            ["replacing node pools", "1 replaced"],
-        ),
-        # The engine counts the end of an interrupted one with the update that was interrupted.
-        (
-            "delete-replaced",
-            {"same": 94},
-            ["deleting the old node pools", "94 unchanged, 1 old one deleted"],
-        ),
-        (
-            "delete-replaced replace create-replacement",
-            {"replace": 1},
-            ["deleting the old node pools", "replacing node pools", "1 replaced"],
-        ),
-    ],
-    ids=["made first", "interrupted", "deleted first"],
-)
+@pytest.mark.parametrize(("ops", "changes", "lines"), rows(read(__file__, "update_log")["replacements"]))
 def test_a_replacement_counts_once(
     log: UpdateLog, said: list[str], ops: str, changes: dict[str, int], lines: list[str]
 ) -> None:

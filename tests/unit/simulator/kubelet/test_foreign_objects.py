@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from config.data.scheduling import GPU_RESOURCE
 from k8s.objects import Object
 from simulator.azure.autoscaler import fit
 from simulator.kube import drain
@@ -29,80 +28,11 @@ from simulator.kubelet.status import ended_by_reboot, lost_with_node
 from simulator.operators.device_plugins import extended_resources
 from simulator.world import snapshot
 from simulator.world.nodes import hardware_of
+from tests.support.case_files import read
 from tests.support.fake_kube import FakeKube
 
-AT = "2026-11-22T10:00:00Z"
-NODE: Object = {
-    "apiVersion": "v1",
-    "kind": "Node",
-    "metadata": {
-        "name": "aks-gpu-1-vmss000000",
-        "uid": "n1",
-        "labels": {"node.kubernetes.io/instance-type": "Standard_ND96isr_H100_v5", "agentpool": "gpu"},
-        "annotations": {"simulator/device-plugins": GPU_RESOURCE},
-    },
-    "spec": {"unschedulable": False, "taints": [{"key": "sku", "value": "gpu", "effect": "NoSchedule"}]},
-    "status": {
-        "addresses": [{"type": "InternalIP", "address": "10.224.0.4"}],
-        "capacity": {"cpu": "96", "memory": "1900Gi", GPU_RESOURCE: "8"},
-        "allocatable": {"cpu": "95", "memory": "1800Gi", "pods": "30", GPU_RESOURCE: "8"},
-        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": AT}],
-    },
-}
-POD: Object = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {
-        "name": "theirs",
-        "namespace": "ai",
-        "uid": "p1",
-        "labels": {"app": "sriovdp"},
-        "annotations": {"a": "b"},
-        "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": "j1"}],
-    },
-    "spec": {
-        "nodeName": NODE["metadata"]["name"],
-        "nodeSelector": {"agentpool": "gpu"},
-        "priority": 0,
-        "affinity": {
-            "nodeAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {
-                    "nodeSelectorTerms": [
-                        {"matchExpressions": [{"key": "agentpool", "operator": "In", "values": ["gpu"]}]},
-                        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["x"]}]},
-                    ]
-                }
-            }
-        },
-        "tolerations": [{"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}],
-        "initContainers": [{"name": "i", "image": "alpine:3", "resources": {"limits": {GPU_RESOURCE: "1"}}}],
-        "containers": [
-            {
-                "name": "c",
-                "image": "registry.test/theirs@sha256:0",
-                "command": ["run"],
-                "args": ["--now"],
-                "env": [{"name": "A", "value": "b"}],
-                "securityContext": {"privileged": True, "capabilities": {"add": ["IPC_LOCK"]}},
-                "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {GPU_RESOURCE: "1", "cpu": "2"}},
-                "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
-            }
-        ],
-        "volumes": [
-            {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
-            {"name": "ceph", "cephfs": {"monitors": ["10.0.0.1"]}},
-        ],
-    },
-    "status": {
-        "phase": "Pending",
-        "podIP": "10.244.0.9",
-        "conditions": [
-            {"type": "Ready", "status": "True"},
-            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"},
-        ],
-        "containerStatuses": [{"name": "c", "restartCount": 0, "state": {"waiting": {"reason": "ContainerCreating"}}}],
-    },
-}
+OBJECTS: dict[str, Object] = read(__file__, "foreign_objects")
+NODE, POD = OBJECTS["node"], OBJECTS["pod"]
 REQUIRED = {"metadata", "name", "namespace", "uid", "spec", "containers", "image", "nodeName", "kind", "apiVersion"}
 REQUIRED |= {"key", "effect", "type", "status", "operator", "address", "mountPath", "values", "template"}
 QUANTITIES = ["0", "1k", "2e0", "1500m", "0.5", "1Ki", "-1", 3, 0.5]

@@ -1,18 +1,27 @@
-"""`kubectl logs`: one log for each start of a container, and which part of it is asked for."""
+"""`kubectl logs`: one log for each start of a container, which part is asked for, and the endpoint that serves it."""
 
 from __future__ import annotations
 
+import ssl
+from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
+import httpx
 import pytest
 
 from k8s.objects import Object
+from simulator.host import ports
+from simulator.host.certificates import cluster_certificates
 from simulator.host.network import ClusterNetwork
 from simulator.kubelet import folders, logs
 from simulator.kubelet.access import PodAccess
 from simulator.kubelet.logs import LogFile, Wanted, read, select
+from simulator.kubelet.server import KubeletServer
+from tests.support import case_files
 from tests.unit.simulator.kubelet.pods import make
+
+CASES = case_files.read(__file__, "logs")
 
 
 @pytest.fixture(autouse=True)
@@ -122,22 +131,7 @@ def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
 LINES = [f"2026-01-01T00:00:0{second}.000000000Z stdout F line {second}" for second in range(4)]
 
 
-@pytest.mark.parametrize(
-    ("query", "shown"),
-    [
-        ({}, "line 0\nline 1\nline 2\nline 3\n"),
-        ({"tailLines": "2"}, "line 2\nline 3\n"),
-        ({"tailLines": "0"}, ""),
-        ({"tailLines": "9"}, "line 0\nline 1\nline 2\nline 3\n"),
-        ({"sinceTime": "2026-01-01T00:00:02Z"}, "line 2\nline 3\n"),
-        ({"sinceTime": "2026-01-01T01:00:03+01:00"}, "line 3\n"),
-        ({"sinceTime": "2026-01-01T00:00:01Z", "tailLines": "1"}, "line 3\n"),
-        ({"sinceSeconds": "1"}, ""),
-        ({"limitBytes": "9"}, "line 0\nli"),
-        ({"limitBytes": "9", "tailLines": "1"}, "line 3\n"),
-        ({"timestamps": "true", "tailLines": "1"}, "2026-01-01T00:00:03.000000000Z line 3\n"),
-    ],
-)
+@pytest.mark.parametrize(("query", "shown"), case_files.rows(CASES["parts"]))
 def test_the_part_that_is_asked_for(query: dict[str, str], shown: str) -> None:
     assert select(LINES, Wanted.by(query)).decode() == shown
 
@@ -152,3 +146,49 @@ def test_a_limit_and_a_tail_are_of_all_that_is_followed() -> None:
     wanted = Wanted.by({"limitBytes": "16", "tailLines": "1"})
     sent = select(LINES[:2], wanted)
     assert sent + select(LINES[2:], wanted.after(sent)) == b"line 1\nline 2\nli"
+
+
+# -- as the API server asks for it ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cluster")
+
+
+@pytest.fixture(scope="module")
+def api_server(cluster: Path) -> Iterator[httpx.Client]:
+    """The API server's client of the kubelets of a cluster with one pod, whose container was started twice."""
+    pod, port = make(), ports.free(set())
+    for text in ("first", "second\nthird"):
+        LogFile(folders.logs_of(cluster, pod) / "main").line(text)
+    authority = cluster_certificates(cluster / "pki")
+    access = PodAccess(cluster, cast(ClusterNetwork, None), lambda namespace, name: pod, lambda container: None)
+    server = KubeletServer(authority, port, access)
+    context = ssl.create_default_context(cafile=authority.path("ca", "crt"))
+    context.load_cert_chain(authority.path("kubelet-client", "crt"), authority.path("kubelet-client", "key"))
+    with httpx.Client(base_url=f"https://127.0.0.1:{port}/containerLogs/ai/train-0/", verify=context) as client:
+        yield client
+    server.stop()
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [("", "second\nthird\n"), ("tailLines=1", "third\n"), ("limitBytes=3", "sec"), ("previous=true", "first\n")],
+)
+def test_a_log_and_its_parts(api_server: httpx.Client, query: str, shown: str) -> None:
+    answer = api_server.get(f"main?{query}")
+    assert (answer.status_code, answer.text) == (200, shown)
+
+
+def test_a_container_that_was_never_started_again_has_no_previous_log(api_server: httpx.Client) -> None:
+    answer = api_server.get("sidecar?previous=true")
+    assert (answer.status_code, answer.text) == (
+        400,
+        'previous terminated container "sidecar" in pod "train-0" not found\n',
+    )
+
+
+def test_a_faked_container_says_so(api_server: httpx.Client) -> None:
+    answer = api_server.get("sidecar")
+    assert (answer.status_code, "KWOK fakes its pod" in answer.text) == (200, True)

@@ -14,7 +14,10 @@ from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.runner import Script
 from simulator.kubelet.scripts import Scripts
 from simulator.sandbox import images, sandbox
+from tests.support.case_files import read, rows
 from tests.unit.simulator.kubelet.pods import make
+
+CASES = read(__file__, "recipes")
 
 
 @pytest.fixture(autouse=True)
@@ -59,21 +62,7 @@ def test_a_recipe_that_changes_counts_from_the_next_container_on(recipes: Path) 
     assert images.image_named("nccl-test").commands["/opt/mine"] == "nvidia_smi"
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("executables: [shell]\nkubernetesAPI: true\n", "kubernetesAPI: Extra inputs are not permitted"),
-        ("commands: {}\n", "executables: Field required"),
-        ("executables: [shell\n", "while parsing a flow sequence"),
-        ("", "all of it: Input should be a valid dictionary or instance of Recipe"),
-        (
-            "executables: [shell]\ncommandSets: [gpus]\ncommands: {/usr/bin/train: trian}\nfiles: {/data: tokens}\n",
-            "commandSets names 'gpus'; there are block, host, mpi; "
-            "commands: /usr/bin/train is 'trian', and there is no simulator/sandbox/commands/trian.py; "
-            "files: /data is 'tokens', and there is no simulator/sandbox/files/tokens",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "says"), rows(CASES["wrong"]))
 def test_a_recipe_that_is_wrong_is_named_with_what_is_wrong(recipes: Path, text: str, says: str) -> None:
     (recipes / "mine.yaml").write_text(text)
     with pytest.raises(images.RecipeError) as error:

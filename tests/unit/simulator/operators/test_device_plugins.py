@@ -19,7 +19,10 @@ from simulator.operators.device_plugins import (
 )
 from simulator.world.faults import Fault, FaultKind
 from simulator.world.hardware import NodeHardware, node_hardware
+from tests.support.case_files import read, rows
 from tests.support.fake_kube import node, pod
+
+CASES = read(__file__, "device_plugins")
 
 H100, T4 = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"
 DRIVER = pod("driver", {"app": "nvidia-driver-daemonset"})
@@ -118,17 +121,7 @@ def test_partitions_count_as_gpus() -> None:
     assert extended_resources(where, [DRIVER, plugin], A100, lambda *_: None) == {"nvidia.com/gpu": 14}
 
 
-@pytest.mark.parametrize(
-    ("selectors", "count"),
-    [
-        ({"vendors": ["15b3"]}, 9),
-        ({"devices": ["101e"]}, 8),
-        ({"devices": ["101c"]}, 0),
-        ({"linkTypes": ["ether"]}, 1),
-        ([{"linkTypes": ["ether"]}, {"devices": ["101e"]}], 9),
-        ({"vendors": ["8086"]}, 0),
-    ],
-)
+@pytest.mark.parametrize(("selectors", "count"), rows(CASES["selectors"]))
 def test_selectors(selectors: Any, count: int) -> None:
     files = {SRIOV_CONFIG: {"resourceList": [{"resourceName": "x", "selectors": selectors}]}}
     assert offered([OFED, SRIOV], files) == {"intel.com/x": count}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from google.protobuf import struct_pb2
 
@@ -100,3 +103,19 @@ def test_looking_inside() -> None:
 )
 def test_outputs_are_as_secret_as_inputs(outputs: Properties, inputs: Properties, kept: Properties) -> None:
     assert keep_secrets(outputs, inputs) == kept
+
+
+DEEP = """
+from simulator.plugins.protocol import provider_pb2
+request = provider_pb2.CreateRequest()
+properties = request.properties
+for _ in range({levels}):
+    properties = properties.fields["properties"].struct_value
+assert provider_pb2.CreateRequest.FromString(request.SerializeToString()) == request
+"""
+
+
+def test_objects_may_be_as_deep_as_the_sdk_and_gos_plugins_have_them() -> None:
+    """In a process of its own: in this one the SDK may be there."""
+    done = subprocess.run([sys.executable, "-c", DEEP.format(levels=200)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

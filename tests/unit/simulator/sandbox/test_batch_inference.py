@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.case_files import read, rows
 from tests.support.pools import H200
 from tests.unit.simulator.sandbox.ray_and_vllm_pods import Inference
+
+CASES = read(__file__, "batch_inference")
 
 GATED = "meta-llama/Llama-3.1-8B-Instruct"
 LARGE = "meta-llama/Llama-3.1-70B-Instruct"
@@ -54,20 +57,7 @@ def test_faster_memory_makes_tokens_faster(tmp_path: Path) -> None:
     assert seen[H200] < seen["Standard_ND96isr_H100_v5"]
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"model": GATED}, "You are trying to access a gated repo."),
-        ({"model": LARGE, "huggingFaceToken": "a-token"}, "torch.OutOfMemoryError: CUDA out of memory."),
-        ({"model": "nobody/knows-it"}, "is not a valid model identifier listed on 'https://huggingface.co/models'"),
-        ({"model": "Qwen/Qwen2.5-7B-Instruct", "gpus": 8}, "(28) must be divisible by tensor parallel size (8)"),
-        (
-            {"inputLength": 140000},
-            "User-specified max_model_len (140128) is greater than the derived max_model_len",
-        ),
-        ({"inputLength": 100000, "gpus": 1, "model": LARGE, "huggingFaceToken": "x"}, "out of memory"),
-    ],
-)
+@pytest.mark.parametrize(("options", "said"), rows(CASES["refused"]))
 def test_a_server_that_cannot_fails_the_pod_at_once(tmp_path: Path, options: dict[str, object], said: str) -> None:
     ended = Inference(tmp_path, options=options).run()
     assert said in ended["vllm"][1]

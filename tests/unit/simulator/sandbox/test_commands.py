@@ -15,7 +15,10 @@ from simulator.sandbox.images import image_name, image_named
 from simulator.sandbox.library import keys, mpi_arguments, nccl_net, nccl_tests, ssh_access, topology, view
 from simulator.sandbox.library.mpi_arguments import MpiError
 from simulator.world.network import INFINIBAND, SOCKET
+from tests.support.case_files import read, rows
 from tests.unit.simulator.sandbox.mpi_pods import key_pair
+
+CASES = read(__file__, "commands")
 
 HCA = {"name": "mlx5_0", "link_layer": "InfiniBand", "state": "ACTIVE", "gbps": 400, "rated_gbps": 400}
 
@@ -45,35 +48,13 @@ def test_mpirun_understands_azures_own_command_line() -> None:
     assert mpi_arguments.exported(options, {}) == ({"NCCL_DEBUG": "INFO"}, ["PATH"])
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("--frobnicate x", "unknown option"),
-        ("-np x all_reduce_perf", "must be a number"),
-        ("-np 4 -n 8 all_reduce_perf", "given twice"),
-        ("--map-by ppr:8:node -npernode 8 all_reduce_perf", "Conflicting directives for mapping"),
-        ("--map-by ppr:8:node:pe=12 --bind-to none all_reduce_perf", "Conflicting directives for binding"),
-        ("--map-by ppr:4:socket all_reduce_perf", "not simulated"),
-        ("--bind-to gpu all_reduce_perf", "unknown binding policy"),
-        ("--rank-by socket all_reduce_perf", "not simulated; slot and node are"),
-        ("-np 4", "no executable"),
-        ("-np", "needs a value"),
-    ],
-)
+@pytest.mark.parametrize(("line", "message"), rows(CASES["refused_by_mpirun"]))
 def test_mpirun_refuses(line: str, message: str) -> None:
     with pytest.raises(MpiError, match=message):
         mpi_arguments.parse(line.split())
 
 
-@pytest.mark.parametrize(
-    ("line", "counts"),
-    [
-        ("-np 16 --map-by ppr:8:node x", [8, 8]),
-        ("-np 12 x", [8, 4]),
-        ("-np 4 --map-by node x", [2, 2]),
-        ("--map-by ppr:2:node x", [2, 2]),
-    ],
-)
+@pytest.mark.parametrize(("line", "counts"), rows(CASES["places"]))
 def test_ranks_are_placed(line: str, counts: list[int]) -> None:
     pods = [(_pod("w-0"), 8), (_pod("w-1"), 8)]
     ranks = mpirun.place(mpi_arguments.parse(line.split()), pods)
@@ -82,15 +63,7 @@ def test_ranks_are_placed(line: str, counts: list[int]) -> None:
     assert [rank.number for rank in ranks] == list(range(sum(counts)))
 
 
-@pytest.mark.parametrize(
-    ("line", "nodes"),
-    [
-        ("--map-by ppr:2:node x", [0, 0, 1, 1]),
-        ("--map-by ppr:2:node --rank-by slot x", [0, 0, 1, 1]),
-        ("--map-by ppr:2:node --rank-by node x", [0, 1, 0, 1]),
-        ("-np 4 --map-by node x", [0, 1, 0, 1]),
-    ],
-)
+@pytest.mark.parametrize(("line", "nodes"), rows(CASES["numbers"]))
 def test_ranks_are_numbered_along_nodes_or_in_turn(line: str, nodes: list[int]) -> None:
     pods = [(_pod("w-0"), 8), (_pod("w-1"), 8)]
     ranks = mpirun.place(mpi_arguments.parse(line.split()), pods)
@@ -128,15 +101,7 @@ def test_nccl_tests_refuses_steps_that_go_nowhere(line: str) -> None:
         nccl_tests.parse(line.split())
 
 
-@pytest.mark.parametrize(
-    ("line", "sizes"),
-    [
-        ("-b 8 -e 70 -f 2", [8, 16, 32, 64]),
-        ("-b 1M -e 3M", [2**20, 2**21, 3 * 2**20]),
-        ("-b 8 -e 24 -f 1 -i 8", [8, 16, 24]),
-        ("-b 0 -e 16 -f 0 -i 8", [0, 8, 16]),
-    ],
-)
+@pytest.mark.parametrize(("line", "sizes"), rows(CASES["steps"]))
 def test_nccl_tests_steps_by_factors_above_one_and_else_by_bytes(line: str, sizes: list[int]) -> None:
     options = nccl_tests.parse(line.split())
     assert list(nccl_tests._sizes(options, nccl_tests.size(options["e"]))) == sizes
@@ -151,19 +116,7 @@ def test_nccl_tests_takes_short_and_long_options() -> None:
     assert (options["b"], options["e"], options["f"], options["g"], options["c"]) == ("8", "16G", "2", "1", "0")
 
 
-@pytest.mark.parametrize(
-    ("pattern", "name", "chosen"),
-    [
-        ("", "mlx5_0", True),
-        ("mlx5", "mlx5_0", True),
-        ("=mlx5_0:1,mlx5_1:1", "mlx5_1", True),
-        ("=mlx5_1", "mlx5_10", False),
-        ("mlx5_1", "mlx5_10", True),
-        ("^mlx5_8", "mlx5_8", False),
-        ("^mlx5_8", "mlx5_0", True),
-        ("mlx5_0:2", "mlx5_0", False),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "name", "chosen"), rows(CASES["devices"]))
 def test_device_patterns(pattern: str, name: str, chosen: bool) -> None:
     assert nccl_net.selected(name, pattern) is chosen
 

@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from config.data import skus
-from simulator.sandbox import sandbox
-from simulator.sandbox.spec import Mount, SandboxSpec
-from simulator.world.hardware import node_hardware
-from tests.support.pools import H100
-from tests.unit.simulator.sandbox.sandboxes import NAMESPACE, node_name
+from k8s.objects import Object
+from simulator.sandbox.spec import Mount
+from tests.unit.simulator.sandbox.node import Node
 from workloads._lib.team_training import DATA
 
 
@@ -28,21 +25,10 @@ from workloads._lib.team_training import DATA
 def test_the_module_of_the_image_runs_as_it_is(
     tmp_path: Path, image: str, words: str, content: bytes, error: str
 ) -> None:
-    (tmp_path / "data").mkdir()
+    for name in ("data", "world"):
+        (tmp_path / name).mkdir()
     (tmp_path / "data" / ("file.jsonl" if image == "ray-finetuning" else "file.bin")).write_bytes(content)
-    spec = SandboxSpec(
-        pod=f"{NAMESPACE}/check",
-        image=image,
-        argv=("python", "-m", *words.split()),
-        hostname="check",
-        hardware=node_hardware(skus.sku(H100), node_name(0), []),
-        run_dir=tmp_path / "run",
-        world_dir=tmp_path / "world",
-        env={},
-        mounts=(Mount(tmp_path / "data", DATA),),
-    )
-    (tmp_path / "world").mkdir()
-    log = tmp_path / "log"
-    with log.open("wb") as file:
-        code = sandbox.start(spec, file.fileno()).wait(60)
-    assert (code, error in log.read_text()) == (1 if error else 0, True), log.read_text()
+    command = ["python", "-m", *words.split()]
+    container: Object = {"image": image, "command": command, "securityContext": {}, "volumeMounts": []}
+    code, log = Node(tmp_path).run({"volumes": []}, container, mounts=(Mount(tmp_path / "data", DATA),))
+    assert (code, error in log) == (1 if error else 0, True)

@@ -15,10 +15,13 @@ from k8s.objects import Object
 from simulator.sandbox import machine
 from simulator.sandbox.spec import Mount
 from simulator.world.faults import Fault, new_fault
+from tests.support.case_files import read, rows
 from tests.support.pools import A100, H100, H200, RDMA, T4, pool
 from tests.unit.simulator.sandbox.sandboxes import Sandboxes, SandboxPod, node_name, put
 from workloads.health_check import manifests
 from workloads.health_check.options import NAME, HealthCheckOptions
+
+CASES = read(__file__, "health_check")
 
 NODE = node_name(0)
 
@@ -77,25 +80,7 @@ def test_a_healthy_node_passes(tmp_path: Path, sku: str) -> None:
     assert verdict(log) == f"VERDICT: PASS; node={NODE} checks={count}/{count}"
 
 
-@pytest.mark.parametrize(
-    ("kind", "device", "said"),
-    [
-        ("gpu", "3", "NHC2009"),
-        ("hca", "mlx5_5", "No IB port mlx5_5:1"),
-        ("nvme", "nvme7n1", "Expected to see 8 but found 7. FaultCode: NHC2023"),
-        ("ecc", "3", "check_ecc: GPU id 3: Row remap pending. FaultCode: NHC2007"),
-        ("ecc", "3", "VERDICT: FAIL check_gpu_xid: GPU Xid errors detected"),  # a row that waits, by its Xid
-        ("remap", "3", "check_ecc: GPU id 3: Row remap error. FaultCode: NHC2007"),
-        ("nvlink", "3", "check_nvlink_status: GPU 3 has nvlinks inactive: Link 0: Inactive. FaultCode: NHC2016"),
-        ("flapping", "mlx5_3", "check_ib_link_flapping: IB link flapping detected"),
-        (
-            "thermal",
-            "3",
-            "VERDICT: FAIL check_gpu_clock_throttling: GPU 3 throttled, reason=0x0000000000000048 (hardware slowdown, "
-            "hardware thermal slowdown); node=",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("kind", "device", "said"), rows(CASES["faults"]))
 def test_a_fault_fails_the_node(tmp_path: Path, kind: str, device: str, said: str) -> None:
     code, log = Check(tmp_path, faults=[new_fault(kind, NODE, device)]).run()
     assert code == 1

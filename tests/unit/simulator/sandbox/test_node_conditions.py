@@ -18,10 +18,12 @@ from simulator.sandbox import machine, sandbox
 from simulator.world import snapshot
 from simulator.world.faults import Fault, new_fault
 from simulator.world.hardware import node_hardware
+from tests.support.case_files import read, rows
 from tests.support.pools import A100, H100, T4
 from tests.unit.simulator.sandbox.node import NAME, Node
 
 OK, PROBLEM, UNKNOWN = 0, 1, 2
+FAULTS = read(__file__, "node_conditions")["faults"]
 NC80 = "Standard_NC80adis_H100_v5"
 DRIVER, OFED = "run/nvidia/driver/usr/bin/nvidia-smi", "run/mellanox/drivers/.driver-ready"
 
@@ -100,33 +102,12 @@ def test_a_healthy_node_has_no_problem(tmp_path: Path, sku: str, condition: str)
     assert code == OK, message
 
 
-@pytest.mark.parametrize(
-    ("condition", "fault", "message"),
-    [
-        ("GPUMissing", new_fault("gpu", NAME, "3"), "a GPU is lost: Unable to determine the device handle for GPU3"),
-        ("GPUXidCritical", new_fault("gpu", NAME, "3"), "Xid 79 of GPU "),
-        ("GPUXidCritical", new_fault("xid", NAME, "3", code=48), "Xid 48 of GPU "),
-        ("GPUXidCritical", new_fault("xid", NAME, "3", code=149), "Xid 149 of GPU "),
-        ("GPUXidCritical", new_fault("xid", NAME, "3", code=154), "Xid 154 of GPU "),
-        ("GPUXidWarning", new_fault("xid", NAME, "3", code=145), "Xid 145 of GPU "),
-        ("GPUXidWarning", new_fault("xid", NAME, "3", code=31), "Xid 31 of GPU "),
-        ("GPUMemoryErrors", new_fault("ecc", NAME, "5"), "GPU 5 has errors that ECC did not correct; a row of GPU "),
-        ("GPURowRemapFailed", new_fault("remap", NAME, "5"), "a row of GPU "),
-        ("NVLinkInactive", new_fault("nvlink", NAME, "2"), "inactive NVLinks: 0 of GPU 2"),
-        ("GPUTooHot", new_fault("thermal", NAME, "1"), "GPUs that are too hot: 1"),
-        ("InfiniBandDown", new_fault("hca", NAME, "mlx5_2"), "mlx5_2 is DOWN, Disabled"),
-        (
-            "InfiniBandFlapping",
-            new_fault("flapping", NAME, "mlx5_2"),
-            "links that were lost 2 times or more within 6 hours: ibP259p0s0",
-        ),
-        ("InfiniBandSlow", new_fault("link", NAME, "mlx5_2", 100), "mlx5_2 runs at 100 of 400 Gb/s"),
-    ],
-)
+@pytest.mark.parametrize(("condition", "fault", "options", "message"), rows(FAULTS))
 def test_its_fault_is_a_problem_and_no_more_once_it_is_healed(
-    node: Checked, condition: str, fault: Fault, message: str
+    node: Checked, condition: str, fault: list[str], options: dict[str, Any], message: str
 ) -> None:
-    code, said = node.fault(fault).check(condition)
+    kind, device = fault
+    code, said = node.fault(new_fault(kind, NAME, device, **options)).check(condition)
     assert (code, said[: len(message)]) == (PROBLEM, message)
     assert node.fault().check(condition)[0] == OK
 

@@ -14,6 +14,9 @@ from simulator.kubelet.programs import HostProcess
 from simulator.operators import REAL
 from simulator.tools.catalogue import load
 from simulator.tools.of_stack import of_stack
+from tests.support.case_files import read, rows
+
+CASES = read(__file__, "tools_of_stacks")
 
 CATALOGUE = load()
 SIMULATORS = CATALOGUE.needed_for("simulator")
@@ -29,29 +32,7 @@ def own(stack: str) -> list[str]:
     return [tool.name for tool in of_stack(CATALOGUE, stack) if tool not in SIMULATORS]
 
 
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        ({}, NONE),
-        ({"cluster": {"localAccounts": False}}, LOGIN),
-        ({"cluster": '{"localAccounts": false}'}, LOGIN),
-        ({"cluster": {}}, LOGIN),
-        ({"cluster": {"localAccounts": False}, "platformStack": "dev"}, NONE),
-        ({"cluster": {"localAccounts": "true"}}, NONE),
-        ({"cluster": '{"localAccounts": true}'}, NONE),
-        ({"cluster": ["localAccounts"]}, LOGIN),
-        ({"operators": {"kueue": {"enabled": True}}}, KUEUE),
-        ({"operators": {"kueue": {"enabled": "true"}}}, KUEUE),
-        ({"operators": {"kueue": {"enabled": False}, "kuberay": {}}}, NONE),
-        ({"operators": '{"kueue": {"enabled": true}}'}, KUEUE),
-        ({"operators": {"scheduler": "scheduler-plugins-scheduler"}}, SCHEDULER),
-        ({"operators": {"scheduler": "volcano"}}, NONE),
-        ({"operators": {"kueue": {"enabled": True}}, "platformStack": "dev"}, NONE),
-        ({"operators": "{"}, NONE),
-        ({"operators": ["kueue"]}, NONE),
-        ({"operators": {"secure": "v1:abc"}}, NONE),
-    ],
-)
+@pytest.mark.parametrize(("config", "expected"), rows(CASES["tools"]))
 def test_they_are_those_of_operators_that_are_turned_on_and_of_clusters_without_local_accounts(
     config: dict[str, object], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

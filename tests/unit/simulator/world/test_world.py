@@ -16,6 +16,9 @@ from simulator.world import network, performance, snapshot
 from simulator.world.boots import BootStore
 from simulator.world.faults import Fault, FaultError, FaultKind, FaultStore, new_fault
 from simulator.world.hardware import NodeHardware, node_hardware
+from tests.support.case_files import read, rows
+
+CASES = read(__file__, "faults")
 
 H100 = "Standard_ND96isr_H100_v5"
 NODE, SIBLING, OTHER_POOL = "aks-gpu-22222222-vmss000000", "aks-gpu-22222222-vmss000001", "aks-b-33333333-vmss000000"
@@ -95,37 +98,8 @@ def test_a_slow_rail_is_behind_that_hca_of_every_node_and_shows_on_none() -> Non
     assert nccl_net.Network(network.INFINIBAND, tuple(here["hcas"][1:4])).speeds == (1.0, 0.25, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ("disk", NODE),
-            "kinds are node, gpu, ecc, remap, xid, nvlink, thermal, hca, link, flapping, rail, nvme",
-        ),
-        (("gpu", NODE), "needs --device"),
-        (("link", NODE, "mlx5_0"), "needs --gbps"),
-        (("hca", NODE, "mlx5_0", 100), "belongs to link, rail faults"),
-        (("rail", NODE, "mlx5_0", 100), "not to rail: leave --node out"),
-        (("rail", "", "mlx5_0"), "needs --gbps"),
-        (("node", NODE, "mlx5_0"), "leave --device out"),
-        (("xid", NODE, "3"), "needs --code, which Xid"),
-        (("nvlink", NODE), "needs --device, the GPU's index"),
-        (("flapping", NODE), "needs --device, e.g. mlx5_2"),
-        (("throttle",), "needs --seconds"),
-        (("capacity",), "needs --size, the VM size"),
-        (("price", "", "", 0), "needs --size, the VM size"),
-        (("roles", NODE), "not to roles: leave --node out"),
-        (("node", NODE, "", -1), "above 0"),
-        (("xid", NODE, "3", {"code": 4800}), "Xids and exit codes have three digits at most"),
-        (("gpu", NODE, "3", {"code": 48}), "--code belongs to xid, node-setup faults"),
-        (("capacity", {"size": H100, "spot": -1}), "--spot -1: must be 0 or more"),
-        (("roles", {"spot": 3}), "--spot 3: must be 0 or more"),
-        (("price", {"size": H100}), "needs --usd, what a Spot machine of it costs"),
-        (("price", {"size": H100, "usd": float("nan")}), "--usd nan: must be above 0"),
-        (("capacity", {"size": H100, "usd": 2}), "--usd belongs to price faults"),
-    ],
-)
-def test_impossible_faults_are_refused(arguments: tuple[Any, ...], message: str) -> None:
+@pytest.mark.parametrize(("arguments", "message"), rows(CASES["refused"]))
+def test_impossible_faults_are_refused(arguments: list[Any], message: str) -> None:
     """Options by name come last, in a dictionary."""
     options = next((each for each in arguments if isinstance(each, dict)), {})
     with pytest.raises(FaultError, match=message):

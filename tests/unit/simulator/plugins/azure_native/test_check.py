@@ -1,18 +1,109 @@
-"""Check, as in pulumi-azure-native (provider/pkg/provider/provider.go)."""
+"""Check, as in pulumi-azure-native (provider/pkg/provider/provider.go), and the defaults that the SDK sends."""
 
 from __future__ import annotations
+
+import inspect
+import re
 
 import grpc
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
-from simulator.plugins.marshal import Properties, encode
+from simulator.plugins import sdk
+from simulator.plugins.azure_native.resources import DEFINITIONS, Definition
+from simulator.plugins.marshal import UNKNOWN, Properties, encode
 from tests.support.arm import CLUSTER as CLUSTER_PATH
 from tests.support.arm import GROUP as GROUP_PATH
 from tests.support.arm import Arm, cluster_body
-from tests.support.azure_plugin import CLUSTER, POOL, AzurePlugin, cluster_inputs, failure, pool_inputs, urn
+from tests.support.azure_plugin import (
+    CLUSTER,
+    GROUP,
+    INPUTS,
+    POOL,
+    ROLE,
+    AzurePlugin,
+    cluster_inputs,
+    failure,
+    pool_inputs,
+    urn,
+)
+from tests.support.case_files import read, rows
 
 NETWORK = "azure-native:network:VirtualNetwork"
+CASES = read(__file__, "check")
+
+
+@pytest.mark.parametrize(("kind", "change", "reason"), rows(CASES["refused"]))
+def test_check_refuses_and_names_the_property_in_its_text_alone(
+    plugin: AzurePlugin, kind: str, change: Properties, reason: str
+) -> None:
+    """So the CLI prints `resource "x" has a problem: 'osDiskSizeGB' is too high`."""
+    token, inputs = INPUTS[kind]
+    request = provider_pb2.CheckRequest(urn=urn(token), news=encode(inputs | change))
+    (failed,) = plugin.stub.Check(request).failures
+    assert (failed.property, failed.reason[: len(reason)]) == ("", reason)
+
+
+def test_group_gets_a_random_name_that_stays(plugin: AzurePlugin) -> None:
+    first, failures = plugin.check(GROUP, {"location": "eastus"}, name="ai", randomSeed=b"seed")
+    assert failures == []
+    assert re.fullmatch(r"ai[0-9a-f]{8}", first["resourceGroupName"])
+    assert first["__createBeforeDelete"] is True
+    assert first["azureApiVersion"] == "2024-03-01"
+    again, _ = plugin.check(GROUP, {"location": "eastus"}, name="ai", randomSeed=b"seed")
+    later, _ = plugin.check(GROUP, {"location": "eastus"}, olds=first, name="ai", randomSeed=b"other")
+    assert first == again == later
+
+
+def test_pool_is_named_as_the_resource_and_a_role_assignment_by_a_guid(plugin: AzurePlugin) -> None:
+    pool = pool_inputs()
+    del pool["agentPoolName"]
+    assert plugin.check(POOL, pool, name="gpu")[0]["agentPoolName"] == "gpu"
+    role, failures = plugin.check(ROLE, {"scope": "/subscriptions/s", "principalId": UNKNOWN, "roleDefinitionId": "r"})
+    assert failures == []
+    assert re.fullmatch(r"[0-9a-f-]{36}", role["roleAssignmentName"])
+
+
+def test_autonaming_settings_of_the_stack_go_first(plugin: AzurePlugin) -> None:
+    Autonaming = provider_pb2.CheckRequest.AutonamingOptions
+    news = {"location": "eastus"}
+    proposed = Autonaming(proposed_name="chosen", mode=Autonaming.ENFORCE)
+    assert plugin.check(GROUP, news, autonaming=proposed)[0]["resourceGroupName"] == "chosen"
+    _, failures = plugin.check(GROUP, news, autonaming=Autonaming(mode=Autonaming.DISABLE))
+    assert failures == ["missing required property 'resourceGroupName'"]
+
+
+def test_location_comes_from_the_provider_or_the_group(plugin: AzurePlugin, arm: Arm) -> None:
+    inputs = cluster_inputs()
+    del inputs["location"]
+    _, failures = plugin.check(CLUSTER, inputs)
+    assert failures == [
+        "missing required property 'location'. Either set it explicitly or configure it with "
+        "'pulumi config set azure-native:location <value>'."
+    ]
+    assert plugin.check(CLUSTER, inputs | {"resourceGroupName": UNKNOWN})[0]["location"] is UNKNOWN
+    arm.put(GROUP_PATH, {"location": "westus3"})
+    assert plugin.check(CLUSTER, inputs)[0]["location"] == "westus3"
+    plugin.configure(location="eastus2")
+    assert plugin.check(CLUSTER, inputs)[0]["location"] == "eastus2"
+
+
+def test_check_keeps_unknowns(plugin: AzurePlugin) -> None:
+    inputs, failures = plugin.check(POOL, pool_inputs(count=UNKNOWN))
+    assert failures == []
+    assert inputs["count"] is UNKNOWN
+
+
+def test_types_that_are_not_simulated_say_what_is(plugin: AzurePlugin) -> None:
+    with pytest.raises(grpc.RpcError) as raised:
+        plugin.check("azure-native:keyvault:Vault", {})
+    assert failure(raised).startswith("Resource type azure-native:keyvault:Vault is not simulated.")
+    assert all(token in failure(raised) for token in DEFINITIONS)
+    inputs, _ = plugin.check("azure-native:containerservice/v20250901:AgentPool", pool_inputs())
+    assert inputs["azureApiVersion"] == "2025-09-01"
+    with pytest.raises(grpc.RpcError) as raised:
+        plugin.check("azure-native:containerservice/v20240101:AgentPool", pool_inputs())
+    assert "only API version 2025-09-01 is" in failure(raised)
 
 
 def test_nulls_are_left_out_at_every_depth_but_not_of_lists(plugin: AzurePlugin) -> None:
@@ -22,20 +113,6 @@ def test_nulls_are_left_out_at_every_depth_but_not_of_lists(plugin: AzurePlugin)
     assert checked["gpuProfile"] == {"driver": "None"}
     assert "nodeLabels" not in checked
     assert checked["nodeTaints"] == ["a", None]
-
-
-def test_required_property_that_is_null_is_missing(plugin: AzurePlugin) -> None:
-    _, failures = plugin.check(CLUSTER, cluster_inputs(agentPoolProfiles=[{"name": None}]))
-    assert failures == ["missing required property 'agentPoolProfiles[0].name'"]
-
-
-@pytest.mark.parametrize("change", [{"osDiskSizeGB": 4096}, {"vmSze": "x"}, {"resourceName": None}])
-def test_failures_name_the_property_in_their_text_alone(plugin: AzurePlugin, change: Properties) -> None:
-    """So the CLI prints `resource "x" has a problem: 'osDiskSizeGB' is too high`."""
-    request = provider_pb2.CheckRequest(urn=urn(POOL), news=encode(pool_inputs(**change)))
-    (failed,) = plugin.stub.Check(request).failures
-    assert failed.property == ""
-    assert next(iter(change)) in failed.reason
 
 
 @pytest.mark.parametrize("change", [{"count": 2000}, {"nodeTaints": ["gpu"]}, {"maxPods": 1}])
@@ -62,3 +139,16 @@ def test_group_that_may_not_be_read_gives_no_location(plugin: AzurePlugin, arm: 
     plugin.configure(subscriptionId="00000000-0000-0000-0000-00000000beef")
     _, failures = plugin.check(CLUSTER, inputs)
     assert [text.split(".")[0] for text in failures] == ["missing required property 'location'"]
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS.values(), ids=lambda definition: definition.sdk.token)
+def test_defaults_are_those_of_the_sdk(definition: Definition) -> None:
+    made = sdk.resource(definition.sdk.token)
+    assert made is not None
+    taken = sdk.arguments(made)
+    parameters = list(inspect.signature(taken).parameters.values())
+    required = {each.name for each in parameters if each.default is inspect.Parameter.empty}
+    filled = taken(**dict.fromkeys(required, "x"))
+    names = {own: name for own, name in sdk.python_names(taken).items() if name not in required}
+    defaults = {own: getattr(filled, name) for own, name in names.items() if getattr(filled, name) is not None}
+    assert {own: value for own, value in defaults.items() if own in definition.inputs} == definition.sdk.defaults

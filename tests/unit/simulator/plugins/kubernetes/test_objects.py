@@ -1,10 +1,11 @@
-"""Objects, the properties that stand for them, and how they differ, without a cluster."""
+"""Objects, the properties that stand for them, how they differ, and who manages their fields, without a cluster."""
 
 from __future__ import annotations
 
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
+from simulator.plugins.kubernetes import managed_fields
 from simulator.plugins.kubernetes.checkpoint import prune, to_object, to_properties
 from simulator.plugins.kubernetes.kinds import Kind, kind_of_urn
 from simulator.plugins.kubernetes.normalize import normalize
@@ -67,3 +68,23 @@ def test_types_of_resources() -> None:
     assert kind_of_urn(f"{start}batch.volcano.sh/v1alpha1:Job::x").api_version == "batch.volcano.sh/v1alpha1"
     with pytest.raises(ValueError, match="is not one of this plugin"):
         kind_of_urn("urn:pulumi:s::p::kubernetes:yaml:ConfigGroup::x")
+
+
+@pytest.mark.parametrize("manager", ["kubectl", "kubectl-edit", "kubectl-client-side-apply", "pulumi-kubernetes"])
+def test_managers_are_recognised_by_how_they_begin(manager: str) -> None:
+    entry = {"manager": manager, "operation": "Update", "fieldsV1": {"f:data": {}}}
+    live = {"metadata": {"resourceVersion": "7", "managedFields": [entry]}}
+    assert managed_fields.hand_over(live, "own") is not None
+    entry["subresource"] = "scale"
+    assert managed_fields.hand_over(live, "own") is None
+
+
+def test_fields_are_handed_over_to_the_object_s_own_manager() -> None:
+    made = {"manager": "pulumi-kubernetes", "operation": "Update", "fieldsV1": {"f:data": {"f:a": {}}}}
+    own = {"manager": "pulumi-kubernetes-1234abcd", "operation": "Apply", "fieldsV1": {"f:data": {"f:b": {}}}}
+    other = {"manager": "kubelet", "operation": "Update", "subresource": "status", "fieldsV1": {"f:status": {}}}
+    live = {"metadata": {"resourceVersion": "7", "managedFields": [made, own, other]}}
+    patch = managed_fields.hand_over(live, "pulumi-kubernetes-1234abcd")
+    assert patch is not None
+    assert patch[0]["value"] == [other, own | {"fieldsV1": {"f:data": {"f:a": {}, "f:b": {}}}}]
+    assert managed_fields.hand_over({"metadata": {"managedFields": [own, other]}}, own["manager"]) is None  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -13,77 +14,8 @@ from simulator.plugins.language_host.definitions import Unreadable, read
 from simulator.plugins.language_host.program import program
 from tests.unit.simulator.plugins.language_host.conftest import Deployment
 
-POD = """package kubernetes {
-    baseProviderName = "kubernetes"
-
-}
-
-resource my-pod "kubernetes:core/v1:Pod" {
-    apiVersion = "v1"
-    kind = "Pod"
-    metadata ={
-
-        labels ={
-"app.kubernetes.io/name" = "web"},
-
-        name = "web"
-    }
-    spec ={
-
-        containers =[{
-
-                image = "web:1",
-
-                name = "web",
-
-                ports =[{
-containerPort = 80}]
-            }],
-
-        hostIPC = false,
-
-        tolerations =[]
-    }
-options {
-protect =true
-
-dependsOn =[cluster-role]
-
-}
-
-}
-"""
-AS_PYTHON = """import pulumi
-import pulumi_kubernetes as kubernetes
-
-my_pod = kubernetes.core.v1.Pod("my-pod",
-    api_version="v1",
-    kind="Pod",
-    metadata={
-        "labels": {
-            "app.kubernetes.io/name": "web",
-        },
-        "name": "web",
-    },
-    spec={
-        "containers": [
-            {
-                "image": "web:1",
-                "name": "web",
-                "ports": [
-                    {
-                        "container_port": 80,
-                    },
-                ],
-            },
-        ],
-        "host_ipc": False,
-        "tolerations": [],
-    },
-    opts=pulumi.ResourceOptions(protect=True, depends_on=[
-        cluster_role,
-    ]))
-"""
+CASES = Path(__file__).with_name("cases")
+POD, AS_PYTHON = (CASES.joinpath(name).read_text("utf-8") for name in ("imported.pp", "imported.txt"))
 
 
 def test_properties_have_their_names_in_python_and_keys_of_maps_stay() -> None:

@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import grpc
 import pytest
-from pulumi.runtime.proto import provider_pb2
 
 from simulator.plugins.marshal import Properties
-from tests.support.azure_plugin import GROUP, AzurePlugin, failure
+from tests.support.azure_plugin import (
+    ACCOUNT,
+    ACCOUNT_INPUTS,
+    CONTAINER,
+    CONTAINER_INPUTS,
+    GROUP,
+    OF_ACCOUNT,
+    REGISTRY,
+    REGISTRY_INPUTS,
+    AzurePlugin,
+    failure,
+)
 
-REGISTRY = "azure-native:containerregistry:Registry"
-ACCOUNT = "azure-native:storage:StorageAccount"
-CONTAINER = "azure-native:storage:BlobContainer"
 GET_ACCOUNT = "azure-native:storage:getStorageAccount"
 KEYS = "azure-native:storage:listStorageAccountKeys"
 SERVICE_SAS = "azure-native:storage:listStorageAccountServiceSAS"
-OF_ACCOUNT = {"resourceGroupName": "rg", "accountName": "models"}
-ACCOUNT_INPUTS: Properties = {
-    **OF_ACCOUNT,
-    "location": "eastus",
-    "kind": "StorageV2",
-    "sku": {"name": "Standard_LRS"},
-    "enableHttpsTrafficOnly": True,
-    "allowSharedKeyAccess": True,
-    "isHnsEnabled": False,
-}
-REGISTRY_INPUTS: Properties = {
-    "resourceGroupName": "rg",
-    "registryName": "aionaks",
-    "location": "eastus",
-    "sku": {"name": "Basic"},
-    "adminUserEnabled": False,
-}
 
 
 @pytest.fixture
@@ -47,7 +35,7 @@ def group(plugin: AzurePlugin) -> AzurePlugin:
     [
         (REGISTRY, REGISTRY_INPUTS, "2023-01-01-preview"),
         (ACCOUNT, ACCOUNT_INPUTS, "2024-01-01"),
-        (CONTAINER, OF_ACCOUNT | {"containerName": "data"}, "2024-01-01"),
+        (CONTAINER, CONTAINER_INPUTS, "2024-01-01"),
     ],
 )
 def test_default_api_versions(group: AzurePlugin, token: str, inputs: Properties, version: str) -> None:
@@ -68,7 +56,7 @@ def test_account_container_and_its_sas(group: AzurePlugin) -> None:
     assert account["primaryEndpoints"]["blob"].endswith("/models/")
     assert account["enableHttpsTrafficOnly"] is True, "the SDK's name, which is not Resource Manager's"
     assert account["provisioningState"] == "Succeeded"
-    identity, _ = group.create(CONTAINER, OF_ACCOUNT | {"containerName": "data"})
+    identity, _ = group.create(CONTAINER, CONTAINER_INPUTS)
     assert identity.endswith("/storageAccounts/models/blobServices/default/containers/data")
     keys = group.invoke(KEYS, dict(OF_ACCOUNT))["keys"]
     assert [key["keyName"] for key in keys] == ["key1", "key2"]
@@ -103,40 +91,12 @@ def test_container_is_named_as_in_the_program(group: AzurePlugin) -> None:
     assert checked["containerName"] == "data"
 
 
-@pytest.mark.parametrize(
-    ("token", "inputs", "change", "replaces"),
-    [
-        (REGISTRY, REGISTRY_INPUTS, {"location": "westeurope"}, ["location"]),
-        (REGISTRY, REGISTRY_INPUTS, {"registryName": "another"}, ["registryName"]),
-        (REGISTRY, REGISTRY_INPUTS, {"sku": {"name": "Premium"}}, []),
-        (ACCOUNT, ACCOUNT_INPUTS, {"isHnsEnabled": True}, ["isHnsEnabled"]),
-        (ACCOUNT, ACCOUNT_INPUTS, {"location": "westeurope"}, ["location"]),
-        (ACCOUNT, ACCOUNT_INPUTS, {"allowSharedKeyAccess": False}, []),
-        (ACCOUNT, ACCOUNT_INPUTS, {"sku": {"name": "Standard_ZRS"}}, []),
-        (CONTAINER, OF_ACCOUNT | {"containerName": "data"}, {"containerName": "other"}, ["containerName"]),
-        (CONTAINER, OF_ACCOUNT | {"containerName": "data"}, {"metadata": {"a": "b"}}, []),
-    ],
-)
-def test_what_replaces(
-    plugin: AzurePlugin, token: str, inputs: Properties, change: dict[str, Any], replaces: list[str]
-) -> None:
-    answer = plugin.diff(token, inputs, inputs | change)
-    assert answer.changes == provider_pb2.DiffResponse.DIFF_SOME
-    assert list(answer.replaces) == replaces
-
-
 def test_turning_shared_keys_off(group: AzurePlugin) -> None:
     identity, _ = group.create(ACCOUNT, ACCOUNT_INPUTS)
     group.update(ACCOUNT, identity, ACCOUNT_INPUTS, ACCOUNT_INPUTS | {"allowSharedKeyAccess": False})
     with pytest.raises(grpc.RpcError) as raised:
         group.invoke(SERVICE_SAS, OF_ACCOUNT | {"canonicalizedResource": "/blob/models/data"})
     assert 'Code="KeyBasedAuthenticationNotPermitted"' in failure(raised)
-
-
-def test_unknown_property_says_what_is_meant(plugin: AzurePlugin) -> None:
-    _, problems = plugin.check(ACCOUNT, ACCOUNT_INPUTS | {"supportsHttpsTrafficOnly": True, "minimumTLSVersion": "x"})
-    assert any("unknown property 'supportsHttpsTrafficOnly'" in problem for problem in problems)
-    assert any("did you mean 'minimumTlsVersion'?" in problem for problem in problems)
 
 
 def test_feature_that_infiniband_needs(plugin: AzurePlugin) -> None:

@@ -1,0 +1,129 @@
+"""Requests that Azure refuses, with its status, code, words and target: the tables in `refused/`.
+
+Each file has groups of cases. A group makes what is `given`, once, and sends the request of each case to it. A case
+has the group's fields and its own. Its body is the usual one of the resource that the request begins with, changed by
+`body` and `properties`; `pool` changes the first pool of a cluster, `connection` where an endpoint leads. What the
+request names is the same afterwards.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests.support import networks as net
+from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm, FakeBackend, cluster_body, pool_body, pool_path, start
+from tests.support.blob_account import ACCOUNT, CONTAINER, IDENTITY, account_body
+
+Case = dict[str, Any]
+_ZONE = net.zone("privatelink.blob.core.windows.net")
+USUAL: dict[str, tuple[str, Any]] = {
+    "account": (ACCOUNT, account_body()),
+    "address": (net.ADDRESS, net.address_body()),
+    "akszone": (net.zone("privatelink.eastus.azmk8s.io"), {"location": "global"}),
+    "bastion": (net.BASTION, net.bastion_body()),
+    "bastionsubnet": (net.BASTION_SUBNET, net.subnet_body("10.16.17.0/26")),
+    "cluster": (CLUSTER, cluster_body()),
+    "data": (CONTAINER, {"properties": {}}),
+    "endpoint": (net.endpoint("blob"), net.endpoint_body(ACCOUNT, "blob")),
+    "endpoints": (net.ENDPOINTS, net.subnet_body("10.16.16.0/24")),
+    "gateway": (net.GATEWAY, net.gateway_body(net.ADDRESS)),
+    "group": (GROUP, {"location": "eastus"}),
+    "identity": (IDENTITY, {"location": "eastus"}),
+    "interface": (net.INTERFACE, net.interface_body()),
+    "machine": (net.MACHINE, net.machine_body()),
+    "network": (net.NETWORK, net.network_body()),
+    "nodes": (net.NODES, net.subnet_body("10.16.0.0/20", natGateway={"id": net.GATEWAY})),
+    "other": (GROUP.replace("/rg", "/other"), {"location": "eastus"}),
+    "otherzone": (_ZONE.replace("/rg/", "/other/"), {"location": "global"}),
+    "pool": (pool_path(), pool_body()),
+    "registry": (net.REGISTRY, net.REGISTRY_BODY),
+    "routes": (net.ROUTES, net.routes_body()),
+    "subscription": (f"/subscriptions/{SUBSCRIPTION.subscription_id}", None),
+    "tenant": (f"/{SUBSCRIPTION.tenant_id}", None),
+    "zone": (_ZONE, {"location": "global"}),
+    "zones": (_ZONE.rpartition("/")[0], None),
+}
+"""Words in angle brackets: the paths for which they stand, and the usual bodies of requests."""
+
+
+def _placed(value: Any) -> Any:
+    """The same with paths in place of words; a request remembers the word that it begins with, unless more follows."""
+    if isinstance(value, dict):
+        placed = {_placed(key): _placed(each) for key, each in value.items()}
+        if "request" in value:
+            usual = re.match(r"\w+ <(\w+)>[^/]*$", value["request"])
+            placed["usual"] = usual and usual[1]
+        return placed
+    if isinstance(value, list):
+        return [_placed(each) for each in value]
+    if isinstance(value, str):
+        return re.sub(r"<(\w+)>", lambda word: USUAL[word[1]][0] if word[1] in USUAL else word[0], value)
+    return value
+
+
+GROUPS: dict[str, Case] = {
+    f"{file.stem}: {name}": _placed(group)
+    for file in sorted(Path(__file__).with_name("refused").glob("*.yaml"))
+    for name, group in yaml.safe_load(file.read_text("utf-8")).items()
+}
+
+
+def _flat(given: Any) -> Iterator[Any]:
+    for each in given:
+        yield from _flat(each) if isinstance(each, list) else (each,)
+
+
+def _path(case: Case) -> str:
+    path = str(case["request"]).split()[1]
+    return f"{path.rpartition('/')[0]}/{case['name']}" if "name" in case else path
+
+
+def _send(arm: Arm, case: Case) -> httpx.Response:
+    method = case["request"].split()[0]
+    body = copy.deepcopy(USUAL[case["usual"]][1]) if case["usual"] and method == "PUT" else {}
+    body |= case.get("body", {})
+    if "properties" in case:
+        body["properties"] = body.get("properties", {}) | case["properties"]
+    if "pool" in case:
+        body["properties"]["agentPoolProfiles"][0] |= case["pool"]
+    if "connection" in case:
+        body["properties"]["privateLinkServiceConnections"][0]["properties"] |= case["connection"]
+    query = {"api-version": case["version"]} if "version" in case else {}
+    return arm.call(method, _path(case), None if method in ("DELETE", "GET") else body, **query)
+
+
+@pytest.fixture(scope="module")
+def arm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arm]:
+    """A subscription with what the group is given."""
+    arm = start(tmp_path_factory.mktemp("refused") / "azure", FakeBackend())
+    try:
+        for each in _flat(GROUPS[request.param]["given"]):
+            made = arm.put(*USUAL[each]) if isinstance(each, str) else _send(arm, each)
+            assert made.is_success, made.text
+            arm.done()
+        yield arm
+    finally:
+        arm.stop()
+
+
+CASES = [(name, group | case) for name, group in GROUPS.items() for case in group["cases"]]
+
+
+@pytest.mark.parametrize(("arm", "case"), CASES, indirect=["arm"], ids=[name for name, _ in CASES])
+def test_a_request_is_refused(arm: Arm, case: Case) -> None:
+    before, refused = arm.call("GET", _path(case)), _send(arm, case)
+    status, code, message = arm.refusal(refused)
+    assert (status, code) == (case.get("status", 400), case["code"]), message
+    assert case.get("message", "") in message
+    assert "target" not in case or refused.json()["error"]["target"] == case["target"]
+    after = arm.call("GET", _path(case))
+    assert after.status_code == before.status_code
+    assert not before.is_success or after.json() == before.json()

@@ -1,0 +1,285 @@
+"""The cluster autoscaler grows pools: for which pods, which pool, and what it does once Azure has refused nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from k8s.objects import Object
+from simulator.azure.autoscaler.backoff import FIRST_S, MOST_S
+from simulator.azure.autoscaler.profile import PACE
+from simulator.azure.types.agent_pool import life
+from simulator.world.faults import new_fault
+from tests.support.arm import H100, pool_path
+from tests.support.scaled_cluster import (
+    QUIET,
+    START_UP,
+    T4,
+    TEN_MINUTES,
+    ScaledCluster,
+    autoscaler_status,
+    make_pool,
+    make_spot_pool,
+    pod,
+    set_priorities,
+)
+
+
+def test_the_priority_expander_takes_the_highest_number_that_matches(scaled: ScaledCluster) -> None:
+    make_pool(scaled, "ondemand", vmSize=T4)
+    make_spot_pool(scaled)
+    scaled.profile(expander="priority")
+    set_priorities(scaled, "10:\n  - .*ondemand.*\n50:\n  - .*spot.*\n")
+    scaled.add(pod("one", gpu=1))
+    scaled.look()
+    assert (len(scaled.nodes("spot")), len(scaled.nodes("ondemand"))) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "said"),
+    [
+        ({"spot": 0}, "Azure failed to provision a node for this node group"),
+        ({"spot": 1}, "Azure failed to provision a node for this node group"),
+        (None, "OperationNotAllowed: Operation could not be completed as it results in exceeding approved"),
+    ],
+    ids=["no Spot machine", "only one Spot machine", "no Spot quota"],
+)
+def test_the_pool_to_fall_back_to_is_taken_once_azure_refuses_spot(
+    scaled: ScaledCluster, refusal: dict[str, Any] | None, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_pool(scaled, "ondemand", vmSize=T4)
+    make_spot_pool(scaled)
+    scaled.profile(expander="priority")
+    set_priorities(scaled, "10: [ondemand]\n50: [spot]\n")
+    if refusal:
+        scaled.arm.server.world.faults.fault(new_fault("capacity", size=T4, **refusal))
+    else:
+        monkeypatch.setitem(scaled.arm.server.world.subscription.quota, "lowPriorityCores", 7)
+    scaled.add(pod("one", gpu=1), pod("two", gpu=1))
+    scaled.looks(0, 2, 2, 2)
+    got = (refusal or {"spot": 0})["spot"]
+    assert (len(scaled.nodes("spot")), len(scaled.nodes("ondemand"))) == (got, 2 - got)
+    assert said in scaled.told("FailedToScaleUpGroup")[0]
+    assert scaled.arm.get(pool_path("spot"))["properties"]["count"] == got, "no more is asked for what there is not"
+    groups = {each["name"].split("-")[1]: each["scaleUp"] for each in autoscaler_status(scaled)["nodeGroups"]}
+    assert groups["spot"]["status"] == "Backoff"
+    assert groups["spot"]["backoffInfo"]["errorMessage"].startswith(said)
+    assert groups["ondemand"] == {"status": "NoActivity"}
+
+
+def test_a_price_above_the_pools_maximum_is_a_refusal_too(scaled: ScaledCluster) -> None:
+    make_pool(scaled, "ondemand", vmSize=T4)
+    make_spot_pool(scaled, spotMaxPrice=0.2)
+    scaled.profile(expander="priority")
+    set_priorities(scaled, "10: [ondemand]\n50: [spot]\n")
+    scaled.arm.server.world.faults.fault(new_fault("price", size=T4, usd=0.25))
+    scaled.add(pod("one", gpu=1))
+    scaled.looks(0, 2, 2)
+    assert (len(scaled.nodes("spot")), len(scaled.nodes("ondemand"))) == (0, 1)
+    assert "Azure failed to provision a node" in scaled.told("FailedToScaleUpGroup")[0]
+
+
+def test_a_pool_that_was_refused_is_left_alone_twice_as_long_each_time(scaled: ScaledCluster) -> None:
+    make_spot_pool(scaled)
+    scaled.arm.server.world.faults.fault(new_fault("capacity", size=T4, spot=0))
+    scaled.add(pod("one", gpu=1))
+    scaled.looks(0, 1)
+    for lasts, refusals in ((FIRST_S, 1), (2 * FIRST_S, 2), (4 * FIRST_S, 3), (MOST_S, 4), (MOST_S, 5)):
+        scaled.looks(lasts - 3)
+        assert len(scaled.told("FailedToScaleUpGroup")) == refusals, "still left alone"
+        scaled.looks(4, 1)
+    assert scaled.told("NotTriggerScaleUp") == ["pod didn't trigger scale-up: 1 in backoff after failed scale-up"]
+    scaled.arm.server.world.faults.heal()
+    scaled.looks(MOST_S + 1, 1)
+    assert len(scaled.nodes("spot")) == 1
+
+
+def test_machines_that_somebody_else_asked_for_in_vain_are_given_up_later(scaled: ScaledCluster) -> None:
+    scaled.arm.server.world.faults.fault(new_fault("capacity", size=H100))
+    make_pool(scaled, count=2)
+    scaled.looks(0, 15 * 60 / PACE - 1)
+    found = scaled.arm.get(pool_path())["properties"]
+    assert (found["provisioningState"], found["count"]) == ("Failed", 2), "who asked sees that first"
+    scaled.look(2)
+    assert scaled.arm.get(pool_path())["properties"]["count"] == 0
+
+
+@pytest.mark.parametrize(
+    ("expander", "taken"), [("least-waste", "small"), ("most-pods", "large"), ("priority", None), ("random", "any")]
+)
+def test_other_expanders(scaled: ScaledCluster, expander: str, taken: str | None) -> None:
+    make_pool(scaled, "large", maxCount=1)
+    make_pool(scaled, "small", vmSize=T4, maxCount=1)
+    scaled.profile(expander=expander)
+    scaled.add(pod("one", gpu=1), pod("two", gpu=1))
+    scaled.look()
+    grown = [name for name in ("large", "small") if scaled.nodes(name)]
+    assert grown == {"any": grown[:1], None: []}.get(taken, [taken]), "priority has no ConfigMap to go by"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "grows"),
+    [
+        ("50: [other]\n", "PriorityConfigMapNoGroupMatched", True),
+        ("50: [other]\n", "PriorityConfigMapNotMatchedGroup", True),
+        ("high: [gpu]\n", "PriorityConfigMapInvalid", False),
+        ("50: ['*gpu']\n", "PriorityConfigMapInvalid", False),
+    ],
+)
+def test_priorities_that_say_nothing_of_a_pool_are_told(
+    scaled: ScaledCluster, text: str, reason: str, grows: bool
+) -> None:
+    make_pool(scaled)
+    scaled.profile(expander="priority")
+    set_priorities(scaled, text)
+    scaled.add(pod("one", gpu=8))
+    scaled.look()
+    assert len(scaled.told(reason)) == 1
+    assert bool(scaled.nodes()) is grows
+
+
+# -- more nodes --------------------------------------------------------------------------------------------------------
+
+
+def test_nodes_come_because_pods_wait(scaled: ScaledCluster) -> None:
+    make_pool(scaled)
+    scaled.add(*(pod(name, gpu=8, mlnxnics=8) for name in ("one", "two", "three")))
+    scaled.look()
+    assert len(scaled.nodes()) == 2
+    assert scaled.arm.get(pool_path())["properties"]["count"] == 2
+    group = scaled.nodes()[0].removesuffix("000000")
+    assert scaled.told("TriggeredScaleUp") == [f"pod triggered scale-up: [{{{group} 0->2 (max: 2)}}]"] * 2
+    assert scaled.told("ScaledUpGroup") == [f"Scale-up: setting group {group} size to 2 instead of 0 (max: 2)"]
+    scaled.looks(2, 2)
+    assert scaled.told("NotTriggerScaleUp") == ["pod didn't trigger scale-up: 1 max node group size reached"], (
+        "of three"
+    )
+
+
+def test_a_new_node_may_take_fifteen_minutes_to_offer_its_gpus(scaled: ScaledCluster) -> None:
+    """After that its pods get another node, and the first one goes (clusterstate.go, MaxNodeStartupTime)."""
+    scaled.slow = True
+    make_pool(scaled, count=1)
+    scaled.add(pod("one", gpu=8, mlnxnics=8))
+    scaled.looks(0, START_UP - 1)
+    (first,) = scaled.nodes()
+    group = autoscaler_status(scaled)["nodeGroups"][0]
+    counts = {"total": 1, "ready": 0, "notStarted": 1, "unready": {"total": 0}}
+    assert (group["health"]["nodeCounts"]["registered"], group["scaleUp"]["status"]) == (counts, "InProgress")
+    scaled.slow = False
+    scaled.look(2)
+    assert len(scaled.nodes()) == 2
+    scaled.add(pod("two", scaled.nodes()[1], gpu=8))
+    scaled.looks(1, 2 * TEN_MINUTES, 1, 1)
+    assert first not in scaled.nodes(), "unready for twenty minutes, and without a job"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"scale_down_unready_time": "60m"}, {"ok_total_unready_count": "0", "max_total_unready_percentage": "0"}],
+    ids=["unready time", "health"],
+)
+def test_a_slow_node_stays_by_the_profile(scaled: ScaledCluster, settings: dict[str, str]) -> None:
+    scaled.slow = True
+    make_pool(scaled, count=1)
+    scaled.profile(**settings)
+    scaled.looks(0, START_UP, 1, 2 * TEN_MINUTES, 1, 1)
+    assert len(scaled.nodes()) == 1
+
+
+def test_a_scale_up_whose_nodes_start_too_slowly_times_out(scaled: ScaledCluster) -> None:
+    """A node counts as upcoming until it offers its GPUs (clusterstate.go, updateScaleRequests)."""
+    scaled.slow = True
+    make_pool(scaled)
+    scaled.profile(max_node_provision_time="6m")
+    scaled.add(pod("one", gpu=8))
+    scaled.looks(0, 119)
+    assert not scaled.told("ScaleUpTimedOut")
+    scaled.look(2)
+    assert scaled.told("ScaleUpTimedOut")
+    assert autoscaler_status(scaled)["nodeGroups"][0]["scaleUp"]["status"] == "Backoff"
+    assert len(scaled.nodes()) == 1
+
+
+def test_a_pool_with_too_many_unready_nodes_does_not_grow(scaled: ScaledCluster) -> None:
+    scaled.slow = True
+    make_pool(scaled, count=2, maxCount=4)
+    scaled.profile(ok_total_unready_count="1")
+    scaled.add(*(pod(name, gpu=8) for name in ("one", "two", "three")))
+    scaled.look()
+    assert scaled.told("NotTriggerScaleUp") == ["pod didn't trigger scale-up: 1 not ready for scale-up"]
+    assert len(scaled.nodes()) == 2
+
+
+@pytest.mark.parametrize(("version", "nodes"), [("1.34.1", 1), ("1.35.4", 0)])
+def test_a_fixed_gpu_node_without_gpus_stops_every_scale_up_since_1_35(
+    scaled: ScaledCluster, version: str, nodes: int
+) -> None:
+    """kubernetes/autoscaler#10301: the pods get no event."""
+    scaled.slow = True
+    make_pool(scaled)
+    make_pool(scaled, "fixed", vmSize=T4, count=1, enableAutoScaling=False, minCount=None, maxCount=None, tags=None)
+    scaled.set_version(version)
+    scaled.add(pod("one", gpu=8, mlnxnics=8))
+    scaled.looks(0, 2)
+    assert (len(scaled.nodes()), scaled.told("NotTriggerScaleUp")) == (nodes, [])
+    scaled.drivers(scaled.nodes("fixed")[0])
+    scaled.look(2)
+    assert len(scaled.nodes()) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"nodeSelector": {"agentpool": "other"}}, "node(s) didn't match Pod's node affinity/selector"),
+        ({"tolerations": []}, "node(s) had untolerated taint {sku: gpu}"),
+        (
+            {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "9"}}}]},
+            "Insufficient nvidia.com/gpu",
+        ),
+        ({"containers": [{"name": "main", "resources": {"requests": {"cpu": "97"}}}]}, "Insufficient cpu"),
+    ],
+)
+def test_no_node_comes_for_a_pod_that_could_not_run_on_it(scaled: ScaledCluster, change: Object, why: str) -> None:
+    make_pool(scaled)
+    waiting = pod("one", gpu=8)
+    scaled.add(waiting | {"spec": waiting["spec"] | change})
+    scaled.looks(0, 2)
+    assert scaled.nodes() == []
+    assert scaled.told("NotTriggerScaleUp") == [f"pod didn't trigger scale-up: 1 {why}"], "once, however often it looks"
+
+
+@pytest.mark.parametrize("change", [{"priority": -11}, {"schedulerName": "volcano", "gated": True}])
+def test_pods_that_can_be_done_without_or_wait_for_something_else_bring_none(
+    scaled: ScaledCluster, change: Object
+) -> None:
+    make_pool(scaled)
+    waiting = pod("one", gpu=8)
+    if change.pop("gated", False):
+        waiting["status"]["conditions"][0] = waiting["status"]["conditions"][0] | {"reason": "Schedulable"}
+    scaled.add(waiting | {"spec": waiting["spec"] | change})
+    scaled.look()
+    assert scaled.nodes() == []
+
+
+def test_a_pool_without_autoscaling_stays_as_it_is(scaled: ScaledCluster) -> None:
+    make_pool(scaled, count=1, enableAutoScaling=False, minCount=None, maxCount=None)
+    scaled.add(pod("one", gpu=8), pod("two", gpu=8))
+    scaled.looks(0, *QUIET)
+    assert len(scaled.nodes()) == 1
+
+
+def test_a_batch_of_thousands_is_packed_onto_as_many_nodes_as_it_needs(scaled: ScaledCluster) -> None:
+    make_pool(scaled, maxCount=3)
+    scaled.add(*(pod(f"index-{number}", gpu=1) for number in range(17)))
+    scaled.look()
+    assert len(scaled.nodes()) == 3, "8 + 8 + 1"
+
+
+def test_the_least_count_is_kept_to(scaled: ScaledCluster) -> None:
+    make_pool(scaled, count=2, minCount=2)
+    record, _ = life.by_node(scaled.arm.server.world.store.all(life.TYPE))[scaled.nodes()[0]]
+    life.remove(scaled.arm.server.world, record, [0])
+    scaled.look()
+    assert [name[-6:] for name in scaled.nodes()] == ["000001", "000002"], "another, with a name of its own"
