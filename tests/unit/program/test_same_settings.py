@@ -146,7 +146,7 @@ def shown(recorder: Recorder) -> Keys:
     derandomize=True,
     database=None,
     deadline=None,
-    max_examples=60,
+    max_examples=40,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.generate],
 )
