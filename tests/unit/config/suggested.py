@@ -134,7 +134,7 @@ def _containers(stack: Stack) -> Iterator[tuple[str, Stack]]:
 
 
 def _entries(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value] if value else []
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _at(stack: Any, key: str) -> Any:
