@@ -60,7 +60,9 @@ def stack(new_stack: NewStack, space: str, kube: KubeClient) -> Iterator[Conform
 def previewed(stack: ConformanceStack, space: str) -> Preview:
     """All changes but those that the API server refuses, for they end a preview."""
     stack.program(PROGRAM, **objects(space, second=ROWS.keys() - REFUSED.keys()))
-    return stack.preview()
+    found = stack.preview()
+    assert found.code == 0, found.diagnostics
+    return found
 
 
 def objects(space: str, *, second: Iterable[str]) -> dict[str, tuple[str, Json]]:

@@ -113,7 +113,8 @@ class Inference(Sandboxes):
     def run(self) -> dict[str, tuple[int, str]]:
         """Exit code and log of each container, by name."""
         self.runs += 1
-        given = {"prompts": 40, "concurrency": 8, "team": NAMESPACE, **self.options}
+        small = {"model": "facebook/opt-125m", "prompts": 40, "concurrency": 8}
+        given = {**small, "team": NAMESPACE, **self.options}
         planned = inference.Run(
             options=BatchInferenceOptions.model_validate(given),
             pool=pools.pool(self.sku),
