@@ -36,7 +36,6 @@ STORAGE: dict[str, Any] = {
         "output": {"protect": False, "containers": {"output": {"permissions": "racwdlmp"}}},
     }
 }
-NIGHT = [f"night-{number:03d}" for number in range(200)]
 EVICTIONS, KILLS = 12, 3
 
 
@@ -58,19 +57,22 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
     return made
 
 
-def test_two_hundred_scenarios_through_evictions_each_finished_once(stack: Stack, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [60, pytest.param(200, marks=pytest.mark.long)])
+def test_scenarios_through_evictions_are_each_finished_once(stack: Stack, tmp_path: Path, count: int) -> None:
+    """32 scenarios run at a time."""
+    batch, scenarios = f"night-{count}", [f"scenario-{number:03d}" for number in range(count)]
     add_template(stack, "light", LIGHT)
     listed = tmp_path / "night.txt"
-    listed.write_text("\n".join(NIGHT))
-    begun = told(stack, "submit", "--scenarios", str(listed), "--name", "night", "--template", "light")
-    assert begun["left"] == 200
-    disturb(stack, "night")
-    summary = told(stack, "status", "night", "--wait")
-    assert (summary["succeeded"], summary["failed"]) == (200, 0), summary
+    listed.write_text("\n".join(scenarios))
+    begun = told(stack, "submit", "--scenarios", str(listed), "--name", batch, "--template", "light")
+    assert begun["left"] == count
+    disturb(stack, batch)
+    summary = told(stack, "status", batch, "--wait")
+    assert (summary["succeeded"], summary["failed"]) == (count, 0), summary
     assert summary["evicted"] + summary["retried"] > 0, "some were at work when they were told to end"
-    found = kept(stack, "night")
+    found = kept(stack, batch)
     outputs = Counter(name.split("/")[1] for name in found if "/output/" in name and name.startswith("results/"))
-    assert outputs == dict.fromkeys(NIGHT, 2), "all of each, and none of it twice"
+    assert outputs == dict.fromkeys(scenarios, 2), "all of each, and none of it twice"
     assert not [name for name in found if name.startswith("attempts/") and "/output/" in name]
 
 

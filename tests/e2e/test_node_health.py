@@ -119,6 +119,7 @@ def test_drivers_and_node_tools_bear_it(stack: Stack, bad: str) -> None:
     assert gpus(node(stack, bad)) == 8
 
 
+@pytest.mark.long
 def test_it_is_checked_again_and_fails_again(stack: Stack, bad: str) -> None:
     assert checked(stack, bad).startswith(FAILED)
     assert "NoExecute" in taint(stack, bad)
