@@ -40,6 +40,7 @@ def _entry(resource: Mapping[str, Any], labels: Mapping[str, str], resources: li
         "inputs": opened(resource.get("inputs") or {}),
         "after": sorted({labels[urn] for urn in resource.get("dependencies") or [] if urn in labels}),
         "provider": labels.get(provider, ""),
+        "retained": bool(resource.get("retainOnDelete")),
     }
     if kind == _PROVIDER:
         cluster = next(found for found in resources if found["type"] == _CLUSTER)

@@ -30,11 +30,12 @@ def kubeconfig(cluster: pulumi.Resource, group: str, name: str) -> pulumi.Output
 
 
 def options(entry: dict[str, Any], made: Made) -> pulumi.ResourceOptions:
-    """As recorded: what it depends on, and its provider."""
+    """As recorded: what it depends on, its provider, and whether it stays in the cluster."""
     provider = made.get(entry["provider"])
     return pulumi.ResourceOptions(
         depends_on=[made[label] for label in entry["after"]],
         provider=provider if isinstance(provider, pulumi.ProviderResource) else None,
+        retain_on_delete=entry["retained"],
         custom_timeouts=pulumi.CustomTimeouts(create="45m"),
     )
 
