@@ -107,7 +107,7 @@ def sum_of(archive: bytes) -> str:
     try:
         with ZipFile(BytesIO(archive)) as module:
             sums = [f"{sha256(module.read(name)).hexdigest()}  {name}\n" for name in sorted(module.namelist())]
-    except (BadZipFile, NotImplementedError, RuntimeError):
+    except (BadZipFile, NotImplementedError, RuntimeError):  # the last two are of unknown compression and of a password
         return "of no archive"
     return f"h1:{b64encode(sha256(''.join(sums).encode()).digest()).decode()}"
 

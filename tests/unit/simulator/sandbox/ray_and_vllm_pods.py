@@ -18,7 +18,7 @@ from tests.unit.simulator.sandbox.sandboxes import (
     node_name,
     put,
 )
-from tests.unit.simulator.sandbox.training_pods import team_mounts
+from tests.unit.simulator.sandbox.training_pods import team_run
 from workloads._lib.team_training import CHECKPOINTS, DATA
 from workloads.batch_inference import manifests as inference
 from workloads.batch_inference.options import BatchInferenceOptions
@@ -41,13 +41,7 @@ class Finetuning(Sandboxes):
         given = {**short, "numNodes": self.nodes, "team": NAMESPACE, **self.options}
         run = finetuning.Run(
             options=FinetuningOptions.model_validate(given),
-            pool=pools.pool(self.sku),
-            nodes=self.nodes,
-            image="registry.test/ray-finetuning:1",
-            rdma_resource=pools.RDMA,
-            name=self.name,
-            namespace=NAMESPACE,
-            **team_mounts("dataContainer" in given),
+            **team_run(self, self.name, given),
         )
         self.spec, output = finetuning.ray_job(run), run.output
         self.output = self.folder / output.lstrip("/")

@@ -40,10 +40,13 @@ from workloads.pytorch_pretraining import manifests as pretraining
 from workloads.pytorch_pretraining.options import PretrainingOptions
 
 
-def team_mounts(data: bool) -> Object:
-    """The volumes of a team's training."""
-    found = {"checkpoints": PodMount(name="checkpoints", path=CHECKPOINTS, source={})}
-    return {**found, "data": PodMount(name="data", path=DATA, source={}) if data else None}
+def team_run(pods: Sandboxes, name: str, given: Object) -> Object:
+    """Returns what the run of a team's training has beside its options; its image is named as its stack."""
+    checkpoints = PodMount(name="checkpoints", path=CHECKPOINTS, source={})
+    data = PodMount(name="data", path=DATA, source={}) if "dataContainer" in given else None
+    fields = {"pool": pools.pool(pods.sku), "nodes": pods.nodes, "rdma_resource": pools.RDMA, "namespace": NAMESPACE}
+    image = f"registry.test/{name.removeprefix('stack-')}:1"
+    return {**fields, "name": name, "image": image, "checkpoints": checkpoints, "data": data}
 
 
 @dataclass
@@ -169,13 +172,7 @@ class Pretraining(Sandboxes):
         given = {**short, "numNodes": self.nodes, "team": NAMESPACE, **self.options}
         run = pretraining.Run(
             options=PretrainingOptions.model_validate(given),
-            pool=pools.pool(self.sku),
-            nodes=self.nodes,
-            image="registry.test/pytorch-pretraining:1",
-            rdma_resource=pools.RDMA,
-            name=self.name,
-            namespace=NAMESPACE,
-            **team_mounts("dataContainer" in given),
+            **team_run(self, self.name, given),
         )
         template: Object = copy.deepcopy(pretraining.template(run, "Never"))
         mounts = (
