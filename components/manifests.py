@@ -10,6 +10,7 @@ import functools
 import json
 import subprocess
 import tempfile
+import zlib
 from base64 import b64encode
 from collections.abc import Mapping
 from hashlib import sha256
@@ -107,7 +108,7 @@ def sum_of(archive: bytes) -> str:
     try:
         with ZipFile(BytesIO(archive)) as module:
             sums = [f"{sha256(module.read(name)).hexdigest()}  {name}\n" for name in sorted(module.namelist())]
-    except (BadZipFile, NotImplementedError, RuntimeError):  # the last two are of unknown compression and of a password
+    except (BadZipFile, EOFError, RuntimeError, ValueError, zlib.error):  # what ZipFile raises for damaged ones
         return "of no archive"
     return f"h1:{b64encode(sha256(''.join(sums).encode()).digest()).decode()}"
 

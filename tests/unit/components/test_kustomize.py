@@ -95,6 +95,12 @@ def test_without_kubectl_it_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch, 
         manifests.manifests("job", None)
 
 
+def test_no_damage_of_an_archive_ends_in_a_traceback() -> None:
+    whole = archive()
+    damaged = (whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :] for at in range(len(whole)))
+    assert {sum_of(each)[:3] for each in damaged} == {"h1:", "of "}
+
+
 @pytest.mark.parametrize("other", [archive({"over/kustomization.yaml": "resources: []\n"}), b"<html>", b""])
 def test_another_module_than_the_pinned_one_is_refused_before_kubectl_sees_it(
     other: bytes, mirror: list[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
