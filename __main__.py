@@ -64,12 +64,12 @@ def main() -> None:
         own = {operator.namespace for operator in known_operators.values()}
         protects = settings.storage.protect
         PlatformGuard("guard", platform.context, tuple(made), own, protects_files=protects)
-        stack_outputs.export(stack_outputs.of_platform(platform))
+        stack_outputs.export(stack_outputs.platform_outputs(platform))
     else:
-        stack_outputs.export(stack_outputs.of_shared_platform(platform))
+        stack_outputs.export(stack_outputs.shared_platform_outputs(platform))
     commands = {name: found.shown(where[name]) for name, found in deployed.items()}
     details = {name: found.outputs(where[name]) for name, found in deployed.items()}
-    stack_outputs.export(stack_outputs.of_workloads(commands, details, kept_files.files(made, before)))
+    stack_outputs.export(stack_outputs.workload_outputs(commands, details, kept_files.files(made, before)))
 
 
 def _all_that_is_made() -> list[pulumi.Resource]:
@@ -88,7 +88,7 @@ def _shared_platform(settings: Settings, lender: Lender, kept_before: Collection
     way_in.check_guest(settings, lender)
     lending = lender.lending
     mounted = [container for name, container in lending.containers.items() if settings.users(name)]
-    if lending.federation and any(map(stack_outputs.opened_by_identity, mounted)):
+    if lending.federation and any(map(stack_outputs.is_opened_by_identity, mounted)):
         check_rights(lending.federation["resourceGroup"], lending.federation["location"])
     return SharedPlatform("platform", settings, lender, kept_before=kept_before)
 
@@ -115,11 +115,11 @@ def _foundation(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple
     cost = hourly_cost(kept, existing.node_counts, within=within)
     report_price(kept, existing, cost)
     foundation = Foundation("foundation", kept, existing, within=within)
-    stack_outputs.export(stack_outputs.of_price(cost))
+    stack_outputs.export(stack_outputs.price_outputs(cost))
     if within:
         return kept, existing, foundation
     group = kept.names.resource_group
-    stack_outputs.export(stack_outputs.of_foundation(foundation, way_in.next_command(kept, group)))
+    stack_outputs.export(stack_outputs.foundation_outputs(foundation, way_in.next_command(kept, group)))
     pulumi.log.warn(way_in.after_first_phase(kept, group))
     return kept, existing, None
 

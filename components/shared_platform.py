@@ -22,6 +22,7 @@ from components.storage.sas import check_expiry
 from components.storage.shared_files import shared_class
 from components.storage.volumes import ContainerVolume
 from components.workspace import Workspace
+from config.data.output_names import CLUSTER_ID, KUBECONFIG, SAS
 from config.schema.models import Lender, Placement, Settings
 from config.schema.workload import Member
 
@@ -92,8 +93,8 @@ class SharedPlatform(Component):
         self.settings = settings
         self.lender = lender
         self._outputs = pulumi.StackReference(str(lender.stack), opts=self.child())
-        self.kubeconfig = self._outputs.require_output("kubeconfig")
-        self.cluster_id = self._outputs.require_output("clusterId")
+        self.kubeconfig = self._outputs.require_output(KUBECONFIG)
+        self.cluster_id = self._outputs.require_output(CLUSTER_ID)
         self.provider = kubernetes.Provider(
             "kubernetes",
             kubeconfig=self.kubeconfig,
@@ -157,7 +158,7 @@ class SharedPlatform(Component):
         return f"{self.settings.stack}-"
 
     def _containers(self) -> dict[str, ContainerAccess]:
-        sas = self._outputs.require_output("sas")
+        sas = self._outputs.require_output(SAS)
         return {name: read_container(plain, sas[name]) for name, plain in self.lender.lending.containers.items()}
 
     def image(self, name: str) -> str:

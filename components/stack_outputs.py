@@ -1,6 +1,7 @@
-"""The outputs of a stack: their names, which of them are secret, and what each holds.
+"""The outputs of a stack: what each holds, and which of them are secret.
 
-`docs/configuration.md` describes them to users. Some outputs come from elsewhere: an operator declares its own
+`docs/configuration.md` describes them to users. Their names are in
+`config/data/output_names.py`. Some outputs come from elsewhere: an operator declares its own
 (`Installed.outputs`), and a workload states its commands (`Deployed` in workloads/_lib/base.py).
 
 A stack on a shared platform reads the platform's outputs. `config/rules/platform_stack.py` checks them first. The
@@ -17,8 +18,21 @@ import pulumi
 from components.azure.identity import Federation
 from components.storage.accounts import Storage
 from components.storage.container_access import ContainerAccess, Sas
+from config.data.output_names import (
+    CLUSTER_ID,
+    FILES,
+    KUBECONFIG,
+    NEXT,
+    PLATFORM,
+    PLATFORM_STACK,
+    PRICE,
+    REGISTRY,
+    SAS,
+    STORAGE,
+    WORKLOAD_DETAILS,
+)
 from config.rules.cost import Cost
-from config.rules.platform_stack import NEXT, PLATFORM, shared_settings
+from config.rules.platform_stack import shared_settings
 from config.schema.storage import ContainerSettings
 
 if TYPE_CHECKING:
@@ -28,10 +42,7 @@ if TYPE_CHECKING:
 
 NOTHING = "# nothing: both phases are done"
 """The output `next` after the second phase. A shell ignores it."""
-FILES = "files"
-PRICE = "price"
-WORKLOAD_DETAILS = "workloadDetails"
-SECRET = ("kubeconfig", "sas", PLATFORM, WORKLOAD_DETAILS)
+SECRET = (KUBECONFIG, SAS, PLATFORM, WORKLOAD_DETAILS)
 """Outputs that Pulumi encrypts in the state, and does not print."""
 
 
@@ -41,12 +52,12 @@ def export(outputs: Mapping[str, Any]) -> None:
         pulumi.export(name, pulumi.Output.secret(value) if name in SECRET else value)
 
 
-def of_price(cost: Cost) -> dict[str, Any]:
+def price_outputs(cost: Cost) -> dict[str, Any]:
     """Returns the output with the price of the stack."""
     return {PRICE: cost.output()}
 
 
-def of_foundation(foundation: Foundation, next_command: str | None) -> dict[str, Any]:
+def foundation_outputs(foundation: Foundation, next_command: str | None) -> dict[str, Any]:
     """Returns the outputs of what Azure Resource Manager makes.
 
     Args:
@@ -56,37 +67,37 @@ def of_foundation(foundation: Foundation, next_command: str | None) -> dict[str,
     return {
         "resourceGroup": foundation.resource_group.name,
         "clusterName": foundation.cluster.name,
-        "clusterId": foundation.cluster.id,
-        "registry": foundation.registry.login_server,
-        "storage": _storage(foundation.storage),
+        CLUSTER_ID: foundation.cluster.id,
+        REGISTRY: foundation.registry.login_server,
+        STORAGE: _storage(foundation.storage),
         **({NEXT: next_command} if next_command else {}),
     }
 
 
-def of_platform(platform: Platform) -> dict[str, Any]:
+def platform_outputs(platform: Platform) -> dict[str, Any]:
     """Returns the outputs of a stack's own platform and its foundation."""
     containers = platform.foundation.containers
     next_command = NOTHING if platform.settings.network.two_phases else None
     return {
-        **of_foundation(platform.foundation, next_command),
-        "kubeconfig": platform.access.kubeconfig,
+        **foundation_outputs(platform.foundation, next_command),
+        KUBECONFIG: platform.access.kubeconfig,
         "pools": {key: pool.agent_pool for key, pool in platform.pools.pools.items()},
-        "sas": {name: container_sas(access) for name, access in containers.items()},
+        SAS: {name: describe_sas(access) for name, access in containers.items()},
         PLATFORM: _for_other_stacks(platform),
         **platform.operators.outputs,
     }
 
 
-def of_shared_platform(platform: SharedPlatform) -> dict[str, Any]:
+def shared_platform_outputs(platform: SharedPlatform) -> dict[str, Any]:
     """Returns the outputs of a stack about the platform of another stack that it runs on."""
     return {
-        "platformStack": str(platform.lender.stack),
-        "clusterId": platform.cluster_id,
-        "kubeconfig": platform.kubeconfig,
+        PLATFORM_STACK: str(platform.lender.stack),
+        CLUSTER_ID: platform.cluster_id,
+        KUBECONFIG: platform.kubeconfig,
     }
 
 
-def of_workloads(
+def workload_outputs(
     commands: Mapping[str, pulumi.Output[str]],
     details: Mapping[str, Mapping[str, Any]],
     files: pulumi.Output[dict[str, str]],
@@ -102,12 +113,12 @@ def of_workloads(
 
 
 def _for_other_stacks(platform: Platform) -> dict[str, Any]:
-    """Returns what stacks read that run on this platform (`Lending` in config/schema/models.py)."""
+    """Returns the output `platform`, which consumer stacks read (`Lending` in config/schema/models.py)."""
     foundation, federation = platform.foundation, platform.federation
     return {
         "settings": shared_settings(platform.settings),
         "loginServer": foundation.registry.login_server,
-        "containers": {name: container(access) for name, access in foundation.containers.items()},
+        "containers": {name: describe_container(access) for name, access in foundation.containers.items()},
         **({"federation": _federation(federation)} if federation else {}),
     }
 
@@ -121,7 +132,7 @@ def _storage(accounts: Sequence[Storage]) -> dict[str, Any]:
 
 def account_names(outputs: Mapping[str, Any]) -> list[str]:
     """Returns the names of all storage accounts in the outputs of an earlier update."""
-    storage = outputs.get("storage", {})
+    storage = outputs.get(STORAGE, {})
     return [each["account"] for each in (storage, *storage.get("accounts", {}).values()) if "account" in each]
 
 
@@ -144,7 +155,7 @@ def read_federation(plain: Mapping[str, Any]) -> Federation:
     )
 
 
-def container(access: ContainerAccess) -> dict[str, Any]:
+def describe_container(access: ContainerAccess) -> dict[str, Any]:
     """Returns a blob container as `platform` describes it: everything except the SAS."""
     sas = access.sas
     opens = {"rotation": sas.rotation, "start": sas.start, "expiry": sas.expiry} if sas else {"scope": access.scope}
@@ -160,7 +171,7 @@ def container(access: ContainerAccess) -> dict[str, Any]:
     }
 
 
-def container_sas(access: ContainerAccess) -> dict[str, pulumi.Output[str]]:
+def describe_sas(access: ContainerAccess) -> dict[str, pulumi.Output[str]]:
     """Returns the SAS of a blob container as the output `sas` has them."""
     if access.sas is None:
         return {}
@@ -178,12 +189,12 @@ def read_container(plain: Mapping[str, Any], secrets: pulumi.Output[Any]) -> Con
         settings=settings,
         generation=plain["generation"],
         url=plain["url"],
-        sas=None if opened_by_identity(plain) else _read_sas(plain, secrets, upload=settings.upload),
+        sas=None if is_opened_by_identity(plain) else _read_sas(plain, secrets, upload=settings.upload),
         scope=plain.get("scope", ""),
     )
 
 
-def opened_by_identity(plain: Mapping[str, Any]) -> bool:
+def is_opened_by_identity(plain: Mapping[str, Any]) -> bool:
     """Returns whether identities, and not SAS, open the blob container that `platform` describes."""
     return "rotation" not in plain
 

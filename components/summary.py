@@ -11,7 +11,7 @@ from pulumi_azure_native import authorization
 
 from components.azure.cluster import SYSTEM_POOL
 from components.preflight.existing import Existing, if_there
-from components.stack_outputs import PRICE
+from config.data.output_names import PRICE
 from config.problems.fixes import set_command
 from config.rules.cost import Cost, price_meanwhile
 from config.rules.teams import quota_table

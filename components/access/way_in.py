@@ -23,6 +23,7 @@ from components.preflight.checks import check_login
 from components.preflight.existing import Existing, if_there
 from components.preflight.existing_cluster import check_running
 from components.preflight.network import network_path
+from config.data.output_names import KUBECONFIG
 from config.problems.errors import lines
 from config.problems.fixes import set_command
 from config.reading.loader import outputs_of
@@ -53,7 +54,7 @@ def check_guest(settings: Settings, lender: Lender) -> None:
     """Raises pulumi.RunError, with the fix, if a stack on another's platform does not get into its cluster."""
     outputs = outputs_of(str(lender.stack))
     check_running(outputs, settings.stack)
-    kubeconfig = outputs["kubeconfig"]
+    kubeconfig = outputs[KUBECONFIG]
     host = private_server(kubeconfig)
     if host and not inside.answers(host):
         raise pulumi.RunError("\n".join(_guest_refusal(settings, lender)))

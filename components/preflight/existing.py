@@ -28,11 +28,11 @@ from components.preflight.existing_system_pool import system_pool_refusals
 from components.preflight.moving import Place, chosen_place, moving_refusal
 from components.stack_outputs import account_names
 from components.storage.kept_files import kept_before
+from config.data.output_names import CLUSTER_ID, PLATFORM, REGISTRY
 from config.problems.errors import lines
 from config.problems.fixes import path_text, set_command, text_of
 from config.reading.loader import outputs_of, this_stack
 from config.rules.azure_errors import explained
-from config.rules.platform_stack import PLATFORM
 from config.rules.pools import autoscale_fixed
 from config.rules.vcpu_quota import Nodes
 from config.schema.models import Settings
@@ -149,7 +149,7 @@ def _network(
 
 def _warnings(settings: Settings, existing: Existing) -> Iterator[str]:
     """Of what may well be meant, and is seen too late otherwise."""
-    if existing.cluster is None and existing.outputs.get("clusterId"):
+    if existing.cluster is None and existing.outputs.get(CLUSTER_ID):
         again = f"PULUMI_K8S_DELETE_UNREACHABLE=true pulumi up --refresh -s {settings.stack}"
         yield (
             f"the cluster {existing.cluster_name}, which the stack had, is gone from Azure. Pulumi has to forget it, "
@@ -218,7 +218,7 @@ def _held(existing: Existing) -> Iterator[str]:
     """What is there that nothing in the program can make again."""
     if cluster := existing.cluster:
         yield f"cluster {cluster.name}: what runs there, and what that keeps on persistent volumes"
-    if registry := existing.outputs.get("registry"):
+    if registry := existing.outputs.get(REGISTRY):
         yield f"registry {registry}: its images"
     there = [account.name for account in existing.accounts.values()]
     for name in dict.fromkeys([*there, *account_names(existing.outputs)]):

@@ -15,9 +15,8 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.azure.roles import subscription_id
-from components.stack_outputs import FILES
+from config.data.output_names import FILES, PLATFORM, REGISTRY
 from config.problems.fixes import path_text, remove_command, set_command
-from config.rules.platform_stack import PLATFORM
 from config.schema.models import Settings
 from config.schema.registry import RegistrySettings, login_server
 from config.schema.storage import Account, StorageSettings, account_path
@@ -86,7 +85,7 @@ def storage_warnings(settings: Settings, outputs: Mapping[str, Any]) -> Iterator
         settings: The settings of this update.
         outputs: The stack's outputs of the last update. They are empty before the first one.
     """
-    yield from _registry(settings, outputs.get("registry"))
+    yield from _registry(settings, outputs.get(REGISTRY))
     if PLATFORM not in outputs:
         return
     before = outputs[PLATFORM].get("settings", {}).get("storage", {})

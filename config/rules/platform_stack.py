@@ -12,14 +12,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from config.data.output_names import NEXT, PLATFORM, PLATFORM_STACK
 from config.problems.errors import Problem, SettingsError
 from config.problems.fixes import Fix, remove_command, run, say, set_command
 from config.schema.models import OVERRIDABLE, SHARED, Lender, Lending, StackFile
 from config.schema.names import StackName
 
-PLATFORM = "platform"
-NEXT = "next"
-"""The output of a stack in two phases that has the command to go on with, after the first."""
 _PATH = ("platformStack",)
 _ALLOWED = (
     "a stack that `pulumi stack ls` lists, by its name or as organization/project/name, with a platform of its own"
@@ -70,7 +68,7 @@ def lender(text: str, here: StackName, outputs_of: OutputsOf, stack_file: type[S
         new = f"pulumi stack init --no-select {short}"
         how = f"{_LIST}; bring the platform up first, with pulumi up -s {short} (if it is new, after {new})"
         raise _refused(what, say(how)) from None
-    if other := outputs.get("platformStack"):
+    if other := outputs.get(PLATFORM_STACK):
         raise _refused(f"is {text!r}, which has no platform but runs on that of {other}", set_command(_PATH, other))
     if PLATFORM not in outputs and NEXT in outputs:
         what = f"is {text!r}, a private stack, of which only the first of its two phases is done"

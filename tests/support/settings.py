@@ -11,10 +11,11 @@ from typing import Any, Literal
 import yaml
 
 import operators
+from config.data.output_names import PLATFORM
 from config.problems.errors import Problem, SettingsError
 from config.problems.fixes import set_command
 from config.reading.loader import Surroundings, load_settings
-from config.rules.platform_stack import PLATFORM, shared_settings
+from config.rules.platform_stack import shared_settings
 from config.schema.inventory import Inventory
 from config.schema.models import Settings
 from config.schema.names import StackName

@@ -14,7 +14,7 @@ from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import UserDelegationKey, _shared_access_signature, generate_container_sas
 from pulumi.dynamic.dynamic import serialize_provider
 
-from components.stack_outputs import container_sas
+from components.stack_outputs import describe_sas
 from components.storage import sas_providers
 from components.storage.accounts import Storage
 from components.storage.sas_providers import CLOCK_SKEW, DelegationProvider, WindowProvider, instant
@@ -43,7 +43,7 @@ def declared(**containers: Any) -> Recorder:
     def declare() -> None:
         made = Storage("storage", stack, pulumi.Output.from_input("group"), settings.all_accounts()[0])
         for name, access in made.containers.items():
-            pulumi.export(name, container_sas(access))
+            pulumi.export(name, describe_sas(access))
             assert access.sas is not None
             pulumi.export(f"{name}-text", pulumi.Output.unsecret(access.sas.mount))
 

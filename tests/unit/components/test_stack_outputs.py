@@ -5,7 +5,7 @@ from __future__ import annotations
 import pulumi
 import pytest
 
-from components.stack_outputs import container, container_sas, read_container
+from components.stack_outputs import describe_container, describe_sas, read_container
 from components.storage.container_access import ContainerAccess, Sas
 from config.schema.storage import ContainerSettings
 from tests.support import golden
@@ -52,9 +52,9 @@ def test_another_stack_reads_the_same_container() -> None:
             sas=Sas(rotation="1", **WINDOW, mount=mount, upload=upload),
             scope="/containers/data",
         )
-        again = read_container(container(given), pulumi.Output.all(**container_sas(given)))
+        again = read_container(describe_container(given), pulumi.Output.all(**describe_sas(given)))
         assert again.settings == given.settings
-        assert container(again) == container(given)
+        assert describe_container(again) == describe_container(given)
         assert again.sas is not None
         assert again.sas.upload is not None
         pulumi.Output.all(again.sas.mount, again.sas.upload).apply(found.append)

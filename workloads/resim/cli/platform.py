@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from config.data.output_names import WORKLOAD_DETAILS
 from config.problems.fixes import set_command
 from config.schema.storage import account_path, next_rotation
 from workloads.resim.batch import Refused
@@ -70,7 +71,7 @@ def platform(stack: str, own: Mapping[str, Any], lenders: Mapping[str, Any]) -> 
 
     Raises Refused where the stack has no resim, or is not up.
     """
-    details = own.get("workloadDetails", {}).get(NAME)
+    details = own.get(WORKLOAD_DETAILS, {}).get(NAME)
     if details is None:
         has = ", ".join(own.get("workloads", {})) or "none"
         what = f"{f'stack {stack}' if stack else 'the selected stack'} has no workload {NAME}; it has {has}"

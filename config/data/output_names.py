@@ -1,0 +1,13 @@
+"""The names of stack outputs that the program also reads. `components/stack_outputs.py` defines what they hold."""
+
+CLUSTER_ID = "clusterId"
+FILES = "files"
+KUBECONFIG = "kubeconfig"
+NEXT = "next"
+PLATFORM = "platform"
+PLATFORM_STACK = "platformStack"
+PRICE = "price"
+REGISTRY = "registry"
+SAS = "sas"
+STORAGE = "storage"
+WORKLOAD_DETAILS = "workloadDetails"
