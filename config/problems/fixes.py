@@ -46,7 +46,7 @@ def any_name(path: Path) -> str:
 def printable(text: str, most: int = _MAX_WORDS) -> str:
     """The text on one line, without control characters, and without its middle where it is longer than `most`."""
     short = text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 2 :]}"
-    if short.isprintable():
+    if short.isprintable():  # the loop below took a fifth of the time of a refusal
         return short
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in short)
 

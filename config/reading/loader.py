@@ -137,7 +137,7 @@ class _Reading:
         """Returns what makes the settings, with workloads placed on the platform, and what is wrong between them."""
         stack, inventory, problems = self.around.stack, self.inventory, list[Problem]()
         platform = self._platform(stack_file, own, problems)
-        whole = platform.furnish(stack_file) if platform else stack_file
+        whole = platform.with_shared_settings(stack_file) if platform else stack_file
         installation = Installation(whole, inventory.operators)
         if stack_file.platform_stack is None:
             problems += first(rules.problems(installation))

@@ -54,6 +54,11 @@ def protects(rule: list[Any] | Literal["stated", "limit", "letters", "ranges"]) 
     return info
 
 
+def stated(model: Model) -> dict[str, Any]:
+    """Returns the fields that the user has set, with their values."""
+    return {name: value for name, value in model if name in model.model_fields_set}
+
+
 def field_name(model: type[Model], key: str) -> str:
     """The field that a key of stack files is read into. Raises StopIteration for a key that the model does not have."""
     return next(name for name, field in model.model_fields.items() if field.alias == key)

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, Vali
 from config.data.allocatable import MAX_PODS, MIN_SYSTEM_PODS
 from config.data.skus import VmSku, sku
 from config.data.versions import versions
-from config.schema.base import AS_TEXT, PLAIN_DIGITS, Model, Text, may_be, protects, unfit
+from config.schema.base import AS_TEXT, PLAIN_DIGITS, Model, Text, may_be, protects, stated, unfit
 from config.schema.ip_ranges import IpRanges
 from config.schema.pools import MAX_NODES
 from config.schema.resource_ids import ObjectId, UserAssignedIdentityId
@@ -123,6 +123,9 @@ class AutoscalerSettings(Model):
         return max(gpu_nodes, AKS_UNREADY_NODES) if self.unready_nodes is None else self.unready_nodes
 
 
+SystemNodes = Annotated[int, Field(ge=1, le=MAX_NODES), PLAIN_DIGITS]
+
+
 class SystemPool(Model):
     """The pool that AKS and the operators' controllers run on."""
 
@@ -133,7 +136,7 @@ class SystemPool(Model):
 
     PropertyChangeNotAllowed; components/preflight/existing.py tells the way.
     """
-    count: Annotated[int, Field(ge=1, le=MAX_NODES), PLAIN_DIGITS] = 3
+    count: SystemNodes = 3
     """Its nodes; with `cluster.tier` `Free` by default 2. Unless set, a cluster that is up keeps its own number."""
     max_pods: Annotated[int | None, Field(ge=MIN_SYSTEM_PODS, le=MAX_PODS), PLAIN_DIGITS] = None
     """Pods that a node may have; by default 250. Azure refuses to change it, as the VM size."""
@@ -153,7 +156,7 @@ class FreeSystemPool(SystemPool):
     """The system pool of a cluster with `cluster.tier` `Free`, which has no uptime guarantee."""
 
     vm_sku: str = "Standard_D4ads_v5"
-    count: Annotated[int, Field(ge=1, le=MAX_NODES), PLAIN_DIGITS] = 2
+    count: SystemNodes = 2
 
 
 class ClusterSettings(Model):
@@ -218,10 +221,9 @@ class ClusterSettings(Model):
 
         AKS recommends three nodes of 8 vCPUs (https://learn.microsoft.com/azure/aks/use-system-pools).
         """
-        if info.data.get("tier") != "Free":
+        if info.data.get("tier") != "Free":  # pydantic validates in the order of the fields: `tier` stands before
             return pool
-        stated = {name: value for name, value in pool if name in pool.model_fields_set}
-        return FreeSystemPool.model_validate(stated, by_alias=False, by_name=True)
+        return FreeSystemPool.model_validate(stated(pool), by_alias=False, by_name=True)
 
     @property
     def lts(self) -> bool:

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from config.data.near import called, is_general
 from config.problems.fixes import Path
-from config.schema.base import EMPTY_IS_UNSET
+from config.schema.base import EMPTY_IS_UNSET, stated
 from config.schema.json_schema import Schema, paths_in, protecting, schema_at, schema_of
 from config.schema.models import Settings, StackFile
 from config.schema.operators import OperatorCatalogue, Operators, OperatorSettings, field_of
@@ -43,8 +43,7 @@ class Inventory:
     def settings_of(self, whole: StackFile, **found: Any) -> Settings:
         """Returns the settings of a stack file that is valid, with what has been found by them."""
         model = _with_keys(Settings, *self._keys)
-        given = {name: getattr(whole, name) for name in whole.model_fields_set}
-        settings: Settings = model.model_validate(given | found, by_alias=False, by_name=True)
+        settings: Settings = model.model_validate(stated(whole) | found, by_alias=False, by_name=True)
         return settings
 
     @property

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, SerializeAsAny, field_validator
 from config.data.near import alike, hint, near
 from config.data.skus import catalogue
 from config.problems.fixes import text_of
-from config.schema.base import AS_TEXT, EMPTY_IS_UNSET, Model, Unfit, number_in, protects, unfit, unfits
+from config.schema.base import AS_TEXT, EMPTY_IS_UNSET, Model, Unfit, number_in, protects, stated, unfit, unfits
 from config.schema.cluster import ClusterSettings
 from config.schema.names import Names, StackName
 from config.schema.network import OF_ACCOUNT, OF_FILES, OF_REGISTRY, NetworkSettings, Use
@@ -184,13 +184,10 @@ class Lender:
     stack: StackName
     lending: Lending[StackFile]
 
-    def furnish(self, consumer: StackFile) -> StackFile:
-        """Returns the settings of a consumer stack with those that it shares with the platform, for the rules."""
-        own, theirs = consumer.model_fields_set, self.lending.settings
-        shared = {name for name in SHARED if name not in OVERRIDABLE or name not in own}
-        values = {name: value for name, value in consumer if name in own - shared}
-        values |= {name: value for name, value in theirs if name in theirs.model_fields_set & shared}
-        return type(consumer).model_validate(values, by_alias=False, by_name=True)
+    def with_shared_settings(self, consumer: StackFile) -> StackFile:
+        """Returns the settings of a consumer stack with those of the platform, which has only shared ones."""
+        own = {name: value for name, value in stated(consumer).items() if name not in SHARED or name in OVERRIDABLE}
+        return type(consumer).model_validate(stated(self.lending.settings) | own, by_alias=False, by_name=True)
 
 
 @dataclass(frozen=True)

@@ -179,8 +179,8 @@ class Operators(Model):
 
     def of(self, operator: OperatorSpec[Own]) -> Own:
         """Returns the settings of an operator. A model without its key has the defaults."""
-        found = dict(self).get(field_of(operator.name))
-        return found if isinstance(found, operator.settings) else operator.settings()
+        found: Own | None = getattr(self, field_of(operator.name), None)
+        return operator.settings() if found is None else found
 
     def _enabled(self) -> Iterator[OperatorSettings]:
         return (each for _, each in self if isinstance(each, OperatorSettings) and each.enabled)

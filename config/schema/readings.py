@@ -21,14 +21,18 @@ _MAX_SPREAD = 5
 """Entries of a list that commands set; more are set by hand."""
 
 
-def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False) -> Fix:
+def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False, is_protected: bool = False) -> Fix:
     """Returns the fix of a value that may not stand where the schema holds.
 
-    An entry has a name that the user has chosen; no command removes it.
+    An entry has a name that the user has chosen; no command removes it, nor an item of a list that protects access.
     """
     match given:
         case [str() as only] if schema.get("type") in _PLAIN:
-            return set_command(path, only) if only.strip() else suggest(path, schema, "", is_entry=is_entry)
+            return (
+                set_command(path, only)
+                if only.strip()
+                else suggest(path, schema, "", is_entry=is_entry, is_protected=is_protected)
+            )
         case [int() | float() as only] if schema.get("type") in ("integer", "number"):
             return set_command(path, only)
     choices = schema.get("enum", ()) if isinstance(given, str) else ()
@@ -52,7 +56,7 @@ def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False
         form = f"{path[-1]}: {{<name>: {{...}}}}"
         return say(f"write {path_text(path)} as a map in the stack file, with each entry under its name: {form}")
     is_off = given is False and kind in {"object", "array"} and "protects" not in schema
-    if given not in (None, "", [], {}) and not is_off:
+    if (given not in (None, "", [], {}) and not is_off) or (is_item and is_protected):
         return by_hand(path)
     value = None if kind in {"object", "array"} or is_item or "default" in schema else example(schema)
     return remove_command(path) if value is None else set_command(path, value)

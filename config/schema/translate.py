@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from config.problems.errors import Problem
-from config.problems.fixes import Path, by_hand, path_text, remove_command, say, set_command
+from config.problems.fixes import Path, by_hand, path_text, say, set_command
 from config.schema.base import UNFIT, Unfit
 from config.schema.inventory import Inventory
 from config.schema.json_schema import Schema, allowed, schema_at, schema_of
@@ -68,9 +68,8 @@ def _extra(
 
 def _wrong_value(path: Path, location: Path, given: object, schema: Schema) -> Problem:
     here, known = schema_at(schema, location), schema_at(schema, location[:-1]).get("properties", ())
-    fix = suggest(path, here, given, is_entry=isinstance(location[-1], str) and location[-1] not in known)
-    if isinstance(location[-1], int) and fix == remove_command(path) and "protects" in schema_at(schema, location[:-1]):
-        fix = by_hand(path)  # without its only entry, cluster.authorizedIpRanges lets everybody in
+    is_entry = isinstance(location[-1], str) and location[-1] not in known
+    fix = suggest(path, here, given, is_entry=is_entry, is_protected="protects" in schema_at(schema, location[:-1]))
     is_plain = not isinstance(given, dict | list | None) or truth_of(given) is not None
     shows = is_plain or any(not edit.removes for edit in fix.edits)
     return Problem(path, f"is {_shown(given)}", allowed(here), fix, shows_value=shows)

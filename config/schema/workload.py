@@ -83,8 +83,8 @@ class WorkloadOptions(Model):
     @property
     def gpus_per_node(self) -> int | None:
         """GPUs that it takes on each node, by its option `gpus`; None takes whole nodes, with all of their HCAs."""
-        found = dict(self).get("gpus")
-        return found if isinstance(found, int) else None
+        found: int | None = getattr(self, "gpus", None)
+        return found
 
     def gpus_on(self, size: VmSku) -> int:
         """GPUs that it takes on a node of that size."""
@@ -192,8 +192,8 @@ class WorkloadSpec(Protocol[Chosen]):
 
         As many as the option `numNodes` says, or all of them where that is left open; without the option part of one.
         """
-        chosen = dict(options).get("num_nodes", 1)
-        return pool_nodes if chosen is None else int(chosen)
+        chosen: int | None = getattr(options, "num_nodes", 1)
+        return pool_nodes if chosen is None else chosen
 
     @property
     def keys(self) -> Mapping[str, str]:
