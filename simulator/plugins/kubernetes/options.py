@@ -59,12 +59,17 @@ class Options:
 
 def refusals(inputs: Mapping[str, Any]) -> dict[str, str]:
     """Inputs of the provider that this stand-in cannot honour, with the reason."""
-    refused = {name: reason for name, reason in UNSUPPORTED.items() if inputs.get(name)}
+    refused = {name: reason for name, reason in UNSUPPORTED.items() if _is_set(inputs.get(name))}
     if str(inputs.get("enableServerSideApply", "true")).lower() == "false":
         refused["enableServerSideApply"] = (
             "client-side apply needs the official plugin; this stand-in applies server-side"
         )
     return refused
+
+
+def _is_set(value: object) -> bool:
+    """Returns whether an input asks for something: flags come as text."""
+    return str(value or "false").lower() != "false"
 
 
 def _flag(given: Mapping[str, str], name: str, variable: str) -> bool:

@@ -25,7 +25,7 @@ def service(look: Look) -> Progress:
     balancer = spec.get("type") == "LoadBalancer"
     addressed = not balancer or bool(look.live.get("status", {}).get("loadBalancer", {}).get("ingress"))
     targets = _waits_for_pods(spec)
-    endpoints = _endpoints(look, look.name) if targets else []
+    endpoints = _endpoints(look) if targets else []
     pending = not all(_ready(endpoint) for endpoint in endpoints)
     targeted = not pending and (bool(endpoints) or not targets or _settled(look))
     if addressed and targeted:
@@ -51,8 +51,8 @@ def _ready(endpoint: Object) -> bool:
     return bool(endpoint.get("conditions", {}).get("ready", True))
 
 
-def _endpoints(look: Look, name: str) -> list[Object]:
+def _endpoints(look: Look) -> list[Object]:
     slices = look.kube.list(
-        "discovery.k8s.io/v1", "EndpointSlice", look.namespace, labels=f"kubernetes.io/service-name={name}"
+        "discovery.k8s.io/v1", "EndpointSlice", look.namespace, labels=f"kubernetes.io/service-name={look.name}"
     )
     return [endpoint for item in slices for endpoint in item.get("endpoints") or []]
