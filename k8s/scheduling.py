@@ -42,7 +42,7 @@ def untolerated(node: Object, pod_spec: Mapping[str, Any]) -> list[Object]:
 
 
 def toleration(taint: str) -> Object:
-    """Returns what tolerates the taint `key=value:Effect` or `key:Effect`."""
+    """Returns the toleration for the taint `key=value:Effect` or `key:Effect`."""
     key_and_value, _, effect = taint.rpartition(":")
     key, equals, value = key_and_value.partition("=")
     if not equals:
@@ -51,7 +51,7 @@ def toleration(taint: str) -> Object:
 
 
 def tolerations(taints: Iterable[str]) -> list[Object]:
-    """Returns what tolerates all of the taints, each once, in a stable order."""
+    """Returns the tolerations for the taints, without duplicates, sorted by taint."""
     return [toleration(taint) for taint in sorted(set(taints))]
 
 

@@ -58,7 +58,7 @@ def _addresses() -> list[IPv4Address]:
     url = f"{os.environ.get(_METADATA, 'http://169.254.169.254')}{_INTERFACES}"
     with requests.Session() as session:
         session.trust_env = False  # a proxy would report its own addresses
-        session.mount("https://", MachineTrust())
+        session.mount("https://", MachineTrust())  # for a metadata service at another address than Azure's
         try:
             found = session.get(url, headers={"Metadata": "true"}, timeout=_METADATA_TIMEOUT_S).json()
             return [IPv4Address(each) for each in _told(found)]

@@ -245,7 +245,8 @@ def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPr
     return containerservice.ManagedClusterPropertiesAutoScalerProfileArgs(
         expander=chosen.expander,
         scale_down_unneeded_time=f"{chosen.unneeded_minutes}m",
-        scale_down_delay_after_add="10m",  # this and the next are AKS's defaults
+        # This and the graceful termination are AKS's defaults (https://learn.microsoft.com/azure/aks/cluster-autoscaler).
+        scale_down_delay_after_add="10m",
         max_graceful_termination_sec="600",
         max_node_provision_time=f"{chosen.provision_minutes}m",
         scale_down_unready_time=f"{chosen.unready_minutes}m",

@@ -8,7 +8,6 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +54,7 @@ class World:
         options = [] if command == "preview" else ["--yes", "--skip-preview"]
         began, printed = time.monotonic(), []
         starts: dict[str, float] = {}
+        errors: list[str] = []
         spans: dict[str, float] = {}
         with subprocess.Popen(
             [str(paths.tool("pulumi")), command, "--json", *options, "--non-interactive"],
@@ -72,8 +72,11 @@ class World:
                 elif step := event.get("resOutputsEvent"):
                     urn = step["metadata"]["urn"]
                     spans[urn.rpartition("::")[2]] = time.monotonic() - began - starts[urn]
+                elif (step := event.get("diagnosticEvent")) and step["severity"] == "error":
+                    errors.append(f"{step.get('urn', '')} {step['message']}")
         if run.returncode:
-            raise BenchFailed(f"pulumi {command} in {project.name}: {_errors(printed)}")
+            why = "\n".join(errors) or "".join(printed)[-4000:]
+            raise BenchFailed(f"pulumi {command} in {project.name}: {why}")
         return Timing(time.monotonic() - began, min(starts.values(), default=0.0), len(starts), spans)
 
     def _checked(self, command: list[str], folder: Path) -> str:
@@ -81,11 +84,3 @@ class World:
         if answer.returncode:
             raise BenchFailed(f"{' '.join(command)}\n{answer.stdout}\n{answer.stderr}")
         return answer.stdout
-
-
-def _errors(printed: Sequence[str]) -> str:
-    """The errors among the engine's events, else the last of what it printed."""
-    events = [json.loads(line) for line in printed if line.startswith("{")]
-    diagnostics = [event["diagnosticEvent"] for event in events if "diagnosticEvent" in event]
-    errors = [f"{told.get('urn', '')} {told['message']}" for told in diagnostics if told["severity"] == "error"]
-    return "\n".join(errors) or "".join(printed)[-4000:]

@@ -103,7 +103,7 @@ class Operator(ABC):
 
 
 def is_rolled_out(daemonset: Object) -> bool:
-    """All pods are up to date and available; where no node wants one, too."""
+    """Returns whether all pods are up to date and available. True if no node needs a pod."""
     status = daemonset.get("status", {})
     desired = status.get("desiredNumberScheduled", 0)
     if status.get("observedGeneration") != daemonset["metadata"]["generation"]:

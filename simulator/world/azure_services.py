@@ -1,4 +1,4 @@
-"""Services of simulated Azure as clusters and nodes are told of them: plain values, which both sides know."""
+"""The addresses and credentials of simulated Azure services that clusters and nodes use."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ other.
 """
 
 
+UNKNOWN: Changed = (0, None)
+"""Nothing is known of changes: any blob may differ."""
+
+
 @dataclass(frozen=True)
 class BlobService:
     """Where the blobs of an account, or of all, are served."""
@@ -24,23 +28,23 @@ class BlobService:
     """The authority that signed its certificate (PEM)."""
     proxy: str = ""
     """URL; empty where it is reached without."""
-    changes: Callable[[str, int], Changed] = lambda _container, _since: (0, None)
-    """Of a container of the account, since it was written to so often."""
+    changes: Callable[[str, int], Changed] = lambda _container, _since: UNKNOWN
+    """Returns the changes of a container since the given number of writes."""
 
 
 @dataclass(frozen=True)
 class Entra:
-    """By what the API server of a cluster knows people, and whom it asks what they may do."""
+    """How an API server authenticates and authorizes users of Entra."""
 
     issuer: str
-    """Who signs people's tokens, as these say it."""
+    """The issuer of users' tokens (claim `iss`)."""
     discovery: str
-    """URL of what the issuer says of itself, which leads to its keys."""
+    """URL of the OpenID discovery document."""
     audience: str
-    """Whom the tokens must be for."""
+    """The audience that tokens must have (claim `aud`)."""
     ca: str
     """The authority (PEM) that signed the certificate of both addresses."""
     guard: str
     """URL of an authorization webhook; empty where the roles in the cluster alone count."""
     token: str
-    """What the webhook wants to see."""
+    """The bearer token for the webhook."""

@@ -30,7 +30,7 @@ def kubeconfig(cluster: pulumi.Resource, group: str, name: str) -> pulumi.Output
 
 
 def options(entry: dict[str, Any], made: Made) -> pulumi.ResourceOptions:
-    """As recorded: what it depends on, its provider, and whether it stays in the cluster."""
+    """Returns the recorded options: dependencies, provider, and whether the object stays in the cluster."""
     provider = made.get(entry["provider"])
     return pulumi.ResourceOptions(
         depends_on=[made[label] for label in entry["after"]],

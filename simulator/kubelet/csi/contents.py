@@ -32,7 +32,7 @@ _NO_NAME = "~" * 64
 Signature = tuple[int, int]
 """Size and modification time of a file."""
 Changes = Callable[[int], Changed]
-"""Of the container, since it was written to so often."""
+"""Returns the changes of the container since the given number of writes."""
 
 
 @dataclass(frozen=True)

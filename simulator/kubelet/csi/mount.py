@@ -34,6 +34,7 @@ from simulator.kubelet.csi.contents import (
     signature,
 )
 from simulator.kubelet.csi.tree import Tree, above
+from simulator.world.azure_services import UNKNOWN
 
 EVERY_S, EVERY_S_UNREMEMBERED = 2.0, 0.5
 FASTER = 10
@@ -67,7 +68,7 @@ class BlobMount:
         report: Callable[[str], None],
         remembers_s: float = 0,
         lock: threading.Lock | None = None,
-        changes: Changes = lambda _since: (0, None),
+        changes: Changes = lambda _since: UNKNOWN,
         copies: Copies | None = None,
     ) -> None:
         """Copies what is there. `remembers_s` as on real Azure; mounts with one `lock` see whole passes of each other.

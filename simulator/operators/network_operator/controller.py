@@ -133,7 +133,7 @@ class Controller(Operator):
         stale = {name: ds for name, ds in live.items() if name not in names}
         self._delete(stale)
         # No node that fits is not ready for this operator: it waits for hardware to be found.
-        ready = names and not stale and all(name in live and _has_pods(live[name]) for name in names)
+        ready = names and not stale and all(name in live and _is_rolled_out_on_a_node(live[name]) for name in names)
         return {"name": state, "state": "ready" if ready else "notReady"}
 
     def _delete(self, daemonsets: Mapping[str, Object]) -> None:
@@ -156,7 +156,7 @@ class Controller(Operator):
                 set_labels(self._kube, node, {build.WAIT_LABEL: "false" if has_nic else None})
 
 
-def _has_pods(daemonset: Object) -> bool:
+def _is_rolled_out_on_a_node(daemonset: Object) -> bool:
     return is_rolled_out(daemonset) and daemonset["status"].get("desiredNumberScheduled", 0) > 0
 
 
