@@ -61,6 +61,7 @@ def simulated(tmp_path: Path) -> Iterator[dict[str, dict[str, Any]]]:
 
 
 def test_the_simulated_list_shows_the_same_numbers(simulated: dict[str, dict[str, Any]]) -> None:
+    assert {"Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"} <= set(simulated)
     for name in sorted(set(simulated) & set(LISTED) - NO_GPUS_LISTED):
         family, *numbers = LISTED[name]
         shown = {each["name"]: int(each["value"]) for each in simulated[name]["capabilities"]}

@@ -21,6 +21,7 @@ from tests.support.settings import H100, T4
 
 SCOPE = "/subscriptions/0"
 ASSIGN = "Microsoft.Authorization/roleAssignments/write"
+ACCESS = "https://learn.microsoft.com/troubleshoot/azure/general/region-access-request-process"
 
 
 def closed(kind: str = "Location", reason: str = "NotAvailableForSubscription", **more: Any) -> dict[str, Any]:
@@ -37,6 +38,7 @@ def test_sizes_that_a_region_has(sku: dict[str, Any], objected: str) -> None:
     for line in lines:
         assert line.startswith(f"{H100} (pool gpu) is ")
         assert objected in line
+        assert (f"    {ACCESS}    # how to ask for access" in line) is ("closed" in objected)
         assert f"az vm list-skus --resource-type virtualMachines --size {H100} --all --output table" in line
 
 
@@ -48,9 +50,9 @@ def test_a_region_without_any_size_has_not_been_read(answer: dict[str, Any]) -> 
 
 @case_table(__file__, "providers")
 def test_a_provider_must_be_registered(state: str | None, *, stops: bool) -> None:
-    found = list(provider_objections("Microsoft.Compute", {"registrationState": state}))
-    assert [each.steps for each in found] == [("az provider register --namespace Microsoft.Compute --wait",)] * stops
-    assert all(each.stops for each in found)
+    what = f"the resource provider Microsoft.Compute is not registered in this subscription: {state or 'NotRegistered'}"
+    objection = Objection(what, ("az provider register --namespace Microsoft.Compute --wait",))
+    assert list(provider_objections("Microsoft.Compute", {"registrationState": state})) == [objection] * stops
 
 
 @case_table(__file__, "rights")

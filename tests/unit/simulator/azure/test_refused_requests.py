@@ -3,7 +3,7 @@
 Each file has groups of cases. A group makes what is `given`, once, and sends the request of each case to it. A case
 has the group's fields and its own. Its body is the usual one of the resource that the request begins with, changed by
 `body` and `properties`; `pool` changes the first pool of a cluster, `connection` where an endpoint leads. What the
-request names is the same afterwards.
+request names is the same afterwards, and no resource has come or gone.
 """
 
 from __future__ import annotations
@@ -114,16 +114,22 @@ def arm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         arm.stop()
 
 
+def _stored(arm: Arm) -> list[str]:
+    return [record.id.text for record in arm.server.world.store.all()]
+
+
 CASES = [(name, group | case) for name, group in GROUPS.items() for case in group["cases"]]
 
 
 @pytest.mark.parametrize(("arm", "case"), CASES, indirect=["arm"], ids=[name for name, _ in CASES])
 def test_a_request_is_refused(arm: Arm, case: Case) -> None:
-    before, refused = arm.call("GET", _path(case)), _send(arm, case)
+    stored, before = _stored(arm), arm.call("GET", _path(case))
+    refused = _send(arm, case)
     status, code, message = arm.refusal(refused)
     assert (status, code) == (case.get("status", 400), case["code"]), message
     assert case.get("message", "") in message
     assert "target" not in case or refused.json()["error"]["target"] == case["target"]
+    assert _stored(arm) == stored
     after = arm.call("GET", _path(case))
     assert after.status_code == before.status_code
     assert not before.is_success or after.json() == before.json()

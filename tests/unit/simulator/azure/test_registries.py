@@ -64,6 +64,7 @@ def test_pull_of_an_image_that_is_there_by_a_cluster_that_may(registry: Arm) -> 
     attach(registry)
     assert may_pull(registry) is None
     assert images(registry).images("AiOnAks1") == ["nccl-test:abc"]
+    assert registry.get(REGISTRY)["properties"]["loginServer"] == "aionaks1.azurecr.io", "in lower case"
 
 
 def test_pull_without_acr_pull(registry: Arm) -> None:

@@ -99,6 +99,13 @@ def test_functions_of_the_official_plugin_only(plugin: KubernetesPlugin) -> None
     assert "needs the official kubernetes plugin" in failure.value.details()
 
 
+def test_the_annotation_wait_for_is_refused(plugin: KubernetesPlugin) -> None:
+    """Otherwise an update would end before the condition that it names is true."""
+    metadata = {"name": "x", "annotations": {"pulumi.com/waitFor": "jsonpath={.data.a}"}}
+    with pytest.raises(Failed, match=r"the annotation pulumi\.com/waitFor needs the official kubernetes plugin"):
+        plugin.check(CONFIG_MAP, "x", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+
+
 def crd(name: str) -> Properties:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
