@@ -1,1 +1,1 @@
-"""The settings as types, and what hangs on their types."""
+"""The types of the settings, and what follows from them."""

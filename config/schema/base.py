@@ -1,4 +1,4 @@
-"""Base and common types of every model of the settings."""
+"""The base class and the common types of all settings models."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from config.data.near import words_of
 
 
 class Model(BaseModel):
-    """camelCase in stack files, snake_case in Python; immutable; an unknown key is an error.
+    """The base of all settings models: immutable, camelCase in stack files, snake_case in Python, no unknown keys.
 
-    Not strict on purpose: Pulumi hands scalars over as text, so "2" is a number and "true" is true.
-    Field names are for Python code; the loader validates by alias only.
+    Not strict on purpose: Pulumi passes scalars as text, so "2" is a number and "true" is true. Field names are for
+    Python code; the loader validates by alias only.
 
-    A field's docstring begins with what the key means, in a paragraph for users: from it are made the tables of
-    docs/configuration.md, Pulumi.yaml and stack-file.schema.json (`python -m tools.reference`). What stands
-    behind is for readers of the code.
+    The first paragraph of a field's docstring is for users: `python -m tools.reference` copies it to the tables of
+    docs/configuration.md, to Pulumi.yaml and to stack-file.schema.json. The other paragraphs are for developers.
     """
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True)
@@ -31,7 +30,7 @@ class Model(BaseModel):
     @field_validator("*", mode="wrap")
     @classmethod
     def _true_or_false(cls, value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-        """Refuses what pydantic also takes for a boolean: yes, on, 1, and their like in any case."""
+        """Rejects other values that pydantic accepts as booleans: yes, on, 1, in any case."""
         read = handler(value)
         if isinstance(read, bool) and not isinstance(value, bool) and value not in ("true", "false"):
             raise unfit(f"is {value!r}", read)
@@ -39,16 +38,16 @@ class Model(BaseModel):
 
 
 def may_be(text: str) -> FieldInfo:
-    """For `Annotated`: what messages say is allowed there, where the type alone says too little."""
+    """Returns an `Annotated` marker with the allowed values for messages, if the type alone explains too little."""
     info: FieldInfo = Field(json_schema_extra={"allowed": text})
     return info
 
 
 def protects(rule: list[Any] | Literal["stated", "limit", "letters", "ranges"]) -> FieldInfo:
-    """Marks a field that protects access or data, for `Annotated`: no fix may weaken what the user has stated there.
+    """Returns an `Annotated` marker of a field that protects access or data: no suggested fix may weaken its value.
 
     A list has the choices, the strongest first. `stated`: it stays set, with as many entries. `limit`: no higher
-    number. `letters`: no further letter. `ranges`: no address beyond those stated.
+    number. `letters`: no additional letter. `ranges`: no address outside the given ranges.
     """
     info: FieldInfo = Field(json_schema_extra={"protects": rule})
     return info
@@ -60,12 +59,12 @@ def stated(model: Model) -> dict[str, Any]:
 
 
 def field_name(model: type[Model], key: str) -> str:
-    """The field that a key of stack files is read into. Raises StopIteration for a key that the model does not have."""
+    """Returns the field that a stack-file key sets; raises StopIteration for an unknown key."""
     return next(name for name, field in model.model_fields.items() if field.alias == key)
 
 
 def at(model: Model, key: str) -> Any:
-    """What a model holds under a key of stack files."""
+    """Returns the value of a stack-file key in a model."""
     return getattr(model, field_name(type(model), key))
 
 
@@ -74,25 +73,25 @@ UNFIT: Final = "unfit"
 
 @dataclass(frozen=True)
 class Unfit:
-    """What a validator finds wrong: at its own key, or at one `below` it."""
+    """An error that a validator finds, at its own key or at a key `below` it."""
 
     what: str
     instead: object = None
-    """What to set in its place; None if only the user knows."""
+    """The value to set instead; None if only the user knows it."""
     below: tuple[str | int, ...] = ()
     allowed: str = ""
-    """What may stand there, where the type alone says too much."""
+    """The allowed values, if the type alone allows too many."""
     known: Collection[str] = ()
-    """The keys that may stand there, of which it is none: it may be one of them, mistyped."""
+    """The valid keys at this place; the unknown key may be a misspelling of one of them."""
 
 
 def unfit(what: str, instead: object, *below: str | int, allowed: str = "") -> PydanticCustomError:
-    """What a validator raises for one fault."""
+    """Returns the exception for one error of a validator."""
     return unfits([Unfit(what, instead, below, allowed)])
 
 
 def unfits(faults: list[Unfit]) -> PydanticCustomError:
-    """What a validator raises for all that it finds."""
+    """Returns the exception for all errors of a validator."""
     return PydanticCustomError(UNFIT, "{what}", {"what": faults[0].what, "faults": faults})
 
 
@@ -106,11 +105,11 @@ _SHORT = {
     "gib": "gi",
     "$": "usd",
 }
-"""Units by other names."""
+"""Abbreviations of units."""
 
 
 def number_in(value: Any, name: str = "usd") -> float:
-    """Returns the positive number in `$4,50`, `8 nodes` or `3d`, or 0 where the unit is not of the name."""
+    """Returns the positive number in `$4,50`, `8 nodes` or `3d`, or 0 if the unit does not match `name`."""
     found = re.fullmatch(
         r"(?:\$|USD ?)?\+?([0-9]{1,18}(?:\.[0-9]+|,[0-9]{1,2})?(?:[eE]\+?[0-9])?) ?([A-Za-z$]*)", str(value).strip()
     )
@@ -130,23 +129,23 @@ def _plain_digits(value: Any) -> Any:
 
 
 PLAIN_DIGITS = BeforeValidator(_plain_digits)
-"""For whole numbers that are not negative: `true` is not 1, and 1_0 is not 10.
+"""A validator for non-negative whole numbers: `true` is not 1, and 1_0 is not 10.
 
-It stands behind bounds: before them, pydantic's schema, and so our messages, would not have them.
+Place it after the bounds in `Annotated`; otherwise pydantic's schema, and so our messages, lack the bounds.
 """
 
 Count = Annotated[int, Field(ge=1), PLAIN_DIGITS]
 
 EMPTY_IS_UNSET = BeforeValidator(lambda value: None if value == "" else value)
-"""For optional text."""
+"""A validator for optional text: empty text is None."""
 
 
 def _as_text(value: Any) -> Any:
-    """YAML reads an unquoted 1.35 as a number."""
+    """Returns numbers as text, because YAML reads an unquoted 1.35 as a number."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 AS_TEXT = BeforeValidator(_as_text)
-"""For text of a pattern; it stands behind that, as `PLAIN_DIGITS` does behind bounds."""
+"""A validator for text with a pattern. Place it after the pattern (see `PLAIN_DIGITS`)."""
 Text = Annotated[str, AS_TEXT]
-"""A str, also when YAML took it for a number."""
+"""Text, even if YAML reads it as a number."""

@@ -1,7 +1,4 @@
-"""The AKS cluster's own settings, and those of its system pool.
-
-How nodes get patches, and when; how the cluster autoscaler decides: one profile for all pools that it scales.
-"""
+"""Settings of the AKS cluster, its system pool, its node image updates and its cluster autoscaler."""
 
 from __future__ import annotations
 
@@ -20,9 +17,9 @@ from config.schema.resource_ids import ObjectId, UserAssignedIdentityId
 
 NodeOsChannel = Literal["None", "Unmanaged", "SecurityPatch", "NodeImage"]
 ROLLING: tuple[NodeOsChannel, ...] = ("SecurityPatch", "NodeImage")
-"""Channels by which AKS rolls nodes to new images, in its window if it has one."""
+"""Channels with which AKS rolls out node images, in the maintenance window if one is set."""
 MAX_CLUSTER_NODES = 5000
-"""Nodes of a cluster at most (https://learn.microsoft.com/azure/aks/quotas-skus-regions)."""
+"""The maximum number of nodes in a cluster (https://learn.microsoft.com/azure/aks/quotas-skus-regions)."""
 AKS_UNREADY_NODES = 3
 """AKS's default of `ok-total-unready-count`."""
 Minutes = Annotated[int, Field(ge=0, le=1440), PLAIN_DIGITS]
@@ -30,12 +27,12 @@ SYSTEM_DISK_GB, SYSTEM_DISK_TYPE = 128, "Managed"
 """The OS disk of the system pool's nodes."""
 
 PLACEMENT_GROUP_NODES = 100
-"""https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups; AKS has set
-singlePlacementGroup for sizes with RDMA since 2022 (Azure/AKS, CHANGELOG.md, release 2022-03-20).
+"""The maximum number of VMs in a single placement group, which AKS sets for sizes with RDMA (Azure/AKS, CHANGELOG.md,
+2022-03-20; https://learn.microsoft.com/azure/virtual-machine-scale-sets/virtual-machine-scale-sets-placement-groups).
 """
 
 PrincipalType = Literal["User", "ServicePrincipal", "Group"]
-"""What an object id is of, as role assignments call it; managed identities are service principals."""
+"""The kind of an object id's owner in role assignments; managed identities are service principals."""
 
 
 _TIME = r"^([01]\d|2[0-3]):[0-5]\d$"
@@ -43,7 +40,7 @@ _OFFSET = r"^[+-](0\d|1[0-4]):[0-5]\d$"
 
 
 def _clock(form: str) -> BeforeValidator:
-    """Refuses `9:00`, `14.30`, `22h`, `+1` and `+0530`, and suggests the same time in the form that AKS takes."""
+    """Rejects `9:00`, `14.30`, `22h`, `+1` and `+0530`, and suggests the same time in AKS's format."""
 
     def read(value: Any) -> Any:
         found = re.fullmatch(r"([+-]?)(\d{1,2})(?:h|[:.](\d\d)(?::00)?)?|([+-])(\d\d)(\d\d)", str(value))
@@ -58,12 +55,12 @@ def _clock(form: str) -> BeforeValidator:
 
 
 class MaintenanceWindow(Model):
-    """When AKS may roll nodes to new images, each week."""
+    """The weekly window in which AKS may roll out node images."""
 
     model_config = ConfigDict(json_schema_extra={"text_is": "day"})
 
     day: Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"] = "Sunday"
-    """Its day of the week."""
+    """Day of the week."""
     start_time: Annotated[
         str,
         StringConstraints(pattern=_TIME),
@@ -71,55 +68,55 @@ class MaintenanceWindow(Model):
         _clock(_TIME),
         may_be('a time of the day, as in "02:00"'),
     ] = "02:00"
-    """When it opens."""
+    """Start time."""
     hours: Annotated[int, Field(ge=4, le=24), PLAIN_DIGITS] = 4
-    """For how long, 4 to 24 hours."""
+    """Length in hours, 4 to 24."""
     utc_offset: Annotated[
         str,
         StringConstraints(pattern=_OFFSET),
         _clock(_OFFSET),
         may_be('an offset from UTC, as in "+05:30" or "-07:00"'),
     ] = "+00:00"
-    """Of its time zone."""
+    """Time zone, as an offset from UTC."""
 
 
 def reimages(before: str, after: str) -> bool:
-    """Whether AKS makes all nodes anew for another channel ("Node OS channel changes that cause a reimage", AKS's page
-    on node OS images).
+    """Returns whether a change of the channel makes AKS reimage all nodes ("Node OS channel changes that cause a
+    reimage", AKS's page on node OS images).
     """
     return before != after and (after == "Unmanaged" or (before, after) == ("Unmanaged", "None"))
 
 
 class AutoscalerSettings(Model):
-    """The autoscaler's profile, for all pools with `autoscale`.
+    """The cluster autoscaler's profile, for all pools with `autoscale`.
 
     The defaults are AKS's, except where nodes that build drivers need more time: the autoscaler counts a GPU node as
-    unready until it offers GPUs. AKS's page on the cluster autoscaler explains all properties of the profile.
+    unready until it advertises GPUs. AKS's page on the cluster autoscaler explains all properties.
     """
 
     expander: Literal["random", "least-waste", "most-pods", "priority"] = "random"
-    """Which pool grows where several would do: `random`, `least-waste`, `most-pods`, or `priority`: that of the pools'
-    `autoscale.priority`.
+    """How to choose between several suitable pools: `random`, `least-waste`, `most-pods`, or `priority`
+    (`autoscale.priority` of the pools).
     """
     unneeded_minutes: Minutes = 10
-    """How long a node is not needed before it goes."""
+    """Minutes until an unneeded node is deleted."""
     unready_minutes: Minutes = 60
-    """How long a node is unready before it is deleted; the first 15 minutes of a new node do not count. A GPU node is
-    unready until it offers GPUs; AKS's default of 20 may delete a node whose drivers are almost built.
+    """Minutes until an unready node is deleted; the first 15 minutes of a new node do not count. A GPU node is unready
+    until it advertises GPUs; AKS's default of 20 may delete a node whose drivers are almost built.
     """
     unready_nodes: Annotated[int | None, Field(ge=0, le=MAX_CLUSTER_NODES), PLAIN_DIGITS] = None
-    """How many nodes may be unready before the autoscaler pauses; by default as many as the GPU pools have at most,
-    since all of them may build drivers at once.
+    """Maximum number of unready nodes; above it, the autoscaler pauses. By default, the maximum number of GPU nodes,
+    since all may build drivers at the same time.
     """
     unready_percent: Annotated[int, Field(ge=0, le=100), PLAIN_DIGITS] = 45
-    """More unready nodes than `unreadyNodes` are allowed up to this percentage of the cluster's nodes."""
+    """Percentage of the cluster's nodes that may be unready even if they are more than `unreadyNodes`."""
     provision_minutes: Minutes = 30
-    """How long a new node may take until it offers its GPUs. After that, the autoscaler gives up the scale-up and does
-    not grow the pool for 5 to 30 minutes; AKS's default is 15.
+    """Minutes until a new node must advertise its GPUs. After that, the autoscaler aborts the scale-up and does not
+    grow the pool for 5 to 30 minutes. AKS's default is 15.
     """
 
     def allowed_unready(self, gpu_nodes: int) -> int:
-        """Returns how many nodes may be unready in a cluster whose pools have at most `gpu_nodes` GPU nodes."""
+        """Returns the maximum number of unready nodes, if the pools have at most `gpu_nodes` GPU nodes."""
         return max(gpu_nodes, AKS_UNREADY_NODES) if self.unready_nodes is None else self.unready_nodes
 
 
@@ -127,28 +124,28 @@ SystemNodes = Annotated[int, Field(ge=1, le=MAX_NODES), PLAIN_DIGITS]
 
 
 class SystemPool(Model):
-    """The pool that AKS and the operators' controllers run on."""
+    """The pool for AKS's system pods and the operators' controllers."""
 
     vm_sku: str = "Standard_D8ads_v5"
-    """VM size of the system pool, 4 vCPUs or more; with `cluster.tier` `Free` by default `Standard_D4ads_v5`. Unless
-    set, a cluster that is up keeps its own. Azure refuses to change it: previews say so, with the commands that put
-    another pool in its place.
+    """VM size of the system pool, 4 vCPUs or more; with `cluster.tier` `Free`, the default is `Standard_D4ads_v5`. If
+    unset, an existing cluster keeps its size. Azure rejects a change; previews then print the commands that replace the
+    pool.
 
-    PropertyChangeNotAllowed; components/preflight/existing.py tells the way.
+    The error is PropertyChangeNotAllowed; components/preflight/existing.py prints the commands.
     """
     count: SystemNodes = 3
-    """Its nodes; with `cluster.tier` `Free` by default 2. Unless set, a cluster that is up keeps its own number."""
+    """Number of nodes; with `cluster.tier` `Free`, the default is 2. If unset, an existing cluster keeps its number."""
     max_pods: Annotated[int | None, Field(ge=MIN_SYSTEM_PODS, le=MAX_PODS), PLAIN_DIGITS] = None
-    """Pods that a node may have; by default 250. Azure refuses to change it, as the VM size."""
+    """Maximum number of pods per node; by default 250. Azure rejects a change, as for the VM size."""
     taint: Annotated[bool, protects([True, False])] = False
-    """Keep workloads off it.
+    """Keep workloads off the system pool.
 
-    By CriticalAddonsOnly=true:NoSchedule.
+    Sets the taint CriticalAddonsOnly=true:NoSchedule.
     """
 
     @property
     def sku(self) -> VmSku:
-        """Its hardware."""
+        """The VM size's hardware."""
         return sku(self.vm_sku)
 
 
@@ -160,72 +157,73 @@ class FreeSystemPool(SystemPool):
 
 
 class ClusterSettings(Model):
-    """The AKS cluster and how one gets into it."""
+    """The AKS cluster and access to it."""
 
     resource_group: str | None = None
-    """Its name; by default the cluster's; refused for a platform that is up in another."""
+    """Name of the resource group; by default that of the cluster. Cannot change once the platform is deployed."""
     kubernetes_version: Text = versions().kubernetes.default
-    """Minor version, or with a patch; another one upgrades the control plane, then the GPU pools node by node (with
-    InfiniBand in place, others with a node more, for which there must be quota); the system pool's command is told
-    after it.
+    """Minor version or patch version. A change upgrades the control plane, then the GPU pools node by node: pools with
+    InfiniBand in place, others with one extra node, which needs quota. The program then prints the command for the
+    system pool.
     """
     entra: Annotated[bool, protects([True, False])] = True
-    """Log in with Microsoft Entra ID, with Azure RBAC inside the cluster."""
+    """Log in with Microsoft Entra ID, with Azure RBAC in the cluster."""
     local_accounts: Annotated[bool, protects([False, True])] = False
-    """Allow the cluster's own admin certificate, and use it instead of kubelogin."""
+    """Allow the cluster's local admin certificate, and use it instead of kubelogin."""
     login: Literal["azurecli", "workloadidentity", "spn", "msi"] = "azurecli"
-    """How kubelogin gets its token: `azurecli`, `workloadidentity`, `spn`, `msi`."""
+    """Login method of kubelogin: `azurecli`, `workloadidentity`, `spn`, `msi`."""
     admin_group_object_ids: Annotated[tuple[ObjectId, ...], protects("stated")] = ()
-    """Entra groups of cluster admins; each gets the role by which it asks for a kubeconfig, too."""
+    """Entra groups of cluster admins. Each also gets the role that it needs to request a kubeconfig."""
     deployer_object_id: Annotated[ObjectId | None, protects("stated")] = None
-    """Who gets the role of cluster admin; by default who deploys."""
+    """Object id that gets the cluster admin role; by default that of the deployer."""
     deployer_type: PrincipalType | None = None
-    """What that is: `User`, `ServicePrincipal` (managed identities too) or `Group`; by default what the login of who
-    deploys says, and a user if `deployerObjectId` names somebody else.
+    """Type of that object id: `User`, `ServicePrincipal` (also for managed identities) or `Group`. By default, the type
+    of the deployer's login, or `User` if `deployerObjectId` is not the deployer's.
     """
     identity: UserAssignedIdentityId | None = None
-    """A user-assigned identity of yours for the cluster; by default Azure makes one for it alone (system-assigned), and
-    with `network` the stack does (user-assigned).
+    """An existing user-assigned identity for the cluster. By default, Azure creates a system-assigned identity; with
+    `network`, the stack creates a user-assigned one.
     """
     authorized_ip_ranges: Annotated[IpRanges, protects("ranges")] = ()
-    """Public IPv4 ranges from which the API server may be reached, by default from anywhere; whoever runs pulumi, helm
-    or kubectl must be in one, CI too; the cluster's nodes may by themselves, but not by a NAT gateway of yours
-    (`network.id`), whose addresses belong there too. Unless set, a cluster that is up keeps its own.
+    """Public IPv4 ranges that may reach the API server; by default any address. They must include all machines that run
+    pulumi, helm or kubectl (CI, too). The cluster's nodes always have access, except through a NAT gateway of your own
+    (`network.id`): add its addresses. If unset, an existing cluster keeps its ranges.
     """
     node_os_channel: NodeOsChannel = "Unmanaged"
-    """Who patches nodes: `Unmanaged` is Ubuntu's own nightly updates, with no new image under a job; by `SecurityPatch`
-    and `NodeImage` AKS rolls images, in the window; `None` leaves it to you. Unless set, a cluster that is up keeps its
-    own.
+    """Source of node patches: `Unmanaged` uses Ubuntu's nightly updates, without new images under running jobs. With
+    `SecurityPatch` and `NodeImage`, AKS rolls out images in the window. `None` leaves patches to you. If unset, an
+    existing cluster keeps its channel.
     """
     maintenance_window: Annotated[MaintenanceWindow | None, protects("stated")] = None
-    """When AKS may roll images, each week; by default at any time."""
+    """Weekly window for new node images; by default any time."""
     tier: Literal["Free", "Standard", "Premium"] = "Standard"
-    """`Free`, `Standard` or `Premium`, which comes with AKS's long-term support: another year for each version of
+    """`Free`, `Standard` or `Premium`. `Premium` includes AKS's long-term support: one more year for each version of
     Kubernetes ([which patches](drivers.md#kubernetes-versions)).
     """
     system_pool: Annotated[SystemPool, Field(validate_default=True)] = SystemPool()
-    """The pool that AKS and the operators' controllers run on."""
+    """The pool for AKS's system pods and the operators' controllers."""
     placement_group_limit: Annotated[
         int, Field(ge=PLACEMENT_GROUP_NODES, le=MAX_NODES), PLAIN_DIGITS, protects("limit")
     ] = PLACEMENT_GROUP_NODES
-    """Nodes that a pool with InfiniBand may have. Azure's limit is 100 VMs in a scale set with a single placement
-    group, which AKS makes for such pools. If Azure support has raised it for your subscription, set the new limit.
+    """Maximum number of nodes in a pool with InfiniBand. Azure's limit is 100 VMs in a scale set with a single
+    placement group, which AKS creates for such pools. If Azure support has raised it for your subscription, set the new
+    limit.
     """
     autoscaler: AutoscalerSettings = AutoscalerSettings()
-    """The autoscaler's profile, for all pools with `autoscale`."""
+    """The cluster autoscaler's profile, for all pools with `autoscale`."""
 
     @field_validator("system_pool")
     @classmethod
     def _fit_the_tier(cls, pool: SystemPool, info: ValidationInfo) -> SystemPool:
-        """Returns a system pool with the defaults of the tier.
+        """Returns the system pool with the defaults of the tier.
 
         AKS recommends three nodes of 8 vCPUs (https://learn.microsoft.com/azure/aks/use-system-pools).
         """
-        if info.data.get("tier") != "Free":  # pydantic validates in the order of the fields: `tier` stands before
+        if info.data.get("tier") != "Free":  # pydantic validates in the order of the fields: `tier` comes first
             return pool
         return FreeSystemPool.model_validate(stated(pool), by_alias=False, by_name=True)
 
     @property
     def lts(self) -> bool:
-        """Whether AKS supports the cluster's Kubernetes version for longer (long-term support)."""
+        """Whether the cluster's Kubernetes version has long-term support."""
         return self.tier == "Premium"

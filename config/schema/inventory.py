@@ -1,4 +1,4 @@
-"""What this program can install and run. `config` imports neither operators nor workloads: it is handed them."""
+"""The operators and workloads that this program can install. Callers pass them in: `config` imports neither."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from config.schema.regions import REGION
 from config.schema.workload import WorkloadCatalogue
 
 _Fields = tuple[tuple[str, type[OperatorSettings], str], ...]
-"""Names, types and descriptions, which fields that are in no source have in place of docstrings."""
+"""Names, types and descriptions. Generated fields have descriptions because they have no docstrings."""
 _Keys = tuple[tuple[str, str], ...]
 _Option = Annotated[str | None, EMPTY_IS_UNSET]
-"""What is allowed there, the workloads' own models say."""
+"""The workloads' own models define the allowed values."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Inventory:
 
     @property
     def stack_file(self) -> type[StackFile]:
-        """The model of a stack file: each operator has its key in it, and so have options of workloads at the top."""
+        """The model of a stack file, with the keys of all operators and the workloads' top-level keys."""
         return _with_keys(StackFile, *self._keys)
 
     def settings_of(self, whole: StackFile, **found: Any) -> Settings:
-        """Returns the settings of a stack file that is valid, with what has been found by them."""
+        """Returns the settings of a valid stack file, together with the derived values."""
         model = _with_keys(Settings, *self._keys)
         settings: Settings = model.model_validate(stated(whole) | found, by_alias=False, by_name=True)
         return settings
@@ -53,7 +53,7 @@ class Inventory:
         return operators, at_the_top, tuple(sorted(self.workloads))
 
     def _of_options(self, key: str) -> str:
-        """The description of a key at the top that sets options of workloads."""
+        """Returns the description of a top-level key that sets workload options."""
         options = [
             f"`workloadOptions.{name}.{each.keys[key]}`" for name, each in self.workloads.items() if key in each.keys
         ]
@@ -61,11 +61,11 @@ class Inventory:
 
     @property
     def workload_keys(self) -> set[str]:
-        """Keys at the top of a stack file that set options of workloads, of several perhaps."""
+        """Top-level keys that set options of one or several workloads."""
         return {key for each in self.workloads.values() for key in each.keys}
 
     def path_of(self, key: str) -> Path | None:
-        """Returns where a key stands: a workload's options, or the one place that has its name."""
+        """Returns the path of a key: a workload's options, or the only place with that name."""
         if key in self.workloads:
             return "workloadOptions", key
         options = (paths_in(each.options, ("workloadOptions", name)) for name, each in self.workloads.items())
@@ -74,25 +74,25 @@ class Inventory:
         return found[0] if len(found) == 1 and not is_general(key) and found[0][-1] != "*" else None
 
     def is_option(self, path: Path) -> bool:
-        """Returns whether a path is that of a known workload's option, which its own model describes."""
+        """Returns whether a path is an option of a known workload, which the workload's own model describes."""
         return len(path) > 2 and path[0] == "workloadOptions" and path[1] in self.workloads
 
     def schema(self, path: Path) -> Schema:
-        """Returns what may stand at a path; empty if nothing describes it."""
+        """Returns the JSON schema at a path; empty if no model describes it."""
         model, below = self._model_of(path)
         return schema_at(schema_of(model), below)
 
     def protecting(self) -> Mapping[str, Path]:
-        """Returns the name of each setting that protects access or data, with the first place where it stands."""
+        """Returns the name and first path of each setting that protects access or data."""
         return protecting(self.stack_file)
 
     def faults(self, path: Path, value: Any) -> dict[Path, ErrorDetails]:
-        """Returns what is wrong with a value if it is set at a path, whatever is set elsewhere."""
+        """Returns the validation errors of a value at a path, independent of all other settings."""
         model, below = self._model_of(("location",) if path == (REGION,) else path)
         if ":" in str(path[0]) and path != (REGION,):
-            return {}  # of a provider, which checks it
+            return {}  # a provider's key, which the provider validates
         if isinstance(value, str) and len(path) == 1 and self.schema(path).get("type") in ("array", "object"):
-            return {}  # text that the loader has yet to read
+            return {}  # text that the loader parses later
         for part in reversed(below):
             value = {part: value}
         try:
@@ -103,12 +103,12 @@ class Inventory:
         return {}
 
     def _model_of(self, path: Path) -> tuple[type[BaseModel], Path]:
-        """Returns the model that describes what stands at a path, and the path in it."""
+        """Returns the model that describes a path, and the rest of the path in that model."""
         return (self.workloads[str(path[1])].options, path[2:]) if self.is_option(path) else (self.stack_file, path)
 
     @property
     def namespaces(self) -> list[str]:
-        """Those of the operators."""
+        """The namespaces of the operators."""
         return sorted({each.namespace for each in self.operators.values()})
 
 
@@ -127,7 +127,7 @@ _Model = TypeVar("_Model", bound=StackFile)
 def _with_keys(
     base: type[_Model], of_operators: _Fields, of_workloads: _Keys, workloads: tuple[str, ...]
 ) -> type[_Model]:
-    """Returns a model with the keys of these operators and workloads, too."""
+    """Returns a model that also has the keys of these operators and workloads."""
     operators = _operators(of_operators)
     at_the_top: dict[str, Any] = {to_snake(key): (_Option, Field(None, description=text)) for key, text in of_workloads}
     names = ", ".join(f"`{name}`" for name in workloads)

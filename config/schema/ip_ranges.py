@@ -1,4 +1,4 @@
-"""Ranges of IPv4 addresses: those from which an API server may be reached, and those that networks are made of."""
+"""Ranges of IPv4 addresses: clients of the API server, and address spaces of networks."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pydantic import AfterValidator, Field
 from config.schema.base import Text, may_be, unfit
 
 MOST_RANGES = 200
-"""AKS's page on authorized IP ranges."""
+"""The maximum number of ranges (AKS's page on authorized IP ranges)."""
 _WIDEST_PUBLIC = 8
-"""The largest block that IANA allocates (its IPv4 Address Space Registry); a shorter prefix is a mistake."""
+"""The largest block that IANA allocates (IPv4 Address Space Registry); a shorter prefix is a mistake."""
 _LIKELY_TYPO = 16
-"""A prefix below this with host bits set is more likely mistyped than the first address is."""
+"""A prefix below this with host bits set is more likely a typo than the address is."""
 _EXAMPLES = tuple(map(IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
-"""RFC 5737: settings that are published have these in place of real ones, and AKS does not refuse them."""
+"""The documentation ranges of RFC 5737: published settings use them in place of real ones, and AKS accepts them."""
 _ALLOWED = "a range of public IPv4 addresses by its first one, as in 137.117.106.88/29; or one address"
 
 
 def _reachable(text: str) -> str:
-    """Refuses ranges that AKS does not take, and those by which nobody gets in from the internet, or everybody does.
+    """Rejects ranges that AKS rejects, that no client on the internet has, or that all clients have.
 
-    0.0.0.0/32 too, by which AKS lets in the cluster's own nodes alone: `pulumi up` could not go on.
+    Also rejects 0.0.0.0/32, with which AKS admits only the cluster's own nodes: `pulumi up` could not continue.
     """
     try:
         network = IPv4Network(text, strict=False)
@@ -52,11 +52,12 @@ IpRanges = Annotated[tuple[IpRange, ...], Field(max_length=MOST_RANGES)]
 
 
 RESERVED = tuple(map(IPv4Network, ("169.254.0.0/16", "172.30.0.0/16", "172.31.0.0/16", "192.0.2.0/24")))
-"""What AKS takes neither for nodes nor for pods or services (its page on CNI networking, "AKS CNI networking
+"""Ranges that AKS allows neither for nodes nor for pods or services (its page on CNI networking, "AKS CNI networking
 prerequisites").
 """
 PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
-"""RFC 1918 and RFC 6598: what AKS supports for pods, where Azure lets others pass (its overview of CNI Overlay)."""
+"""RFC 1918 and RFC 6598: the ranges that AKS supports for pods, although Azure accepts others (CNI Overlay overview).
+"""
 _WIDEST, _NARROWEST = 8, 24
 _NETWORK = (
     f"a private range of /{_WIDEST} to /{_NARROWEST} by its first address, as in 10.0.0.0/16, clear of "
@@ -65,7 +66,7 @@ _NETWORK = (
 
 
 def _of_a_network(text: str) -> str:
-    """Refuses what AKS refuses in the middle of an update, or what would hide a part of the internet from the nodes."""
+    """Rejects ranges that AKS rejects during an update, or that would hide internet addresses from the nodes."""
     try:
         network = IPv4Network(text, strict=False)
     except ValueError:
@@ -85,7 +86,7 @@ NetworkRange = Annotated[Text, AfterValidator(_of_a_network), may_be(_NETWORK)]
 
 
 def elsewhere(prefix: int, taken: Iterable[IPv4Network]) -> IPv4Network | None:
-    """The first range of that size that AKS takes and that overlaps none of those taken; None where there is none."""
+    """Returns the first range of this size that AKS accepts and that does not overlap `taken`; None if all do."""
     occupied = (*RESERVED, *taken)
     for private in PRIVATE:
         for found in private.subnets(new_prefix=prefix) if prefix >= private.prefixlen else ():

@@ -1,4 +1,4 @@
-"""Reads the JSON schema of a model: what may stand at a path, and which paths a model has."""
+"""Reads a model's JSON schema: the schema at a path, and all paths."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Schema = Mapping[str, Any]
 
 @functools.cache
 def schema_of(model: type[BaseModel]) -> Schema:
-    """The JSON schema of a model, by the names that stack files use."""
+    """Returns the JSON schema of a model, with the names of stack files."""
     return model.model_json_schema(by_alias=True)
 
 
 def schema_at(schema: Schema, location: Iterable[str | int]) -> Schema:
-    """The JSON schema of what stands at `location`; empty where the schema says nothing."""
+    """Returns the JSON schema at `location`; empty if the schema does not describe it."""
     definitions = schema.get("$defs", {})
     here = _resolved(schema, definitions)
     for part in location:
@@ -36,7 +36,7 @@ def schema_at(schema: Schema, location: Iterable[str | int]) -> Schema:
 
 
 def paths_in(model: type[BaseModel], prefix: Path = ()) -> Iterator[Path]:
-    """All keys of a model; `*` stands for names that users choose (a pool's)."""
+    """Yields all keys of a model; `*` stands for names that users choose (a pool's)."""
 
     def below(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         here = schema_at(schema_of(model), path)
@@ -50,13 +50,13 @@ def paths_in(model: type[BaseModel], prefix: Path = ()) -> Iterator[Path]:
 
 @functools.cache
 def protecting(model: type[BaseModel]) -> Mapping[str, Path]:
-    """Returns the name of each setting that protects access or data, with the first place where it stands."""
+    """Returns the name and first path of each setting that protects access or data."""
     schema, paths = schema_of(model), sorted(paths_in(model), key=len, reverse=True)
     return {str(path[-1]): path for path in paths if schema_at(schema, path).get("protects")}
 
 
 def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    """Follows a reference, and takes what is not null of an optional value; keeps default and examples beside it."""
+    """Resolves references and optional values; keeps their defaults and examples."""
     outer = {key: schema[key] for key in ("allowed", "default", "examples", "protects") if key in schema}
     for option in schema.get("anyOf", ()):
         if option.get("type") != "null":
@@ -67,7 +67,7 @@ def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
 
 
 def allowed(schema: Schema) -> str:
-    """What may stand where the schema holds, in words."""
+    """Returns a description of the allowed values."""
     if words := schema.get("allowed"):
         return str(words)
     if choices := schema.get("enum"):

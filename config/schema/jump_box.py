@@ -1,4 +1,4 @@
-"""A jump box: a machine in the stack's own network, from which one deploys what only its inside reaches."""
+"""A jump box: a virtual machine in the stack's network, for deployments to private clusters."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from config.data.skus import catalogue, written_differently
 from config.schema.base import Model, Text, may_be, unfit
 
 USER = "azureuser"
-"""Who logs in to it, by key alone."""
+"""The login name; only SSH keys can log in."""
 DISK_TYPE = "Premium_LRS"
-"""Of its disk."""
+"""The type of its disk."""
 _LENGTH = struct.Struct(">I")
 _KINDS = ("ssh-ed25519", "ssh-rsa")
-"""What Azure's Linux machines take (SshEncryptionTypes of Microsoft.Compute); of ecdsa it says nothing."""
+"""The key types of Azure's Linux machines (SshEncryptionTypes of Microsoft.Compute); ecdsa is not documented."""
 PUBLIC_KEY = (
     "the text of a public key, as in ~/.ssh/id_ed25519.pub: ssh-ed25519 AAAA..., or of 2048 bits or more "
     "ssh-rsa AAAA..."
 )
 _RSA_BITS = 2048
-"""Azure's page on SSH keys for Linux machines (create-ssh-keys-detailed): the least that it takes."""
+"""The shortest RSA key that Azure accepts (its page create-ssh-keys-detailed)."""
 
 
 def is_public_key(text: str) -> bool:
-    """Whether Azure takes it."""
+    """Returns whether Azure accepts the public key."""
     kind, _, rest = text.partition(" ")
     return kind in _KINDS and "\n" not in text and _is_of(kind, rest.partition(" ")[0])
 
 
 def _is_of(kind: str, body: str) -> bool:
-    """Whether the body of a key says of itself that it is of the kind (RFC 4253, section 6.6)."""
+    """Returns whether a key's body contains the same type as its first word (RFC 4253, section 6.6)."""
     try:
         data = base64.b64decode(body, validate=True)
     except binascii.Error:
@@ -48,7 +48,7 @@ def _is_of(kind: str, body: str) -> bool:
 
 
 def _fields(data: bytes) -> Iterator[bytes]:
-    """Each has its length before it (RFC 4251, section 5); what is cut off is none."""
+    """Yields the length-prefixed fields of a key (RFC 4251, section 5); skips truncated ones."""
     while len(data) >= _LENGTH.size:
         (size,) = _LENGTH.unpack_from(data)
         field, data = data[_LENGTH.size :][:size], data[_LENGTH.size + size :]
@@ -57,7 +57,7 @@ def _fields(data: bytes) -> Iterator[bytes]:
 
 
 def _small_machine(name: str) -> str:
-    """Refuses other sizes; a name that is written differently stands for its size."""
+    """Rejects other sizes; suggests the size if only the spelling differs."""
     usable = sorted((size for size in catalogue().values() if not size.gpus), key=lambda size: size.vcpus)
     names = [size.name for size in usable]
     if name not in names:
@@ -72,10 +72,10 @@ PlainSku = Annotated[str, AfterValidator(_small_machine), may_be("a VM size of c
 
 
 class JumpBoxSettings(Model):
-    """A machine in the network, with Pulumi, kubectl and K9s on it, which one reaches by Azure Bastion."""
+    """A virtual machine in the network with Pulumi, kubectl and K9s, reachable through Azure Bastion."""
 
     ssh_public_key: StrippedText | None = None
-    """Who may log in: the text of an SSH public key; needed. On a machine that is up, `az vm user update` changes it.
+    """Text of the SSH public key that may log in; required. On an existing machine, change it with `az vm user update`.
     """
     vm_sku: PlainSku = "Standard_D2s_v5"
-    """Its VM size; another one restarts it."""
+    """VM size. A change restarts the machine."""

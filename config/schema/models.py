@@ -1,4 +1,4 @@
-"""The settings of a stack, as `config.reading.loader` reads them from Pulumi's configuration."""
+"""The settings of a stack, which `config.reading.loader` reads from Pulumi's configuration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEFAULT_POOL = "gpu"
 
 
 def _dollars(value: Any) -> float:
-    """Refuses what is no amount of money: true is not 1."""
+    """Rejects values that are not prices, including booleans."""
     try:
         amount = -1.0 if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -39,13 +39,13 @@ def _dollars(value: Any) -> float:
 
 
 Price = Annotated[float, BeforeValidator(_dollars)]
-"""US dollars an hour."""
+"""US dollars per hour."""
 TagValue = Annotated[str, BeforeValidator(lambda value: text_of(value) if isinstance(value, bool) else value), AS_TEXT]
-"""Text, also where YAML or Pulumi took it for a number or for true or false."""
+"""Text, even if YAML or Pulumi reads it as a number or a boolean."""
 
 
 def _of_no_size(name: str) -> Unfit:
-    """A price goes to another size only where that is plainly meant: H100 alone could be three of them."""
+    """Returns the error of an unknown VM size. Only an unambiguous name gets a fix (H100 fits three)."""
     known, likely = sorted(catalogue()), near(name, catalogue())
     plain = [size.lower().removeprefix("standard_") for size in likely]
     if alike(name.lower().removeprefix("standard_"), plain):
@@ -54,71 +54,71 @@ def _of_no_size(name: str) -> Unfit:
 
 
 class Charts(Model):
-    """Where charts come from."""
+    """The source of Helm charts."""
 
     source: Annotated[str | None, EMPTY_IS_UNSET] = None
-    """An OCI registry, or a folder of unpacked charts, in place of the charts' own places.
+    """An OCI registry, or a folder of unpacked charts, in place of the charts' own repositories.
 
-    With `oci://` before it; in a folder, each chart has one of its own.
+    A registry starts with `oci://`; a folder has one subfolder per chart.
     """
 
 
 class Images(Model):
-    """Where images come from."""
+    """The source of container images."""
 
     registry: Annotated[str | None, EMPTY_IS_UNSET] = None
     """A registry that mirrors all images.
 
-    Without a scheme; by default each image's own.
+    Without a scheme; by default, images come from their own registries.
     """
 
 
 class StackFile(Model):
-    """What a user may set: the keys under the project's name in a stack file, as Pulumi.yaml describes them."""
+    """The user's settings: the keys under the project's name in a stack file, as Pulumi.yaml describes them."""
 
     location: Region = "eastus"
-    """Azure region, of any cloud. If it is unset, `azure-native:location` is used; if both are set and differ, the
-    stack is refused. Previews print the region, the subscription and the tenant. One that Azure has opened since the
-    date in `config/data/regions.yaml` is one more word in that file. Refused for a platform that is up elsewhere.
+    """Azure region, in any cloud. If it is unset, `azure-native:location` is used; if both are set and differ, the
+    stack is rejected. Previews print the region, the subscription and the tenant. To use a region that Azure opened
+    after the date in `config/data/regions.yaml`, add it to that file. Cannot change once the platform is deployed.
     """
     vm_sku: GpuSku | None = None
-    """VM size of the GPU pool; needed unless `pools` is set."""
+    """VM size of the GPU pool; required unless `pools` is set."""
     node_count: NodeCount = 2
     """Nodes of the GPU pool, 0 to 1000."""
     workloads: tuple[str, ...] = ()
-    """What to run, separated by commas or as a list."""
+    """Workloads to run, separated by commas or as a list."""
     workload_options: dict[str, dict[str, Any]] = {}
     """Options of each workload, under its name."""
     platform_stack: Annotated[str | None, EMPTY_IS_UNSET] = None
-    """The stack whose platform to run on, by its name or as organization/project/name; by default the stack has a
-    platform of its own.
+    """The stack whose platform this stack runs on, as a name or as organization/project/name; by default the stack
+    creates its own platform.
     """
     cluster: ClusterSettings = ClusterSettings()
-    """The AKS cluster and how one gets into it."""
+    """The AKS cluster and access to it."""
     network: NetworkSettings = NetworkSettings()
-    """The network of nodes and of private endpoints; by default AKS makes one for its nodes."""
+    """The network of nodes and of private endpoints; by default AKS creates one for its nodes."""
     pools: dict[str, PoolSettings] = {}
-    """GPU pools by key, in place of `vmSku` and `nodeCount`."""
+    """GPU pools by key, instead of `vmSku` and `nodeCount`."""
     operators: SerializeAsAny[Operators] = Operators()
-    """What is installed in the cluster."""
+    """The operators in the cluster."""
     teams: dict[str, TeamSettings] = {}
-    """Teams by name, which is that of their namespace; their jobs queue by `operators.kueue`."""
+    """Teams by name, which is also the name of their namespace; `operators.kueue` queues their jobs."""
     slack_gpus: Annotated[Gpus, protects("limit")] = 0
-    """GPUs that no team has as its own: they are in a queue without jobs, of which all teams may borrow."""
+    """GPUs that no team owns, in a queue without jobs from which all teams may borrow."""
     charts: Charts = Charts()
-    """Where charts come from, in place of their own places."""
+    """Where charts come from, instead of their own repositories."""
     images: Images = Images()
-    """Where images come from, in place of their own registries."""
+    """Where images come from, instead of their own registries."""
     registry: RegistrySettings = RegistrySettings()
     """The container registry for the images of `docker/`."""
     storage: StorageSettings = StorageSettings()
     """Blob storage: accounts, their containers and how they are mounted."""
     tags: dict[str, TagValue] = {}
-    """Tags of all resources that the stack and AKS make in Azure, such as `CostCenter: "4711"`; they change
-    in place. A stack with `platformStack` has its own, or else those of the platform.
+    """Tags of all Azure resources that the stack and AKS create, such as `CostCenter: "4711"`. Changes update the
+    resources in place. A stack with `platformStack` uses its own tags, or else those of the platform.
     """
     prices: dict[str, Price] = {}
-    """What a node of a VM size costs you, US dollars an hour, in place of Azure's list price."""
+    """Your price of a node by VM size, in US dollars per hour, instead of Azure's list price."""
 
     @field_validator("prices")
     @classmethod
@@ -129,15 +129,15 @@ class StackFile(Model):
 
     @property
     def shared_files(self) -> KeptOn:
-        """What shared files are kept on: with `network.private`, on nothing that has a public address."""
+        """The storage of shared files; with `network.private`, nothing with a public address."""
         otherwise: KeptOn = "class" if self.shared_class else "none" if self.network.private else "smb"
         return self.storage.shared_files or otherwise
 
     @property
     def shared_class(self) -> str | None:
-        """The StorageClass that claims of shared files are of.
+        """The StorageClass of claims for shared files.
 
-        None where a workload makes one of its own (`smb`), and where there are none.
+        None if a workload creates its own (`smb`), and if shared files are off.
         """
         storage = self.storage
         if storage.shared_files:
@@ -145,13 +145,13 @@ class StackFile(Model):
         return storage.shared_class or self.operators.shared_class
 
     def entrances(self) -> tuple[Use, ...]:
-        """What there are private endpoints for, a use for each."""
+        """Returns one use for each private endpoint."""
         accounts = OF_ACCOUNT * len(self.storage.made_accounts())
         private = (*OF_REGISTRY, *accounts) if self.network.private else ()
         return (*private, *OF_FILES) if self.shared_files == "nfs" else private
 
     def gpu_pools(self) -> dict[str, PoolSettings]:
-        """All GPU pools by key: `pools`, or else the one that `vmSku` and `nodeCount` describe."""
+        """Returns all GPU pools by key: `pools`, or the one that `vmSku` and `nodeCount` describe."""
         if self.pools or self.vm_sku is None:
             return dict(sorted(self.pools.items()))
         return {DEFAULT_POOL: PoolSettings(vm_sku=self.vm_sku, count=self.node_count)}
@@ -159,95 +159,95 @@ class StackFile(Model):
 
 Shared = TypeVar("Shared", bound=StackFile)
 SHARED = ("vm_sku", "node_count", "pools", "operators", "storage", "images", "teams", "slack_gpus", "tags")
-"""Settings of a platform that hold for workloads of other stacks too."""
+"""Settings of a platform that also apply to workloads of consumer stacks."""
 OVERRIDABLE = ("images", "tags")
-"""Those of them that another stack may set for itself."""
+"""Shared settings that a consumer stack may override."""
 
 
 class Lending(Model, Generic[Shared]):
-    """The output `platform`: what a platform tells stacks that run on it, nothing of it secret."""
+    """The output `platform`, which consumer stacks read. It contains no secrets."""
 
     settings: Shared
-    """The shared ones."""
+    """The shared settings."""
     login_server: str
-    """Host of the registry with the images of `docker/`."""
+    """The host of the registry with the images of `docker/`."""
     containers: dict[str, dict[str, Any]] = {}
-    """Blob containers by name, as components/stack_outputs.py describes them."""
+    """Blob containers by name, as in components/stack_outputs.py."""
     federation: dict[str, str] | None = None
-    """How namespaces get identities (components/azure/identity.py), if containers are mounted by identity."""
+    """The data with which namespaces get identities (components/azure/identity.py), if mounts use them."""
 
 
 @dataclass(frozen=True)
 class Lender:
-    """A platform of another stack."""
+    """The platform of another stack."""
 
     stack: StackName
     lending: Lending[StackFile]
 
     def with_shared_settings(self, consumer: StackFile) -> StackFile:
-        """Returns the settings of a consumer stack with those of the platform, which has only shared ones."""
+        """Returns the settings of a consumer stack, completed by the platform's shared settings."""
         own = {name: value for name, value in stated(consumer).items() if name not in SHARED or name in OVERRIDABLE}
         return type(consumer).model_validate(stated(self.lending.settings) | own, by_alias=False, by_name=True)
 
 
 @dataclass(frozen=True)
 class Placement(Generic[Chosen]):
-    """A workload of the stack, with its checked options and the pool that it runs on."""
+    """A workload of the stack, with its validated options and its pool."""
 
     workload: str
     name: str
-    """Of its job: the workload's, and the pool's key behind it where it runs on every pool."""
+    """The job's name: the workload's, followed by the pool's key if the workload runs on every pool."""
     options: Chosen
     pool_key: str
     pool: PoolSettings
     nodes: int
-    """How many of the pool's nodes it uses."""
+    """The number of the pool's nodes that it uses."""
 
     @property
     def gpus(self) -> int:
-        """How many GPUs it takes on all of them."""
+        """The number of GPUs on all of its nodes."""
         return self.nodes * self.options.gpus_on(self.pool.sku)
 
     @property
     def where(self) -> str:
-        """On what it runs, and on how much."""
+        """The pool, with the numbers of nodes and GPUs."""
         nodes = f"{self.nodes} {'node' if self.nodes == 1 else 'nodes'}"
         gpus = f"{self.gpus or 'no'} {'GPUs' if self.gpus > 1 else 'GPU'}"
         pool = f"{'Spot ' if self.pool.spot else ''}pool {self.pool_key}"
         return f"{nodes} of {pool}, {gpus} ({self.pool.vm_sku})"
 
     def __str__(self) -> str:
-        """For previews."""
+        """Returns the line for previews."""
         return f"{self.name}: {self.where}"
 
 
 class Settings(StackFile):
-    """All settings of one stack, checked. Made by `config.reading.loader` only."""
+    """All validated settings of one stack. Only `config.reading.loader` creates it."""
 
     project: str
     stack: str
     placements: dict[str, Placement[Any]] = {}
-    """What runs where, by the names of the jobs, in the order of `workloads`."""
+    """The placement of each job, by the jobs' names, in the order of `workloads`."""
     rdma_resource: str
     """The extended resource of InfiniBand HCAs, as pods request it: nvidia.com/mlnxnics."""
     location_key: str = "location"
-    """Which key says the region; the provider's may."""
+    """The key that sets the region; it may be the provider's."""
     scratch_folder: str | None = None
-    """Where nodes have NVMe scratch, of pools that ask for it; None where nothing makes it."""
+    """The path of NVMe scratch on nodes whose pools request it; None if no operator creates it."""
     lender: Lender | None = None
-    """The platform that `platformStack` names; its `SHARED` settings are then these settings' too."""
+    """The platform that `platformStack` names; these settings include its `SHARED` settings."""
 
     @property
     def names(self) -> Names:
-        """Names in Azure."""
+        """The names in Azure."""
         return Names(self.project, self.stack, self.cluster.resource_group)
 
     @property
     def keeps_files(self) -> bool:
-        """Whether claims in the cluster may keep users' files: a workload's, or those of a class of shared files."""
+        """Whether claims in the cluster may keep users' files: those of a workload, or of a class of shared files."""
         own = any(placement.options.keeps_files for placement in self.placements.values())
         return own or (self.lender is None and self.shared_class is not None)
 
     def users(self, container: str) -> list[str]:
-        """The stack's workloads that mount a blob container or fill it."""
+        """Returns the stack's workloads that mount or fill a blob container."""
         return [name for name, placement in self.placements.items() if container in placement.options.containers]

@@ -1,4 +1,4 @@
-"""Names of a stack's resources in Azure, the same each time, and of those that are unique in all of Azure."""
+"""Deterministic names of a stack's Azure resources, including the globally unique ones."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass
 
 MAX_NODE_RESOURCE_GROUP = 80
-"""AKS: characters of the node resource group's name."""
+"""The longest name of a node resource group in AKS, in characters."""
 MAX_DNS_PREFIX = 54
 MAX_DNS_LABEL = 63
 WORKLOAD_NAMESPACE = "ai"
-"""Of workloads that a platform's own stack runs; those of another stack are in a namespace named after that."""
+"""The namespace of workloads in a platform's own stack; another stack's workloads use a namespace named after it."""
 NODES_SUFFIX = "-nodes"
 _DIGEST = 6
 
@@ -28,13 +28,13 @@ class StackName:
         return f"{self.organization}/{self.project}/{self.name}"
 
     def beside(self, other: StackName) -> str:
-        """As `pulumi -s` takes it where `other` is deployed from: the bare name of a stack of the same project."""
+        """Returns the name that `pulumi -s` takes in the project of `other`: short within one project."""
         return self.name if (self.organization, self.project) == (other.organization, other.project) else str(self)
 
 
 @dataclass(frozen=True)
 class Names:
-    """Names derived from the project and the stack; `chosen_group` takes the place of the derived resource group."""
+    """Names derived from project and stack; `chosen_group` replaces the derived resource group."""
 
     project: str
     stack: str
@@ -42,17 +42,17 @@ class Names:
 
     @property
     def cluster(self) -> str:
-        """The AKS cluster."""
+        """The name of the AKS cluster."""
         return re.sub(r"[^a-z0-9-]+", "-", f"{self.project}-{self.stack}".lower()).strip("-")
 
     @property
     def resource_group(self) -> str:
-        """The resource group of everything."""
+        """The resource group of everything but the nodes."""
         return self.chosen_group or self.cluster
 
     @property
     def node_resource_group(self) -> str:
-        """The resource group that AKS makes for its virtual machines."""
+        """The resource group that AKS creates for the virtual machines."""
         return self.resource_group + NODES_SUFFIX
 
     @property
@@ -62,10 +62,10 @@ class Names:
 
 
 def global_name(names: Names, subscription_id: str, limit: int, key: str = "") -> str:
-    """Lower-case letters and digits of project and stack, and a digest of the subscription; `limit` characters at most.
+    """Returns a globally unique name: lower-case letters and digits of project and stack, then a digest.
 
-    Stacks of one name in two subscriptions get two names, and so do stacks whose names differ only where they are cut.
-    `key`, of letters and digits, tells several of one stack apart: stack devinput has another name than input of dev.
+    The digest tells apart equal stacks in two subscriptions, and names that are cut to `limit` characters. `key`
+    (letters and digits) tells apart several names of one stack: stack devinput differs from input of dev.
     """
     text = re.sub(r"[^a-z0-9]", "", f"{names.project}{names.stack}".lower())
     room = limit - _DIGEST - len(key)

@@ -1,6 +1,6 @@
-"""What the settings know of operators: `operators/` has a room for each, and the program hands them to the loader.
+"""The operators' interface to the settings: each package in `operators/` implements it.
 
-`config` never imports `operators`, as it never imports `workloads`.
+`config` imports neither `operators` nor `workloads`; the program passes them to the loader.
 """
 
 from __future__ import annotations
@@ -20,68 +20,68 @@ if TYPE_CHECKING:
     from config.schema.models import StackFile
 
 DriverUpgrades = Literal["manual", "when-idle"]
-"""Who restarts drivers whose version or configuration has changed: nobody by itself, or NVIDIA's operators, node by
-node, each once all pods of its node have ended.
+"""Restarts of drivers whose version or configuration has changed: `manual`, or by NVIDIA's operators node by node, each
+after all pods of the node have ended.
 """
 Scheduler = Literal["volcano", "scheduler-plugins-scheduler"]
-"""What may place pods on GPU nodes, as pods name it."""
+"""The scheduler of pods on GPU nodes, as in `schedulerName`."""
 Capability = Literal["GPUs", "InfiniBand", "node labels", "scheduler", "queues", "NVMe scratch"]
-"""What operators bring to a cluster, and workloads and other operators need."""
+"""Capabilities that operators provide, and that workloads and other operators need."""
 NVIDIA_NAMESPACE = "nvidia-operator"
-"""Of what serves GPU nodes, from charts."""
+"""The namespace of the charts for GPU nodes."""
 NODE_TOOLS_NAMESPACE = "node-tools"
-"""Of our own DaemonSets."""
+"""The namespace of our own DaemonSets."""
 MAX_WARM_UP = 24 * 60
-"""Minutes; AppWrapper grants no job more."""
+"""The longest warm-up in minutes; the limit of AppWrapper."""
 MONITORING = "kube-prometheus-stack"
-"""The operator whose kinds others' metrics are found by: those that follow it have objects of these where it is."""
+"""The operator that provides the CRDs for metrics. If it is installed, operators after it create such objects."""
 NODE_HEALTH = "node-health"
-"""The operator by which checks may tell of their nodes."""
+"""The operator through which checks report the state of their nodes."""
 MLBATCH_NAMESPACE = "mlbatch-system"
-"""Of what queues and runs the jobs of teams."""
+"""The namespace of the components that queue and run the teams' jobs."""
 
 
 class OperatorSettings(Model):
-    """What a user may set of any operator."""
+    """The settings of any operator."""
 
     enabled: bool = True
-    """Whether the stack has it."""
+    """Whether the stack installs it."""
 
     @property
     def shared_class(self) -> str | None:
-        """The StorageClass of shared files that it brings."""
+        """The StorageClass of shared files that the operator provides."""
         return None
 
     @property
     def failure_effect(self) -> str | None:
-        """Of the taint that a check may give a node that fails, where it lets checks do so."""
+        """The effect of the taint on nodes that fail a check; None if the operator lets no check taint nodes."""
         return None
 
     @property
     def preempts(self) -> bool:
-        """Whether it has pods of a higher priority class drive out those of a lower one, beside Kubernetes' own."""
+        """Whether it adds preemption of pods with a lower priority class to that of Kubernetes."""
         return False
 
     @property
     def gpu_driver_minutes(self) -> int:
-        """How many minutes a GPU node builds its driver at most; 0 without one."""
+        """The longest build of a GPU driver on a node, in minutes; 0 without one."""
         return 0
 
     @property
     def rdma_driver_minutes(self) -> int:
-        """The same for its driver of nodes with InfiniBand."""
+        """The longest build of an InfiniBand driver on a node, in minutes; 0 without one."""
         return 0
 
 
 class QueuedOperatorSettings(OperatorSettings):
-    """Of one that runs jobs of queues: it is off unless it is asked for, as the queues are."""
+    """The settings of an operator for queued jobs: off by default, as are the queues."""
 
     enabled: bool = False
-    """Whether the stack has it."""
+    """Whether the stack installs it."""
 
 
 class ChartSettings(OperatorSettings):
-    """Of one that is a Helm release; `values` are merged last, over the program's own."""
+    """The settings of an operator that is a Helm release; `values` override the program's own."""
 
     values: dict[str, Any] = {}
     """Helm values, merged last."""
@@ -91,94 +91,94 @@ Own = TypeVar("Own", bound=OperatorSettings)
 
 
 class OperatorSpec(Protocol[Own]):
-    """One operator, as the settings see it. Attributes are read only."""
+    """The interface of one operator to the settings. Attributes are read-only."""
 
     @property
     def name(self) -> str:
-        """Hyphenated: of its release, of its chart in `versions.yaml`; in stack files it is in camelCase."""
+        """The hyphenated name of its release and of its chart in `versions.yaml`; stack files use camelCase."""
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """The display name."""
 
     @property
     def summary(self) -> str:
-        """What it does and where, as docs/configuration.md has it beside its `enabled`."""
+        """The purpose and place of the operator, as docs/configuration.md describes its `enabled`."""
 
     @property
     def has_chart(self) -> bool:
-        """Whether it is a Helm release, and not a manifest of ours."""
+        """Whether it is a Helm release and not our own manifest."""
         return True
 
     @property
     def namespace(self) -> str:
-        """That it makes for itself, or shares."""
+        """The namespace that it creates or shares."""
 
     @property
     def settings(self) -> type[Own]:
-        """Model of its settings; every one has a default."""
+        """The model of its settings; every setting has a default."""
 
     @property
     def needs(self) -> Mapping[Capability, str]:
-        """What another operator must bring, each with the reason, which ends a sentence that begins with this one."""
+        """The capabilities that it needs from others, each with the reason (the end of a sentence)."""
         return {}
 
     @property
     def whole(self) -> Sequence[tuple[str, ...]]:
-        """Paths of chart values that workloads cannot do with off."""
+        """Paths of chart values that workloads need enabled."""
         return ()
 
     @property
     def is_for_gpu_pools(self) -> bool:
-        """Whether it has nothing to do in a stack without GPU pools."""
+        """Whether it is useless in a stack without GPU pools."""
         return False
 
     def provides(self, settings: Own) -> Mapping[Capability, str]:
-        """What it brings, each with the name by which pods ask for it."""
+        """Returns the capabilities that it provides, each with the name that pods use to request it."""
         return {}
 
     def is_wanted(self, stack: StackFile) -> bool:
-        """Whether the stack installs it."""
+        """Returns whether the stack installs it."""
         return stack.operators.of(self).enabled and (bool(stack.gpu_pools()) or not self.is_for_gpu_pools)
 
     def problems(self, installation: Installation) -> Iterable[Problem]:
-        """What is wrong with its settings among the others."""
+        """Returns the errors of its settings in combination with other operators."""
         return ()
 
 
 OperatorCatalogue = Mapping[str, OperatorSpec[Any]]
-"""By name."""
+"""All operators by name."""
 
 
 def key_of(name: str) -> str:
-    """An operator's key in stack files, below `operators`."""
+    """Returns an operator's key below `operators` in stack files."""
     return to_camel(name.replace("-", "_"))
 
 
 def field_of(name: str) -> str:
-    """The field that holds its settings."""
+    """Returns the field of an operator's settings."""
     return name.replace("-", "_")
 
 
 class Operators(Model):
-    """What is installed in the cluster. Each operator's field comes from its room (config/schema/inventory.py)."""
+    """The operators of the cluster. config/schema/inventory.py adds a field for each operator."""
 
     driver_upgrades: DriverUpgrades = "manual"
-    """Who brings another version of OFED or the GPU driver to nodes that run: you (`manual`), or with `when-idle`
-    NVIDIA's operators, a node at a time, once all pods of it but those of DaemonSets have ended.
+    """Upgrades of OFED and the GPU driver on running nodes: `manual`, or `when-idle`: NVIDIA's operators upgrade one
+    node at a time, after all its pods have ended, except those of DaemonSets.
     """
     scheduler: Scheduler = VOLCANO
-    """What alone places pods on GPU nodes, as pods name it: `volcano`, or `scheduler-plugins-scheduler`, which is
-    Kubernetes' own with Coscheduling, and runs no MPI jobs.
+    """The only scheduler of pods on GPU nodes: `volcano`, or `scheduler-plugins-scheduler`, which is Kubernetes'
+    scheduler with Coscheduling and does not run MPI jobs.
     """
 
     warm_up_minutes: Annotated[int, Field(ge=1, le=MAX_WARM_UP), PLAIN_DIGITS] = 30
-    """How long the pods of a team's job may take to be ready, their images pulled: AppWrapper then tries it anew, and
-    Kueue takes the quota back ten minutes later.
+    """Minutes until the pods of a team's job must be ready, including image pulls. After that, AppWrapper retries the
+    job; ten minutes later, Kueue takes back the quota.
     """
 
     def of(self, operator: OperatorSpec[Own]) -> Own:
-        """Returns the settings of an operator. A model without its key has the defaults."""
+        """Returns the settings of an operator, or its defaults if the model lacks its key."""
         found: Own | None = getattr(self, field_of(operator.name), None)
         return operator.settings() if found is None else found
 
@@ -187,21 +187,21 @@ class Operators(Model):
 
     @property
     def shared_class(self) -> str | None:
-        """The StorageClass of shared files that one of them brings."""
+        """The StorageClass of shared files that an operator provides."""
         return next(filter(None, (each.shared_class for each in self._enabled())), None)
 
     @property
     def preempts(self) -> bool:
-        """Whether pods of a higher priority class drive out those of a lower one on GPU nodes."""
+        """Whether pods of a higher priority class preempt others on GPU nodes."""
         return self.scheduler != VOLCANO or any(each.preempts for each in self._enabled())
 
     @property
     def failure_effect(self) -> str | None:
-        """Of the taint of a node whose check fails; None where no check may taint it."""
+        """The effect of the taint on nodes that fail a check; None if no check may taint nodes."""
         return next(filter(None, (each.failure_effect for each in self._enabled())), None)
 
     def driver_minutes(self, *, infiniband: bool) -> int:
-        """Returns how many minutes a node builds drivers at most, one after the other."""
+        """Returns the longest build of all drivers of a node, in minutes; they build one after the other."""
         return sum(each.gpu_driver_minutes + infiniband * each.rdma_driver_minutes for each in self._enabled())
 
 
@@ -212,22 +212,22 @@ class Brought:
     by: OperatorSpec[Any]
     enabled: bool
     name: str
-    """By which pods ask for it."""
+    """The name that pods use to request it."""
 
 
 @dataclass(frozen=True)
 class Installation:
-    """What a stack asks for of the operators that there are."""
+    """The operators and the stack's settings of them."""
 
     stack: StackFile
     operators: OperatorCatalogue
 
     def enabled(self) -> Iterator[OperatorSpec[Any]]:
-        """Those that are not off."""
+        """Yields the enabled operators."""
         return (each for each in self.operators.values() if self.stack.operators.of(each).enabled)
 
     def brought(self, capability: Capability) -> Brought:
-        """Who brings a capability; of schedulers the chosen one. Raises LookupError where none does, enabled or not."""
+        """Returns the provider of a capability (the chosen scheduler); raises LookupError if no operator has it."""
         name = self.stack.operators.scheduler if capability == "scheduler" else None
         for each in self.operators.values():
             settings = self.stack.operators.of(each)
@@ -237,12 +237,12 @@ class Installation:
         raise LookupError(capability)
 
     def values(self, operator: OperatorSpec[Any]) -> Mapping[str, Any]:
-        """All that the user sets for its chart."""
+        """Returns the user's values for an operator's chart."""
         settings = self.stack.operators.of(operator)
         return settings.values if isinstance(settings, ChartSettings) else {}
 
     def value(self, operator: OperatorSpec[Any], *path: str) -> object:
-        """A value that the user sets for an operator's chart; None without it."""
+        """Returns a user's value for an operator's chart, or None."""
         found: object = self.values(operator)
         for part in path:
             found = found.get(part) if isinstance(found, dict) else None

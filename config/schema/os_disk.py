@@ -1,8 +1,8 @@
-"""OS disks of GPU nodes, which also hold images and what containers write.
+"""OS disks of GPU nodes, which also store images and container layers.
 
-AKS takes them from the size's own disks where it may (its page on storage, articles/aks/concepts-storage.md): nodes
-start sooner, and an image of tens of GB does not come through a managed disk's 100 to 200 MB/s. It can change neither
-size nor type of those that a pool has.
+AKS uses the VM size's own disks where possible (its page on storage, articles/aks/concepts-storage.md): nodes start
+sooner, and images of tens of GB are not limited to a managed disk's 100 to 200 MB/s. AKS can change neither size nor
+type of an existing pool's disks.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Literal
 from config.data.skus import VmSku
 
 MIN_OS_DISK_GB, MAX_OS_DISK_GB = 30, 2048
-"""AKS's, of either type. What its API calls GB are GiB."""
+"""AKS's limits for both types. The GB of its API are GiB."""
 _MAX_EPHEMERAL_GB = 2040
-"""Azure's page on ephemeral OS disks."""
+"""The limit in Azure's page on ephemeral OS disks."""
 USUAL_GB = 512
-"""What AKS's page on storage asks of a managed one at least; where there is room for more, the rest stays at /mnt."""
+"""The minimum size of a managed disk in AKS's page on storage. Local space beyond it stays at /mnt."""
 
 DiskType = Literal["Managed", "Ephemeral"]
 
@@ -34,7 +34,7 @@ class OsDisk:
 
 
 def os_disk(size: VmSku, gb: int | None = None, kind: DiskType | None = None) -> OsDisk:
-    """What new nodes of that size get, where the settings say no more of it than this."""
+    """Returns the OS disk of new nodes; `gb` and `kind` are the user's settings."""
     if kind is None:
         kind = "Ephemeral" if (gb or USUAL_GB) <= most_ephemeral(size.os_disk_gib) else "Managed"
     if gb is None:
@@ -44,5 +44,5 @@ def os_disk(size: VmSku, gb: int | None = None, kind: DiskType | None = None) ->
 
 
 def most_ephemeral(gib: int) -> int:
-    """The largest ephemeral OS disk that fits so much local storage."""
+    """Returns the largest ephemeral OS disk on this much local storage."""
     return min(gib, _MAX_EPHEMERAL_GB)

@@ -1,4 +1,4 @@
-"""`podOverrides`: what a user lays over the pods that a workload makes, merged last."""
+"""`podOverrides`: the user's changes to a workload's pod template, merged last."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MERGE_KEYS = {
     "volumes": "name",
     "volumeMounts": "mountPath",
 }
-"""Lists whose items are merged by the value of a key, as Kubernetes' strategic merge patch does; others are replaced.
+"""Lists whose items are merged by a key, as in Kubernetes' strategic merge patch; other lists are replaced.
 
 Source: `patchMergeKey` in the types of k8s.io/api/core/v1.
 """
@@ -27,9 +27,9 @@ TEMPLATE_KEYS = ("metadata", "spec")
 
 
 def merge(base: Any, over: Any, key: str = "") -> Any:
-    """`over` laid over `base`, which is left alone: maps deep, lists of named things by name, all else replaced.
+    """Returns `base` with `over` merged into it: maps recursively, lists of named items by name, others replaced.
 
-    A null in a map takes the key out. `key` is that under which the two stand, which tells lists apart.
+    A null in a map removes the key. `base` is not changed. `key` is the key of both values; it identifies lists.
     """
     if isinstance(over, Mapping):
         under = base if isinstance(base, Mapping) else {}
@@ -44,7 +44,7 @@ def merge(base: Any, over: Any, key: str = "") -> Any:
 
 
 def _pod_template(overrides: dict[str, Any]) -> dict[str, Any]:
-    """Refuses what `merge` could not lay over a pod template."""
+    """Rejects values that `merge` cannot merge into a pod template."""
     by_place: dict[tuple[str | int, ...], Unfit] = {}
     for fault in islice(_faults(overrides), MAX_TOLD):
         by_place.setdefault(fault.below, fault)
@@ -64,7 +64,7 @@ def _faults(overrides: Mapping[str, Any]) -> Iterator[Unfit]:
 
 
 def _unnamed(value: object, path: tuple[str | int, ...]) -> Iterator[Unfit]:
-    """Lists that are merged by a key, with an item that lacks it."""
+    """Yields errors for lists that are merged by a key if an item lacks that key."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             name = MERGE_KEYS.get(key)
@@ -83,4 +83,4 @@ def _all_have(value: object, key: str) -> bool:
 
 
 PodOverrides = Annotated[dict[str, Any], AfterValidator(_pod_template)]
-"""A pod template, {"metadata": ..., "spec": ...}, with only what is to differ."""
+"""The changed part of a pod template, {"metadata": ..., "spec": ...}."""

@@ -1,7 +1,7 @@
-"""What a pod template may hold: names and types as the pinned Kubernetes SDK of Pulumi has them, choices as Kubernetes.
+"""Validates pod templates against the types of Pulumi's pinned Kubernetes SDK and the choices of Kubernetes.
 
-That SDK ends in an assertion where a map stands for a list, and the API server answers each wrong type by itself, one
-job after the other.
+Otherwise the SDK fails with an assertion if a map replaces a list, and the API server reports wrong types one by one,
+job after job.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from config.schema.base import Unfit
 from k8s.quantities import is_quantity
 
 _QUANTITIES = ("limits", "requests", "overhead", "sizeLimit", "divisor")
-"""What is below these keys may be a number too (apimachinery, pkg/api/resource, Quantity)."""
+"""Keys whose values are quantities, so numbers are valid, too (apimachinery, pkg/api/resource, Quantity)."""
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
 @functools.cache
 def choices() -> dict[str, dict[str, list[str]]]:
-    """What may stand where Kubernetes leaves a choice, by type and key."""
+    """Returns the allowed values of Kubernetes' enumerations, by type and key."""
     found: dict[str, dict[str, list[str]]] = data.read("pod_enums.yaml")
     return found
 
 
 def template_faults(template: Mapping[str, Any]) -> Iterator[Unfit]:
-    """Keys that a pod template does not have, values of another type than theirs or not of its choice.
+    """Yields errors for unknown keys, wrong types, and values that are not among the choices.
 
-    A null takes a key out.
+    A null removes a key.
     """
-    # Only here: it takes a second, which nobody should pay who overrides nothing.
+    # Imported only here: the import takes a second, and only stacks with overrides need it.
     from pulumi_kubernetes.core.v1 import PodTemplateSpecArgs
 
     return _faults(template, PodTemplateSpecArgs, ())
@@ -68,7 +68,7 @@ def _faults(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Unfi
 
 
 def _unlisted(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Unfit]:
-    """Text that is none of a choice; `kind` has the key at the end of the path. Empty text is a key not set."""
+    """Yields text that is not among the choices; `kind` has the path's last key. Empty text means an unset key."""
     allowed = choices().get(kind.__name__.removesuffix("Args"), {}).get(str(path[-1]), [])
     for where, text in [((*path, index), each) for index, each in _items(value)] or [(path, value)]:
         if allowed and text and isinstance(text, str) and text not in allowed:
@@ -77,14 +77,14 @@ def _unlisted(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Un
 
 
 def _items(value: Any) -> Iterable[tuple[str | int, Any]]:
-    """What a map or a list holds, by key or position; nothing for all else."""
+    """Returns the items of a map or list by key or position; nothing for other values."""
     if isinstance(value, Mapping):
         return value.items()
     return enumerate(value) if isinstance(value, list) else ()
 
 
 def _alternatives(kind: Any) -> list[Any]:
-    """The types that a property may have, without those by which Pulumi stands for values to come."""
+    """Returns the possible types of a property, without Pulumi's types for outputs."""
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         return [found for each in typing.get_args(kind) for found in _alternatives(each)]
     plain = _is_object(kind) or kind in _WORDS or typing.get_origin(kind) in (Sequence, Mapping)
@@ -92,7 +92,7 @@ def _alternatives(kind: Any) -> list[Any]:
 
 
 def _sdk() -> types.ModuleType:
-    """What tells the SDK's types; only where a template is looked at: the SDK takes a quarter of a second to import."""
+    """Returns the SDK's module for types. Imported only when needed: the SDK takes a quarter of a second."""
     from pulumi import _types
 
     return _types

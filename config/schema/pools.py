@@ -1,4 +1,4 @@
-"""GPU node pools: their settings, and the names that ARM knows them by."""
+"""GPU node pools: their settings, their names in ARM, and their labels and taints."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from config.schema.os_disk import MAX_OS_DISK_GB, MIN_OS_DISK_GB, USUAL_GB, Disk
 from config.schema.resource_ids import CapacityReservationGroupId
 
 MAX_NODES = 1000
-"""AKS: nodes in one pool."""
+"""The maximum number of nodes in one pool in AKS."""
 MAX_POOL_NAME = 12
-"""AKS: characters of a Linux pool's name, lower-case letters and digits, the first a letter."""
+"""The longest name of a Linux pool in AKS: lower-case letters and digits, beginning with a letter."""
 SUFFIX_LENGTH = 4
 MAX_POOL_KEY = MAX_POOL_NAME - SUFFIX_LENGTH
 
 
 def gpu_sizes() -> list[str]:
-    """Names of the VM sizes that GPU pools can have."""
+    """Returns the names of the VM sizes that GPU pools can have."""
     return [size.name for size in catalogue().values() if size.gpus and size.supported]
 
 
@@ -38,7 +38,7 @@ def _only_gpus() -> str:
 
 
 def _usable(name: str) -> str:
-    """Refuses VM sizes that GPU pools cannot have. Names are exact: ARM ignores case, labels and quotas do not."""
+    """Rejects VM sizes that GPU pools cannot have. Names are case-sensitive in labels and quotas, though not in ARM."""
     usable, size = gpu_sizes(), catalogue().get(name)
     if size is None:
         if re.match("standard_[a-mo-z]+[0-9]", name, re.IGNORECASE):
@@ -59,18 +59,18 @@ GpuSku = Annotated[
     AfterValidator(_usable),
     Field(json_schema_extra=lambda schema: schema.update(enum=gpu_sizes(), allowed=by_price(gpu_sizes()))),
 ]
-"""Name of a VM size that GPU pools can have."""
+"""The name of a VM size that GPU pools can have."""
 NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES), PLAIN_DIGITS]
 
 REGULAR_PRICE = -1.0
-"""As a Spot node's maximum price: up to the price of a regular node, and no eviction for the price."""
-_CENTS = 5  # decimals that Azure takes
+"""The maximum price of Spot nodes that means: up to the regular price, without evictions because of the price."""
+_CENTS = 5  # decimals that Azure accepts
 MAX_SLICES = 250
-"""More than pods of a node: AKS allows 250 (its page on quotas), of which each takes one slice at least."""
+"""The maximum number of slices per GPU: AKS allows 250 pods per node (its page on quotas), each with a slice."""
 
 
 def _spot_price(value: Any) -> float:
-    """AKS: -1, or positive with five decimals at most (its page on Spot node pools, Limitations)."""
+    """Validates AKS's rule: -1, or positive with at most five decimals (its page on Spot node pools, Limitations)."""
     try:
         price = float("nan") if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -84,30 +84,30 @@ def _spot_price(value: Any) -> float:
 
 
 SpotPrice = Annotated[float, BeforeValidator(_spot_price)]
-"""What a Spot node may cost at most, US dollars an hour, or `REGULAR_PRICE`."""
+"""The maximum price of a Spot node, in US dollars per hour, or `REGULAR_PRICE`."""
 
 
 MAX_PRIORITY = 1000
 
 
 class Autoscale(Model):
-    """Bounds of the cluster autoscaler."""
+    """The bounds of the cluster autoscaler."""
 
     min: NodeCount
-    """Least number of nodes; a new pool starts with it. For InfiniBand, set the number that jobs need
-    ([why](autoscaler.md#nodes-that-build-drivers)). That AKS starts the first InfiniBand node of an empty pool is not
-    confirmed.
+    """Minimum number of nodes, with which a new pool starts. For InfiniBand, set the number that jobs need
+    ([why](autoscaler.md#nodes-that-build-drivers)). It is not confirmed that AKS starts the first InfiniBand node of an
+    empty pool.
     """
     max: NodeCount
-    """To so many."""
+    """Maximum number of nodes."""
     priority: Annotated[int | None, Field(ge=0, le=MAX_PRIORITY), PLAIN_DIGITS] = None
-    """With `cluster.autoscaler.expander` `priority`: of pools that would do, the one with the highest number grows, and
-    the next while Azure has no node for it; 0 unless set.
+    """Priority for `cluster.autoscaler.expander` `priority`, by default 0. Of the suitable pools, the one with the
+    highest number grows; if Azure has no nodes for it, the next one does.
     """
 
     @property
     def rank(self) -> int:
-        """Its priority, set or not."""
+        """The priority, with its default."""
         return self.priority or 0
 
 
@@ -115,54 +115,54 @@ class PoolSettings(Model):
     """One pool of GPU nodes, all of one VM size and in one InfiniBand fabric."""
 
     vm_sku: GpuSku
-    """VM size of its nodes; `pools` stand in place of `vmSku` and `nodeCount`."""
+    """VM size of its nodes; `pools` replaces `vmSku` and `nodeCount`."""
     count: NodeCount = 2
     """Number of nodes of a pool without `autoscale`."""
     spot: bool = False
-    """Spot nodes."""
+    """Use Spot nodes."""
     spot_max_price: Annotated[SpotPrice, protects("limit")] = REGULAR_PRICE
-    """What a Spot node may cost at most, US dollars an hour, with up to five decimals: nodes above it are evicted; `-1`
-    pays up to the price of a regular node. Another price makes the pool anew.
+    """Maximum price of a Spot node, in US dollars per hour, with up to five decimals. Azure evicts nodes that cost
+    more. `-1` means up to the price of a regular node. A change replaces the pool.
     """
     autoscale: Autoscale | None = None
-    """Let the cluster autoscaler say how many nodes it has."""
+    """Let the cluster autoscaler set the number of nodes."""
     labels: dict[str, Text] = {}
-    """Node labels of your own."""
+    """Additional node labels."""
     taints: tuple[str, ...] = (GPU_TAINT,)
     """Node taints; operators and workloads tolerate them."""
     os_disk_gb: Annotated[
         int | None, Field(ge=MIN_OS_DISK_GB, le=MAX_OS_DISK_GB, examples=[USUAL_GB]), PLAIN_DIGITS
     ] = None
-    """Size of the nodes' OS disk, GB; by default 512, or less where the type is set and the VM size's local disk is
-    smaller. Another size makes a new pool.
+    """Size of the nodes' OS disk in GB; by default 512, or less if the type is set and the VM size's local disk is
+    smaller. A change replaces the pool.
     """
     os_disk_type: DiskType | None = None
-    """`Managed` or `Ephemeral`, on the VM size's own disks; by default `Ephemeral` where it fits there. Another
-    type makes a new pool.
+    """`Managed`, or `Ephemeral` on the VM size's own disks; by default `Ephemeral` if it fits there. A change replaces
+    the pool.
     """
     local_nvme_scratch: bool | None = None
-    """Make one scratch file system of its local NVMe disks; by default where the VM size has such disks."""
+    """Create one scratch file system of the local NVMe disks; by default if the VM size has such disks."""
     gpu_slices: Annotated[int, Field(ge=1, le=MAX_SLICES), PLAIN_DIGITS] = 1
-    """How many pods may share each GPU, by turns (time slicing): a node offers each GPU so many times, and nothing
-    keeps the pods from each other's memory.
+    """Number of pods that may share each GPU (time slicing): a node advertises each GPU this many times. The pods'
+    memory is not isolated.
     """
     mig_profile: str | None = None
-    """Partition each GPU (MIG), by a configuration of NVIDIA's MIG manager that its model has, such as `all-1g.10gb`;
-    nodes offer the partitions as GPUs.
+    """Partition each GPU (MIG) with a configuration of NVIDIA's MIG manager for this model, such as `all-1g.10gb`.
+    Nodes advertise the partitions as GPUs.
 
     config/data/mig.yaml lists them.
     """
     capacity_reservation_group: CapacityReservationGroupId | None = None
-    """Take nodes from this group's reservations; it needs `cluster.identity`, and a VM size of which Azure reserves
-    capacity; another group makes the pool anew.
+    """Take nodes from the reservations of this group. Requires `cluster.identity` and a VM size with capacity
+    reservations. A change replaces the pool.
     """
     max_pods: Annotated[int | None, Field(ge=MIN_PODS, le=MAX_PODS), PLAIN_DIGITS] = None
-    """Pods that a node may have, those of AKS and of operators among them, about 25; by default 250, as AKS has it for
-    CNI Overlay. Another number makes a new pool.
+    """Maximum number of pods per node, including about 25 of AKS and of operators; by default 250, AKS's default for
+    CNI Overlay. A change replaces the pool.
     """
     replace: Literal["create-first", "delete-first"] = "create-first"
-    """How another pool takes its place where Azure cannot change it: `create-first`, or `delete-first`, where quota
-    does not hold old and new pool.
+    """How to replace the pool if Azure cannot change it: `create-first`, or `delete-first` if the quota is too small
+    for both pools.
     """
 
     @field_validator("autoscale", mode="before")
@@ -178,17 +178,17 @@ class PoolSettings(Model):
 
     @property
     def count_key(self) -> tuple[str, ...]:
-        """The key, below the pool's, that sets how many nodes a new pool starts with."""
+        """The key in the pool's settings that sets the initial number of nodes."""
         return ("autoscale", "min") if self.autoscale else ("count",)
 
     @property
     def sku(self) -> VmSku:
-        """Hardware of its nodes."""
+        """The hardware of its nodes."""
         return catalogue()[self.vm_sku]
 
     @property
     def pods(self) -> int:
-        """How many pods a node may have."""
+        """The maximum number of pods per node."""
         return self.max_pods or MAX_PODS
 
     @property
@@ -198,12 +198,12 @@ class PoolSettings(Model):
 
     @property
     def shares(self) -> int:
-        """As how many GPUs its nodes offer each of theirs: slices, or partitions."""
+        """The number of GPUs that a node advertises for each of its GPUs: slices or partitions."""
         return mig_profiles(self.sku.gpu_product).get(self.mig_profile, 1) if self.mig_profile else self.gpu_slices
 
     @property
     def gpus(self) -> int:
-        """What a node offers as GPUs."""
+        """The number of GPUs that a node advertises."""
         return self.sku.gpus * self.shares
 
     @property
@@ -213,22 +213,22 @@ class PoolSettings(Model):
 
     @property
     def scratch(self) -> bool:
-        """Whether its nodes are to have NVMe scratch."""
+        """Whether its nodes get NVMe scratch."""
         return self.sku.nvme is not None if self.local_nvme_scratch is None else self.local_nvme_scratch
 
     @property
     def max_nodes(self) -> int:
-        """Most nodes that the pool can have."""
+        """The maximum number of nodes."""
         return self.autoscale.max if self.autoscale else self.count
 
     @property
     def min_nodes(self) -> int:
-        """Fewest nodes that the pool can have."""
+        """The minimum number of nodes."""
         return self.autoscale.min if self.autoscale else self.count
 
 
 def agent_pool_name(key: str, pool: PoolSettings) -> str:
-    """The pool's name in ARM: its key and a suffix of what ARM cannot change, so that old and new fit side by side."""
+    """Returns the pool's name in ARM: its key and a hash of what ARM cannot change, so that old and new can coexist."""
     fixed: tuple[object, ...] = (pool.vm_sku, pool.spot, pool.disk.gb, pool.disk.type)
     if pool.spot_max_price != REGULAR_PRICE:
         fixed += (pool.spot_max_price,)
@@ -240,7 +240,7 @@ def agent_pool_name(key: str, pool: PoolSettings) -> str:
 
 
 def node_labels(key: str, pool: PoolSettings) -> dict[str, str]:
-    """Labels of the pool's nodes: the user's, ours, and AKS's of a Spot pool."""
+    """Returns the labels of the pool's nodes: the user's, ours, and AKS's for Spot."""
     ours = {POOL_LABEL: key, GPU_LABEL: "true", **({SCRATCH_LABEL: "true"} if pool.scratch else {})}
     spot = {SPOT_LABEL: "spot"} if pool.spot else {}
     shared = {SLICING_LABEL: pool.slicing_profile, MIG_LABEL: pool.mig_profile}
@@ -249,7 +249,7 @@ def node_labels(key: str, pool: PoolSettings) -> dict[str, str]:
 
 
 def node_taints(pool: PoolSettings) -> tuple[str, ...]:
-    """Taints of the pool's nodes. AKS adds the Spot taint (and label) by itself, but refuses any later update of a pool
-    that does not state them (pulumi-azure-native#959).
+    """Returns the taints of the pool's nodes, including the Spot taint. AKS adds Spot taint and label itself, but
+    rejects later updates of a pool without them (pulumi-azure-native#959).
     """
     return tuple(sorted({*pool.taints, *([SPOT_TAINT] if pool.spot else [])}))

@@ -1,4 +1,4 @@
-"""Reads what a wrong value is meant for, and suggests the value to set in its place."""
+"""Interprets wrong values and suggests valid ones."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _TRUTH = {
 }
 _PLAIN = ("boolean", "integer", "number", "string")
 _MAX_SPREAD = 5
-"""Entries of a list that commands set; more are set by hand."""
+"""The maximum number of list entries that fix commands set; longer lists are edited by hand."""
 
 
 def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False, is_protected: bool = False) -> Fix:
-    """Returns the fix of a value that may not stand where the schema holds.
+    """Returns the fix of a value that the schema rejects.
 
-    An entry has a name that the user has chosen; no command removes it, nor an item of a list that protects access.
+    No command removes an entry (its name is the user's choice) or an item of a list that protects access.
     """
     match given:
         case [str() as only] if schema.get("type") in _PLAIN:
@@ -39,7 +39,7 @@ def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False
     begun = [each for each in choices if len(str(given)) > 2 and each.lower().startswith(str(given).lower())]
     likely = [each for each in meant(str(given), choices) if is_spelling(str(given), each) or begun == [each]]
     likely = likely or off_among(given, schema.get("enum", ()))
-    if len(likely) == 1 or (likely and not isinstance(path[-1], int)):  # one entry of a list is as likely as the next
+    if len(likely) == 1 or (likely and not isinstance(path[-1], int)):  # an item can mean any of them
         return set_command(path, likely[0])
     if given not in (None, "") and (spread := _spread(path, schema, given)):
         return spread
@@ -63,7 +63,7 @@ def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False
 
 
 def _entry(path: Path, schema: Schema, given: object) -> Fix | None:
-    """Returns how an entry is written in the stack file that has to be a map, or text that YAML reads as a boolean."""
+    """Returns the fix of an entry that must be a map, or of text that YAML reads as a boolean."""
     if schema.get("type") == "object":
         return say(f"write {path_text(path)} as a map in the stack file: {path[-1]}: {{...}}")
     if schema.get("type") == "string" and isinstance(given, bool):
@@ -72,27 +72,27 @@ def _entry(path: Path, schema: Schema, given: object) -> Fix | None:
 
 
 def _is_section(schema: Schema) -> bool:
-    """Returns whether a schema is a map of entries with known keys, such as pools, under names that users choose."""
+    """Returns whether a schema is a map of sections under names that users choose, such as pools."""
     return any("$ref" in each for each in entries_of(schema))
 
 
 def truth_of(given: object) -> bool | None:
-    """Returns the truth value that is meant by `yes`, `off` or `{enabled: true}`."""
+    """Returns the boolean meant by `yes`, `off` or `{enabled: true}`; None if unclear."""
     return _TRUTH.get(str(given.get("enabled") if isinstance(given, Mapping) else given).strip().lower())
 
 
 def off_among(given: object, choices: Collection[Any]) -> list[Any]:
-    """Returns the choice that `off`, `no` or `false` means: `none` or `off`."""
+    """Returns the choices that `off`, `no` or `false` mean: `none` or `off`."""
     return [each for each in choices if each in ("none", "off")] if truth_of(given) is False else []
 
 
 def _is_table(schema: Schema) -> bool:
-    """Returns whether a schema is a map from any name to a plain value, such as tags."""
+    """Returns whether a schema is a map from any name to a scalar, such as tags."""
     return any(each.get("type") in ("string", "number", "integer") for each in entries_of(schema))
 
 
 def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
-    """What is no list or map, as its entries, or in place of a map at the key that it is meant for."""
+    """Returns the fix that sets text or a list as entries of a list or map, or a scalar at the right key of a map."""
     below: dict[str | int, object] = {}
     if schema.get("type") == "array" and not (isinstance(given, Mapping) and any(given.values())):
         texts = filter(None, map(str.strip, re.split("[,;]", text_of(given))))
@@ -114,7 +114,7 @@ def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
 
 
 def _is_entry(given: object, schema: Schema) -> bool:
-    """Returns whether a command can set an entry of a list: the CLI stores whole numbers and truth values as such."""
+    """Returns whether a command can set a list entry: the CLI stores integers and booleans as such, not as text."""
     text, choices = str(given), schema.get("enum", ())
     if schema.get("type") == "string" and (given != text or re.fullmatch("true|false|[+-]?[0-9]+", text)):
         return False
@@ -123,12 +123,12 @@ def _is_entry(given: object, schema: Schema) -> bool:
 
 
 def _is_pair(given: object) -> bool:
-    """Returns whether an entry of a list is a name and a value, as Kubernetes has environment variables."""
+    """Returns whether a list entry is a name and a value, like environment variables in Kubernetes."""
     return isinstance(given, Mapping) and given.keys() == {"name", "value"} and isinstance(given["name"], str)
 
 
 def _as_key(schema: Schema, given: object) -> dict[str | int, object]:
-    """The key of a map that a scalar is meant for, with the scalar: a switch, its main text, or all that it needs."""
+    """Returns the map key that a scalar is meant for, and the scalar: `enabled`, the main or the only required key."""
     keys, required = schema.get("properties", {}), schema.get("required", ())
     if "enabled" in keys and (read := truth_of(given)) is not None:
         return {"enabled": read}
@@ -138,7 +138,7 @@ def _as_key(schema: Schema, given: object) -> dict[str | int, object]:
 
 
 def _number(path: Path, schema: Schema, given: object) -> int | None:
-    """Returns the whole number in what is given, such as `8 nodes`, or the least or the most that may stand there."""
+    """Returns the whole number in the value (`8 nodes`), within the schema's bounds."""
     number, least, most = number_in(given, str(path[-1])), schema.get("minimum", 1), schema.get("maximum", inf)
     is_zero = str(given) == "0"
     if schema.get("type") != "integer" or not number.is_integer() or not (number or is_zero):
@@ -147,7 +147,7 @@ def _number(path: Path, schema: Schema, given: object) -> int | None:
 
 
 def example(schema: Schema) -> object:
-    """A value to begin with: an example, else the default, the least, or the first choice; None without any."""
+    """Returns a first value: an example, the default, the minimum or the first choice; None without any."""
     if examples := schema.get("examples"):
         return examples[0]
     for key in ("default", "minimum"):

@@ -14,47 +14,47 @@ from config.data.near import hint, near, plainly
 from config.schema.base import unfit
 
 _LONGEST = 100
-"""Characters of what may be meant for a region."""
+"""The longest text, in characters, that is compared with region names."""
 
 
 @functools.cache
 def regions() -> tuple[str, ...]:
-    """Their names in ARM, those of the public cloud first."""
+    """Returns the regions' names in ARM, those of the public cloud first."""
     found = data.read("regions.yaml")
     return (*found["public"], *found["us_government"], *found["china"])
 
 
 def region_name(location: str) -> str:
-    """A region's name, for which ARM also takes and gives the one that it displays: East US."""
+    """Returns a region's name in ARM, which also accepts and returns the display name (East US)."""
     return location.replace(" ", "").lower()
 
 
 @dataclass(frozen=True)
 class Cloud:
-    """One of Azure's clouds, by the URLs of two of its services."""
+    """One of the Azure clouds, by the URLs of two of its services."""
 
     management: str
-    """Azure Resource Manager."""
+    """The URL of Azure Resource Manager."""
     portal: str
 
 
 def cloud(region: str) -> Cloud:
-    """The cloud that a region is of."""
+    """Returns the cloud of a region."""
     found = data.read("regions.yaml")
     return next(Cloud(**urls) for name, urls in found["clouds"].items() if region in found[name])
 
 
 def in_public_cloud(region: str) -> bool:
-    """Whether a region is of Azure's public cloud."""
+    """Returns whether a region belongs to Azure's public cloud."""
     return region in data.read("regions.yaml")["public"]
 
 
 REGION = "azure-native:location"
-"""The provider's key of the region, which stands for `location`."""
+"""The provider's region setting, used if `location` is unset."""
 
 
 def _known(name: str) -> str:
-    """Refuses a region that there is not, before ARM does so in the middle of an update."""
+    """Rejects unknown regions here, because ARM would reject them only in the middle of an update."""
     if name in regions():
         return name
     plain = re.sub(r"[^a-z0-9]", "", name.lower()[:_LONGEST])
@@ -68,7 +68,7 @@ def _known(name: str) -> str:
 
 
 def _of_same_letters(name: str) -> list[str]:
-    """Regions with the same words in another order, as in `us-east-1`; those with its number too come first."""
+    """Returns regions with the same words in another order (`us-east-1`), those with the same number first."""
     found = [region for region in regions() if _letters(region) == _letters(name)]
     return sorted(found, key=lambda region: sorted(region) != sorted(name))
 
@@ -80,4 +80,4 @@ def _letters(name: str) -> list[str]:
 Region = Annotated[
     str, AfterValidator(_known), Field(json_schema_extra=lambda schema: schema.update(enum=list(regions())))
 ]
-"""Name of an Azure region, of any of its clouds."""
+"""The name of a region in any Azure cloud."""

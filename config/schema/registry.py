@@ -1,7 +1,4 @@
-"""The stack's container registry, and references to images.
-
-References are by the grammar of the distribution project (distribution/reference).
-"""
+"""The stack's container registry, and the grammar of image references (distribution/reference)."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ _PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _TAG = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 
 REGISTRY = rf"^{_HOST}(?:/{_PART})*$"
-"""A registry, and where in it if not at its root, without a scheme."""
+"""A registry host with an optional path, without a scheme."""
 IMAGE = rf"^(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::{_TAG})?(?:@sha256:[0-9a-f]{{64}})?$"
 
 Image = Annotated[
@@ -26,7 +23,7 @@ Image = Annotated[
     StringConstraints(pattern=IMAGE, max_length=512),
     may_be("an image reference, as in registry.example.com/nccl-test:1.0"),
 ]
-"""A whole image reference; its registry, tag and digest may be left out."""
+"""An image reference; registry, tag and digest are optional."""
 MAX_REGISTRY_NAME = 50
 
 RegistryName = Annotated[
@@ -37,23 +34,23 @@ RegistryName = Annotated[
 
 
 class RegistrySettings(Model):
-    """Azure Container Registry for the images of `docker/`."""
+    """The Azure Container Registry for the images of `docker/`."""
 
     name: Annotated[RegistryName | None, EMPTY_IS_UNSET] = None
-    """The container registry's name, unique in all of Azure; by default from project, stack and subscription."""
+    """Globally unique name of the container registry; by default from project, stack and subscription."""
     sku: Literal["Basic", "Standard", "Premium"] = "Standard"
-    """`Basic`, `Standard` or `Premium`, which serve 1,000, 3,000 and 10,000 reads a minute: hundreds of nodes that pull
-    at once need `Premium`; another one changes the registry in place.
+    """`Basic`, `Standard` or `Premium`: 1,000, 3,000 and 10,000 reads per minute. Use `Premium` if hundreds of nodes
+    pull at the same time. A change updates the registry in place.
 
-    Figures: Azure's page on the registry's tiers (container-registry-skus). It does not follow the number of nodes, or
-    the registry would change under running jobs.
+    Source: Azure's page on the registry's tiers (container-registry-skus). The default does not depend on the number of
+    nodes, because the registry would then change under running jobs.
     """
 
     def full_name(self, names: Names, subscription_id: str) -> str:
-        """The registry's name in ARM."""
+        """Returns the registry's name in ARM."""
         return self.name or global_name(names, subscription_id, MAX_REGISTRY_NAME)
 
 
 def login_server(registry_name: str) -> str:
-    """The registry's host, before which images need no scheme; ARM writes it in lower case."""
+    """Returns the registry's host name; ARM writes it in lower case."""
     return f"{registry_name.lower()}.azurecr.io"

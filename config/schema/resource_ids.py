@@ -1,4 +1,4 @@
-"""Ids of what a stack does not make in Azure and in Entra, and only names."""
+"""Ids of existing Azure and Entra objects that a stack uses but does not create."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SUBNET = "/subnets/"
 
 
 def _pattern(kind: str, below: str = "") -> str:
-    """ARM compares ids without case."""
+    """Returns a case-insensitive pattern, because ARM ignores the case of ids."""
     name = "[A-Za-z0-9_.()-]+"
     child = f"{below}{name}" if below else ""
     return rf"^(?i:/subscriptions/[0-9a-f-]{{36}}/resourceGroups/{name}/providers/{kind}/{name}{child})$"
@@ -34,7 +34,7 @@ ObjectId = Annotated[
     StringConstraints(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"),
     may_be("an object id, as in 0a0b0c0d-0000-0000-0000-000000000000"),
 ]
-"""Object id of an Entra user, group or service principal."""
+"""The object id of an Entra user, group or service principal."""
 UserAssignedIdentityId = Annotated[
     str, StringConstraints(pattern=_pattern(_IDENTITY)), may_be(f"its resource id, as in {_example(_IDENTITY)}")
 ]
@@ -56,29 +56,29 @@ PrivateZoneId = Annotated[
 
 @dataclass(frozen=True)
 class ResourceName:
-    """A resource by the names in its id."""
+    """The name of a resource and of its resource group."""
 
     group: str
     name: str
 
     @classmethod
     def of(cls, resource_id: str) -> ResourceName:
-        """Of the id of a resource in a resource group, of a checked form."""
+        """Returns the names in a valid resource id."""
         parts = resource_id.split("/")
         return cls(parts[4], parts[8])
 
 
 def group_id(resource_id: str) -> str:
-    """The id of the resource group that a resource is in."""
+    """Returns the id of a resource's resource group."""
     _, _, subscription, _, group, *_ = resource_id.split("/")
     return f"/subscriptions/{subscription}/resourceGroups/{group}"
 
 
 def network_of(subnet_id: str) -> str:
-    """The id of the virtual network that a subnet is of."""
+    """Returns the id of a subnet's virtual network."""
     return subnet_id.rpartition("/")[0].rpartition("/")[0]
 
 
 def same_id(one: str, other: str) -> bool:
-    """Whether both are ids of one resource."""
+    """Returns whether both ids name the same resource."""
     return one.lower() == other.lower()

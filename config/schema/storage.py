@@ -1,4 +1,4 @@
-"""Blob storage of a stack: accounts, their containers, and what opens them: a SAS, or the identity of who mounts."""
+"""Blob storage of a stack: accounts, containers, and access by SAS or by the identity of the workload."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from config.schema.names import Names, global_name
 
 MAX_ACCOUNT_NAME = 24
 MAX_ACCOUNT_KEY = 10
-"""So that a name made of it has room for the stack's."""
+"""Leaves enough characters for the stack's name in a name that includes the key."""
 MAX_CLASS_NAME = 63
 MAX_DAYS = 365
 MAX_DELEGATION_DAYS = 7
-"""Azure: a key of an Entra login, and what it signs, lives no longer."""
+"""Azure limits user delegation keys, and SAS that they sign, to this many days."""
 FIRST_ROTATION = "1"
 UPLOAD_PERMISSIONS = "rcwl"
-"""Of the SAS that fills a container: see what is there, write what is not."""
+"""Permissions of the SAS for jobs that fill a container: read existing data, create missing data."""
 
 ContainerName = Annotated[
     str,
@@ -48,20 +48,20 @@ ClassName = Annotated[
         pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$", max_length=MAX_CLASS_NAME
     ),
 ]
-"""Of a StorageClass; Kubernetes allows more characters, but claims are called after it."""
+"""The name of a StorageClass. Kubernetes allows more characters, but claims are named after the class."""
 AccountSku = Literal["Standard_LRS", "Standard_ZRS", "Premium_LRS", "Premium_ZRS"]
 SasKind = Literal["service", "user-delegation"]
 SharedFiles = Literal["smb", "nfs", "none"]
 KeptOn = SharedFiles | Literal["class"]
-"""What shared files are on; `class`: on volumes of a StorageClass of others than this module."""
+"""The storage of shared files; `class`: volumes of an existing StorageClass."""
 SHARED_CLASS = "shared-files"
-"""The StorageClass of `nfs`, which is the whole cluster's."""
+"""The StorageClass of `nfs`; cluster-scoped."""
 _FILES_KEY = "0files"
-"""It begins as no key of an account does, so that no other has a name that is made of it."""
+"""The name key of the files account. Account keys cannot begin with a digit, so names cannot collide."""
 
 
 def _is_of_files(name: str) -> str:
-    """Refuses a StorageClass that is plainly not there, or whose volumes nodes do not share as files."""
+    """Rejects misspelt AKS classes, and AKS's classes whose volumes nodes cannot share as files."""
     known, files = aks_classes(), list(aks_classes().files)
     if name in known.disks:
         raise unfit(f"is {name}, AKS's class of disks, each of which is on one node at a time", files[0])
@@ -80,33 +80,30 @@ SharedClass = Annotated[
 
 
 class ContainerSettings(Model):
-    """One blob container, mounted by workloads that can do no more there than `permissions`."""
+    """A blob container, which workloads mount with `permissions`."""
 
     sas: Annotated[SasKind, protects(["user-delegation", "service"])] = "service"
-    """`service`, signed with the account's key, or `user-delegation`: with an Entra login, for 7 days at most."""
+    """`service`: signed with the account key. `user-delegation`: signed with an Entra login, for 7 days at most."""
     permissions: Annotated[
         str,
         StringConstraints(pattern=r"^ra?c?w?d?lm?p?$"),
         may_be("r and l, without which nothing mounts, any of acwd between, and of mp behind: rl, racwdlmp"),
         protects("letters"),
     ] = "rl"
-    """Of the SAS that mounts use, of `racwdlmp`: read, add, create, write, delete, list, move, permissions; writing to
-    a hierarchical namespace needs the last two. With `storage.auth` `identity`, `rl` makes readers, and what has both
-    `w` and `d` contributors.
+    """Permissions of the SAS for mounts, from `racwdlmp`: read, add, create, write, delete, list, move, permissions.
+    Writing to a hierarchical namespace needs the last two. With `storage.auth` `identity`, `rl` assigns a reader role;
+    permissions with both `w` and `d` assign a contributor role.
 
-    There blobfuse2 renames by Path Create, and sets the permissions of each file that it makes by Path Update
-    (azure-storage-fuse 74098e3, component/azstorage/datalake.go: RenameDirectory, CreateFile).
+    With a hierarchical namespace, blobfuse2 renames with Path Create and sets the permissions of each new file with
+    Path Update (azure-storage-fuse 74098e3, component/azstorage/datalake.go: RenameDirectory, CreateFile).
     """
     days: Annotated[int, Field(ge=1, le=MAX_DAYS), PLAIN_DIGITS, protects("limit")] = 7
-    """How long a SAS lasts from its rotation."""
+    """Lifetime of a SAS in days, from its rotation."""
     size_gib: Count = 1024
-    """Capacity that the volume states.
-
-    Blob storage does not enforce it.
-    """
+    """Capacity that the volume reports. Blob storage does not enforce it."""
     profile: Annotated[Text, Field(json_schema_extra={"enum": list(profiles())})] = "sequential"
-    """How blobfuse2 reads and writes: an entry of `config/data/blobfuse.yaml`; `checkpoints` where several nodes must
-    see at once what one has made.
+    """Read and write settings of blobfuse2: an entry of `config/data/blobfuse.yaml`. Use `checkpoints` if several nodes
+    must see new files at once.
     """
     upload: Annotated[bool, protects([False, True])] = False
     """Issue a second SAS (`rcwl`) for jobs that fill the container."""
@@ -128,150 +125,148 @@ class ContainerSettings(Model):
 
     @property
     def most_days(self) -> int:
-        """The longest that a SAS of its kind can last."""
+        """The longest lifetime of this kind of SAS, in days."""
         return MAX_DELEGATION_DAYS if self.sas == "user-delegation" else MAX_DAYS
 
     @property
     def read_only(self) -> bool:
-        """Whether mounts can change nothing."""
+        """Whether mounts are read-only."""
         return not set(self.permissions) & set("acwdmp")
 
     @property
     def fits_a_role(self) -> bool:
-        """Whether one of Azure's roles gives what `permissions` say: those that let write let delete too."""
+        """Whether an Azure role matches `permissions`: roles with write access also allow deletion."""
         return self.read_only or set("wd") <= set(self.permissions)
 
 
 class AccountSettings(Model):
-    """A storage account; without containers there is none."""
+    """A storage account; created only if it has containers."""
 
     auth: Annotated[Literal["sas", "identity"], protects(["identity", "sas"])] = "sas"
-    """What opens containers for mounts: `sas`, signed as each container's `sas` says, or `identity`: that of the
-    workloads' service account, with no secret, no expiry and no shared keys (preview of the blob CSI driver).
+    """Authentication of mounts: `sas`, signed as set by each container's `sas`; or `identity`, the identity of the
+    workloads' service account, without secret, expiry or shared keys (preview of the blob CSI driver).
     """
     account_name: Annotated[AccountName | None, EMPTY_IS_UNSET] = None
-    """The storage account's name, unique in all of Azure; by default from project, stack and subscription."""
+    """Globally unique name of the storage account; by default from project, stack and subscription."""
     sku: AccountSku = "Standard_LRS"
-    """`Standard_LRS`, `Standard_ZRS`, `Premium_LRS` or `Premium_ZRS`. An account keeps its own."""
+    """`Standard_LRS`, `Standard_ZRS`, `Premium_LRS` or `Premium_ZRS`. An existing account keeps its own."""
     hierarchical_namespace: bool = True
-    """Data Lake Gen2, where a folder is renamed at once; another value is another account, so a stack whose account has
-    none is told the line that keeps it: `false`.
+    """Data Lake Gen2 (atomic renames of folders). A change would create a new account: if the existing account has no
+    hierarchical namespace, the program prints the setting that keeps it (`false`).
     """
     protect: Annotated[bool, protects([True, False])] = True
-    """Refuse to delete or replace the account, its containers, and a cluster with claims that keep files."""
+    """Prevent deletion and replacement of the account, its containers, and a cluster with claims that keep files."""
     rotation: Annotated[Text, BeforeValidator(lambda value: FIRST_ROTATION if value == "" else value)] = FIRST_ROTATION
-    """Any text; another one issues new SAS for all its containers: jobs that mount them are replaced, and start again.
-
-    Their expiry moves with it.
+    """Any text. A new text issues new SAS for all containers and restarts their expiry. Jobs that mount them are
+    replaced and start again.
     """
     containers: dict[ContainerName, ContainerSettings] = {}
     """Blob containers, by name."""
 
     def uses(self, kind: SasKind) -> bool:
-        """Whether any container has SAS of this kind."""
+        """Whether a container has SAS of this kind."""
         return self.auth == "sas" and any(container.sas == kind for container in self.containers.values())
 
 
 def account_path(key: str) -> Path:
-    """What stands before an account's keys in the stack file."""
+    """Returns the path of an account's settings in the stack file."""
     return ("storage", "accounts", key) if key else ("storage",)
 
 
 @dataclass(frozen=True)
 class Account:
-    """A storage account among those of a stack."""
+    """A storage account of a stack."""
 
     key: str
-    """Its key in `storage.accounts`; empty for the account of `storage` itself."""
+    """The key in `storage.accounts`; empty for the account of `storage` itself."""
     settings: AccountSettings
 
     @property
     def path(self) -> Path:
-        """What stands before its keys in the stack file."""
+        """The path of its settings in the stack file."""
         return account_path(self.key)
 
     def path_of(self, container: str) -> Path:
-        """What stands before the keys of a container."""
+        """Returns the path of a container's settings."""
         return (*self.path, "containers", container)
 
     def named(self, name: str) -> str:
-        """A name that no other account's resource of that kind has."""
+        """Returns a resource name with the account's key, so that it is unique among the accounts."""
         return f"{name}-{self.key}" if self.key else name
 
     def full_name(self, names: Names, subscription_id: str) -> str:
-        """Its name in ARM."""
+        """Returns the name in ARM."""
         return self.settings.account_name or global_name(names, subscription_id, MAX_ACCOUNT_NAME, self.key)
 
     def generation(self, container: str) -> str:
-        """A few characters that change with all that makes up a mount of the container, its SAS before all.
+        """Returns a short hash of everything that defines a mount of the container, such as its SAS.
 
-        They are in the names of what mounts it. A node keeps a mount, with the SAS and the options that it was made
-        with, for as long as any pod there uses it (blob-csi-driver, NodeStageVolume): others reach it only as another
-        volume. Nor can a claim be changed once it is there.
+        Names of volumes and claims contain it. While any pod of a node uses a mount, the node keeps its SAS and options
+        (blob-csi-driver, NodeStageVolume), so changed settings need another volume. Claims are immutable, too.
         """
         account = self.settings
         settings = account.containers[container].model_dump(exclude={"upload"})
         mount: tuple[object, ...] = (account.rotation, account.hierarchical_namespace, settings)
-        if account.auth == "identity":  # nothing before it: what SAS have is as it was
+        if account.auth == "identity":  # keep the hashes of SAS mounts unchanged
             mount = (account.auth, *mount)
-        if self.key:  # nor before this: what the one account has is as it was
+        if self.key:  # keep the hashes of the single account unchanged
             mount = (self.key, *mount)
         return hashlib.sha256(repr(mount).encode()).hexdigest()[:4]
 
 
 class StorageSettings(AccountSettings):
-    """Blob storage: an account by its own keys, others beside it, and the driver that mounts their containers."""
+    """Blob storage: an account with its own keys, additional accounts, and the CSI driver for their containers."""
 
     accounts: dict[AccountKey, AccountSettings] = {}
-    """More accounts by key, each with the keys of `storage` above: its own containers, and what opens these."""
+    """Additional accounts by key. Each has the same keys as `storage`, with its own containers and authentication."""
     driver: Literal["addon", "chart", "none"] = "addon"
-    """The blob CSI driver as AKS's add-on (`addon`), from its `chart`, or `none`: between the chart and the add-on, or
-    with a driver of your own.
+    """Source of the blob CSI driver: AKS's add-on (`addon`), the Helm `chart`, or `none`. Use `none` with a driver of
+    your own, and as a step between chart and add-on.
 
-    The two have the same names, and Pulumi would turn the add-on on before it takes the chart away.
+    Chart and add-on use the same object names, and Pulumi would enable the add-on before it deletes the chart.
     """
 
     shared_files: SharedFiles | None = None
-    """What workloads keep shared files on: `smb`, Azure Files in an account with a public address, which AKS makes and
-    workloads have a class for; `nfs`, Azure Files in an account of the stack's, which is reached from a network of
-    one's own alone; `none`. By default the class of `operators.nfsSubdirExternalProvisioner` where it is on, else
-    `smb`, with `network.private` `none`. Another value is other shares: files are not copied.
+    """Storage of the workloads' shared files. `smb`: Azure Files in an account with a public address, which AKS creates
+    and for which workloads have a class. `nfs`: Azure Files in an account of the stack, reachable only from a custom
+    network. `none`: no shared files. The default is the class of `operators.nfsSubdirExternalProvisioner` if that is
+    enabled, else `smb`, or `none` with `network.private`. A change creates new shares and does not copy files.
     """
     shared_class: Annotated[SharedClass | None, EMPTY_IS_UNSET] = None
-    """In its place, a StorageClass of shared files that is there: one of AKS's, or one that you have made. A preview
-    fails that does not find yours in the cluster.
+    """An existing StorageClass for shared files, instead of `sharedFiles`: one of AKS's or your own. Previews fail if
+    the cluster does not have it.
     """
 
     def files_account(self, names: Names, subscription_id: str) -> str:
-        """The name in ARM of the account of `nfs`."""
+        """Returns the name in ARM of the account for `nfs`."""
         return global_name(names, subscription_id, MAX_ACCOUNT_NAME, _FILES_KEY)
 
     def all_accounts(self) -> list[Account]:
-        """The account of `storage` itself, then the others by key."""
+        """Returns the account of `storage` itself, then the others by key."""
         return [Account("", self), *(Account(key, each) for key, each in sorted(self.accounts.items()))]
 
     def made_accounts(self) -> list[Account]:
-        """Those that have containers."""
+        """Returns the accounts with containers."""
         return [account for account in self.all_accounts() if account.settings.containers]
 
     def by_identity(self) -> list[Account]:
-        """The accounts whose containers identities open."""
+        """Returns the accounts with `auth: identity`."""
         return [account for account in self.all_accounts() if account.settings.auth == "identity"]
 
     def by_container(self) -> dict[str, Account]:
-        """The account that each container is in, by its name, which no two have (config/rules/accounts.py)."""
+        """Returns the account of each container. Container names are unique (config/rules/accounts.py)."""
         return {name: account for account in self.all_accounts() for name in account.settings.containers}
 
     def next_account(self) -> Account:
-        """Where a container goes that is in none yet."""
+        """Returns the account for a new container."""
         return next(iter(self.made_accounts()), self.all_accounts()[0])
 
     def needs(self, driver: Literal["addon", "chart"]) -> bool:
-        """Whether containers are mounted by this driver."""
+        """Returns whether this driver mounts containers."""
         return self.driver == driver and bool(self.made_accounts())
 
 
 def next_rotation(rotation: str) -> str:
-    """Another text than `rotation`: the number at its end raised by one, or one put there."""
+    """Returns a rotation text that differs from `rotation`: its trailing number plus one, or with a number added."""
     match = re.fullmatch(r"(.*?)(\d+)", rotation)
     return f"{match[1]}{int(match[2]) + 1:0{len(match[2])}}" if match else f"{rotation}-2"

@@ -1,4 +1,4 @@
-"""Teams: who shares the cluster, and how many of its GPUs are whose."""
+"""Teams: who uses the cluster, and how many GPUs each team owns."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from config.schema.base import PLAIN_DIGITS, Model, Text, may_be, protects, unfi
 from config.schema.resource_ids import ObjectId
 
 MAX_GPUS = 1_000_000
-"""More than any cluster of AKS has (5,000 nodes), partitions of GPUs among them."""
+"""A limit above any AKS cluster's GPUs (5,000 nodes), including GPU partitions."""
 _EXAMPLE = "a name as the cluster knows it, as in alice or alice@example.com"
 
 
 def _user(name: str) -> str:
-    """Kubernetes keeps `system:` for itself: such a name is a part of the cluster, or nobody in particular."""
+    """Rejects names that Kubernetes reserves (`system:`: its components and built-in groups), and invalid ones."""
     if name.startswith("system:"):
         raise unfit(f"is {name!r}, a name that Kubernetes keeps for itself", None, allowed=_EXAMPLE)
     if not name.isprintable() or name != name.strip() or not name or {*name} & {*"*,;"}:
@@ -29,25 +29,25 @@ _LIMIT = may_be(f"a whole number from 0 to {MAX_GPUS}; leave it out for no limit
 
 
 class TeamSettings(Model):
-    """One team: a namespace of its name, in which its members queue jobs, and what of the cluster is its own."""
+    """One team: a namespace with the team's name, where its members queue jobs, and the team's quota."""
 
     gpus: Annotated[Gpus, Field(examples=[8]), protects("limit")]
-    """GPUs that are its own, with their share of all else that a node offers: it gets them back at once when others
-    have borrowed them. While others leave theirs free, its jobs may take these too.
+    """GPUs that the team owns, with the same share of the node's other resources. If other teams have borrowed them,
+    the team gets them back at once. Its jobs may also use GPUs that other teams leave idle.
     """
     lending_limit: Annotated[Gpus | None, protects("limit"), _LIMIT] = None
-    """How many of these others may borrow at most, with their share of all else; all of them unless it is set."""
+    """Maximum number of its GPUs that others may borrow, with the same share of other resources; by default all."""
     borrowing_limit: Annotated[Gpus | None, protects("limit"), _LIMIT] = None
-    """How many GPUs its jobs may take at most beyond its own; as many as others lend unless it is set."""
+    """Maximum number of GPUs that its jobs may borrow from other teams; by default as many as others lend."""
     pins_memory: Annotated[bool, protects([False, True])] = False
-    """Let its pods pin memory (the capability IPC_LOCK), which jobs of several nodes need on InfiniBand; in all else
-    they stay at the level `baseline`.
+    """Allow its pods to lock memory (capability IPC_LOCK), which multi-node jobs need on InfiniBand. All other rules of
+    the Pod Security level `baseline` stay in force.
     """
     users: tuple[User, ...] = ()
-    """Who may run jobs there, by the names that the cluster knows: with Entra, a user's principal name, in letters as
-    Entra has it; of guests, service principals and managed identities the object id.
+    """Users who may run jobs in the namespace, by their names in the cluster. With Entra, use the user principal name,
+    in the same case as in Entra; for guests, service principals and managed identities use the object id.
     """
     groups: Annotated[tuple[ObjectId, ...], protects("stated")] = ()
-    """Entra groups whose members may, too, by their object ids; each gets the role by which it asks for a
+    """Object ids of Entra groups whose members may run jobs, too. Each group gets the role that it needs to request a
     kubeconfig.
     """

@@ -1,4 +1,4 @@
-"""Turns what pydantic finds wrong into problems: the key, what may stand there, the command that fixes it."""
+"""Converts pydantic's errors into problems with path, allowed values and fix."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def problems_of(
     prefix: Path = (),
     inventory: Inventory | None = None,
 ) -> Iterator[Problem]:
-    """Yields problems for the errors of one validation of `given` as a `model`; `prefix` is where its keys hang.
+    """Yields the problems of one validation of `given` as a `model`, whose keys are below `prefix` in the stack file.
 
-    The `inventory` knows the place of a key that stands in the wrong one.
+    The `inventory` finds the right place of a misplaced key.
     """
     schema = schema_of(model)
     for error in errors:
@@ -58,7 +58,7 @@ def _extra(
     path: Path, location: Path, value: object, schema: Schema, given: Mapping[str, Any], inventory: Inventory | None
 ) -> Problem:
     beside, prefix = _at(given, location[:-1]), path[: len(path) - len(location)]
-    # Options of workloads have names that settings of the platform have, too: their keys are searched by themselves.
+    # Search workload options on their own, because some have the same names as settings of the platform.
     there = elsewhere(path, location, schema, None if prefix else inventory)
     taken = _at(given, there[len(prefix) :]) if there else None
     lacking = chosen_for(schema, location, value, beside)
@@ -76,7 +76,7 @@ def _wrong_value(path: Path, location: Path, given: object, schema: Schema) -> P
 
 
 def _unfit(fault: Unfit, schema: Schema, location: Path, prefix: Path, given: object) -> Problem:
-    """Returns what a validator of ours has found below a location, where `given` stands."""
+    """Returns the problem of an error that our own validator found below a location with value `given`."""
     below = (*location, *fault.below)
     path = (*prefix, *below)
     if fault.known:
@@ -87,7 +87,7 @@ def _unfit(fault: Unfit, schema: Schema, location: Path, prefix: Path, given: ob
 
 
 def _at(data: Any, path: Path) -> Any:
-    """Returns what stands at a path, or None."""
+    """Returns the value at a path, or None."""
     try:
         return functools.reduce(lambda here, part: here[part], path, data)
     except (LookupError, TypeError):
@@ -95,7 +95,7 @@ def _at(data: Any, path: Path) -> Any:
 
 
 def place(error: ErrorDetails) -> Path:
-    """Returns where an error is: that of a key itself, which pydantic marks so, is at the key."""
+    """Returns the location of an error; for an invalid key, the key itself, which pydantic marks with "[key]"."""
     location = error["loc"]
     return location[:-1] if location[-1:] == ("[key]",) else location
 
@@ -107,7 +107,7 @@ def _shown(value: object) -> str:
         case list():
             text = "a list"
         case None | bool():
-            text = json.dumps(value)  # as YAML has them
+            text = json.dumps(value)  # as in YAML
         case _:
             text = repr(value)
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."

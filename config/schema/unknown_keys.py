@@ -1,7 +1,7 @@
-"""Finds the setting that an unknown key stands for, and suggests what becomes of the key and its value.
+"""Finds the setting that an unknown key means, and suggests how to replace the key.
 
-A suggestion loses no value. If the key may mean a setting that protects access or data, and that is not sure, the
-suggestion names the setting in words.
+No suggestion loses a value. If the key may mean a setting that protects access or data, but is ambiguous, the
+suggestion is text and not a command.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from config.schema.readings import suggest, truth_of
 
 _EMPTY: tuple[object, ...] = (None, "", {}, [])
 _MOST_KEYS = 50
-"""Keys of a map among which protections are looked for; comparing more takes long."""
+"""The maximum number of a map's keys that are compared with protecting settings; more take too long."""
 
 
 def unknown_key(
@@ -58,18 +58,18 @@ def unknown_key(
     lacking: str = "",
     inventory: Inventory | None = None,
 ) -> Problem:
-    """Returns the problem of a key that nothing reads.
+    """Returns the problem of an unknown key.
 
     Args:
-        path: The key. At the top, it may have its namespace before it, which those known are without.
-        known: The keys that may stand there.
-        value: What the key is set to.
-        beside: The keys that are set there, with their values.
-        what: What is wrong with it.
-        place: Where it belongs, if that is elsewhere.
-        taken: What stands there.
-        lacking: The key beside it that its value is for.
-        inventory: The settings, if the key is one of a stack file and not of a chart or a pod template.
+        path: The key. At the top, it may include its namespace, which `known` lacks.
+        known: The valid keys at this place.
+        value: The value of the key.
+        beside: The other keys at this place, with their values.
+        what: The error.
+        place: The correct place, if it is another one.
+        taken: The value at the correct place.
+        lacking: The sibling key that the value is for.
+        inventory: The settings, if the key is in a stack file and not in a chart's values or a pod template.
     """
     known = sorted(known)
     allowed = ", ".join(known) or "no keys at all"
@@ -102,7 +102,7 @@ def key_fix(
     *,
     is_sure: bool = True,
 ) -> Fix:
-    """Returns the fix of a key that stands for the one at `there`, which is set to `standing`."""
+    """Returns the fix of a key that means the key at `there`, whose value is `standing`."""
     if value in _EMPTY or (standing is not None and text_of(standing) == text_of(value)):
         return remove_command(path)
     own, found = str(path[-1]), _protections(path, value, inventory)
@@ -119,12 +119,12 @@ def key_fix(
 
 
 def _moved(path: Path, there: Path, value: object, inventory: Inventory | None) -> Fix:
-    """Returns the move of a value to another key, in the form that may stand there; words if no form is known."""
+    """Returns the move of a value to another key, in a valid form, or text if no valid form is known."""
     faults = inventory.faults(there, value) if inventory else {}
     if not inventory or not faults:
         return move_command(path, there, value)
     if truth_of(value) is False and inventory.schema(there).get("required"):
-        return remove_command(path)  # without the section, it is off
+        return remove_command(path)  # without the section, the feature is off
     if faults.keys() == {there}:
         fault = faults[there]
         instead = fault["ctx"]["faults"][0].instead if fault["type"] == UNFIT else None
@@ -136,13 +136,13 @@ def _moved(path: Path, there: Path, value: object, inventory: Inventory | None) 
 
 
 def _named(there: Path, inventory: Inventory | None) -> str:
-    """Returns the name of a setting, or of those that a section needs, such as the bounds of `autoscale`."""
+    """Returns the name of a setting, or of all required keys of a section, such as the bounds of `autoscale`."""
     required = inventory.schema(there).get("required", ()) if inventory else ()
     return " and ".join(any_name((*there, key)) for key in required) or any_name(there)
 
 
 def _protections(path: Path, value: object, inventory: Inventory | None) -> dict[str, list[Path]]:
-    """Returns the settings that protect access or data and are named like an unknown key, or like one below it."""
+    """Returns the protecting settings whose names resemble an unknown key or a key below it."""
     if inventory is None or inventory.is_option(path) or value in _EMPTY:
         return {}
     own, beside = str(path[-1]), inventory.schema(path[:-1]).get("properties", ())
@@ -154,16 +154,16 @@ def _protections(path: Path, value: object, inventory: Inventory | None) -> dict
 
 
 def _listed(protections: Mapping[str, list[Path]]) -> dict[str, bool]:
-    """Returns the names of settings; True marks those that mean the opposite of the key that is named like them."""
+    """Returns the names of settings; True if the unknown key's name means the opposite."""
     return {any_name(there): is_negated(name) for name, places in protections.items() for there in places}
 
 
 def _stated(
     name: str, value: object, places: Collection[str], known: Iterable[str] = ()
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yields each unknown key that is named like a protection, with the names of the `places` that it resembles.
+    """Yields each unknown key that resembles a protecting setting, with the names of those `places`.
 
-    Nothing below such a key is one, and neither is a misspelt key of those `known` beside it, if it protects nothing.
+    Skips keys below such a key, and misspellings of `known` sibling keys that protect nothing.
     """
     found, is_other = resembled(name, tuple(places)), plainly(name, {*known} - {*places, name})
     if found and not is_other:
@@ -174,20 +174,20 @@ def _stated(
 
 
 def _nearest(name: str, path: Path, inventory: Inventory) -> Path | None:
-    """Returns the protecting setting of a name in the innermost section around a path, if one has it."""
+    """Returns the protecting setting of that name in the innermost section around a path, or None."""
     around = ((*path[:end], name) for end in range(len(path) - 1, 0, -1))
     return next((each for each in around if "protects" in inventory.schema(each)), None)
 
 
 def _is_around(path: Path, place: Path) -> bool:
-    """Returns whether a place is at the top, above or one level below: what is elsewhere has settings of its own."""
+    """Returns whether a place is at the top, above the key or one level below it; others have settings of their own."""
     return len(path) < 3 or place[:-2] == path[:-1] or path[: len(place) - 1] == place[:-1]
 
 
 def is_foreign(path: Path, place: Path) -> bool:
-    """Returns whether a key and a place are in sections of different resources, which have settings of the same name.
+    """Returns whether key and place are in sections of different resources that share names of settings.
 
-    The cluster's and its network's are often taken for each other.
+    Users often confuse the sections of the cluster and of its network.
     """
     if len(path) < 2 or len(place) < 2 or path[0] == place[0]:
         return False
@@ -196,7 +196,7 @@ def is_foreign(path: Path, place: Path) -> bool:
 
 
 def elsewhere(path: Path, location: Path, schema: Schema, inventory: Inventory | None) -> Path | None:
-    """Returns the only place of a key that stands in the wrong one: one level too high, or in another section."""
+    """Returns the only place of a misplaced key: one level too high, or in another section."""
     if found := below(path, location, schema):
         return found
     known = schema_at(schema, location[:-1]).get("properties", {})
@@ -207,7 +207,7 @@ def elsewhere(path: Path, location: Path, schema: Schema, inventory: Inventory |
 
 
 def below(path: Path, location: Path, schema: Schema) -> Path | None:
-    """Returns the only place of a key that stands one level too high, such as `maxCount` of a pool or `clusterTier`."""
+    """Returns the only place of a key that is one level too high, such as `maxCount` of a pool or `clusterTier`."""
     name, known = str(path[-1]), schema_at(schema, location[:-1]).get("properties", {})
     inner = [(key, each) for key in known for each in schema_at(schema, (*location[:-1], key)).get("properties", {})]
     found = [(*path[:-1], *each) for each in inner if called(name, [each[1], "".join(each)])]
@@ -215,7 +215,7 @@ def below(path: Path, location: Path, schema: Schema) -> Path | None:
 
 
 def chosen_for(schema: Schema, location: Path, value: object, beside: Collection[str]) -> str:
-    """Returns the key not set beside an unknown one that has its value among its choices, if needed or called so."""
+    """Returns an unset sibling key that has the value among its choices and that is required or similarly named."""
     parent = schema_at(schema, location[:-1])
     names = [*parent.get("required", ()), *called(str(location[-1]), parent.get("properties", {}))]
     able = (each for each in names if value in schema_at(schema, (*location[:-1], each)).get("enum", ()))

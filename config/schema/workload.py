@@ -1,7 +1,7 @@
-"""What the settings must know of a workload to refuse a stack that could not run it.
+"""The workloads' interface to the settings, which reject stacks that cannot run a workload.
 
-`workloads/` registers its modules; each offers an object of this shape. `config` never imports `workloads`: the program
-hands the registry to `config.reading.loader.load`.
+`workloads/` registers an object of this type per module. `config` never imports `workloads`: the program passes the
+registry to `config.reading.loader.load`.
 """
 
 from __future__ import annotations
@@ -25,136 +25,136 @@ from config.schema.teams import TeamSettings
 
 @dataclass(frozen=True, kw_only=True)
 class Requirements:
-    """What a platform must have for a workload to run at all, beside GPUs, which all need."""
+    """A workload's requirements of the platform, in addition to GPUs."""
 
     infiniband: bool = False
     one_node_without: bool = False
-    """On one node alone it does without InfiniBand."""
+    """Whether it runs on a single node without InfiniBand."""
     mpi: bool = False
-    """Its job is of Volcano's own kind, which gives all pods the names and keys by which MPI reaches them."""
+    """Whether it is a Volcano Job, which gives all pods the names and keys with which MPI reaches them."""
 
     def infiniband_on(self, nodes: int) -> bool:
-        """Whether it needs InfiniBand on so many nodes."""
+        """Returns whether it needs InfiniBand on this many nodes."""
         return self.infiniband and not (self.one_node_without and nodes == 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuPods:
-    """What a workload's pods on GPU nodes keep, whatever `podOverrides` say (config/rules/pod_needs.py)."""
+    """The fields of a workload's GPU pods that `podOverrides` cannot change (config/rules/pod_needs.py)."""
 
     container: str
-    """Name of the container that has the devices."""
+    """The name of the container with the devices."""
     restart_policy: Literal["Never", "Always"] = "Never"
-    """As what makes the pods needs it: jobs try again with new ones, a Deployment takes Always alone."""
+    """The policy that the owner of the pods needs: jobs retry with new pods, a Deployment accepts only Always."""
 
 
 NodeCheckDepth = Literal["off", "light", "full"]
-"""How a node is checked before a job begins there: not, in seconds, or with what its devices achieve, in minutes."""
+"""The depth of the node check before a job starts: off, in seconds, or in minutes with measured performance."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """A user of a team; the first one of its `users` where none is named."""
+    """A user of a team; by default the first of its `users`."""
 
     team: str
     user: str | None
 
 
 class WorkloadOptions(Model):
-    """Base of every workload's own options, found under `workloadOptions.<name>`."""
+    """The base of all workload options, under `workloadOptions.<name>`."""
 
     pool: str | None = None
-    """GPU pool to run on; by default the one that suits it best.
+    """GPU pool to run on; by default the most suitable one.
 
-    config/rules/placement.py finds it.
+    config/rules/placement.py chooses it.
     """
     pod_overrides: PodOverrides = {}
-    """Laid over the template of its GPU pods, last, as in `{spec: {priorityClassName: low}}`.
+    """Changes to the template of its GPU pods, merged last, as in `{spec: {priorityClassName: low}}`.
 
-    config/schema/overrides.py says how.
+    config/schema/overrides.py defines the merge.
     """
     image: Annotated[Image | None, EMPTY_IS_UNSET] = None
-    """A whole image reference, in place of the project's own."""
+    """A complete image reference, instead of the project's own image."""
     node_check: NodeCheckDepth = "off"
-    """Whether each node is checked before the job begins there, on the devices that it gets: `light` takes seconds,
-    `full` minutes, for it measures what they achieve. A node that fails is tainted, and the job starts on others.
+    """Check of each node before the job starts there, on the devices that the job gets. `light` takes seconds. `full`
+    measures performance and takes minutes. A node that fails is tainted, and the job starts on other nodes.
     """
 
     @property
     def gpus_per_node(self) -> int | None:
-        """GPUs that it takes on each node, by its option `gpus`; None takes whole nodes, with all of their HCAs."""
+        """The number of GPUs per node, from its option `gpus`; None for whole nodes with all of their HCAs."""
         found: int | None = getattr(self, "gpus", None)
         return found
 
     def gpus_on(self, size: VmSku) -> int:
-        """GPUs that it takes on a node of that size."""
+        """Returns the number of GPUs per node of this size."""
         return size.gpus if self.gpus_per_node is None else self.gpus_per_node
 
     @property
     def containers(self) -> tuple[str, ...]:
-        """Blob containers that its pods mount: what its options `...Container` name."""
+        """The blob containers that its pods mount, from its options `...Container`."""
         named = (value for name, value in self if name.endswith("_container"))
         return tuple(dict.fromkeys(filter(None, named)))
 
     @property
     def keeps_files(self) -> bool:
-        """Whether it keeps users' files in a claim of the stack's own namespace."""
+        """Whether it keeps users' files in a claim in the stack's own namespace."""
         return False
 
     @property
     def member(self) -> Member | None:
-        """As whom, and of which team, it is made in that team's namespace; None in the stack's own namespace."""
+        """The team, and the user in it, in whose namespace it runs; None in the stack's own namespace."""
         return None
 
     @property
     def open_end(self) -> str:
-        """The option that would end it, where that is not set and it runs for weeks; empty for all else."""
+        """The unset option that would end a workload that otherwise runs for weeks; empty for others."""
         return ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
-    """Where a workload is about to be placed, for the rules that only it knows."""
+    """The candidate placement of a workload, for the workload's own rules."""
 
     pool_key: str
     pool: PoolSettings
     pool_path: Path
-    """What stands before the pool's properties in the stack file: ("pools", key), or nothing for the default pool."""
+    """The path of the pool's settings in the stack file: ("pools", key), or empty for the default pool."""
     most_path: Path
-    """Where the most nodes that the pool can have are set."""
+    """The path of the setting that limits the pool's nodes."""
     nodes: int
     pools: Mapping[str, PoolSettings]
     """All GPU pools of the platform, by key."""
     storage: StorageSettings
-    """Of the platform: its blob containers, and the accounts that they are in."""
+    """The platform's blob containers and their accounts."""
     shared_files: KeptOn
-    """What the platform keeps shared files on."""
+    """The platform's storage of shared files."""
     scratch: bool
-    """Whether the pool's nodes have NVMe scratch: the pool asks for it, and what makes it is on."""
+    """Whether the pool's nodes have NVMe scratch: the pool requests it, and an enabled operator creates it."""
     shared_class: bool = False
     """Whether the platform has a StorageClass of shared files."""
     guest: bool = False
-    """Whether the platform is another stack's."""
+    """Whether the platform belongs to another stack."""
     teams: Mapping[str, TeamSettings] = field(default_factory=dict)
-    """Of the platform, by name."""
+    """The platform's teams, by name."""
     slack_gpus: int = 0
-    """GPUs that all of its teams may borrow."""
+    """GPUs that all teams may borrow."""
     operators: Collection[str] = ()
-    """Keys of the operators that are on."""
+    """Keys of the enabled operators."""
     scheduler: str = VOLCANO
-    """What alone places pods on its GPU nodes."""
+    """The only scheduler of pods on its GPU nodes."""
     preempts: bool = True
-    """Whether that has pods of a higher priority class drive out those of a lower one."""
+    """Whether pods of a higher priority class preempt others under that scheduler."""
 
     def too_few(self, workload: str, nodes: int) -> Problem:
-        """The pool cannot have as many nodes as the workload needs."""
+        """Returns the problem of a pool with fewer nodes than the workload needs."""
         what = f"is {self.pool.max_nodes}, but workload {workload} needs {nodes} {'node' if nodes == 1 else 'nodes'}"
         allowed = f"{nodes} to {MAX_NODES}, or a stack without {workload}"
         return Problem(self.most_path, what, allowed, by_hand(self.most_path))
 
 
 def other_size(path: Path, what: str, sizes: Iterable[str], workload: str) -> Problem:
-    """Returns the problem of a VM size that lacks what a workload needs: no command chooses one that costs more."""
+    """Returns the problem of an unsuitable VM size. The user chooses the new size, because it may cost more."""
     return Problem(path, what, f"{by_price(sizes)}; or a stack without {workload}", by_hand(path))
 
 
@@ -162,48 +162,48 @@ Chosen = TypeVar("Chosen", bound=WorkloadOptions)
 
 
 class WorkloadSpec(Protocol[Chosen]):
-    """One workload, as the settings see it. Attributes are read only."""
+    """The interface of one workload to the settings. Attributes are read-only."""
 
     @property
     def name(self) -> str:
-        """Hyphenated, as in `workloads: [nccl-allreduce]`."""
+        """The hyphenated name, as in `workloads: [nccl-allreduce]`."""
 
     @property
     def requires(self) -> Requirements:
-        """What the platform must have."""
+        """The requirements of the platform."""
         return Requirements()
 
     @property
     def options(self) -> type[Chosen]:
-        """Model of its options; every option has a default."""
+        """The model of its options; every option has a default."""
 
     @property
     def every_pool(self) -> bool:
-        """Whether it runs on every GPU pool, each time under a name of its own, and not on the best one."""
+        """Whether it runs on every GPU pool, with a separate name on each, instead of on the best one."""
         return False
 
     @property
     def pods(self) -> GpuPods:
-        """What is fixed of its pods on GPU nodes."""
+        """The fixed fields of its pods on GPU nodes."""
         return GpuPods(container=self.name)
 
     def nodes(self, options: Chosen, pool_nodes: int) -> int:
-        """How many nodes it would use with these options on a pool that is certain to have `pool_nodes`.
+        """Returns how many nodes it uses on a pool with at least `pool_nodes` nodes.
 
-        As many as the option `numNodes` says, or all of them where that is left open; without the option part of one.
+        The option `numNodes` sets it, or all nodes if that is unset. A workload without the option uses part of one.
         """
         chosen: int | None = getattr(options, "num_nodes", 1)
         return pool_nodes if chosen is None else chosen
 
     @property
     def keys(self) -> Mapping[str, str]:
-        """Top-level settings that set an option of its: {"modelSize": "modelSize"}; mostly none."""
+        """Top-level settings that set its options, such as {"modelSize": "modelSize"}; usually empty."""
         return {}
 
     def problems(self, options: Chosen, ground: Ground) -> Iterable[Problem]:
-        """What is wrong with its options where it is placed: a model that does not fit, a container that is not there.
+        """Returns errors of the options in this placement, such as a model that does not fit or a missing container.
 
-        Paths begin at the top of the stack file: ("workloadOptions", name, ...), or the top-level key that was set.
+        Paths start at the top of the stack file: ("workloadOptions", name, ...), or the top-level key.
         """
         return ()
 
