@@ -1,4 +1,1 @@
-"""Why a workload waits, and what to do: read from the cluster alone, with the words of those that hold it back.
-
-It works on any cluster that kubectl reaches; nothing here knows of the simulator.
-"""
+"""Explains why a workload waits and how to fix it, on any cluster that kubectl reaches."""

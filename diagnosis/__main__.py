@@ -1,8 +1,8 @@
-"""`python -m diagnosis [-n <namespace> <workload>...]`: how workloads fare, what they wait for, and what to do.
+"""Reports the state of workloads, what they wait for, and what to do.
 
-Without a workload: nodes that are not in order or cordoned, and policies of NVIDIA's operators that are not ready.
-Who may not read the cluster's nodes and pods, as members of a team, is told what the namespace says.
-docs/diagnosis.md describes the JSON document.
+Without a workload, it reports cordoned nodes, nodes with problems, and policies of NVIDIA's operators that are not
+ready. If the user may read only one namespace, it reports what that namespace shows. docs/diagnosis.md describes the
+JSON document.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _WATCH_S = 1.0
 
 
 def of_platform(cluster: Cluster, report: Report) -> Object:
-    """Returns the document on the platform."""
+    """Returns the JSON document for the platform."""
     findings = {"findings": _findings(report.findings), "neverEnding": _findings(never_ending(cluster))}
     return {"platform": {"phase": report.phase, **findings}}
 
 
 def of_workloads(cluster: Cluster, namespace: str, reports: Iterable[Report]) -> Object:
-    """Returns the document on workloads of a namespace."""
+    """Returns the JSON document for workloads of a namespace."""
     return {"partial": not cluster.whole, "workloads": [_workload(cluster, namespace, each) for each in reports]}
 
 
@@ -62,11 +62,11 @@ def _findings(found: Iterable[Finding]) -> list[Object]:
 
 
 class _NoSuchWorkload(Exception):
-    """The message says which there are."""
+    """A workload does not exist; the message lists those that do."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0 when all that was named was found, however it fares."""
+    """Returns 0 if all named workloads exist, in any state."""
     parser = argparse.ArgumentParser(prog="python -m diagnosis", description=__doc__)
     parser.add_argument("-n", "--namespace", help=f"of the workloads ({WORKLOAD_NAMESPACE})")
     parser.add_argument(
@@ -104,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _explain(log: Path) -> int:
-    """Returns 1 for a log without an error of the table, which docs/azure-errors.md lists."""
+    """Explains Azure errors in a log. Returns 1 if none is in the table (docs/azure-errors.md)."""
     try:
         text = sys.stdin.read() if log.name == "-" else _text(log.read_bytes())
     except OSError as error:
@@ -122,7 +122,7 @@ def _text(log: bytes) -> str:
 
 
 def _watch(namespace: str, workloads: Sequence[str]) -> int:
-    """Prints a document every second until it is interrupted, or nothing reads it any more."""
+    """Prints a document every second until it is interrupted or its reader closes the pipe."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     judge = functools.lru_cache(functools.partial(_judged, namespace))
     with kubectl.reading_often() as read, contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
@@ -146,7 +146,7 @@ def _tell(namespace: str, workloads: Sequence[str], *, as_json: bool) -> None:
         if not workloads:
             raise
         cluster = Cluster(kubectl.read_own, only=namespace)
-        cluster.all(POD, namespace)  # refused where it is not theirs
+        cluster.all(POD, namespace)  # raises Forbidden if the user may not read this namespace
         reports = _reports(cluster, namespace, workloads)
     reports = [_judged(namespace, each) for each in reports]
     if as_json:
@@ -167,7 +167,7 @@ def _reports(cluster: Cluster, namespace: str, workloads: Sequence[str]) -> list
 
 
 def _judged(namespace: str, told: Report) -> Report:
-    """With what the logs of a job end with, once it has ended itself."""
+    """Adds the last log lines of a job that has ended."""
     labels = selector(told.kind, told.name.rpartition("/")[2], told.uid)
     if not labels or told.phase not in (*BAD, *DONE):
         return told

@@ -1,8 +1,8 @@
-"""What the cluster autoscaler says of pods that wait for a node: nodes are on their way, or why none comes.
+"""Reads from the cluster autoscaler whether nodes for pending pods are on their way, or why none comes.
 
 The events and their reasons are those of cluster-autoscaler 1.35 (processors/status/eventing_scale_up_processor.go,
-core/scaleup/orchestrator/skippedreasons.go, clusterstate/clusterstate.go), and so is its status, a ConfigMap of
-kube-system (clusterstate/api/types.go). On AKS a node group is a scale set, whose name has that of its pool.
+core/scaleup/orchestrator/skippedreasons.go, clusterstate/clusterstate.go). Its status is a ConfigMap in kube-system
+(clusterstate/api/types.go). On AKS, a node group is a scale set with the pool's name in its own name.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _LIMITS = re.compile(r"max total nodes in cluster reached|max cluster .*limit re
 _UNFIT = re.compile(
     r"Insufficient |didn't match|untolerated taint|had taint|didn't satisfy|anti-affinity|free ports|Too many pods"
 )
-"""What keeps a pod off a new node of a pool, as Kubernetes' scheduler writes it."""
+"""Reasons why a pod does not fit on a new node of a pool, in the scheduler's words."""
 _LOOK = f"kubectl get configmap -n {_NAMESPACE} {_STATUS} -o yaml"
 _RAISE = "pulumi config set --path 'pools.{key}.autoscale.max' <nodes>    # then pulumi up"
 
 
 def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Finding]:
-    """Returns what the autoscaler said last of pods without a node; nothing where it has not looked at them.
+    """Returns the autoscaler's latest statement on pods without a node, or nothing if it has not evaluated them.
 
-    `there` is whether the cluster has a node that they may choose.
+    `there` is whether the cluster has a node that matches the pods.
     """
     events = ((pod, [each for each in cluster.events(pod) if each["reason"] in (_ADDS, _REFUSES)]) for pod in pods)
     last = {of[-1]["reason"]: (pod, of[-1]) for pod, of in events if of}
@@ -56,7 +56,7 @@ def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Fi
 
 
 def may_grow(cluster: Cluster, pod: Object, nodes: int) -> bool:
-    """Returns whether the pod's pools may have more than these nodes, which they have; true where it is not known."""
+    """Returns whether the pod's pools, which have `nodes` nodes, may grow; True if unknown."""
     groups = _groups(cluster, pod)
     return (
         not groups
@@ -66,15 +66,15 @@ def may_grow(cluster: Cluster, pod: Object, nodes: int) -> bool:
 
 
 def may_add_pool(cluster: Cluster, pod: Object) -> bool:
-    """Returns whether the autoscaler may add a node of a pool without nodes, which may have a larger VM size."""
+    """Returns whether the autoscaler may add a node to an empty pool, which may have a larger VM size."""
     names = [node["metadata"]["name"] for node in cluster.all(NODE)]
     return any(not any(name.startswith(group) for name in names) for group in _groups(cluster, pod) or ())
 
 
 def _stopped(cluster: Cluster, pod: Object) -> Finding | None:
-    """Returns that no pool grows, because a GPU node of a pool that the autoscaler does not know offers no GPUs.
+    """Returns a finding if a GPU node without GPUs, in a pool that does not autoscale, blocks all scale-ups.
 
-    The autoscaler writes neither events nor a status of it (kubernetes/autoscaler#10301, since 1.35).
+    The autoscaler reports this in no event and no status (kubernetes/autoscaler#10301, since 1.35).
     """
     groups = tuple(_status(cluster))
     newest = max(map(_version, cluster.all(NODE)), default=())
@@ -98,13 +98,13 @@ def _has_gpus(node: Object) -> bool:
 
 
 def _version(node: Object) -> tuple[int, ...]:
-    """Returns the minor version of a node's kubelet, which is never newer than the autoscaler's; unknown is newest."""
+    """Returns a node's kubelet version, never newer than the autoscaler's; ALL_GPUS_COUNTED_SINCE if unknown."""
     found = re.match(r"v(\d+)\.(\d+)", node.get("status", {}).get("nodeInfo", {}).get("kubeletVersion", ""))
     return tuple(map(int, found.groups())) if found else ALL_GPUS_COUNTED_SINCE
 
 
 def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
-    """Yields pools that grow for other pods: of a pod that fits on the new nodes, the autoscaler says nothing."""
+    """Yields pools that already grow: the autoscaler writes no event for a pod that fits on the new nodes."""
     if _read(cluster).get("clusterWide", {}).get("health", {}).get("status") == "Unhealthy":
         yield Finding("the autoscaler pauses, since too many nodes of the cluster are not ready", "kubectl get nodes")
     for name, group in (_groups(cluster, pod) or {}).items() if chosen_pools(pod) else ():
@@ -114,7 +114,7 @@ def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
 
 
 def _growth(cluster: Cluster, event: Object) -> Iterator[Finding]:
-    """Yields the pools that grow, but for nodes that are there already: what keeps pods off those is another cause."""
+    """Yields the pools that grow, except those whose new nodes already exist; then something else keeps pods off."""
     message = event.get("message") or ""
     found = list(_GROWTH.finditer(message))
     if not found:
@@ -130,7 +130,7 @@ def _growth(cluster: Cluster, event: Object) -> Iterator[Finding]:
 
 
 def _refusal(cluster: Cluster, pod: Object, event: Object, *, there: bool) -> Iterator[Finding]:
-    """Yields why no node comes: the reason that concerns the pod's own pools, before those of all others."""
+    """Yields why no node comes. Reasons about the pod's own pools come before those about others."""
     text = (event.get("message") or "").partition(":")[2].strip()
     groups = _groups(cluster, pod)
     if groups is None:
@@ -149,21 +149,21 @@ def _refusal(cluster: Cluster, pod: Object, event: Object, *, there: bool) -> It
     elif _LIMITS.search(text):
         yield Finding(one_line(f"{adds}: {text}"), _LOOK, lasts=True)
     elif not there:
-        text = re.sub(rf"\d+ {_MAX}(, )?", "", text).strip(", ")  # of other pools
+        text = re.sub(rf"\d+ {_MAX}(, )?", "", text).strip(", ")  # without the counts of other pools
         unfit = not text or all(_UNFIT.search(each) for each in re.split(r", (?=\d+ )", text))
         why = f"{adds}, since the pod would not fit on it{f': {text}' if text else ''}"
         yield Finding(one_line(why), _LOOK, lasts=unfit and bool(groups))
 
 
 def _key(cluster: Cluster, pod: Object) -> str:
-    """Returns the key of the pod's pool in the settings, as the nodes that the pool has are labelled."""
+    """Returns the key of the pod's pool in the settings, from the labels of its nodes."""
     labels = [node["metadata"].get("labels", {}) for node in cluster.all(NODE) if selects(pod, node)]
     keys = {each[POOL_LABEL] for each in labels if POOL_LABEL in each}
     return keys.pop() if len(keys) == 1 else "<key>"
 
 
 def _azure_says(cluster: Cluster, groups: Sequence[str], since: str = "") -> str:
-    """Returns why the cloud refused nodes for one of these groups: its status, or an event newer than `since`."""
+    """Returns why the cloud refused nodes for one of these groups, from the status or an event newer than `since`."""
     status = _status(cluster)
     for name in groups:
         up = status[name]["scaleUp"] if name in status else {}
@@ -182,8 +182,9 @@ def _azure_says(cluster: Cluster, groups: Sequence[str], since: str = "") -> str
 
 
 def _groups(cluster: Cluster, pod: Object) -> dict[str, Any] | None:
-    """Returns the status of the node groups that the pod may choose, by their names; None if it asks for a pool that
-    does not scale. Empty where the status cannot be read.
+    """Returns the status of the node groups that the pod may use, by name; empty if the status cannot be read.
+
+    Returns None if the pod requires a pool that does not autoscale.
     """
     status, wanted = _status(cluster), chosen_pools(pod)
     if not status or not wanted:
@@ -196,7 +197,7 @@ def _status(cluster: Cluster) -> dict[str, Any]:
 
 
 def _read(cluster: Cluster) -> dict[str, Any]:
-    """Returns the autoscaler's status; empty before 1.30, when it was a text."""
+    """Returns the autoscaler's status; empty before 1.30, which wrote plain text."""
     return cluster.config(_NAMESPACE, _STATUS, "status")
 
 

@@ -1,4 +1,4 @@
-"""What a workload waits for, and what it has been tried again for: the causes of all modules in their order."""
+"""Combines the causes of all modules, in order: what a workload waits for, and why it was retried."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CONTROLLERS = {
     **dict.fromkeys(("rayjob", "rayservice", "raycluster"), _KUBERAY),
     "appwrapper": ("AppWrapper's controller", "app.kubernetes.io/name=appwrapper"),
 }
-"""By kinds of workloads: what makes their pods, and the label of its own pods, as charts and manifests have it."""
+"""The controllers that make a workload's pods, by kind, with the label of the controller's own pods in its chart."""
 
 
 def causes(it: Workload, phase: str) -> Iterable[Finding]:
@@ -49,9 +49,10 @@ def causes(it: Workload, phase: str) -> Iterable[Finding]:
 
 
 def _on_nodes(it: Workload, phase: str) -> list[Object]:
-    """Returns the pods on nodes that are not ready, and whose nodes are not lost.
+    """Returns pods that are not ready, on nodes that are not lost.
 
-    Volcano makes no other pod for one that failed; Kubernetes does, and only while that waits the failed one matters.
+    Volcano does not replace a failed pod. Kubernetes does, so a failed pod matters only while its replacement is
+    pending.
     """
     counts = it.pods if it.kind == "vcjob" or phase == PENDING else it.live_pods
     on_nodes = (pod for pod in counts if pod["spec"].get("nodeName") and not is_ready(pod))
@@ -59,7 +60,7 @@ def _on_nodes(it: Workload, phase: str) -> list[Object]:
 
 
 def tries(it: Workload) -> Iterable[str]:
-    """Yields what it has begun anew for."""
+    """Yields why controllers restarted the workload."""
     if it.kind == "appwrapper":
         yield from (*started_anew(it.cluster, it.obj), *kept(it.obj))
     if it.kind == "vcjob" and (spent := volcano.restarts(it.obj)):
@@ -73,7 +74,7 @@ def tries(it: Workload) -> Iterable[str]:
 
 
 def under_way(it: Workload, *, known: bool) -> Iterable[Finding]:
-    """Returns how far its pods are, where nothing is known to hold them up; `known` is whether a passing cause is."""
+    """Returns the progress of the pods if no problem is known. `known` is whether a temporary cause is."""
     if it.kind == "cronjob" and not known and not it.live_pods:
         return [ray.scheduled(it.obj, it.kind)]
     if it.pods or known:
@@ -84,7 +85,7 @@ def under_way(it: Workload, *, known: bool) -> Iterable[Finding]:
 
 
 def _of_any_kind(it: Workload) -> Iterable[Finding]:
-    """Yields what its conditions say, and those of the jobs that it has made."""
+    """Yields problems in the conditions of the workload and of the jobs that it created."""
     for of, each in it.made:
         phase, message = phase_of(of.name.lower(), each) if of == JOB or each is it.obj else ("", "")
         look = f"kubectl describe {of.name.lower()} {where(each)}"
@@ -94,12 +95,12 @@ def _of_any_kind(it: Workload) -> Iterable[Finding]:
 
 
 def _suspended(it: Workload, obj: Object, kind: str) -> Iterable[Finding]:
-    """Returns Kueue's words, where it is Kueue that holds the object back."""
+    """Returns why Kueue holds the object back, or else that it is suspended."""
     return kueue.held(it.cluster, obj) or [Finding("it is suspended", f"kubectl get {kind} {where(obj)}")]
 
 
 def _controllers(it: Workload) -> Iterable[Finding]:
-    """Yields what the controllers of the workload, and of what it has made, do or cannot do."""
+    """Yields what the controllers of the workload and its descendants do, or why they cannot."""
     if it.kind == "vcjob":
         yield from volcano.changing(it.obj)
     for of, each in it.made:
@@ -107,7 +108,7 @@ def _controllers(it: Workload) -> Iterable[Finding]:
     yield from (refused := list(refusals(it.cluster, it.made, it.pods)))
     called, label = _CONTROLLERS.get(it.kind, ("", ""))
     if it.kind == "mpijob" and str(it.obj.get("apiVersion")).endswith("/v2beta1"):
-        called = ""  # the MPI operator's, whose labels differ between its manifests and charts
+        called = ""  # made by the MPI operator, which labels its pods differently in manifests and charts
     untouched = not it.pods and not refused and it.made[1:] == [] and (it.kind == "vcjob" or not it.obj["status"])
     if called and untouched and not it.cluster.runs(dict([label.split("=")])):
         verb = "do" if called.endswith("s") else "does"
@@ -115,7 +116,7 @@ def _controllers(it: Workload) -> Iterable[Finding]:
 
 
 def _of_controller(it: Workload, of: Kind, obj: Object) -> Iterable[Finding]:
-    """Yields what the controller of one object says of it."""
+    """Yields what the controller of one object reports about it."""
     if is_suspended(obj):
         yield from _suspended(it, obj, of.resource)
     if of == RAY_JOB:

@@ -1,4 +1,4 @@
-"""What a diagnosis looks at: objects of a cluster, each kind read once and only when it is asked for."""
+"""Reads objects of a cluster for a diagnosis: each kind once, and only on demand."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from k8s.objects import Object, has_ended, is_ready
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of objects; `plural` is its name in URLs."""
+    """A Kubernetes kind; `plural` is its name in URLs."""
 
     api_version: str
     name: str
     plural: str
     others: tuple[str, ...] = field(default=(), compare=False)
-    """API versions that other releases serve, with the same fields as far as they are read."""
+    """API versions of other releases, with the same fields as far as they are read."""
 
     @property
     def resource(self) -> str:
-        """As kubectl takes it without ambiguity: `jobs.v1.batch`."""
+        """The unambiguous name for kubectl, such as `jobs.v1.batch`."""
         group, _, version = self.api_version.rpartition("/")
         return ".".join([self.plural, version, group]) if group else self.plural
 
@@ -45,7 +45,7 @@ TRAINING_JOBS = {
     )
     for name in ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
 }
-"""Kinds of the training operator 1.9.4, and the MPIJob of the MPI operator 0.6: they have the same JobStatus
+"""Kinds of the training operator 1.9.4 and the MPIJob of the MPI operator 0.6. They share JobStatus
 (pkg/apis/kubeflow.org/v1/common_types.go).
 """
 PYTORCH_JOB = TRAINING_JOBS["pytorchjob"]
@@ -56,7 +56,7 @@ RAY_CLUSTER = Kind("ray.io/v1", "RayCluster", "rayclusters")
 APP_WRAPPER = Kind("workload.codeflare.dev/v1beta2", "AppWrapper", "appwrappers")
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 KUEUE_BEFORE = ("kueue.x-k8s.io/v1beta1",)
-"""The version that Kueue served alone before 0.15."""
+"""The only version that Kueue served before 0.15."""
 QUEUED = Kind("kueue.x-k8s.io/v1beta2", "Workload", "workloads", KUEUE_BEFORE)
 TRAIN_JOB = Kind("trainer.kubeflow.org/v1alpha1", "TrainJob", "trainjobs")
 JOB_SET = Kind("jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets")
@@ -83,23 +83,23 @@ WORKLOADS = {
     "raycluster": RAY_CLUSTER,
     "pod": POD,
 }
-"""The kinds of workloads by their names for kubectl. A kind comes before those that its objects make."""
+"""Workload kinds by their kubectl names. A kind comes before the kinds that its objects create."""
 MAKERS = (REPLICA_SET, *(kind for kind in WORKLOADS.values() if kind not in (APP_WRAPPER, RAY_CRON_JOB, POD)))
-"""The kinds that a workload makes on the way to its pods."""
+"""Kinds between a workload and its pods."""
 
 Read = Callable[[Kind, str], list[Object]]
-"""All objects of a kind in a namespace (empty: in all of them); none where the cluster has no such kind."""
+"""Reads all objects of a kind in a namespace (empty: in all); none if the kind does not exist."""
 
 
 class ReadFailed(Exception):
-    """Objects of a kind cannot be read."""
+    """Reading objects of a kind failed."""
 
 
 class Cluster:
-    """The cluster as it is when it is first asked; a later look needs another one."""
+    """A snapshot of the cluster, cached at the first read; a later check needs a new one."""
 
     def __init__(self, read: Read, only: str = "") -> None:
-        """Of the namespace `only`, where there is one: of nodes, and of what is elsewhere, nothing is known then."""
+        """Restricts reads to the namespace `only`, if given: nodes and other namespaces are then unknown."""
         self._read = read
         self._only = only
         self._known: dict[tuple[Kind, str], list[Object]] = {}
@@ -107,7 +107,10 @@ class Cluster:
         self._others: dict[str, list[tuple[Kind, Object]]] = {}
 
     def all(self, kind: Kind, namespace: str = "") -> list[Object]:
-        """Of one namespace, or of all. Pods are read once for all, or one would be placed and not placed."""
+        """Returns all objects of a kind, in one namespace or in all.
+
+        Pods of all namespaces are read together, so that a pod has one state in the whole diagnosis.
+        """
         if self._only and namespace != self._only:
             return []
         if kind == POD and namespace and not self._only:
@@ -119,9 +122,9 @@ class Cluster:
         return self._known[kind, namespace]
 
     def workloads(self, namespace: str) -> Iterable[tuple[str, Object]]:
-        """Yields all workloads with the names of their kinds.
+        """Returns all workloads with the names of their kinds.
 
-        Reads pods alone, since a cluster that does not answer is asked once, and then the other kinds in parallel.
+        Reads pods first, so that an unreachable cluster is tried only once; then the other kinds in parallel.
         """
         self.all(POD, namespace)
         with ThreadPoolExecutor() as pool:
@@ -129,7 +132,7 @@ class Cluster:
         return ((called, each) for called, kind in WORKLOADS.items() for each in self.all(kind, namespace))
 
     def others(self, namespace: str) -> list[tuple[Kind, Object]]:
-        """Owners of pods, of jobs and of Kueue's Workloads that are of none of these kinds, and their own owners."""
+        """Returns owners of pods, jobs and Kueue Workloads that are of unknown kinds, and the owners' owners."""
         if namespace not in self._others:
             kinds = dict.fromkeys((POD, QUEUED, *WORKLOADS.values(), *MAKERS))
             made = [obj for kind in kinds for obj in self.all(kind, namespace)]
@@ -147,7 +150,7 @@ class Cluster:
         return self._others[namespace]
 
     def _other(self, kind: Kind, namespace: str, reference: Object) -> Object:
-        """The object of a reference; without its spec and status if it cannot be read."""
+        """Returns the referenced object, without spec and status if it cannot be read."""
         metadata = {"name": reference["name"], "namespace": namespace, "uid": reference["uid"]}
         bare = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}
         there = self.allowed(kind, namespace)
@@ -155,7 +158,7 @@ class Cluster:
         return next(same, shaped(kind.name, bare))
 
     def allowed(self, kind: Kind, namespace: str = "") -> list[Object]:
-        """Returns all objects of a kind; none if the user may not read it, or it cannot be listed."""
+        """Returns all objects of a kind; none if the user may not read it or it cannot be listed."""
         try:
             return self.all(kind, namespace) if kind.api_version else []
         except ReadFailed:
@@ -167,7 +170,7 @@ class Cluster:
         return next((document(name, each.get("data", {}).get(key, "")) for each in maps), {})
 
     def told_of(self, namespace: str, name: str) -> list[tuple[str, Object]]:
-        """Objects of the name that events are about, of any kind, which may own nothing."""
+        """Returns objects with this name, of any kind, that events are about; they may own nothing."""
         told = [event["involvedObject"] for event in self.all(EVENT, namespace)]
         kinds = dict.fromkeys(kind_of(each) for each in told if each.get("name") == name and each.get("kind"))
         there = ((kind, each) for kind in kinds for each in self.allowed(kind, namespace))
@@ -175,35 +178,35 @@ class Cluster:
 
     @property
     def whole(self) -> bool:
-        """Whether it knows of nodes, and of all namespaces."""
+        """Whether nodes and all namespaces are readable."""
         return not self._only
 
     def owned(self, kind: Kind, namespace: str, owners: Iterable[str]) -> list[Object]:
-        """Those that one of the owners made, which are given by their uids."""
+        """Returns objects with one of these owners, given by uid."""
         return [obj for obj in self.all(kind, namespace) if owners_of(obj) & set(owners)]
 
     def node(self, name: str) -> Object | None:
-        """That of the name, if there is one; batches have thousands of pods that ask for theirs."""
+        """Returns the node with this name, or None. Nodes are indexed, since batches look up thousands."""
         self._nodes = self._nodes or {node["metadata"]["name"]: node for node in self.all(NODE)}
         return self._nodes.get(name)
 
     def on_node(self, node: Object) -> list[Object]:
-        """Pods there that have not ended."""
+        """Returns the node's pods that have not ended."""
         name = node["metadata"]["name"]
         return [pod for pod in self.all(POD) if pod["spec"].get("nodeName") == name and not has_ended(pod)]
 
     def runs(self, labels: Mapping[str, str]) -> bool:
-        """Whether a pod with these labels is ready, in any namespace; where that is not known, it is taken to be."""
+        """Returns whether a pod with these labels is ready in any namespace; True if unknown."""
         return not self.whole or any(labelled(pod, labels) and is_ready(pod) for pod in self.all(POD))
 
     def events(self, obj: Object) -> list[Object]:
-        """What was told of an object, the latest last."""
+        """Returns the events of an object, the latest last."""
         found = [event for event in self.all(EVENT, obj["metadata"].get("namespace", "")) if _is_about(event, obj)]
         return sorted(found, key=told_at)
 
 
 def _is_about(event: Object, obj: Object) -> bool:
-    """By its uid, or else by kind and name, which is all that some controllers give."""
+    """Compares uids, or kind and name if the event has no uid: some controllers omit it."""
     about, metadata = event["involvedObject"], obj["metadata"]
     if about.get("uid"):
         return bool(about["uid"] == metadata["uid"])
@@ -211,28 +214,28 @@ def _is_about(event: Object, obj: Object) -> bool:
 
 
 def kind_of(reference: Object) -> Kind:
-    """The kind that a reference to an object names; its plural is the usual one."""
+    """Returns the kind that a reference names, with the usual plural."""
     name = str(reference["kind"])
     return Kind(reference.get("apiVersion") or "", name, f"{name.lower()}s")
 
 
 def owners_of(obj: Object) -> set[str]:
-    """Uids of what made it."""
+    """Returns the uids of the object's owners."""
     return {owner["uid"] for owner in obj["metadata"].get("ownerReferences", [])} - {""}
 
 
 def where(obj: Object) -> str:
-    """Returns the arguments of kubectl that name the object: `-n ai train`."""
+    """Returns kubectl arguments that name the object, such as `-n ai train`."""
     return f"-n {obj['metadata']['namespace']} {obj['metadata']['name']}"
 
 
 def labelled(obj: Object, labels: Mapping[str, str]) -> bool:
-    """Whether it carries all of these labels; the template of a DaemonSet may have no metadata."""
+    """Returns whether the object has all of these labels; a DaemonSet's template may have no metadata."""
     return bool(labels.items() <= obj.get("metadata", {}).get("labels", {}).items())
 
 
 def told_at(event: Object) -> str:
-    """Times of events are RFC 3339 in UTC, which sorts as text; which of the fields has it depends on who told."""
+    """Returns the time of an event, in RFC 3339 and UTC, which sorts as text. Reporters fill different fields."""
     series: str | None = (event.get("series") or {}).get("lastObservedTime")
     made = event["metadata"].get("creationTimestamp", "")
     return series or str(event.get("lastTimestamp") or event.get("eventTime") or made)

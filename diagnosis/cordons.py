@@ -1,8 +1,8 @@
-"""Nodes that take no new pods: who has cordoned them, and until when.
+"""Reports cordoned nodes: who cordoned them, and until when.
 
-Labels, annotations and states of an upgrade are those of NVIDIA/k8s-operator-libs (pkg/upgrade/consts.go), which both
-of NVIDIA's operators roll a driver with. Who else writes to a node, its managedFields say, and what AKS does with it,
-its events (Azure/AKS#2692; learn.microsoft.com/azure/aks: node-auto-repair, node-problem-detector).
+Labels, annotations and upgrade states are those of NVIDIA/k8s-operator-libs (pkg/upgrade/consts.go), which both NVIDIA
+operators use to roll out drivers. Other writers are in the node's managedFields, and AKS's actions in its events
+(Azure/AKS#2692; learn.microsoft.com/azure/aks: node-auto-repair, node-problem-detector).
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _BY_AKS = re.compile(
     "Drain|Surge|Update|Node(Reboot|Reimage|Redeploy)(Start|End|Error)"
     "|(Preempt|Redeploy|Reboot|Terminate|Freeze)Scheduled"
 )
-"""Reasons of events of nodes that AKS upgrades, repairs or drains."""
+"""Reasons of events on nodes that AKS upgrades, repairs or drains."""
 
 
 def cordoned(cluster: Cluster, node: Object) -> list[Obstacle]:
-    """Returns the cordon of a node that nobody takes away."""
+    """Returns the cordon of a node, unless a controller is removing the node."""
     return [cordon(cluster, node)] if node["spec"].get("unschedulable") and not taken(node) else []
 
 
 def cordon(cluster: Cluster, node: Object) -> Obstacle:
-    """Who has cordoned the node, and what they wait for."""
+    """Returns who cordoned the node and what they wait for."""
     labels = node["metadata"].get("labels", {})
     for driver, called in _DRIVERS.items():
         state = labels.get(f"nvidia.com/{driver}-driver-upgrade-state", "")
@@ -54,7 +54,7 @@ def cordon(cluster: Cluster, node: Object) -> Obstacle:
         what, fix = f"{what}; {doing}", f"{look}do not uncordon it: wait until AKS is done with it"
     elif troubles(cluster, node):
         fix = f"{look}uncordon it only once its own problems are fixed"
-    elif who and not is_of_person(who):  # a controller, which would take the pods that come, too
+    elif who and not is_of_person(who):  # a controller, which would also evict new pods
         fix = f"{look}wait for {who}"
     elif taints:
         fix = f"{look}do not uncordon it: unless pools.<key>.taints lists the taint, a controller takes the node away"
@@ -65,9 +65,9 @@ def cordon(cluster: Cluster, node: Object) -> Obstacle:
 
 
 def _done_by_aks(cluster: Cluster, node: Object) -> str:
-    """What AKS does with the node, in the words of its last event; empty once that has ended."""
+    """Returns what AKS does with the node, from its last event; empty if that has ended."""
     name = node["metadata"]["name"]
-    about = {"kind": "Node", "name": name}.items()  # the uid is the name, as kubelets write it, or the node's
+    about = {"kind": "Node", "name": name}.items()  # kubelets write the node's name as uid
     events = [each for each in cluster.all(EVENT) if about <= each["involvedObject"].items()]
     last = max((each for each in events if _BY_AKS.fullmatch(each.get("reason") or "")), key=told_at, default=None)
     told = one_line(joined(last["reason"], last.get("message"))) if last else ""
@@ -76,7 +76,7 @@ def _done_by_aks(cluster: Cluster, node: Object) -> str:
 
 
 def troubles(cluster: Cluster, node: Object) -> list[Obstacle]:
-    """Returns all that is wrong with the node, besides its cordon and its taints."""
+    """Returns all problems of the node except its cordon and taints."""
     state = leaving(node)
     return [*([state.obstacle(node)] if state else []), *broken(cluster, node), *sick(node)]
 
@@ -94,7 +94,7 @@ def _upgrade(cluster: Cluster, node: Object, driver: str, what: str) -> Obstacle
 
 
 def _waited_for(cluster: Cluster, node: Object, driver: str, state: str) -> list[Object]:
-    """Pods of the node that have to end, or to start, before the next state; those with devices first."""
+    """Returns the node's pods that must end or start before the next state; pods with devices come first."""
     there = sorted(cluster.on_node(node), key=lambda pod: not device_requests(pod))
     if state in (_JOBS, _DRAIN, _DELETION):
         return [pod for pod in there if not _of_daemon_set(pod) and (state != _DELETION or device_requests(pod))]
@@ -108,6 +108,6 @@ def _of_daemon_set(pod: Object) -> bool:
 
 
 def _since(node: Object) -> str:
-    """The node lifecycle controller notes it in the taint."""
+    """Returns the time of the cordon from the taint of the node lifecycle controller; empty if unknown."""
     taints = node["spec"].get("taints", [])
     return next((taint.get("timeAdded", "") for taint in taints if taint["key"] == _TAINT), "")

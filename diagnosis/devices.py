@@ -1,4 +1,4 @@
-"""How many devices a node should offer: what its VM size has (config/data/skus.yaml), however they are shared."""
+"""Calculates how many devices a node should offer: those of its VM size (config/data/skus.yaml), times any sharing."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from k8s.objects import Object
 from k8s.quantities import count
 
 SHARED_GPU = f"{GPU_RESOURCE}.shared"
-"""GPUs that take turns, where the device plugin renames them (NVIDIA/k8s-device-plugin, renameByDefault)."""
+"""Time-sliced GPUs, if the device plugin renames them (NVIDIA/k8s-device-plugin, renameByDefault)."""
 _MIG = "nvidia.com/mig-"
-"""Begins the names of partitions with the strategy `mixed`."""
+"""Prefix of partitions with the strategy `mixed`."""
 _AMD = "amd.com/gpu"
 _EXCLUSIVE = ("nvidia.com/mlnxnics", "rdma/ib")
-"""Names for whole HCAs, if no NicClusterPolicy gives others: ours, and that of Azure/aks-rdma-infiniband."""
+"""Names of whole HCAs if no NicClusterPolicy sets one: this program's, and that of Azure/aks-rdma-infiniband."""
 _SHARES = "nvidia.com/gpu.replicas"
 _STRATEGY = "nvidia.com/mig.strategy"
-"""Labels of GPU feature discovery: into how many parts a GPU is sliced by time, and how partitions are named."""
+"""Labels of GPU feature discovery: time slices per GPU, and the naming strategy of partitions."""
 _SOME_DEVICES = ("pfNames", "pciAddresses", "rootDevices", "ddpProfiles", "acpiIndexes")
-"""Selectors by which a resource has only some of a node's HCAs (sriov-network-device-plugin, pkg/types)."""
+"""Selectors that restrict a resource to some of a node's HCAs (sriov-network-device-plugin, pkg/types)."""
 
 
 def is_gpu(resource: str) -> bool:
-    """Whether NVIDIA's GPU device plugin offers the resource."""
+    """Returns whether NVIDIA's GPU device plugin offers the resource."""
     return resource.startswith((GPU_RESOURCE, _MIG))
 
 
 def expected(cluster: Cluster, node: Object, resource: str) -> int:
-    """How many of a resource the VM size of the node has; 0 where that is not known, or not meant to be counted."""
+    """Returns how many of a resource the node's VM size has; 0 if unknown or not countable."""
     size = catalogue().get(node["metadata"].get("labels", {}).get(INSTANCE_TYPE, ""))
     if size is None:
         return 0
@@ -44,7 +44,7 @@ def expected(cluster: Cluster, node: Object, resource: str) -> int:
 
 
 def _gpus(node: Object, size: VmSku, resource: str) -> int:
-    """GPUs, or their partitions, times the shares by time."""
+    """Returns the number of GPUs or partitions, times the time slices."""
     labels = node["metadata"].get("labels", {})
     shares = max(count(labels.get(_SHARES)), 1)
     profile, mixed = labels.get(MIG_LABEL, "all-disabled"), labels.get(_STRATEGY) == "mixed"
@@ -65,7 +65,7 @@ def configured(cluster: Cluster) -> set[str]:
 
 
 def _exclusive(cluster: Cluster) -> set[str]:
-    """The resources that stand for whole HCAs: that of the SR-IOV device plugin, if one resource has them all."""
+    """Returns resources that stand for whole HCAs: the SR-IOV device plugin's, if a single resource has all of them."""
     policies = cluster.all(NIC_POLICY)
     entries = [entry for policy in policies for entry in _entries(policy, "sriovDevicePlugin", "resourceList")]
     shared = [entry for policy in policies for entry in _entries(policy, "rdmaSharedDevicePlugin", "configList")]
@@ -78,7 +78,7 @@ def _exclusive(cluster: Cluster) -> set[str]:
 
 
 def _entries(policy: Object, plugin: str, key: str) -> list[Object]:
-    """What a NicClusterPolicy configures a device plugin with, which is JSON in text; nothing if it is malformed."""
+    """Returns a device plugin's entries in a NicClusterPolicy, parsed from JSON text; empty if malformed."""
     try:
         config = json.loads(policy["spec"].get(plugin, {}).get("config", ""))
     except ValueError:

@@ -1,8 +1,8 @@
-"""Why a node does not offer GPUs or HCAs: which part of NVIDIA's two operators is not up there, and why.
+"""Finds why a node does not offer GPUs or HCAs: which part of NVIDIA's two operators is not ready there, and why.
 
 Labels are those of network-operator 26.4 (manifests/state-*/) and gpu-operator 26.7 (assets/state-*/). A device plugin
-runs once the driver does, and with GPUDirect RDMA the GPU driver installs once OFED is there: the first part in this
-order that is not ready is the cause.
+starts after its driver. With GPUDirect RDMA, the GPU driver installs after OFED. The first part in this order that is
+not ready is the cause.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ from k8s.scheduling import untolerated
 
 _GENERATION = "deprecated.daemonset.template.generation"
 _POD_GENERATION = "pod-template-generation"
-"""Annotation of a DaemonSet and label of its pods: those of another number are of an older template."""
+"""Annotation of a DaemonSet and label of its pods. Different numbers mean that the pod has an older template."""
 _SET_UP_MINUTES = 30
-"""How long both drivers take at most, 12 and 8 minutes (docs/drivers.md), and 10 minutes to pull their images."""
+"""Longest setup: 12 and 8 minutes for the drivers (docs/drivers.md), and 10 minutes to pull their images."""
 _DEPLOYS = ("nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.operands")
-"""Labels that keep the GPU operator off a node unless they are true (gpu-operator, state_manager.go)."""
+"""Labels that exclude a node from the GPU operator unless they are true (gpu-operator, state_manager.go)."""
 
 _NO_PLUGIN = Obstacle(
     "no ClusterPolicy of the GPU operator installs the device plugin",
     "kubectl get clusterpolicies    # pulumi up installs the operator and its policy",
 )
 _MODE = "kubernetes.azure.com/mode"
-"""Label of a node: nodes of system pools are not for jobs."""
+"""Node label; nodes of system pools are not for jobs."""
 _DRA = "gpu.nvidia.com"
-"""Driver of ResourceSlices, by which GPUs are claimed instead of counted (NVIDIA/k8s-dra-driver-gpu)."""
+"""Driver of ResourceSlices: their GPUs are claimed instead of counted (NVIDIA/k8s-dra-driver-gpu)."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One DaemonSet, or one for each kind of host, of an operator."""
+    """One operator component: a DaemonSet, or one for each kind of host."""
 
     name: str
     policy: Kind
     labels: Mapping[str, str]
-    """Of its pods."""
+    """Labels of its pods."""
     installs: bool = False
-    """Whether it is a driver: not every node has one, and to be up takes it minutes."""
+    """Whether it is a driver: some nodes need none, and installing it takes minutes."""
 
 
 OFED = Part("DOCA OFED", NIC_POLICY, {"nvidia.com/ofed-driver": ""}, installs=True)
@@ -77,7 +77,7 @@ _RDMA_PARTS = (
 
 
 def not_offered(cluster: Cluster, node: Object, resource: str, wanted: int) -> Obstacle:
-    """Why the node offers fewer devices than a pod wants."""
+    """Returns why the node offers fewer devices than a pod requests."""
     look = f"kubectl describe node {node['metadata']['name']}"
     if offered := allocatable(node, resource):
         has, capacity = expected(cluster, node, resource), count(node["status"].get("capacity", {}).get(resource))
@@ -98,15 +98,16 @@ def not_offered(cluster: Cluster, node: Object, resource: str, wanted: int) -> O
 
 
 def _parts(resource: str) -> tuple[Part, ...]:
-    """What offers a resource; nothing of other vendors'."""
+    """Returns the components that provide a resource; none for other vendors."""
     if is_gpu(resource):
         return _GPU_PARTS
     return _RDMA_PARTS if resource.startswith(("nvidia.com/", "rdma/")) else ()
 
 
 def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
-    """Yields that a node does not report, or offers fewer devices than its VM size has: after a reboot, a device that
-    is lost is missing in the node's capacity, too.
+    """Yields an obstacle if the node is not ready or offers fewer devices than its VM size has.
+
+    After a reboot, a lost device is also missing in the node's capacity.
     """
     look, ready = f"kubectl describe node {node['metadata']['name']}", condition(node, "Ready")
     if ready and ready.get("status") != "True":
@@ -122,7 +123,7 @@ def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
         most = max(there, expected(cluster, node, resource))
         serves = _plugin_is_ready(cluster, node, resource)
         if "/" not in resource or offered >= most or not (there or serves or _is_late(cluster, node, resource)):
-            continue  # with nothing in its capacity, it is still to be set up
+            continue  # without capacity, setup is still running
         if offered:
             yield Obstacle(
                 f"{offered} of {most} {resource} are offered: a device has failed", f"{look}    # {CHECK_AGAIN}"
@@ -142,8 +143,10 @@ def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
 
 
 def _is_late(cluster: Cluster, node: Object, resource: str) -> bool:
-    """Whether the operators should have set up the resource by now; a node without a time counts as old if they are
-    installed. All NVIDIA GPUs should be offered; HCAs only if a NicClusterPolicy exists.
+    """Returns whether the operators should have set up the resource by now.
+
+    All NVIDIA GPUs should be offered; HCAs only if a NicClusterPolicy exists. A node without a creation time counts as
+    old if the operators are installed.
     """
     metadata = node["metadata"]
     policies = cluster.all(_parts(resource)[-1].policy) if _parts(resource) else []
@@ -159,7 +162,7 @@ def _is_late(cluster: Cluster, node: Object, resource: str) -> bool:
 
 
 def _has_plugin(cluster: Cluster) -> bool:
-    """Whether a ClusterPolicy installs the GPU device plugin."""
+    """Returns whether a ClusterPolicy installs the GPU device plugin."""
     return any(each["spec"].get("devicePlugin", {}).get("enabled", True) for each in cluster.all(CLUSTER_POLICY))
 
 
@@ -170,7 +173,7 @@ def _plugin_is_ready(cluster: Cluster, node: Object, resource: str) -> bool:
 
 
 def _missing(cluster: Cluster, node: Object, part: Part) -> Obstacle | None:
-    """What is wrong with a part on a node; None where it is up, or is not meant to be there."""
+    """Returns the problem of a component on a node; None if it is ready or not needed there."""
     found = [ds for ds in daemon_sets(cluster, part.policy) if labelled(ds["spec"]["template"], part.labels)]
     for daemon_set in found:
         for pod in pods_of(cluster, daemon_set):
@@ -181,14 +184,14 @@ def _missing(cluster: Cluster, node: Object, part: Part) -> Obstacle | None:
 
 
 def is_old(daemon_set: Object, pod: Object) -> bool:
-    """Whether the pod is of an older template, and stays so until somebody deletes it."""
+    """Returns whether the pod has an older template and is replaced only when a user deletes it."""
     generation = daemon_set["metadata"].get("annotations", {}).get(_GENERATION)
     on_delete = daemon_set["spec"].get("updateStrategy", {}).get("type") == "OnDelete"
     return on_delete and bool(pod["metadata"].get("labels", {}).get(_POD_GENERATION, generation) != generation)
 
 
 def in_use(cluster: Cluster, pods: Iterable[Object]) -> str:
-    """What to wait for before driver pods are deleted: a driver that goes takes the devices of running pods with it."""
+    """Returns a hint to wait for running pods: deleting a driver pod removes their devices."""
     nodes = {pod["spec"].get("nodeName") for pod in pods}
     busy = any(
         pod["spec"].get("nodeName") in nodes and device_requests(pod) for pod in cluster.all(POD) if not has_ended(pod)
@@ -211,11 +214,11 @@ def _starting(cluster: Cluster, part: Part, daemon_set: Object, pod: Object) -> 
 
 
 def _absent(node: Object, part: Part, daemon_set: Object) -> Obstacle | None:
-    """Why the DaemonSet has no pod on the node."""
+    """Returns why the DaemonSet has no pod on the node."""
     spec, labels = daemon_set["spec"]["template"]["spec"], node["metadata"].get("labels", {})
     lacking = {key: value for key, value in spec.get("nodeSelector", {}).items() if labels.get(key) != value}
     name, namespace = daemon_set["metadata"]["name"], daemon_set["metadata"]["namespace"]
-    if lacking and part.installs:  # it has another driver, or no such hardware: what comes after says more
+    if lacking and part.installs:  # another driver or no such hardware: the next component explains more
         return None
     if lacking:
         key, value = next(iter(lacking.items()))
@@ -228,7 +231,7 @@ def _absent(node: Object, part: Part, daemon_set: Object) -> Obstacle | None:
 
 
 def daemon_sets(cluster: Cluster, kind: Kind) -> list[Object]:
-    """Those of an operator's policies."""
+    """Returns the DaemonSets of an operator's policies."""
     policies = {policy["metadata"]["uid"] for policy in cluster.all(kind)}
     return [ds for ds in cluster.all(DAEMON_SET) if owners_of(ds) & policies]
 
@@ -239,6 +242,6 @@ def pods_of(cluster: Cluster, daemon_set: Object) -> list[Object]:
 
 
 def begun(pod: Object) -> str:
-    """Since when it is on its node."""
+    """Returns when the pod started on its node."""
     found: str = pod["status"].get("startTime") or pod["metadata"].get("creationTimestamp", "")
     return found

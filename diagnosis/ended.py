@@ -1,7 +1,7 @@
-"""What there is to know of a workload that has ended: its verdicts, what became of its pods, and where to look.
+"""Reports on a workload that has ended: its verdicts, how its pods ended, and where to look.
 
-A Job makes another pod for one that failed while no more have than its backoffLimit, with pauses of 10 seconds and
-twice as long each time, six minutes at most (kubernetes.io, "Jobs", Pod backoff failure policy).
+A Job replaces failed pods up to its backoffLimit. Delays start at 10 seconds and double up to six minutes
+(kubernetes.io, "Jobs", Pod backoff failure policy).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _VERDICT = "VERDICT:"
 _PASSED = f"{_VERDICT} PASS"
 _GOING = "being evicted or preempted"
 _UNLIMITED = 2**31 - 1
-"""Of a Job that counts by index alone (kubernetes.io, "Jobs", Backoff limit per index)."""
+"""The backoffLimit of a Job that counts by index only (kubernetes.io, "Jobs", Backoff limit per index)."""
 
 
 def selector(kind: str, name: str, uid: str) -> str:
-    """Returns the selector of a job's pods, whose kind is as kubectl calls it; empty for what is not a job."""
+    """Returns the label selector of a job's pods, by its kubectl kind; empty for other kinds."""
     labels = {
         "job": f"batch.kubernetes.io/controller-uid={uid}",
         "vcjob": f"volcano.sh/job-name={name}",
@@ -32,20 +32,20 @@ def selector(kind: str, name: str, uid: str) -> str:
 
 
 def verdicts(last_lines: Iterable[str]) -> list[str]:
-    """Those of the last lines of logs in which a test judges, the failed ones first."""
+    """Returns the verdict lines of tests among the last log lines, failed ones first."""
     found = [line.strip() for line in last_lines if line.startswith(_VERDICT)]
     return sorted(found, key=lambda verdict: (verdict.startswith(_PASSED), verdict))
 
 
 def remarks(pods: Iterable[Object]) -> Iterator[str]:
-    """Yields what is reported of pods as a whole: that they were evicted, preempted, or refused by a node."""
+    """Yields how pods were evicted, preempted or rejected by a node."""
     for cause, names in grouped((_disruption(pod), pod["metadata"]["name"]) for pod in pods).items():
         if cause:
             yield one_line(f"{listed(names, 'pod')}: {cause}")
 
 
 def disrupted(pods: Iterable[Object]) -> Iterator[str]:
-    """Yields which pods are being evicted or preempted, and have not ended."""
+    """Yields running pods that are being evicted or preempted."""
     found = grouped((_target(pod), pod["metadata"]["name"]) for pod in pods if not has_ended(pod))
     for cause, names in found.items():
         if cause:
@@ -63,7 +63,7 @@ def _target(pod: Object) -> str:
 
 
 def exits(pods: Iterable[Object]) -> Iterator[str]:
-    """With what containers ended that failed, alike ones once."""
+    """Returns how containers failed, grouped by equal failures."""
     alike = grouped((end, pod["metadata"]["name"]) for pod in pods for end in _ends(pod))
     return (f"{listed(names, 'pod')}: {end}" for end, names in alike.items())
 
@@ -79,13 +79,16 @@ def _ends(pod: Object) -> Iterator[str]:
 
 
 def log(pods: Sequence[Object]) -> str:
-    """The command that shows the log of the first pod that failed, else of the first one; empty without any."""
+    """Returns the command that shows the log of the first failed pod, or else of the first pod; empty without pods."""
     ordered = sorted(pods, key=lambda pod: (pod["status"].get("phase") != "Failed", pod["metadata"]["name"]))
     return next((_log(pod) for pod in ordered), "")
 
 
 def _log(pod: Object) -> str:
-    """Of the init container that failed, or the first of several containers to fail. A pod that never ran has none."""
+    """Returns the log command of the failed init container, or the container that failed first.
+
+    A pod that never ran has no log: the command is then `kubectl describe`.
+    """
     status, logs = pod["status"], f"kubectl logs {where(pod)}"
     if not status.get("containerStatuses"):
         return f"kubectl describe pod {where(pod)}"
@@ -101,12 +104,12 @@ def _log(pod: Object) -> str:
 
 
 def _end(container: Object) -> Object:
-    """How it ended; empty while it has not."""
+    """Returns how the container ended; empty while it runs."""
     return container.get("state", {}).get("terminated") or {}
 
 
 def job_retries(job: Object, pods: Iterable[Object]) -> str:
-    """Empty for one of which no pod has failed, or for which all is over."""
+    """Returns how many pods of a Job have failed; empty if none has or the Job has ended."""
     failed = job["status"].get("failed", 0)
     if not failed or any(holds(job, kind) for kind in ("Complete", "Failed")):
         return ""
@@ -119,7 +122,7 @@ def job_retries(job: Object, pods: Iterable[Object]) -> str:
 
 
 def failing(job: Object) -> str:
-    """Returns why a Job is about to fail while Kubernetes deletes its pods (condition FailureTarget); else empty."""
+    """Returns why a Job fails while Kubernetes deletes its pods (condition FailureTarget), or an empty string."""
     target = condition(job, "FailureTarget")
     if target.get("status") != "True" or holds(job, "Failed"):
         return ""
@@ -135,7 +138,7 @@ def _most(spec: Object) -> str:
 
 
 def _last_failure(pods: Sequence[Object]) -> str:
-    """Of the pod that failed last, as far as there is one still."""
+    """Returns why the latest failed pod failed; empty if no failed pod is left."""
     failed = [pod for pod in pods if pod["status"].get("phase") == "Failed"]
     if not failed:
         return ""
@@ -144,7 +147,7 @@ def _last_failure(pods: Sequence[Object]) -> str:
 
 
 def _ended_at(pod: Object) -> str:
-    """RFC 3339 in UTC, which sorts as text; of one without containers, as it was made."""
+    """Returns when a pod ended, or else when it was created: RFC 3339 in UTC, which sorts as text."""
     statuses = pod["status"].get("containerStatuses", [])
     ends = [(each.get("state", {}).get("terminated") or {}).get("finishedAt") or "" for each in statuses]
     return max(ends, default="") or str(pod["metadata"].get("creationTimestamp", ""))

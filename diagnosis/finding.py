@@ -1,4 +1,4 @@
-"""What is found: one cause each, in words for the user."""
+"""Findings: one cause each, in text for the user."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _LONGEST = 400
 _LONGEST_S = 10**9
 _NAMED = 2
 _SECRET = re.compile(r"(?i)\b(password|passwd|accountkey|sig|client_secret)=[^\s,;&\"']+")
-"""Options of mounts and signed addresses, which drivers print in their errors."""
+"""Secrets in mount options and signed URLs, which drivers print in errors."""
 _STRUCTS = re.compile(r"(\S*\{\w+:[^{}\"]*\}\s*)+")
-"""Values of Go's structures in messages, which can be lists of hundreds."""
+"""Go structs in messages, which may have hundreds of entries."""
 _WIDTH = 80
 _ALL = "{nodes}"
 K = TypeVar("K")
@@ -24,20 +24,20 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class Finding:
-    """One cause for which a workload waits."""
+    """One cause that makes a workload wait."""
 
     why: str
     fix: str = ""
-    """The command that mends it, or that shows more; empty where it only takes time."""
+    """The command that fixes the cause or shows more; empty if it only takes time."""
     lasts: bool = False
-    """Whether no time mends it: somebody has to."""
+    """Whether it stays until a user fixes it."""
     shared: bool = False
-    """Whether it is about what all workloads run on."""
+    """Whether it is about the platform that all workloads share."""
     passing: bool = False
-    """Whether nothing is wrong as far as is known, and it changes as time goes."""
+    """Whether no problem is known and the state changes by itself."""
 
     def lines(self) -> list[str]:
-        """As it is told, indented below its workload's line; a command stays on one line, to be copied."""
+        """Returns the printed lines, indented below the workload's line. A command stays on one line, to be copied."""
         told = wrapped(f"  waits: {self.why}", "         ")
         command, _, comment = self.fix.partition("    # ")
         whole = f"    do: {self.fix}"
@@ -48,19 +48,19 @@ class Finding:
 
 @dataclass(frozen=True)
 class Obstacle:
-    """What keeps pods off one node. Nodes with the same `what` are told together."""
+    """A reason why pods cannot use one node. Nodes with the same `what` are reported together."""
 
     what: str
     fix: str = ""
-    """A command; `{nodes}` in it stands for all that are told together, else it is the first one's."""
+    """A command. `{nodes}` stands for all nodes reported together; a command without it is for the first node."""
     since: str = ""
-    """RFC 3339, as Kubernetes has it."""
+    """The start time in RFC 3339, as Kubernetes writes it."""
 
 
 def together(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
-    """One finding for each obstacle, with all nodes that have it, given as (node, obstacle).
+    """Returns one finding for each obstacle, given as (node, obstacle), with all nodes that have it.
 
-    A command for all of them names no node for which another command is right.
+    A command for all nodes of a finding names no node that needs another command.
     """
     found = []
     keyed = (((each.what, _ALL in each.fix), (node, each)) for node, each in obstacles)
@@ -73,7 +73,7 @@ def together(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Returns the values of each key, keys and values in the order in which they come."""
+    """Groups values by key; keys and values keep their order."""
     found: dict[K, list[V]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
@@ -81,12 +81,12 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 def joined(*parts: str | None, by: str = ": ") -> str:
-    """Returns the parts that are not empty, such as a reason and its message."""
+    """Joins the parts that are not empty, such as a reason and its message."""
     return by.join(filter(None, parts))
 
 
 def listed(names: Sequence[str], called: str) -> str:
-    """`node a`, `nodes a and b`, `5 nodes, as a`."""
+    """Returns `node a`, `nodes a and b` or `5 nodes, as a`."""
     if len(names) == 1:
         return f"{called} {names[0]}"
     if len(names) <= _NAMED:
@@ -95,28 +95,28 @@ def listed(names: Sequence[str], called: str) -> str:
 
 
 def clock(time: str) -> str:
-    """Hours and minutes of a time as Kubernetes has it, which is RFC 3339 in UTC."""
+    """Returns hours and minutes of an RFC 3339 time in UTC."""
     return f"{time[11:16]} UTC"
 
 
 def later(time: str, seconds: float) -> str:
-    """So long after a time as Kubernetes has it, and in its form."""
+    """Returns an RFC 3339 time in UTC, `seconds` after `time`."""
     then = datetime.datetime.fromisoformat(time) + datetime.timedelta(seconds=min(seconds, _LONGEST_S))
     return then.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def is_past(time: str) -> bool:
-    """Whether a time as `later` returns it is over."""
+    """Returns whether a time in the form of `later` is past."""
     return time < later(datetime.datetime.now(datetime.UTC).isoformat(), 0)
 
 
 def wrapped(text: str, indent: str) -> list[str]:
-    """Lines that fit a terminal, but for names that are longer; all but the first are indented."""
+    """Wraps text to the terminal's width, except longer names; indents all lines but the first."""
     return textwrap.wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def one_line(text: str) -> str:
-    """Another program's message without line breaks and secrets; a long one loses its middle, for causes come last."""
+    """Returns a message on one line, without secrets. A long one loses its middle, since causes come last."""
     words = _SECRET.sub(r"\1=***", re.sub(r"\s+", " ", text).strip())
     words = _STRUCTS.sub("{...} ", words).strip() if len(words) > _LONGEST else words
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST // 3]} ... {words[-(_LONGEST * 2 // 3) :]}"

@@ -1,4 +1,4 @@
-"""Why a node cannot pull an image. The words are containerd's and the registries'."""
+"""Finds why a node cannot pull an image, from messages of containerd and registries."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from k8s.objects import Object
 PULLING = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrRegistryUnavailable")
 NEVER = "ErrImageNeverPull"
 _ANONYMOUS = ("mcr.microsoft.com", "registry.k8s.io")
-"""Registries without accounts, which no pull secret opens."""
+"""Public registries without accounts, where a pull secret has no effect."""
 _DOCKER_HUB = "docker.io"
 _ACR = re.compile(r"[\w-]+(\.[\w-]+)*\.azurecr\.(io|cn|us|de)")
 _REFERENCE = re.compile(r"(?P<host>[^/]+)/(?P<name>[^:@/]+):(?P<tag>[^:@/]+)")
 _NAMES = re.compile(r"/v2/\S+|scope=\S+")
-"""Parts of addresses that contain names of images, which may look like an error."""
+"""Parts of URLs that contain image names, which may look like an error."""
 _FAILED = "Failed to pull image"
-"""Begins the kubelet's event of a pull, which has the cause where the container's state only says Back-off."""
+"""Prefix of the kubelet's event for a failed pull. It has the cause if the container's state shows only Back-off."""
 _NO_SECRET = "FailedToRetrieveImagePullSecret"  # noqa: S105 - the reason of an event
 _NO_REASON = "the kubelet gives no reason"
 WRONG_PLATFORM = re.compile(
@@ -36,8 +36,6 @@ WRONG_PLATFORM = re.compile(
 
 @dataclass(frozen=True)
 class _Pull:
-    """A pull that failed."""
-
     cluster: Cluster
     pod: Object
     image: str
@@ -46,20 +44,19 @@ class _Pull:
 
     @property
     def host(self) -> str:
-        """The registry, as containerd completes names."""
+        """The registry's host, docker.io by default."""
         first, slash, _ = self.image.partition("/")
         named = slash and (first == "localhost" or "." in first or ":" in first)
         return first if named else _DOCKER_HUB
 
 
 def pull_failure(cluster: Cluster, pod: Object, image: str, message: str, look: str) -> Finding:
-    """Returns why the image of a pod cannot be pulled."""
-    bare = not cause(message.replace(image, "").partition('""')[2])  # Back-off pulling image "..." and nothing else
+    bare = not cause(message.replace(image, "").partition('""')[2])  # only: Back-off pulling image "..."
     told = [each for each in cluster.events(pod) if _FAILED in each["message"] and image in each["message"]]
     if told and (bare or is_symptom(message)):
         best = most_telling(told)["message"]
         message = best if bare or not is_symptom(best) else message
-    end = cause(message).rpartition('": ')[2]  # containerd says the reference three times before the cause
+    end = cause(message).rpartition('": ')[2]  # containerd writes the reference three times before the cause
     pull = _Pull(cluster, pod, image, one_line(end) or _NO_REASON, look)
     words = _NAMES.sub("", message.replace(image, ""))
     known = next(each for each in _causes() if re.search(each["says"], words))
@@ -67,7 +64,7 @@ def pull_failure(cluster: Cluster, pod: Object, image: str, message: str, look: 
 
 
 def wrong_platform(cluster: Cluster, pod: Object, image: str, told: str = "") -> Finding:
-    """Returns that the image was built for another CPU or operating system than the node's; `told` is its error."""
+    """Returns a finding that the image is not for the node's platform; `told` is the container's error."""
     node = cluster.node(pod["spec"].get("nodeName", "")) or {"metadata": {}}
     labels = node["metadata"].get("labels", {})
     platform = f"{labels.get('kubernetes.io/os', 'linux')}/{labels.get('kubernetes.io/arch', 'amd64')}"
@@ -79,13 +76,13 @@ def wrong_platform(cluster: Cluster, pod: Object, image: str, told: str = "") ->
 
 
 def never_pulled(image: str, look: str) -> Finding:
-    """An image that must be on the node already."""
+    """Returns a finding that the image must already be on the node."""
     why = f"image {image} is not on its node, and imagePullPolicy Never forbids to pull it"
     return Finding(why, f"{look}    # then set imagePullPolicy: IfNotPresent", lasts=True)
 
 
 def _refused(pull: _Pull) -> Finding:
-    """Roles may act late, and then the pull works by itself; without an account's secret it never does."""
+    """Returns why a registry refuses the image. A role may still take effect; a missing pull secret stays missing."""
     if _ACR.fullmatch(pull.host) and not _is_of_others(pull):
         why = f"its nodes may not pull {pull.image}: the role AcrPull is missing, or does not act yet"
         return Finding(f"{why} ({pull.said})", pull.look)
@@ -110,7 +107,7 @@ def _whose(host: str) -> str:
 
 
 def _is_of_others(pull: _Pull) -> bool:
-    """Whether the cluster has images of `docker/` from other registries, and none from this one."""
+    """Returns whether the cluster has images of `docker/` from other registries but none from this one."""
     pods = pull.cluster.all(POD) if pull.cluster.whole else []
     images = [container.get("image", "") for pod in pods for container in pod["spec"]["containers"]]
     found = [_REFERENCE.fullmatch(image) for image in {*images, pull.image}]
@@ -119,7 +116,10 @@ def _is_of_others(pull: _Pull) -> bool:
 
 
 def _missing(pull: _Pull) -> Finding:
-    """Images of `docker/` are pushed under the tag of their content; any other is the user's own."""
+    """Returns that the image is missing, and how to push it.
+
+    Tags of images in `docker/` depend on their content; other images belong to the user.
+    """
     found = _REFERENCE.fullmatch(pull.image)
     fix = f"{pull.look}    # then push it, or name another image in the pod's spec or workloadOptions"
     if found and found["name"] in image_names() and found["tag"] == content_tag(found["name"]):
@@ -128,7 +128,7 @@ def _missing(pull: _Pull) -> Finding:
 
 
 def _known(pull: _Pull, cause: Mapping[str, Any]) -> Finding:
-    """Returns the finding of a cause whose text is in the table, with what is known of the pull filled in."""
+    """Fills the pull's values into the finding of a cause in pulls.yaml."""
     values = {"name": pull.host.partition(".")[0], "node": pull.pod["spec"].get("nodeName", "")}
     values |= {key: getattr(pull, key) for key in ("host", "image", "said", "look")}
     return Finding(
@@ -147,4 +147,4 @@ _FINDINGS: Mapping[str, Callable[[_Pull], Finding]] = {
     "refused": _refused,
     "missing": _missing,
 }
-"""Causes of the table that need a look at more than the message."""
+"""Causes in pulls.yaml that need more than the message."""

@@ -1,4 +1,4 @@
-"""Reads a cluster through kubectl, so that whatever its kubeconfig needs for a login (kubelogin, say) is there."""
+"""Reads a cluster through kubectl, which supports every login of its kubeconfig (such as kubelogin)."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from diagnosis.cluster import NODE, POD, Kind, Read, ReadFailed
 from k8s.objects import Object
 
 _PREFIX = re.compile(r"\[pod/[^\]]+\] ")
-"""Of a line that is of a log (kubectl, pkg/cmd/logs/logs.go)."""
+"""Prefix of a line that comes from a log (kubectl, pkg/cmd/logs/logs.go)."""
 _TIMEOUT_S = 60
 _NO_SUCH_KIND = "the server doesn't have a resource type"
 _LOG_LINE = re.compile(r"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ ")
-"""Begins a line of kubectl's own log (klog), which says beforehand what its last line says again."""
+"""Prefix of kubectl's own log lines (klog), which repeat its last line."""
 
 
 @functools.cache
 def _hints() -> Mapping[str, str]:
-    """Returns hints by the expressions of what kubectl writes, the surest first."""
+    """Returns hints by regular expressions for kubectl's errors, the most specific first."""
     read = data.parsed(Path(__file__).with_name("hints.yaml").read_text("utf-8"))
     return {each["says"]: each["hint"].format(**read["texts"]) for each in read["hints"]}
 
 
 class KubectlFailed(ReadFailed):
-    """kubectl is not there, or refused; the message is its own."""
+    """kubectl is missing or failed; the message is kubectl's."""
 
 
 class Forbidden(KubectlFailed):
-    """The user may not read that."""
+    """The user may not read this resource."""
 
 
 def read(kind: Kind, namespace: str) -> list[Object]:
-    """A `diagnosis.cluster.Read`. Raises KubectlFailed."""
+    """Implements `diagnosis.cluster.Read`. Raises KubectlFailed."""
     where = ["--namespace", namespace] if namespace else ["--all-namespaces"]
     command = ["get", kind.resource, *where, "--output", "json"]
     if kind == NODE:
-        command.append("--show-managed-fields")  # which tell who has cordoned it
+        command.append("--show-managed-fields")  # they name who cordoned the node
     try:
         items: list[Object] = json.loads(_said(*command)).get("items") or []
     except KubectlFailed as error:
@@ -60,7 +60,7 @@ def read(kind: Kind, namespace: str) -> list[Object]:
 
 
 def read_own(kind: Kind, namespace: str) -> list[Object]:
-    """The same for members of a team, who see some kinds alone: of others there are none, but pods there must be.
+    """Reads as `read`, for users of one namespace: kinds that they may not read are empty, except pods.
 
     Raises KubectlFailed.
     """
@@ -74,9 +74,9 @@ def read_own(kind: Kind, namespace: str) -> list[Object]:
 
 @contextlib.contextmanager
 def reading_often() -> Iterator[Read]:
-    """Yields a `diagnosis.cluster.Read` that starts no kubectl for each kind: one `kubectl proxy` logs in for them all.
+    """Yields a `diagnosis.cluster.Read` that shares one `kubectl proxy`, and so one login, for all kinds.
 
-    It allows reading only, through a socket that no other user can open. Raises KubectlFailed.
+    The proxy allows only reads, through a socket that other users cannot open. Raises KubectlFailed.
     """
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         path, log = Path(folder) / "api", Path(folder) / "log"
@@ -93,14 +93,13 @@ def reading_often() -> Iterator[Read]:
 
 
 class _Connection(http.client.HTTPConnection):
-    """HTTP through a socket in the file system."""
+    """HTTP through a Unix socket."""
 
     def __init__(self, path: Path) -> None:
         super().__init__("localhost", timeout=_TIMEOUT_S)
         self._path = path
 
     def connect(self) -> None:
-        """Opens the socket."""
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(self.timeout)
         self.sock.connect(str(self._path))
@@ -128,7 +127,7 @@ def _get(socket_path: Path, kind: Kind, namespace: str) -> list[Object]:
 
 
 def last_lines(namespace: str, selector: str) -> tuple[list[str], list[str]]:
-    """The last line of the log of each pod with these labels, and why others have none. Raises KubectlFailed."""
+    """Returns the last log line of each pod with these labels, and why other logs are missing. Raises KubectlFailed."""
     chosen = ("--namespace", namespace, "--selector", selector)
     lines = _said("logs", *chosen, "--tail", "1", "--prefix", "--ignore-errors").splitlines()
     read = [(line, _PREFIX.match(line)) for line in lines if line.strip()]
@@ -136,7 +135,7 @@ def last_lines(namespace: str, selector: str) -> tuple[list[str], list[str]]:
 
 
 def _said(*arguments: str) -> str:
-    """What it prints. Raises KubectlFailed."""
+    """Returns kubectl's standard output. Raises KubectlFailed."""
     try:
         answer = subprocess.run(["kubectl", *arguments], capture_output=True, text=True, check=False)
     except OSError as error:
@@ -153,11 +152,11 @@ def _failed(asked: str, stderr: str) -> KubectlFailed:
 
 
 def hint(said: str) -> str:
-    """Returns what kubectl's last words mean, and what to do; empty if that is not known."""
+    """Returns the meaning and the fix of kubectl's error; empty if unknown."""
     return next((hint for pattern, hint in _hints().items() if re.search(pattern, said)), "")
 
 
 def _once(stderr: str) -> str:
-    """Each line once, and kubectl's log only where there is nothing else."""
+    """Removes repeated lines, and kubectl's log lines unless nothing else is left."""
     lines = dict.fromkeys(line.strip() for line in stderr.splitlines() if line.strip())
     return "\n".join([line for line in lines if not _LOG_LINE.match(line)] or list(lines)[-1:])

@@ -1,4 +1,4 @@
-"""What Kueue says of a job that it holds back: why, until when, and whether waiting helps.
+"""Reports why Kueue holds back a job, until when, and whether waiting helps.
 
 The states are those of Kueue 0.19.2: conditions and reasons of a Workload (apis/kueue/v1beta2/workload_types.go), when
 they are set (pkg/controller/core/workload_controller.go), and the messages of its scheduler
@@ -26,14 +26,14 @@ CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", 
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues", KUEUE_BEFORE)
 _MANAGER = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
 _GROUP_LABEL = "kueue.x-k8s.io/pod-group-name"
-"""Label of a pod with the name of its group's Workload, which a StatefulSet may own (pkg/controller/jobs)."""
+"""Pod label with the name of its group's Workload; a StatefulSet may own that (pkg/controller/jobs)."""
 _REFUSED = ("ErrWorkloadCompose", "JobNestingTooDeep", "WorkloadNameConflict")
-"""Events of a job for which Kueue cannot make a Workload (pkg/controller/jobframework/events.go, jobs/pod)."""
+"""Events of jobs for which Kueue cannot create a Workload (pkg/controller/jobframework/events.go, jobs/pod)."""
 _BARRED = ("QueueStopped", "Inadmissible")
-"""Ends reasons of Requeued for which it is not queued again before its queue or its spec changes."""
+"""Suffixes of Requeued's reasons that block requeueing until the queue or the spec changes."""
 _DEACTIVATED = "Deactivated"
 _LASTING_REASONS = ("ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Suspended")
-"""Reasons of QuotaReserved with the feature gate UnadmittedWorkloadsObservability; without it, messages tell."""
+"""Reasons of QuotaReserved with feature gate UnadmittedWorkloadsObservability; else only messages have the reason."""
 _LASTING = re.compile(
     r"LocalQueue \S+ (doesn't exist|is (terminating or missing|stopped|inactive))"
     r"|ClusterQueue \S* (doesn't exist|not found|is (terminating or missing|stopped))"
@@ -59,7 +59,7 @@ _UID = re.compile(r"\(UID: ([^,)]+)")
 
 
 def held(cluster: Cluster, job: Object) -> list[Finding]:
-    """Returns why Kueue holds the job or pod back; nothing where it does not, as far as is known."""
+    """Returns why Kueue holds back the job or pod; nothing if it is not known to."""
     metadata = job["metadata"]
     group = metadata.get("labels", {}).get(_GROUP_LABEL)
     found = cluster.owned(QUEUED, metadata["namespace"], [metadata["uid"]])
@@ -79,7 +79,7 @@ def held(cluster: Cluster, job: Object) -> list[Finding]:
 
 
 def is_admitted(cluster: Cluster, job: Object) -> bool:
-    """Whether Kueue has let the job start."""
+    """Returns whether Kueue has admitted the job."""
     found = cluster.owned(QUEUED, job["metadata"]["namespace"], [job["metadata"]["uid"]])
     return any(holds(each, "Admitted") for each in found)
 
@@ -107,7 +107,7 @@ def _held(cluster: Cluster, queued: Object) -> Iterator[Finding]:
 
 
 def _too_large(cluster: Cluster, queued: Object) -> Iterator[Finding]:
-    """Yields the devices of which a pod asks for more than any node has that it may use, whatever the quota."""
+    """Yields devices that a pod requests more of than any eligible node has; quota cannot help."""
     for pod in (pod_set["template"] for pod_set in queued["spec"].get("podSets", [])):
         nodes = [node for node in cluster.all(NODE) if selects(pod, node)]
         for resource, count in device_requests(pod).items():
@@ -121,7 +121,7 @@ def _too_large(cluster: Cluster, queued: Object) -> Iterator[Finding]:
 
 
 def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding:
-    """Returns why one without quota waits: what it was evicted for, what its queue lacks, when it is queued again."""
+    """Returns why a Workload without quota waits: the last eviction, what its queue lacks, and when it is requeued."""
     quota, evicted, before = condition(queued, "QuotaReserved"), condition(queued, "Evicted"), _eviction(queued)
     now, lasts = _current(cluster, quota, queued["metadata"]["namespace"])
     large, never = _never_fits(_said(quota))
@@ -151,9 +151,10 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
 
 
 def _lends_less(cluster: Cluster, message: str) -> str:
-    """Returns how many GPUs the slack queue lends, if the job of Kueue's message would fit with all of its quota.
+    """Returns how many GPUs the slack queue lends, if the job would fit into the queue's full quota.
 
-    It lends fewer while nodes are bad (docker/node-health/slack_queue.py), and Kueue counts the rest in no maximum.
+    It lends fewer while nodes are bad (docker/node-health/slack_queue.py), and Kueue excludes the rest from each
+    maximum.
     """
     sizes = [found.groupdict() for found in _TOO_MUCH.finditer(message) if found["resource"] == GPU_RESOURCE]
     sums = ({name: quantities.count(size[name]) for name in ("before", "asked", "most")} for size in sizes)
@@ -174,7 +175,7 @@ def _said(entry: Object) -> str:
 
 
 def _unchecked(queued: Object, queue: str, look: str) -> Iterator[Finding]:
-    """Yields what keeps one that has quota from being admitted."""
+    """Yields why a Workload with quota is not admitted."""
     if before := _eviction(queued):
         yield Finding(one_line(f"{before}; its pods are being deleted"), look, passing=True)
         return
@@ -192,7 +193,7 @@ def _unchecked(queued: Object, queue: str, look: str) -> Iterator[Finding]:
 
 
 def _eviction(queued: Object) -> str:
-    """Returns what it was evicted for, if that is why it waits."""
+    """Returns the eviction that makes the Workload wait, or an empty string."""
     evicted, preempted = condition(queued, "Evicted"), condition(queued, "Preempted")
     reason, message = evicted.get("reason", ""), _said(evicted)
     if evicted.get("status") != "True":
@@ -210,14 +211,14 @@ def _eviction(queued: Object) -> str:
 
 
 def _failed_checks(queued: Object, known: str) -> list[str]:
-    """Returns why admission checks ask for another try, or refuse it for good, as far as that is not in `known`."""
+    """Returns messages of admission checks that retry or reject the Workload, unless `known` contains them."""
     checks = queued["status"].get("admissionChecks", [])
     failed = [check for check in checks if check.get("state") in ("Retry", "Rejected") and check.get("message")]
     return [f"admission check {each.get('name')}: {each['message']}" for each in failed if each["message"] not in known]
 
 
 def _current(cluster: Cluster, quota: Object, namespace: str) -> tuple[str, bool]:
-    """Returns what Kueue says of its queue, and whether that lasts until somebody changes the queue or the job."""
+    """Returns Kueue's reason, and whether it lasts until a user changes the queue or the job."""
     message = _said(quota)
     if found := _INACTIVE.search(message):
         queues = [each for each in cluster.all(CLUSTER_QUEUE) if each["metadata"]["name"] == found[1]]
@@ -230,7 +231,7 @@ def _current(cluster: Cluster, quota: Object, namespace: str) -> tuple[str, bool
 
 
 def _never_fits(message: str) -> tuple[set[str], str]:
-    """Returns of which resources it asks for too much, and why no flavor will do; empty if one may do in time."""
+    """Returns the resources requested beyond any maximum, and why no flavor fits; empty if one may fit later."""
     for part in filter(None, _POD_SET.split(message)):
         never = {name for found in _NEVER.finditer(part) for name in found.groups() if name}
         if never and "topology" not in part and not set(_AGAIN.findall(part)) - never:

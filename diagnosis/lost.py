@@ -1,9 +1,9 @@
-"""Pods on nodes that are lost: whose kubelet is silent, or not ready, or whose Node is gone.
+"""Reports pods on lost nodes: the kubelet is silent or not ready, or the Node was deleted.
 
-Such a node gets the taint `unreachable` or `not-ready`, whose tolerations say for how long pods stay, by default 300
-seconds (kubernetes.io, "Taints and Tolerations"). Then they are to be deleted, and stay until the kubelet is back,
-the Node is gone, or somebody forces it (kubernetes.io, "Force Delete StatefulSet Pods"). What a Node that is gone has
-left, pod GC deletes: it waits for 40 seconds and looks every 20 (Kubernetes, pkg/controller/podgc/gc_controller.go).
+A lost node gets the taint `unreachable` or `not-ready`. Tolerations set how long its pods stay, 300 seconds by default
+(kubernetes.io, "Taints and Tolerations"). Then they are marked for deletion, and remain until the kubelet returns, the
+Node is deleted, or a user forces deletion (kubernetes.io, "Force Delete StatefulSet Pods"). Pod GC deletes pods of a
+deleted Node after 40 seconds, and checks every 20 (Kubernetes, pkg/controller/podgc/gc_controller.go).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from k8s.objects import Object, condition, has_ended
 from k8s.scheduling import tolerates
 
 _LOST = {"Unknown": "silent", "False": "not ready"}
-"""By the status of a node's condition Ready."""
+"""Descriptions by the status of a node's condition Ready."""
 _TAINTS = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
 _REPAIRED = "AKS repairs such a node by itself, or tries to (docs/lost-nodes.md)"
 _OFF = "only when its machine is off: else it runs on, unseen (docs/lost-nodes.md)"
@@ -25,31 +25,31 @@ _OFF = "only when its machine is off: else it runs on, unseen (docs/lost-nodes.m
 
 @dataclass(frozen=True)
 class _State:
-    """What pods that are told together have in common."""
+    """The properties shared by pods that are reported together."""
 
     node: str
     namespace: str
     where: str
-    """In which phase they are, on which node."""
+    """Their phase and node."""
     then: str
-    """What becomes of them."""
+    """Their next change."""
     forced: bool = False
-    """Whether nothing but force, or their node, ends them."""
+    """Whether only the node's return or forced deletion ends them."""
 
 
 def lost_pods(cluster: Cluster, pods: Iterable[Object]) -> list[Finding]:
-    """One finding for all pods of a node that are in the same state, of those on lost nodes."""
+    """Returns one finding for all pods in the same state on a lost node."""
     lost = ((_state(cluster, pod), pod["metadata"]["name"]) for pod in pods if is_lost(cluster, pod))
     return [_told(state, names) for state, names in grouped(lost).items()]
 
 
 def never_ending(cluster: Cluster) -> list[Finding]:
-    """Of the whole cluster, those that are to be deleted and cannot end: their namespaces and owners wait for them."""
+    """Returns all pods of the cluster that are marked for deletion and cannot end, which blocks their owners."""
     return lost_pods(cluster, [pod for pod in cluster.all(POD) if _is_terminating(pod)])
 
 
 def is_lost(cluster: Cluster, pod: Object) -> bool:
-    """Whether it is on a node that is known not to be ready, or to be gone."""
+    """Returns whether the pod's node is known not to be ready or was deleted."""
     name = pod["spec"].get("nodeName")
     if not name or has_ended(pod) or not cluster.whole:
         return False
@@ -83,7 +83,7 @@ def _state(cluster: Cluster, pod: Object) -> _State:
 
 
 def _deleted(node: Object, pod: Object) -> str:
-    """When the taint's time is up: the least that its tolerations have (pkg/controller/tainteviction of Kubernetes)."""
+    """Returns when the taint evicts the pod: its shortest toleration (pkg/controller/tainteviction of Kubernetes)."""
     evicting = [each for each in node["spec"].get("taints", []) if each["effect"] == "NoExecute"]
     taint = next((each for each in evicting if each["key"] in _TAINTS), None)
     if taint is None:

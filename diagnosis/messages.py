@@ -1,4 +1,4 @@
-"""Messages of other programs, in events and container states: the cause in them, without what hides it."""
+"""Extracts causes from other programs' messages in events and container states."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ _NOTICES = re.compile(
     r"|WARNING: Visit \S+ to see the list of known issues associated with your current version \[[^\]]*\]"
     r"|(?:Please refer to \S*blobmounterror|Refer to the mount\.\w+\(8\) manual page)[^\n]*"
 )
-"""blobfuse2's notices of new versions (Azure/azure-storage-fuse, cmd/root.go), and where drivers say to read on."""
+"""blobfuse2's notices of new versions (Azure/azure-storage-fuse, cmd/root.go), and drivers' links to documentation."""
 _ENVELOPE = re.compile(
     r"\(combined from similar events\): |rpc error: code = \w+ desc = |Mount failed with error: "
     r"|Mounting command: .*?Output:|, output: *(?=\n|$)"
     r"| with NC Status: .*$| \"[0-9a-f]{64}\"|For help resolving this issue, please see \S+\.?",
     re.DOTALL,
 )
-"""What Kubernetes, gRPC, Azure's CNI and CSI drivers put around a cause, and a mount's command before its output."""
+"""Text that Kubernetes, gRPC, Azure's CNI and CSI drivers add to a cause, and a mount's command before its output."""
 _SYMPTOM = re.compile(
     r"timed? ?out waiting for|timeout expired waiting|context deadline exceeded|DeadlineExceeded|context canceled"
     r"|(?i:an) operation with the given Volume ID .* already exists|^Back-off pulling image \"[^\"]*\"$"
 )
-"""Says that something is late, as its cause made it."""
+"""Messages that report only a delay, not its cause."""
 _STATUS_ALONE = re.compile(r"[^:]*:?\s*exit status \d+[\s,:]*")
 
 
 def cause(message: str) -> str:
-    """Returns the message without notices and without what is put around a cause."""
+    """Returns the message without notices and text around the cause."""
     return _ENVELOPE.sub("", _NOTICES.sub(" ", message)).strip()
 
 
 def is_symptom(message: str) -> bool:
-    """Returns whether the message only says that something did not come in time, or says nothing."""
+    """Returns whether the message is empty or reports only a timeout."""
     return not message.strip() or bool(_SYMPTOM.search(message))
 
 
 def hidden_by_notice(message: str) -> bool:
-    """Returns whether nothing but blobfuse2's notice and an exit status is in the message of a mount."""
+    """Returns whether a mount's message has only blobfuse2's notice and an exit status."""
     return "***" in message and bool(_STATUS_ALONE.fullmatch(cause(message)))
 
 
 def most_telling(events: Sequence[Object]) -> Object:
-    """Returns the last event with a cause; the last one with a message if all are symptoms."""
+    """Returns the last event with a cause, or else the last one with a message."""
     told = [event for event in events if event["message"].strip()] or events
     causes = [event for event in told if not is_symptom(event["message"])]
     named = [event for event in causes if not hidden_by_notice(event["message"])]

@@ -1,5 +1,5 @@
-"""States of nodes: who takes a node, and what to do (config/data/node_states.yaml); problems that checks have found,
-and conditions of node-problem-detectors, ours and AKS's.
+"""Reports states of nodes: who removes a node and what to do (config/data/node_states.yaml), problems that checks
+found, and conditions of node-problem-detectors, this program's and AKS's.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ Entry = Mapping[str, Any]
 _OF_PERSONS = re.compile(
     r"(?i)(kubectl|oc$|k9s|(open)?lens|freelens|headlamp|node-fetch|axios|mozilla|python|openapi-generator|curl|okhttp)"
 )
-"""Begins the managers of what people change: a tool, or a browser or library without a controller's name."""
+"""Prefix of field managers of people: a tool, or a browser or library without a controller's name."""
 _FINE = re.compile(r"(?<!Not)(Healthy|Ready|OK|Ok|Succeeded)$")
-"""Ends the types of conditions that are True while there is no problem."""
+"""Suffix of condition types that are True if there is no problem."""
 _VERDICT = f"{HEALTH_TAINT}-verdict"
 _UNLABEL = f"kubectl label node {{nodes}} {BAD_NODE.partition('=')[0]}-    # once their GPUs are well again"
 CHECK_AGAIN = "check it: pulumi up -s <stack> --replace '**:Job::health-check*' (docs/health-check.md)"
 _LABELS = {BAD_NODE: _UNLABEL, f"{AUTOPILOT_LABEL}=EVICT": "kubectl describe nodes {nodes}"}
-"""Labels for which AppWrapper takes jobs away from a node, and what to do."""
+"""Labels that make AppWrapper move jobs off a node, and the fix."""
 _UNFIT = re.compile(
     rf"{AUTOPILOT_LABEL}=(?!PASS$|EVICT$)|nvidia\.com/(mig\.config\.state=(?!success$|failed$)|gpu\.deploy\..+=paused)"
 )
-"""Labels of a cordoned node for which it is not to be used: of a check, of NVIDIA/mig-parted and k8s-driver-manager."""
+"""Labels that make a cordoned node unusable: of a check, of NVIDIA/mig-parted and of k8s-driver-manager."""
 
 
 @dataclass(frozen=True)
 class NodeState:
-    """A state of a node that a controller has set."""
+    """A node state that a controller set."""
 
     entry: Entry
     mark: str
-    """The taint, field, label, annotation or condition that shows it, with its message."""
+    """The taint, field, label, annotation or condition that shows the state, with its message."""
     since: str = ""
 
     def obstacle(self, node: Object) -> Obstacle:
@@ -65,7 +65,7 @@ def _entry(kind: str, name: str, groups: Iterable[str] = ()) -> Entry | None:
 
 
 def of_taints(taints: Iterable[Object], *groups: str) -> NodeState | None:
-    """The surest state that one of the taints stands for; None where no known controller sets any of them."""
+    """Returns the most specific state of these taints; None if no known controller sets any."""
     found = [
         NodeState(entry, f"taint {taint['key']}", taint.get("timeAdded", ""))
         for taint in taints
@@ -76,7 +76,7 @@ def of_taints(taints: Iterable[Object], *groups: str) -> NodeState | None:
 
 
 def leaving(node: Object) -> NodeState | None:
-    """The state that says why a node is taken away; None for one that stays as far as it says."""
+    """Returns the state that explains why a node is being removed; None if nothing indicates that."""
     metadata, conditions = node["metadata"], node["status"].get("conditions", [])
     if tainted := of_taints(node["spec"].get("taints", []), "leaving"):
         return tainted
@@ -94,7 +94,7 @@ def leaving(node: Object) -> NodeState | None:
 
 
 def is_problem(node: Object, condition: Object) -> bool:
-    """Whether a condition is a known problem; on a cordoned node, which nobody has to use, an unknown one is, too."""
+    """Returns whether a condition is a problem. On a cordoned node, unknown conditions count too."""
     kind, status = condition["type"], condition["status"]
     if like_ours(kind) is not None or CONDITION_PREFIX in kind:
         return bool(status == "True")
@@ -104,36 +104,36 @@ def is_problem(node: Object, condition: Object) -> bool:
 
 
 def like_ours(condition: str) -> str | None:
-    """The condition of ours for the same problem, empty if it has none; None for one that is not a known problem."""
+    """Returns this program's condition for a known problem, empty if none exists; None if the problem is unknown."""
     entry = _entry("conditions", condition, ["problems"])
     return None if entry is None else str(entry.get("like", ""))
 
 
 def writers(node: Object, field: str) -> list[str]:
-    """Returns the clients that have written a field of the spec; none where the API server does not tell."""
+    """Returns the clients that wrote a field of the spec; none if the API server omits them."""
     entries = node["metadata"].get("managedFields", [])
     found = [each.get("manager", "") for each in entries if field in each.get("fieldsV1", {}).get("f:spec", {})]
     return list(filter(None, found))
 
 
 def manager(node: Object, field: str) -> str:
-    """The one of these that counts: a controller before people, for it goes on; empty if there is none."""
+    """Returns the main writer of a field; controllers come before people, since they continue. Empty if unknown."""
     return min(writers(node, field), key=is_of_person, default="")
 
 
 def is_of_person(who: str) -> bool:
-    """Whether a manager is a tool of people, and not a controller."""
+    """Returns whether a field manager is a tool of people and not a controller."""
     return bool(_OF_PERSONS.match(who))
 
 
 def taken(node: Object) -> list[Obstacle]:
-    """Returns what takes a node away, but for the routine of autoscalers."""
+    """Returns why a node is being removed, except routine actions of autoscalers."""
     state = leaving(node)
     return [state.obstacle(node)] if state and not state.entry.get("routine", False) else []
 
 
 def sick(node: Object) -> Iterator[Obstacle]:
-    """Yields each such problem of a node."""
+    """Yields the problems of a node."""
     yield from (Obstacle(problem, "kubectl describe nodes {nodes}") for problem in problems(node))
     cordoned, verdict = node["spec"].get("unschedulable"), node["metadata"].get("annotations", {}).get(_VERDICT, "")
     tainted = any(taint["key"] == HEALTH_TAINT for taint in node["spec"].get("taints", []))
@@ -151,14 +151,14 @@ def sick(node: Object) -> Iterator[Obstacle]:
 
 
 def failed_check(node: Object) -> Obstacle:
-    """Of a node with the taint of a check: what that has found, and how the taint goes."""
+    """Returns what a failed check found on a node, and how to remove its taint."""
     found = node["metadata"].get("annotations", {}).get(_VERDICT, "nobody says why")
     mended = "mend it, then name it in workloadOptions.health-check.nodeNames"
     return Obstacle(f"has failed its check ({one_line(found)})", f"{mended}    # {CHECK_AGAIN}")
 
 
 def remarks_on_nodes(cluster: Cluster, pods: Iterable[Object]) -> Iterator[str]:
-    """What is said of nodes on which a workload has pods."""
+    """Yields problems of nodes that run the workload's pods."""
     names = {pod["spec"].get("nodeName") for pod in pods if not has_ended(pod)}
     for node in cluster.all(NODE):
         if node["metadata"]["name"] in names:
@@ -166,7 +166,7 @@ def remarks_on_nodes(cluster: Cluster, pods: Iterable[Object]) -> Iterator[str]:
 
 
 def problems(node: Object) -> list[str]:
-    """Those that are there, ours before AKS's and Kubernetes' own, and each once."""
+    """Returns the node's problems, each once: this program's conditions come before those of AKS and Kubernetes."""
     bad = [each for each in node["status"].get("conditions", []) if is_problem(node, each)]
     ours = {each["type"].removeprefix(CONDITION_PREFIX): each for each in bad if CONDITION_PREFIX in each["type"]}
     others = {

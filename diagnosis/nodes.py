@@ -1,4 +1,4 @@
-"""Which nodes a pod asks for, in words. Pure."""
+"""Describes which nodes a pod requires."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _OF_POOL = f"{AGENT_POOL_LABEL}="
 
 
 def too_small(node: Object, pod: Object) -> tuple[str, str, str] | None:
-    """Returns the first of Kubernetes' own resources of which the pod requests more than the node has, taken or not.
+    """Returns the first native resource that the pod requests beyond the node's total, or None.
 
-    With it come the requested and the allocatable amount.
+    The result has the resource, the request and the allocatable amount.
     """
     has = node.get("status", {}).get("allocatable", {})
     for name, amount in pod_requests(pod, lambda name: "/" not in name).items():
@@ -29,7 +29,7 @@ def _shown(name: str, amount: Fraction) -> str:
 
 
 def choice(pod: Object) -> str:
-    """The pool and the labels that the pod asks of its node, in words: `of pool gpu4082 with zone=1`."""
+    """Describes the required pool and labels of a pod's node, such as `of pool gpu4082 with zone=1`."""
     wanted = _wishes(pod)
     pools = [wish.removeprefix(_OF_POOL) for wish in wanted if wish.startswith(_OF_POOL)]
     labels = [wish for wish in wanted if not wish.startswith(_OF_POOL)]
@@ -38,25 +38,25 @@ def choice(pod: Object) -> str:
 
 
 def asked_labels(pod: Object) -> list[str]:
-    """Returns the keys of the labels that the pod's node selector and required affinity ask for, each once."""
+    """Returns the keys of the labels that the pod's node selector and required affinity name, each once."""
     keys = [*(pod["spec"].get("nodeSelector") or {}), *(each["key"] for term in _terms(pod) for each in term)]
     return list(dict.fromkeys(keys))
 
 
 def chosen_pools(pod: Object) -> set[str]:
-    """Returns the names of the pools that the pod asks for; empty if any will do."""
+    """Returns the names of the pools that the pod requires; empty if any will do."""
     named = [wish.removeprefix(_OF_POOL) for wish in _wishes(pod) if wish.startswith(_OF_POOL)]
     return {name for names in named for name in names.split(" or ")}
 
 
 def words_of(taint: Object) -> str:
-    """As kubectl writes it."""
+    """Formats a taint as kubectl does."""
     value = f"={taint['value']}" if taint.get("value") else ""
     return f"{taint['key']}{value}:{taint['effect']}"
 
 
 def is_of_program(taint: Object) -> bool:
-    """Whether the program sets the taint on pools by itself; the settings of a stack may have others."""
+    """Returns whether this program sets the taint on pools by itself; a stack's settings may add others."""
     return words_of(taint) in (GPU_TAINT, SPOT_TAINT, SYSTEM_TAINT)
 
 

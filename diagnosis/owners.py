@@ -1,8 +1,8 @@
-"""The objects that a workload makes on the way to its pods, and why one of them cannot make the next.
+"""Finds the objects between a workload and its pods, and why one of them cannot create the next.
 
 Events and conditions are those of Kubernetes' controllers (pkg/controller), the training operator 1.9.4
 (pkg/controller.v1/control), KubeRay 1.6.2 (ray-operator/controllers/ray/utils/constant.go) and Volcano 1.15.1
-(pkg/controllers/job). Pods of a gang are made once Volcano has let it in, by the training operator, too
+(pkg/controllers/job). Volcano and the training operator create a gang's pods after Volcano has admitted the gang
 (DelayPodCreationDueToPodGroup).
 """
 
@@ -21,22 +21,22 @@ from k8s.objects import Object, condition, is_ready
 from k8s.quantities import count
 
 _CREATION = re.compile(r"^Failed(To)?Create|^(PodGroup|Plugin|PVC|JobStatus)Error$|^Invalid")
-"""Reasons of events of an object that could not be made, though not all of them are warnings."""
+"""Event reasons of failed creations; not all of these events are warnings."""
 _SYMPTOM = re.compile(r"^PodGroupPending$|Delete|Restarting$|^BackoffLimitExceeded$|^Unhealthy$")
-"""Reasons of warnings that do not explain missing pods. What stands behind PodGroupPending, the PodGroup says."""
+"""Reasons of warnings that do not explain missing pods. The PodGroup has the cause of PodGroupPending."""
 _CAUSE = re.compile(r"forbidden|denied|exceeded quota|not found|invalid|no matches for kind|already exists")
 _LASTING = re.compile(
     r"\bis invalid\b|no matches for kind|^Invalid|usage per (Pod|Container) is|violates PodSecurity"
     r"|failed quota: \S+ must specify|because it is being terminated|no PriorityClass with name|PodNodeSelector: "
     r"|serviceaccount \"(?!default\")[^\"]+\" not found|webhook \"[^\"]*(gatekeeper|kyverno)[^\"]*\" denied"
 )
-"""Of a reason and its message: the object itself is refused, by the API server or by a rule of its namespace."""
+"""Reasons and messages of lasting refusals, by the API server or by a rule of the namespace."""
 _QUOTA = re.compile(r"exceeded quota: \S+, requested: (\S+), used: \S+, limited: (\S+)")
-"""Of a ResourceQuota (staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go)."""
+"""Message of a ResourceQuota (staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go)."""
 
 
 def chain(cluster: Cluster, namespace: str, uid: str) -> list[tuple[Kind, Object]]:
-    """Returns all that the owner with that uid has made, pods aside: what it made itself comes first."""
+    """Returns all descendants of the owner with that uid except pods; direct children come first."""
     found: dict[str, tuple[Kind, Object]] = {}
     owners = {uid}
     while owners:
@@ -49,7 +49,7 @@ def chain(cluster: Cluster, namespace: str, uid: str) -> list[tuple[Kind, Object
 
 
 def makers_of(cluster: Cluster, namespace: str, uid: str) -> list[str]:
-    """Uids of the workload with that uid and of all that it has made: of what its pods may have as owner."""
+    """Returns the uids of the workload and its descendants: the possible owners of its pods."""
     return [uid, *(each["metadata"]["uid"] for _, each in chain(cluster, namespace, uid))]
 
 
@@ -62,12 +62,9 @@ def pods_of(cluster: Cluster, namespace: str, uid: str) -> list[Object]:
 
 
 def refusals(cluster: Cluster, made: Sequence[tuple[Kind, Object]], pods: Sequence[Object]) -> Iterator[Finding]:
-    """Yields why pods, or what makes them, cannot be made: of a workload, and of all that it has made.
-
-    `pods` are those that are there.
-    """
+    """Yields why a workload's pods or their owners cannot be created; `pods` are the existing ones."""
     for kind, maker in made:
-        if kind == POD:  # its events are about its own containers
+        if kind == POD:  # its events are about its containers
             continue
         mine = [pod for pod in pods if maker["metadata"]["uid"] in owners_of(pod)]
         said = ("", _of_ray(kind, maker, mine if kind == RAY_CLUSTER else pods))
@@ -80,21 +77,22 @@ def refusals(cluster: Cluster, made: Sequence[tuple[Kind, Object]], pods: Sequen
 
 
 def _exceeds_alone(message: str) -> bool:
-    """Returns whether a quota is smaller than the request itself, whatever else is used of it."""
+    """Returns whether a request alone exceeds the quota."""
     found = _QUOTA.search(message)
     asked, most = (dict(re.findall(r"([^,=\s]+)=([^,\s]+)", part)) for part in found.groups()) if found else ({}, {})
     return any(count(value) > count(most[name]) for name, value in asked.items() if name in most)
 
 
 def _condition(maker: Object) -> tuple[str, str]:
-    """From its status, which is current, and outlives events."""
+    """Returns the failure in the status, which is current and outlasts events."""
     failure = condition(maker, "ReplicaFailure")
     return (failure.get("reason", ""), failure.get("message", "")) if failure.get("status") == "True" else ("", "")
 
 
 def _of_ray(kind: Kind, maker: Object, pods: Sequence[Object]) -> str:
-    """Returns the error of a RayCluster that is not ready, by its status or by the copy that a RayJob or a RayService
-    has of that; one from before pods that are starting may be over.
+    """Returns the error of a RayCluster from its status or its owner's copy.
+
+    Unless the state is `failed`, the error is ignored while pods start, since it may be obsolete.
     """
     status = maker["status"]
     owners = (status, status.get("pendingServiceStatus", {}), status.get("activeServiceStatus", {}))
@@ -106,7 +104,7 @@ def _of_ray(kind: Kind, maker: Object, pods: Sequence[Object]) -> str:
 
 
 def _event(cluster: Cluster, maker: Object, pods: Sequence[Object], *, alone: bool) -> tuple[str, str]:
-    """The event that has the cause; with pods, one that is newer than they are. `alone`: the workload has no pods."""
+    """Returns the event with the cause, newer than any pods. `alone` is whether the workload has no pods."""
     newest = max((pod["metadata"].get("creationTimestamp", "") for pod in pods), default="")
     told = [
         (event["reason"], cause(event["message"]))
@@ -124,12 +122,12 @@ def _explains(event: Object, *, alone: bool) -> bool:
 
 
 def _rank(told: tuple[str, str]) -> tuple[bool, bool]:
-    """Orders a cause before its symptoms; among equals the latest is taken."""
+    """Ranks causes above symptoms; among equals, the latest wins."""
     return bool(_CAUSE.search(told[1])), not is_symptom(told[1])
 
 
 def templates(cluster: Cluster, workload: Object) -> list[Object]:
-    """Returns the pods of a Job, a Volcano job or a training job as they will be."""
+    """Returns the future pods of a Job, a Volcano job or a training job."""
     spec, uid, namespace = workload["spec"], workload["metadata"]["uid"], workload["metadata"]["namespace"]
     groups = [group["metadata"]["name"] for group in cluster.all(POD_GROUP, namespace) if uid in owners_of(group)]
     ranks = [rank for name in REPLICA_SPECS for rank in spec.get(name, {}).values()] if groups else []

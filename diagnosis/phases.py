@@ -1,10 +1,8 @@
-"""The phase of a workload of each kind, with the message that its status has for it.
+"""Reads the phase and the message of a workload of any kind, and the progress of its pods.
 
-Of kinds without rules of their own: by what most controllers write to a status. Known are conditions (Kubernetes API
-conventions, "Typical status properties"), a phase or a state in one word, as of Argo's Workflow, and the counts of a
-DaemonSet. JobSet 0.10, LeaderWorkerSet 0.7 and Trainer 2.1 have conditions.
-
-Also how far pods are that are not ready, though nothing is known to be wrong with them.
+Kinds without rules use common status fields: conditions (Kubernetes API conventions, "Typical status properties"), a
+phase or state in one word (such as Argo's Workflow), and the counts of a DaemonSet. JobSet 0.10, LeaderWorkerSet 0.7
+and Trainer 2.1 have conditions.
 """
 
 from __future__ import annotations
@@ -24,18 +22,18 @@ _FAILED = re.compile(r"(fail(ed|ure)?|error)$", re.IGNORECASE)
 _BAD = re.compile(r"fail|error|degraded|stalled|invalid|unhealthy", re.IGNORECASE)
 _GOOD = re.compile(r"(ready|available|created|accepted|healthy|synced|valid|provisioned)$", re.IGNORECASE)
 _READY = ("Available", "Ready", "Running")
-"""Conditions of what runs; a Deployment and a LeaderWorkerSet have the first."""
+"""Conditions of running workloads; Deployments and LeaderWorkerSets have the first."""
 _PARTS = ("applicationState", "jobStatus")
-"""Parts of the status of a SparkApplication and of a FlinkDeployment."""
+"""Status fields of SparkApplication and FlinkDeployment."""
 _UNHEALTHY = "Unhealthy"
-"""Event of a probe that failed."""
+"""Event reason of a failed probe."""
 _NOT_KILLED = "FailedKillPod"
 PENDING = "Pending"
 RUNNING = "Running"
 
 
 def phase_of_any_kind(workload: Object) -> tuple[str, str]:
-    """Returns the phase and the message: a failure first, then the end, then whether it runs."""
+    """Returns the phase and the message. A failure comes before completion, and that before running."""
     status = workload["status"]
     if (wanted := status.get("desiredNumberScheduled")) is not None:
         ready = status.get("numberReady", 0)
@@ -57,7 +55,7 @@ def phase_of_any_kind(workload: Object) -> tuple[str, str]:
 
 
 def stated(workload: Object, look: str) -> Iterator[Finding]:
-    """Yields what its conditions have against it."""
+    """Yields the workload's conditions that report a problem."""
     for each in workload["status"].get("conditions", []):
         against = _GOOD.search(each["type"]) if each["status"] == "False" else _BAD.search(each["type"])
         if each.get("message") and against and each["status"] in ("True", "False"):
@@ -69,7 +67,7 @@ def _said(entry: Object) -> str:
 
 
 def pods_under_way(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
-    """One finding for each state, with all pods that are in it."""
+    """Yields one finding for each state, with all pods in it."""
     starting = (pod for pod in pods if not has_ended(pod) and not is_ready(pod))
     for state, found in grouped((_state(cluster, pod), pod) for pod in starting).items():
         why = f"{listed([_placed(pod) for pod in found], 'pod')} {'is' if len(found) == 1 else 'are'} {state}"
@@ -77,7 +75,7 @@ def pods_under_way(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding
 
 
 def unfinished_rollout(deployment: Object) -> str:
-    """Returns why a Deployment is not done though earlier pods may be Available, as `kubectl rollout status` waits."""
+    """Returns why a Deployment's rollout is unfinished, as defined by `kubectl rollout status`; empty if it is done."""
     for kind, bad in (("Progressing", "False"), ("ReplicaFailure", "True")):
         if (entry := condition(deployment, kind)).get("status") == bad:
             return joined(entry.get("reason", kind), entry.get("message") if kind == "Progressing" else "")
@@ -91,7 +89,10 @@ def unfinished_rollout(deployment: Object) -> str:
 
 
 def unfinished_set(stateful_set: Object) -> str:
-    """Returns why a StatefulSet is not done, as `kubectl rollout status` waits; pods before a partition stay old."""
+    """Returns why a StatefulSet's rollout is unfinished, as defined by `kubectl rollout status`; empty if it is done.
+
+    Pods below its partition keep the old version.
+    """
     spec, status = stateful_set["spec"], stateful_set["status"]
     wanted, ready, new = spec.get("replicas", 1), status.get("readyReplicas", 0), status.get("updatedReplicas", 0)
     if ready < wanted:
@@ -124,12 +125,12 @@ def _state(cluster: Cluster, pod: Object) -> str:
 
 
 def phase_of(kind: str, workload: Object) -> tuple[str, str]:
-    """Returns the phase and the message; `kind` is a key of `diagnosis.cluster.WORKLOADS`, or any other kind."""
+    """Returns the phase and the message; `kind` is a key of `diagnosis.cluster.WORKLOADS` or any other kind."""
     return _BY_KIND.get(kind, _by_conditions if kind in WORKLOADS else phase_of_any_kind)(workload)
 
 
 def _pod(pod: Object) -> tuple[str, str]:
-    """Returns Running only for a pod that is ready, since containers of a running one may fail."""
+    """Returns Running only if the pod is ready, since containers of a running pod may fail."""
     if has_ended(pod):
         return pod["status"]["phase"], ""
     return (RUNNING if is_ready(pod) else PENDING), ""
@@ -141,7 +142,7 @@ def _volcano_job(job: Object) -> tuple[str, str]:
 
 
 def _ray_cluster(cluster: Object) -> tuple[str, str]:
-    """Returns why pods cannot be made as the message, until KubeRay has written a state."""
+    """Returns the phase; until KubeRay writes a state, the message is why pods cannot be created."""
     state = cluster["status"].get("state")
     return (RUNNING if state == "ready" else PENDING), "" if state is not None else unfinished_rollout(cluster)
 
@@ -166,7 +167,7 @@ def _deployment(deployment: Object) -> tuple[str, str]:
 
 
 def _by_conditions(job: Object) -> tuple[str, str]:
-    """Returns the phase of a Job, or of a job of the training operator, which has the condition Running, too."""
+    """Returns the phase of a Job, or of a training job, which also has the condition Running."""
     for each in job["status"].get("conditions", []):
         if each["type"] in ("Complete", "Failed", "Available", "Succeeded") and each["status"] == "True":
             return each["type"], each.get("message") or each.get("reason") or ""

@@ -1,6 +1,6 @@
-"""Why pods are on no node yet: what schedulers and the autoscaler say, and what stands behind it on each node.
+"""Finds why pods have no node: the reasons of schedulers and the autoscaler, and the obstacles on each node.
 
-Also claims of theirs that have no volume, in the words of whoever was to make one.
+It also reports the pods' claims that have no volume, in the provisioner's words.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from k8s.resources import allocatable, device_requests
 from k8s.scheduling import selects, untolerated
 
 _WHY = ("ExternalProvisioning", "FailedBinding", "VolumeMismatch", "ClaimMisbound", "ClaimLost", "ProvisioningFailed")
-"""Events of a claim (pkg/controller/volume/events), from a provisioner that is waited for to a volume that failed."""
+"""Event reasons of claims (pkg/controller/volume/events), from waiting for a provisioner to a failed volume."""
 
 _NO_CLAIM = re.compile(r'persistentvolumeclaim "([^"]+)" not found')
-"""Of Kubernetes' scheduler (pkg/scheduler/framework/plugins/volumebinding)."""
+"""Message of Kubernetes' scheduler (pkg/scheduler/framework/plugins/volumebinding)."""
 _NO_CLASS = re.compile(r'storageclass\.storage\.k8s\.io "([^"]+)" not found')
 _JOB_LABELS = ("volcano.sh/job-name", "batch.kubernetes.io/job-name")
 _SET_ASIDE = re.compile(
     r"(?i)maintenance|decom|retire|xid|drain|repair|faulty|fail|broken|unhealthy|defect|error|cordon"
 )
-"""Words in the keys of taints that users and controllers set on single nodes, and pools do not have."""
+"""Words in keys of taints that users and controllers set on single nodes, not on pools."""
 _SYSTEM = {"kubernetes.azure.com/mode": "system"}
 
 
@@ -51,7 +51,7 @@ def missing_claims(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding
 
 
 def without_volume(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
-    """Of all that these pods mount, each claim once."""
+    """Yields the mounted claims that have no volume, each once."""
     mounted = {name for pod in pods for name in _claims(pod)}
     for claim in cluster.all(CLAIM, pods[0]["metadata"]["namespace"]) if mounted else ():
         metadata = claim["metadata"]
@@ -75,7 +75,7 @@ def _claims(pod: Object) -> Iterator[str]:
 
 
 def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
-    """`pods` have no node; those of a gang that Volcano does not let in yet are as their templates say."""
+    """Returns why pods have no node. Pods of a gang that Volcano has not admitted come from their templates."""
     held = [pod for pod in pods if schedulers.gates(pod)]
     pods = [pod for pod in pods if not schedulers.gates(pod)]
     gated = list(schedulers.gated(cluster, held))
@@ -87,7 +87,7 @@ def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
     scaled = scaling(cluster, pods, there=there)
     findings = [finding for alike in _alike(pods) for finding in _behind(cluster, alike)] if cluster.whole else []
     policies = unready_policies(cluster) if any(_lack_devices(cluster, pod) for pod in pods) else []
-    if scaled and not there:  # its words are the cause of the scheduler's, and of there being no node
+    if scaled and not there:  # the autoscaler's reason is the cause of the scheduler's
         return [*gated, *scaled, *policies, *without_volume(cluster, pods)]
     claims = list(missing_claims(cluster, pods))
     said = claims or schedulers.said(cluster, pods, known=bool(findings))
@@ -95,7 +95,7 @@ def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
 
 
 def _alike(pods: Iterable[Object]) -> list[list[Object]]:
-    """Pods that may go to the same nodes and want the same there."""
+    """Groups pods that may use the same nodes and request the same devices."""
     fields = ("nodeSelector", "affinity", "tolerations")
     keys = ((str([*map(pod["spec"].get, fields), device_requests(pod)]), pod) for pod in pods)
     return list(grouped(keys).values())
@@ -118,26 +118,26 @@ def _behind(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
 
 
 def _lack_devices(cluster: Cluster, pod: Object) -> bool:
-    """Whether a node that the pod may choose offers fewer devices than it wants, taken or not."""
+    """Returns whether an eligible node offers fewer devices in total than the pod requests."""
     wanted = device_requests(pod).items()
     return any(allocatable(node, name) < count for node in _candidates(cluster, pod) for name, count in wanted)
 
 
 def _candidates(cluster: Cluster, pod: Object) -> list[Object]:
-    """Nodes that the pod may choose; AKS's system nodes only if it wants no devices."""
+    """Returns nodes that the pod may use; AKS's system nodes only if it requests no devices."""
     nodes = [node for node in cluster.all(NODE) if selects(pod, node)]
     return [node for node in nodes if not device_requests(pod) or not labelled(node, _SYSTEM)]
 
 
 def _obstacles(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int]) -> Iterable[Obstacle]:
-    """What keeps a pod off a node that it might choose, and whatever else is wrong with a cordoned one."""
+    """Returns why the pod cannot use the node, with all other problems if the node is cordoned."""
     first = _obstacle(cluster, node, pod, wanted)
     others = troubles(cluster, node) if first and node["spec"].get("unschedulable") else []
     return dict.fromkeys([first, *others]) if first else ()
 
 
 def _obstacle(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int]) -> Obstacle | None:
-    """What keeps a pod off a node that it might choose."""
+    """Returns why the pod cannot use the node, or None."""
     if small := too_small(node, pod):
         name, asked, has = small
         fix = f"lower the requests of each pod to less than {has} {name}    # or add a pool with a larger VM size"
@@ -157,7 +157,7 @@ def _obstacle(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int
 
 
 def _tainted(cluster: Cluster, node: Object, taints: Sequence[Object]) -> Obstacle:
-    """What the surest of a node's taints says: why somebody takes the node away comes before how that shows."""
+    """Returns the obstacle of the most specific taint: why a controller removes the node comes before the effects."""
     own = [each for each in taints if each["key"] == HEALTH_TAINT or each["key"].startswith("node.kubernetes.io/")]
     cordoned = node["spec"].get("unschedulable", False)
     set_aside = [each for each in taints if cordoned and each not in own and _is_of_node(cluster, node, each)]
@@ -190,13 +190,12 @@ def _tainted(cluster: Cluster, node: Object, taints: Sequence[Object]) -> Obstac
 
 
 def _toleration(taint: Object) -> str:
-    """Returns the toleration of a taint as YAML."""
     value = f'operator: Equal, value: "{taint["value"]}"' if taint.get("value") else "operator: Exists"
     return f"{{key: {taint['key']}, {value}, effect: {taint['effect']}}}"
 
 
 def _is_of_node(cluster: Cluster, node: Object, taint: Object) -> bool:
-    """Whether the taint is about this node: its key or its writer shows that, or other nodes of its pool lack it."""
+    """Returns whether the taint is specific to this node, by its key, its writer, or nodes of the pool without it."""
     if _SET_ASIDE.search(taint["key"]) or any(map(is_of_person, writers(node, "f:taints"))):
         return True
     keys = [{each["key"] for each in other["spec"].get("taints", [])} for other in _of_pool(cluster, node)]
@@ -211,7 +210,7 @@ def _of_pool(cluster: Cluster, node: Object) -> list[Object]:
 def _too_few(
     cluster: Cluster, nodes: Sequence[Object], pods: Sequence[Object], wanted: dict[str, int]
 ) -> list[Finding]:
-    """More of a gang than all nodes have room for, were they free; those that offer nothing yet count as large."""
+    """Returns a finding if a gang exceeds all nodes even when free; none while a node still lacks devices."""
     if not wanted or _lack_devices(cluster, pods[0]):
         return []
     room = sum(min(allocatable(node, resource) // count for resource, count in wanted.items()) for node in nodes)

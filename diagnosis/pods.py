@@ -1,4 +1,4 @@
-"""Why a pod that is on a node does not run. The words are the kubelet's and containerd's."""
+"""Finds why a pod that has a node does not run, from messages of the kubelet and containerd."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ _NEVER_RAN = (
     *PULLING, NEVER, "InvalidImageName", "ImageInspectError", "SignatureValidationFailed", "CreateContainerConfigError",
     "CreateContainerError", "PreCreateHookError", "PreStartHookError", "PostStartHookError", "RunContainerError",
 )  # fmt: skip
-"""Reasons of the kubelet for a container that cannot start (pkg/kubelet/images/types.go, kuberuntime)."""
+"""Kubelet reasons for a container that cannot start (pkg/kubelet/images/types.go, kuberuntime)."""
 _LOOPS = "CrashLoopBackOff"
 NEVER_STARTED = ("StartError", "ContainerCannotRun")
-"""Reasons of containerd and of Docker for a container that ended without a log."""
+"""Reasons of containerd and Docker for a container that ended without a log."""
 _EVENTS = (
     "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedCreatePodContainer", "FailedMapVolume",
     "NetworkNotReady",
 )  # fmt: skip
 _FAILED = "Failed"
-"""Event of a container that could not be created or started."""
+"""Event reason of a container that could not be created or started."""
 _PROGRESS = ("Pulling", "Pulled", "Started", "SuccessfulAttachVolume")
 _VARIES = r"\d+ restarts?|back-off \S+ |[0-9a-f]{8}-[0-9a-f-]{27}"
-"""Parts of messages that differ from pod to pod though their cause is the same."""
+"""Parts of messages that differ between pods with the same cause."""
 _KILLED = re.compile(r"Container (\S+) failed (liveness|startup) probe")
-"""The kubelet's event Killing (pkg/kubelet/kuberuntime/kuberuntime_manager.go), whose probe has its own event."""
+"""The kubelet's event Killing (pkg/kubelet/kuberuntime/kuberuntime_manager.go); the probe has its own event."""
 _DRIVEN_OUT = ("Evicted", "Preempting", "Terminated", "NodeShutdown", "Shutdown", "DeadlineExceeded")
-"""Reasons of the kubelet for a pod that it ended after it took it (eviction, preemption and nodeshutdown)."""
+"""Kubelet reasons for ending a pod that it had accepted (eviction, preemption and nodeshutdown)."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """What a container that does not run waits for, and how it ended before."""
+    """A waiting container: why it waits, and how it ended before."""
 
     reason: str
     message: str
@@ -48,16 +48,16 @@ class Waiting:
 
     @property
     def fails(self) -> bool:
-        """Whether something is wrong, and not only under way."""
+        """Whether the container failed, rather than being in progress."""
         return self.reason in (*_NEVER_RAN, _LOOPS)
 
     @property
     def never_ran(self) -> bool:
-        """Whether it has no log."""
+        """Whether the container has no log."""
         return self.reason in _NEVER_RAN or self.ended.startswith(NEVER_STARTED)
 
     def look(self, pod: Object) -> str:
-        """The command that shows more of a pod of which it fails."""
+        """Returns the command that shows more about the failure."""
         if self.never_ran:
             return f"kubectl describe pod {where(pod)}"
         several = len(pod["spec"]["containers"]) + len(pod["spec"].get("initContainers", [])) > 1
@@ -69,7 +69,7 @@ class Waiting:
 
 
 def waiting(pod: Object) -> Waiting | None:
-    """The first container that fails, or else the first that waits; None where no container does."""
+    """Returns the first failing container, or else the first waiting one; None if none waits."""
     status = pod["status"]
     found = [
         Waiting(
@@ -83,7 +83,7 @@ def waiting(pod: Object) -> Waiting | None:
 
 
 def ended(state: Object | None) -> str:
-    """How a container ended: reason, exit code, and the message that it or its runtime left; empty if it did not."""
+    """Returns the reason, exit code and message of a container's end; empty if it has not ended."""
     end = (state or {}).get("terminated") or {}
     if "exitCode" not in end:
         return ""
@@ -92,7 +92,7 @@ def ended(state: Object | None) -> str:
 
 
 def not_started_pods(cluster: Cluster, pods: Iterable[Object]) -> Iterator[Finding]:
-    """Yields why containers of these pods do not start: each cause once, with how many other pods have it."""
+    """Yields why containers of these pods do not start: each cause once, with the number of other affected pods."""
     found = ((pod, not_started(cluster, pod)) for pod in pods)
     for first, *others in grouped((_common(pod, each.why), each) for pod, each in found if each).values():
         more = f"; the same holds for {len(others)} other {'pod' if len(others) == 1 else 'pods'}" if others else ""
@@ -100,13 +100,13 @@ def not_started_pods(cluster: Cluster, pods: Iterable[Object]) -> Iterator[Findi
 
 
 def _common(pod: Object, why: str) -> str:
-    """Returns the part of a message that other pods with the same cause have, too."""
+    """Returns a message without the parts that differ between pods with the same cause."""
     own = [pod["metadata"]["name"], pod["metadata"]["uid"], pod["spec"].get("nodeName", "")]
     return re.sub("|".join([*map(re.escape, filter(None, own)), _VARIES]), "", why)
 
 
 def not_started(cluster: Cluster, pod: Object) -> Finding | None:
-    """Why its containers do not start; None where nothing is known to be wrong."""
+    """Returns why the pod's containers do not start; None if no problem is known."""
     look = f"kubectl describe pod {where(pod)}"
     if pod["status"].get("phase") == "Failed":
         return _rejected(pod, look)
@@ -130,7 +130,7 @@ def not_started(cluster: Cluster, pod: Object) -> Finding | None:
 
 
 def _restarted(cluster: Cluster, pod: Object) -> Finding | None:
-    """Returns which container of a running pod has ended, or ended before it runs again; None if none has."""
+    """Returns the container of a running pod that has ended or restarted; None if none has."""
     metadata, status = pod["metadata"], pod["status"]
     if has_ended(pod) or metadata.get("deletionTimestamp"):
         return None
@@ -150,7 +150,7 @@ def _restarted(cluster: Cluster, pod: Object) -> Finding | None:
 
 
 def _probe(cluster: Cluster, pod: Object, container: str) -> str:
-    """Returns that the kubelet killed the container for a probe, and what the probe last said; empty if it did not."""
+    """Returns the failed probe for which the kubelet killed the container, with its message; else an empty string."""
     events = cluster.events(pod)
     killed = [found for each in events if (found := _KILLED.search(each["message"])) and found[1] == container]
     if not killed:
@@ -161,7 +161,7 @@ def _probe(cluster: Cluster, pod: Object, container: str) -> str:
 
 
 def _rejected(pod: Object, look: str) -> Finding | None:
-    """A pod that its node did not take, or drove out: then the pod itself has a reason (kubelet.go, rejectPod)."""
+    """Returns why the node rejected or ended the pod: the pod itself then has a reason (kubelet.go, rejectPod)."""
     status = pod["status"]
     if not status.get("reason") or status.get("containerStatuses"):
         return None
@@ -171,7 +171,7 @@ def _rejected(pod: Object, look: str) -> Finding | None:
 
 
 def _from_events(cluster: Cluster, pod: Object, look: str) -> Finding | None:
-    """The failure that has the cause, of those since the last step that succeeded."""
+    """Returns the failure with the cause, among the events since the last successful step."""
     told = [event for event in cluster.events(pod) if event["reason"] in (*_EVENTS, *_PROGRESS)]
     steps = [index for index, event in enumerate(told) if event["reason"] in _PROGRESS]
     failed = told[steps[-1] + 1 :] if steps else told

@@ -1,4 +1,4 @@
-"""Policies of NVIDIA's operators that are not ready: what the operators say, and which pods they wait for."""
+"""Reports policies of NVIDIA's operators that are not ready: operators' messages, and pods that they wait for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from k8s.objects import Object, condition, is_ready
 
 
 def unready_policies(cluster: Cluster, *, starting: bool = False) -> list[Finding]:
-    """Each policy that is not ready, with the pods that are old or fail, and those that only start where asked for."""
+    """Returns each policy that is not ready, with its old or failing pods; with `starting`, also its starting pods."""
     return [
         replace(finding, shared=True)
         for kind in (NIC_POLICY, CLUSTER_POLICY)
@@ -43,7 +43,7 @@ def _unready(cluster: Cluster, kind: Kind, policy: Object, starting: bool) -> It
 
 
 def _said_by_operator(policy: Object) -> str:
-    """The states that are not ready, as each operator tells of them."""
+    """Returns the states that are not ready, in each operator's format."""
     status = policy["status"]
     states = [entry for entry in status.get("appliedStates", []) if entry["state"] not in ("ready", "ignore")]
     told = [joined(f"{entry['name']} {entry['state']}", entry.get("message")) for entry in states]
@@ -53,7 +53,7 @@ def _said_by_operator(policy: Object) -> str:
 
 
 def _old(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
-    """Those that serve, and those that do not and so may be deleted, once no pod has devices there."""
+    """Yields old pods: ready ones, and others, which may be deleted once no pod uses devices there."""
     serving = [pod for pod in pods if is_ready(pod)]
     idle = [pod for pod in pods if pod not in serving]
     if serving:
@@ -66,7 +66,7 @@ def _old(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
 
 
 def _failing(pods: Sequence[Object]) -> Iterator[Finding]:
-    """One finding for each reason, though many pods may have it."""
+    """Yields one finding for each failure reason, however many pods have it."""
     found = ((pod, waiting(pod)) for pod in pods)
     for told, failing in grouped((held.told, (pod, held)) for pod, held in found if held and held.fails).items():
         pod, held = failing[0]
@@ -74,7 +74,7 @@ def _failing(pods: Sequence[Object]) -> Iterator[Finding]:
 
 
 def _starting(pods: Mapping[str, Sequence[Object]]) -> Finding:
-    """By DaemonSet: one waits for the other, so that the first cause is only one of them."""
+    """Returns one finding for all DaemonSets that start: they wait for each other, and only one has the cause."""
     metadata = next(iter(pods.values()))[0]["metadata"]
     nodes = sorted({pod["spec"]["nodeName"] for group in pods.values() for pod in group})
     since = min(begun(pod) for group in pods.values() for pod in group)
@@ -84,6 +84,6 @@ def _starting(pods: Mapping[str, Sequence[Object]]) -> Finding:
 
 
 def _placed(pods: Sequence[Object]) -> str:
-    """The pods, whose names begin with that of their DaemonSet, with their nodes, and the verb."""
+    """Lists pods, whose names begin with their DaemonSet's, with their nodes and the verb."""
     names = [f"{pod['metadata']['name']} on node {pod['spec']['nodeName']}" for pod in pods]
     return f"{listed(names, 'pod')} {'is' if len(pods) == 1 else 'are'}"

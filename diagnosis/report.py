@@ -1,4 +1,4 @@
-"""How a workload fares, and what it waits for."""
+"""Reports the state of a workload and what it waits for."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ DONE = ("Completed", "Complete", "Available", "Succeeded")
 
 @dataclass(frozen=True)
 class Report:
-    """What the cluster says of one workload."""
+    """The state of one workload."""
 
     name: str
     phase: str
     message: str = ""
     kind: str = ""
-    """As kubectl calls it; empty where there is no such object."""
+    """The kubectl name of the kind; empty if the object does not exist."""
     uid: str = ""
     findings: tuple[Finding, ...] = field(default=())
     verdicts: tuple[str, ...] = ()
-    """Once it has ended: the lines in which its pods judge, and what kept logs from being read."""
+    """After it ended: verdict lines of its pods, and errors when reading logs."""
     remarks: tuple[str, ...] = ()
-    """What is said of its nodes, and once it has ended of its pods."""
+    """Remarks on its nodes and, after it ended, its pods."""
     exits: tuple[str, ...] = ()
-    """Once it has failed: with what its containers ended, which a verdict says better."""
+    """After it failed: how its containers ended; printed only without verdicts."""
     log: str = ""
-    """Once it has failed: the command that shows its log, or why there is none."""
+    """After it failed: the command that shows its log."""
 
     @property
     def outcome(self) -> str:
-        """How far the workload is, whatever its kind calls that."""
+        """The outcome, common to all kinds."""
         known = {**dict.fromkeys(BAD, "failed"), **dict.fromkeys(DONE, "succeeded"), RUNNING: "running"}
         return known.get(self.phase, "pending")
 
     def head(self) -> list[str]:
-        """How the workload fares."""
+        """Returns the lines on the workload's state."""
         return wrapped(f"{self.name}: {self.phase} {one_line(self.message)}".rstrip(), "  ")
 
     def lines(self) -> list[str]:
-        """How it fares, and below it what it has said, each cause, and where to look."""
+        """Returns the state, and below it verdicts, remarks, causes, and where to look."""
         said = [
             line for text in (*(self.verdicts or self.exits), *self.remarks) for line in wrapped(f"  {text}", "    ")
         ]
@@ -67,13 +67,13 @@ class Report:
         return [*self.head(), *said, *causes, *([f"  look at it: {self.log}"] if self.log else [])]
 
     def judged(self, last_lines: Iterable[str], unread: Iterable[str] = ()) -> Report:
-        """With the verdicts among the last lines of its pods' logs, and what kept others from being read."""
+        """Adds the verdicts in the last lines of its pods' logs, and errors when reading logs."""
         failed = (f"a log cannot be read: {one_line(why)}" for why in unread)
         return replace(self, verdicts=(*verdicts(last_lines), *failed))
 
 
 def report(cluster: Cluster, namespace: str, name: str) -> Report:
-    """`name` may be `kind/name`; of several workloads of a name, the first that is not made by another is reported."""
+    """Reports on `name` or `kind/name`. If several workloads match, the first one that no other created is used."""
     found = _found(cluster, namespace, name)
     if not found:
         return Report(name, GONE, "there is no such object in the cluster")
@@ -84,7 +84,7 @@ def report(cluster: Cluster, namespace: str, name: str) -> Report:
 
 
 def _phase(it: Workload) -> tuple[str, str]:
-    """Returns the phase and the message, with regard to what the workload has made."""
+    """Returns the phase and the message, considering the workload's descendants."""
     phase, message = phase_of(it.kind, it.obj)
     if it.kind == "appwrapper" and phase == "Failed":
         message = failure(it.cluster, it.obj)
@@ -96,7 +96,6 @@ def _phase(it: Workload) -> tuple[str, str]:
 
 
 def _ended(it: Workload, known: Report) -> Report:
-    """Returns the report of a workload that is done or has failed."""
     there = [pod for pod in it.pods if not it.serves or not has_ended(pod)]
     if known.phase in DONE:
         return replace(known, remarks=tuple(remarks(there)))
@@ -111,21 +110,20 @@ def _ended(it: Workload, known: Report) -> Report:
 
 
 def _waiting(it: Workload, known: Report) -> Report:
-    """Returns the report of a workload that waits or runs."""
     found, begun = dict.fromkeys(causes(it, known.phase)), list(tries(it))
     if known.phase == PENDING and all(each.passing for each in found):
         found |= dict.fromkeys(under_way(it, known=bool(found)))
-    if known.phase == PENDING:  # then it waits for another try, too
+    if known.phase == PENDING:  # then it also waits for a retry
         found |= dict.fromkeys(Finding(text, it.look, passing=True) for text in begun)
         begun = []
-    fakes = [pod for pod in it.live_pods if is_ready(pod) and pod["status"].get("reason")]  # no container runs there
+    fakes = [pod for pod in it.live_pods if is_ready(pod) and pod["status"].get("reason")]  # no container runs in them
     said = (*remarks_on_nodes(it.cluster, it.pods), *remarks(fakes), *disrupted(it.pods), *begun)
     return replace(known, findings=tuple(found), remarks=said)
 
 
 def platform(cluster: Cluster) -> Report:
-    """Whether every node and policy is in order, no node is cordoned and no pod is kept from ending by a lost one,
-    though no workload may wait for it.
+    """Reports problems of nodes and policies, cordoned nodes, and pods that lost nodes keep from ending, even if no
+    workload waits for them.
     """
 
     def on_nodes(look: Callable[[Object], Iterable[Obstacle]]) -> list[Finding]:
@@ -137,14 +135,14 @@ def platform(cluster: Cluster) -> Report:
 
 
 def names(cluster: Cluster, namespace: str) -> list[str]:
-    """Returns all workloads of a namespace, with their kinds where several have the same name; no pods of others."""
+    """Returns all workloads of a namespace, with kinds if names are ambiguous; pods only without an owner."""
     found = Counter(_name(each) for kind, each in cluster.workloads(namespace) if kind != "pod" or not owners_of(each))
     alike = {name: with_kinds(cluster, namespace, name) for name, count in found.items() if count > 1}
     return [each for name in sorted(found) for each in alike.get(name, [name])]
 
 
 def with_kinds(cluster: Cluster, namespace: str, name: str) -> list[str]:
-    """Returns `kind/name` of each workload of the name that no other of them has made; the name alone if it is one."""
+    """Returns `kind/name` of each workload with this name that none of the others created; the name if it is unique."""
     found = _found(cluster, namespace, name)
     makers = {uid for _, each in found for uid in makers_of(cluster, namespace, each["metadata"]["uid"])}
     first = [f"{kind}/{_name(each)}" for kind, each in found if not owners_of(each) & makers]
@@ -152,7 +150,7 @@ def with_kinds(cluster: Cluster, namespace: str, name: str) -> list[str]:
 
 
 def _found(cluster: Cluster, namespace: str, name: str) -> list[tuple[str, Object]]:
-    """Returns all workloads of a name, or of a `kind/name`, with their kinds."""
+    """Returns all workloads that match a name or `kind/name`, with their kinds."""
     kind, _, own = name.rpartition("/")
     given: list[Callable[[], Iterable[tuple[str, Object]]]] = [
         lambda: cluster.workloads(namespace),

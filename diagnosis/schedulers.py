@@ -1,4 +1,4 @@
-"""What schedulers say of pods without a node: what one lacks, the state of its gang, and its scheduling gates."""
+"""Reports schedulers' messages on pods without a node: what pods lack, the state of gangs, and scheduling gates."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ _SCHEDULERS = {
     VOLCANO: ("Volcano's scheduler", ("app", "volcano-scheduler")),
     COSCHEDULER: ("the scheduler of scheduler-plugins", ("component", "scheduler")),
 }
-"""By their names in pods: what they are called here, and the label of their pods, as their charts have it."""
+"""Schedulers by their names in pods: a display name, and the label of their pods in their charts."""
 _DEFAULT = "default-scheduler"
 _GATED = "SchedulingGated"
-"""Reason that the API server gives a new pod with gates (pkg/registry/core/pod/strategy.go)."""
+"""Reason that the API server gives to new pods with gates (pkg/registry/core/pod/strategy.go)."""
 _FAILED = "FailedScheduling"
-"""Event of a pod, by Kubernetes' schedulers."""
+"""Event reason of Kubernetes' schedulers."""
 _FITS = "can possibly be assigned to"
-"""Volcano's words, in conditions and events, for a pod that would fit if the rest of its gang did (api/job_info.go)."""
+"""Volcano's text in conditions and events of a pod that would fit if the rest of its gang did (api/job_info.go)."""
 _NODES = re.compile(r"0/\d+ nodes ")
-"""What the words of one pod's placement begin with, of Kubernetes' scheduler and of Volcano's."""
+"""Prefix of a single pod's placement message, in Kubernetes' scheduler and in Volcano."""
 _ORIGIN = "Origin reason is "
-"""Of Volcano's words of a gang (api/job_info.go, FitError): what one of its pods lacks, behind the gang's state."""
+"""Text in Volcano's gang messages (api/job_info.go, FitError); after it comes what a pod of the gang lacks."""
 _GANG = re.compile(
     "pod group is not ready"
     "|cannot find enough sibling pods|optimistic rejection in PostFilter|rejection in Unreserve|due to timeout after"
 )
-"""The mere state of a gang: Volcano's, and Coscheduling's (scheduler-plugins' pkg/coscheduling)."""
+"""Messages with only the state of a gang, from Volcano and Coscheduling (scheduler-plugins' pkg/coscheduling)."""
 _NO_PODS = re.compile(r"\d+/0 tasks in gang unschedulable: (?!.*Origin reason is )")
-"""Volcano's of a gang whose pods are not made yet (cache.go, RecordJobStatusEvent): it says nothing."""
+"""Volcano's message for a gang without pods yet (cache.go, RecordJobStatusEvent): it carries no information."""
 _KUEUES = "kueue.x-k8s.io/"
-"""Begins names of Kueue's scheduling gates."""
+"""Prefix of Kueue's scheduling gates."""
 
 
 def off(cluster: Cluster, pod: Object) -> Finding | None:
-    """Returns that the scheduler of the pod does not run, or that the cluster has no scheduler of its name."""
+    """Returns a finding if the pod's scheduler does not run or does not exist."""
     name = pod["spec"].get("schedulerName") or _DEFAULT
     if name not in _SCHEDULERS:
         return None if name == _DEFAULT else _unknown(cluster, pod, name)
@@ -51,7 +51,7 @@ def off(cluster: Cluster, pod: Object) -> Finding | None:
 
 
 def _unknown(cluster: Cluster, pod: Object, name: str) -> Finding | None:
-    """Returns that no scheduler of the name has looked at the pod, and that none has placed a pod of the cluster."""
+    """Returns a finding if no scheduler with this name has evaluated the pod or placed any pod of the cluster."""
     placed = {
         each["spec"].get("schedulerName") or _DEFAULT for each in cluster.all(POD) if each["spec"].get("nodeName")
     }
@@ -66,12 +66,12 @@ def _unknown(cluster: Cluster, pod: Object, name: str) -> Finding | None:
 
 
 def gates(pod: Object) -> tuple[str, ...]:
-    """Returns the scheduling gates of the pod: no scheduler looks at it before all of them are removed."""
+    """Returns the scheduling gates of the pod. Schedulers ignore the pod until all of them are removed."""
     return tuple(str(gate.get("name")) for gate in pod["spec"].get("schedulingGates", []))
 
 
 def gated(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
-    """Yields who holds back pods with scheduling gates: Kueue says why."""
+    """Yields why pods with scheduling gates wait; Kueue gives its reason."""
     for names, found in grouped((gates(pod), pod) for pod in pods).items():
         if any(name.startswith(_KUEUES) for name in names) and (held := kueue.held(cluster, found[0])):
             yield from held
@@ -83,9 +83,9 @@ def gated(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
 
 
 def said(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Finding]:
-    """The words of the scheduler, as it writes them to pods, or to their group while there are none.
+    """Returns the scheduler's message, from the pods, or from their PodGroup if it has no pods yet.
 
-    Where the cause is `known`, the mere state of a gang adds nothing, and changes from one look to the next.
+    If the cause is `known`, the state of a gang is omitted: it adds nothing, and changes with each read.
     """
     group = volcano.gang(cluster, pods[0])
     if closed := volcano.closed_queue(cluster, group):
@@ -109,12 +109,12 @@ def said(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Findi
 
 
 def _before(cluster: Cluster, pods: Sequence[Object]) -> list[str]:
-    """What one of them lacked last: Coscheduling writes the state of their gang over it."""
+    """Returns what a pod lacked last, since Coscheduling overwrites that with the gang's state."""
     failed = [event for pod in pods for event in cluster.events(pod) if event.get("reason") == _FAILED]
     return [message for message in _causes(sorted(failed, key=told_at)) if not _GANG.search(message)][-1:]
 
 
 def _causes(entries: Iterable[Object]) -> list[str]:
-    """Returns the messages of conditions or events, without those of pods that would fit."""
+    """Returns the messages of conditions or events, except those of pods that would fit."""
     messages = (entry.get("message", "") for entry in entries)
     return [message for message in messages if message and _FITS not in message]

@@ -1,8 +1,7 @@
-"""Removes from Kubernetes objects what a diagnosis does not expect.
+"""Normalizes Kubernetes objects to the fields and types that a diagnosis reads (fields.yaml).
 
-Other people's objects have nulls, lack fields, or have values of another type, since many custom resources accept
-anything. `shaped` removes what does not fit once, when objects are read, so that no other module has to expect it.
-The fields that a diagnosis reads, and their types, are in fields.yaml.
+Many custom resources accept anything: nulls, missing fields, or values of another type. `shaped` removes what does not
+fit when objects are read, so that other modules need no checks.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ import yaml
 from config.data import data
 
 _MOST_PODS = 100_000
-"""Templates may ask for more pods than anyone can list."""
+"""The limit for pod counts, since a template may request more pods than can be listed."""
 _TYPES = {"text": str, "number": int, "flag": bool, "map": dict}
 REPLICA_SPECS = tuple(f"{name}ReplicaSpecs" for name in ("pytorch", "tf", "mpi", "xgb", "paddle", "jax"))
-"""Fields of the jobs of the training operator, one for each kind."""
+"""Fields of the training operator's jobs, one for each kind."""
 _NEW_EVENT = {"note": "message", "regarding": "involvedObject", "deprecatedLastTimestamp": "lastTimestamp"}
-"""Fields of events.k8s.io/v1 and what core/v1 calls them (staging/src/k8s.io/api/events/v1/types.go)."""
+"""Fields of events.k8s.io/v1, with their names in core/v1 (staging/src/k8s.io/api/events/v1/types.go)."""
 
 
 @functools.cache
@@ -33,7 +32,7 @@ def _fields() -> Mapping[str, Mapping[str, Any]]:
 
 
 def shaped(kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an object of a kind without nulls and without values of other types; fields that each has are there."""
+    """Returns an object without nulls and values of other types; required fields are added."""
     shape = {**_fields()["objects"], **_fields()["kinds"].get(kind, {})}
     if kind == "Event":
         obj = {**obj, **{core: obj[new] for new, core in _NEW_EVENT.items() if obj.get(new) and not obj.get(core)}}
@@ -44,7 +43,7 @@ def shaped(kind: str, obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def document(name: str, text: str) -> dict[str, Any]:
-    """Returns the YAML in the ConfigMap of that name, without what does not fit; empty if the text is not YAML."""
+    """Returns the parsed YAML of a ConfigMap's document without what does not fit; empty if it is not YAML."""
     try:
         return fit(yaml.safe_load(text), _fields()["documents"][name]) or {}
     except yaml.YAMLError:
@@ -52,7 +51,7 @@ def document(name: str, text: str) -> dict[str, Any]:
 
 
 def fit(value: Any, shape: Any) -> Any:
-    """Returns the value as its shape has it, or None if it is of another type; fields.yaml explains shapes."""
+    """Returns the part of the value that fits the shape, or None if the type differs; fields.yaml explains shapes."""
     if isinstance(shape, dict):
         return _fit_map(value, shape) if isinstance(value, dict) else None
     if isinstance(shape, list):

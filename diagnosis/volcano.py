@@ -1,10 +1,9 @@
-"""What Volcano says of a gang that it does not let in, and of a job whose pods it deletes.
+"""Reports why Volcano does not admit a gang, or deletes a job's pods.
 
-The messages are those of its plugins (v1.15.1, pkg/scheduler/plugins: proportion, capacity, overcommit); 1.10 writes
-them without names of resources. A resource that a queue's `capability` does not name is limited only by what the nodes
-offer (proportion.go and capacity.go: `realCapability.MinDimensionResource(attr.capability, api.Infinity)`); before
-1.8.2 the queue had none of it. The plugin overcommit lets in what fits into 1.2 times all nodes, together with gangs
-that have been let in and not placed (overcommit.go).
+The messages are those of its plugins (v1.15.1, pkg/scheduler/plugins: proportion, capacity, overcommit); 1.10 omits
+names of resources. If a queue's `capability` omits a resource, only the nodes limit it (proportion.go and capacity.go:
+`realCapability.MinDimensionResource(attr.capability, api.Infinity)`); before 1.8.2 the queue had none of it. The plugin
+overcommit admits gangs up to 1.2 times all nodes, including admitted gangs that are not placed (overcommit.go).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _QUOTA = "queue resource quota insufficient"
 _OVERUSED = "resource in cluster is overused"
 _REFUSALS = (_QUOTA, _OVERUSED, "resource quota insufficient")
 _PENDING = "Pending"
-"""Phase of a PodGroup that Volcano has not let in; pods of its own jobs are made only afterwards."""
+"""Phase of a PodGroup that Volcano has not admitted. Volcano creates pods of its own jobs only after admission."""
 _INQUEUE = "Inqueue"
 _CHANGES = {
     "Restarting": "Volcano deletes its pods, and then starts it again",
@@ -33,11 +32,11 @@ _CHANGES = {
     "Completing": "Volcano deletes the pods that are left, since it is complete",
 }
 _MOST_RETRIES = 3
-"""Volcano's default of maxRetry (pkg/webhooks/admission/jobs/mutate/mutate_job.go)."""
+"""Default of Volcano's maxRetry (pkg/webhooks/admission/jobs/mutate/mutate_job.go)."""
 
 
 def gang(cluster: Cluster, pod: Object) -> Object | None:
-    """Returns the PodGroup that the pod names, if there is one."""
+    """Returns the PodGroup that the pod names, or None."""
     metadata = pod["metadata"]
     wanted = metadata.get("annotations", {}).get(VOLCANO_GROUP)
     groups = cluster.all(POD_GROUP, metadata.get("namespace", "")) if wanted else []
@@ -45,7 +44,7 @@ def gang(cluster: Cluster, pod: Object) -> Object | None:
 
 
 def said_of(cluster: Cluster, group: Object | None) -> list[str]:
-    """Returns what Volcano said of a gang last; refusals to let it in are over once it is in."""
+    """Returns Volcano's latest messages on a gang, without refusals that admission has made obsolete."""
     if group is None:
         return []
     events = [event.get("message") for event in cluster.events(group) if event.get("reason") == UNSCHEDULABLE]
@@ -54,9 +53,9 @@ def said_of(cluster: Cluster, group: Object | None) -> list[str]:
 
 
 def closed_queue(cluster: Cluster, group: Object | None, *, sure: bool = False) -> list[Finding]:
-    """Returns why the queue of a gang, or of a job without one, takes no job at all: then Volcano writes nothing.
+    """Returns why the queue of a gang or job accepts no jobs, which Volcano does not report itself.
 
-    `sure` is whether a queue does not exist if none is found; Volcano makes the queue `default` itself.
+    `sure` is whether a queue that is not found does not exist. Volcano creates the queue `default` itself.
     """
     name, queue = _queue(cluster, group)
     if not group or not name or _is_in(group):
@@ -71,15 +70,15 @@ def closed_queue(cluster: Cluster, group: Object | None, *, sure: bool = False) 
 
 
 def _queue(cluster: Cluster, group: Object | None) -> tuple[str, Object | None]:
-    """Returns the name of the gang's queue, and the queue if it is found."""
+    """Returns the name of the gang's queue, and the queue or None."""
     name = group["spec"].get("queue", "") if group else ""
     return name, next((queue for queue in cluster.all(QUEUE) if queue["metadata"]["name"] == name), None)
 
 
 def not_let_in(cluster: Cluster, group: Object | None, message: str, *, known: bool) -> list[Finding] | None:
-    """Returns what stands behind a refusal, or None where the message is not one.
+    """Returns the cause of a refusal, or None if the message is not one.
 
-    `known` is whether the nodes are known to lack what the gang asks for.
+    `known` is whether the nodes are known to lack what the gang requests.
     """
     if message.startswith(_OVERUSED):
         return [_overused(cluster, group, message.removeprefix(_OVERUSED), known=known)]
@@ -89,7 +88,7 @@ def not_let_in(cluster: Cluster, group: Object | None, message: str, *, known: b
 
 
 def changing(job: Object) -> Iterator[Finding]:
-    """Yields what Volcano does with the pods of its job, while it neither waits nor runs."""
+    """Yields why Volcano deletes the pods of its job."""
     state = job["status"].get("state", {})
     if change := _CHANGES.get(state.get("phase", "")):
         why = joined(restarts(job), state.get("reason"), state.get("message"))
@@ -98,7 +97,7 @@ def changing(job: Object) -> Iterator[Finding]:
 
 
 def restarts(job: Object) -> str:
-    """Returns how often Volcano has restarted its job; empty if never."""
+    """Returns how often Volcano restarted its job; empty if never."""
     spent = job["status"].get("retryCount")
     return f"{spent} of {job['spec'].get('maxRetry', _MOST_RETRIES)} restarts spent" if spent else ""
 

@@ -1,4 +1,4 @@
-"""A workload as the rest of the package looks at it: its object, all that it has made, and its pods."""
+"""A workload: its object, its descendants and its pods."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from diagnosis.owners import chain, pods_of
 from k8s.objects import Object, has_ended
 
 ANY_KIND = ("trainjob", "jobset", "leaderworkerset", "cronjob", "daemonset")
-"""Kinds without rules of their own, as those that WORKLOADS lacks."""
+"""Kinds without specific rules; WORKLOADS lacks further ones."""
 _SERVICES = ("deployment", "statefulset", "daemonset", "leaderworkerset", "rayservice")
-"""Kinds whose pods are replaced, so that those that have ended do not matter."""
+"""Kinds that replace their pods, so that ended pods do not matter."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """One object of a cluster, whose pods do the work."""
+    """One object of a cluster whose pods do the work."""
 
     cluster: Cluster
     kind: str
-    """As kubectl calls it."""
+    """The kubectl name of the kind."""
     obj: Object
 
     @property
     def namespace(self) -> str:
-        """Also that of its pods."""
+        """The namespace of the workload and its pods."""
         return str(self.obj["metadata"]["namespace"])
 
     @property
     def look(self) -> str:
-        """The command that shows more of it."""
+        """The command that describes the workload."""
         return f"kubectl describe {self.kind} {where(self.obj)}"
 
     @property
@@ -46,22 +46,22 @@ class Workload:
 
     @cached_property
     def made(self) -> list[tuple[Kind, Object]]:
-        """Itself and all that it has made on the way to its pods."""
+        """The workload and its descendants, without pods."""
         below = chain(self.cluster, self.namespace, self.obj["metadata"]["uid"])
         return [(WORKLOADS.get(self.kind) or kind_of(self.obj), self.obj), *below]
 
     @cached_property
     def pods(self) -> list[Object]:
-        """All that there are, or itself if it is a pod."""
+        """All its pods, or the workload itself if it is a pod."""
         return pods_of(self.cluster, self.namespace, self.obj["metadata"]["uid"])
 
     @property
     def live_pods(self) -> list[Object]:
-        """Those that have not ended."""
+        """The pods that have not ended."""
         return [pod for pod in self.pods if not has_ended(pod)]
 
 
 def is_suspended(obj: Object) -> bool:
-    """Returns whether its spec, in one of the places that kinds have for it, suspends it."""
+    """Returns whether the spec suspends the workload, in any of the fields that kinds have for it."""
     spec = obj["spec"]
     return any(each.get("suspend") for each in (spec, spec.get("runPolicy", {}), spec.get("rayClusterConfig", {})))

@@ -1,8 +1,8 @@
-"""How far an AppWrapper is: what it waits for and until when, how many of its retries are spent, why it has failed.
+"""Reports the progress of an AppWrapper: what it waits for and until when, its retries, and why it failed.
 
-Phases, conditions and what follows them are those of AppWrapper 1.2.1 (project-codeflare/appwrapper,
-internal/controller/appwrapper/appwrapper_controller.go, Reconcile; api/v1beta2/appwrapper_types.go). How long it waits
-its annotations say, else the ConfigMap of its controller.
+Phases, conditions and their consequences are those of AppWrapper 1.2.1 (project-codeflare/appwrapper,
+internal/controller/appwrapper/appwrapper_controller.go, Reconcile; api/v1beta2/appwrapper_types.go). Periods come from
+its annotations, or else from the ConfigMap of its controller.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from diagnosis.finding import Finding, clock, joined, later, one_line
 from k8s.objects import Object, condition, holds
 
 WRAPPER_LABEL = "workload.codeflare.dev/appwrapper"
-"""Of its pods: its name."""
+"""Pod label with the AppWrapper's name."""
 _PERIODS = {
     "admissionGracePeriodDuration": "admissionGracePeriod",
     "warmupGracePeriodDuration": "warmupGracePeriod",
@@ -24,26 +24,26 @@ _PERIODS = {
     "retryPausePeriodDuration": "resetPause",
     "forcefulDeletionGracePeriodDuration": "deletionGracePeriod",
 }
-"""Annotations, and what holds without them: keys of the controller's configuration (pkg/config/config.go)."""
+"""Annotations, and their defaults: keys of the controller's configuration (pkg/config/config.go)."""
 _NO_RETRY = "AutopilotNoExecute"
-"""Reason for which it starts anew without counting that."""
+"""Reason of a restart that does not count as a retry."""
 _GOING = ("Suspending", "Terminating")
 _ERRORED = "ComponentCreationErrored"
 _UNKNOWN_KIND = "no matches for kind"
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
-"""Of a duration as Go writes it: 1h30m."""
+"""Part of a duration in Go's format, such as 1h30m."""
 
 
 def wrapped_pods(cluster: Cluster, wrapper: Object) -> list[Object]:
-    """Also those whose job is gone already: it waits for them all the same."""
+    """Returns the AppWrapper's pods, including those whose job was deleted: it waits for them too."""
     metadata = wrapper["metadata"]
     pods = cluster.all(POD, metadata["namespace"])
     return [pod for pod in pods if labelled(pod, {WRAPPER_LABEL: metadata["name"]})]
 
 
 def holding(cluster: Cluster, wrapper: Object) -> Iterator[Finding]:
-    """What it waits for by itself, whatever its pods say."""
+    """Yields why the AppWrapper itself waits, apart from its pods."""
     phase, look = wrapper["status"].get("phase"), f"kubectl describe appwrapper {where(wrapper)}"
     if phase == "Running" and holds(wrapper, "Unhealthy"):
         until = _until(cluster, wrapper, "Unhealthy", "failureGracePeriodDuration")
@@ -65,9 +65,9 @@ def holding(cluster: Cluster, wrapper: Object) -> Iterator[Finding]:
 
 
 def _not_created(wrapper: Object) -> str:
-    """Returns the kinds that the API server refused, and why the last try failed: a reset leaves Unhealthy as it was.
+    """Returns the kinds that the API server rejected, and why the previous try failed: a reset keeps Unhealthy.
 
-    What the API server answers in this try, only the controller's log has.
+    Only the controller's log has the API server's error of this try.
     """
     failed = [
         part for part in _parts(wrapper) if any(each.get("reason") == _ERRORED for each in part.get("conditions", []))
@@ -78,7 +78,7 @@ def _not_created(wrapper: Object) -> str:
 
 
 def _going(cluster: Cluster, wrapper: Object, look: str) -> Finding:
-    """Returns how far its deletion is. It never ends if its resources are of a kind that the API server does not know
+    """Returns the progress of its deletion, which never ends if the API server does not know the kind of its resources
     (resource_management.go, deleteComponents: only NotFound counts as deleted).
     """
     deleted = wrapper["metadata"].get("deletionTimestamp", "")
@@ -96,7 +96,7 @@ def _going(cluster: Cluster, wrapper: Object, look: str) -> Finding:
 
 
 def retries(cluster: Cluster, wrapper: Object) -> str:
-    """How many it has spent, of how many."""
+    """Returns how many retries it has used, and the limit."""
     limit = wrapper["metadata"].get("annotations", {}).get(f"{WRAPPER_ANNOTATION}/retryLimit")
     limit = _configured(cluster).get("retryLimit") if limit is None else limit
     most = f" of {limit}" if limit is not None else ""
@@ -104,7 +104,7 @@ def retries(cluster: Cluster, wrapper: Object) -> str:
 
 
 def started_anew(cluster: Cluster, wrapper: Object) -> Iterator[str]:
-    """Said of one that runs again, with the last cause, which only its events keep."""
+    """Yields that the AppWrapper was restarted, with the last cause, which only its events keep."""
     if _spent(wrapper) and wrapper["status"].get("phase") == "Running":
         told = [event["message"] for event in cluster.events(wrapper) if event.get("reason") == "Unhealthy"]
         last = f", the last one for {one_line(told[-1])}" if told else ""
@@ -112,12 +112,12 @@ def started_anew(cluster: Cluster, wrapper: Object) -> Iterator[str]:
 
 
 def failure(cluster: Cluster, wrapper: Object) -> str:
-    """Why it has failed for good."""
+    """Returns why it failed permanently."""
     return f"{_cause(wrapper)} ({retries(cluster, wrapper)})"
 
 
 def kept(wrapper: Object) -> Iterator[str]:
-    """Said of one that has failed and keeps its pods, and its quota, for a while."""
+    """Yields that a failed AppWrapper temporarily keeps its pods and its quota."""
     deleting = condition(wrapper, "DeletingResources")
     if deleting.get("reason") == "DeletionPaused":
         wait = _seconds(
@@ -151,7 +151,7 @@ def _forced(cluster: Cluster, wrapper: Object) -> str:
 
 
 def _patience(cluster: Cluster, wrapper: Object) -> tuple[str, str]:
-    """Which period counts: until all pods are there, another one."""
+    """Returns the period that applies, which changes once all pods exist."""
     sets = [each for part in _parts(wrapper) for each in part.get("podSets", [])]
     if len(wrapped_pods(cluster, wrapper)) < sum(each.get("replicas", 1) for each in sets):
         return "admissionGracePeriodDuration", "be there"
@@ -159,17 +159,17 @@ def _patience(cluster: Cluster, wrapper: Object) -> tuple[str, str]:
 
 
 def _until(cluster: Cluster, wrapper: Object, kind: str, period: str, word: str = "until") -> str:
-    """When a period is over that begins as a condition changes; empty where either is not known."""
+    """Returns when a period ends that began with a condition's last transition; empty if either is unknown."""
     since, given = condition(wrapper, kind).get("lastTransitionTime"), wrapper["metadata"].get("annotations", {})
     wait = _seconds(given.get(f"{WRAPPER_ANNOTATION}/{period}", ""))
-    if wait is None:  # malformed ones count as unset, too
+    if wait is None:  # malformed values count as unset
         nanoseconds = _configured(cluster).get(_PERIODS[period])
         wait = nanoseconds / 1e9 if isinstance(nanoseconds, int) else None
     return f" {word} {clock(later(since, wait))}" if since and wait is not None else ""
 
 
 def _configured(cluster: Cluster) -> Object:
-    """The controller's `faultTolerance`; empty where it cannot be read."""
+    """Returns the controller's `faultTolerance`; empty if it cannot be read."""
     read = cluster.config(WRAPPER_NAMESPACE, WRAPPER_CONFIG, "config.yaml")
     return Object(read.get("appwrapper", {}).get("faultTolerance", {}))
 
@@ -183,7 +183,7 @@ def _spent(wrapper: Object) -> int:
 
 
 def _seconds(duration: str) -> float | None:
-    """None for what is no duration."""
+    """Parses a Go duration; None if it is malformed."""
     if not duration or _PART.sub("", duration):
         return None
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(duration))
