@@ -1,1 +1,1 @@
-"""Azure and GPU hardware, simulated around real Kubernetes and Pulumi parts. The program never imports this."""
+"""Simulates Azure and GPU hardware around real parts of Kubernetes and Pulumi. The program never imports it."""

@@ -1,4 +1,4 @@
-"""`python -m simulator`: see command/cli.py."""
+"""Entry point of `python -m simulator` (command/cli.py)."""
 
 import sys
 
@@ -6,7 +6,7 @@ from simulator.host import interrupts
 
 
 def _command() -> int:
-    from simulator.command.cli import main  # takes a second, in which one may be interrupted already
+    from simulator.command.cli import main  # the import takes a second, and the user may press Ctrl-C in it
 
     return main()
 

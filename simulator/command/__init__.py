@@ -1,1 +1,1 @@
-"""What people start: `python -m simulator`, `make up`, and the process that all of it runs in."""
+"""The command line of the simulator: `python -m simulator`, `make up`, and the daemon."""

@@ -1,6 +1,4 @@
-"""`python -m simulator start | stop | status | env | shell | up | down | images | clean`, and what breaks and mends
-nodes: `fault | heal | reboot | evict`.
-"""
+"""Starts and stops the simulator, deploys and destroys stacks on it, and injects faults into nodes and Azure."""
 
 from __future__ import annotations
 
@@ -30,11 +28,11 @@ from simulator.world.faults import FaultError
 
 _GIB = 2**30
 _SPACE_GIB = 1
-"""A cluster's etcd and logs take 0.2 to 0.5 GiB."""
+"""The free disk space that is required: etcd and logs of a cluster take 0.2 to 0.5 GiB."""
 _NEEDED = ("pulumi", "helm", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
-"""Without these nothing can be done; other tools are asked for where they are used."""
+"""The tools that every command needs. Other tools are required where they are used."""
 _ENTERED = ("up", "down")
-"""Commands without other options that can be inside a virtual network."""
+"""Commands without other options that can run inside a virtual network."""
 _INSIDE = "as a machine there: its name, group or stack"
 _START_TIMEOUT_S = 200
 _STOP_TIMEOUT_S = 60
@@ -42,7 +40,7 @@ console = Console(stderr=True)
 
 
 class Refused(Exception):
-    """What was asked cannot be done; the message says why and how to mend it."""
+    """The command cannot run. The message says why, and how to fix it."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,10 +61,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def enter(text: str | None) -> None:
-    """Commands of this process are inside the network that is meant from now on. Raises Refused."""
+    """Selects the virtual network in which commands of this process run from now on. Raises Refused."""
     if not text:
         return
-    from simulator.command import networks  # as `up`
+    from simulator.command import networks  # slow import, as `up`
 
     found = networks.find(text)
     if len(found) != 1:
@@ -110,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _wide() -> Console:
-    """Standard output; in a pipe as wide as names are, since they are there to be copied."""
+    """Returns a console of standard output. In a pipe it is wide enough for whole names, which users copy."""
     console = Console()
     return console if console.is_terminal else Console(width=200)
 
@@ -122,7 +120,7 @@ def _failed(text: str) -> int:
 
 
 def start() -> None:
-    """Starts the daemon unless it runs; returns when simulated Azure answers and its clusters are ready."""
+    """Starts the daemon unless it runs. Returns when simulated Azure answers and its clusters are ready."""
     running = daemon_state.running_state()
     if running and running.get("port", ports.port("arm")) != ports.port("arm"):
         raise Refused(f"the simulator runs already, at port {running['port']}: `make stop` first to choose another.")
@@ -149,7 +147,7 @@ def _log() -> Path:
 
 
 def _launch() -> subprocess.Popen[bytes]:
-    """Begins the daemon if everything that it needs is there."""
+    """Starts the daemon if tools, ports and disk space are available."""
     for tool in _NEEDED:
         paths.tool(tool)
     ports.check_chosen()
@@ -180,7 +178,7 @@ def _require_idle(what: str) -> None:
 
 
 def stop() -> None:
-    """Ends the daemon and every process that it started; nothing to do when there is none."""
+    """Ends the daemon and every process that it started, if it runs."""
     _require_idle("the simulator would stop")
     state = daemon_state.running_state()
     if state is not None and state.get("pid"):
@@ -196,7 +194,7 @@ def stop() -> None:
 
 
 def show_status() -> int:
-    from simulator.command import status  # like `up`, it takes a second that the other commands can do without
+    from simulator.command import status  # takes a second to import, as `up` does
 
     return status.show(_wide())
 
@@ -212,7 +210,7 @@ def _require_usable(stack: str | None) -> None:
 
 
 def _selected(stack: str | None) -> dict[str, str]:
-    """Returns the variables that select the stack and its cluster, if one is given."""
+    """Returns the variables that select the stack and its cluster, or none without a stack."""
     if stack is None:
         return {}
     with _stack_commands() as commands:
@@ -222,7 +220,7 @@ def _selected(stack: str | None) -> dict[str, str]:
 
 
 def shell(stack: str | None) -> int:
-    """Starts a shell. If a stack is given, it is selected there with its cluster, and not in other shells."""
+    """Starts a shell. If a stack is given, selects it and its cluster in this shell only."""
     _require_usable(stack)
     start()
     chosen = _selected(stack)
@@ -233,7 +231,7 @@ def shell(stack: str | None) -> int:
         console.print(f"as a machine in the virtual network {inside}", markup=False)
     env = environment.environment() | chosen | {"PS1": f"({inside or 'simulator'}) \\w $ ", "SIMULATOR_SHELL": "1"}
     if stack is None:
-        env.pop("STACK", None)  # make's default, which a later `make shell` there would take for the user's choice
+        env.pop("STACK", None)  # make's default, which a later `make shell` here would take for the user's choice
     return subprocess.run(
         [program, "--norc"] if program.endswith("bash") else [program], env=env, check=False
     ).returncode
@@ -259,7 +257,7 @@ def bring_up() -> None:
 
 
 def push_images(names: Sequence[str]) -> None:
-    """What a build and a push would do for a real registry; needs no running simulator."""
+    """Registers images in the simulated registries, in place of a build and a push. Needs no running simulator."""
     try:
         pushed = images.push_all(names=names)
     except UnknownImage as error:
@@ -286,7 +284,7 @@ def take_down() -> None:
 
 @contextmanager
 def _stack_commands() -> Iterator[ModuleType]:
-    """`simulator.command.up`, whose imports take a second that the other commands can do without."""
+    """Yields `simulator.command.up`. Importing it takes a second, which other commands avoid."""
     from simulator.command import up
 
     try:

@@ -1,6 +1,4 @@
-"""What a stack's state tells before it is destroyed: what is protected, which clusters its objects are in, its own or
-its platform's, whether these are gone, and what holds deletions up there.
-"""
+"""Reads a stack's state before `destroy`: protected resources, locks, its clusters, and what blocks deletions there."""
 
 from __future__ import annotations
 
@@ -24,22 +22,22 @@ _CONTAINER = "azure-native:storage:BlobContainer"
 _VOLUME, _PROVISIONED_BY = "PersistentVolume", "pv.kubernetes.io/provisioned-by"
 Found = TypeVar("Found")
 DELETE_UNREACHABLE = {"PULUMI_K8S_DELETE_UNREACHABLE": "true"}
-"""For the kubernetes plugin, official or not: objects of a cluster that does not answer leave the state."""
+"""Makes the kubernetes plugin, official or emulated, drop objects of an unreachable cluster from the state."""
 
 
 def of_stack(stack: str) -> set[str]:
-    """Ids in ARM, by the providers that its state has of them. Raises PulumiFailed."""
+    """Returns the ARM ids of the clusters that the stack's Kubernetes providers use. Raises PulumiFailed."""
     providers = [each for each in _resources(stack) if each["type"] == _PROVIDER]
     return {str((each.get("inputs") or {}).get("clusterIdentifier", "")) for each in providers}
 
 
 def protected(stack: str) -> list[str]:
-    """Names of resources that Pulumi would refuse to delete, after it has deleted others. Raises PulumiFailed."""
+    """Returns the names of protected resources, on which `destroy` would fail halfway. Raises PulumiFailed."""
     return [each["urn"].rpartition("::")[2] for each in _resources(stack) if each.get("protect")]
 
 
 def locked(stack: str) -> list[str]:
-    """Returns the locks on the stack's resource groups, which Azure deletes nothing under. Raises PulumiFailed."""
+    """Returns the locks on the stack's resource groups, under which Azure deletes nothing. Raises PulumiFailed."""
     groups = [each.get("id", "").rpartition("/")[2] for each in _resources(stack) if each.get("type") == _GROUP]
     return locks.of_groups(FaultStore().load(), groups)
 
@@ -57,13 +55,13 @@ def containers(stack: str) -> list[str]:
 
 
 def are_gone(clusters: Collection[str]) -> bool:
-    """Whether Azure has none of them: one that does not answer, or is on its way out, is there. Raises BadRecords."""
+    """Reports whether Azure has none of the clusters. Unreachable or deleting ones still exist. Raises BadRecords."""
     there = {record.id.key for record in records(paths.home() / "azure") if record.id.type == TYPE}
     return bool(clusters) and all(each and each.lower() not in there for each in clusters)
 
 
 def stopped(clusters: Collection[str]) -> list[str]:
-    """Returns the commands that start those of the clusters that `az aks stop` has stopped. Raises BadRecords."""
+    """Returns the `az aks start` commands for the clusters that are stopped. Raises BadRecords."""
     ids = {each.lower() for each in clusters}
     found = [each for each in records(paths.home() / "azure") if each.id.type == TYPE and each.id.key in ids]
     return [
@@ -72,9 +70,9 @@ def stopped(clusters: Collection[str]) -> list[str]:
 
 
 def claims(clusters: Iterable[str]) -> list[str]:
-    """Returns the claims whose files are deleted with the clusters, as namespace/name; none where nothing answers.
+    """Returns the claims whose files are deleted with the clusters, as namespace/name. Skips unreachable clusters.
 
-    A volume counts as in components/platform_guard.py: a CSI driver has provisioned it for a claim.
+    The rule is that of components/platform_guard.py: a CSI driver provisioned the volume for a claim.
     """
     volumes = [volume for each in sorted(clusters) for volume in _read(each, lambda kube: kube.list("v1", _VOLUME))]
     made = [each for each in volumes if _PROVISIONED_BY in (each["metadata"].get("annotations") or {})]
@@ -83,7 +81,7 @@ def claims(clusters: Iterable[str]) -> list[str]:
 
 
 def held_up(clusters: Iterable[str]) -> list[str]:
-    """Lines of what keeps pods from ending there, or why that is not known; none of a cluster that is gone."""
+    """Returns lines that say why pods there do not terminate, or why this is unknown; none for a deleted cluster."""
     found: list[str] = []
     for each in sorted(clusters):
         own = paths.cluster(each) / "admin.kubeconfig"
@@ -95,7 +93,7 @@ def held_up(clusters: Iterable[str]) -> list[str]:
 
 
 def _read(cluster: str, read: Callable[[KubeClient], list[Found]]) -> list[Found]:
-    own = paths.cluster(cluster) / "admin.kubeconfig"  # the simulator's, which needs neither network nor login
+    own = paths.cluster(cluster) / "admin.kubeconfig"  # the simulator's own file, which needs neither network nor login
     try:
         with KubeClient.from_kubeconfig(own.read_text()) as kube:
             return read(kube)

@@ -1,4 +1,4 @@
-"""The simulator's one process: simulated Azure and the clusters that it runs. `python -m simulator start` starts it."""
+"""The daemon, which runs simulated Azure and its clusters in one process. `python -m simulator start` starts it."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ _WEBHOOKS_TIMEOUT_S = 20
 
 
 class NotResumed(Exception):
-    """What an earlier daemon left undone was not done in time."""
+    """The operations of an earlier daemon did not finish in time."""
 
 
 class KubeconfigFile:
-    """Keeps `.simulator/kubeconfig` at the clusters that run, one context each, for kubectl in `make shell`.
+    """Writes `.simulator/kubeconfig` for kubectl in `make shell`, with one context for each running cluster.
 
-    Private clusters are in it by their names, as users reach them; the simulator has kubeconfigs of its own.
-    In clusters without local accounts kubectl is whoever is logged in, by kubelogin: as after `az aks get-credentials`
-    and `kubelogin convert-kubeconfig -l azurecli`.
+    It has private clusters by the names that users use. The simulator has other kubeconfigs. In clusters without local
+    accounts, kubectl authenticates as the logged-in user with kubelogin, as after `az aks get-credentials` and
+    `kubelogin convert-kubeconfig -l azurecli`.
     """
 
     def __init__(self, clusters: Clusters, store: Store) -> None:
@@ -61,11 +61,11 @@ class KubeconfigFile:
         self._written: dict[str, tuple[ControlPlane, bool]] = {}
 
     def write(self) -> None:
-        """Only when clusters came, went or changed, so that a context that somebody chose stays chosen."""
+        """Writes the file only if clusters were added, removed or changed, so that the user's current context stays."""
         records = self._store.all(CLUSTERS)
         closed = {paths.cluster(record.id.text).name for record in records if credentials.no_local_accounts(record)}
         halted = {paths.cluster(record.id.text).name for record in records if stopped(record)}
-        ways = {name: way for name, way in self._written.items() if name in halted}  # kubectl keeps their contexts
+        ways = {name: way for name, way in self._written.items() if name in halted}  # contexts of stopped clusters stay
         ways |= {name: (running.plane, name in closed) for name, running in self._clusters.all().items()}
         file = kubeconfig_file()
         if not ways and not halted:
@@ -79,7 +79,7 @@ class KubeconfigFile:
 
 
 def merged(configs: dict[str, Object], chosen: str | None) -> Object:
-    """One kubeconfig with a context per cluster, called as the cluster; `chosen` stays current while it is there."""
+    """Returns one kubeconfig with a context named after each cluster. `chosen` stays current while it exists."""
     users = [{"name": name, "user": config["users"][0]["user"]} for name, config in configs.items()]
     return {
         "apiVersion": "v1",
@@ -119,7 +119,7 @@ def main() -> int:
 
 
 def _run(parts: contextlib.ExitStack, stop: threading.Event, known: dict[str, object]) -> None:
-    """Until it is to stop; what runs then, `parts` end. `known` is what it says of itself."""
+    """Runs until `stop` is set. `parts` ends the running parts; `known` is the daemon's own entry in its state file."""
     clusters, server = _simulated_azure(parts)
     _resume(server, clusters)
     azure = server.world, server.operations, clusters.client
@@ -133,7 +133,7 @@ def _run(parts: contextlib.ExitStack, stop: threading.Event, known: dict[str, ob
 
 
 def _simulated_azure(parts: contextlib.ExitStack) -> tuple[Clusters, Server]:
-    """As it was left; it answers nobody yet. What is begun first is ended last: clusters write to blobs as they end."""
+    """Restores simulated Azure, not yet answering. Parts end in reverse order: clusters write to blobs as they end."""
     clusters, blobs = Clusters(PROGRAMS, extended_resources), BlobService()
     parts.callback(blobs.stop)
     server = Server(ports.require_free("arm"), token_file().read_text().strip(), subscription.load(), clusters, blobs)
@@ -146,7 +146,7 @@ def _simulated_azure(parts: contextlib.ExitStack) -> tuple[Clusters, Server]:
 
 
 def _resume(server: Server, clusters: Clusters) -> None:
-    """Returns when its clusters run again and it answers. Raises NotReady, NotResumed or ports.PortTaken."""
+    """Starts the clusters, then the server, and waits for both. Raises NotReady, NotResumed or ports.PortTaken."""
     made = [record.id.text for record in server.world.store.all(CLUSTERS) if not record.busy and not stopped(record)]
     with ThreadPoolExecutor() as boots:
         list(boots.map(clusters.create, made))

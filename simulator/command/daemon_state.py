@@ -1,4 +1,4 @@
-"""Whether a daemon runs in this home, and what it says of itself; commands read it without importing the daemon."""
+"""The state of the daemon in this home, which commands read without importing the daemon."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def state_file() -> Path:
 
 
 def code() -> str:
-    """A digest of what a daemon of this checkout is made of, so that one begun before a `git pull` is known as such."""
+    """Returns a digest of the daemon's code in this checkout, to detect a daemon that started before a `git pull`."""
     digest = hashlib.sha256()
     for folder in ("simulator", "config", "diagnosis", "k8s"):
         for suffix in ("*.py", "*.yaml"):
@@ -33,10 +33,10 @@ def code() -> str:
 
 
 def hold_lock() -> IO[str] | None:
-    """The lock that a running daemon holds; None where another daemon has it."""
+    """Takes the lock that a running daemon holds. Returns None if another daemon holds it."""
     deadline = time.monotonic() + _LOCK_TIMEOUT_S
     while (lock := _locked(fcntl.LOCK_EX)) is None and time.monotonic() < deadline:
-        time.sleep(0.05)  # others that ask whether a daemon runs hold it for a moment
+        time.sleep(0.05)  # a command that checks for a daemon holds the lock briefly
     return lock
 
 
@@ -52,13 +52,13 @@ def _locked(kind: int) -> IO[str] | None:
 
 
 def running_state() -> dict[str, object] | None:
-    """What the running daemon says of itself (`pid`, `ready`, `code`); None when none runs."""
+    """Returns the state that the running daemon reports (`pid`, `ready`, `code`), or None if none runs."""
     if shared := _locked(fcntl.LOCK_SH):
-        state_file().unlink(missing_ok=True)  # a killed daemon left it; the next one would be taken for ready
+        state_file().unlink(missing_ok=True)  # left by a killed daemon; it would make the next one look ready
         shared.close()
         return None
     try:
         state: dict[str, object] = json.loads(state_file().read_text())
-    except FileNotFoundError:  # it has only just begun
+    except FileNotFoundError:  # the daemon has only just started
         return {"ready": False}
     return state

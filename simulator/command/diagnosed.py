@@ -1,4 +1,4 @@
-"""What `python -m diagnosis --output json` reports of a cluster (docs/diagnosis.md)."""
+"""Reads the reports of `python -m diagnosis --output json` on a cluster (docs/diagnosis.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REAL_COMMAND = re.compile(r"(    do: ).*\s+# on the simulator: ")
 
 
 class DiagnosisFailed(Exception):
-    """The command ended with an error; the message is its own."""
+    """The command failed. The message is its own."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """A workload's part of the document."""
+    """The part of the document about one workload."""
 
     name: str
     phase: str
@@ -60,9 +60,9 @@ def read(workload: Object) -> Report:
 
 @contextlib.contextmanager
 def watching(kubeconfig: Path, names: Mapping[str, Sequence[str]]) -> Iterator[Callable[[], list[tuple[str, Report]]]]:
-    """Yields a function that waits for the next look at workloads, and returns each with its namespace.
+    """Yields a function that waits for the next report on workloads, and returns each with its namespace.
 
-    `names` are those of the workloads by namespace. The function raises DiagnosisFailed.
+    `names` has the workloads' names by namespace. The function raises DiagnosisFailed.
     """
     with contextlib.ExitStack() as stack:
         running = {
@@ -73,7 +73,7 @@ def watching(kubeconfig: Path, names: Mapping[str, Sequence[str]]) -> Iterator[C
 
 
 def platform(kubeconfig: Path) -> Object:
-    """Returns the document's part on the platform. Raises DiagnosisFailed."""
+    """Returns the part of the document about the platform. Raises DiagnosisFailed."""
     with _running(kubeconfig) as process:
         output, errors = process.communicate()
     if process.returncode:

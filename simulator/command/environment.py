@@ -1,4 +1,4 @@
-"""The environment in which plain `pulumi`, `kubectl` and `helm` act on the simulator, and on nothing else."""
+"""The environment variables with which plain `pulumi`, `kubectl` and `helm` use the simulator only."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from simulator.azure import domains, subscription, trust
 from simulator.command import stand_ins
 from simulator.host import files, paths, ports
 
-PASSPHRASE = "simulator"  # noqa: S105 - known to all on purpose: it guards a simulated cluster on this machine only
+PASSPHRASE = "simulator"  # noqa: S105 - public on purpose: it protects only a simulated cluster on this machine
 """The passphrase of the committed stack files, so that `Pulumi.dev.yaml` is the same in every checkout."""
 
 LOGINS = paths.ROOT / "simulator" / "plugins" / "logins" / "bin"
-"""The real `kubelogin`, with a cache of its own, and a small `az`."""
+"""The folder with the real `kubelogin`, which gets a separate cache, and a small `az`."""
 INSIDE = "SIMULATOR_INSIDE"
-"""The virtual network to be in, by its label; empty outside of all."""
+"""The variable with the label of the virtual network to run in; empty outside of all networks."""
 OUTER = "SIMULATOR_OUTER_PROXY"
 _HERE = ("127.0.0.1", "localhost")
 _CREDENTIALS = ("AAD_", "ARM_", "AZURE_", "AWS_", "GOOGLE_", "IDENTITY_", "MSI_")
@@ -47,13 +47,13 @@ _ALWAYS_UNSET = (
 
 
 def token_file() -> Path:
-    """The token of simulated Azure, made once; the first of several processes makes it."""
+    """Returns the file with the token of simulated Azure. The first of several processes creates it."""
     file = paths.home() / "arm-token"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh = file.with_name(f"arm-token.{os.getpid()}")
         fresh.touch(mode=0o600)
-        fresh.write_text(secrets.token_hex(32))  # as an option too it is one word: no hyphen in front
+        fresh.write_text(secrets.token_hex(32))  # hexadecimal, so that it has no leading hyphen and can be an option
         with contextlib.suppress(FileExistsError):
             file.hardlink_to(fresh)
         fresh.unlink()
@@ -65,7 +65,7 @@ def kubeconfig_file() -> Path:
 
 
 def settings() -> dict[str, str]:
-    """Variables to set. Makes the folders and files that they name. Raises ports.PortTaken for a port that is none."""
+    """Returns the variables to set, and creates the folders and files that they name. Raises ports.PortTaken."""
     endpoint = f"https://127.0.0.1:{ports.port('arm')}"
     home = paths.home().resolve()
     for folder in ("state", "pulumi"):
@@ -82,27 +82,27 @@ def settings() -> dict[str, str]:
         "KUBECONFIG": str(kubeconfig_file()),
         "KUBECACHEDIR": str(paths.kube_cache()),
         "PULUMI_HOME": str(home / "pulumi"),
-        # Without the backend's own metadata beside each file: it is not written in one step, and a pulumi killed
-        # in the middle leaves a stack that no command reads any more ("error: EOF").
+        # No metadata files of the backend: it does not write them atomically. If pulumi is killed in between,
+        # no command can read the stack any more ("error: EOF").
         "PULUMI_BACKEND_URL": f"file://{home / 'state'}?metadata=skip",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        "PULUMI_IGNORE_AMBIENT_PLUGINS": "true",  # else plugins that the user has on PATH would serve
+        "PULUMI_IGNORE_AMBIENT_PLUGINS": "true",  # otherwise plugins on the user's PATH are used
         "PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK": "true",
-        "PULUMI_OPTION_EXACT": "true",  # else stand-ins keep `pulumi plugin install` from installing what is official
+        "PULUMI_OPTION_EXACT": "true",  # otherwise emulated plugins block `pulumi plugin install` of official ones
         "AZURE_CONFIG_DIR": str(home / "azure-cli"),  # hides a login of the Azure CLI
         **_cloud(endpoint),
         "PYTHONPYCACHEPREFIX": str(paths.bytecode()),
-        "PYTHONDONTWRITEBYTECODE": "",  # empty is off
+        "PYTHONDONTWRITEBYTECODE": "",  # empty means off
         "PATH": _path(),
     }
 
 
 def of_stack(stack: str, context: str) -> dict[str, str]:
-    """Returns variables that select a stack, and a context of kubectl, in one shell and in no other.
+    """Returns the variables that select a stack, and a kubectl context, in one shell only.
 
-    kubectl merges the files of KUBECONFIG, and the first one that names a current context wins.
+    kubectl merges the files of KUBECONFIG; the first one that sets a current context wins.
     """
     own = paths.home().resolve() / "kubeconfigs" / stack
     own.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -111,20 +111,20 @@ def of_stack(stack: str, context: str) -> dict[str, str]:
 
 
 def _cloud(endpoint: str) -> dict[str, str]:
-    """By which the program, its Azure SDK and the official azure-native plugin find this cloud, trust it and sign in.
+    """Returns the variables with which the program, Azure's SDK and azure-native find, trust and log in to this cloud.
 
-    The plugin takes the first of a client certificate, a client secret, OIDC and a managed identity that is set: its
-    own keys of a stack come before these variables (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go).
+    The plugin uses the first of client certificate, client secret, OIDC and managed identity that is set. Its keys in a
+    stack override these variables (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go).
     """
     trusted, inside = str(trust.bundle()), os.environ.get(INSIDE, "")
     return {
         "ARM_METADATA_HOSTNAME": endpoint,
         "ARM_SUBSCRIPTION_ID": subscription.load().subscription_id,
         "ARM_USE_MSI": "true",
-        "ARM_DISABLE_INSTANCE_DISCOVERY": "true",  # else MSAL asks Microsoft whether it knows this cloud
+        "ARM_DISABLE_INSTANCE_DISCOVERY": "true",  # otherwise MSAL asks Microsoft whether it knows this cloud
         "IDENTITY_ENDPOINT": f"{endpoint}{domains.machine(inside) if inside else ''}{domains.IDENTITY}",
         "IDENTITY_HEADER": token_file().read_text().strip(),
-        # Where Azure's SDKs look for the metadata service of the machine that they are on.
+        # Azure's SDKs use it as the metadata service of their machine.
         "AZURE_POD_IDENTITY_AUTHORITY_HOST": f"{endpoint}{domains.machine(inside)}",
         "CURL_CA_BUNDLE": trusted,
         "REQUESTS_CA_BUNDLE": trusted,
@@ -134,23 +134,23 @@ def _cloud(endpoint: str) -> dict[str, str]:
 
 
 def outer_proxy() -> str:
-    """The user's own proxy for HTTPS: of the environment, or as it was when this one was entered."""
+    """Returns the user's HTTPS proxy: from the environment, or as it was before the simulator's environment."""
     if OUTER in os.environ:
         return os.environ[OUTER]
     return "" if "*" in _direct() else os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY", "")
 
 
 def _direct() -> list[str]:
-    """What the user's proxies are not for."""
+    """Returns the hosts that the user's proxies are not used for."""
     asked = os.environ.get("no_proxy") or os.environ.get("NO_PROXY", "")
     return [name.strip() for name in asked.split(",") if name.strip()]
 
 
 def _proxies() -> dict[str, str]:
-    """HTTPS and HTTP go by the simulator's proxy, but for what is on this machine.
+    """Returns variables that send HTTPS and HTTP to the simulator's proxy, except for this machine.
 
-    So a name of Azure is looked up in simulated Azure alone, inside the network that `SIMULATOR_INSIDE` names, and
-    never by this machine, where it may be somebody's. The rest goes on by the user's own proxy, if there is one.
+    The proxy resolves Azure's names only in simulated Azure, from the network in `SIMULATOR_INSIDE`. This machine never
+    resolves them, since they may be real. Other names use the user's own proxy, if one is set.
     """
     inside = os.environ.get(INSIDE, "")
     proxy = domains.proxy(ports.port("proxy"), inside)
@@ -163,33 +163,33 @@ def _proxies() -> dict[str, str]:
 
 
 def _is_azure(name: str) -> bool:
-    """Whether an entry of NO_PROXY would let names of Azure out: `*`, `.windows.net`."""
+    """Reports whether an entry of NO_PROXY would let names of Azure bypass the proxy: `*`, `.windows.net`."""
     return any(
         f".{domain}".endswith(f".{name.lstrip('*.')}".rstrip(".")) for domain in (*domains.ALL, *domains.MICROSOFT)
     )
 
 
 def unset() -> list[str]:
-    """Credentials that must not be seen inside: the well-known ones, and whatever of theirs is set."""
+    """Returns the credentials to hide: the well-known ones, and all set variables with their prefixes."""
     there = {name for name in os.environ if name.startswith(_CREDENTIALS)}
     return sorted((set(_ALWAYS_UNSET) | there) - {"AZURE_CONFIG_DIR", "IDENTITY_ENDPOINT", "IDENTITY_HEADER"})
 
 
 def environment() -> dict[str, str]:
-    """The whole environment for a child process."""
+    """Returns the complete environment for a child process."""
     kept = {key: value for key, value in os.environ.items() if key not in unset()}
     return {**kept, **settings()}
 
 
 def shell_lines(chosen: Mapping[str, str]) -> str:
-    """Lines that enter the environment, with the variables of a chosen stack."""
+    """Returns shell lines that set the environment, with the variables of a chosen stack."""
     lines = [f"unset {' '.join(unset())}"]
     lines += [f"export {key}={shlex.quote(value)}" for key, value in {**settings(), **chosen}.items()]
     return "\n".join(lines)
 
 
 def _path() -> str:
-    """PATH with the logins, the tools and this Python in front of what was there."""
+    """Returns PATH with the logins, the tools and this Python first."""
     first = [str(LOGINS), str(paths.tools_bin()), str(Path(sys.executable).parent)]
     rest = [part for part in os.environ.get("PATH", "").split(os.pathsep) if part and part not in first]
     return os.pathsep.join([*first, *rest])

@@ -1,4 +1,4 @@
-"""`python -m simulator evict`: has simulated Azure take Spot machines back, one or at a rate."""
+"""`python -m simulator evict`: makes simulated Azure evict Spot machines, once or at a rate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.world.faults import FaultError
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The parsed namespace has `run`, to be called with it."""
+    """Adds the command. The parsed namespace has a function `run`, which takes the namespace."""
     evict = commands.add_parser("evict", help="take Spot nodes back, as Azure does; alone lists which")
     evict.add_argument("node", nargs="*", help="name as kubectl get nodes has it")
     evict.add_argument("--rate", type=float, metavar="PER_HOUR", help="so many Spot nodes an hour; 0 for no more")
@@ -24,7 +24,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _evict(options: argparse.Namespace) -> None:
-    """Raises FaultError."""
+    """Evicts nodes, sets the rate, or lists evictions. Raises FaultError."""
     store, drains = EvictionStore(), not options.without_drain
     if options.rate is not None:
         _set_rate(store, options.rate, options.seed, drains=drains)

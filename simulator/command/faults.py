@@ -1,4 +1,4 @@
-"""`python -m simulator fault`, `heal` and `reboot`: breaks simulated hardware, or Azure itself, and repairs it."""
+"""`python -m simulator fault`, `heal` and `reboot`: injects and repairs faults of simulated hardware or Azure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN_NODES = 8
 
 
 def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the commands; each parsed namespace has `run`, to be called with it."""
+    """Adds the commands. Each parsed namespace has a function `run`, which takes the namespace."""
     fault = commands.add_parser("fault", help="break hardware or Azure; without arguments list what is broken")
     fault.add_argument("kind", nargs="?", help=", ".join(FaultKind))
     fault.add_argument("--node", default="", help="name as kubectl get nodes has it")
@@ -47,7 +47,7 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _fault(options: argparse.Namespace) -> None:
-    """Raises FaultError."""
+    """Injects a fault, or lists all. Raises FaultError."""
     store = FaultStore()
     if options.kind is None:
         given = options.node, options.device, options.gbps, options.size, options.seconds, options.spot is not None
@@ -65,7 +65,7 @@ def _fault(options: argparse.Namespace) -> None:
 
 
 def _amount(options: argparse.Namespace, name: str) -> int:
-    """0 where it is left out. Raises FaultError for one that is 0."""
+    """Returns an option's number, or 0 if it is left out. Raises FaultError for an explicit 0."""
     given: int | None = getattr(options, name)
     if given == 0:
         raise FaultError(f"--{name} 0: must be above 0")
@@ -73,7 +73,7 @@ def _amount(options: argparse.Namespace, name: str) -> int:
 
 
 def _heal(options: argparse.Namespace) -> None:
-    """Raises FaultError."""
+    """Repairs faults. Raises FaultError."""
     if options.kind and options.kind not in list(FaultKind):
         raise FaultError(f"unknown fault kind {options.kind!r}; kinds are {', '.join(FaultKind)}")
     store = FaultStore()
@@ -85,7 +85,7 @@ def _heal(options: argparse.Namespace) -> None:
 
 
 def _reboot(options: argparse.Namespace) -> None:
-    """Ends what runs there and repairs what a reset of GPUs repairs. Raises FaultError."""
+    """Ends the node's processes, and repairs the faults that a GPU reset repairs. Raises FaultError."""
     check_node(options.node, known_nodes())
     store = FaultStore()
     healed = store.reboot(options.node)
@@ -99,7 +99,7 @@ def _reboot(options: argparse.Namespace) -> None:
 
 
 def known_nodes() -> Nodes:
-    """The nodes of all simulated clusters, as their world.json has them."""
+    """Returns the nodes of all simulated clusters from their world.json."""
     nodes: Nodes = {}
     for file in sorted((paths.home() / "clusters").glob("*/world/world.json")):
         nodes |= json.loads(file.read_text())["nodes"]
@@ -107,7 +107,7 @@ def known_nodes() -> Nodes:
 
 
 def check(fault: Fault, nodes: Nodes) -> None:
-    """Raises FaultError when there is no such node, device or VM size, naming those there are."""
+    """Raises FaultError, with the valid names, for an unknown node, device or VM size."""
     if fault.kind in OF_AZURE:
         _check_size(fault.size)
         return
@@ -126,12 +126,12 @@ def check(fault: Fault, nodes: Nodes) -> None:
 
 
 def _infiniband(node: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Its HCAs that are on a rail, by name."""
+    """Returns the node's InfiniBand HCAs, by name."""
     return {hca["name"]: hca for hca in node["hcas"] if hca["link_layer"] == "InfiniBand"}
 
 
 def _fastest(nodes: Nodes) -> str:
-    """Of all nodes, which a rail concerns, the one whose links most may be left of; empty where there are none."""
+    """Returns the node with the fastest links, the reference for a rail fault on all nodes; empty without nodes."""
     rates = {
         name: max((hca["rated_gbps"] for hca in _infiniband(node).values()), default=0) for name, node in nodes.items()
     }
@@ -139,7 +139,7 @@ def _fastest(nodes: Nodes) -> str:
 
 
 def _devices(fault: Fault, node: dict[str, Any], infiniband: Collection[str]) -> Collection[str]:
-    """What of the kind that the fault concerns the node has when it is whole."""
+    """Returns the devices of the kind that the fault affects, as on a healthy node."""
     if fault.kind in OF_GPU:
         return [str(gpu["index"]) for gpu in node["gpus"]]
     if fault.kind is FaultKind.NVME:
@@ -155,7 +155,7 @@ def _check_size(size: str) -> None:
 
 
 def check_node(name: str, nodes: Nodes) -> None:
-    """Raises FaultError when there is no such node."""
+    """Raises FaultError if the node does not exist."""
     if not nodes:
         raise FaultError("there are no simulated nodes yet; `make up` makes some")
     if name not in nodes:
@@ -163,5 +163,5 @@ def check_node(name: str, nodes: Nodes) -> None:
 
 
 def listed(nodes: Collection[str]) -> str:
-    """As many of their names as are read."""
+    """Returns the first names, shortened if there are many."""
     return ", ".join(sorted(nodes)[:_SHOWN_NODES]) + (", ..." if len(nodes) > _SHOWN_NODES else "")

@@ -1,6 +1,6 @@
-"""Images of `docker/` in the simulated registries: registered under the tag of their content, and built nowhere.
+"""Registers images of `docker/` in the simulated registries with their content tags, without building them.
 
-What is in an image, its recipe in `simulator/sandbox/recipes/` says.
+The recipe in `simulator/sandbox/recipes/` describes the content of an image.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LOOK_S = 0.5
 def push_all(registries: Registries | None = None, names: Sequence[str] = ()) -> dict[str, list[str]]:
     """Registers the images `names`, or all, in every registry of the simulated Azure.
 
-    Returns what is new in each, as `<name>:<tag>`. Raises UnknownImage.
+    Returns the new images of each registry, as `<name>:<tag>`. Raises UnknownImage.
     """
     return _push_all(registries or Registries(), _tags(names))
 
@@ -33,7 +33,7 @@ def _push_all(store: Registries, tags: dict[str, str]) -> dict[str, list[str]]:
 
 @contextmanager
 def pushed_meanwhile(registries: Registries | None = None) -> Iterator[None]:
-    """Registers the images as soon as a registry appears, while `pulumi up` makes the rest."""
+    """Registers the images as soon as a registry appears, while `pulumi up` creates other resources."""
     stop, store, tags = threading.Event(), registries or Registries(), _tags()
 
     def keep_pushing() -> None:
@@ -55,6 +55,6 @@ def _push(store: Registries, registry: str, tags: dict[str, str]) -> list[str]:
     try:
         for name, tag in missing:
             store.push(registry, name, tag)
-    except RegistryNotFound:  # destroyed meanwhile
+    except RegistryNotFound:  # the registry was destroyed in the meantime
         return []
     return [f"{name}:{tag}" for name, tag in missing]

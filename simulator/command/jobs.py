@@ -1,4 +1,4 @@
-"""How the workloads of a stack fare: tests until they have ended, trainings and services until they run."""
+"""Observes the workloads of a stack: jobs until they end, trainings and services until they run."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from simulator.kubelet.status import FAKED
 from simulator.tools.progress import wrapped
 
 _TYPES = {"appwrapper": "AppWrapper", "pytorchjob": "PyTorchJob", "rayjob": "RayJob"}
-"""What types of Pulumi end with, by kinds as kubectl calls them; those of others end with Job."""
+"""The ends of Pulumi types, by kubectl's kinds. Types of other kinds end with Job."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A workload as the stack's output `workloads` names it, and what the cluster says of it."""
+    """A workload from the stack's output `workloadDetails`, and its state in the cluster."""
 
     name: str
     namespace: str
     command: str
-    """Shows its log, or the way in."""
+    """The command that shows its log, or how to access it."""
     why: str
-    """Tells what it waits for."""
+    """The command that shows what it waits for."""
     ends: bool
     """Whether to wait for its end, and not only for its start."""
     report: Report
     ran_on: tuple[tuple[str, str], ...] = ()
     """Pods and their nodes."""
     faked: tuple[str, ...] = ()
-    """Why no process ran for its pods, or for some containers: such pods start and succeed whatever they are."""
+    """The reasons why no process ran for its pods or some containers; such pods always start and succeed."""
 
     @property
     def phase(self) -> str:
-        """What is faked is told as such wherever it would look like success."""
+        """The phase, marked as faked where it would look like success."""
         phase = self.report.phase
         if not self.faked or self.report.outcome not in ("succeeded", "running"):
             return phase
@@ -52,12 +52,12 @@ class Workload:
 
     @property
     def passed(self) -> bool:
-        """Whether it is as it should be, and really ran."""
+        """Whether it is in the expected state, and really ran."""
         return self.settled and not self.failed and not self.faked
 
     @property
     def stuck(self) -> bool:
-        """Whether it waits for what no time brings."""
+        """Whether it waits for something that waiting does not bring."""
         return any(finding.lasts for finding in self.report.findings)
 
     @property
@@ -67,11 +67,11 @@ class Workload:
 
     @property
     def head(self) -> str:
-        """How it fares."""
+        """The line that reports its phase."""
         return f"{self.report.name}: {self.phase}" if self.phase != self.report.phase else self.report.text
 
     def complaint(self, stack: str) -> str:
-        """What to tell of one of the stack's that is not as it should be, and what to do."""
+        """Returns the error and the commands to use for a workload that did not pass."""
         causes = [finding.text for finding in self.report.findings]
         faked = [line for why in self.faked for line in wrapped(f"  {why}", "    ")]
         told = [self.head, *causes, *faked]
@@ -81,7 +81,7 @@ class Workload:
         return "\n".join(told)
 
     def _again(self, stack: str) -> str:
-        """The command that makes it anew: of what is gone, Pulumi has to learn that first."""
+        """Returns the command that re-creates it. If the object is gone, Pulumi needs a refresh first."""
         if not self.report.kind:
             return f"pulumi up -s {stack} --refresh"
         if self.report.kind == "deployment":
@@ -93,7 +93,7 @@ class Workload:
 def watching(
     kube: KubeClient, cluster: Path, outputs: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Callable[[], list[Workload]]]:
-    """Yields a function that waits for the next look at a stack's workloads, which diagnosis takes every second.
+    """Yields a function that waits for the next state of a stack's workloads, which diagnosis reads every second.
 
     `cluster` is the cluster's folder, and `outputs` the stack's `workloadDetails`. The function raises DiagnosisFailed.
     """
@@ -107,9 +107,9 @@ def watching(
 def observe(
     kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Path, reports: Iterable[tuple[str, Report]]
 ) -> list[Workload]:
-    """`outputs` is the stack's `workloadDetails`; `ran` the kubelet's record of placements."""
+    """Returns the workloads. `outputs` is the stack's `workloadDetails`, `ran` the kubelet's record of placements."""
     placed, told = placements.load(ran), dict[tuple[str, str], Report]()
-    for namespace, report in reports:  # diagnosis names a workload with its kind where several have its name
+    for namespace, report in reports:  # diagnosis adds the kind to names that are not unique
         told.setdefault((namespace, report.name.rpartition("/")[2]), report)
     live = {name: kube.list("v1", "Pod", name) for name in {output["namespace"] for output in outputs.values()}}
     found = []

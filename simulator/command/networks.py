@@ -1,4 +1,4 @@
-"""The virtual networks of simulated Azure, as commands name them: `--inside`, and what `status` tells."""
+"""Finds the virtual networks of simulated Azure for `--inside` and `status`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PROJECT = "ai-on-aks"
 
 
 def find(text: str) -> list[str]:
-    """Labels of the networks that are meant: by name, group, or the stack that has made them; all for an empty text."""
+    """Returns the labels of networks with this name, group, or stack; of all networks for an empty text."""
     there = _there()
     if not text:
         return sorted(inside.label(record.id) for record in _of(there, NETWORKS))
@@ -27,7 +27,7 @@ def find(text: str) -> list[str]:
 
 
 def jump_boxes() -> dict[str, list[str]]:
-    """Machines by the label of the network that they are in, networks without any too."""
+    """Returns the machines in each network by its label, also for networks without machines."""
     there = _there()
     found = {record.id: record for record in there}
     boxes: dict[str, list[str]] = {inside.label(record.id): [] for record in _of(there, NETWORKS)}

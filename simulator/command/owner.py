@@ -1,6 +1,6 @@
-"""Whose a state folder is: one checkout's and one user's, so that nobody changes its stacks by settings of their own.
+"""Restricts a state folder to one checkout and one user, so that no other settings change its stacks.
 
-`SIMULATOR_HOME` leads to the state of another checkout where the environment of that one was entered before.
+In a shell with the environment of another checkout, `SIMULATOR_HOME` is that checkout's state.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from pathlib import Path
 from simulator.host import files, paths
 
 _MARK = "checkout"  # the file that names the owner
-_IN_EVERY_CHECKOUT = Path("simulator", "__main__.py")  # of every version
+_IN_EVERY_CHECKOUT = Path("simulator", "__main__.py")  # in all versions
 
 
 class Foreign(Exception):
-    """The state is another checkout's; the message says whose, and how to come to this checkout's own."""
+    """The state belongs to another checkout. The message names it, and says how to use this checkout's state."""
 
 
 def claim() -> None:
-    """Makes the state this checkout's, which it stays until it is removed. Raises Foreign.
+    """Assigns the state to this checkout until the state is removed. Raises Foreign.
 
-    A checkout that is no longer where it was has been moved, or is gone: what it left goes to whoever comes.
+    If the owning checkout was moved or deleted, the next checkout takes its state over.
     """
     home = paths.home().resolve()
     mark = home / _MARK
@@ -40,7 +40,7 @@ def claim() -> None:
 
 
 def refusal() -> str | None:
-    """Why the state is not this user's, or this checkout's; None once it is."""
+    """Returns why this user or this checkout may not use the state, or None. Claims the state."""
     try:
         claim()
     except Foreign as error:
@@ -51,7 +51,7 @@ def refusal() -> str | None:
 
 
 def not_allowed(error: PermissionError) -> str:
-    """What to do where a file of the state, or another one, is kept from whoever runs the command."""
+    """Returns what to do if the user may not access a file of the state, or another file."""
     path = Path(error.filename or paths.home())
     return (
         f"{path}: {error.strerror}. It is {_owner(path)}'s, and this is {_name(os.geteuid())}.\n"
@@ -60,7 +60,7 @@ def not_allowed(error: PermissionError) -> str:
 
 
 def _owner(path: Path) -> str:
-    """Of the file, or of the folder that hides it."""
+    """Returns the owner of the file, or of the folder that hides it."""
     for place in (path, *path.parents):
         try:
             return _name(place.stat().st_uid)
@@ -76,7 +76,7 @@ def _name(user: int) -> str:
         return f"user {user}"
 
 
-if __name__ == "__main__":  # before tools are made, which takes a quarter of an hour
+if __name__ == "__main__":  # runs before tools are built, which takes a quarter of an hour
     if found := refusal():
         sys.stderr.write(f"error: {found}\n")
     sys.exit(1 if found else 0)

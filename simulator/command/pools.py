@@ -1,4 +1,4 @@
-"""The pools of a cluster at a glance: nodes, GPUs taken and free, and by which workload. Pure, but for the printing."""
+"""Summarizes the pools of a cluster: nodes, and GPUs that are free or used by workloads."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from k8s.objects import Object, has_ended, holds
 from k8s.resources import allocatable, device_requests
 
 _WORKLOAD = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "app.kubernetes.io/name")
-"""Labels of a workload's pods, of which each kind of workload has its own."""
+"""The labels with the workload's name on its pods; each kind of workload has its own."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """`nodes` are ready, of those asked for; `gpus` are offered, of those that they have."""
+    """A node pool: ready and requested nodes, advertised and expected GPUs."""
 
     name: str
     vm_size: str
@@ -30,13 +30,13 @@ class Pool:
     gpus: int
     gpus_asked: int
     taken: Mapping[str, int]
-    """GPUs by the workload that has them, `<namespace>/<name>`."""
+    """GPUs by the workload that uses them, `<namespace>/<name>`."""
     free: int
-    """On nodes that take pods."""
+    """Free GPUs on nodes that accept pods."""
 
 
 def pools(agent_pools: Mapping[str, Object], nodes: Iterable[Object], pods: Iterable[Object]) -> list[Pool]:
-    """`agent_pools` are the properties of Azure's, by name: a pool of no nodes is in no cluster's objects."""
+    """Returns all pools. `agent_pools` has Azure's properties by name: the cluster has no object of an empty pool."""
     holders: dict[str, Counter[str]] = {}
     for pod in pods:
         if not has_ended(pod) and (gpus := device_requests(pod).get(GPU_RESOURCE)):
@@ -58,7 +58,7 @@ def table(found: Iterable[Pool], title: str) -> Table:
 
 
 def plain_table(title: str, *columns: str) -> Table:
-    """Narrow, for a terminal of 80 columns has to hold a node's name and what it offers; names stay whole."""
+    """Returns a narrow table: 80 columns must fit a node's name and its devices. Names are not truncated."""
     layout: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
     shown = Table(title=f"\n{title}", title_justify="left", **layout)
     for column in columns:

@@ -1,4 +1,4 @@
-"""Calls of the pulumi CLI in the simulator's environment."""
+"""Runs the pulumi CLI in the simulator's environment."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from simulator.host import interrupts, paths
 
 _TICK_S = 1.0
 _REST_S = 5.0
-"""For what is left in the pipe; a process that outlives pulumi might hold it open."""
+"""The limit for reading the rest of the pipe, which a process that outlives pulumi may keep open."""
 
 
 class PulumiFailed(Exception):
-    """pulumi ended with an error; what it printed was shown, or is the message."""
+    """An error of pulumi. The message is its output, unless that was shown already."""
 
 
 def run(
@@ -31,11 +31,10 @@ def run(
     variables: Mapping[str, str] | None = None,
     held_up: Callable[[], Sequence[str]] = list,
 ) -> None:
-    """Shows what pulumi prints, with `variables` in its environment; in short where stdout is no terminal, with what
-    `held_up` tells of objects that do not go.
+    """Runs pulumi and shows its output; a summary if stdout is not a terminal, with `held_up` for blocked deletions.
 
-    An interruption is passed on once, upon which pulumi ends what it has begun; a second one kills it. Raises
-    PulumiFailed.
+    Passes the first interruption to pulumi, which then finishes what it has begun; a second one kills pulumi.
+    Raises PulumiFailed.
     """
     shown = sys.stdout.isatty()
     log = UpdateLog(_say, held_up)
@@ -44,7 +43,7 @@ def run(
             _command(arguments if shown else [*arguments, "--json"], stack),
             env={**environment.environment(), **(variables or {})},
             cwd=paths.ROOT,
-            start_new_session=True,  # the terminal's Ctrl-C reaches us only, so that pulumi does not count it twice
+            start_new_session=True,  # the terminal sends Ctrl-C to us only, so that pulumi does not count it twice
             stdout=None if shown else subprocess.PIPE,
             text=True,
         )
@@ -71,7 +70,7 @@ def run(
 
 
 def _say(text: str) -> None:
-    """Goes on when nobody listens any more (`make up | head`): what pulumi has begun, it is to end."""
+    """Prints, also if the reader has gone (`make up | head`), so that pulumi can finish what it has begun."""
     with contextlib.suppress(BrokenPipeError):
         print(text, flush=True)
 
@@ -84,18 +83,18 @@ def _wait(pulumi: subprocess.Popen[str], log: UpdateLog) -> None:
 
 
 def _kill(pulumi: subprocess.Popen[str]) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+    with contextlib.suppress(ProcessLookupError):  # it ended in the meantime
         os.killpg(pulumi.pid, signal.SIGKILL)
 
 
 def read(*arguments: str, stack: str | None = None) -> Any:
-    """The JSON that pulumi prints. Raises PulumiFailed with its message."""
+    """Returns the parsed JSON output of pulumi, or None. Raises PulumiFailed with pulumi's message."""
     text = quiet(*arguments, stack=stack)
     return json.loads(text) if text.strip() else None
 
 
 def quiet(*arguments: str, stack: str | None = None, stdin: str | None = None) -> str:
-    """What pulumi prints. Raises PulumiFailed with its message."""
+    """Returns the output of pulumi. Raises PulumiFailed with pulumi's message."""
     answer = subprocess.run(
         _command(arguments, stack),
         env=environment.environment(),

@@ -1,4 +1,4 @@
-"""Takes up a stack where a killed `pulumi up` or `destroy` left it: its lock, half-made resources, pending releases."""
+"""Recovers a stack after a killed `pulumi up` or `destroy`: its lock, pending resources and pending releases."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from simulator.plugins.kubernetes.options import GOES_ON
 from simulator.plugins.kubernetes.recovery import delete_forgotten, release_leftovers
 
 NAMESPACE = "kubernetes:core/v1:Namespace"
-LOOKS_ONLY = ("refresh", "import")  # what failed before one of these is still to be taken up
+LOOKS_ONLY = ("refresh", "import")  # an earlier failure still needs recovery after these
 CLUSTER = "azure-native:containerservice:ManagedCluster"
 
 
 def recover(stack: str, told: Callable[[str], None]) -> None:
-    """Does nothing to a stack that is whole.
+    """Repairs the state of an interrupted stack, and leaves other stacks unchanged.
 
-    Azure's half-made resources need nothing: their creation is taken up again. Looks only at the cluster that this
-    stack made. Raises PulumiFailed, also while another pulumi works on the stack.
+    Azure's pending resources need no repair: the next update continues their creation. Reads only the cluster that this
+    stack created. Raises PulumiFailed, also while another pulumi works on the stack.
     """
     _free_lock(stack, told)
     exported = read("stack", "export", stack=stack) or {}
     deployment = exported.get("deployment") or {}
     kubeconfig = _kubeconfig(deployment)
     if kubeconfig:
-        with contextlib.suppress(httpx.ConnectError):  # the cluster is stopped, which `pulumi up` reports
+        with contextlib.suppress(httpx.ConnectError):  # the cluster is stopped, and `pulumi up` will report it
             for line in release_leftovers(kubeconfig):
                 told(line)
     pending = _pending(deployment, "creating")
@@ -49,10 +49,10 @@ def recover(stack: str, told: Callable[[str], None]) -> None:
 
 
 def goes_on(stack: str, told: Callable[[str], None]) -> dict[str, str]:
-    """Variables of the kubernetes plugin for the next `up` or `destroy`, where the one before failed.
+    """Returns the kubernetes plugin's variables for the next `up` or `destroy` if the last one failed.
 
-    When a plugin is killed, the engine goes on long enough to forget what that plugin was making, and the object may be
-    there; or what it deleted is gone, and the state has it. Raises PulumiFailed.
+    If a plugin is killed, the engine may forget an object that it was creating, although the object exists. Or the
+    state may still have an object that the plugin deleted. Raises PulumiFailed.
     """
     history = read("stack", "history", "--json", "--page-size", "10", stack=stack) or []
     last = next((each["result"] for each in history if each["kind"] not in LOOKS_ONLY), "succeeded")
@@ -63,10 +63,10 @@ def goes_on(stack: str, told: Callable[[str], None]) -> dict[str, str]:
 
 
 def take_away_forgotten(stack: str, others: Iterable[str], told: Callable[[str], None]) -> None:
-    """Before a `destroy` after an update that failed: what that one made without recording it. Raises PulumiFailed.
+    """Deletes objects that a failed update created without recording them, before a `destroy`. Raises PulumiFailed.
 
-    A destroy that is refused because other stacks run there fails, too: what these have in the stack's namespaces, as
-    their own states tell, is no leftover.
+    `destroy` also fails if other stacks still run there. Their objects in the stack's namespaces, according to their
+    own states, are not leftovers.
     """
     deployment = _deployment(stack)
     kubeconfig = _kubeconfig(deployment)
@@ -87,7 +87,7 @@ def _deployment(stack: str) -> Object:
 
 
 def _in_kubernetes(deployment: Object) -> list[tuple[str, str]]:
-    """Type and id of what is there."""
+    """Returns type and id of the stack's objects in Kubernetes."""
     resources = deployment.get("resources") or []
     return [(each["type"], each["id"]) for each in resources if each["type"].startswith("kubernetes:")]
 
@@ -98,10 +98,10 @@ def _known(kind: str, identity: str) -> tuple[str, str]:
 
 
 def _settle(stack: str, exported: Object, made: list[Object], going: Iterable[str]) -> None:
-    """Takes resources into the state as they were asked for, forgets all pending operations, and reads what is there.
+    """Imports pending resources with their inputs, drops all pending operations, and refreshes these resources.
 
-    `pulumi refresh --import-pending-creates` is for that, but 3.246 marks them as being imported and imports nothing.
-    None of them depends on another: what a resource depends on is made before it is begun.
+    `pulumi refresh --import-pending-creates` should do this, but in 3.246 it marks them as importing and imports
+    nothing. Pending resources never depend on each other, because dependencies are created first.
     """
     exported["deployment"]["resources"] += made
     exported["deployment"].pop("pending_operations")
@@ -113,7 +113,7 @@ def _settle(stack: str, exported: Object, made: list[Object], going: Iterable[st
 
 
 def _kubeconfig(deployment: Object) -> str | None:
-    """The administrator's kubeconfig of the cluster that this stack made, if it runs."""
+    """Returns the administrator's kubeconfig of the cluster that this stack created, if the cluster runs."""
     for resource in deployment.get("resources") or []:
         if resource["type"] == CLUSTER and resource.get("id"):
             file = paths.cluster(resource["id"]) / "admin.kubeconfig"
@@ -122,13 +122,13 @@ def _kubeconfig(deployment: Object) -> str | None:
 
 
 def _pending(deployment: Object, operation: str) -> dict[str, Object]:
-    """Resources with which that was under way, by URN."""
+    """Returns the resources with this pending operation, by URN."""
     operations = deployment.get("pending_operations") or []
     return {op["resource"]["urn"]: op["resource"] for op in operations if op["type"] == operation}
 
 
 def _made(resource: Object, kube: KubeClient | None) -> str | None:
-    """The id of a resource whose creation was under way, if it is there after all."""
+    """Returns the id of a resource with a pending creation, if it exists."""
     kind, inputs = resource["type"], resource.get("inputs") or {}
     if kind.startswith("kubernetes:") and kube is not None:
         return _kubernetes_id(kind, inputs, kube)
@@ -152,7 +152,7 @@ def _kubernetes_id(kind: str, inputs: Object, kube: KubeClient) -> str | None:
 
 
 def _free_lock(stack: str, told: Callable[[str], None]) -> None:
-    """Gives up the file backend's locks of this stack whose process was killed."""
+    """Releases the file backend's locks on this stack if their process was killed."""
     if working := updates.of_pulumi(stack):
         raise PulumiFailed(f"{working[0]}: let it end, then try again.")
     if updates.locked(stack):

@@ -1,4 +1,4 @@
-"""`python -m simulator.command.stacks`: refuses a stack name or file that Pulumi could not use, before all else."""
+"""`python -m simulator.command.stacks`: rejects a stack name or file that Pulumi cannot use, before anything starts."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _PLATFORM = "ai-on-aks:platformStack"
 
 
 def chosen() -> str:
-    """The stack that `STACK` names, else the default one."""
+    """Returns the stack in `STACK`, or the default one."""
     return os.environ.get("STACK", DEFAULT)
 
 
 def files() -> list[str]:
-    """The stacks that this checkout has a file of."""
+    """Returns the stacks with a file in this checkout."""
     return sorted(file.name.split(".")[1] for file in paths.ROOT.glob("Pulumi.*.yaml"))
 
 
 def platform_of(stack: str) -> str | None:
-    """The stack whose platform it runs on, as its file names it; None for one with a platform of its own."""
+    """Returns the shared platform's stack from the stack's file, or None for a stack with its own platform."""
     file = paths.ROOT / f"Pulumi.{stack}.yaml"
     if stack not in files() or _fault(file):
         return None
@@ -36,7 +36,7 @@ def platform_of(stack: str) -> str | None:
 
 
 def problem(stack: str) -> str | None:
-    """What is wrong with a stack's name or file, and how to mend it; None when Pulumi can read it."""
+    """Returns the error in a stack's name or file, with the fix, or None if Pulumi can read it."""
     if not stack:
         return f"STACK is empty.\n  fix: name one of {', '.join(files())}, as in STACK=dev, or leave STACK out"
     if stack not in files():

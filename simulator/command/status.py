@@ -1,4 +1,4 @@
-"""`python -m simulator status`: what runs, which file serves each plugin, who has which GPUs, what nodes offer."""
+"""`python -m simulator status`: shows what runs, the files that serve plugins, GPUs by workload, devices of nodes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from simulator.world.faults import FaultStore
 
 
 def show(console: Console) -> int:
-    """Exit code 0 when the simulator runs, 3 when it does not (as service managers do)."""
+    """Prints the status. Returns 0 if the simulator runs, and 3 if it does not, as service managers do."""
     state = daemon_state.running_state()
     running = bool(state and state.get("ready"))
     console.print(f"simulated Azure: {_running(state)}")
@@ -55,7 +55,7 @@ def _served(file: Path) -> str:
 
 
 def _clusters(console: Console) -> None:
-    """Each by its context, which is called as the cluster's folder, where a kubeconfig is that needs no network."""
+    """Prints each cluster. A context is named after its cluster's folder, whose kubeconfig needs no network."""
     config = yaml.safe_load(environment.kubeconfig_file().read_text())
     names = [context["name"] for context in config["contexts"]]
     stopped = {paths.cluster(each.id.text).name: each.id for each in records(paths.home() / "azure") if _stopped(each)}
@@ -84,7 +84,7 @@ def _stopped(record: Record) -> bool:
 
 
 def _agent_pools(cluster: str) -> dict[str, Object]:
-    """Properties of the cluster's pools in simulated Azure, by name."""
+    """Returns the properties of the cluster's pools in simulated Azure, by name."""
     found = [record for record in records(paths.home() / "azure") if record.id.type == AGENT_POOLS]
     return {
         record.id.name: record.properties

@@ -1,4 +1,4 @@
-"""`make up` and `make down`: the stack on the simulator, from any state to done, and what came of its jobs."""
+"""`make up` and `make down`: deploys the stack on the simulator, waits for its jobs, and destroys it."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from simulator.tools.progress import elapsed, wrapped
 
 JOBS_TIMEOUT_S = 600
 CLUSTER = "cluster"
-"""The name of the cluster in a stack, which is protected while claims in it keep files."""
+"""The name of the cluster in a stack. It is protected while claims in it keep files."""
 _WORKLOADS = "workloadDetails"
-"""The output that a stack lacks while nothing of it is inside its network."""
+"""The output that is missing while the network of a private stack is not reachable."""
 console = Console(soft_wrap=True, highlight=False)
 
 
 class UpFailed(Exception):
-    """The stack is not what it should be; the message says what to look at."""
+    """The stack is not in the expected state. The message says what to look at."""
 
 
 def up() -> None:
-    """Raises UpFailed when pulumi fails, or a job failed, was only faked, misses its image or took over ten minutes."""
+    """Deploys the stack. Raises UpFailed if pulumi fails, or if a job fails, is faked, lacks its image or times out."""
     stack, start, inside = stacks.chosen(), time.monotonic(), os.environ.get(environment.INSIDE, "")
     try:
         _make_sure_of(stack)
@@ -70,15 +70,15 @@ def select(stack: str) -> tuple[dict[str, str], str]:
 
 
 def take_away(stack: str, inside: str = "") -> str:
-    """The command that destroys the stack, as a machine inside a network; the default stack needs no name."""
+    """Returns the command that destroys the stack, from inside a network if given. The default stack needs no name."""
     command = "make down" if stack == stacks.DEFAULT else f"make down STACK={stack}"
     return f"{command} INSIDE={inside}" if inside else command
 
 
 def require_known(stack: str) -> None:
-    """Raises UpFailed for a stack that neither the simulator nor a file knows: it is mistyped, and nothing is to stop.
+    """Raises UpFailed for a stack that neither the simulator nor a file knows, so that a typo stops nothing.
 
-    One with a file that was never brought up is known: to take it away is done already.
+    A stack with a file that was never deployed is known: there is nothing to destroy.
     """
     if not stack:
         raise UpFailed(stacks.problem(stack) or "")
@@ -96,7 +96,7 @@ def require_known(stack: str) -> None:
 
 
 def down() -> list[str]:
-    """Destroys the stack, if there is one; the names of other stacks that have resources. Raises UpFailed."""
+    """Destroys the stack if it exists. Returns the names of other stacks that have resources. Raises UpFailed."""
     stack, sizes = stacks.chosen(), _sizes()
     try:
         if stack in sizes:
@@ -106,7 +106,7 @@ def down() -> list[str]:
             console.print(f"there is no stack {stack} in the simulator")
     except pulumi_cli.PulumiFailed as error:
         raise UpFailed(str(error)) from error
-    sizes = _sizes()  # other stacks may have changed meanwhile
+    sizes = _sizes()  # other stacks may have changed in the meantime
     others = sorted(name for name, size in sizes.items() if size and name != stack)
     for other in others:
         console.print(f"stack {other} stays ({sizes[other]} resources): `{take_away(other)}` destroys it too")
@@ -114,7 +114,7 @@ def down() -> list[str]:
 
 
 def _require_free(stack: str, guests: Sequence[str]) -> None:
-    """Before anything is taken away: raises UpFailed where others run on it, or data in it are protected."""
+    """Raises UpFailed, before anything is destroyed, if other stacks run on it or its data is protected or locked."""
     kept = [f"stack {name} runs on {stack}: `{take_away(name)}` destroys it first" for name in sorted(guests)]
     if protected := clusters.protected(stack):
         give_up = f"pulumi state unprotect --all --yes -s {stack}"
@@ -133,7 +133,7 @@ def _require_free(stack: str, guests: Sequence[str]) -> None:
 
 
 def _destroy(stack: str, others: Sequence[str]) -> None:
-    """`others` are the stacks that stay. Raises PulumiFailed, which says what kept objects from going."""
+    """Destroys the stack. `others` are the stacks that stay. Raises PulumiFailed, with what blocked it."""
     there = clusters.of_stack(stack)
     if starts := clusters.stopped(there):
         commands = "".join(f"\n    {command}    # in `make shell`" for command in starts)
@@ -170,7 +170,7 @@ def _name_claims(stack: str, there: Collection[str]) -> None:
 
 
 def _applied(stack: str) -> dict[str, Any]:
-    """Outputs after an `up`. Raises PulumiFailed."""
+    """Runs `pulumi up`, and returns the outputs. Raises PulumiFailed."""
     recover(stack, console.print)
     with images.pushed_meanwhile():
         found = goes_on(stack, console.print)
@@ -181,7 +181,7 @@ def _applied(stack: str) -> dict[str, Any]:
 
 
 def _go_inside(stack: str) -> bool:
-    """By a machine in the network of the stack, or of its platform's, unless one is inside of a network already."""
+    """Selects a machine in the network of the stack or its platform, unless a network is selected already."""
     if os.environ.get(environment.INSIDE):
         return False
     machines = networks.jump_boxes()
@@ -194,13 +194,13 @@ def _go_inside(stack: str) -> bool:
 
 
 def _go_on(stack: str, command: str) -> str:
-    """What is said after a first phase that no machine lets go on from."""
+    """Returns the message after a first phase, if no machine exists from which to continue."""
     ways = [f"    make up STACK={stack} INSIDE={network}    # as a machine there" for network in networks.find(stack)]
     return "\n".join([f"Made what can be made from outside. On Azure one goes on by `{command}`, here by:", *ways])
 
 
 def _make_sure_of(stack: str) -> None:
-    """Makes the stack if it is new. It becomes the selected one only where none is: that is the user's choice."""
+    """Creates the stack if it is new. Selects it only if no stack is selected, because that is the user's choice."""
     listed = pulumi_cli.read("stack", "ls", "--json") or []
     if not any(entry.get("current") for entry in listed):
         pulumi_cli.quiet("stack", "select", "--create", stack)
@@ -209,7 +209,7 @@ def _make_sure_of(stack: str) -> None:
 
 
 def _sizes() -> dict[str, int]:
-    """How many resources each stack of the simulator has, whether it runs or not. Raises UpFailed."""
+    """Returns the number of resources of each stack, whether the simulator runs or not. Raises UpFailed."""
     try:
         listed = pulumi_cli.read("stack", "ls", "--json") or []
     except pulumi_cli.PulumiFailed as error:
@@ -218,9 +218,9 @@ def _sizes() -> dict[str, int]:
 
 
 def _settle(outputs: dict[str, Any]) -> list[jobs.Workload]:
-    """Waits for the workloads, and tells what is not in order with what they run on."""
+    """Waits for the workloads, and prints the findings about their platform."""
     wanted, cluster = outputs["workloadDetails"], paths.cluster(outputs["clusterId"])
-    own = cluster / "admin.kubeconfig"  # the simulator's, which needs neither network nor login
+    own = cluster / "admin.kubeconfig"  # the simulator's own file, which needs neither network nor login
     if wanted:
         _told(f"waiting for the workloads ({JOBS_TIMEOUT_S // 60} minutes at most)")
     try:
@@ -239,7 +239,7 @@ def _told(text: str) -> None:
 
 
 def _show(workloads: list[jobs.Workload]) -> None:
-    """Lines of 80 columns at most where names allow it."""
+    """Prints the workloads, in lines of at most 80 columns unless names are longer."""
     for workload in workloads:
         colour = "green" if workload.passed else "red" if workload.failed else "yellow"
         console.print(f"\n[bold]{workload.name}[/] [{colour}]{workload.phase}[/]")

@@ -1,6 +1,6 @@
-"""An update of a stack in a few lines, for where stdout is no terminal: phases, all messages, and a summary.
+"""Prints an update of a stack in a few lines if stdout is not a terminal: phases, all messages, and a summary.
 
-Read from the engine's events, which `pulumi up --json` prints one a line (apitype.EngineEvent of pulumi's sdk/go).
+Reads the engine's events, which `pulumi up --json` prints one per line (apitype.EngineEvent of pulumi's sdk/go).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from k8s.objects import Object
 from simulator.tools.progress import elapsed
 
 _QUIET_S = 30.0
-"""After that a sign of life."""
+"""The time without output after which `tick` names what is under way."""
 _NAMED = 3
 _COMPONENT = re.compile(r"ai-on-aks:[^:$]+:(\w+)")
 _DOING = {"create": "creating", "update": "updating", "delete": "deleting"}
@@ -31,7 +31,7 @@ _READS = ("read", "refresh", "discard")
 
 
 class UpdateLog:
-    """`read` takes what pulumi prints, line by line, and `tick` is called now and then."""
+    """The log. Give `read` the lines that pulumi prints, and call `tick` regularly."""
 
     def __init__(self, say: Callable[[str], None], held_up: Callable[[], Sequence[str]] = list) -> None:
         """`held_up` returns lines with known reasons why the update takes long."""
@@ -39,11 +39,11 @@ class UpdateLog:
         self._spoke = self._start
         self._phases: set[str] = set()
         self._under_way: dict[str, str] = {}
-        """Resources by URN, with what is being done."""
+        """Resources by URN, with the current operation."""
         self._only_stack = True
         self._replaced: set[str] = set()
         self._old: set[str] = set()
-        """URNs with a deleted old resource. An interrupted update may have made the new one."""
+        """URNs with a deleted old resource. An interrupted update may have created the new one."""
         self._lock = threading.Lock()
 
     def read(self, lines: Iterable[str]) -> None:
@@ -53,7 +53,7 @@ class UpdateLog:
     def event(self, line: str) -> None:
         with self._lock:
             event = _parsed(line)
-            if event is None:  # what pulumi says outside of an update
+            if event is None:  # output of pulumi outside of an update
                 self._tell(line.rstrip())
             elif step := event.get("resourcePreEvent"):
                 self._begins(step["metadata"])
@@ -65,7 +65,7 @@ class UpdateLog:
                 self._summary(summary)
 
     def tick(self) -> None:
-        """Names what is under way when nothing has been told for a while."""
+        """Names what is under way if nothing was printed for a while."""
         with self._lock:
             if self._under_way and time.monotonic() - self._spoke >= _QUIET_S:
                 names = list(self._under_way.values())
@@ -94,7 +94,7 @@ class UpdateLog:
         return _DOING.get(op, op)
 
     def _message(self, message: Mapping[str, Any]) -> None:
-        """All but what the engine says to itself, and what it would show for a moment only."""
+        """Prints a message, except debug messages and those that the engine shows only briefly."""
         if message["severity"] == "debug" or message.get("ephemeral"):
             return
         types, _, name = message.get("urn", "").partition("::")[2].partition("::")[2].partition("::")
@@ -103,10 +103,10 @@ class UpdateLog:
 
     def _summary(self, summary: Object) -> None:
         changes = {op: count for op, count in summary["resourceChanges"].items() if op not in _READS}
-        if changes == {"create": 1} and self._only_stack:  # its record in the state: settings were refused
+        if changes == {"create": 1} and self._only_stack:  # only the stack's own record: settings were rejected
             changes = {}
         if finished := len(self._old - self._replaced):
-            changes["old one deleted"] = finished  # which the engine counts with the interrupted update
+            changes["old one deleted"] = finished  # the engine counts it with the interrupted update
         told = ", ".join(f"{count} {_DONE.get(op, op)}" for op, count in changes.items()) or "none"
         self._tell(f"{self._clock()} resources: {told}")
 
@@ -127,7 +127,7 @@ def _parsed(line: str) -> Object | None:
 
 
 def _part(types: str) -> str:
-    """The part of the program, in words, that a resource belongs to by the types of its parents."""
+    """Returns the part of the program, in words, that contains a resource, from the types of its parents."""
     if types.startswith("ai-on-aks:workloads/"):
         return "workloads"
     components = [found for found in _COMPONENT.findall(types) if not found.endswith(_WHOLES)]

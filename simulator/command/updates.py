@@ -1,4 +1,4 @@
-"""The updates of this checkout's stacks that are under way: the simulator is not stopped or restarted under one."""
+"""Finds running updates of this checkout's stacks, during which the simulator must not stop or restart."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ class Update:
 
 
 def under_way() -> list[Update]:
-    """Updates of all stacks by other processes than this one."""
+    """Returns updates of all stacks by processes other than this one."""
     ours = list(_of_make())
     known = {update.stack for update in ours}
-    plain = (update for update in of_pulumi() if update.stack not in known)  # not those that `make up` has started
+    plain = (update for update in of_pulumi() if update.stack not in known)  # without those that `make up` started
     return [update for update in (*ours, *plain) if update.pid != os.getpid()]
 
 
 def of_pulumi(stack: str = "*") -> list[Update]:
-    """The updates of a stack, or of all, by the locks of Pulumi's file backend; killed processes do not count."""
+    """Returns the updates of a stack, or of all, from locks of Pulumi's file backend. Skips killed processes."""
     return [update for update in locked(stack) if is_working_pulumi(update.pid)]
 
 
 def locked(stack: str = "*") -> list[Update]:
-    """Those that have a lock, whether they still run or not."""
+    """Returns the updates that have a lock, whether they still run or not."""
     found = []
     for file in (paths.home() / "state" / ".pulumi" / "locks").rglob(f"{stack}/*.json"):
-        with suppress(FileNotFoundError):  # its update has ended meanwhile
+        with suppress(FileNotFoundError):  # the update ended in the meantime
             pid, since = int(json.loads(file.read_text())["pid"]), file.stat().st_mtime
             found.append(Update(file.parent.name, "pulumi", pid, since))
     return found
 
 
 def is_working_pulumi(pid: int) -> bool:
-    """Whether the process runs, is one of Pulumi's, and has not been killed: a zombie does no work any more."""
+    """Reports whether the process is a running pulumi, and not a killed one (a zombie)."""
     try:
         name, _, rest = Path("/proc", str(pid), "stat").read_text().partition("(")[2].rpartition(")")
     except OSError:  # it ended
@@ -63,7 +63,7 @@ def is_working_pulumi(pid: int) -> bool:
 
 @contextmanager
 def announced(command: str, stack: str) -> Iterator[None]:
-    """While a command needs the simulator, also between and after its calls of pulumi.
+    """Announces that a command needs the simulator, also between and after its calls of pulumi.
 
     The kernel frees the lock on its file if the process dies.
     """
@@ -93,4 +93,4 @@ def _of_make() -> Iterator[Update]:
                 since = file.stat().st_mtime
                 yield Update(told.get("stack", "?"), told.get("command", "make"), int(file.stem), since)
             else:
-                file.unlink(missing_ok=True)  # its process was killed
+                file.unlink(missing_ok=True)  # the process was killed

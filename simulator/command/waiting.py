@@ -1,4 +1,4 @@
-"""Waits for the workloads of a stack, and tells what each waits for: at once, when it changes, and now and then."""
+"""Waits for the workloads of a stack, and reports what each waits for: at the start, on changes, and periodically."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from simulator.command.jobs import Workload
 from simulator.tools.progress import elapsed, wrapped
 
 _LASTS_S = 10.0
-"""For so long something is missing before it counts as missing: a kubelet needs a few seconds to try again."""
+"""The seconds until something missing counts as missing: a kubelet retries after a few seconds."""
 _HEARTBEAT_S = 30.0
-"""For so long nothing is told at most; and after a change of phase nothing of pods that are simply under way."""
+"""The maximum seconds without a report, and the quiet time after a phase change for pods that only make progress."""
 _REPEAT_S = 300.0
-"""For so long nothing is told twice: some causes come and go (ErrImagePull)."""
+"""The seconds in which nothing is repeated: some causes come and go (ErrImagePull)."""
 _LACKS = re.compile(r"(\d+ Insufficient \S+\s*)+")
-"""What a scheduler counts. It names devices in turn, others at each look: once it is told, another count is no news."""
+"""The scheduler's counts. They change with each look as it names other devices, so a new count is not reported."""
 
 
 def wait(observed: Callable[[], list[Workload]], timeout_s: float, tell: Callable[[str], None]) -> list[Workload]:
-    """Until all have settled, one is stuck, or time is up. `observed` waits for the next look."""
+    """Waits until all have settled, one is stuck, or time is up. `observed` waits for the next look."""
     start = time.monotonic()
     teller = _Teller(tell, start)
     stuck_since: dict[str, float] = {}
@@ -36,12 +36,12 @@ def wait(observed: Callable[[], list[Workload]], timeout_s: float, tell: Callabl
 
 
 class _Teller:
-    """Remembers what it has reported of each workload. It reports a cause that several have once, with all of them."""
+    """Remembers the reports on each workload. Reports a shared cause once, with the names of all."""
 
     def __init__(self, tell: Callable[[str], None], start: float) -> None:
         self._tell, self._start, self._spoke = tell, start, start
         self._seen: dict[str, set[str]] = {}
-        """What each waited for at the last look."""
+        """The causes of each at the last look."""
         self._told_at: dict[tuple[str, str], float] = {}
 
     def look(self, workloads: Sequence[Workload], now: float) -> None:
@@ -83,7 +83,7 @@ class _Teller:
         return next((other for other in others if part in self._seen.get(other, ())), "")
 
     def _tell_all(self, news: Mapping[str, Sequence[str]]) -> None:
-        """`news` has the head and the new causes of each workload."""
+        """Prints news, grouped by cause. `news` has the head and the new causes of each workload."""
         groups: dict[tuple[str, ...], list[str]] = {}
         for name, (_, *causes) in news.items():
             for cause in causes:
@@ -95,5 +95,5 @@ class _Teller:
 
 
 def _gist(text: str) -> str:
-    """What tells it from others: not what a scheduler counts, nor where its lines are broken."""
+    """Returns the text without the scheduler's counts and without line breaks, to compare causes."""
     return _LACKS.sub("", " ".join(text.split()))
