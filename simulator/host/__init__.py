@@ -1,1 +1,1 @@
-"""What this machine lends: paths, ports, files, processes, certificates, the network."""
+"""Access to this machine: paths, ports, files, processes, certificates and the network."""

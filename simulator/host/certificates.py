@@ -1,4 +1,4 @@
-"""The certificates of one simulated cluster, or of simulated Azure: a CA of its own, made once and kept with it."""
+"""Creates and keeps the CA and the certificates of one simulated cluster, or of simulated Azure."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _NO_USES = (
     "encipher_only",
     "decipher_only",
 )
-"""Of an authority's key."""
+"""The key usages that a CA's key does not have."""
 FRONT_PROXY = "front-proxy-client"
-"""As whom the API server comes to APIs that pods serve: they take its word for who asks."""
+"""The common name of the API server's client certificate for aggregated APIs, which then trust its user headers."""
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost")
 
 
 class Authority:
     """A certificate authority in a folder: `ca.crt`, `ca.key`, and what it issues as `<name>.crt`, `<name>.key`.
 
-    A key is written before its certificate, so that a pair without its certificate is made anew.
+    Keys are written before certificates, so that a pair without its certificate is created again.
     """
 
     def __init__(self, folder: Path, common_name: str) -> None:
@@ -59,7 +59,7 @@ class Authority:
     def issue(
         self, name: str, common_name: str, organization: str = "", hosts: Sequence[str] = (), *, server: bool = False
     ) -> None:
-        """Issues `<name>.crt` and `<name>.key` unless they are there. `hosts` are DNS names or IP addresses."""
+        """Issues `<name>.crt` and `<name>.key` unless they exist. `hosts` are DNS names or IP addresses."""
         if (self.folder / f"{name}.crt").exists():
             return
         key = ec.generate_private_key(ec.SECP256R1())
@@ -77,7 +77,7 @@ class Authority:
         files.replace(self.folder / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM))
 
     def kubeconfig(self, name: str, server: str, cluster: str) -> dict[str, Any]:
-        """A kubeconfig with the client certificate `name` inline."""
+        """Returns a kubeconfig with the client certificate `name` inline."""
         user = {
             "client-certificate-data": _base64(self.folder / f"{name}.crt"),
             "client-key-data": _base64(self.folder / f"{name}.key"),
@@ -107,17 +107,17 @@ class Authority:
 
 
 def serving_certificate(hosts: Sequence[str]) -> dict[str, bytes]:
-    """Of a server with these names, by a CA that is for nothing else: `tls.key`, `tls.crt` and `ca.crt`."""
-    common_name = hosts[-1][:64]  # X.509 allows no more
+    """Returns `tls.key`, `tls.crt` and `ca.crt` for a server with these names, from a CA for this certificate only."""
+    common_name = hosts[-1][:64]  # the limit of X.509
     with tempfile.TemporaryDirectory() as folder:
         Authority(Path(folder), common_name).issue("tls", common_name, hosts=hosts, server=True)
         return {name: Path(folder, name).read_bytes() for name in ("tls.key", "tls.crt", "ca.crt")}
 
 
 def cluster_certificates(folder: Path, names: Sequence[str] = ()) -> Authority:
-    """All certificates that a control plane needs, and the key that signs service account tokens.
+    """Creates the certificates of a control plane, and the key that signs service account tokens.
 
-    `names` are those of its API server in DNS, which stay for the life of a cluster.
+    `names` are the DNS names of its API server. They do not change during the life of a cluster.
     """
     authority = Authority(folder, "simulated-aks-ca")
     authority.issue(
@@ -138,7 +138,7 @@ def cluster_certificates(folder: Path, names: Sequence[str] = ()) -> Authority:
 
 
 def rsa_key(path: Path) -> rsa.RSAPrivateKey:
-    """The key in a file, made where there is none."""
+    """Returns the key in a file, and creates it if it does not exist."""
     if not path.exists():
         _write_key(path, rsa.generate_private_key(public_exponent=65537, key_size=2048))
     key = _loaded(path.read_bytes())
@@ -150,7 +150,7 @@ def rsa_key(path: Path) -> rsa.RSAPrivateKey:
 def _builder(
     subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, issuer_key: ec.EllipticCurvePublicKey
 ) -> x509.CertificateBuilder:
-    """With the identifiers of both keys, without which Python 3.13 and newer trust no certificate."""
+    """Returns a builder with the identifiers of both keys, which Python 3.13 and newer require."""
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -179,7 +179,7 @@ def _write_key(path: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) 
 
 @functools.lru_cache
 def _loaded(pem: bytes) -> PrivateKeyTypes:
-    """Loads a key once: each check of an RSA key takes 30 ms."""
+    """Loads a key once, because each check of an RSA key takes 30 ms."""
     return serialization.load_pem_private_key(pem, None)
 
 

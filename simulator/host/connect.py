@@ -1,4 +1,4 @@
-"""CONNECT, by which a client asks a proxy for a connection, and plain HTTP: what the simulator's proxies share."""
+"""Functions that the simulator's proxies share, for CONNECT and plain HTTP."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a client asks for; `user` is that of its proxy's URL."""
+    """A client's request. `user` is the user in its proxy's URL."""
 
     host: str
     port: int
     user: str = ""
     plain: bytes = b""
-    """A request of plain HTTP as its server wants it, as far as it has been read; empty for CONNECT."""
+    """The part of a plain HTTP request that has been read, as its server expects it; empty for CONNECT."""
 
 
 def asked(client: socket.socket, *, forwards: bool = False) -> Wanted | None:
-    """Reads the request; None where there is none that is whole, or that is refused.
+    """Reads the request. Returns None if it is incomplete or refused.
 
-    `forwards` takes requests of plain HTTP too.
+    Accepts requests of plain HTTP too if `forwards` is set.
     """
     request = b""
     while b"\r\n\r\n" not in request:
@@ -59,26 +59,26 @@ def asked(client: socket.socket, *, forwards: bool = False) -> Wanted | None:
 
 
 def refuse(client: socket.socket, why: str, status: int = 502) -> None:
-    """`why` is the reason phrase, which clients show."""
+    """Sends an error response. `why` is the reason phrase, which clients show."""
     client.sendall(f"HTTP/1.1 {status} {why}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
 
 
 def dial(port: int) -> socket.socket:
-    """A connection to a server on 127.0.0.1. Raises OSError."""
+    """Connects to a server on 127.0.0.1. Raises OSError."""
     upstream = socket.create_connection(("127.0.0.1", port), timeout=_DIAL_TIMEOUT_S)
     upstream.settimeout(None)
     return upstream
 
 
 def dial_outside(address: Address, by: str) -> socket.socket:
-    """A connection as this machine reaches the world: by the proxy of that URL, if there is one. Raises OSError."""
+    """Connects to an address outside of the simulator, through the proxy at the URL `by` if given. Raises OSError."""
     upstream = by_proxy(address, by) if by else socket.create_connection(address, timeout=_OUTSIDE_TIMEOUT_S)
     upstream.settimeout(None)
     return upstream
 
 
 def join(client: socket.socket, upstream: socket.socket, plain: bytes = b"") -> None:
-    """Sends the request of plain HTTP, or tells the client that it is connected, and copies until both have ended."""
+    """Sends the plain HTTP request, or confirms CONNECT, and then copies until both sides have ended."""
     if plain:
         upstream.sendall(plain)
     else:
@@ -87,7 +87,7 @@ def join(client: socket.socket, upstream: socket.socket, plain: bytes = b"") -> 
 
 
 def by_proxy(address: Address, by: str) -> socket.socket:
-    """A connection by the proxy of this URL. Raises OSError with what it says."""
+    """Connects through the proxy at this URL. Raises OSError with the proxy's message."""
     host, port = address
     proxy = urlsplit(by if "://" in by else f"http://{by}")
     if proxy.scheme != "http":
@@ -99,7 +99,7 @@ def by_proxy(address: Address, by: str) -> socket.socket:
         login = f"Proxy-Authorization: Basic {base64.b64encode(plain.encode()).decode()}\r\n"
     upstream.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n{login}\r\n".encode())
     answer = b""
-    while b"\r\n\r\n" not in answer:  # byte by byte: what follows is the server's
+    while b"\r\n\r\n" not in answer:  # byte by byte, to leave the server's data in the socket
         part = upstream.recv(1)
         if not part or len(answer) > _HEADER_LIMIT:
             break
@@ -111,7 +111,7 @@ def by_proxy(address: Address, by: str) -> socket.socket:
 
 
 def _user(authorization: str) -> str:
-    """Of basic credentials; empty for others, and for those that are none."""
+    """Returns the user of basic credentials; empty for others and for invalid ones."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
         return ""

@@ -1,4 +1,4 @@
-"""Files and links that are replaced in one step: no reader finds half of one, and no kill leaves half of one."""
+"""Replaces files and links atomically: readers and interrupted writers never see or leave a partial file."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 
 def replace(path: Path, data: str | bytes, mode: int = 0o600) -> None:
-    """Makes `path` a file of this content (text in UTF-8) and mode; a link in its place goes, what it led to stays.
+    """Writes a file with this content (text in UTF-8) and mode. Replaces a link, and keeps the link's target.
 
-    A file that has the content already is left alone, so that no watcher is woken for nothing.
+    Leaves a file with the same content unchanged, so that watchers do not wake up.
     """
     content = data.encode() if isinstance(data, str) else data
     if path.is_file() and not path.is_symlink() and path.read_bytes() == content:
@@ -23,7 +23,7 @@ def replace(path: Path, data: str | bytes, mode: int = 0o600) -> None:
 
 
 def link(path: Path, target: Path) -> None:
-    """Makes `path` a symbolic link to `target`; left alone where it is that already."""
+    """Makes `path` a symbolic link to `target`, unless it is one already."""
     if path.is_symlink() and path.readlink() == target:
         return
     with _beside(path) as fresh:
@@ -33,7 +33,7 @@ def link(path: Path, target: Path) -> None:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """A hidden file of this call's own beside `path`, whose place it takes if all goes well."""
+    """Yields a new hidden file next to `path`, which replaces `path` if no error occurs."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(descriptor)
     fresh = Path(name)

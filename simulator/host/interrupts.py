@@ -1,6 +1,6 @@
-"""SIGINT and SIGTERM of the commands: the first interrupts one, later ones hasten its end, none breaks it.
+"""Handles SIGINT and SIGTERM of commands: the first interrupts the command, later ones make its cleanup end sooner.
 
-Needs nothing but the standard library: it is at work before anything else is imported.
+Needs only the standard library, because it must work before other imports.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-INTERRUPTED = 130  # as shells have it
+INTERRUPTED = 130  # the exit code of shells
 
 
 class _Signals:
-    """What a signal means from now on. Exceptions come from the first one alone, and only while a command runs."""
+    """The signal handler. Only the first signal raises an exception, and only while a command runs."""
 
     heeded = False
     held = False
@@ -32,7 +32,7 @@ class _Signals:
             self.hasten()
 
     def let_go(self) -> None:
-        """Raises KeyboardInterrupt if a signal has come."""
+        """Raises KeyboardInterrupt if a signal has arrived."""
         self.held = False
         if self.came_while_held:
             self.came_while_held = self.heeded = False
@@ -43,9 +43,9 @@ _signals = _Signals()
 
 
 def guarded(command: Callable[[], int], told: str) -> int:
-    """The command's exit code; after an interruption, also one by SIGTERM (a cancelled CI job, `timeout`), says `told`.
+    """Runs the command and returns its exit code. Prints `told` on SIGINT or SIGTERM (a cancelled CI job, `timeout`).
 
-    One that comes when the command is done changes nothing. What is ignored (SIGINT in the background) stays ignored.
+    Signals after the end of the command have no effect. Ignored signals (SIGINT in the background) stay ignored.
     """
     try:
         _signals.heeded = True
@@ -62,7 +62,7 @@ def guarded(command: Callable[[], int], told: str) -> int:
 
 @contextmanager
 def held() -> Iterator[Callable[[], None]]:
-    """Signals interrupt only once the function is called: a process that is begun is then known to whoever ends it."""
+    """Delays signals until the function is called, so that the cleanup knows a process that is being started."""
     _signals.held = True
     try:
         yield _signals.let_go
@@ -72,7 +72,7 @@ def held() -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def hastened(how: Callable[[], None]) -> Iterator[None]:
-    """While what was interrupted ends, `how` is called on each further signal."""
+    """Calls `how` on each further signal while the interrupted work ends."""
     _signals.hasten = how
     try:
         yield

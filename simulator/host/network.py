@@ -1,9 +1,8 @@
-"""The way from the API server into the cluster: an HTTPS CONNECT proxy (its egress selector) that knows where the
-simulated addresses are really served.
+"""The API server's path into the cluster: an HTTPS CONNECT proxy (its egress selector) that maps simulated addresses.
 
-A webhook's Service resolves to the address of a ready pod, a node's kubelet to the node's address; both exist only in
-the simulation. So charts keep their Services and webhooks as on AKS, and a webhook whose pod is not ready fails as
-there.
+A webhook's Service resolves to the address of a ready pod, and a node's kubelet to the node's address. Both addresses
+exist only in the simulation. So charts keep their Services and webhooks as on AKS, and a webhook whose pod is not ready
+fails as on AKS.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from simulator.host.socks import SocksProxy
 
 
 class ClusterNetwork:
-    """Addresses inside the simulated cluster: what serves them are ports of 127.0.0.1, or networks of their own."""
+    """The addresses in the simulated cluster. Ports of 127.0.0.1, or separate networks, serve them."""
 
     def __init__(self, authority: Authority, port: int) -> None:
         self._routes: dict[tuple[str, int], int] = {}
@@ -35,19 +34,19 @@ class ClusterNetwork:
         threading.Thread(target=self._server.serve_forever, name="cluster-network", daemon=True).start()
         self._socks = SocksProxy(self.dial)
         self.proxy = self._socks.url
-        """By which processes of this machine reach these addresses."""
+        """The proxy URL with which processes on this machine reach these addresses."""
 
     def route(self, address: str, port: int, local_port: int) -> None:
         with self._lock:
             self._routes[(address, port)] = local_port
 
     def open(self, address: str, door: Callable[[int], socket.socket]) -> None:
-        """All ports of an address, each by a call that connects to it or raises OSError."""
+        """Opens all ports of an address. `door` connects to a port or raises OSError."""
         with self._lock:
             self._doors[address] = door
 
     def serve(self, pages: Mapping[tuple[str, int], Callable[[], socket.socket]]) -> None:
-        """All ports that no process serves, each by a call that connects to it; in place of those before."""
+        """Sets the ports that no process serves, each with a function that connects to it. Replaces earlier ones."""
         with self._lock:
             self._pages = dict(pages)
 
@@ -62,7 +61,7 @@ class ClusterNetwork:
             return self._routes.get((address, port))
 
     def dial(self, address: str, port: int) -> socket.socket | None:
-        """A connection; None where nothing serves the address. Raises OSError where that refuses."""
+        """Connects to an address. Returns None if nothing serves it. Raises OSError if the connection is refused."""
         if (local := self.local_port(address, port)) is not None:
             return connect.dial(local)
         with self._lock:
@@ -91,7 +90,7 @@ class _Handler(socketserver.BaseRequestHandler):
         try:
             with self.server.tls.wrap_socket(self.request, server_side=True) as client:
                 self._connect(client)
-        except (OSError, ssl.SSLError):  # the API server hung up: nobody is left to tell
+        except (OSError, ssl.SSLError):  # the API server closed the connection: no client is left to answer
             return
 
     def _connect(self, client: ssl.SSLSocket) -> None:

@@ -1,4 +1,4 @@
-"""Where the simulator keeps things: state in the checkout's `.simulator/`, tools in a cache shared by all checkouts."""
+"""The paths of the simulator: state in the checkout's `.simulator/`, tools in a cache that all checkouts share."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def home() -> Path:
-    """The state folder of this checkout; `SIMULATOR_HOME` moves it (tests run several side by side)."""
+    """Returns the state folder of this checkout, or `SIMULATOR_HOME` (tests run several at the same time)."""
     return Path(os.environ.get("SIMULATOR_HOME") or ROOT / ".simulator")
 
 
 def bytecode() -> Path:
-    """Where Python keeps compiled modules. Compiling the provider SDKs takes 4 s of every pulumi command without it."""
+    """Returns the folder of compiled modules. Compiling the provider SDKs would take 4 s in every pulumi command."""
     return Path(os.environ.get("PYTHONPYCACHEPREFIX") or home().resolve() / "pycache")
 
 
 def kube_cache() -> Path:
-    """Where kubectl and helm keep what each API server serves: else in ~/.kube, for ever."""
+    """Returns the discovery cache of kubectl and helm. Otherwise they would fill ~/.kube without a limit."""
     return home().resolve() / "kube-cache"
 
 
 def cache() -> Path:
-    """Tools and virtual environments, keyed by version; safe to delete, shared by checkouts."""
+    """Returns the folder of tools and virtual environments. They are keyed by version, shared, and safe to delete."""
     if chosen := os.environ.get("AI_ON_AKS_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ai-on-aks"
 
 
 def tools_bin() -> Path:
-    """The folder with one executable per tool (pulumi, kubectl, helm, kube-apiserver, kwok, vc-scheduler, bwrap, ...).
+    """Returns the folder with one executable per tool (pulumi, kubectl, kube-apiserver, kwok, bwrap, ...).
 
-    Named by the versions that this checkout pins: checkouts of other versions have a folder of their own.
+    Its name depends on the pinned versions, so that checkouts of other versions have another folder.
     """
     return cache() / f"bin-{_pins()}"
 
@@ -53,9 +53,9 @@ def _pins() -> str:
 
 
 def cluster(cluster_id: str) -> Path:
-    """The folder of a simulated AKS cluster; `.../resourceGroups/rg/.../managedClusters/aks` has `clusters/rg+aks`.
+    """Returns the folder of an AKS cluster: `clusters/rg+aks` for `.../resourceGroups/rg/.../managedClusters/aks`.
 
-    ARM compares ids without case, and allows `+` in neither name.
+    ARM ignores case in ids, and allows `+` in neither name.
     """
     parts = cluster_id.lower().strip("/").split("/")
     group = f"{parts[parts.index('resourcegroups') + 1]}+" if "resourcegroups" in parts else ""
@@ -63,7 +63,7 @@ def cluster(cluster_id: str) -> Path:
 
 
 def tool(name: str) -> Path:
-    """The executable of a tool: the cache's own, else what PATH has. Raises FileNotFoundError, which says the mend."""
+    """Returns a tool's executable, from the cache or else from PATH. Raises FileNotFoundError, which names the fix."""
     own = tools_bin() / name
     found = own if own.exists() else shutil.which(name)
     if not found:

@@ -1,4 +1,4 @@
-"""Ports of this checkout on 127.0.0.1: chosen once, kept in `ports.json`, so that a restart changes no address."""
+"""Assigns ports on 127.0.0.1 to this checkout, and keeps them in `ports.json` so that addresses survive restarts."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from pathlib import Path
 from simulator.host import files, paths
 
 _KERNELS_OWN = Path("/proc/sys/net/ipv4/ip_local_port_range")
-"""First and last port of those that connections are given: one chosen there may be taken when it is needed again."""
+"""The range from which the kernel assigns ports to connections. A port in it may be in use at the next start."""
 _LOWEST, _END = 10_000, 65_536
 _ENDING_S = 10
 
 
 class PortTaken(Exception):
-    """A port that was asked for, or was used before, belongs to somebody else now."""
+    """Another process uses a port that the user chose or that was used before."""
 
 
 def port(name: str) -> int:
-    """The port called `name` (`arm`, `dev.apiserver`, ...); `SIMULATOR_<NAME>_PORT` (last word of the name) chooses it.
+    """Returns the port `name` (`arm`, `dev.apiserver`, ...), or `SIMULATOR_<NAME>_PORT` (last word of the name) if set.
 
-    Raises PortTaken only through `require_free`; choosing never hands out a port twice.
+    Raises PortTaken only for an invalid variable, or if no port is free. Never assigns a port twice.
     """
     if asked := _chosen(_variable(name)):
         return asked
@@ -41,9 +41,9 @@ def port(name: str) -> int:
 
 
 def require_free(name: str) -> int:
-    """As `port`, for the process that will listen: a port that the user chose is kept from now on.
+    """Returns `port`, for the process that will listen. Keeps a port that the user chose from then on.
 
-    Raises PortTaken, saying how to mend it, if something already listens there.
+    Raises PortTaken, with the fix, if something already listens there.
     """
     number = port(name)
     _probe(number, name, _variable(name))
@@ -55,7 +55,7 @@ def require_free(name: str) -> int:
 
 
 def check_chosen() -> None:
-    """Raises PortTaken for the first `SIMULATOR_..._PORT` that is no port or taken, before anything is started."""
+    """Raises PortTaken for the first `SIMULATOR_..._PORT` that is invalid or in use, before anything starts."""
     for variable in sorted(os.environ):
         if variable.startswith("SIMULATOR_") and variable.endswith("_PORT") and (number := _chosen(variable)):
             _probe(number, variable.removeprefix("SIMULATOR_").removesuffix("_PORT").lower(), variable)
@@ -63,7 +63,7 @@ def check_chosen() -> None:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[Path]:
-    """The file of ports, while no other process changes it."""
+    """Yields the file of ports, locked against other processes."""
     file = _file()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with file.with_suffix(".lock").open("w") as lock:
@@ -85,7 +85,7 @@ def _write(file: Path, ports: dict[str, int]) -> None:
 
 
 def _probe(number: int, name: str, variable: str) -> None:
-    """Raises PortTaken. A port that no process owns is one's that is ending: it is free in a moment."""
+    """Raises PortTaken. If no process owns the port, its process is ending and frees it soon."""
     deadline = time.monotonic() + _ENDING_S
     while not _is_free(number):
         owner = _owner(number)
@@ -127,7 +127,7 @@ def _taken(number: int, name: str, variable: str, owner: str) -> str:
 
 
 def _owner(number: int) -> str:
-    """Name and id of the listener, where /proc tells (other users' processes stay unnamed)."""
+    """Returns name and id of the listener, if /proc shows them (it hides other users' processes)."""
     wanted = f"0100007F:{number:04X}"
     anywhere = f"00000000:{number:04X}"
     inodes = set()
@@ -146,13 +146,14 @@ def _owner(number: int) -> str:
 
 
 def free(avoid: set[int]) -> int:
-    """A port that nobody listens on now, nor the kernel gives to connections, and that is not kept for another part of
-    the simulator, which may not listen yet. Raises PortTaken if there is none.
+    """Returns a free port that the kernel does not assign to connections and no other part of the simulator keeps.
+
+    Raises PortTaken if there is none.
     """
     kept = avoid | set(_read(_file()).values())
     given_from = int(_KERNELS_OWN.read_text().split()[0])
     allowed = range(_LOWEST, given_from if given_from > _LOWEST else _END)
-    start = secrets.randbelow(len(allowed))  # so that checkouts which do not run just now choose others
+    start = secrets.randbelow(len(allowed))  # so that checkouts that are not running choose other ports
     for number in itertools.chain(allowed[start:], allowed[:start]):
         if number not in kept and _is_free(number):
             return number

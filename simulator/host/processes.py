@@ -1,4 +1,4 @@
-"""Child processes of the simulator: started with a mark in their environment, kept running, ended to the last."""
+"""Child processes of the simulator: marks them in their environment, restarts them, and ends all of them."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from pathlib import Path
 from simulator.host import paths
 
 MARK = "SIMULATOR_CHILD_OF"
-"""Environment variable by which leftovers of a killed simulator are known as ours, and only ours."""
+"""The environment variable that identifies leftover processes of this simulator after it was killed."""
 _RESTART_PAUSE = 1.0
-_STOP_GRACE_S = 2  # long enough to flush; a kill loses nothing that was acknowledged
+_STOP_GRACE_S = 2  # long enough to flush; a kill loses no acknowledged write
 _TAIL_LINES = 15
 _MAX_LOG_BYTES = 32 * 1024 * 1024
 
 
 def marked_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What processes of the simulator get of this one's environment; GOGC, with which tests spare Go's collector."""
+    """Returns the variables that child processes inherit. Tests set GOGC to reduce Go's garbage collection."""
     keep = {key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TMPDIR", "GOGC") if key in os.environ}
     return {**keep, **(extra or {}), MARK: str(paths.home().resolve())}
 
 
 def leftovers() -> list[int]:
-    """Process ids that carry this checkout's mark; one that was started this very moment may not carry it yet.
+    """Returns the ids of processes with this checkout's mark. A process that just started may not have it yet.
 
-    Linux tells its parent that it runs before the new environment can be read (fs/exec.c closes files first).
+    Linux reports to the parent that it runs before the new environment is readable (fs/exec.c closes files first).
     """
     wanted = f"{MARK}={paths.home().resolve()}".encode()
     found = []
@@ -38,16 +38,16 @@ def leftovers() -> list[int]:
         try:
             if wanted in (entry / "environ").read_bytes().split(b"\0") and int(entry.name) != os.getpid():
                 found.append(int(entry.name))
-        except OSError:  # ended meanwhile, or another user's
+        except OSError:  # it ended, or belongs to another user
             continue
     return found
 
 
 def end_leftovers(timeout_s: float = 10) -> list[int]:
-    """Ends what a killed simulator left running; returns the processes that do not end even when killed.
+    """Ends the processes of a killed simulator. Returns those that do not end even when killed.
 
-    One that is ending loses its environment, and so its mark, before it closes its ports: it is known by its id then.
-    A daemon that is ending may have started one again meanwhile.
+    A process that is ending loses its environment, and so its mark, before it closes its ports, so it is tracked by id.
+    A daemon that is ending may have restarted one in the meantime.
     """
     found: set[int] = set()
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -66,7 +66,7 @@ def end_leftovers(timeout_s: float = 10) -> list[int]:
 
 
 def _runs(pid: int) -> bool:
-    """Whether the process still holds anything: a zombie does not, unless it is only the first of several threads."""
+    """Reports whether the process still holds resources. A zombie does only if other threads of it still run."""
     try:
         state = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
         return state not in ("Z", "X") or len(list(Path("/proc", str(pid), "task").iterdir())) > 1
@@ -83,7 +83,7 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 @dataclass
 class Process:
-    """One executable that has to run until stopped; started again when it ends by itself."""
+    """One executable that runs until stopped, and restarts if it ends by itself."""
 
     name: str
     argv: Sequence[str]
@@ -115,7 +115,7 @@ class Process:
         return self._popen is not None and self._popen.poll() is None
 
     def revive(self) -> bool:
-        """Starts it again if it ended; says whether it had."""
+        """Restarts the process if it ended. Returns whether it had."""
         if self._popen is None or self.alive or time.monotonic() - self._started < _RESTART_PAUSE:
             return False
         self.restarts += 1
@@ -138,7 +138,7 @@ class Process:
 
 
 class Supervisor:
-    """Keeps a group of processes running, in their order; stops them in reverse."""
+    """Keeps a group of processes running, in their order. Stops them in reverse order."""
 
     def __init__(self) -> None:
         self.processes: list[Process] = []

@@ -1,4 +1,4 @@
-"""Copies between two sockets. Standard library only: sandboxes have it too."""
+"""Copies between two sockets. Uses the standard library only, because sandboxes use it too."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _CHUNK = 2**16
 
 
 def relay(one: socket.socket, other: socket.socket) -> None:
-    """Copies both ways until both sides have ended; the end of one is told to the other. The caller closes them.
+    """Copies both ways until both sides have ended, and passes on the end of each. The caller closes the sockets.
 
-    In one thread, since a TLS socket may not be read and written at the same time.
+    Uses one thread, because a TLS socket must not be read and written at the same time.
     """
     way = {one: other, other: one}
     with selectors.DefaultSelector() as selector:
@@ -28,7 +28,7 @@ def relay(one: socket.socket, other: socket.socket) -> None:
 
 
 def _copy(source: socket.socket, sink: socket.socket) -> bool:
-    """Passes on what is there; False when there will be no more."""
+    """Copies the available data. Returns False at the end of the stream."""
     while True:
         source.setblocking(False)
         try:
@@ -43,18 +43,18 @@ def _copy(source: socket.socket, sink: socket.socket) -> bool:
             return False
         try:
             sink.sendall(data)
-        except OSError:  # nobody listens any more
+        except OSError:  # the other side has closed
             return False
         if not (isinstance(source, ssl.SSLSocket) and source.pending()):
             return True
 
 
 def _half_close(sink: socket.socket) -> bool:
-    """False where that cannot be, as with TLS: the whole connection is over."""
+    """Closes the sending side. Returns False if that is not possible, as with TLS: the whole connection is over."""
     if isinstance(sink, ssl.SSLSocket):
         return False
     try:
         sink.shutdown(socket.SHUT_WR)
-    except OSError:  # it is closed already
+    except OSError:  # closed already
         return False
     return True

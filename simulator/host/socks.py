@@ -1,6 +1,6 @@
-"""A SOCKS5 proxy (RFC 1928) on 127.0.0.1, by which processes of this machine reach the simulated cluster.
+"""A SOCKS5 proxy (RFC 1928) on 127.0.0.1, through which processes of this machine reach the simulated cluster.
 
-Connections alone, without a login: what is behind it this machine's users reach anyway.
+Supports connections only, without a login: all users of this machine can reach the cluster anyway.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Callable
 from simulator.host.relay import relay
 
 Dial = Callable[[str, int], socket.socket | None]
-"""A connection to an address and port; None where nothing serves it. Raises OSError where that refuses."""
+"""A function that connects to an address and port. Returns None if nothing serves it; raises OSError if refused."""
 _VERSION, _CONNECT, _NO_LOGIN = 5, 1, 0
 _IPV4, _NAME, _IPV6 = 1, 3, 4
 _OK, _UNREACHABLE, _REFUSED, _NO_COMMAND = 0, 4, 5, 7
 
 
 class SocksProxy:
-    """Listens on a port of its own."""
+    """The proxy, on a free port."""
 
     def __init__(self, dial: Dial) -> None:
         self._server = _Server(("127.0.0.1", 0), _Client)
@@ -30,7 +30,7 @@ class SocksProxy:
         threading.Thread(target=self._server.serve_forever, name="socks", daemon=True).start()
 
     def stop(self) -> None:
-        """Takes no more clients."""
+        """Stops accepting clients."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -41,13 +41,13 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 class _Client(socketserver.StreamRequestHandler):
-    rbufsize = 0  # what follows the request is the server's
+    rbufsize = 0  # no buffer: data after the request is for the server
     server: _Server
 
     def handle(self) -> None:
         try:
             self._serve()
-        except (OSError, struct.error):  # the client hung up: nobody is left to tell
+        except (OSError, struct.error):  # the client closed the connection: no one to answer
             return
 
     def _serve(self) -> None:
