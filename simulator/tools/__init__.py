@@ -1,1 +1,1 @@
-"""Gets the executables that the simulator and the checks need: released ones where possible, else built from source."""
+"""Installs the executables that the simulator and the checks need: released ones, or builds from source."""

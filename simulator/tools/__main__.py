@@ -1,4 +1,4 @@
-"""`python -m simulator.tools`: makes the missing tools of a group of commands or of a stack."""
+"""Installs the missing tools of a group of commands or of a stack."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simulator.tools.store import Store
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Returns the exit code: 0 if the tools are there, 1 with one message on standard error if not."""
+    """Returns 0 if the tools are there, and 1 if not, with one message on standard error."""
     told = "Interrupted. Finished tools are kept; the same command goes on from here."
     return interrupts.guarded(lambda: _make(arguments), told)
 

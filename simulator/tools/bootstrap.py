@@ -1,8 +1,8 @@
-"""`python3 -m simulator.tools.bootstrap`: makes the environment of the locked dependencies and prints its folder.
+"""`python3 -m simulator.tools.bootstrap`: creates the environment of the locked dependencies and prints its folder.
 
-Needs nothing but the standard library, and is written for Python 3.7 on, to tell what is missing. The virtual
-environment lies in the cache, keyed by the lock files and the interpreter, so that checkouts share it and a changed
-lock makes a new one. Real Azure needs none of it: `pulumi install` makes what Pulumi.yaml names.
+Needs only the standard library, and runs on Python 3.7 and newer, to report a Python that is too old. The virtual
+environment is in the cache, keyed by the lock files and the interpreter: checkouts share it, and a changed lock creates
+a new one. Real Azure does not need it: `pulumi install` creates the environment that Pulumi.yaml names.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from pathlib import Path
 
 _OLDEST = (3, 11)
 _NEWER = ("python3.14", "python3.13", "python3.12", "python3.11")
-_COMPLETE = "complete"  # this file is written last: without it the environment is half-made
+_COMPLETE = "complete"  # written last: without this file the environment is incomplete
 
 
 class _BootstrapError(Exception):
-    """Shown as it is, without a traceback."""
+    """An error whose message is shown without a traceback."""
 
 
 def main(arguments: list[str]) -> int:
-    """Prints the environment's folder, and everything else on standard error; 1 after an error."""
+    """Prints the environment's folder on standard output, and messages on standard error. Returns 1 after an error."""
     if sys.version_info < _OLDEST:
         return _hand_over(arguments)
-    from simulator.host import paths  # needs the Python that has just been made sure of
+    from simulator.host import paths  # needs Python 3.11 or newer
 
     try:
         locks = [paths.ROOT / name for name in ("requirements.txt", "requirements-dev.txt")]
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _hand_over(arguments: list[str]) -> int:
-    """Goes on with a newer Python, if there is one on PATH."""
+    """Runs this module with a newer Python from PATH, or returns 1."""
     for name in _NEWER:
         newer = shutil.which(name)
         if newer and subprocess.run([newer, "--version"], capture_output=True, check=False).returncode == 0:
@@ -80,7 +80,7 @@ def _environment(folder: Path, locks: list[Path]) -> Path:
 
 def _make(environment: Path, locks: list[Path]) -> None:
     print("Making the Python environment, once: one to five minutes.", file=sys.stderr)
-    temporary = environment.parent / "tmp"  # what a killed pip leaves behind is removed by the next run
+    temporary = environment.parent / "tmp"  # the next run removes the files of a killed pip
     for folder in (environment, temporary):
         shutil.rmtree(folder, ignore_errors=True)
     temporary.mkdir()
@@ -90,7 +90,7 @@ def _make(environment: Path, locks: list[Path]) -> None:
             f"{sys.executable} cannot make a virtual environment: its venv module is missing or incomplete.\n"
             f"Install it, for example: sudo apt-get install python{sys.version_info[0]}.{sys.version_info[1]}-venv"
         )
-    # Compiling everything ahead takes longer than importing the few modules of the Azure SDK that are used.
+    # Compiling everything in advance takes longer than importing the few modules of the Azure SDK that are used.
     install = ["-m", "pip", "install", "--require-hashes", "--no-compile", "--disable-pip-version-check", "--no-input"]
     for lock in locks:
         install += ["-r", str(lock)]

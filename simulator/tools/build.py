@@ -1,4 +1,4 @@
-"""Builds tools with Go from their pinned modules, and takes charts and manifests out of them.
+"""Builds tools with Go from their pinned modules, and extracts charts and manifests from these modules.
 
 Go verifies every source against the module's go.sum.
 """
@@ -20,7 +20,7 @@ from simulator.tools.workspace import Workspace
 
 
 def require_go(catalogue: Catalogue, tools: list[Tool]) -> None:
-    """Raises ToolError unless a Go that can build the tools is on PATH."""
+    """Raises ToolError unless PATH has a Go that can build the tools."""
     names = ", ".join(tool.name for tool in tools)
     mend = f"Install Go {catalogue.go} or newer (https://go.dev/dl/), put it on PATH and run the same command again."
     why = f"Go {catalogue.go} is needed to build {names}: no released binary can be fetched for them here"
@@ -40,7 +40,7 @@ def require_go(catalogue: Catalogue, tools: list[Tool]) -> None:
 
 
 def build(tool: Tool, source: Build, workspace: Workspace) -> None:
-    """Builds the tool's executable; raises ToolError with the end of the log if that fails."""
+    """Builds the tool's executable. Raises ToolError with the end of the log if that fails."""
     flags = ["-trimpath", "-mod=readonly", "-modcacherw", "-ldflags", f"-s -w {tool.fill(source.ldflags)}"]
     command = ["go", "build", *flags, "-o", str(workspace.folder / tool.name), source.package]
     again = "Finished tools are kept; run the same command to try again."
@@ -54,7 +54,7 @@ def build(tool: Tool, source: Build, workspace: Workspace) -> None:
 
 
 def copy_chart(tool: Tool, source: Chart, workspace: Workspace) -> None:
-    """Copies the chart out of its Go package; raises ToolError where it is not what the tool says."""
+    """Copies the chart from its Go package. Raises ToolError if its version or values are not as expected."""
     chart = workspace.folder / tool.name
     package = _package(tool, source, workspace)
     shutil.copytree(package / source.folder, chart)
@@ -64,7 +64,7 @@ def copy_chart(tool: Tool, source: Chart, workspace: Workspace) -> None:
     text = metadata.read_text(encoding="utf-8")
     if yaml.safe_load(text)["appVersion"].lstrip("v") != tool.version:
         raise ToolError(f"{tool.label} is not in {source.package}: the appVersion of its chart is another.")
-    # Upstream gives the chart its version when it packages a release.
+    # Upstream sets the chart's version when it packages a release.
     metadata.write_text(re.sub(r"(?m)^version: .*$", f"version: {tool.version}", text), encoding="utf-8")
     for before, after in source.released.items():
         text = values.read_text(encoding="utf-8")
@@ -74,12 +74,12 @@ def copy_chart(tool: Tool, source: Chart, workspace: Workspace) -> None:
 
 
 def copy_crds(tool: Tool, source: Crds, workspace: Workspace) -> None:
-    """Copies the CRDs out of their Go package; raises ToolError where that is another version."""
+    """Copies the CRDs from their Go package. Raises ToolError if the package has another version."""
     shutil.copytree(_package(tool, source, workspace) / source.folder, workspace.folder / tool.name)
 
 
 def make_manifests(tool: Tool, source: Manifests, workspace: Workspace) -> None:
-    """Writes install.yaml, as upstream makes that of a release; raises ToolError where that fails."""
+    """Writes install.yaml as upstream builds it for a release. Raises ToolError if that fails."""
     if not workspace.kubectl.exists():
         raise ToolError(f"{tool.label} is made by kubectl, which is not there yet: `make tools` makes both.")
     package = _package(tool, source, workspace)
@@ -96,7 +96,7 @@ def make_manifests(tool: Tool, source: Manifests, workspace: Workspace) -> None:
 
 
 def _package(tool: Tool, source: GoPackage, workspace: Workspace) -> Path:
-    """The folder of the Go package that a module pins. Raises ToolError where that is another version."""
+    """Returns the folder of the Go package that a module pins. Raises ToolError if it has another version."""
     command = ["go", "mod", "download", "-modcacherw", "-json", source.package]
     workspace.run(
         f"{tool.label} could not be downloaded", command, cwd=workspace.module, environment=_environment(workspace)
@@ -114,6 +114,6 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _environment(workspace: Workspace) -> dict[str, str]:
-    """Static executables like upstream's; Go's caches beside ours unless the user has set them."""
+    """Returns variables for static executables like upstream's, with Go's caches in ours unless the user set them."""
     ours = {"GOCACHE": str(workspace.go_caches / "build"), "GOMODCACHE": str(workspace.go_caches / "modules")}
     return {**ours, **os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}

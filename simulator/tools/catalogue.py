@@ -1,4 +1,4 @@
-"""The tools, their versions and their sources, read from `tools.yaml` here and of each real operator."""
+"""Reads the tools, their versions and their sources from `tools.yaml` here and of each real operator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Data(BaseModel):
 
 
 class Release(_Data):
-    """`members` are the files of the archive at `url`; without any, the url is the executable itself."""
+    """A download. `members` are the files in the archive at `url`; without any, the url is the executable itself."""
 
     url: str
     checksums: str
@@ -33,14 +33,14 @@ class Release(_Data):
 
 
 class GoPackage(_Data):
-    """A Go package that a module pins: in `modules/<module>` or `simulator/operators/<module>`."""
+    """A Go package that a module pins, in `modules/<module>` or `simulator/operators/<module>`."""
 
     module: str
     package: str
 
 
 class Build(GoPackage):
-    """The executable that the package is."""
+    """A Go package that builds an executable."""
 
     ldflags: str = ""
 
@@ -50,30 +50,30 @@ class Chart(GoPackage):
 
     folder: str
     crds: str | None = None
-    """The folder of its CRDs, where its own is a link, of which a Go module has none."""
+    """The folder of its CRDs, if the chart has only a symbolic link to them: Go modules contain no links."""
     released: dict[str, str] = {}
-    """What upstream's packaging replaces in its values.yaml, and with what."""
+    """The replacements in its values.yaml that upstream makes when it packages a release."""
 
 
 class Manifests(GoPackage):
-    """What upstream releases as install.yaml: the kustomization in a folder of the package."""
+    """The kustomization, in a folder of the package, that upstream releases as install.yaml."""
 
     folder: str
     images: tuple[str, ...] = ()
-    """Those that get the version as their tag when upstream releases."""
+    """The images whose tag upstream sets to the version in a release."""
     namespace: str | None = None
-    """Where all of it goes, in place of its own."""
+    """The namespace that replaces the upstream one."""
 
 
 class Crds(GoPackage):
-    """CRDs in a folder of the package, for one of the simulator's own charts, in the folder `chart`."""
+    """CRDs in a folder of the package, for the simulator's own chart in the folder `chart`."""
 
     folder: str
     chart: str
 
 
 class Npm(_Data):
-    """An executable of an npm package that `modules/<module>` locks; `node` is the oldest major version that does."""
+    """An executable of an npm package that `modules/<module>` locks. `node` is the oldest major version for it."""
 
     module: str
     node: int
@@ -84,11 +84,11 @@ class Pip(_Data):
 
     module: str
     executable: str = ""
-    """Its name among theirs; empty where it is the tool's."""
+    """The executable's name in the packages; empty if it is the tool's name."""
 
 
 class System(_Data):
-    """An executable of the operating system; `optional` says what is lost without it."""
+    """An executable of the operating system. `optional` says what is missing without it."""
 
     debian_package: str
     optional: str | None = None
@@ -109,7 +109,7 @@ class Tool(_Data):
 
     @property
     def out_of_module(self) -> GoPackage | None:
-        """What a Go module has of it."""
+        """The Go package that provides the tool, if any."""
         return self.build or self.chart or self.manifests or self.crds
 
     @property
@@ -117,7 +117,7 @@ class Tool(_Data):
         return f"{self.name} {self.version}"
 
     def fill(self, template: str) -> str:
-        """Completes a url, path or flag of tools.yaml for this tool on this machine."""
+        """Fills a url, path or flag of tools.yaml in for this tool on this machine."""
         machine = platform.machine()
         arch = _ARCHITECTURES.get(machine, machine)
         x64 = "x64" if arch == "amd64" else arch
@@ -126,7 +126,7 @@ class Tool(_Data):
 
 
 class DiskSpace(_Data):
-    """Free space in GiB that must be there before anything starts."""
+    """The free space in GiB that is required before anything starts."""
 
     base: float
     per_build: float
@@ -158,12 +158,12 @@ class Catalogue(_Data):
         return [self.by_name[name] for name in names]
 
     def module_of(self, source: GoPackage | Npm | Pip) -> Path:
-        """The folder of its pins: a real operator has them beside its program."""
+        """Returns the folder of the pins. A real operator has them next to its program."""
         own = self.modules / source.module
         return own if own.is_dir() else self.operators / source.module
 
     def key(self, tool: Tool) -> str:
-        """Names what a tool's executable depends on: another definition or pin gives another key."""
+        """Returns a key that changes with the tool's definition and pins."""
         unused = {kind for kind in ("chart", "manifests", "crds") if getattr(tool, kind) is None}
         definition = tool.model_dump(mode="json", exclude={"needed_for", "npm", "pip", *unused})
         digest = hashlib.sha256(json.dumps(definition).encode())
@@ -174,13 +174,13 @@ class Catalogue(_Data):
             digest.update((self.module_of(tool.npm) / "package-lock.json").read_bytes())
         if tool.pip:
             digest.update((self.module_of(tool.pip) / "requirements.txt").read_bytes())
-            # Compiled parts are for one Python, and bytecode is among them.
+            # Compiled extensions and bytecode depend on the Python version.
             digest.update(f"{sys.implementation.cache_tag} bytecode".encode())
         return f"{tool.name}-{tool.version}-{digest.hexdigest()[:12]}"
 
 
 def load(file: Path = _HERE / "tools.yaml") -> Catalogue:
-    """What `file` names, and the executables and charts of the real operators."""
+    """Returns the tools in `file`, and the executables and charts of the real operators."""
     data = yaml.safe_load(file.read_text())
     for operator in sorted(_OPERATORS.glob("*/tools.yaml")):
         data["tools"] += yaml.safe_load(operator.read_text())

@@ -1,11 +1,11 @@
-"""What can go wrong with tools, in words for the user: what is wrong, where, and the command that mends it."""
+"""Errors of tools. Each message states the error, the place, and the command that fixes it."""
 
 from __future__ import annotations
 
 
 class ToolError(Exception):
-    """A tool cannot be had; the text is shown as it is, without a traceback."""
+    """A tool is not available. The message is shown without a traceback."""
 
 
 class Unreachable(ToolError):
-    """A download failed for reasons of the network; building the tool instead may work."""
+    """A download failed because of the network. Building the tool instead may work."""

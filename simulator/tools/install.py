@@ -1,4 +1,4 @@
-"""Makes missing tools, one after the other (each build uses all cores), so that an interruption loses at most one."""
+"""Installs missing tools one at a time. Each build uses all cores, and an interruption loses at most one tool."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WAYS: Mapping[str, tuple[str, Callable[[Tool, Any, Workspace], None], str]] = {
     "manifests": ("making", build.make_manifests, "made"),
     "build": ("building", build.build, "built"),
 }
-"""How to make a tool that has this source: what it does meanwhile, the function, and what it has done."""
+"""The ways to install a tool, by its kind of source: the text while it runs, the function, and the text after it."""
 
 
 def _free_bytes(folder: Path) -> int:
@@ -41,7 +41,7 @@ def _free_bytes(folder: Path) -> int:
 
 @contextmanager
 def _temporary_files_in(folder: Path) -> Iterator[None]:
-    """Of all programs that are run meanwhile: killed, they would leave theirs in /tmp for good."""
+    """Sets the folder for temporary files of child processes; killed ones would leave theirs in /tmp."""
     before = os.environ.get("TMPDIR")
     os.environ["TMPDIR"] = str(folder)
     try:
@@ -54,20 +54,20 @@ def _temporary_files_in(folder: Path) -> Iterator[None]:
 
 @dataclass
 class Installer:
-    """Makes tools of a catalogue in a store; all errors are ToolError."""
+    """Installs tools of a catalogue in a store. All errors are ToolError."""
 
     catalogue: Catalogue
     store: Store
     progress: Progress = field(default_factory=Progress)
     free_bytes: Callable[[Path], int] = _free_bytes
     charts: Path = paths.ROOT / "simulator" / "charts"
-    """Where charts and manifests of Go modules are linked, beside those that are the simulator's own."""
+    """The folder in which charts and manifests of Go modules are linked, next to the simulator's own."""
 
     def missing(self, tools: list[Tool]) -> list[Tool]:
         return [tool for tool in tools if not self._executable(tool).exists()]
 
     def install(self, tools: list[Tool]) -> None:
-        """Returns when all tools are in the store's bin folder; optional ones that cannot be had are only named."""
+        """Installs all tools in the store's bin folder. Only reports optional ones that are not available."""
         if self.missing(tools):
             waiting = partial(self.progress.following, self.store.step)
             with (
@@ -78,7 +78,7 @@ class Installer:
         for tool in tools:
             folder = self.store.folder(self.catalogue.key(tool))
             for file in folder.iterdir() if folder.exists() else ():
-                if file.is_file():  # the tool, and what its release has beside it
+                if file.is_file():  # the tool, and other files of its release
                     self.store.link(file.name, file)
                 elif tool.chart or tool.manifests:
                     files.link(self.charts / tool.name, file)
@@ -103,7 +103,7 @@ class Installer:
         for number, tool in enumerate(tools, start=1):
             with self.progress.step(number, len(tools), tool.label, self.store.step) as report:
                 self._make_one(tool, report, download=tool in downloads)
-        shutil.rmtree(self.store.go, ignore_errors=True)  # gigabytes that only a build can use
+        shutil.rmtree(self.store.go, ignore_errors=True)  # gigabytes that only builds use
 
     def _make_one(self, tool: Tool, report: Callable[[str], None], *, download: bool) -> None:
         try:

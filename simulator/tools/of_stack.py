@@ -1,6 +1,6 @@
-"""The tools that a stack needs beside the simulator's, read from its stack file: those of its operators, and kubelogin.
+"""Finds the tools that a stack file needs in addition to the simulator's: those of its operators, and kubelogin.
 
-The groups in `needed_for` of an operator's tools are its key in stack files.
+An operator's tools have its key in stack files in `needed_for`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _LOGIN = "entra"
 
 
 def of_stack(catalogue: Catalogue, stack: str) -> list[Tool]:
-    """Those of the simulator, and of the stack. A file that cannot be read is for Pulumi to refuse."""
+    """Returns the tools of the simulator and of the stack. Ignores an unreadable file, which Pulumi will reject."""
     return catalogue.needed_for("simulator", *_groups(paths.ROOT / f"Pulumi.{stack}.yaml"))
 
 
 def _groups(file: Path) -> list[str]:
-    """Keys of the operators that are turned on, of the scheduler, and of logins. None on another stack's platform."""
+    """Returns the keys of enabled operators, scheduler and logins. A stack on a shared platform has none."""
     try:
         config = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get("config") or {}
         operators, cluster = (_settings(config.get(key)) for key in (_OPERATORS, _CLUSTER))
@@ -40,11 +40,11 @@ def _groups(file: Path) -> list[str]:
 
 
 def _settings(value: Any) -> Mapping[str, Any]:
-    """A structured setting, as Pulumi writes it or as text; empty where it is another value."""
+    """Returns a structured setting, as Pulumi writes it or as text; empty for other values."""
     found = yaml.safe_load(value) if isinstance(value, str) else value
     return found if isinstance(found, Mapping) else {}
 
 
 def _is_true(value: Any) -> bool:
-    """Whether it is `true`, as Pulumi writes it or as text."""
+    """Reports whether the value is `true`, as Pulumi writes it or as text."""
     return str(value).lower() == "true"

@@ -1,4 +1,4 @@
-"""Installs tools from npm and the Python package index: what the lock names, each file checked against its hash."""
+"""Installs tools from npm and the Python package index as locked, and verifies each file's hash."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NPM_PACKAGE, _PIP_PACKAGES = "package", "packages"
 
 
 def install_npm(tool: Tool, source: Npm, workspace: Workspace) -> None:
-    """Puts the package and a link to its executable into the folder; raises ToolError, with the end of npm's log."""
+    """Installs the package in the folder, and links its executable. Raises ToolError with the end of npm's log."""
     _require_node(tool, source)
     package = workspace.folder / _NPM_PACKAGE
     package.mkdir()
@@ -30,17 +30,17 @@ def install_npm(tool: Tool, source: Npm, workspace: Workspace) -> None:
         "Run the same command to try again."
     )
     with tempfile.TemporaryDirectory(prefix="npm-", dir=workspace.folder.parent) as cache:
-        environment = {"npm_config_cache": cache, **os.environ}  # npm's own is in the home folder
+        environment = {"npm_config_cache": cache, **os.environ}  # instead of npm's cache in the home folder
         command = ["npm", "ci", *_NPM_OPTIONS]
         workspace.run(f"{tool.label} could not be installed", command, cwd=package, environment=environment, hint=hint)
     (workspace.folder / tool.name).symlink_to(Path(_NPM_PACKAGE) / "node_modules" / ".bin" / tool.name)
 
 
 def install_pip(tool: Tool, source: Pip, workspace: Workspace) -> None:
-    """Puts the packages and a link to the executable into the folder; raises ToolError, with the end of pip's log.
+    """Installs the packages in the folder, and links the executable. Raises ToolError with the end of pip's log.
 
-    Bytecode lies beside the sources, wherever this process keeps its own: a sandbox sees nothing else, and can write
-    none.
+    Bytecode is stored next to the sources, even if this process stores it elsewhere: sandboxes can only read that
+    place.
     """
     target, lock = workspace.folder / _PIP_PACKAGES, workspace.module / "requirements.txt"
     command = [sys.executable, "-m", "pip", "install", *_PIP_OPTIONS, "--target", str(target), "-r", str(lock)]
@@ -55,12 +55,12 @@ def install_pip(tool: Tool, source: Pip, workspace: Workspace) -> None:
 
 
 def packages(executable: Path) -> Path:
-    """The folder of Python packages to which an installed tool belongs."""
+    """Returns the folder of Python packages that an installed tool belongs to."""
     return executable.resolve().parents[1]
 
 
 def _require_node(tool: Tool, source: Npm) -> None:
-    """Raises ToolError unless a Node that can run the tool, and npm, are on PATH."""
+    """Raises ToolError unless PATH has npm and a Node that can run the tool."""
     fix = f"Install Node.js {source.node} or newer, with npm (https://nodejs.org), and run the same command again."
     needs = f"{tool.label} needs Node.js {source.node}, but"
     if missing := [name for name in ("node", "npm") if not shutil.which(name)]:

@@ -1,4 +1,4 @@
-"""Shows which tool is being made, which of how many it is and for how long: live on a terminal, else as plain lines."""
+"""Shows the tool that is being installed, its number and its duration: live on a terminal, otherwise in plain lines."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from rich.live import Live
 from rich.spinner import Spinner
 
 _LOOK_SECONDS = 0.5
-_PLAIN_SECONDS = 30.0  # between two signs of life in a log
+_PLAIN_SECONDS = 30.0  # between two lines in a log
 _LIVE_SECONDS = 0.2
 _WIDTH = 80
 Step = Callable[[], tuple[str, float]]
-"""Returns a text like `[2/7] helm: building`, and the time at which that began."""
+"""A function that returns a text like `[2/7] helm: building`, and the time at which that step began."""
 
 
 def elapsed(seconds: float) -> str:
-    """Minutes and seconds, as 4:07."""
+    """Returns minutes and seconds, as 4:07."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
 def wrapped(text: str, indent: str) -> list[str]:
-    """Lines that fit a terminal, but for names that are longer; all but the first are indented."""
+    """Returns lines that fit a terminal unless a name is longer. Indents all but the first."""
     return textwrap.wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
@@ -44,7 +44,7 @@ class Progress:
     def step(self, number: int, total: int, label: str, record: Path) -> Iterator[Callable[[str], None]]:
         """Shows one step until it ends, and writes it to `record` for processes that wait.
 
-        The caller reports what goes on in it through the function given to it.
+        Yields a function with which the caller reports the progress.
         """
         prefix, start = f"[{number}/{total}] {label}", time.time()
         state = "starting"
@@ -90,7 +90,7 @@ class Progress:
                 live.refresh()
 
     def _plain(self, step: Step, stopped: threading.Event) -> None:
-        """A line soon, when it is known what the step does, at each new step, and now and then."""
+        """Prints a line once the step's first action is known, at each new step, and periodically."""
         shown, spoke = "", 0.0
         while not stopped.wait(_LOOK_SECONDS):
             label, now = step()[0].partition(":")[0], time.monotonic()
@@ -100,7 +100,7 @@ class Progress:
 
 
 def _read(file: Path) -> tuple[str, float] | None:
-    """None before the first step."""
+    """Returns the step and its time, or None before the first step."""
     try:
         return file.read_text(encoding="utf-8"), file.stat().st_mtime
     except FileNotFoundError:

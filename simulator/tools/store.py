@@ -1,8 +1,8 @@
-"""The folder of finished tools: one folder per tool and key, made elsewhere and moved in when it is complete.
+"""The store of finished tools. Each has a folder by its key, which is built elsewhere and moved when complete.
 
-<root>/tools/<key>/...       a finished tool: its executable, named as the tool, and what belongs beside it
+<root>/tools/<key>/...       a finished tool: its executable, named like the tool, and its other files
 <root>/<bin>/<name>          a link to the executable
-<root>/staging/, logs/, go/  work in progress, what builds said, Go's caches
+<root>/staging/, logs/, go/  work in progress, logs of builds, Go's caches
 <root>/step                  the step of the run that holds the lock, for runs that wait for it
 """
 
@@ -23,7 +23,7 @@ _LOOK_S = 0.2
 
 
 def _locked(file: IO[str]) -> bool:
-    """Takes the lock of the file, unless another process has it."""
+    """Takes the lock of the file. Returns False if another process has it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -33,7 +33,7 @@ def _locked(file: IO[str]) -> bool:
 
 @dataclass(frozen=True)
 class Store:
-    """`bin` is named by what a checkout pins, so that checkouts of other versions do not change its links."""
+    """The store. `bin` is named after the pinned versions, so that other checkouts do not change its links."""
 
     root: Path
     bin: str = "bin"
@@ -44,7 +44,7 @@ class Store:
 
     @property
     def temporary(self) -> Path:
-        """For temporary files of pip, npm and Go. There while the lock is held."""
+        """A folder for temporary files of pip, npm and Go, which exists while the lock is held."""
         return self.staging / "tmp"
 
     @property
@@ -61,16 +61,16 @@ class Store:
 
     @property
     def step(self) -> Path:
-        """A file with the current step, and the time at which it began as the file's own."""
+        """A file with the current step. Its modification time is the start of the step."""
         return self.root / "step"
 
     @contextmanager
     def exclusively(
         self, waiting: Callable[[], AbstractContextManager[object]], needed: Callable[[], bool]
     ) -> Iterator[None]:
-        """Holds the store's lock, which the kernel frees if the process dies; in `waiting` while another run has it.
+        """Takes the store's lock, which the kernel frees if the process dies. Is in `waiting` while another run has it.
 
-        As soon as nothing is `needed` any more, because the other run has made it, the block runs without the lock.
+        If the other run makes everything that is `needed`, the block runs without the lock.
         """
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "tools.lock").open("w") as lock:
@@ -81,7 +81,7 @@ class Store:
             if not needed():
                 yield
                 return
-            shutil.rmtree(self.staging, ignore_errors=True)  # what a killed run left half-made
+            shutil.rmtree(self.staging, ignore_errors=True)  # partial work of a killed run
             self.temporary.mkdir(parents=True)
             try:
                 yield
@@ -90,19 +90,19 @@ class Store:
 
     @contextmanager
     def making(self, key: str) -> Iterator[Path]:
-        """An empty folder to make a tool in; it becomes the tool's own if all goes well, and is removed if not."""
+        """Yields an empty folder to make a tool in. It becomes the tool's folder, or is removed after an error."""
         work = self.staging / key
         work.mkdir(parents=True)
         try:
             yield work
             self.folder(key).parent.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(self.folder(key), ignore_errors=True)  # made earlier, but its executable has gone since
+            shutil.rmtree(self.folder(key), ignore_errors=True)  # made earlier, but the executable is gone
             work.rename(self.folder(key))
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
     def link(self, name: str, executable: Path) -> None:
-        """Puts the executable into the folder of all tools; replaces another version's link in one step."""
+        """Links the executable in the folder of all tools. Replaces another version's link atomically."""
         target = self.root / self.bin / name
         target.parent.mkdir(parents=True, exist_ok=True)
         files.link(target, executable)

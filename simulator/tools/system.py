@@ -1,4 +1,4 @@
-"""Executables of the operating system: the installed one, else its Debian package unpacked without being root."""
+"""Provides executables of the operating system: the installed one, or its Debian package unpacked without root."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.tools.workspace import Workspace
 
 
 def provide(tool: Tool, system: System, workspace: Workspace) -> None:
-    """Links the installed executable or else the package's own into the folder; raises ToolError without either."""
+    """Links the installed executable, or that of the package, in the folder. Raises ToolError if neither works."""
     folder = workspace.folder
     if installed := shutil.which(tool.name):
         (folder / tool.name).symlink_to(installed)
@@ -22,7 +22,7 @@ def provide(tool: Tool, system: System, workspace: Workspace) -> None:
     if not shutil.which("apt-get"):
         raise ToolError(f"{tool.name} is not installed. Install it with your package manager (package {package}).")
     if _apt(["download", package], folder) != 0 and os.geteuid() == 0:
-        _apt(["update"], folder)  # a fresh container has no package lists
+        _apt(["update"], folder)  # new containers have no package lists
         _apt(["download", package], folder)
     archives = list(folder.glob("*.deb"))
     if not archives:

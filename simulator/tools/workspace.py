@@ -1,4 +1,4 @@
-"""Where a tool is made, and commands that run there with a log."""
+"""A folder in which a tool is built, and a log of the commands that run there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOG_LINES = 15
 
 @dataclass(frozen=True)
 class Workspace:
-    """The empty `folder` that becomes the tool's, the `module` with its pins, and what making it needs."""
+    """The empty `folder` that becomes the tool's, the `module` with its pins, and other paths for the build."""
 
     folder: Path
     module: Path
@@ -42,7 +42,7 @@ class Workspace:
 
 
 def _wait(command: Sequence[str], cwd: Path, environment: Mapping[str, str] | None, output: int) -> int:
-    """Runs a command in a process group of its own, so that an interruption ends its children too."""
+    """Runs a command in a separate process group, so that an interruption ends its children too."""
     process = subprocess.Popen(
         command, cwd=cwd, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
     )
