@@ -1,9 +1,10 @@
-"""Speed of LoRA on this machine's GPU: our loop beside peft with transformers' Trainer, each in its own process.
+"""Compares the speed of LoRA on this machine's GPU: our loop, and peft with transformers' Trainer.
 
-All have the same base weights in bf16, LoRA of the same rank in fp32 multiplied in bf16, no dropout, no activation
-checkpointing, AdamW, and the same synthetic sequences, 256 to 2,048 tokens long. Tokens/s do not count padding: the
-Trainer pads each batch to its longest, as its collator does by default; `--grouped` is its sampler that puts sequences
-of like length together. `peft-trainer-bf16` has LoRA's weights in bf16 too, without autocast, which is less precise.
+Each runs in its own process. All use the same base weights in bf16, LoRA of the same rank in fp32 multiplied in bf16,
+no dropout, no activation checkpointing, AdamW, and the same synthetic sequences of 256 to 2,048 tokens. Tokens/s
+exclude padding. The Trainer pads each batch to its longest sequence, the default of its collator; `--grouped` selects
+its sampler that groups sequences of similar length. `peft-trainer-bf16` keeps LoRA's weights in bf16, without autocast,
+and is less precise.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from finetuning import data, train
 from finetuning.data import Example
 
 SIZES = {"tiny": (2, 64, 2), "125m": (12, 768, 12), "1.3b": (24, 2048, 32), "2.7b": (32, 2560, 32)}
-"""OPT's layers, width and heads."""
+"""The number of layers, width and number of heads of OPT by size."""
 VOCABULARY, LENGTHS, ALPHA, TARGETS = 50272, (256, 2048), 32, ["q_proj", "v_proj"]
 WARM_UP = 10
-"""Steps, of which compiling needs some."""
+"""The number of steps before the measurement; compilation happens in them."""
 
 
 def base(size: str, device: str, kind: torch.dtype) -> nn.Module:
-    """OPT with random weights."""
+    """Returns OPT with random weights."""
     layers, width, heads = SIZES[size]
     config = OPTConfig(
         vocab_size=VOCABULARY,
@@ -64,13 +65,13 @@ def sequences(count: int) -> list[Example]:
 
 
 class Clock:
-    """Counts tokens of the steps after the warm-up, and takes their time."""
+    """Counts tokens and measures time after the warm-up steps."""
 
     def __init__(self) -> None:
         self.steps, self.tokens, self.begun, self.first = 0, 0, 0.0, time.monotonic()
 
     def step(self, tokens: int | torch.Tensor) -> None:
-        """Before each step."""
+        """Counts the tokens of a step that is about to run."""
         if self.steps == WARM_UP:
             torch.cuda.reset_peak_memory_stats()
             torch.cuda.synchronize()
@@ -91,7 +92,7 @@ class Clock:
 
 
 def settings(**those: int) -> argparse.Namespace:
-    """Of our loop."""
+    """Returns the options of our loop."""
     those = {"alpha": ALPHA, "evaluation": 0, "batch": 1, **those}
     given = [f"--{name}={value}" for name, value in those.items()]
     return train.parser().parse_args(["--model=none", "--output=none", *given, "--targets", *TARGETS])
@@ -112,7 +113,7 @@ def ours(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 class Measured(Trainer):
-    """Which counts."""
+    """The Trainer with a `Clock`."""
 
     def training_step(self, model: nn.Module, inputs: dict[str, Any], *more: Any, **others: Any) -> torch.Tensor:
         self.clock.step(inputs["attention_mask"].sum())
@@ -120,7 +121,7 @@ class Measured(Trainer):
 
 
 def collator() -> DataCollatorForLanguageModeling:
-    """Pads to the longest of a batch, and on to a multiple of 8, as tensor cores want."""
+    """Returns a collator that pads to the longest sequence, rounded up to a multiple of 8 for tensor cores."""
     words = Tokenizer(models.WordLevel({"<pad>": 1}))
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>")  # noqa: S106 - a word
     return DataCollatorForLanguageModeling(tokenizer, mlm=False, pad_to_multiple_of=8)
@@ -159,7 +160,7 @@ def with_peft(model: nn.Module, rank: int, **more: Any) -> nn.Module:
 
 
 def profile(run: Any) -> None:
-    """Prints where the GPU's time of one run goes."""
+    """Prints the GPU time of one run by kernel."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
         run()
         torch.cuda.synchronize()
@@ -167,7 +168,7 @@ def profile(run: Any) -> None:
 
 
 def check(_: argparse.Namespace) -> dict[str, Any]:
-    """Losses of the same batch, in fp32 on the CPU: ours of packed rows, peft's padded; and LoRA's gradients."""
+    """Returns fp32 losses of one batch on the CPU, ours packed and peft's padded, and the gap of LoRA's gradients."""
     examples = data.synthetic(VOCABULARY, 1, 4, (16, 64))
     options = settings(batch=8, pack=128, longest=64)
     training = train.Training(options, base("tiny", "cpu", torch.float32), examples)

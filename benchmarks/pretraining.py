@@ -1,8 +1,8 @@
-"""Speed of pre-training on this machine's GPU: ours beside what a user would otherwise take, each in its own process.
+"""Compares the speed of pre-training on this machine's GPU: ours and common alternatives, each in its own process.
 
-`ours`, `fp8` and `hf` keep bf16 weights with fp32 masters, add gradients up in fp32, clip, and update by our optimizer;
-`hf-autocast` and `plain` keep fp32 weights, as is usual with autocast, and update by torch's fused AdamW.
-By `torchrun --nproc-per-node N benchmarks/pretraining.py ours` it runs on several GPUs, each with its own batch.
+`ours`, `fp8` and `hf` keep bf16 weights with fp32 masters, accumulate gradients in fp32, clip, and use our optimizer.
+`hf-autocast` and `plain` keep fp32 weights, as is usual with autocast, and use torch's fused AdamW.
+`torchrun --nproc-per-node N benchmarks/pretraining.py ours` runs on several GPUs, each with its own batch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pretraining.train import made
 PEAK = 989e12
 SIZES = {"125m": (12, 768, 6), "1.3b": (24, 2048, 16), "2.7b": (32, 2560, 20), "6.7b": (32, 4096, 32)}
 HF_HEADS = {"125m": 12, "1.3b": 32, "2.7b": 32, "6.7b": 32}
-"""OPT's own."""
+"""The number of attention heads in the published OPT models."""
 
 
 def shape_of(size: str, heads: int = 0) -> Shape:
@@ -41,7 +41,7 @@ def shape_of(size: str, heads: int = 0) -> Shape:
 
 
 class OfHuggingFace(nn.Module):
-    """OPT as transformers has it, with the same loss."""
+    """OPT from transformers, with the same loss."""
 
     def __init__(self, size: str) -> None:
         super().__init__()
@@ -64,13 +64,13 @@ class OfHuggingFace(nn.Module):
         self.opt = OPTForCausalLM(config)
 
     def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        with torch.autocast("cuda", torch.bfloat16):  # of bf16 weights it changes nothing
+        with torch.autocast("cuda", torch.bfloat16):  # no effect on bf16 weights
             logits = self.opt(input_ids=tokens).logits
         return functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
 
 
 def of_hugging_face(options: argparse.Namespace) -> tuple[Shape, nn.Module]:
-    """`hf` in our precision, `hf-autocast` as its Trainer has it with bf16: fp32 weights."""
+    """Returns `hf` in our precision, or `hf-autocast` with fp32 weights as in transformers' Trainer with bf16."""
     with torch.device("cuda"):
         model = OfHuggingFace(options.size)
     shape = shape_of(options.size, HF_HEADS[options.size])
@@ -78,7 +78,7 @@ def of_hugging_face(options: argparse.Namespace) -> tuple[Shape, nn.Module]:
 
 
 class Plain(nn.Module):
-    """A compiled GPT as tutorials have it: fp32 weights, autocast to bf16, layer norms and biases, GELU."""
+    """A compiled GPT as in tutorials: fp32 weights, autocast to bf16, layer norms and biases, GELU."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ def plain(options: argparse.Namespace) -> tuple[Shape, nn.Module]:
 
 
 class Fused:
-    """torch's own AdamW on fp32 weights, for what autocasts."""
+    """The AdamW of torch on fp32 weights, for the models that use autocast."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
@@ -147,7 +147,7 @@ def way_of(options: argparse.Namespace) -> Way:
 
 
 def prepared(options: argparse.Namespace) -> tuple[Shape, Callable[..., Tensor], Any]:
-    """A model's shape, the model, compiled where it is, and what updates it."""
+    """Returns a model's shape, the model (compiled if it is ours or `plain`), and its optimizer."""
     torch.manual_seed(0)
     if options.what in OURS:
         shape = shape_of(options.size, options.heads)
@@ -205,7 +205,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def ceiling(options: argparse.Namespace) -> dict[str, Any]:
-    """The products and the attention of a step alone, on random numbers, each timed by itself."""
+    """Measures the matrix products and the attention of one step separately, on random numbers."""
     shape = shape_of(options.size, options.heads)
     tokens, width, vocabulary = options.batch * shape.sequence, shape.width, shape.vocabulary
     layers = {"qkv": (3 * width, width), "out": (width, width), "up": (4 * width, width), "down": (width, 4 * width)}
@@ -238,7 +238,7 @@ def ceiling(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def products(x: Tensor, weight: Tensor, gradient: Tensor) -> list[float]:
-    """Seconds of a layer's three: forward, of its input, and of its weights."""
+    """Returns the seconds of a layer's forward product, input gradient and weight gradient."""
     return [
         timed(lambda: x @ weight.t()),
         timed(lambda: gradient @ weight),
@@ -247,7 +247,7 @@ def products(x: Tensor, weight: Tensor, gradient: Tensor) -> list[float]:
 
 
 def timed(run: Callable[[], object], times: int = 20) -> float:
-    """Seconds of one."""
+    """Returns the mean seconds of one run."""
     for _ in range(5):
         run()
     torch.cuda.synchronize()
@@ -259,7 +259,7 @@ def timed(run: Callable[[], object], times: int = 20) -> float:
 
 
 def join() -> None:
-    """Takes this process's GPU, and its place among the others where torchrun has begun several."""
+    """Selects this process's GPU, and joins the process group if torchrun started several processes."""
     torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         distributed.init_process_group("cpu:gloo,cuda:nccl")

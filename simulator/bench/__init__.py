@@ -1,1 +1,1 @@
-"""`make bench`: how fast the program is, and how long its `up` would take on Azure. All in one run, as ratios."""
+"""`make bench`: measures the program against a bare one, and estimates how long its `up` takes on Azure."""

@@ -1,4 +1,4 @@
-"""A deployment's own dependency graph, from the state that Pulumi exports, with what goes on in the cluster."""
+"""Builds the dependency graph of a deployment from the state that Pulumi exports, with the work in the cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simulator.bench.schedule import Work
 
 
 def works(export: Mapping[str, Any], known: Durations) -> list[Work]:
-    """Every resource that Azure or Kubernetes makes, and every event; `export` is what `pulumi stack export` prints."""
+    """Returns all resources of Azure and Kubernetes, and all events. `export` is from `pulumi stack export`."""
     custom = [found for found in export["deployment"]["resources"] if found.get("custom")]
     labels = {found["urn"]: label(found["urn"]) for found in custom}
     made = {labels[found["urn"]]: _before(found, labels) for found in custom}
@@ -24,13 +24,13 @@ def works(export: Mapping[str, Any], known: Durations) -> list[Work]:
 
 
 def label(urn: str) -> str:
-    """`<type> <name>` of a resource; its parents' types are left out."""
+    """Returns `<type> <name>` of a resource, without its parents' types."""
     *_, types, name = urn.split("::")
     return f"{types.rpartition('$')[2]} {name}"
 
 
 def _before(resource: Mapping[str, Any], labels: Mapping[str, str]) -> set[str]:
-    """What a resource waits for: its dependencies and its provider."""
+    """Returns the labels of a resource's dependencies and its provider."""
     provider = str(resource.get("provider", "")).rpartition("::")[0]
     return {labels[urn] for urn in [*resource.get("dependencies", []), provider] if urn in labels}
 

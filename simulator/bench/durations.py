@@ -1,4 +1,4 @@
-"""The durations of `durations.yaml`, checked."""
+"""Reads and validates `durations.yaml`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class _Model(BaseModel):
 
 
 class Step(_Model):
-    """One kind of work; seconds."""
+    """One kind of work, with its usual duration and its range in seconds."""
 
     seconds: float
     range: tuple[float, float]
@@ -23,7 +23,7 @@ class Step(_Model):
 
 
 class Event(_Model):
-    """Work in the cluster that no resource of the deployment is."""
+    """Work in the cluster that is not a resource of the deployment."""
 
     name: str
     step: str
@@ -31,7 +31,7 @@ class Event(_Model):
 
 
 class Durations(_Model):
-    """All of the file."""
+    """The content of the file."""
 
     steps: dict[str, Step]
     resources: tuple[tuple[str, str], ...]
@@ -40,18 +40,18 @@ class Durations(_Model):
     unavoidable: tuple[str, ...]
 
     def step_of(self, resource: str) -> str:
-        """The step that a resource, `<type> <name>`, is. Raises LookupError for one of a type that has no duration."""
+        """Returns the step of a resource, given as `<type> <name>`. Raises LookupError if its type has no duration."""
         for pattern, step in self.resources:
             if fnmatchcase(resource, pattern):
                 return step
         raise LookupError(f"no duration is known for {resource}: add its type to simulator/bench/durations.yaml")
 
     def seconds(self, step: str) -> float:
-        """How long the step usually takes."""
+        """Returns the usual duration of the step."""
         return self.steps[step].seconds
 
 
 @functools.cache
 def durations() -> Durations:
-    """The file, read once."""
+    """Returns the content of the file, which is read once."""
     return Durations.model_validate(yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8")))

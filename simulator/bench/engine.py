@@ -1,4 +1,4 @@
-"""Timed calls of the real pulumi CLI in a simulated world of its own."""
+"""Times calls of the real pulumi CLI in a separate simulated world."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from simulator.host import paths
 
 
 class BenchFailed(Exception):
-    """A measured command failed; the message holds what it printed."""
+    """A measured command failed. The message is its output."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """One command: seconds until it ended, and until the engine came to its first resource."""
+    """The time of one command: seconds until it ended, and until the engine reached its first resource."""
 
     seconds: float
     first_resource: float
     resources: int
     spans: dict[str, float]
-    """Seconds from a resource's step to its end, by its name."""
+    """Seconds from the start of a resource's step to its end, by the resource's name."""
 
 
 class World:
-    """A simulated world in `home`, with nothing of the checkout's own."""
+    """A simulated world in `home`, separate from the checkout's."""
 
     def __init__(self, home: Path) -> None:
         own = {**os.environ, "SIMULATOR_HOME": str(home)}
@@ -40,17 +40,17 @@ class World:
         self.environment = dict(line.split("=", 1) for line in listed.split("\0") if "=" in line)
 
     def simulator(self, command: str) -> float:
-        """Runs `python -m simulator <command>`; how long it took."""
+        """Runs `python -m simulator <command>`, and returns its seconds."""
         began = time.monotonic()
         self._checked([sys.executable, "-m", "simulator", command], paths.ROOT)
         return time.monotonic() - began
 
     def pulumi(self, project: Path, *arguments: str) -> str:
-        """What pulumi prints."""
+        """Runs pulumi, and returns its output."""
         return self._checked([str(paths.tool("pulumi")), *arguments, "--non-interactive"], project)
 
     def timed(self, project: Path, command: str) -> Timing:
-        """`preview`, or `up` or `destroy` without one. Raises BenchFailed."""
+        """Times `preview`, or `up` or `destroy` without a preview. Raises BenchFailed."""
         options = [] if command == "preview" else ["--yes", "--skip-preview"]
         began, printed = time.monotonic(), []
         starts: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""What the program costs beside the least one that registers the same resources on the same stand-ins."""
+"""Compares the program with the smallest one that registers the same resources on the same simulator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PARTS = ("Pulumi.yaml", "__main__.py", "components", "config", "docker", "opera
 
 @dataclass(frozen=True)
 class Run:
-    """One program: first preview and up, then both again with nothing to change, then destroy."""
+    """The times of one program: preview and up, then both again without changes, then destroy."""
 
     preview: Timing
     up: Timing
@@ -33,7 +33,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Measures:
-    """Both programs, the state of the real one, and how long the simulator took to start (seconds)."""
+    """The times of both programs, the state of the real one, and the seconds that the simulator took to start."""
 
     real: Run
     bare: Run
@@ -41,7 +41,7 @@ class Measures:
     start: float
 
     def table(self) -> list[tuple[str, float, float, float]]:
-        """Per command: seconds of the real program, of the bare one, and their ratio."""
+        """Returns for each command the seconds of the real program, of the bare one, and their ratio."""
         real, bare = asdict(self.real), asdict(self.bare)
         return [
             (name.replace("_", " "), run["seconds"], bare[name]["seconds"], run["seconds"] / bare[name]["seconds"])
@@ -50,9 +50,9 @@ class Measures:
 
 
 def measure(folder: Path, told: Callable[[str], None]) -> Measures:
-    """Runs both in `folder`, which is emptied first, by turns: so what else the machine does meets both.
+    """Runs both programs alternately in `folder`, so that other load on the machine affects both. Empties it first.
 
-    The first round also compiles what the programs import: the medians leave it out. Raises BenchFailed.
+    The first round also compiles what the programs import; medians leave it out. Raises BenchFailed.
     """
     shutil.rmtree(folder, ignore_errors=True)
     world = World(folder / "world")
@@ -78,7 +78,7 @@ def measure(folder: Path, told: Callable[[str], None]) -> Measures:
 
 
 def _round(world: World, project: Path) -> tuple[list[Timing], str]:
-    """The commands of a `Run`, in its order, and the state after the first `up`."""
+    """Returns the times of the commands in a `Run`, in its order, and the state after the first `up`."""
     preview = _median(world.timed(project, "preview") for _ in range(_PREVIEWS))
     up = world.timed(project, "up")
     state = world.pulumi(project, "stack", "export", "--show-secrets")
@@ -105,7 +105,7 @@ def _project(folder: Path) -> Path:
 
 def _bare_project(folder: Path, export: dict[str, Any]) -> None:
     shutil.copytree(Path(__file__).parent / "bare", folder)
-    (folder / "simulator").symlink_to(paths.ROOT / "simulator")  # charts are named relative to the project
+    (folder / "simulator").symlink_to(paths.ROOT / "simulator")  # chart paths are relative to the project
     (folder / "resources.json").write_text(json.dumps(recorded.entries(export)), encoding="utf-8")
     salt = yaml.safe_load((paths.ROOT / f"Pulumi.{STACK}.yaml").read_text("utf-8"))["encryptionsalt"]
     (folder / f"Pulumi.{STACK}.yaml").write_text(f"encryptionsalt: {salt}\n", encoding="utf-8")

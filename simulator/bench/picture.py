@@ -1,4 +1,4 @@
-"""A timeline as a picture: SVG, and bars for the terminal."""
+"""Draws a timeline as SVG, and as bars for the terminal."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from simulator.bench.schedule import Slot
 from simulator.tools.progress import elapsed
 
 _TIME_COLUMNS, _FEWEST_BAR_COLUMNS = len("99:99 - 99:99") + 6, 10
-"""Of the last column, with what Rich puts around all three."""
+"""The width of the last column, with Rich's padding of all three, and the minimum width of the bars."""
 _LEFT, _WIDTH, _ROW, _TOP = 330, 640, 18, 34
 _LEAST_S = 5.0
 _CRITICAL, _OTHER = "#c0392b", "#7f8c8d"
 
 
 def shown(slots: Sequence[Slot]) -> list[Slot]:
-    """Slots worth a line: long ones, and all of the critical chain that take any time."""
+    """Returns the slots to show: long ones, and those of the critical path that take time."""
     return [slot for slot in slots if slot.end - slot.start >= (0.1 if slot.critical else _LEAST_S)]
 
 
 def table(slots: Sequence[Slot], title: str, columns: int) -> Table:
-    """Bars in characters, as wide as so many columns allow; the critical chain is red."""
+    """Returns the slots as bars of characters that fit in the columns. The critical path is red."""
     total = max(slot.end for slot in slots)
     names = max(len(name(slot)) for slot in shown(slots))
     room = max(_FEWEST_BAR_COLUMNS, columns - names - _TIME_COLUMNS)
@@ -37,7 +37,7 @@ def table(slots: Sequence[Slot], title: str, columns: int) -> Table:
 
 
 def svg(slots: Sequence[Slot], title: str) -> str:
-    """One row per slot, minutes below; a document of its own."""
+    """Returns an SVG document with one row for each slot, and a scale in minutes below."""
     rows = shown(slots)
     total = max(slot.end for slot in rows)
     scale = _WIDTH / total
@@ -64,6 +64,6 @@ def svg(slots: Sequence[Slot], title: str) -> str:
 
 
 def name(slot: Slot) -> str:
-    """Without the provider's part of the type."""
+    """Returns the slot's name without the provider's part of the type."""
     kind, _, rest = slot.name.rpartition(" ")
     return f"{kind.rpartition(':')[2]} {rest}" if ":" in kind else slot.name

@@ -1,4 +1,4 @@
-"""A deployment's resources as the bare program of `bare/` registers them."""
+"""Converts a deployment's resources to the entries that the bare program in `bare/` registers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _STACK = "pulumi:pulumi:Stack"
 _SECRET = "4dabf18193072939515e22adb298388d"  # noqa: S105 - Pulumi's mark of secrets in exported state
 _PLAIN = "plaintext"
 _PLUGINS = {"__defaults", "azureApiVersion"}
-"""Inputs that the plugins add themselves."""
+"""The inputs that plugins add themselves."""
 
 
 def entries(export: Mapping[str, Any]) -> list[Entry]:
-    """Every resource, components too, in the order of the state, which is that of dependencies.
+    """Returns every resource, components too, in the order of the state, where dependencies come first.
 
-    `export` is what `pulumi stack export --show-secrets` prints.
+    `export` is the output of `pulumi stack export --show-secrets`.
     """
     resources = export["deployment"]["resources"]
     kept = [found for found in resources if found["type"] != _STACK and not _default_provider(found)]
@@ -50,7 +50,7 @@ def _entry(resource: Mapping[str, Any], labels: Mapping[str, str], resources: li
 
 
 def opened(value: Any) -> Any:
-    """The value with its secrets in plain text, as a program gives it."""
+    """Returns the value with its secrets in plain text, as a program would pass it."""
     if isinstance(value, dict):
         if _SECRET in value:
             return json.loads(value[_PLAIN])

@@ -1,4 +1,4 @@
-"""When each piece of work begins and ends if all begin as soon as they can, and which chain of them is the longest."""
+"""Computes the earliest start and end of each piece of work, and the critical path."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from graphlib import TopologicalSorter
 
 @dataclass(frozen=True)
 class Work:
-    """One piece of work and what must have ended before it begins."""
+    """One piece of work, and the names of those that must end before it starts."""
 
     name: str
     seconds: float
@@ -18,7 +18,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Slot:
-    """When a piece of work is done, in seconds from the beginning; `critical` if the goal would be later with it."""
+    """The start and end of a piece of work, in seconds. It is `critical` if a delay would delay the goal."""
 
     name: str
     start: float
@@ -27,7 +27,7 @@ class Slot:
 
 
 def schedule(works: Iterable[Work], goal: str) -> list[Slot]:
-    """All works as early as they can be, in order of their start. Raises KeyError for an unknown name."""
+    """Returns all works with their earliest times, ordered by start. Raises KeyError for an unknown name."""
     by_name = {work.name: work for work in works}
     ends: dict[str, float] = {}
     for name in TopologicalSorter({work.name: work.after for work in by_name.values()}).static_order():
@@ -38,7 +38,7 @@ def schedule(works: Iterable[Work], goal: str) -> list[Slot]:
 
 
 def critical_chain(works: Mapping[str, Work], ends: Mapping[str, float], goal: str) -> list[str]:
-    """The works that decide when the goal is reached, first to last."""
+    """Returns the works that determine when the goal is reached, first to last."""
     chain = [goal]
     while before := works[chain[0]].after:
         chain.insert(0, max(sorted(before), key=lambda name: ends[name]))

@@ -1,7 +1,7 @@
-"""The least program that could declare what a deployment has: same types, same inputs, same order, nothing else.
+"""The smallest program that declares the resources of a deployment: same types, same inputs, same order, nothing else.
 
-`resources.json` lists the resources; `make bench` compares the real program with this one. It makes them of the SDKs'
-classes, as any program does: an `azure_native.storage.StorageAccount(...)` a line, without the lines.
+`resources.json` lists the resources, and `make bench` compares the real program with this one. It creates them from the
+SDKs' classes, as a program with one `azure_native.storage.StorageAccount(...)` for each would.
 """
 
 import base64
@@ -18,7 +18,7 @@ Made = dict[str, pulumi.Resource]
 
 
 def kubeconfig(cluster: pulumi.Resource, group: str, name: str) -> pulumi.Output[str]:
-    """The one input that another deployment's state cannot hold: this cluster's credentials."""
+    """Returns this cluster's credentials, the one input that the state of another deployment cannot contain."""
     found = pulumi.runtime.invoke_output(
         "azure-native:containerservice:listManagedClusterAdminCredentials",
         {"resourceGroupName": group, "resourceName": name},
@@ -41,7 +41,7 @@ def options(entry: dict[str, Any], made: Made) -> pulumi.ResourceOptions:
 
 
 def sdk_class(kind: str) -> Any | None:
-    """The class that an SDK has for a resource type; None for a dynamic provider's."""
+    """Returns the SDK's class for a resource type, or None for a dynamic provider's type."""
     package, module, name = kind.split(":", 2)
     if package == "azure-native":
         return getattr(importlib.import_module(f"pulumi_azure_native.{module}"), name)
@@ -49,7 +49,7 @@ def sdk_class(kind: str) -> Any | None:
 
 
 def kubernetes_class(module: str, name: str) -> Any:
-    """Those of `rbac.authorization.k8s.io/v1` are in `rbac.v1`; what CRDs define has one class for all."""
+    """Returns the class of a Kubernetes type. All CRDs share one; `rbac.authorization.k8s.io/v1` is in `rbac.v1`."""
     group, version = module.split("/")
     if "." not in group or group.endswith(("authorization.k8s.io", "storage.k8s.io", "helm.sh")):
         return getattr(importlib.import_module(f"pulumi_kubernetes.{group.split('.')[0]}.{version}"), name)
@@ -57,7 +57,7 @@ def kubernetes_class(module: str, name: str) -> Any:
 
 
 def declare(entry: dict[str, Any], made: Made) -> pulumi.Resource:
-    """One resource. A class' arguments are the inputs in snake case, now and then with a `_` more."""
+    """Declares one resource. The class' arguments are the inputs in snake case, some with an additional `_`."""
     sdk = sdk_class(entry["type"])
     if not sdk:
         return pulumi.CustomResource(entry["type"], entry["name"], entry["inputs"], options(entry, made))
