@@ -1,6 +1,6 @@
-"""Charts of what Prometheus has seen: series over time, as lines or on top of each other, in one SVG.
+"""Draws time series of Prometheus as line or stacked charts in one SVG.
 
-No library draws them: what could (matplotlib) would be the largest dependency, for a few pictures in docs/.
+Uses no library: matplotlib would be the largest dependency, for a few pictures in docs/.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ _COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#
 _WIDTH, _HEIGHT = 520, 200
 _LEFT, _TOP, _BELOW, _LEGEND_ROW = 60, 34, 30, 16
 _MOST_NAMES = 6
-"""In a legend; how many more there are it says."""
+"""The maximum number of names in a legend, which then states how many more exist."""
 _X_LABELS, _Y_LABELS = 6, 4
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Series by name, with a value for each step, None where there was nothing."""
+    """Series by name, with a value for each step, or None without data."""
 
     title: str
     series: Mapping[str, Sequence[float | None]]
@@ -29,7 +29,7 @@ class Chart:
 
 
 def svg(charts: Sequence[Chart], columns: int = 1) -> str:
-    """A document of them, row by row."""
+    """Returns an SVG document with the charts, row by row."""
     rows = [charts[start : start + columns] for start in range(0, len(charts), columns)]
     root = ElementTree.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "font-family": "sans-serif"})
     ElementTree.SubElement(root, "rect", {"width": "100%", "height": "100%", "fill": "white"})
@@ -71,7 +71,7 @@ def _draw(group: ElementTree.Element, chart: Chart) -> None:
 
 
 def _layers(chart: Chart) -> Iterable[tuple[Sequence[float | None], Sequence[float | None]]]:
-    """Lower and upper edge of each series."""
+    """Yields the lower and upper edge of each series."""
     below: list[float] = [0.0] * max((len(values) for values in chart.series.values()), default=0)
     for values in chart.series.values():
         if not chart.stacked:
@@ -83,7 +83,7 @@ def _layers(chart: Chart) -> Iterable[tuple[Sequence[float | None], Sequence[flo
 
 
 def _runs(values: Sequence[float | None]) -> Iterable[tuple[int, int]]:
-    """Where it has values: from the first of each run to behind its last."""
+    """Yields the ranges that have values, as first index and index after the last."""
     start = None
     for at, value in enumerate([*values, None]):
         if value is not None and start is None:
@@ -104,7 +104,7 @@ def _cycle(count: int) -> list[str]:
 
 
 def _tick(highest: float) -> float:
-    """A round number of which four are no less."""
+    """Returns a round number; four times this number is at least `highest`."""
     if highest <= 0:
         return 1
     power = math.pow(10, math.floor(math.log10(highest / _Y_LABELS)))

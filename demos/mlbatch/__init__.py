@@ -1,1 +1,1 @@
-"""The demonstration that seed 004 leaves to be written: what MLBatch does with a cluster that two teams share."""
+"""A demonstration of project-codeflare/mlbatch: how two teams share a cluster."""

@@ -1,4 +1,4 @@
-"""`python -m demos.mlbatch`: shows on the cluster of kubectl's context what teams get."""
+"""Demonstrates queues, quotas and recovery for teams on the cluster of kubectl's context."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from demos.mlbatch.steps import BLUE, RED, STEPS, Demonstration
 
 
 def main() -> int:
-    """Exit code: 0 where every step came out as it should."""
+    """Returns 0 if every step had the expected result."""
     parser = argparse.ArgumentParser(prog="python -m demos.mlbatch", description=__doc__)
     parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="GPUs by team over time, from Prometheus")
     parser.add_argument("--context", default="", help="of kubectl's configuration; without it, its current one")

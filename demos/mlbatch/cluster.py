@@ -1,4 +1,4 @@
-"""The cluster as its users have it: kubectl as alice, as bob, and as whoever administrates."""
+"""Accesses the cluster like its users: with kubectl as alice, as bob, and as the administrator."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _Found = TypeVar("_Found")
 
 
 class Failed(Exception):
-    """A step that did not come out as it should; the message tells what was seen."""
+    """A step did not have the expected result. The message says what was observed."""
 
 
 class Denied(Exception):
-    """kubectl was refused; the message is the API server's."""
+    """The API server denied a request. The message is its own."""
 
 
 class Cluster:
-    """By the kubeconfig that kubectl takes. A user is impersonated; without one it is the kubeconfig's own."""
+    """The cluster of kubectl's kubeconfig. Commands impersonate a user, if one is given."""
 
     def __init__(self, context: str = "") -> None:
-        """`context` is of the kubeconfig; empty for its current one."""
+        """Uses `context` of the kubeconfig, or its current one if empty."""
         self._context = context
 
     def kubectl(self, *arguments: str, user: str = "") -> str:
-        """What it prints. Raises Denied."""
+        """Returns kubectl's output. Raises Denied."""
         of = [f"--context={self._context}"] if self._context else []
         command = ["kubectl", *of, *([f"--as={user}"] if user else []), *arguments]
         try:
@@ -47,17 +47,17 @@ class Cluster:
         return answer.stdout
 
     def create(self, file: str, team: str, user: str) -> str:
-        """Makes the object of a file in the team's namespace; `<kind>/<name>`. Raises Denied."""
+        """Creates the object of a file in the team's namespace, and returns `<kind>/<name>`. Raises Denied."""
         made = self.kubectl("create", f"--namespace={team}", f"--filename={JOBS / file}", "--output=name", user=user)
         return made.strip()
 
     def get(self, name: str, team: str) -> Object:
-        """The object `<kind>/<name>`. Raises Denied where there is none."""
+        """Returns the object `<kind>/<name>`. Raises Denied if it does not exist."""
         found: Object = json.loads(self.kubectl("get", name, f"--namespace={team}", "--output=json"))
         return found
 
     def pods(self, team: str, job: str = "") -> list[Object]:
-        """Those of a team, or of one of its jobs, `<kind>/<name>`."""
+        """Returns the pods of a team, or of one of its jobs, `<kind>/<name>`."""
         selector = [f"--selector=job-name={job.rpartition('/')[2]}"] if job else []
         return self._list("pods", f"--namespace={team}", *selector)
 
@@ -69,7 +69,7 @@ class Cluster:
         return found
 
     def waits(self, look: Callable[[], _Found], what: str, seconds: float) -> _Found:
-        """The first answer that is true. Raises Failed after so many seconds."""
+        """Returns the first result that is true. Raises Failed after this many seconds."""
         deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE_S
         while not (found := look()):
             if time.monotonic() > deadline:
@@ -80,10 +80,10 @@ class Cluster:
 
 
 def runs(pod: Object) -> bool:
-    """Whether its containers do."""
+    """Reports whether the pod is running."""
     return bool(pod["status"].get("phase") == "Running")
 
 
 def gpus(pod: Object) -> int:
-    """How many it has."""
+    """Returns the number of GPUs that the pod requests."""
     return device_requests(pod).get(GPU_RESOURCE, 0)

@@ -1,4 +1,4 @@
-"""GPUs that each team held while the demonstration ran, as Prometheus has them, drawn."""
+"""Draws the GPUs that each team used during the demonstration, from Prometheus."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from demos.chart import Chart, svg
 from demos.mlbatch.cluster import Cluster, Denied, Failed
 
 QUERY = 'count by (exported_namespace) (DCGM_FI_DEV_XID_ERRORS{exported_pod!=""})'
-"""As the dashboard of GPU use has it: DCGM's exporter names the pod that holds each GPU."""
+"""The query of the dashboard of GPU use: DCGM's exporter names the pod that uses each GPU."""
 _PROMETHEUS = "/api/v1/namespaces/monitoring/services/prometheus-kube-prometheus-prometheus:http-web/proxy/api/v1"
 _STEP_S = 5
 _ON = "pulumi config set -s mlbatch --path operators.kubePrometheusStack.enabled true && pulumi up -s mlbatch"
 
 
 def held(cluster: Cluster, teams: Sequence[str], start: int, end: int) -> Mapping[str, Sequence[int]]:
-    """By team, how many at each step from `start` to `end`, in seconds since 1970.
+    """Returns the number of GPUs by team at each step from `start` to `end`, in seconds since 1970.
 
-    Raises Failed where Prometheus does not answer, or has seen nothing of them.
+    Raises Failed if Prometheus does not answer, or has no data about the teams.
     """
     asked = urlencode({"query": QUERY, "start": start, "end": end, "step": _STEP_S})
     try:
@@ -33,5 +33,5 @@ def held(cluster: Cluster, teams: Sequence[str], start: int, end: int) -> Mappin
 
 
 def drawn(by_team: Mapping[str, Sequence[int]]) -> str:
-    """The picture: what each team held on top of the one before."""
+    """Returns a stacked chart of the teams' GPUs."""
     return svg([Chart("GPUs held by each team", by_team, _STEP_S, stacked=True)])

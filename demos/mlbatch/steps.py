@@ -1,4 +1,4 @@
-"""The steps, in their order: each does what a user would, waits for what must come of it, and tells it."""
+"""The steps of the demonstration. Each acts as a user, waits for the result, and prints it."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from k8s.resources import allocatable
 
 BLUE, RED = "blue", "red"
 ALICE, BOB = "alice@example.com", "bob@example.com"
-"""Each of their team alone."""
+"""One member of each team."""
 _OFFERS = [8, 8, 8]
 GPUS = sum(_OFFERS)
-"""Of the cluster that they share."""
+"""The GPUs of the shared cluster."""
 SOON_S = 60.0
-"""For Kueue to see that something has changed, and for pods to begin."""
+"""The time for Kueue to notice a change, and for pods to start."""
 DRIVERS_S = 1800.0
-"""On Azure drivers take a node a quarter of an hour (simulator/bench/durations.yaml), and its boot some minutes."""
+"""The time for drivers: on Azure a quarter of an hour per node (simulator/bench/durations.yaml), after its boot."""
 LENDS_S = 400.0
-"""The node-health job sets every five minutes how many GPUs the slack queue lends: fewer while a node is bad, as in the
-step `recovery`.
+"""The time until the slack queue lends all GPUs. The node-health job sets the number every five minutes, and lowers it
+for a bad node, as in the step `recovery`.
 """
 LOOKS_S = 180.0
-"""AppWrapper looks at what runs once a minute, and gives its pods a minute to go."""
+"""The time for AppWrapper, which checks its pods once a minute and gives them a minute to terminate."""
 
 
 @dataclass
 class Demonstration:
-    """What has been submitted so far. `tell` is given each line as it comes."""
+    """The state of the demonstration: what it has submitted. It passes each line of output to `tell`."""
 
     cluster: Cluster
     tell: Callable[[str], None]
     jobs: dict[str, list[str]] = field(default_factory=lambda: {BLUE: [], RED: []})
 
     def run(self) -> None:
-        """Raises Failed at the first step that comes out otherwise; what was submitted is removed then too."""
+        """Runs all steps. Raises Failed at the first unexpected result. Always removes what was submitted."""
         self._check()
         try:
             for number, step in enumerate(STEPS, start=1):
@@ -50,31 +50,31 @@ class Demonstration:
                 self.ends(team)
 
     def submit(self, file: str, team: str, user: str) -> str:
-        """As the user; `<kind>/<name>`."""
+        """Submits a job as the user. Returns `<kind>/<name>`."""
         name = self.cluster.create(file, team, user)
         self.jobs[team].append(name)
         self.tell(f"   $ kubectl create --as={user} -n {team} -f jobs/{file}    # {name}")
         return name
 
     def begins(self, name: str, team: str, pods: int = 1) -> float:
-        """Waits until all of its pods run; how long that took, in seconds."""
+        """Waits until all pods of the job run. Returns the seconds that took."""
         begun = time.monotonic()
         self.cluster.waits(lambda: self.running(name, team) == pods, f"{name} of {team} runs", SOON_S)
         return time.monotonic() - begun
 
     def running(self, name: str, team: str) -> int:
-        """How many of its pods do."""
+        """Returns the number of the job's running pods."""
         return sum(runs(pod) for pod in self.cluster.pods(team, name))
 
     def holds(self, name: str, team: str) -> None:
-        """Raises Failed where a job that has to wait has a pod, within the time that others take to begin."""
+        """Raises Failed if a job that must wait gets a pod within the usual start time."""
         for _ in range(5):
             if found := self.cluster.pods(team, name):
                 raise Failed(f"{name} of {team} must wait, but has {len(found)} pods")
             time.sleep(1)
 
     def used(self, team: str) -> int:
-        """GPUs of the team's pods that run."""
+        """Returns the number of GPUs of the team's running pods."""
         return sum(gpus(pod) for pod in self.cluster.pods(team) if runs(pod))
 
     def ends(self, team: str) -> None:
@@ -86,7 +86,7 @@ class Demonstration:
         self.cluster.waits(lambda: not self.cluster.pods(team), f"pods of {team} are gone", SOON_S)
 
     def _check(self) -> None:
-        """The demonstration counts on three nodes of eight GPUs that nobody uses."""
+        """Raises Failed unless three nodes of eight unused GPUs exist."""
         nodes = [node for node in self.cluster.nodes() if node["metadata"]["labels"].get(GPU_LABEL) == "true"]
         if len(nodes) == len(_OFFERS) and self._offered() != _OFFERS:
             self.tell("the nodes' drivers are being installed")
@@ -107,13 +107,13 @@ class Demonstration:
         return self.cluster.kubectl("get", *queue, "--output=jsonpath={..lendingLimit}") in ("", "8")
 
     def _offered(self) -> list[int]:
-        """GPUs of each node that has some."""
+        """Returns the number of GPUs of each node that has some."""
         found = (allocatable(node, GPU_RESOURCE) for node in self.cluster.nodes())
         return sorted(count for count in found if count)
 
 
 def queueing(demo: Demonstration) -> None:
-    """Alice's team has 8 GPUs, 8 are nobody's, and 8 are red's, which rests: three jobs begin, the fourth waits."""
+    """Alice's team has 8 GPUs, 8 belong to no team, and 8 to red, which is idle: three jobs start, the fourth waits."""
     first = [demo.submit("train.yaml", BLUE, ALICE) for _ in range(3)]
     for name in first:
         demo.begins(name, BLUE)
@@ -122,20 +122,20 @@ def queueing(demo: Demonstration) -> None:
 
 
 def reclaim(demo: Demonstration) -> None:
-    """Bob wants the 8 GPUs that are his team's: Kueue ends the newest job of blue, and his begins."""
+    """Bob requests the 8 GPUs of his team: Kueue preempts the newest job of blue, and his job starts."""
     seconds = demo.begins(demo.submit("train.yaml", RED, BOB), RED)
     demo.cluster.waits(lambda: demo.used(BLUE) == 16, "blue has given 8 GPUs back", SOON_S)
     demo.tell(f"   his job ran {seconds:.1f} s after he had submitted it; blue has {demo.used(BLUE)} GPUs")
 
 
 def slack(demo: Demonstration) -> None:
-    """What is nobody's stays with whom it was lent to: blue came first, and red's second job waits."""
+    """GPUs that belong to no team stay with their borrower: blue came first, and red's second job waits."""
     demo.holds(demo.submit("train.yaml", RED, BOB), RED)
     demo.tell(f"   blue keeps {demo.used(BLUE)} GPUs, red has {demo.used(RED)}")
 
 
 def gang(demo: Demonstration) -> None:
-    """A job of three pods on three nodes waits as a whole while red has one of them, and begins as a whole."""
+    """A job of three pods on three nodes waits as a whole while red uses one of them, and starts as a whole."""
     demo.ends(BLUE)
     name = demo.submit("gang.yaml", BLUE, ALICE)
     demo.holds(name, BLUE)
@@ -146,7 +146,7 @@ def gang(demo: Demonstration) -> None:
 
 
 def recovery(demo: Demonstration) -> None:
-    """A GPU fails under a job: its node gets our label, and AppWrapper starts the job on another."""
+    """A GPU fails under a job: its node gets our label, and AppWrapper restarts the job on another node."""
     demo.submit("wrapped.yaml", BLUE, ALICE)
     begun = demo.cluster.waits(lambda: _node(demo), "the wrapped job runs", LOOKS_S)
     (label, _, _) = BAD_NODE.partition("=")
@@ -160,13 +160,13 @@ def recovery(demo: Demonstration) -> None:
 
 
 def _node(demo: Demonstration, but: str = "") -> str:
-    """Where the wrapped job runs; empty where it does not, or on that node."""
+    """Returns the node of the wrapped job; empty if the job does not run, or runs on the node `but`."""
     found = [pod["spec"]["nodeName"] for pod in demo.cluster.pods(BLUE, "job/wrapped") if runs(pod)]
     return next((str(node) for node in found if node != but), "")
 
 
 def denied(demo: Demonstration) -> None:
-    """Nobody touches what is another team's, or goes past the queue."""
+    """No user can change objects of another team, or bypass the queue."""
     job, pod = (f"--filename={JOBS / file}" for file in ("train.yaml", "past-the-queue.yaml"))
     asked = (
         ("reads red's secrets", ["get", "secrets", f"--namespace={RED}"]),
