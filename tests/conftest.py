@@ -8,6 +8,7 @@ import os
 from hypothesis import HealthCheck, settings
 
 from simulator.host.paths import ROOT, kube_cache
+from tests.support.case_files import title
 
 os.environ.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".simulator" / "pycache"))
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -25,3 +26,13 @@ settings.load_profile("any-load")
 def pytest_collection_finish() -> None:
     """Keeps what is imported by now out of all further looking."""
     gc.freeze()
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Names a case after its value: pytest would number maps and lists, and take long texts whole."""
+    if not isinstance(val, dict | list | tuple | str):
+        return None
+    try:
+        return title(val)
+    except TypeError:
+        return None

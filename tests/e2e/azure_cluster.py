@@ -12,7 +12,7 @@ from azure.storage.blob import ContainerClient
 from k8s.objects import Object
 from simulator.azure.registries import Registries
 from simulator.kube.client import KubeClient
-from tests.support.arm import API, cluster_body
+from tests.support.arm import API, assignment_body, cluster_body
 from tests.support.world import World, eventually
 
 ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
@@ -76,9 +76,8 @@ class AzureCluster:
         """AcrPull for the kubelet identity, as `az aks update --attach-acr` gives it."""
         cluster = self.arm("GET", self.path)
         identity = cluster["properties"]["identityProfile"]["kubeletidentity"]["objectId"]
-        definition = f"/providers/Microsoft.Authorization/roleDefinitions/{ACR_PULL}"
         path = f"{self.registry}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000001"
-        body = {"properties": {"principalId": identity, "roleDefinitionId": definition}}
+        body = assignment_body(ACR_PULL, identity)
         self.world.arm("PUT", f"{path}?api-version={API['Microsoft.Authorization']}", body)
 
     # -- storage -------------------------------------------------------------------------------------------------------

@@ -14,11 +14,11 @@ from azure.core.exceptions import HttpResponseError
 from k8s.objects import Object
 from tests.e2e.batches import blobs, kept, most_at_once, results, told
 from tests.e2e.runs import ended, gpu_pod_nodes
+from tests.support.sizes import T4
 from tests.support.world import Stack, World, eventually, gpu_nodes, log
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 NAME = "resimulation"
-T4 = "Standard_NC4as_T4_v3"
 SIZE = 16 * 2**20
 """Of an output, as the options have it where the stack says nothing."""
 

@@ -10,15 +10,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from simulator.azure import features
+from simulator.azure import domains, features
 from simulator.azure.gateway import Gateway
 from simulator.azure.types.agent_pool import life
 from simulator.world.faults import new_fault
 from tests.e2e.document_cluster import DIFFERENCES, program_cluster, unexplained
 from tests.e2e.document_lines import AKS, lines, login, role_of_machine
 from tests.support import networks as net
-from tests.support.arm import H100, SUBSCRIPTION, Arm, FakeBackend, start
-from tests.support.azure_cli import AzureCli, of_arm
+from tests.support.arm import SUBSCRIPTION, TOKEN, Arm, FakeBackend, start
+from tests.support.azure_cli import AzureCli
+from tests.support.sizes import H100
 
 pytestmark = pytest.mark.long
 AUTOMATION = SUBSCRIPTION.directory["automation"]
@@ -39,7 +40,15 @@ def arm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arm]:
 @pytest.fixture(scope="module")
 def az(arm: Arm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureCli]:
     gateway = Gateway(0, arm.server.world, arm.server.port)
-    cli = of_arm(arm, gateway, tmp_path_factory.mktemp("azure-cli"))
+    environment = {
+        "SIMULATOR_ARM_ENDPOINT": arm.server.endpoint,
+        "IDENTITY_ENDPOINT": f"{arm.server.endpoint}{domains.IDENTITY}",
+        "IDENTITY_HEADER": TOKEN,
+        "REQUESTS_CA_BUNDLE": arm.ca_file,
+        **dict.fromkeys(("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"), domains.proxy(gateway.port, "")),
+        "NO_PROXY": "127.0.0.1,localhost",
+    }
+    cli = AzureCli(tmp_path_factory.mktemp("azure-cli"), environment)
     cli.log_in()
     yield cli
     gateway.stop()

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.support.sizes import H100
 from tests.support.world import Stack, World, gpu_nodes
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
-H100 = "Standard_ND96isr_H100_v5"
 
 
 @pytest.fixture(autouse=True)

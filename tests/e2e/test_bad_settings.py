@@ -14,11 +14,12 @@ from simulator.azure.registries import Registries
 from simulator.command import images
 from simulator.command.jobs import Workload
 from tests.e2e.runs import all_pass, observed, run
+from tests.support.sizes import H100
 from tests.support.world import Stack, World, eventually
 
 pytestmark = pytest.mark.simulator
 PLATFORM = "refusals"
-H100, A100 = "Standard_ND96isr_H100_v5", "Standard_ND96asr_v4"
+A100 = "Standard_ND96asr_v4"
 GOOD = {
     "vmSku": H100,
     "nodeCount": "2",

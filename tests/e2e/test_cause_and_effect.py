@@ -37,6 +37,7 @@ from tests.e2e.policies import (
     unready_pods,
     unschedulable,
 )
+from tests.support.sizes import H100
 from tests.support.world import Stack, ended, eventually, gpu_nodes, job_phase, log, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts]
@@ -44,7 +45,7 @@ JOB = "batch.volcano.sh/v1alpha1"
 SPOT = {"key": "kubernetes.azure.com/scalesetpriority", "value": "spot", "effect": "NoSchedule"}
 NVIDIA_DEFAULT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 FAILED = "Terminated"  # by the policy of the job's master; Volcano says Failed of jobs that it gave up itself
-H100, ND = "Standard_ND96isr_H100_v5", "standardNDSH100v5Family"
+ND = "standardNDSH100v5Family"
 SPOT_POOL = {"vmSku": None, "nodeCount": None, "pools": {"gpu": {"vmSku": H100, "spot": True}}}
 FEATURE = "providers/Microsoft.Features/featureProviders/Microsoft.ContainerService"
 FEATURE += "/subscriptionFeatureRegistrations/AKSInfinibandSupport?api-version=2021-07-01"

@@ -20,10 +20,10 @@ import pytest
 from k8s.objects import Object
 from tests.e2e.policies import CLUSTER_POLICY, NIC_POLICY, offers_gpus, policy_is_ready
 from tests.support.pages import PAGES
+from tests.support.sizes import H100
 from tests.support.world import Stack, ended, eventually, gpu_nodes, job_phase, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
-H100 = "Standard_ND96isr_H100_v5"
 NVIDIA = "nvidia-operator"
 OFED, GPU_DRIVER = "nvidia.com/ofed-driver", "app=nvidia-driver-daemonset"
 OFED_STATE = "nvidia.com/ofed-driver-upgrade-state"

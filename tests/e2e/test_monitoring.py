@@ -23,13 +23,13 @@ from k8s.objects import Object, condition
 from operators.kueue.queues import queue_name
 from operators.monitoring import NAMESPACE, commands
 from operators.monitoring.files import Panel, dashboards, rules
+from tests.support.sizes import H100
 from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 SERVICE = "prometheus-kube-prometheus-prometheus"
 POD = f"prometheus-{SERVICE}-0"
 JOB = "train"
-H100 = "Standard_ND96isr_H100_v5"
 POOLS = {"gpu": {"vmSku": H100, "count": 1}, "spot": {"vmSku": H100, "count": 1, "spot": True}}
 STEP_S = 15
 WORKLOAD = ("kueue.x-k8s.io/v1beta2", "Workload")

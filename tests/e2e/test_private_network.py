@@ -13,7 +13,7 @@ import pytest
 from components.storage.shared_files import storage_class
 from tests.e2e.azure_cluster import AzureCluster
 from tests.support import networks as net
-from tests.support.arm import API, GROUP, ZONES_API, cluster_body
+from tests.support.arm import API, GROUP, ZONES_API, assignment_body, cluster_body
 from tests.support.world import CommandFailed, World, eventually
 
 pytestmark = pytest.mark.simulator
@@ -53,10 +53,9 @@ class PrivateCluster(AzureCluster):
         return path
 
     def give_control_plane(self, role: str, scope: str) -> None:
-        definition = f"/providers/Microsoft.Authorization/roleDefinitions/{role}"
-        given = {"principalId": self.arm("GET", self.path)["identity"]["principalId"], "roleDefinitionId": definition}
+        given = assignment_body(role, self.arm("GET", self.path)["identity"]["principalId"])
         path = f"{scope}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000002"
-        self.world.arm("PUT", f"{path}?api-version={API['Microsoft.Authorization']}", {"properties": given})
+        self.world.arm("PUT", f"{path}?api-version={API['Microsoft.Authorization']}", given)
 
     def hide_account(self) -> None:
         properties = {"publicNetworkAccess": "Disabled"}

@@ -23,7 +23,8 @@ from operators.kueue import queues
 from simulator.kube.client import ApiError
 from tests.e2e.runs import observed
 from tests.e2e.team_jobs import as_member, kubectl, shared_stack
-from tests.support.pools import A100, H100
+from tests.support.pools import A100
+from tests.support.sizes import H100
 from tests.support.world import Stack, World, eventually, log
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]

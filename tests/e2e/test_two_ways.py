@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.left_state import State, differing, settled, unexplained, used
 from tests.e2e.policies import offers_gpus
-from tests.support.left_state import State, differing, settled, unexplained, used
+from tests.support.sizes import H100, H200
 from tests.support.world import Stack, World, ended, eventually
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long, pytest.mark.timeout(1800)]
 NAME = "ways"
-H100, H200, A100 = "Standard_ND96isr_H100_v5", "Standard_ND96isr_H200_v5", "Standard_ND96amsr_A100_v4"
+A100 = "Standard_ND96amsr_A100_v4"
 FIRST = {"vmSku": H100, "count": 2, "labels": {"team": "a"}}
 SECOND = {"vmSku": H200, "count": 1, "taints": ["team=b:NoSchedule"]}
 CLUSTER = {"localAccounts": True, "systemPool": {"vmSku": "Standard_D4ads_v5", "count": 2}}

@@ -10,10 +10,10 @@ import pytest
 from k8s.objects import Object
 from tests.e2e.policies import CLUSTER_POLICY, NIC_POLICY, offers_gpus, policy_is_ready
 from tests.e2e.runs import observed
+from tests.support.sizes import H100, T4
 from tests.support.world import Stack, eventually, eventually_equals, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
-H100, T4 = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 

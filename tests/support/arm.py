@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx
 import yaml
@@ -16,6 +17,7 @@ import yaml
 from simulator.azure import subscription, trust
 from simulator.azure.blobs.changes import Changes
 from simulator.azure.server import Server
+from tests.support.sizes import H100
 
 TOKEN = "a-token"
 SUBSCRIPTION = subscription.load()
@@ -35,7 +37,6 @@ API = {
 }
 ZONES_API = "2024-06-01"
 _TRUST = "azure-trust"
-H100 = "Standard_ND96isr_H100_v5"
 
 
 @dataclass
@@ -154,6 +155,13 @@ class Arm:
     def put(self, path: str, body: Any) -> httpx.Response:
         return self.call("PUT", path, body)
 
+    def assign(self, role: str, scope: str, principal: str, name: str = f"{1:032}", **properties: str) -> str:
+        """Creates a role assignment and returns its path."""
+        path = f"{scope}/providers/Microsoft.Authorization/roleAssignments/{UUID(name)}"
+        answer = self.put(path, assignment_body(role, principal, **properties))
+        assert answer.status_code in (200, 201), answer.text
+        return path
+
     def get(self, path: str) -> dict[str, Any]:
         answer = self.call("GET", path)
         assert answer.status_code == 200, answer.text
@@ -176,6 +184,12 @@ class Arm:
 
     def node_names(self, cluster: str = CLUSTER) -> list[str]:
         return [node["metadata"]["name"] for node in self.backend.nodes[cluster]]
+
+
+def assignment_body(role: str, principal: str, **properties: str) -> dict[str, Any]:
+    """The assignment of a role, which has this GUID."""
+    definition = f"/providers/Microsoft.Authorization/roleDefinitions/{role}"
+    return {"properties": {"principalId": principal, "roleDefinitionId": definition, **properties}}
 
 
 def cluster_body(**properties: Any) -> dict[str, Any]:

@@ -10,11 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulator.azure import domains
-from simulator.azure.gateway import Gateway
 from simulator.host import paths
 from simulator.tools.packages import packages
-from tests.support.arm import TOKEN, Arm
 
 _SETTINGS = {
     "AZURE_CORE_COLLECT_TELEMETRY": "no",
@@ -74,19 +71,3 @@ class AzureCli:
         ):
             result = self.run(line)
             assert result.code == 0, result.errors
-
-
-def of_arm(arm: Arm, gateway: Gateway, folder: Path) -> AzureCli:
-    """For a Resource Manager without clusters behind it."""
-    proxy = domains.proxy(gateway.port, "")
-    return AzureCli(
-        folder,
-        {
-            "SIMULATOR_ARM_ENDPOINT": arm.server.endpoint,
-            "IDENTITY_ENDPOINT": f"{arm.server.endpoint}{domains.IDENTITY}",
-            "IDENTITY_HEADER": TOKEN,
-            "REQUESTS_CA_BUNDLE": arm.ca_file,
-            **dict.fromkeys(("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"), proxy),
-            "NO_PROXY": "127.0.0.1,localhost",
-        },
-    )

@@ -16,7 +16,8 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from simulator.plugins.azure_native.provider import AzureNativeProvider
 from simulator.plugins.marshal import Properties, decode, encode
-from tests.support.arm import H100, TOKEN, Arm
+from tests.support.arm import TOKEN, Arm
+from tests.support.sizes import H100
 
 GROUP = "azure-native:resources:ResourceGroup"
 CLUSTER = "azure-native:containerservice:ManagedCluster"

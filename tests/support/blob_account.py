@@ -73,12 +73,8 @@ class BlobAccount:
         return token
 
     def assign(self, role: str, scope: str, principal: str = SUBSCRIPTION.object_id, number: int = 1) -> str:
-        """Makes a role assignment and returns its path."""
-        path = f"{scope}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-{number:012}"
-        definition = f"/providers/Microsoft.Authorization/roleDefinitions/{role}"
-        answer = self.arm.put(path, {"properties": {"principalId": principal, "roleDefinitionId": definition}})
-        assert answer.status_code in (200, 201), answer.text
-        return path
+        """Creates a role assignment and returns its path."""
+        return self.arm.assign(role, scope, principal, f"{number:032}")
 
     def identity(self) -> dict[str, str]:
         """Makes a managed identity, and tells its ids."""

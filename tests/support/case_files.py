@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from config.data import data
 from simulator.host.paths import ROOT
+
+MAX_TITLE = 60
+
+
+def read(test: str, name: str = "") -> Any:
+    """Returns a copy of the content of `cases/<name>.yaml` beside the test's file; by default its name is the test's.
+
+    Each value is copied wherever an anchor repeats it, so that no case sees what a test changes in another one.
+    """
+    name = name or Path(test).stem.removeprefix("test_")
+    return _filled(_content(Path(test).with_name("cases") / f"{name}.yaml"), {})
 
 
 @functools.cache
-def read(test: str, name: str) -> Any:
-    """Returns the content of `cases/<name>.yaml` beside the test's file."""
-    return yaml.safe_load(Path(test).with_name("cases").joinpath(f"{name}.yaml").read_text("utf-8"))
+def _content(file: Path) -> Any:
+    return data.parsed(file.read_text("utf-8"))
 
 
 def bad_input() -> dict[str, Any]:
@@ -26,27 +36,46 @@ def bad_input() -> dict[str, Any]:
     `rounds`: how often commands are applied, if more than once. `name` is the stack's, dev unless set; `platforms`
     holds other stacks' keys by name, `others` outputs of stacks that are no platforms.
     """
-    files = sorted((ROOT / "tests/unit/config/bad_input").glob("*.yaml"))
-    return {name: case for file in files for name, case in yaml.safe_load(file.read_text("utf-8")).items()}
+    known = {"stack", "says", "by_hand", "rounds", "name", "platforms", "others"}
+    tables = [_content(file) for file in sorted((ROOT / "tests/unit/config/bad_input").glob("*.yaml"))]
+    cases = {name: _filled(case, {}) for table in tables for name, case in table.items()}
+    assert len(cases) == sum(map(len, tables)), "two files have a case of the same name"
+    assert [name for name, case in cases.items() if not case.keys() <= known] == []
+    return cases
 
 
-def rows(cases: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
-    """Returns the values of each case, in the order in which the file has them."""
-    return [tuple(case.values()) for case in cases]
+def case_table(test: str, key: str, /, *, file: str = "", **texts: str) -> pytest.MarkDecorator:
+    """Returns the mark that runs a test once for each case under the key of `cases/<file>.yaml`, as `read` finds it.
 
-
-def case_table(test: str, key: str, /, **texts: str) -> pytest.MarkDecorator:
-    """Returns the mark that runs a test once for each case under the key of `cases/<name of the test's file>.yaml`.
-
-    A case has a value for each of the test's arguments. Cases of a map are called as their keys. `texts` replace the
-    placeholders `<name>` in all texts.
+    A case has a value for each of the test's arguments, by name. Cases of a map are called as their keys, others after
+    their values (tests/conftest.py). `texts` replace the placeholders `<name>` in all texts.
     """
-    found = _filled(read(test, Path(test).stem.removeprefix("test_"))[key], texts)
+    found = _filled(read(test, file)[key], texts)
     cases = list(found.values()) if isinstance(found, dict) else found
-    return pytest.mark.parametrize(list(cases[0]), rows(cases), ids=list(found) if isinstance(found, dict) else None)
+    names = list(cases[0])
+    for case in cases:
+        assert set(case) == set(names), f"{key}: {case} has not the arguments {names}"
+    values = [tuple(case[name] for name in names) for case in cases]
+    return pytest.mark.parametrize(names, values, ids=list(found) if isinstance(found, dict) else None)
+
+
+def title(value: Any) -> str:
+    """Returns a short name for a case. Raises TypeError for values whose text is not the same in each process."""
+    return _text(value)[:MAX_TITLE] or "empty"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_text(each)}" for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_text, value))
+    if value is None or isinstance(value, str | int | float):
+        return " ".join(str(value).split())
+    raise TypeError(value)
 
 
 def _filled(value: Any, texts: Mapping[str, str]) -> Any:
+    """Returns a copy with texts in place of their placeholders."""
     if isinstance(value, dict):
         return {key: _filled(each, texts) for key, each in value.items()}
     if isinstance(value, list):

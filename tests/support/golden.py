@@ -34,8 +34,6 @@ CHARTS = "simulator/charts"
 """Where stacks with operators that have no chart take their released manifests from."""
 PROVIDER = "pulumi:providers:kubernetes kubernetes"
 """The provider that creates the platform's objects."""
-H100 = "Standard_ND96isr_H100_v5"
-H200 = "Standard_ND96isr_H200_v5"
 _SECRET = re.compile(r"\n +secure: .*")
 _OWN_IMAGE = re.compile(r"(?<=azurecr\.io/)([a-z-]+):[0-9a-f]{12}")
 

@@ -9,11 +9,9 @@ from config.data.skus import sku
 from config.schema.pools import PoolSettings
 from config.schema.storage import StorageSettings
 from config.schema.workload import Ground
+from tests.support.sizes import H100
 
-H100 = "Standard_ND96isr_H100_v5"
-H200 = "Standard_ND96isr_H200_v5"
 A100 = "Standard_ND96asr_v4"
-T4 = "Standard_NC4as_T4_v3"
 RDMA = "nvidia.com/mlnxnics"
 
 

@@ -16,7 +16,6 @@ from simulator.kube.client import ApiError
 from tests.support.arm import CLUSTER, Arm, pool_body, pool_path
 from tests.support.fake_kube import FakeKube
 
-T4 = "Standard_NC4as_T4_v3"
 RDMA_TAG = {"k8s.io_cluster-autoscaler_node-template_resources_nvidia.com_mlnxnics": "8"}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 READY = {"type": "Ready", "status": "True"}
@@ -135,18 +134,6 @@ def make_pool(scaled: ScaledCluster, name: str = "gpu", **properties: Any) -> No
     answer = scaled.arm.put(pool_path(name), pool_body(**given))
     assert answer.status_code == 201, answer.text
     scaled.arm.done()
-
-
-def make_spot_pool(scaled: ScaledCluster, **properties: Any) -> None:
-    spot = "kubernetes.azure.com/scalesetpriority"
-    marks = {"nodeTaints": [f"{spot}=spot:NoSchedule"], "nodeLabels": {spot: "spot", "ai-on-aks/gpu": "true"}}
-    make_pool(scaled, "spot", vmSize=T4, scaleSetPriority="Spot", **(marks | properties))
-
-
-def set_priorities(scaled: ScaledCluster, text: str) -> None:
-    metadata = {"name": "cluster-autoscaler-priority-expander", "namespace": "kube-system"}
-    data = {"priorities": text}
-    scaled.kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
 
 
 def autoscaler_status(scaled: ScaledCluster) -> Object:

@@ -23,9 +23,7 @@ from config.schema.workload import GpuPods, Ground, Requirements, WorkloadCatalo
 from simulator.host.paths import ROOT
 from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
-H100 = "Standard_ND96isr_H100_v5"
 A100 = "Standard_NC24ads_A100_v4"
-T4 = "Standard_NC4as_T4_v3"
 SECRET = ("workloadOptions",)
 """The secret keys of `dev`."""
 

@@ -15,7 +15,8 @@ from config.schema.storage import MAX_ACCOUNT_NAME, Account, AccountSettings, St
 from tests.support import golden
 from tests.support.mocked_azure import ISSUER, PRINCIPAL, SUBSCRIPTION, Azure
 from tests.support.mocks import Recorder, deploy, program
-from tests.support.settings import H100, settings_with
+from tests.support.settings import settings_with
+from tests.support.sizes import H100
 
 DATA: dict[str, Any] = {"containers": {"data": {}}}
 MORE: dict[str, Any] = {"accounts": {"output": {"sku": "Premium_LRS", "containers": {"results": {}}}}}

@@ -13,7 +13,8 @@ from simulator.azure.schema import schemas
 from tests.support.golden import STACKS
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import Recorder, Registered, program
-from tests.support.settings import H100, T4, load, platform
+from tests.support.settings import load, platform
+from tests.support.sizes import H100, T4
 
 TAGS = {"CostCenter": "4711", "Owner": "platform@contoso.example"}
 TAKE_TAGS = {schema.sdk.token.rpartition(":")[2] for schema in schemas().values() if "tags" in schema.body.flat}

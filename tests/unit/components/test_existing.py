@@ -17,7 +17,8 @@ from tests.support import mocked_azure
 from tests.support.case_files import case_table
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import deploy
-from tests.support.settings import H100, load, settings_with
+from tests.support.settings import load, settings_with
+from tests.support.sizes import H100
 
 D4, D8 = "Standard_D4ads_v5", "Standard_D8ads_v5"
 CONTAINERS: dict[str, Any] = {"containers": {"data": {}}}

@@ -13,7 +13,8 @@ from components.preflight.existing_cluster import PROFILES, excluded_nodes, remo
 from config.schema.pools import agent_pool_name
 from tests.support.case_files import case_table
 from tests.support.mocks import deploy
-from tests.support.settings import H100, load
+from tests.support.settings import load
+from tests.support.sizes import H100
 
 STACK: dict[str, Any] = {"pools": {"gpu": {"vmSku": H100, "count": 1}}}
 NAME = agent_pool_name("gpu", load(STACK).gpu_pools()["gpu"])

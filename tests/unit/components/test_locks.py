@@ -13,7 +13,8 @@ from config.schema.pools import agent_pool_name
 from tests.support.lookups import Answer, answer
 from tests.support.mocked_azure import SUBSCRIPTION, Azure
 from tests.support.mocks import deploy
-from tests.support.settings import H100, settings_with
+from tests.support.settings import settings_with
+from tests.support.sizes import H100
 
 SCOPE = f"/subscriptions/{SUBSCRIPTION}"
 GROUP = f"{SCOPE}/resourceGroups/ai-on-aks-test"

@@ -12,10 +12,10 @@ import pytest
 from components import manifests
 from components.preflight import arm
 from config.data.versions import versions
-from tests.support.golden import H100
 from tests.support.lookups import Answer, everything
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import program
+from tests.support.sizes import H100
 
 TEXT = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: appwrapper-operator-config}\n---\n# nothing\n"
 PIN = versions().manifests["appwrapper"]

@@ -17,7 +17,8 @@ from tests.support.case_files import case_table
 from tests.support.lookups import HUB, ZONES
 from tests.support.mocked_azure import ADDRESS, PRINCIPAL, SUBSCRIPTION, Azure
 from tests.support.mocks import Recorder, program
-from tests.support.settings import H100, T4, load
+from tests.support.settings import load
+from tests.support.sizes import H100, T4
 
 MINE = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.ManagedIdentity/userAssignedIdentities/me"
 IN_HUB = {

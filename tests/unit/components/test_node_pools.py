@@ -17,7 +17,8 @@ from config.schema.pools import PoolSettings, agent_pool_name, node_labels, node
 from simulator.azure.schema import lookup, schemas
 from simulator.azure.types.agent_pool import rules as pools
 from tests.support.mocks import Registered, deploy
-from tests.support.settings import H100, T4, settings_with
+from tests.support.settings import settings_with
+from tests.support.sizes import H100, T4
 
 
 def pool(**settings: Any) -> PoolSettings:

@@ -24,7 +24,8 @@ from tests.support.golden import PUBLIC_KEY
 from tests.support.lookups import Answer, answer
 from tests.support.mocked_azure import DEPLOYER, SUBSCRIPTION, Azure, EngineError
 from tests.support.mocks import deploy
-from tests.support.settings import H100, T4, settings_with
+from tests.support.settings import settings_with
+from tests.support.sizes import H100, T4
 
 SYSTEM = "Standard_D8ads_v5"
 OWNER = guid("Owner")
@@ -202,7 +203,6 @@ def test_without_a_token_nothing_is_asked(
     assert "no token for https://management.azure.com: not logged in" in warnings[0]
 
 
-H100, T4 = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"
 REGISTER = "az feature register --namespace Microsoft.ContainerService --name AKSInfinibandSupport"
 UNREGISTER = "az feature unregister --namespace Microsoft.ContainerService --name AKSInfinibandSupport"
 PROPAGATE = "az provider register --namespace Microsoft.ContainerService"

@@ -22,7 +22,8 @@ from tests.support.case_files import case_table
 from tests.support.lookups import HUB, NETWORKS, ZONES, Answer, answer, hub, links
 from tests.support.mocked_azure import PRINCIPAL, SUBSCRIPTION, Azure
 from tests.support.mocks import deploy
-from tests.support.settings import H100, settings_with
+from tests.support.settings import settings_with
+from tests.support.sizes import H100
 
 NODES, ENDPOINTS = f"{HUB}/subnets/nodes", f"{HUB}/subnets/endpoints"
 MINE = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.ManagedIdentity/userAssignedIdentities/me"

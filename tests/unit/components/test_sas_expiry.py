@@ -17,7 +17,8 @@ from config.schema.storage import StorageSettings, next_rotation
 from tests.support import mocked_azure
 from tests.support.mocked_azure import WINDOW
 from tests.support.mocks import deploy, program
-from tests.support.settings import H100, settings_with
+from tests.support.settings import settings_with
+from tests.support.sizes import H100
 from workloads.olmo.options import OlmoOptions
 
 START = "2026-01-01T00:00:00Z"

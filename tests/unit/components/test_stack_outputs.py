@@ -6,11 +6,10 @@ import pulumi
 import pytest
 
 from components.stack_outputs import describe_container, describe_sas, read_container
-from components.storage.container_access import ContainerAccess, Sas
-from config.schema.storage import ContainerSettings
 from tests.support import golden
-from tests.support.mocked_azure import SECRET, WINDOW
+from tests.support.mocked_azure import SECRET
 from tests.support.mocks import deploy
+from tests.unit.components.test_storage import access
 
 FOUNDATION = {"resourceGroup", "clusterName", "clusterId", "registry", "storage", "price"}
 WORKLOADS = {"workloads", "files"}
@@ -40,18 +39,7 @@ def test_another_stack_reads_the_same_container() -> None:
     found: list[list[str]] = []
 
     def declare() -> None:
-        mount, upload = pulumi.Output.secret("sp=rl&sig=abc"), pulumi.Output.secret("sp=rcwl&sig=def")
-        given = ContainerAccess(
-            account="account",
-            account_key="input",
-            container="data",
-            hierarchical_namespace=True,
-            settings=ContainerSettings.model_validate({"upload": True, "permissions": "racwdl", "sizeGib": 5}),
-            generation="a1b2",
-            url="https://account.blob.core.windows.net/data",
-            sas=Sas(rotation="1", **WINDOW, mount=mount, upload=upload),
-            scope="/containers/data",
-        )
+        given = access(key="input", hns=True, upload=True, permissions="racwdl", sizeGib=5)
         again = read_container(describe_container(given), pulumi.Output.all(**describe_sas(given)))
         assert again.settings == given.settings
         assert describe_container(again) == describe_container(given)

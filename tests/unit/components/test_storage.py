@@ -144,10 +144,14 @@ def test_a_file_for_each_gpu_of_a_node_can_be_written_at_once(profile: str) -> N
 SAS = "sp=rl&sig=abc"
 
 
-def access(*, sas: str = SAS, generation: str = "a1b2", hns: bool = False, **settings: Any) -> ContainerAccess:
+def access(
+    *, sas: str = SAS, generation: str = "a1b2", key: str = "", hns: bool = False, **settings: Any
+) -> ContainerAccess:
+    """What opens a container of the account that a stack calls `key`."""
     chosen = ContainerSettings.model_validate(settings)
     return ContainerAccess(
         account="account",
+        account_key=key,
         container="olmo-data",
         hierarchical_namespace=hns,
         settings=chosen,

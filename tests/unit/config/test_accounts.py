@@ -6,7 +6,8 @@ from typing import Any
 
 import workloads
 from config.rules.advice import warnings
-from tests.support.settings import H100, load, problems
+from tests.support.settings import load, problems
+from tests.support.sizes import H100
 
 KNOWN = workloads.find()
 INPUT: dict[str, Any] = {"containers": {"olmo-data": {}}}

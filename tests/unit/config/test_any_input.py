@@ -25,7 +25,8 @@ from config.rules.platform_stack import shared_settings
 from config.schema.json_schema import schema_at, schema_of
 from config.schema.readings import example
 from config.schema.workload import WorkloadOptions
-from tests.support.settings import H100, INVENTORY, SECRET, dev, load
+from tests.support.settings import INVENTORY, SECRET, dev, load
+from tests.support.sizes import H100
 from tests.unit.config import suggested
 
 KNOWN = workloads.find()

@@ -12,7 +12,8 @@ import workloads
 from config.problems.errors import SettingsError
 from config.reading import loader
 from tests.support.case_files import bad_input
-from tests.support.settings import H100, INVENTORY, SECRET, WORKLOADS, as_engine, dev, load, platform, problems
+from tests.support.settings import INVENTORY, SECRET, WORKLOADS, as_engine, dev, load, platform, problems
+from tests.support.sizes import H100
 
 CASES = bad_input()
 ON_DEV = {name: case for name, case in CASES.items() if "platformStack" not in case["stack"]}
@@ -114,6 +115,7 @@ def test_a_broken_value_does_not_cause_more_words() -> None:
 @pytest.mark.parametrize("key", ["nodeCount", "nodeCounts", "unheardOf", "cluster", "cluster.tier"])
 def test_secret_values_are_not_printed(key: str) -> None:
     found = problems({"vmSku": H100, key: "hunter2"}, secret=(key,))
+    assert found
     assert "hunter2" not in str(SettingsError(found))
 
 

@@ -13,7 +13,8 @@ from config.rules.vcpu_quota import Nodes, growths
 from config.schema.network import NetworkSettings
 from config.schema.pools import agent_pool_name
 from tests.support.lookups import HUB
-from tests.support.settings import H100, T4, settings_with
+from tests.support.settings import settings_with
+from tests.support.sizes import H100, T4
 
 PRICES = price_list()
 FIXED = 3 * 0.412 + 3 * 19.71 / 730 + 0.10 + 0.6666 / 24 + 0.03

@@ -8,7 +8,8 @@ import pytest
 
 from config.schema.pools import PoolSettings, gpu_sizes
 from tests.support.case_files import case_table
-from tests.support.settings import H100, T4, load, platform
+from tests.support.settings import load, platform
+from tests.support.sizes import H100, T4
 
 ND_A100 = "Standard_ND96asr_v4"
 LODGER = {"platformStack": "dev", "workloads": "notebook"}

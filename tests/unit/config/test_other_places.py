@@ -14,7 +14,8 @@ from config.data import data
 from config.rules.provider_keys import provider_keys
 from config.schema.inventory import Inventory
 from config.schema.json_schema import paths_in
-from tests.support.settings import H100, INVENTORY, problems
+from tests.support.settings import INVENTORY, problems
+from tests.support.sizes import H100
 
 KNOWN = workloads.find()
 TABLE: dict[str, str] = yaml.safe_load(Path(__file__).with_name("other_places.yaml").read_text("utf-8"))

@@ -12,7 +12,8 @@ from config.problems.errors import Problem
 from config.problems.fixes import say
 from config.schema.workload import Ground, Requirements
 from tests.support.case_files import case_table
-from tests.support.settings import A100, H100, T4, Workload, load, platform, problems
+from tests.support.settings import A100, Workload, load, platform, problems
+from tests.support.sizes import H100, T4
 
 MIXED = {
     "pools": {"a": {"vmSku": T4}, "b": {"vmSku": H100}},

@@ -12,7 +12,8 @@ from config.schema.operators import Installation
 from config.schema.pools import MAX_POOL_NAME, PoolSettings, agent_pool_name
 from simulator.host.paths import ROOT
 from tests.support.case_files import case_table
-from tests.support.settings import H100, INVENTORY, T4, load, platform
+from tests.support.settings import INVENTORY, load, platform
+from tests.support.sizes import H100, T4
 
 
 @pytest.mark.parametrize("count", [3, "3"])

@@ -11,7 +11,8 @@ from config.data.storage_classes import aks_classes
 from config.rules.cost import hourly_cost
 from simulator.cluster import addons
 from tests.support.case_files import case_table
-from tests.support.settings import H100, SECRET, load, platform, problems
+from tests.support.settings import SECRET, load, platform, problems
+from tests.support.sizes import H100
 
 OWN: dict[str, Any] = {"vmSku": H100, "network": {"addressSpace": "10.0.0.0/16"}}
 PRIVATE: dict[str, Any] = {

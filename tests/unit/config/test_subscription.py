@@ -17,7 +17,7 @@ from config.rules.subscription import (
 )
 from tests.support.case_files import case_table
 from tests.support.lookups import size
-from tests.support.settings import H100, T4
+from tests.support.sizes import H100, T4
 
 SCOPE = "/subscriptions/0"
 ASSIGN = "Microsoft.Authorization/roleAssignments/write"

@@ -12,7 +12,8 @@ import yaml
 import workloads
 from config.schema.pools import gpu_sizes
 from tests.support.case_files import bad_input
-from tests.support.settings import H100, platform, problems
+from tests.support.settings import platform, problems
+from tests.support.sizes import H100
 from tests.unit.config import suggested
 
 KNOWN = workloads.find()
@@ -24,7 +25,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("keys", "fix"), ROWS, ids=[str(keys) for keys, _ in ROWS])
+@pytest.mark.parametrize(("keys", "fix"), ROWS)
 def test_suggestion(keys: dict[str, Any], fix: str) -> None:
     stack = ({} if "pools" in keys else {"vmSku": H100, "nodeCount": 2}) | keys
     assert problems(stack, known=KNOWN)[0].fix == fix

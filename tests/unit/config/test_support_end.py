@@ -8,7 +8,8 @@ import pytest
 
 from config.rules.support_end import support_warnings
 from tests.support.case_files import case_table
-from tests.support.settings import H100, load, platform
+from tests.support.settings import load, platform
+from tests.support.sizes import H100
 
 
 def said(day: str, **cluster: str) -> list[str]:

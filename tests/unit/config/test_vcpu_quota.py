@@ -13,7 +13,8 @@ from config.schema.network import NetworkSettings
 from config.schema.pools import PoolSettings, agent_pool_name
 from tests.support.case_files import case_table
 from tests.support.lookups import MANY, usage
-from tests.support.settings import A100, H100, settings_with
+from tests.support.settings import A100, settings_with
+from tests.support.sizes import H100
 
 SYSTEM, ND, NC, T4S = (
     "standardDADSv5Family",

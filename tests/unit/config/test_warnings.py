@@ -13,7 +13,8 @@ from config.rules.provider_keys import unread_keys
 from config.schema.inventory import Inventory
 from tests.support import mocks
 from tests.support.case_files import case_table
-from tests.support.settings import H100, load, platform
+from tests.support.settings import load, platform
+from tests.support.sizes import H100
 
 KNOWN = workloads.find()
 OLMO = {"vmSku": H100, "workloads": "olmo", "workloadOptions": {"olmo": {"stopAt": 5}}}

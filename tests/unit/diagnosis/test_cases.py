@@ -32,6 +32,7 @@ def flags(found: Report) -> list[str]:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_the_report_is(case: Mapping[str, Any]) -> None:
+    assert case.keys() <= {"objects", "volcano", "of", "shows", "flags"}
     there, of = cluster(case["objects"], volcano=case.get("volcano", True)), case.get("of", "ai/train")
     found = platform(there) if of == "platform" else report(there, *of.split("/", 1))
     assert "\n".join(found.lines()) == case["shows"].rstrip("\n")

@@ -11,9 +11,9 @@ from diagnosis.cluster import NIC_POLICY, RESOURCE_SLICE, Kind
 from diagnosis.report import platform
 from k8s.objects import Object
 from tests.support.case_files import case_table
+from tests.support.sizes import H100
 from tests.unit.diagnosis import objects as make
 
-H100 = "Standard_ND96isr_H100_v5"
 GPU, HCA, SHARED = "nvidia.com/gpu", "nvidia.com/mlnxnics", "rdma/hca_shared_devices_a"
 
 

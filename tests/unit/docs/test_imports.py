@@ -93,6 +93,7 @@ def test_programs_in_the_strings_of_tests_import_names_that_are_there() -> None:
     nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text("utf-8"))))
     texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     imported = {names for text in texts if "import " in text for names in _imported_names(text)}
+    assert {("components.access", "kubeconfig"), ("tests.support.waiting", "eventually")} <= imported
     assert {(module, name) for module, name in imported if not _is_there(module, name)} == set()
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from config.data import skus
 from config.data.content_tags import IMAGES
-from tests.support.case_files import case_table, read, rows
+from tests.support.case_files import case_table
 
 SCRIPTS = IMAGES / "node-problem-detector"
 OK, PROBLEM, UNKNOWN = 0, 1, 2
@@ -119,12 +119,11 @@ def test_a_gpu_that_requires_a_reset_is_a_problem(
     assert (code, "reset" in message) == (PROBLEM, True), message
 
 
-CASES = read(__file__, "xids")
 XID = "kernel: NVRM: Xid (PCI:0008:01:00): "
 GPU = "154 of GPU 0008:01:00: recovery action "
 
 
-@pytest.mark.parametrize(("lines", "critical", "warning"), rows(CASES["forms"]))
+@case_table(__file__, "forms", file="xids")
 @pytest.mark.parametrize(
     "style",
     ["{:%Y-%m-%dT%H:%M:%S.000000+00:00} n ", "{:%Y-%m-%dT%H:%M:%SZ} n ", "{:%b %e %H:%M:%S} n ", "{:%b %e %T.5} n "],
@@ -137,7 +136,7 @@ def test_xids_in_all_their_forms(tmp_path: Path, lines: list[str], critical: str
         assert (code, message[: len(expected)]) == (PROBLEM if words else OK, expected)
 
 
-@pytest.mark.parametrize(("style", "lines", "critical", "warning"), rows(CASES["RFC 5424"]))
+@case_table(__file__, "RFC 5424", file="xids")
 def test_xids_in_a_log_of_rfc_5424(tmp_path: Path, style: str, lines: list[str], critical: str, warning: str) -> None:
     style = style.replace("{}", "{:%Y-%m-%dT%H:%M:%S.000000+00:00}")
     test_xids_in_all_their_forms(tmp_path, lines, critical, warning, style)

@@ -14,7 +14,8 @@ from config.schema.pools import PoolSettings
 from config.schema.teams import TeamSettings
 from operators import kueue
 from operators.kueue import queues, rights
-from tests.support.pools import H100, RDMA, T4
+from tests.support.pools import RDMA
+from tests.support.sizes import H100, T4
 
 WHOLE = PoolSettings(vm_sku=H100)
 

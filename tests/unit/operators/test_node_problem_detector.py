@@ -26,7 +26,8 @@ from operators.node_problem_detector.conditions import (
     of_size,
 )
 from tests.support.mocks import program
-from tests.support.pools import A100, H100, H200, T4
+from tests.support.pools import A100
+from tests.support.sizes import H100, H200, T4
 
 IMAGE = IMAGES / NAME
 OF_AKS = {

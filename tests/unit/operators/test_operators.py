@@ -35,7 +35,8 @@ from tests.support import charts
 from tests.support.case_files import case_table
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import Recorder, program
-from tests.support.settings import T4, load
+from tests.support.settings import load
+from tests.support.sizes import T4
 
 KNOWN = operators.find()
 UPGRADES = get_args(DriverUpgrades)

@@ -19,7 +19,8 @@ from simulator.plugins.kubernetes.checkpoint import prune
 from simulator.plugins.kubernetes.structural import compare
 from tests.support.case_files import case_table
 from tests.support.docker_modules import imported
-from tests.support.settings import H100, settings_with
+from tests.support.settings import settings_with
+from tests.support.sizes import H100
 
 Object = dict[str, Any]
 GPU = "nvidia.com/gpu"

@@ -14,7 +14,7 @@ from components.preflight import arm as reader
 from tests.support import arm, mocked_azure
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import program
-from tests.support.settings import H100
+from tests.support.sizes import H100
 
 FETCH = reader.fetch
 ND = "standardNDSH100v5Family"

@@ -15,6 +15,7 @@ from config.schema.inventory import Inventory
 from tests.support import golden, golden_format
 from tests.support.mocked_azure import SECRET
 from tests.support.mocks import Recorder, program
+from tests.support.sizes import H100, H200
 
 
 @pytest.mark.parametrize("stack", golden.NAMES)
@@ -123,7 +124,7 @@ def test_a_workload_stack_runs_the_same_pods_as_the_platform_s_own(stack: str, d
     assert f"-n {stack} " in placed["command"]
 
 
-@pytest.mark.parametrize("size", [golden.H200, "Standard_ND96asr_v4"])
+@pytest.mark.parametrize("size", [H200, "Standard_ND96asr_v4"])
 def test_another_vm_size_retargets_every_workload(size: str, dev: Recorder) -> None:
     other = program({**golden.keys("dev"), "vmSku": size}, stack="dev", secret=["workloadOptions"])
     assert other.outputs["workloads"].keys() == dev.outputs["workloads"].keys()
@@ -160,7 +161,7 @@ def test_another_taint_or_spot_pool_changes_no_daemon_set_on_gpu_nodes(dev: Reco
 
     network-operator v26.4.1: 0050_ofed-driver-ds.yaml:26 (OnDelete), state_skel.go:494.
     """
-    pools = {"gpu": {"vmSku": golden.H100, "taints": ["a=b:NoSchedule"]}, "more": {"vmSku": golden.H100, "spot": True}}
+    pools = {"gpu": {"vmSku": H100, "taints": ["a=b:NoSchedule"]}, "more": {"vmSku": H100, "spot": True}}
     keys = {name: value for name, value in golden.keys("dev").items() if name not in ("vmSku", "nodeCount")}
     options = {name: {**found, "pool": "gpu"} for name, found in keys["workloadOptions"].items()}
     options |= {name: {"pool": "gpu"} for name in ("health-check", "olmo") if name not in options}
@@ -218,7 +219,7 @@ IMAGE = "registry.example.com/olmo:1"
 
 
 def metaseq(size: str = "1.3b", **options: Any) -> Recorder:
-    keys = {"vmSku": golden.H100, "workloads": "metaseq", "modelSize": size, "workloadOptions": {"metaseq": options}}
+    keys = {"vmSku": H100, "workloads": "metaseq", "modelSize": size, "workloadOptions": {"metaseq": options}}
     return program({**keys, "cluster": {"localAccounts": True}})
 
 

@@ -17,10 +17,10 @@ from google.protobuf import json_format
 
 from config.rules.teams import quota_table
 from tests.support.case_files import case_table
-from tests.support.golden import H100
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import Recorder, Registered, program
 from tests.support.settings import load
+from tests.support.sizes import H100
 
 TRAINING, TUNING, BATCH = "pytorch-pretraining", "ray-finetuning", "batch-inference"
 LLAMA, GRANITE = "meta-llama/Llama-3.1-8B", "ibm-granite/granite-3.2-8b-instruct"

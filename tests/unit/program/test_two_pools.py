@@ -9,9 +9,9 @@ import pulumi
 import pytest
 
 from config.data.scheduling import AGENT_POOL_LABEL
-from tests.support.golden import H100
 from tests.support.mocked_azure import SUBSCRIPTION, Azure
 from tests.support.mocks import Recorder, program
+from tests.support.sizes import H100
 
 TRAIN, DEV = {"vmSku": H100, "count": 2}, {"vmSku": "Standard_NC24ads_A100_v4", "count": 1, "spot": True}
 STACK = {

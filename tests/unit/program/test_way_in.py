@@ -11,7 +11,7 @@ from tests.support import mocked_azure
 from tests.support.golden import PUBLIC_KEY
 from tests.support.mocked_azure import DEPLOYER, PRINCIPAL, SUBSCRIPTION, Azure
 from tests.support.mocks import Recorder, program
-from tests.support.settings import H100
+from tests.support.sizes import H100
 
 HUB = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/hub"
 OUR_NODES = HUB.replace("/net/", "/ai-on-aks-test/").replace("/hub", "/ai-on-aks-test") + "/subnets/nodes"

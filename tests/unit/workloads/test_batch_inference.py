@@ -9,8 +9,9 @@ import pytest
 from config.data.language_models import language_models, misspelt
 from config.data.scheduling import COSCHEDULER
 from config.data.skus import sku
-from tests.support.case_files import case_table, read, rows
-from tests.support.pools import H100, H200, place
+from tests.support.case_files import case_table, read
+from tests.support.pools import place
+from tests.support.sizes import H100, H200
 from workloads.batch_inference import manifests, memory
 from workloads.batch_inference.manifests import Run
 from workloads.batch_inference.options import BatchInferenceOptions
@@ -154,7 +155,7 @@ def options(**more: Any) -> BatchInferenceOptions:
     return BatchInferenceOptions.model_validate(more)
 
 
-@pytest.mark.parametrize(("name", "parameters"), rows(CASES["parameters"]))
+@case_table(__file__, "parameters", file="language_models")
 def test_shapes_have_the_parameters_that_are_published(name: str, parameters: int) -> None:
     """To the rounding of their cards: 8.1, 2.5, 8.0, 70.6, 7.6 and 72.7 billion; OPT's are in its paper's names."""
     assert language_models()[name].parameters == parameters
@@ -167,7 +168,7 @@ def test_keys_and_values_are_shared_by_gpus_as_far_as_there_are_heads() -> None:
     assert model.kv_bytes(28) == model.kv_bytes(4), "a head's are on several"
 
 
-@pytest.mark.parametrize(("given", "size", "gpus", "fits"), rows(CASES["fits"]))
+@case_table(__file__, "fits", file="language_models")
 def test_what_fits(given: dict[str, Any], size: str, gpus: int, fits: bool) -> None:
     assert memory.fits(options(**given), sku(size), gpus) is fits
 
@@ -185,7 +186,7 @@ def test_gpus_that_can_share_a_model(model: str, gpus: list[int]) -> None:
     assert [count for count in range(1, 9) if memory.shares(options(model=model), count)] == gpus
 
 
-@pytest.mark.parametrize(("name", "meant"), rows(CASES["slips"]))
+@case_table(__file__, "slips", file="language_models")
 def test_a_slip_is_seen(name: str, meant: str) -> None:
     assert misspelt(name)[:1] == [meant]
 

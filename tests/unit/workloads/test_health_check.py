@@ -9,15 +9,14 @@ from typing import Any, get_args
 import pytest
 
 from config.data.skus import catalogue
-from tests.support.case_files import read, rows
-from tests.support.pools import A100, H100, RDMA, T4, place, pool
+from tests.support.case_files import case_table
+from tests.support.pools import A100, RDMA, place, pool
+from tests.support.sizes import H100, T4
 from workloads._lib.aznhc import CheckName, configuration
 from workloads.health_check import WORKLOAD
 from workloads.health_check.lines import CHOSEN, faults, parsed
 from workloads.health_check.manifests import Run, command, files, job_spec, job_without_devices
 from workloads.health_check.options import NAME, HealthCheckOptions
-
-CASES = read(__file__, "health_check_limits")
 
 TOPOLOGY = "/opt/health-check/topology.xml"
 
@@ -36,7 +35,7 @@ def template(**fields: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(("vm_sku", "expected"), rows(CASES["limits"]))
+@case_table(__file__, "limits", file="health_check_limits")
 def test_limits_and_their_order(vm_sku: str, expected: str) -> None:
     assert expected in checks(vm_sku)
 
@@ -105,7 +104,7 @@ def said(line: str, sku: str = H100) -> str:
     return "; ".join(what for what, _ in faults(pool(sku).sku, line))
 
 
-@pytest.mark.parametrize(("line", "why"), rows(read(__file__, "health_check_lines")["refused"]))
+@case_table(__file__, "refused", file="health_check_lines")
 def test_what_no_healthy_node_could_pass_is_refused(line: str, why: str) -> None:
     assert why in said(line)
 

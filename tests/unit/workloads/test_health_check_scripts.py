@@ -10,8 +10,8 @@ import pytest
 
 from config.data.skus import catalogue
 from simulator.host.paths import ROOT
-from tests.support.case_files import case_table, read, rows
-from tests.support.pools import H100
+from tests.support.case_files import case_table, read
+from tests.support.sizes import H100
 from workloads._lib.aznhc import configuration
 
 CASES = read(__file__, "nhc_logs")
@@ -76,14 +76,14 @@ def test_comments_and_checks_of_other_hosts_are_not_expected(tmp_path: Path, con
     assert judge(tmp_path, RAN + ENDED, configuration) == (0, "VERDICT: PASS; node=n checks=2/2")
 
 
-@pytest.mark.parametrize(("log", "why"), rows(CASES["unknown"]))
+@case_table(__file__, "unknown", file="nhc_logs")
 def test_a_log_that_does_not_show_each_check_is_unknown(tmp_path: Path, log: str, why: str) -> None:
     code, verdict = judge(tmp_path, log)
     assert code == 2, verdict
     assert verdict.startswith(f"VERDICT: UNKNOWN {why}")
 
 
-@pytest.mark.parametrize(("log", "why"), rows(CASES["fault"]))
+@case_table(__file__, "fault", file="nhc_logs")
 def test_a_fault_is_seen_in_all_its_words(tmp_path: Path, log: str, why: str) -> None:
     code, verdict = judge(tmp_path, log)
     assert code == 1, verdict

@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from tests.support.case_files import read
-from tests.support.pools import H100, place
+from tests.support.pools import place
+from tests.support.sizes import H100
 from workloads import find
 from workloads.metaseq.manifests import Run, files, job
 from workloads.metaseq.options import MetaseqOptions

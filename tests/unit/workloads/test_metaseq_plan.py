@@ -11,7 +11,8 @@ from config.data.skus import VmSku, sku
 from config.schema.pools import PoolSettings
 from config.schema.workload import Ground
 from tests.support.case_files import case_table, read
-from tests.support.pools import A100, H100, H200, ground
+from tests.support.pools import A100, ground
+from tests.support.sizes import H100, H200
 from workloads._lib.training import usable_bytes
 from workloads.metaseq.options import MetaseqOptions
 from workloads.metaseq.plan import Unfit, bytes_per_gpu, dividing_nodes, plan, usable_nodes

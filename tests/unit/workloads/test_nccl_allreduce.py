@@ -9,7 +9,8 @@ import pytest
 
 from config.data.skus import catalogue, sku, topologies
 from tests.support.case_files import case_table
-from tests.support.pools import H100, place, pool
+from tests.support.pools import place, pool
+from tests.support.sizes import H100
 from workloads import find
 from workloads._lib.files import affinity_mask, topology_xml
 from workloads.nccl_allreduce.manifests import Run, files, floor_gbs, job

@@ -10,7 +10,8 @@ import pytest
 from config.data.skus import catalogue, sku, topologies
 from config.schema.pools import PoolSettings
 from config.schema.workload import Ground
-from tests.support.pools import A100, H100, ground, place, pool
+from tests.support.pools import A100, ground, place, pool
+from tests.support.sizes import H100
 from workloads.nccl_bisection.manifests import Run, baselines, files, job
 from workloads.nccl_bisection.options import NcclBisectionOptions, problems
 

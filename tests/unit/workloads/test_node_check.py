@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.pools import H100, RDMA, place, pool
+from tests.support.pools import RDMA, place, pool
+from tests.support.sizes import H100
 from workloads import gpu_batch
 from workloads._lib.base import Run
 from workloads._lib.node_check import CONTAINER, NodeCheck

@@ -11,7 +11,8 @@ import pytest
 
 from components.context import BlobVolume
 from config.data.blobfuse import files_at_once
-from tests.support.pools import H100, place, pool
+from tests.support.pools import place, pool
+from tests.support.sizes import H100
 from workloads._lib.indexed_job import HOPELESS
 from workloads.olmo import manifests, preparation
 from workloads.olmo.manifests import Run

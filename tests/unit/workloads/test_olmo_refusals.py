@@ -16,7 +16,8 @@ from config.schema.storage import StorageSettings
 from config.schema.translate import problems_of
 from simulator.host.paths import ROOT
 from tests.support.case_files import read
-from tests.support.pools import H100, H200, T4, ground
+from tests.support.pools import A100, ground
+from tests.support.sizes import H100, H200
 from workloads.olmo import configs
 from workloads.olmo.configs import training_configs
 from workloads.olmo.memory import micro_batch
@@ -72,7 +73,7 @@ def test_what_stacks_are_told(case: dict[str, Any]) -> None:
 
 
 def test_where_a_size_has_no_nvme_disks_none_are_to_be_used() -> None:
-    assert "NVMe" not in found(T4, scratch=False)
+    assert found(A100, scratch=False) == ""
 
 
 @pytest.mark.parametrize("vm_sku", [H100, H200])

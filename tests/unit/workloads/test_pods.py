@@ -9,7 +9,8 @@ import pytest
 from components.context import BlobVolume
 from config.data.scheduling import COSCHEDULER, GPU_RESOURCE
 from k8s.scheduling import toleration
-from tests.support.pools import H100, RDMA, T4, pool
+from tests.support.pools import RDMA, pool
+from tests.support.sizes import H100, T4
 from workloads._lib.files import Files, nccl_variables, topology_file
 from workloads._lib.pods import GpuPod, Mount, blob, devices, scratch
 from workloads._lib.results import SECONDS, Results

@@ -9,7 +9,8 @@ import pytest
 
 from config.data.scheduling import COSCHEDULER
 from tests.support.case_files import case_table
-from tests.support.pools import H100, RDMA, place
+from tests.support.pools import RDMA, place
+from tests.support.sizes import H100
 from workloads._lib.pods import Mount
 from workloads._lib.team import name_of
 from workloads.pytorch_pretraining import manifests

@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 
 from config.data.skus import sku
-from tests.support.case_files import read, rows
+from tests.support.case_files import case_table
 from tests.support.docker_modules import imported
 from workloads._lib.team_training import USABLE
 from workloads.metaseq.sizes import models
 from workloads.pytorch_pretraining import manifests, memory
 from workloads.pytorch_pretraining.options import PretrainingOptions
-
-CASES = read(__file__, "pretraining_memory")
 
 ZERO, FSDP, RECOMPUTED = (False, False), (True, False), (True, True)
 """Whether all is sharded, and whether blocks are computed again."""
@@ -45,13 +43,13 @@ def test_both_come_to_the_same(size: str, more: dict[str, Any]) -> None:
     assert own("memory").USABLE == USABLE
 
 
-@pytest.mark.parametrize(("size", "at_once", "gpus", "fp8", "gib"), rows(CASES["measured"]))
+@case_table(__file__, "measured", file="pretraining_memory")
 def test_it_is_near_what_was_measured(size: str, at_once: int, gpus: int, fp8: bool, gib: float) -> None:
     options = PretrainingOptions.model_validate({"modelSize": size})
     assert own("memory").needed(shape(options), at_once, gpus, fp8=fp8) / 2**30 == pytest.approx(gib, rel=0.1)
 
 
-@pytest.mark.parametrize(("size", "at_once", "way", "gib"), rows(CASES["measured on two GPUs"]))
+@case_table(__file__, "measured on two GPUs", file="pretraining_memory")
 def test_it_is_near_what_was_measured_where_all_is_sharded(
     size: str, at_once: int, way: tuple[bool, bool], gib: float
 ) -> None:
@@ -59,7 +57,7 @@ def test_it_is_near_what_was_measured_where_all_is_sharded(
     assert own("memory").needed(found, at_once, 2, own("memory").Way(*way)) / 2**30 == pytest.approx(gib, rel=0.1)
 
 
-@pytest.mark.parametrize(("size", "vm_sku", "gpus", "fits"), rows(CASES["fits"]))
+@case_table(__file__, "fits", file="pretraining_memory")
 def test_what_fits(size: str, vm_sku: str, gpus: int, fits: bool) -> None:
     assert memory.fits(PretrainingOptions.model_validate({"modelSize": size}), sku(vm_sku), gpus) is fits
 

@@ -15,7 +15,8 @@ from k8s.quantities import value
 from simulator.host.paths import ROOT
 from tests.support.case_files import case_table
 from tests.support.docker_modules import imported
-from tests.support.pools import H100, RDMA, place, pool
+from tests.support.pools import RDMA, place, pool
+from tests.support.sizes import H100
 from workloads._lib import data_check as _data_check
 from workloads._lib.pods import Mount
 from workloads._lib.team_training import CHECKPOINTS, DATA

@@ -10,8 +10,8 @@ import workloads
 from config.problems.errors import Problem, SettingsError
 from config.schema.pools import PoolSettings, agent_pool_name
 from tests.support.case_files import read
-from tests.support.pools import H100
 from tests.support.settings import load, platform, problems
+from tests.support.sizes import H100
 
 CASES: dict[str, Any] = dict(read(__file__, "team_refusals"))
 PLATFORM: dict[str, Any] = CASES.pop("platform")

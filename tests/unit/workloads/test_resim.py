@@ -11,7 +11,8 @@ from config.problems.fixes import path_text
 from config.schema.pools import PoolSettings
 from config.schema.storage import StorageSettings
 from tests.support.case_files import case_table
-from tests.support.pools import RDMA, T4, ground, pool
+from tests.support.pools import RDMA, ground, pool
+from tests.support.sizes import T4
 from workloads._lib.base import Run as AnyRun
 from workloads.gpu_batch import GpuBatchOptions
 from workloads.gpu_batch import job_spec as gpu_batch_spec

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.case_files import case_table
+from tests.support.sizes import T4
 from workloads.resim.batch import (
     MOST_SCENARIOS,
     Layout,
@@ -95,7 +96,6 @@ def test_each_namespace_has_batches_of_its_own() -> None:
 
 
 NODE = "aks-spot1-11111111-vmss000000"
-T4 = "Standard_NC4as_T4_v3"
 
 
 def job(name: str, run: int, *, end: str = "", **status: Any) -> dict[str, Any]:

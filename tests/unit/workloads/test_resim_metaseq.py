@@ -11,7 +11,8 @@ from typing import Any
 from config.problems.fixes import path_text
 from config.schema.pools import PoolSettings
 from tests.support.case_files import case_table
-from tests.support.pools import H100, RDMA, T4, ground, pool
+from tests.support.pools import RDMA, ground, pool
+from tests.support.sizes import H100, T4
 from tests.support.waiting import eventually
 from tests.unit.workloads.test_resim import run
 from workloads.resim import metaseq

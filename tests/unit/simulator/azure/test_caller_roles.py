@@ -49,9 +49,7 @@ REQUESTS = {
 
 
 def assign(arm: Arm, role: str, scope: str = GROUP, principal: str = GRACE.object_id) -> None:
-    definition = f"/providers/Microsoft.Authorization/roleDefinitions/{ROLES[role]}"
-    body = {"properties": {"principalId": principal, "roleDefinitionId": definition}}
-    assert arm.put(f"{scope}/{ASSIGNMENTS}/{ID}", body).status_code == 201
+    arm.assign(ROLES[role], scope, principal)
 
 
 def asked(arm: Arm, who: Principal, method: str, path: str, body: Any = None) -> httpx.Response:

@@ -36,11 +36,8 @@ def body(subnet: str = net.NODES, *, count: int = 2, identity: Body | None = Non
 
 
 def assign(arm: Arm, role: str, scope: str) -> None:
-    principal = arm.get(IDENTITY)["properties"]["principalId"]
-    path = f"{scope}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000001"
-    definition = f"/providers/Microsoft.Authorization/roleDefinitions/{role}"
-    asked = {"principalId": principal, "principalType": "ServicePrincipal", "roleDefinitionId": definition}
-    assert arm.put(path, {"properties": asked}).status_code == 201
+    """Gives the identity a role."""
+    arm.assign(role, scope, arm.get(IDENTITY)["properties"]["principalId"], principalType="ServicePrincipal")
 
 
 # -- subnets -----------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from tests.support.networks import make
 
 IDENTITY = f"{GROUP}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/aks"
 OWN = {"type": "UserAssigned", "userAssignedIdentities": {IDENTITY: {}}}
-OPERATOR, ROLE = "f1a07417-d97a-45cb-824c-7a7467783830", "00000000-0000-0000-0000-000000000001"
+OPERATOR = "f1a07417-d97a-45cb-824c-7a7467783830"
 OVERLAY = {"networkPlugin": "azure", "networkPluginMode": "overlay"}
 
 
@@ -79,13 +79,10 @@ def test_nodes_get_an_identity_that_the_clusters_may_assign(group: Arm) -> None:
     assert refused(group, cluster_body(**kubelet))[0] == "CustomKubeletIdentityOnlySupportedOnUserAssignedMSICluster"
     asked = cluster_body(**kubelet) | {"identity": OWN}
     mine = group.put(IDENTITY, {"location": "eastus"}).json()["properties"]["principalId"]
-    role = {"principalId": mine, "roleDefinitionId": f"x/{OPERATOR}"}
-    for path, body in (
-        (f"{GROUP}/providers/Microsoft.Authorization/roleAssignments/{ROLE}", {"properties": role}),
-        (nodes, {"location": "eastus"}),
-    ):
-        assert refused(group, asked)[0] == "CustomKubeletIdentityMissingPermissionError"
-        assert group.put(path, body).status_code == 201
+    assert refused(group, asked)[0] == "CustomKubeletIdentityMissingPermissionError"
+    group.assign(OPERATOR, GROUP, mine)
+    assert refused(group, asked)[0] == "CustomKubeletIdentityMissingPermissionError"
+    assert group.put(nodes, {"location": "eastus"}).status_code == 201
     told = {"objectId": mine, "clientId": mine}  # the caller's word does not count
     asked["properties"]["identityProfile"]["kubeletidentity"] |= told
     made = make(group, CLUSTER, asked)["properties"]["identityProfile"]["kubeletidentity"]

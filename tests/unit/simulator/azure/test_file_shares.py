@@ -91,10 +91,7 @@ def test_the_control_plane_makes_shares_with_a_role_on_the_account(network: Arm)
     cluster = network.server.world.store.get(parse_id(CLUSTER))
     assert cluster
     principal, _ = identities(cluster)
-    roles = f"{GROUP.partition('/resourceGroups')[0]}/providers/Microsoft.Authorization/roleDefinitions"
-    given = {"principalId": principal, "roleDefinitionId": f"{roles}/{STORAGE_ACCOUNT_CONTRIBUTOR}"}
-    role = f"{FILES}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000001"
-    assert network.put(role, {"properties": given}).status_code == 201
+    network.assign(STORAGE_ACCOUNT_CONTRIBUTOR, FILES, principal)
     assert making(network) is None
 
 

@@ -16,7 +16,8 @@ from simulator.azure.types.agent_pool import os_disks
 from simulator.azure.types.agent_pool.nodes import Pool, manifests
 from simulator.world.hardware import SECTOR_BYTES
 from simulator.world.nodes import hardware_of
-from tests.support.arm import H100, Arm, pool_body, pool_path
+from tests.support.arm import Arm, pool_body, pool_path
+from tests.support.sizes import H100
 
 
 def _pool(instances: Sequence[int] = (0, 1), **changes: Any) -> Pool:

@@ -7,13 +7,10 @@ from typing import Any
 import pytest
 
 from tests.support.arm import CLUSTER, SUBSCRIPTION, Arm, cluster_body, pool_body, pool_path
-from tests.support.case_files import read, rows
-
-CASES = read(__file__, "pool_disks")
+from tests.support.case_files import case_table
 
 SPOT = {"scaleSetPriority": "Spot"}
 A100, ND_A100, D4S = "Standard_NC24ads_A100_v4", "Standard_ND96asr_v4", "Standard_D4s_v5"
-T4 = "Standard_NC4as_T4_v3"
 
 
 def upgrades(**settings: str) -> dict[str, Any]:
@@ -41,7 +38,7 @@ def test_pool_takes_defaults_and_scales(cluster: Arm) -> None:
         assert len(cluster.node_names()) == 2 + count
 
 
-@pytest.mark.parametrize(("size", "given", "gets"), rows(CASES["disks"]))
+@case_table(__file__, "disks", file="pool_disks")
 def test_a_pool_takes_its_disk_from_the_vm_size(
     cluster: Arm, size: str, given: dict[str, Any], gets: list[Any]
 ) -> None:

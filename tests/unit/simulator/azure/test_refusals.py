@@ -16,20 +16,10 @@ from simulator.azure.subscription import guid
 from simulator.azure.types.agent_pool import life
 from simulator.plugins.azure_native import arm as plugin_arm
 from simulator.world.faults import new_fault
-from tests.support.arm import (
-    CLUSTER,
-    GROUP,
-    H100,
-    SUBSCRIPTION,
-    Arm,
-    FakeBackend,
-    cluster_body,
-    pool_body,
-    pool_path,
-    start,
-)
+from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm, FakeBackend, cluster_body, pool_body, pool_path, start
 from tests.support.azure_plugin import GROUP as GROUP_TYPE
 from tests.support.azure_plugin import AzurePlugin, failure
+from tests.support.sizes import H100
 
 GRACE = SUBSCRIPTION.directory["grace"]
 

@@ -16,13 +16,19 @@ from typing import Any
 
 import httpx
 import pytest
-import yaml
 
+from config.data import data
 from tests.support import networks as net
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm, FakeBackend, cluster_body, pool_body, pool_path, start
 from tests.support.blob_account import ACCOUNT, CONTAINER, IDENTITY, account_body
+from tests.support.case_files import title
 
 Case = dict[str, Any]
+FIELDS = {
+    *("request", "name", "version", "body", "properties", "pool", "connection"),
+    *("status", "code", "message", "target"),  # what is answered
+    *("given", "cases", "usual"),
+}
 _ZONE = net.zone("privatelink.blob.core.windows.net")
 USUAL: dict[str, tuple[str, Any]] = {
     "account": (ACCOUNT, account_body()),
@@ -72,7 +78,7 @@ def _placed(value: Any) -> Any:
 GROUPS: dict[str, Case] = {
     f"{file.stem}: {name}": _placed(group)
     for file in sorted(Path(__file__).with_name("refused").glob("*.yaml"))
-    for name, group in yaml.safe_load(file.read_text("utf-8")).items()
+    for name, group in data.parsed(file.read_text("utf-8")).items()
 }
 
 
@@ -87,7 +93,8 @@ def _path(case: Case) -> str:
 
 
 def _send(arm: Arm, case: Case) -> httpx.Response:
-    method = case["request"].split()[0]
+    assert case.keys() <= FIELDS, f"unknown: {case.keys() - FIELDS}"
+    case, method = copy.deepcopy(case), case["request"].split()[0]
     body = copy.deepcopy(USUAL[case["usual"]][1]) if case["usual"] and method == "PUT" else {}
     body |= case.get("body", {})
     if "properties" in case:
@@ -119,15 +126,16 @@ def _stored(arm: Arm) -> list[str]:
 
 
 CASES = [(name, group | case) for name, group in GROUPS.items() for case in group["cases"]]
+IDS = [f"{name}: {title(case['message'])}" for name, case in CASES]
 
 
-@pytest.mark.parametrize(("arm", "case"), CASES, indirect=["arm"], ids=[name for name, _ in CASES])
+@pytest.mark.parametrize(("arm", "case"), CASES, indirect=["arm"], ids=IDS)
 def test_a_request_is_refused(arm: Arm, case: Case) -> None:
     stored, before = _stored(arm), arm.call("GET", _path(case))
     refused = _send(arm, case)
     status, code, message = arm.refusal(refused)
     assert (status, code) == (case.get("status", 400), case["code"]), message
-    assert case.get("message", "") in message
+    assert case["message"] in message
     assert "target" not in case or refused.json()["error"]["target"] == case["target"]
     assert _stored(arm) == stored
     after = arm.call("GET", _path(case))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,7 +10,7 @@ from simulator.azure.data_plane import DataPlane
 from simulator.azure.inside import Unreached
 from simulator.azure.registries import Registries, RegistryNotFound
 from simulator.world.faults import new_fault
-from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm, cluster_body
+from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm, assignment_body, cluster_body
 
 REGISTRY = f"{GROUP}/providers/Microsoft.ContainerRegistry/registries/aiOnAks1"
 IMAGE = "aionaks1.azurecr.io/nccl-test:abc"
@@ -42,16 +41,9 @@ def kubelet(arm: Arm) -> str:
     return identity
 
 
-def assigned(role: str, principal: str, **properties: str) -> dict[str, Any]:
-    definition = f"/providers/Microsoft.Authorization/roleDefinitions/{role}"
-    return {"properties": {"principalId": principal, "roleDefinitionId": definition, **properties}}
-
-
 def attach(arm: Arm, role: str = ACR_PULL, scope: str = REGISTRY, **properties: str) -> str:
     """What `az aks update --attach-acr` does."""
-    path = ROLE.replace(REGISTRY, scope)
-    assert arm.put(path, assigned(role, kubelet(arm), **properties)).status_code == 201
-    return path
+    return arm.assign(role, scope, kubelet(arm), **properties)
 
 
 def test_another_tier_changes_it_in_place(registry: Arm) -> None:
@@ -147,7 +139,7 @@ def test_a_new_identity_is_not_found_unless_its_type_is_told(arm: Arm) -> None:
     for path, body in ((GROUP, {"location": "eastus"}), (CLUSTER, cluster_body()), (REGISTRY, BODY)):
         assert arm.put(path, body).status_code == 201
     arm.done()
-    status, code, message = arm.refusal(arm.put(ROLE, assigned(ACR_PULL, kubelet(arm))))
+    status, code, message = arm.refusal(arm.put(ROLE, assignment_body(ACR_PULL, kubelet(arm))))
     assert (status, code) == (400, "PrincipalNotFound")
     assert "set the role assignment principalType property" in message
     attach(arm, principalType="ServicePrincipal")
@@ -174,7 +166,7 @@ NOBODY = "00000000-0000-4000-8000-00000000ffff"
 def test_the_type_of_a_principal_is_that_of_the_directory(
     registry: Arm, principal: str, told: dict[str, str], found: str
 ) -> None:
-    answer = registry.put(ROLE, assigned(ACR_PULL, principal, **told))
+    answer = registry.put(ROLE, assignment_body(ACR_PULL, principal, **told))
     if answer.is_success:
         assert answer.json()["properties"]["principalType"] == found
     else:

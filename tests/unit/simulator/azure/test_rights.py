@@ -13,12 +13,12 @@ from simulator.azure.guard import NO_ACCESS
 from simulator.azure.types.role_assignment.allowed import built_in, grants
 from simulator.world.faults import Fault, FaultKind
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm
-from tests.support.case_files import read, rows
+from tests.support.case_files import case_table
 
 PATTERNS = st.text("*aAb/.?", max_size=8)
 
 
-@pytest.mark.parametrize(("actions", "not_actions", "granted", "denied"), rows(read(__file__, "rights")["examples"]))
+@case_table(__file__, "examples")
 def test_azures_examples(actions: list[str], not_actions: list[str], granted: list[str], denied: list[str]) -> None:
     assert [action for action in (*granted, *denied) if grants(action, actions, not_actions)] == granted
 
@@ -29,8 +29,6 @@ def test_the_program_reads_patterns_as_azure_does(pattern: str, excluded: str, a
     assert allows(role, action) == grants(action, [pattern], [excluded])
 
 
-CASES = read(__file__, "guard")
-
 ROLES = {role["name"]: role["id"] for role in built_in().values()}
 CLUSTER_ADMIN, ADMIN, WRITER, READER = (
     f"Azure Kubernetes Service RBAC {name}" for name in ("Cluster Admin", "Admin", "Writer", "Reader")
@@ -39,10 +37,7 @@ GRACE = SUBSCRIPTION.directory["grace"]
 
 
 def assign(arm: Arm, role: str, scope: str = CLUSTER, principal: str = GRACE.object_id) -> None:
-    path = f"{scope}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000001"
-    definition = f"/providers/Microsoft.Authorization/roleDefinitions/{ROLES[role]}"
-    answer = arm.put(path, {"properties": {"principalId": principal, "roleDefinitionId": definition}})
-    assert answer.status_code == 201, answer.text
+    arm.assign(ROLES[role], scope, principal)
 
 
 def asked(arm: Arm, request: str, namespace: str = "ai") -> dict[str, Any]:
@@ -71,7 +66,7 @@ def test_without_a_role_nothing_is_allowed_and_azure_s_words_say_so(cluster: Arm
     assert asked(cluster, "list pods") == {"allowed": False, "denied": True, "reason": NO_ACCESS}
 
 
-@pytest.mark.parametrize(("role", "may", "may_not"), rows(CASES["roles"]))
+@case_table(__file__, "roles", file="guard")
 def test_roles_allow_what_azure_s_list_says(
     role: str, may: tuple[str, ...], may_not: tuple[str, ...], cluster: Arm
 ) -> None:

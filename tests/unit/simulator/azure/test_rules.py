@@ -7,7 +7,18 @@ from typing import Any
 import pytest
 
 from simulator.azure.subscription import guid
-from tests.support.arm import CLUSTER, GROUP, H100, SUBSCRIPTION, Arm, aks_id, cluster_body, pool_body, pool_path
+from tests.support.arm import (
+    CLUSTER,
+    GROUP,
+    SUBSCRIPTION,
+    Arm,
+    aks_id,
+    assignment_body,
+    cluster_body,
+    pool_body,
+    pool_path,
+)
+from tests.support.sizes import H100
 
 ADMIN_ROLE = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
 
@@ -165,10 +176,7 @@ def test_failed_operation_is_shown_and_can_be_tried_again(arm: Arm) -> None:
 
 
 def _role(principal: str, role: str = ADMIN_ROLE) -> dict[str, Any]:
-    definition = f"/providers/Microsoft.Authorization/roleDefinitions/{role}"
-    return {
-        "properties": {"principalId": principal, "roleDefinitionId": definition, "principalType": "ServicePrincipal"}
-    }
+    return assignment_body(role, principal, principalType="ServicePrincipal")
 
 
 def test_role_assignments(cluster: Arm) -> None:

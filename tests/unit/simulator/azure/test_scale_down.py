@@ -13,7 +13,7 @@ from simulator.azure.autoscaler.profile import Profile
 from simulator.azure.autoscaler.scale_down import utilization
 from simulator.azure.ids import parse_id
 from simulator.world.faults import new_fault
-from tests.support.arm import CLUSTER, H100, pool_body, pool_path
+from tests.support.arm import CLUSTER, pool_body, pool_path
 from tests.support.scaled_cluster import (
     QUIET,
     START_UP,
@@ -23,6 +23,7 @@ from tests.support.scaled_cluster import (
     make_pool,
     pod,
 )
+from tests.support.sizes import H100
 
 UNSAFE = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
 

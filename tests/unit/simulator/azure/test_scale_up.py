@@ -11,19 +11,21 @@ from simulator.azure.autoscaler.backoff import FIRST_S, MOST_S
 from simulator.azure.autoscaler.profile import PACE
 from simulator.azure.types.agent_pool import life
 from simulator.world.faults import new_fault
-from tests.support.arm import H100, pool_path
-from tests.support.scaled_cluster import (
-    QUIET,
-    START_UP,
-    T4,
-    TEN_MINUTES,
-    ScaledCluster,
-    autoscaler_status,
-    make_pool,
-    make_spot_pool,
-    pod,
-    set_priorities,
-)
+from tests.support.arm import pool_path
+from tests.support.scaled_cluster import QUIET, START_UP, TEN_MINUTES, ScaledCluster, autoscaler_status, make_pool, pod
+from tests.support.sizes import H100, T4
+
+
+def make_spot_pool(scaled: ScaledCluster, **properties: Any) -> None:
+    spot = "kubernetes.azure.com/scalesetpriority"
+    marks = {"nodeTaints": [f"{spot}=spot:NoSchedule"], "nodeLabels": {spot: "spot", "ai-on-aks/gpu": "true"}}
+    make_pool(scaled, "spot", vmSize=T4, scaleSetPriority="Spot", **(marks | properties))
+
+
+def set_priorities(scaled: ScaledCluster, text: str) -> None:
+    metadata = {"name": "cluster-autoscaler-priority-expander", "namespace": "kube-system"}
+    data = {"priorities": text}
+    scaled.kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
 
 
 def test_the_priority_expander_takes_the_highest_number_that_matches(scaled: ScaledCluster) -> None:

@@ -16,7 +16,8 @@ from simulator.azure.types.agent_pool import life
 from simulator.world.evictions import Eviction, EvictionStore, Rate
 from simulator.world.faults import FaultKind, new_fault
 from tests.support.arm import Arm, pool_body, pool_path
-from tests.support.scaled_cluster import T4, ScaledCluster, pod
+from tests.support.scaled_cluster import ScaledCluster, pod
+from tests.support.sizes import T4
 
 
 class Evictions:

@@ -15,9 +15,7 @@ import pytest
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.store import BadRecords, Record, Store
 from tests.support.arm import CLUSTER, GROUP, Arm, FakeBackend, client_of, cluster_body, pool_body, pool_path, start
-from tests.support.case_files import read, rows
-
-CASES = read(__file__, "records")
+from tests.support.case_files import case_table
 
 
 def _id(name: str = "rg") -> ResourceId:
@@ -59,7 +57,7 @@ def test_writers_do_not_lose_each_others_resources(tmp_path: Path) -> None:
     assert len(Store(tmp_path).all()) == 20
 
 
-@pytest.mark.parametrize(("content", "why"), rows(CASES["wrong"]))
+@case_table(__file__, "wrong", file="records")
 def test_what_is_no_record_is_named_with_what_mends_it(tmp_path: Path, content: str, why: str) -> None:
     Store(tmp_path).put(Record(_id(), {}))
     bad = tmp_path / "managedClusters-it's-0.json"

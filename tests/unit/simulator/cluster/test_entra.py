@@ -96,15 +96,12 @@ def test_tokens_for_others_and_of_others_do_not_count(aks: Aks) -> None:
 
 
 def test_a_role_in_azure_lets_in_at_once_and_no_longer_than_it_is_there(aks: Aks) -> None:
-    path = f"{CLUSTER}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000001"
-    definition = f"/providers/Microsoft.Authorization/roleDefinitions/{CLUSTER_ADMIN}"
     refused = (
         f'configmaps is forbidden: User "{AUTOMATION.object_id}" cannot list resource "configmaps" in API group "" in '
         f'the namespace "default": {NO_ACCESS}'
     )
     assert refused in aks.refusal(AUTOMATION)
-    properties = {"principalId": AUTOMATION.object_id, "roleDefinitionId": definition}
-    assert aks.arm.put(path, {"properties": properties}).status_code == 201
+    path = aks.arm.assign(CLUSTER_ADMIN, CLUSTER, AUTOMATION.object_id)
     assert aks.refusal(AUTOMATION) == aks.refusal(AUTOMATION, "create") == ""
     assert aks.arm.call("DELETE", path).status_code == 200
     assert refused in aks.refusal(AUTOMATION)

@@ -12,11 +12,10 @@ from simulator.command import faults
 from simulator.world import snapshot
 from simulator.world.faults import FaultError
 from simulator.world.hardware import node_hardware
-from tests.support.case_files import read, rows
+from tests.support.case_files import case_table
+from tests.support.sizes import H100
 
-CASES = read(__file__, "faults")
-
-H100, NODE = "Standard_ND96isr_H100_v5", "aks-gpu-22222222-vmss000000"
+NODE = "aks-gpu-22222222-vmss000000"
 
 
 @pytest.fixture
@@ -92,7 +91,7 @@ def test_faults_of_azure_need_no_node(
 
 
 @pytest.mark.usefixtures("_world")
-@pytest.mark.parametrize(("line", "message"), rows(CASES["refused"]))
+@case_table(__file__, "refused")
 def test_commands_refuse_what_is_not_there(line: str, message: str) -> None:
     with pytest.raises(FaultError, match=message.replace("<node>", NODE)):
         _call(line.replace("<node>", NODE))

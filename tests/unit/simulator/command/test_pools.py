@@ -9,8 +9,9 @@ from rich.console import Console
 
 from k8s.objects import Object
 from simulator.command.pools import Pool, pools, table
+from tests.support.sizes import H100
 
-H100, CPU = "Standard_ND96isr_H100_v5", "Standard_D4ads_v5"
+CPU = "Standard_D4ads_v5"
 TRAIN = {"vmSize": H100, "count": 2, "nodeLabels": {"ai-on-aks/pool": "train"}}
 SYSTEM = {"vmSize": CPU, "count": 1}
 

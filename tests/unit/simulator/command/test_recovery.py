@@ -7,12 +7,10 @@ import pytest
 
 from simulator.command import recovery
 from simulator.plugins.kubernetes.options import GOES_ON
-from tests.support.case_files import read, rows
-
-CASES = read(__file__, "recovery")
+from tests.support.case_files import case_table
 
 
-@pytest.mark.parametrize(("history", "expected"), rows(CASES["histories"]))
+@case_table(__file__, "histories")
 def test_it_follows_from_the_last_update_that_changed_something(
     history: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

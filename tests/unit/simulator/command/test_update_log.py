@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from simulator.command.update_log import UpdateLog
-from tests.support.case_files import read, rows
+from tests.support.case_files import case_table
 
 PLATFORM = "urn:pulumi:dev::ai-on-aks::ai-on-aks:platform:Platform"
 FOUNDATION = "urn:pulumi:dev::ai-on-aks::ai-on-aks:foundation:Foundation"
@@ -60,7 +60,7 @@ def test_a_part_is_named_once_when_its_first_change_begins(log: UpdateLog, said:
     assert said == ["0:00 creating cluster", "0:00 creating operators", "0:00 updating workloads"]
 
 
-@pytest.mark.parametrize(("ops", "changes", "lines"), rows(read(__file__, "update_log")["replacements"]))
+@case_table(__file__, "replacements")
 def test_a_replacement_counts_once(
     log: UpdateLog, said: list[str], ops: str, changes: dict[str, int], lines: list[str]
 ) -> None:

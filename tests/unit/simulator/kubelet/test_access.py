@@ -5,17 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
-import pytest
-
 from k8s.objects import Object
 from simulator.host.network import ClusterNetwork
 from simulator.kubelet.access import PodAccess
 from simulator.kubelet.programs import OneShot
 from simulator.kubelet.runner import Runnable
-from tests.support.case_files import read, rows
+from tests.support.case_files import case_table
 from tests.unit.simulator.kubelet.pods import make
-
-CASES = read(__file__, "access")
 
 RUNS = OneShot(lambda context: None)
 INIT: Object = {"name": "first", "image": "own"}
@@ -39,7 +35,7 @@ def in_state(state: Object) -> Object:
     return pod
 
 
-@pytest.mark.parametrize(("state", "why"), rows(CASES["waiting"]))
+@case_table(__file__, "waiting")
 def test_one_that_will_run_waits_to_start_in_the_words_of_kubelets(state: Object, why: str) -> None:
     said = f'container "main" in pod "train-0" is waiting to start: {why}'
     assert answered(in_state(state)) == (400, said)

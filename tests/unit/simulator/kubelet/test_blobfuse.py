@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simulator.kubelet.csi.blobfuse import BlobfuseError, parse
-from tests.support.case_files import read, rows
-
-CASES = read(__file__, "blobfuse")
+from tests.support.case_files import case_table
 
 OLMO = [  # as in the seed: 4 KB blocks, no prefetch
     "-o allow_other",
@@ -32,19 +30,19 @@ def test_read_only(options: list[str]) -> None:
     assert parse(options).read_only
 
 
-@pytest.mark.parametrize(("option", "words"), rows(CASES["refused"]))
+@case_table(__file__, "refused")
 def test_what_blobfuse2_refuses(option: str, words: str) -> None:
     with pytest.raises(BlobfuseError) as refused:
         parse([option])
     assert words in str(refused.value)
 
 
-@pytest.mark.parametrize(("options", "words"), rows(CASES["block_caches"]))
+@case_table(__file__, "block_caches")
 def test_a_block_cache_that_cannot_be(options: list[str], words: str) -> None:
     with pytest.raises(BlobfuseError, match=words):
         parse(options)
 
 
-@pytest.mark.parametrize(("options", "seconds"), rows(CASES["remembered"]))
+@case_table(__file__, "remembered")
 def test_how_long_names_are_remembered(options: list[str], seconds: int) -> None:
     assert parse(options).remembers_s == seconds

@@ -18,10 +18,8 @@ from simulator.kubelet import folders, logs
 from simulator.kubelet.access import PodAccess
 from simulator.kubelet.logs import LogFile, Wanted, read, select
 from simulator.kubelet.server import KubeletServer
-from tests.support import case_files
+from tests.support.case_files import case_table
 from tests.unit.simulator.kubelet.pods import make
-
-CASES = case_files.read(__file__, "logs")
 
 
 @pytest.fixture(autouse=True)
@@ -131,7 +129,7 @@ def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
 LINES = [f"2026-01-01T00:00:0{second}.000000000Z stdout F line {second}" for second in range(4)]
 
 
-@pytest.mark.parametrize(("query", "shown"), case_files.rows(CASES["parts"]))
+@case_table(__file__, "parts")
 def test_the_part_that_is_asked_for(query: dict[str, str], shown: str) -> None:
     assert select(LINES, Wanted.by(query)).decode() == shown
 

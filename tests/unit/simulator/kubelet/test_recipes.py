@@ -14,10 +14,8 @@ from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.runner import Script
 from simulator.kubelet.scripts import Scripts
 from simulator.sandbox import images, sandbox
-from tests.support.case_files import read, rows
+from tests.support.case_files import case_table
 from tests.unit.simulator.kubelet.pods import make
-
-CASES = read(__file__, "recipes")
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +60,7 @@ def test_a_recipe_that_changes_counts_from_the_next_container_on(recipes: Path) 
     assert images.image_named("nccl-test").commands["/opt/mine"] == "nvidia_smi"
 
 
-@pytest.mark.parametrize(("text", "says"), rows(CASES["wrong"]))
+@case_table(__file__, "wrong")
 def test_a_recipe_that_is_wrong_is_named_with_what_is_wrong(recipes: Path, text: str, says: str) -> None:
     (recipes / "mine.yaml").write_text(text)
     with pytest.raises(images.RecipeError) as error:

@@ -9,11 +9,9 @@ import pytest
 
 from k8s.objects import Object
 from simulator.kubelet.errors import VolumeNotReady
-from tests.support.case_files import read, rows
+from tests.support.case_files import case_table
 from tests.unit.simulator.kubelet.cluster import Cluster
 from tests.unit.simulator.kubelet.pods import context, make, node_root
-
-CASES = read(__file__, "resources")
 
 SCRATCH = "/mnt/nvme/scratch"
 
@@ -180,7 +178,7 @@ def test_references_are_expanded_in_values_only(cluster: Cluster) -> None:
 RESOURCES: Object = {"requests": {"cpu": "1500m", "memory": "1Gi"}, "limits": {"memory": "64Gi"}}
 
 
-@pytest.mark.parametrize(("resource", "divisor", "text"), rows(CASES["resources"]))
+@case_table(__file__, "resources", file="resources")
 def test_resources_are_told_in_units_of_the_divisor(cluster: Cluster, resource: str, divisor: str, text: str) -> None:
     source = {"resourceFieldRef": {"resource": resource, "divisor": divisor}}
     pod = make(resources=RESOURCES, env=[{"name": "FOUND", "valueFrom": source}])

@@ -15,8 +15,8 @@ from simulator.operators.gpu_operator import gates
 from simulator.world.faults import FaultKind, FaultStore, new_fault
 from simulator.world.hardware import node_hardware
 from tests.support.fake_kube import Context, FakeKube, node, pod
+from tests.support.sizes import H100
 
-H100 = "Standard_ND96isr_H100_v5"
 DRIVER, TOOLKIT = pod("driver", {"app": gates.DRIVER_APP}), pod("toolkit", {"app": gates.TOOLKIT_APP})
 CHECKS = "pciebw,remapped,ping,gpupower"
 

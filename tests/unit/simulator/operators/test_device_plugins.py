@@ -19,12 +19,10 @@ from simulator.operators.device_plugins import (
 )
 from simulator.world.faults import Fault, FaultKind
 from simulator.world.hardware import NodeHardware, node_hardware
-from tests.support.case_files import read, rows
+from tests.support.case_files import case_table
 from tests.support.fake_kube import node, pod
+from tests.support.sizes import H100, T4
 
-CASES = read(__file__, "device_plugins")
-
-H100, T4 = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"
 DRIVER = pod("driver", {"app": "nvidia-driver-daemonset"})
 PLUGIN = pod("plugin", {"app": "nvidia-device-plugin-daemonset"})
 OFED = pod("ofed", {"nvidia.com/ofed-driver": ""})
@@ -121,7 +119,7 @@ def test_partitions_count_as_gpus() -> None:
     assert extended_resources(where, [DRIVER, plugin], A100, lambda *_: None) == {"nvidia.com/gpu": 14}
 
 
-@pytest.mark.parametrize(("selectors", "count"), rows(CASES["selectors"]))
+@case_table(__file__, "selectors")
 def test_selectors(selectors: Any, count: int) -> None:
     files = {SRIOV_CONFIG: {"resourceList": [{"resourceName": "x", "selectors": selectors}]}}
     assert offered([OFED, SRIOV], files) == {"intel.com/x": count}

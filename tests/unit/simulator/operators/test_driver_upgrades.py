@@ -16,10 +16,10 @@ from simulator.operators.gpu_operator.controller import GPU_DRIVER
 from simulator.operators.network_operator.controller import OFED
 from simulator.operators.upgrade import TEMPLATE_GENERATION, Driver, Upgrader
 from tests.support.fake_kube import FakeKube, node, pod
+from tests.support.sizes import H100
 
 CHART = ROOT / "simulator" / "charts" / "gpu-operator" / "values.yaml"
 CHARTS_DEFAULT = yaml.safe_load(CHART.read_text())["driver"]["upgradePolicy"]
-H100 = "Standard_ND96isr_H100_v5"
 BOTH = pytest.mark.parametrize("driver", [OFED, GPU_DRIVER], ids=lambda driver: driver.name)
 
 

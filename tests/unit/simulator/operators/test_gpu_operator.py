@@ -17,8 +17,8 @@ from simulator.operators.gpu_operator.sharing import MIG_ANNOTATION, Sharing
 from simulator.operators.network_operator.daemonsets import OS_LABEL, OS_VERSION_LABEL
 from simulator.world.hardware import node_hardware
 from tests.support.fake_kube import Context, FakeKube, node, pod, roll_out
+from tests.support.sizes import H100, T4
 
-H100, T4 = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"
 A100 = "Standard_NC48ads_A100_v4"
 NFD_LABELS = {
     "feature.node.kubernetes.io/pci-10de.present": "true",

@@ -12,8 +12,8 @@ from simulator.operators.network_operator import daemonsets as build
 from simulator.operators.network_operator.controller import Controller
 from simulator.operators.upgrade import TEMPLATE_GENERATION
 from tests.support.fake_kube import Context, FakeKube, node, pod, roll_out
+from tests.support.sizes import H100
 
-H100 = "Standard_ND96isr_H100_v5"
 NFD_LABELS = {
     build.NIC_LABEL: "true",
     build.OS_LABEL: "ubuntu",

@@ -19,7 +19,7 @@ from simulator.sandbox.spec import Mount, SandboxSpec
 from simulator.world import snapshot
 from simulator.world.faults import Fault
 from simulator.world.hardware import NodeHardware, node_hardware
-from tests.support.pools import H100
+from tests.support.sizes import H100
 
 NAMESPACE = "ai"
 SYSTEM_NODE = "aks-system-11111111-vmss000000"

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.case_files import read, rows
-from tests.support.pools import H200
+from tests.support.case_files import case_table
+from tests.support.sizes import H200
 from tests.unit.simulator.sandbox.ray_and_vllm_pods import Inference
-
-CASES = read(__file__, "batch_inference")
 
 GATED = "meta-llama/Llama-3.1-8B-Instruct"
 LARGE = "meta-llama/Llama-3.1-70B-Instruct"
@@ -57,7 +55,7 @@ def test_faster_memory_makes_tokens_faster(tmp_path: Path) -> None:
     assert seen[H200] < seen["Standard_ND96isr_H100_v5"]
 
 
-@pytest.mark.parametrize(("options", "said"), rows(CASES["refused"]))
+@case_table(__file__, "refused")
 def test_a_server_that_cannot_fails_the_pod_at_once(tmp_path: Path, options: dict[str, object], said: str) -> None:
     ended = Inference(tmp_path, options=options).run()
     assert said in ended["vllm"][1]

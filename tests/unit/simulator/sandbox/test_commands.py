@@ -15,10 +15,8 @@ from simulator.sandbox.images import image_name, image_named
 from simulator.sandbox.library import keys, mpi_arguments, nccl_net, nccl_tests, ssh_access, topology, view
 from simulator.sandbox.library.mpi_arguments import MpiError
 from simulator.world.network import INFINIBAND, SOCKET
-from tests.support.case_files import read, rows
+from tests.support.case_files import case_table
 from tests.unit.simulator.sandbox.mpi_pods import key_pair
-
-CASES = read(__file__, "commands")
 
 HCA = {"name": "mlx5_0", "link_layer": "InfiniBand", "state": "ACTIVE", "gbps": 400, "rated_gbps": 400}
 
@@ -48,13 +46,13 @@ def test_mpirun_understands_azures_own_command_line() -> None:
     assert mpi_arguments.exported(options, {}) == ({"NCCL_DEBUG": "INFO"}, ["PATH"])
 
 
-@pytest.mark.parametrize(("line", "message"), rows(CASES["refused_by_mpirun"]))
+@case_table(__file__, "refused_by_mpirun")
 def test_mpirun_refuses(line: str, message: str) -> None:
     with pytest.raises(MpiError, match=message):
         mpi_arguments.parse(line.split())
 
 
-@pytest.mark.parametrize(("line", "counts"), rows(CASES["places"]))
+@case_table(__file__, "places")
 def test_ranks_are_placed(line: str, counts: list[int]) -> None:
     pods = [(_pod("w-0"), 8), (_pod("w-1"), 8)]
     ranks = mpirun.place(mpi_arguments.parse(line.split()), pods)
@@ -63,7 +61,7 @@ def test_ranks_are_placed(line: str, counts: list[int]) -> None:
     assert [rank.number for rank in ranks] == list(range(sum(counts)))
 
 
-@pytest.mark.parametrize(("line", "nodes"), rows(CASES["numbers"]))
+@case_table(__file__, "numbers")
 def test_ranks_are_numbered_along_nodes_or_in_turn(line: str, nodes: list[int]) -> None:
     pods = [(_pod("w-0"), 8), (_pod("w-1"), 8)]
     ranks = mpirun.place(mpi_arguments.parse(line.split()), pods)
@@ -101,7 +99,7 @@ def test_nccl_tests_refuses_steps_that_go_nowhere(line: str) -> None:
         nccl_tests.parse(line.split())
 
 
-@pytest.mark.parametrize(("line", "sizes"), rows(CASES["steps"]))
+@case_table(__file__, "steps")
 def test_nccl_tests_steps_by_factors_above_one_and_else_by_bytes(line: str, sizes: list[int]) -> None:
     options = nccl_tests.parse(line.split())
     assert list(nccl_tests._sizes(options, nccl_tests.size(options["e"]))) == sizes
@@ -116,7 +114,7 @@ def test_nccl_tests_takes_short_and_long_options() -> None:
     assert (options["b"], options["e"], options["f"], options["g"], options["c"]) == ("8", "16G", "2", "1", "0")
 
 
-@pytest.mark.parametrize(("pattern", "name", "chosen"), rows(CASES["devices"]))
+@case_table(__file__, "devices")
 def test_device_patterns(pattern: str, name: str, chosen: bool) -> None:
     assert nccl_net.selected(name, pattern) is chosen
 

@@ -15,13 +15,12 @@ from k8s.objects import Object
 from simulator.sandbox import machine
 from simulator.sandbox.spec import Mount
 from simulator.world.faults import Fault, new_fault
-from tests.support.case_files import read, rows
-from tests.support.pools import A100, H100, H200, RDMA, T4, pool
+from tests.support.case_files import case_table
+from tests.support.pools import A100, RDMA, pool
+from tests.support.sizes import H100, H200, T4
 from tests.unit.simulator.sandbox.sandboxes import Sandboxes, SandboxPod, node_name, put
 from workloads.health_check import manifests
 from workloads.health_check.options import NAME, HealthCheckOptions
-
-CASES = read(__file__, "health_check")
 
 NODE = node_name(0)
 
@@ -80,7 +79,7 @@ def test_a_healthy_node_passes(tmp_path: Path, sku: str) -> None:
     assert verdict(log) == f"VERDICT: PASS; node={NODE} checks={count}/{count}"
 
 
-@pytest.mark.parametrize(("kind", "device", "said"), rows(CASES["faults"]))
+@case_table(__file__, "faults", file="health_check")
 def test_a_fault_fails_the_node(tmp_path: Path, kind: str, device: str, said: str) -> None:
     code, log = Check(tmp_path, faults=[new_fault(kind, NODE, device)]).run()
     assert code == 1

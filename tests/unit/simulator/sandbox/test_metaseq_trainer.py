@@ -21,7 +21,8 @@ from simulator.sandbox.library.programs import Call
 from simulator.sandbox.library.ranks import Rank
 from simulator.world import performance
 from simulator.world.faults import Fault, new_fault
-from tests.support.pools import H100, pool
+from tests.support.pools import pool
+from tests.support.sizes import H100
 from tests.unit.simulator.sandbox.mpi_pods import MetaseqJob
 from tests.unit.simulator.sandbox.sandboxes import PLATFORM, SandboxPod, node_name
 from workloads.metaseq.manifests import Run, training_arguments

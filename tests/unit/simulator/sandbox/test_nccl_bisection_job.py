@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from simulator.world.faults import Fault, new_fault
-from tests.support.pools import A100, H100
+from tests.support.pools import A100
+from tests.support.sizes import H100
 from tests.unit.simulator.sandbox.mpi_pods import BisectionJob
 from tests.unit.simulator.sandbox.sandboxes import node_name
 

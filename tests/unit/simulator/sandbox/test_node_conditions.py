@@ -18,8 +18,9 @@ from simulator.sandbox import machine, sandbox
 from simulator.world import snapshot
 from simulator.world.faults import Fault, new_fault
 from simulator.world.hardware import node_hardware
-from tests.support.case_files import read, rows
-from tests.support.pools import A100, H100, T4
+from tests.support.case_files import case_table, read
+from tests.support.pools import A100
+from tests.support.sizes import H100, T4
 from tests.unit.simulator.sandbox.node import NAME, Node
 
 OK, PROBLEM, UNKNOWN = 0, 1, 2
@@ -102,7 +103,7 @@ def test_a_healthy_node_has_no_problem(tmp_path: Path, sku: str, condition: str)
     assert code == OK, message
 
 
-@pytest.mark.parametrize(("condition", "fault", "options", "message"), rows(FAULTS))
+@case_table(__file__, "faults")
 def test_its_fault_is_a_problem_and_no_more_once_it_is_healed(
     node: Checked, condition: str, fault: list[str], options: dict[str, Any], message: str
 ) -> None:

@@ -21,12 +21,12 @@ from simulator.sandbox.uplink import Uplink
 from simulator.world import hyperv
 from simulator.world.faults import Fault, FaultKind
 from simulator.world.hardware import NodeHardware, node_hardware
+from tests.support.sizes import H100, T4
 from tests.unit.simulator.sandbox.api import Api, served
 from tests.unit.simulator.sandbox.node import NAME, Node
 
 POD = pod_spec("registry.test/node-labeler:1")
 LABELER = POD["containers"][0]
-H100, T4 = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"
 SEED_KEYS = [  # of the example in seed 000
     "HostName", "HostingSystemEditionId", "HostingSystemNestedLevel", "HostingSystemOsMajor", "HostingSystemOsMinor",
     "HostingSystemProcessorArchitecture", "HostingSystemProcessorIdleStateMax", "HostingSystemProcessorThrottleMax",

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from simulator.sandbox.library import http_api, ray_dashboard
-from tests.support.pools import H200
+from tests.support.sizes import H200
 from tests.unit.simulator.sandbox.ray_and_vllm_pods import Finetuning
 
 LONG = {"epochs": 80, "checkpointSteps": 20}

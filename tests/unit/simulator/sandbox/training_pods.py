@@ -44,9 +44,9 @@ def team_run(pods: Sandboxes, name: str, given: Object) -> Object:
     """Returns what the run of a team's training has beside its options; its image is named as its stack."""
     checkpoints = PodMount(name="checkpoints", path=CHECKPOINTS, source={})
     data = PodMount(name="data", path=DATA, source={}) if "dataContainer" in given else None
-    fields = {"pool": pools.pool(pods.sku), "nodes": pods.nodes, "rdma_resource": pools.RDMA, "namespace": NAMESPACE}
     image = f"registry.test/{name.removeprefix('stack-')}:1"
-    return {**fields, "name": name, "image": image, "checkpoints": checkpoints, "data": data}
+    own = {"name": name, "image": image, "namespace": NAMESPACE, "checkpoints": checkpoints, "data": data}
+    return pools.place(pods.sku, pods.nodes) | own
 
 
 @dataclass
@@ -68,8 +68,8 @@ class Training(Sandboxes):
             "data": BlobVolume(claim="data", read_only=True, annotations={}, upload_secret="up"),
             "checkpoints": BlobVolume(claim="checkpoints", read_only=False, annotations={}, upload_secret=None),
         }
-        where = {"pool": pools.pool(self.sku, scratch="/mnt/nvme"), "nodes": self.nodes, "rdma_resource": pools.RDMA}
-        run = olmo.Run(options=options, image="registry.test/olmo:1", **where, **volumes)  # type: ignore[arg-type]
+        given = pools.place(self.sku, self.nodes, scratch="/mnt/nvme") | {"image": "registry.test/olmo:1"} | volumes
+        run = olmo.Run(options=options, **given)
         self.template: Object = copy.deepcopy(olmo.job_spec(run)["template"])
         self.files = olmo.files(run.pool)
         for name in ("data", *(f"{kind}-{rank}" for kind in ("scratch", "checkpoints") for rank in range(self.nodes))):

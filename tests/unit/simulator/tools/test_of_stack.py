@@ -14,9 +14,7 @@ from simulator.kubelet.programs import HostProcess
 from simulator.operators import REAL
 from simulator.tools.catalogue import load
 from simulator.tools.of_stack import of_stack
-from tests.support.case_files import read, rows
-
-CASES = read(__file__, "tools_of_stacks")
+from tests.support.case_files import case_table
 
 CATALOGUE = load()
 SIMULATORS = CATALOGUE.needed_for("simulator")
@@ -32,7 +30,7 @@ def own(stack: str) -> list[str]:
     return [tool.name for tool in of_stack(CATALOGUE, stack) if tool not in SIMULATORS]
 
 
-@pytest.mark.parametrize(("config", "expected"), rows(CASES["tools"]))
+@case_table(__file__, "tools", file="tools_of_stacks")
 def test_they_are_those_of_operators_that_are_turned_on_and_of_clusters_without_local_accounts(
     config: dict[str, object], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

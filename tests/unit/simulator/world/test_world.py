@@ -16,11 +16,9 @@ from simulator.world import network, performance, snapshot
 from simulator.world.boots import BootStore
 from simulator.world.faults import Fault, FaultError, FaultKind, FaultStore, new_fault
 from simulator.world.hardware import NodeHardware, node_hardware
-from tests.support.case_files import read, rows
+from tests.support.case_files import case_table
+from tests.support.sizes import H100
 
-CASES = read(__file__, "faults")
-
-H100 = "Standard_ND96isr_H100_v5"
 NODE, SIBLING, OTHER_POOL = "aks-gpu-22222222-vmss000000", "aks-gpu-22222222-vmss000001", "aks-b-33333333-vmss000000"
 
 
@@ -98,7 +96,7 @@ def test_a_slow_rail_is_behind_that_hca_of_every_node_and_shows_on_none() -> Non
     assert nccl_net.Network(network.INFINIBAND, tuple(here["hcas"][1:4])).speeds == (1.0, 0.25, 1.0)
 
 
-@pytest.mark.parametrize(("arguments", "message"), rows(CASES["refused"]))
+@case_table(__file__, "refused", file="faults")
 def test_impossible_faults_are_refused(arguments: list[Any], message: str) -> None:
     """Options by name come last, in a dictionary."""
     options = next((each for each in arguments if isinstance(each, dict)), {})

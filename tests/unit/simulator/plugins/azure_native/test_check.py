@@ -27,13 +27,12 @@ from tests.support.azure_plugin import (
     pool_inputs,
     urn,
 )
-from tests.support.case_files import read, rows
+from tests.support.case_files import case_table
 
 NETWORK = "azure-native:network:VirtualNetwork"
-CASES = read(__file__, "check")
 
 
-@pytest.mark.parametrize(("kind", "change", "reason"), rows(CASES["refused"]))
+@case_table(__file__, "refused")
 def test_check_refuses_and_names_the_property_in_its_text_alone(
     plugin: AzurePlugin, kind: str, change: Properties, reason: str
 ) -> None:

@@ -13,14 +13,14 @@ from pulumi.runtime.proto import provider_pb2
 from simulator.plugins.azure_native.resources import DEFINITIONS
 from simulator.plugins.marshal import UNKNOWN, Properties
 from tests.support.azure_plugin import CLUSTER, GROUP, INPUTS, POOL, AzurePlugin, cluster_inputs, pool_inputs
-from tests.support.case_files import read, rows
+from tests.support.case_files import case_table, read
 
 CASES = read(__file__, "diff")
 Kind = provider_pb2.PropertyDiff
 NONE, SOME = provider_pb2.DiffResponse.DIFF_NONE, provider_pb2.DiffResponse.DIFF_SOME
 
 
-@pytest.mark.parametrize(("old", "new"), rows(CASES["same"]))
+@case_table(__file__, "same")
 def test_no_change(plugin: AzurePlugin, old: Properties, new: Properties) -> None:
     for olds, news in ((old, new), (new, old)):
         assert plugin.diff(CLUSTER, cluster_inputs(**olds), cluster_inputs(**news)).changes == NONE

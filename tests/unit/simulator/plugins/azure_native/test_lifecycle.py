@@ -13,7 +13,7 @@ from simulator.plugins.marshal import UNKNOWN, decode, encode
 from simulator.world.faults import new_fault
 from tests.support.arm import CLUSTER as CLUSTER_PATH
 from tests.support.arm import GROUP as GROUP_PATH
-from tests.support.arm import H100, SUBSCRIPTION, Arm, aks_id, cluster_body, pool_body, pool_path
+from tests.support.arm import SUBSCRIPTION, Arm, aks_id, cluster_body, pool_body, pool_path
 from tests.support.azure_plugin import (
     CLUSTER,
     GROUP,
@@ -25,6 +25,7 @@ from tests.support.azure_plugin import (
     pool_inputs,
     urn,
 )
+from tests.support.sizes import H100
 
 ADMIN = "azure-native:containerservice:listManagedClusterAdminCredentials"
 USER = "azure-native:containerservice:listManagedClusterUserCredentials"
