@@ -1,1 +1,1 @@
-"""Stand-ins for Pulumi plugins: used only where the official one is not installed."""
+"""Emulated Pulumi plugins, used only where the official plugin is not installed."""

@@ -1,4 +1,4 @@
-"""Runs the SDK's own server of dynamic providers, which would outlive an engine that is killed: this ends with it."""
+"""Runs the SDK's server of dynamic providers and ends it with its parent. The server alone outlives a killed engine."""
 
 from __future__ import annotations
 

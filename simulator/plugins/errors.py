@@ -1,4 +1,4 @@
-"""How operations fail, and how that reaches the engine."""
+"""Errors of plugin operations, and how they are sent to the engine."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from simulator.plugins.protocol import provider_pb2, status_pb2
 
 
 class PluginError(Exception):
-    """An operation failed and changed nothing that the engine has to remember; the message is for the user."""
+    """A failed operation that changed nothing the engine must record. The message is shown to the user."""
 
 
 class InitializationFailed(PluginError):
-    """The object exists, but is not as it should be: the engine keeps `outputs` in its state and tries again later."""
+    """An object that exists but failed to initialize. The engine stores `outputs` and tries again later."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class InitializationFailed(PluginError):
         self.identity, self.outputs, self.inputs, self.reasons = identity, outputs, inputs, [message, *reasons]
 
     def details(self) -> bytes:
-        """The gRPC status that carries the state (`grpc-status-details-bin`)."""
+        """Returns the gRPC status that carries the state (`grpc-status-details-bin`)."""
         failed = provider_pb2.ErrorResourceInitFailed(
             id=self.identity,
             properties=encode(self.outputs),
@@ -44,7 +44,7 @@ class InitializationFailed(PluginError):
 
 
 def abort(context: grpc.ServicerContext, error: Exception) -> NoReturn:
-    """Ends the call with the error's own words."""
+    """Ends the call with the error's message."""
     if isinstance(error, InitializationFailed):
         context.set_trailing_metadata((("grpc-status-details-bin", error.details()),))
     context.abort(grpc.StatusCode.UNKNOWN, str(error))

@@ -1,8 +1,8 @@
-"""Pulumi property values: between the engine's protobuf structs and plain Python, secrets and unknowns kept.
+"""Conversion of Pulumi property values between the engine's protobuf structs and plain Python.
 
-The signatures are those of Pulumi's wire protocol (pulumi/sdk, `resource.PropertyValue` marshalling). An output value
-(`accept_outputs`) is read as its value, its secretness or unknownness; its dependencies are dropped, since a provider
-that answers with plain values gets the dependencies tracked by the engine. `serving.py` starts the gRPC server.
+Secrets and unknowns are kept. The signatures are those of Pulumi's wire protocol (pulumi/sdk, `resource.PropertyValue`
+marshalling). An output value (`accept_outputs`) is read as its value and its secretness, or as unknown. Its
+dependencies are dropped: if a provider returns plain values, the engine tracks the dependencies.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Properties = dict[str, Any]
 
 
 class MarshalError(ValueError):
-    """A value that these plugins do not take; the message names the property."""
+    """A value that these plugins do not support. The message names the property."""
 
 
 class Unknown:
-    """A value that only a later step of the deployment knows. Use UNKNOWN; it is never equal to plain data."""
+    """A value that is not known until a later step of the deployment. Use UNKNOWN, which never equals plain data."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -48,7 +48,7 @@ UNKNOWN: Final = Unknown()
 
 @dataclass(frozen=True)
 class Secret:
-    """A value that the engine encrypts in its state and masks in what it prints. Its repr does not show it."""
+    """A value that the engine encrypts in its state and masks in its output. Its repr does not show it."""
 
     value: Any
 
@@ -57,7 +57,7 @@ class Secret:
 
 
 def decode(struct: struct_pb2.Struct) -> Properties:
-    """Plain dicts, lists, strings, ints (where a number is whole) and floats; `Secret` and `UNKNOWN` where they stand.
+    """Returns plain dicts, lists, strings, ints (for whole numbers) and floats, with `Secret` and `UNKNOWN` in place.
 
     Raises MarshalError for assets and archives.
     """
@@ -65,26 +65,26 @@ def decode(struct: struct_pb2.Struct) -> Properties:
 
 
 def encode(properties: Mapping[str, Any]) -> struct_pb2.Struct:
-    """The opposite of `decode`. Raises MarshalError for a value that JSON cannot hold."""
+    """Reverses `decode`. Raises MarshalError for a value that JSON cannot represent."""
     struct = struct_pb2.Struct()
     struct.update({name: _encode(value, name) for name, value in properties.items()})
     return struct
 
 
 def without_nulls(value: Any) -> Any:
-    """Returns the value without properties that are null, at every depth. Lists keep theirs."""
+    """Returns the value without null properties, at every depth. Nulls in lists stay."""
     if isinstance(value, Mapping):
         return {name: without_nulls(item) for name, item in value.items() if item is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def reveal(value: Any) -> Any:
-    """The same value without any `Secret` in it: what goes to an API, never what goes to the engine."""
+    """Returns the value with each `Secret` replaced by its content. Send this to an API, never to the engine."""
     return _map(value, lambda leaf: reveal(leaf.value) if isinstance(leaf, Secret) else leaf)
 
 
 def has_unknown(value: Any) -> bool:
-    """Whether the value, or anything in it, is not known yet."""
+    """Returns whether the value, or anything in it, is unknown."""
     if isinstance(value, Secret):
         return has_unknown(value.value)
     if isinstance(value, Mapping):
@@ -95,7 +95,7 @@ def has_unknown(value: Any) -> bool:
 
 
 def has_secret(value: Any) -> bool:
-    """Whether the value, or anything in it, is a secret."""
+    """Returns whether the value, or anything in it, is a secret."""
     if isinstance(value, Mapping):
         return any(has_secret(item) for item in value.values())
     if isinstance(value, list):
@@ -104,7 +104,7 @@ def has_secret(value: Any) -> bool:
 
 
 def keep_secrets(outputs: Any, inputs: Any) -> Any:
-    """`outputs`, with everything secret that is secret at the same path of `inputs`."""
+    """Returns `outputs`, with a value marked secret if the value at the same path of `inputs` is secret."""
     if isinstance(inputs, Secret):
         return outputs if isinstance(outputs, Secret) else Secret(outputs)
     if isinstance(inputs, Mapping) and isinstance(outputs, Mapping):
@@ -112,7 +112,7 @@ def keep_secrets(outputs: Any, inputs: Any) -> Any:
     if isinstance(inputs, list) and isinstance(outputs, list):
         if len(inputs) == len(outputs):
             return [keep_secrets(item, given) for item, given in zip(outputs, inputs, strict=True)]
-        return Secret(outputs) if has_secret(inputs) else outputs  # which item came from which input is not known
+        return Secret(outputs) if has_secret(inputs) else outputs  # the item of each input is not known
     return outputs
 
 

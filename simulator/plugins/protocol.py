@@ -1,6 +1,6 @@
-"""The engine's protocol, as Pulumi's SDK has it (`pulumi.runtime.proto`), without the SDK around it.
+"""The engine's protocol from Pulumi's SDK (`pulumi.runtime.proto`), imported without the rest of the SDK.
 
-To import all of `pulumi` takes most of a plugin's start, and every pulumi command starts four of them.
+Importing all of `pulumi` takes most of a plugin's start-up time, and each pulumi command starts four plugins.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from google.protobuf.pyext import cpp_message
 
 @contextlib.contextmanager
 def _sdk_left_out() -> Iterator[None]:
-    """Makes of the packages above the protocol empty ones meanwhile. Who imports the SDK afterwards gets all of it."""
+    """Replaces the parent packages with empty ones during the import. A later import of the SDK loads all of it."""
     above = [name for name in ("pulumi", "pulumi.runtime") if name not in sys.modules]
     for name in above:
         spec = importlib.util.find_spec(name)
@@ -40,8 +40,8 @@ with _sdk_left_out():
         status_pb2,
     )
 
-# As the SDK does (pulumi/runtime/rpc.py), and Go's plugins may: objects of more than thirty levels, as CRDs of jobs
-# are, go beyond the depth at which Python's protobuf takes a message for malicious.
+# The SDK does the same (pulumi/runtime/rpc.py). Objects with more than 30 levels, such as the CRDs of jobs, exceed the
+# depth that Python's protobuf accepts by default.
 cpp_message._message.SetAllowOversizeProtos(True)
 
 __all__ = [

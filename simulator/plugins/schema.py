@@ -1,7 +1,7 @@
-"""The schema of a package that a stand-in serves: by it, `pulumi import` writes the text of a program.
+"""The schema of a package that an emulated plugin serves. `pulumi import` generates program code from it.
 
-In the format of pulumi/pulumi v3.246.0, pkg/codegen/schema/schema.go, PackageSpec; made from the SDK package. Inputs
-have their types, outputs names alone.
+The format is PackageSpec of pulumi/pulumi v3.246.0, pkg/codegen/schema/schema.go. The schema is derived from the SDK
+package. Inputs have types, outputs only names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 def schema(name: str, version: str, tokens: Iterable[str]) -> str:
-    """As JSON, of the resource types that are given."""
+    """Returns the schema of the given resource types, as JSON."""
     types: dict[str, Spec] = {}
     classes = {token: made for token in tokens if (made := sdk.resource(token))}
     return json.dumps(
@@ -45,7 +45,7 @@ def schema(name: str, version: str, tokens: Iterable[str]) -> str:
 
 
 def _modules(name: str, classes: Mapping[str, type]) -> dict[str, str]:
-    """Where the Python package has the modules of tokens: `rbac.authorization.k8s.io/v1` is rbac/v1 there."""
+    """Returns the Python module of each token's module: `rbac.authorization.k8s.io/v1` is rbac/v1 there."""
     return {token.split(":")[1]: _module(name, made) for token, made in classes.items()}
 
 
@@ -59,10 +59,10 @@ def _properties(taken: type, name: str, types: dict[str, Spec]) -> Spec:
 
 
 def _type(annotation: Any, name: str, types: dict[str, Spec]) -> Spec:
-    """Fills in `types` what it refers to."""
+    """Returns the schema of a type, and adds the types that it refers to to `types`."""
     found = sdk.members(annotation)
     if any(isinstance(member, type) and issubclass(member, enum.Enum) for member in found):
-        return {"type": "string"}  # whose values a program may write as text
+        return {"type": "string"}  # a program may write the values as text
     if len(found) > 1:
         return {"oneOf": [_type(member, name, types) for member in found]}
     (member,) = found
@@ -83,7 +83,7 @@ def _type(annotation: Any, name: str, types: dict[str, Spec]) -> Spec:
 def _object(taken: type, name: str, types: dict[str, Spec]) -> Spec:
     token = f"{name}:{_module(name, taken)}:{taken.__name__.removesuffix('Args')}"
     if token not in types:
-        types[token] = {}  # known from here on: types refer to themselves
+        types[token] = {}  # registered first, because types can refer to themselves
         types[token] = {
             "type": "object",
             "properties": _properties(taken, name, types),

@@ -1,7 +1,7 @@
-"""What Pulumi's SDK packages of the environment say of resource types: their classes, and the types of their arguments.
+"""Resource types of Pulumi's installed SDK packages: their classes, and the types of their arguments.
 
-The official plugins' schemas are not to be had here; the packages are generated from them. They are read by what the
-locked SDK for Python reads them by, some of which it keeps to itself (pulumi/pulumi v3.272.0, sdk/python/lib/pulumi,
+The official plugins' schemas are not available here, but the packages are generated from them. This module reads them
+with functions of the locked Python SDK, some of which are private (pulumi/pulumi v3.272.0, sdk/python/lib/pulumi,
 _types.py and runtime/rpc.py).
 """
 
@@ -18,21 +18,21 @@ from pulumi import _types
 from pulumi.runtime import rpc
 
 SUFFIXES = ("InitArgs", "Args")
-"""Of the class of a resource's arguments; the first one in packages that have types of the resources' own names."""
+"""Suffixes of the class of a resource's arguments. Packages that have a type named like a resource use the first."""
 
 
 def package(name: str) -> str:
-    """The Python package of a Pulumi package: `azure-native` has `pulumi_azure_native`."""
+    """Returns the Python package of a Pulumi package, such as `pulumi_azure_native` for `azure-native`."""
     return f"pulumi_{name.replace('-', '_')}"
 
 
 def tokens(name: str) -> list[str]:
-    """Of all resource types of a package."""
+    """Returns the tokens of all resource types of a package."""
     return sorted(token for module in _modules(name) for token in module["classes"])
 
 
 def resource(token: str) -> type[pulumi.CustomResource] | None:
-    """The class of a type; None for a type that is not in its package, and for components."""
+    """Returns the class of a type, or None for a component or a type that is not in its package."""
     for module in _modules(token.partition(":")[0]):
         if token in module["classes"]:
             found = getattr(importlib.import_module(module["fqn"]), module["classes"][token])
@@ -41,14 +41,13 @@ def resource(token: str) -> type[pulumi.CustomResource] | None:
 
 
 def arguments(made: type[pulumi.CustomResource]) -> type:
-    """The class of a resource's arguments."""
     home = importlib.import_module(made.__module__)
     found: type = next(vars(home)[made.__name__ + end] for end in SUFFIXES if made.__name__ + end in vars(home))
     return found
 
 
 def properties(taken: type) -> Mapping[str, Any]:
-    """Types of an arguments class's properties, by the properties' own names."""
+    """Returns the types of an arguments class's properties, by Pulumi name."""
     return _types.input_type_types(taken)
 
 
@@ -57,7 +56,7 @@ def required(taken: type) -> list[str]:
 
 
 def python_names(taken: type) -> Mapping[str, str]:
-    """By the properties' own names."""
+    """Returns the Python names of an arguments class's properties, by Pulumi name."""
     return {own: name for name, own in _types.input_type_py_to_pulumi_names(taken).items()}
 
 
@@ -66,7 +65,7 @@ def outputs(made: type[pulumi.CustomResource]) -> list[str]:
 
 
 def members(annotation: Any) -> tuple[Any, ...]:
-    """The types that a value may have; without what the SDK wraps them in, and without None."""
+    """Returns the types that a value may have, without the SDK's wrapper types and None."""
     if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
         return (annotation,)
     return tuple(

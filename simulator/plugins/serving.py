@@ -1,4 +1,4 @@
-"""Serves a plugin's gRPC server as the engine expects: the port on the first line of stdout, gone with its parent."""
+"""The gRPC server of a plugin, with the conventions of the engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import grpc
 from simulator.plugins.protocol import provider_pb2_grpc
 
 _UNLIMITED = -1
-_THREADS = 64  # the engine starts that many steps at once only in large stacks; more of them wait
+_THREADS = 64  # the engine runs this many steps at once only in large stacks; further calls wait
 _PARENT_POLL_SECONDS = 1.0
 
 
@@ -22,12 +22,13 @@ def serve(
     register: Callable[..., None] = provider_pb2_grpc.add_ResourceProviderServicer_to_server,
     ended: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serves on a free port of 127.0.0.1 until the parent process (the engine) has gone, or SIGINT or SIGTERM arrives.
+    """Serves on a free port of 127.0.0.1 until the parent process (the engine) ends, or SIGINT or SIGTERM arrives.
 
-    `servicer` is a resource provider, unless `register` adds another kind of service to the gRPC server.
-    The process ends here; `ended` is called before.
-    SIGINT is how the engine ends a plugin, which it waits 5 s for. A user's Ctrl-C does not come here: the engine gives
-    plugins a process group of their own, and asks for an orderly end of what is under way with `Cancel`.
+    Prints the port as the first line of stdout. `servicer` is a resource provider, unless `register` adds another
+    service to the gRPC server. Calls `ended`, then ends the process.
+
+    The engine sends SIGINT to stop a plugin and waits 5 s for it. A user's Ctrl-C does not arrive here: the engine
+    starts plugins in their own process group, and calls `Cancel` to stop running operations cleanly.
     """
     options = [("grpc.max_receive_message_length", _UNLIMITED), ("grpc.max_send_message_length", _UNLIMITED)]
     server = grpc.server(ThreadPoolExecutor(_THREADS), options=options)
@@ -42,4 +43,4 @@ def serve(
         pass
     server.stop(grace=None)
     ended()
-    os._exit(0)  # calls under way have nobody to answer to, and the interpreter would wait for their threads
+    os._exit(0)  # running calls have no client any more, and the interpreter would wait for their threads

@@ -1,4 +1,4 @@
-"""A client of the Resource Manager: waits for long operations, retries what may pass, explains what fails."""
+"""A client of the Resource Manager that waits for long operations, retries transient errors and explains failures."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from simulator.plugins.errors import PluginError
 
 ENDPOINT = "SIMULATOR_ARM_ENDPOINT"
 TOKEN_FILE = "SIMULATOR_ARM_TOKEN_FILE"  # noqa: S105 - the name of a variable
-DEFAULT_TIMEOUT_S = 7200.0  # of one operation, as the official plugin's
+DEFAULT_TIMEOUT_S = 7200.0  # timeout of one operation in the official plugin
 _REQUEST_TIMEOUT_S = 60.0
-# What the official plugin tries again, and how: client_azcore.go, and the retry policy of Azure's SDK for Go below it.
+# The retry policy of the official plugin: client_azcore.go, and Azure's SDK for Go.
 _RETRIED = frozenset({408, 429, 500, 502, 503, 504})
-_RETRIED_CONFLICT = "AnotherOperationInProgress"  # AKS says OperationNotAllowed instead, and that is final
+_RETRIED_CONFLICT = "AnotherOperationInProgress"  # AKS returns OperationNotAllowed instead, which is not retried
 _ATTEMPTS = 4
-_LONGEST_PAUSE_S = 120.0  # a longer Retry-After is not waited for
-_FIRST_PAUSE_S = 0.2  # without Retry-After; twice as long each time. The official plugin's is 20 s
-_UNAVAILABLE_S = 120.0  # a cluster that boots with the simulator answers 503 that long at most
+_LONGEST_PAUSE_S = 120.0  # a response with a longer Retry-After is not retried
+_FIRST_PAUSE_S = 0.2  # without Retry-After; doubles each time. The official plugin starts with 20 s
+_UNAVAILABLE_S = 120.0  # the longest time that a cluster that boots with the simulator answers 503
 _POLL_S = 0.25
 _NO_SIMULATOR = (
     "no simulator is running{why}; this azure-native plugin is the simulator's stand-in and reaches no real Azure. "
@@ -38,7 +38,7 @@ _NO_SIMULATOR = (
 
 
 class ArmFailure(PluginError):
-    """ARM refused; the text is as the official plugin prints it."""
+    """An error that ARM returned, with the message of the official plugin."""
 
     def __init__(self, status: int, code: str, message: str, body: str = "") -> None:
         shown = f'Status={status} Code="{code}" Message="{message}"' if code else f'Status={status} Message="{message}"'
@@ -47,12 +47,12 @@ class ArmFailure(PluginError):
 
 
 class OperationFailed(ArmFailure):
-    """A long operation was accepted, and failed: the resource is there."""
+    """A failure of a long operation after ARM accepted it. The resource exists."""
 
 
 @dataclass
 class Deadline:
-    """Until when an operation may take; `cancelled` ends it earlier."""
+    """The time limit of an operation. `cancelled` ends it earlier."""
 
     cancelled: threading.Event
     seconds: float = DEFAULT_TIMEOUT_S
@@ -61,7 +61,7 @@ class Deadline:
         self._end = time.monotonic() + (self.seconds or DEFAULT_TIMEOUT_S)
 
     def wait(self, seconds: float) -> None:
-        """Sleeps; raises PluginError when the time is up or the engine cancelled."""
+        """Sleeps. Raises PluginError when the time is up or the engine cancelled."""
         if time.monotonic() > self._end:
             raise PluginError("operation timed out")
         if self.cancelled.wait(seconds):
@@ -69,7 +69,7 @@ class Deadline:
 
 
 class ArmClient:
-    """One signed-in client. Raises ArmFailure for refusals, PluginError where no simulator answers."""
+    """A signed-in client. Raises ArmFailure for errors of ARM, and PluginError if no simulator answers."""
 
     def __init__(self, endpoint: str, token: str) -> None:
         self.token = token
@@ -78,12 +78,11 @@ class ArmClient:
             headers={"Authorization": f"Bearer {token}"},
             timeout=_REQUEST_TIMEOUT_S,
             trust_env=False,
-            verify=ssl.create_default_context(),  # with SSL_CERT_FILE, as the official plugin has it
+            verify=ssl.create_default_context(),  # uses SSL_CERT_FILE, as the official plugin does
         )
 
     @classmethod
     def from_environment(cls) -> ArmClient:
-        """Raises PluginError where the environment names no simulator."""
         endpoint, token_file = os.environ.get(ENDPOINT), os.environ.get(TOKEN_FILE)
         if not endpoint or not token_file:
             raise PluginError(_NO_SIMULATOR.format(why=f" ({ENDPOINT} is not set)"))
@@ -100,7 +99,7 @@ class ArmClient:
         return self._json(self._request("GET", path, api_version, deadline))
 
     def find(self, path: str, api_version: str, deadline: Deadline) -> tuple[dict[str, Any], str] | None:
-        """The resource and who created it; None where there is none."""
+        """Returns the resource and its creator, or None if it does not exist."""
         try:
             response = self._request("GET", path, api_version, deadline)
         except ArmFailure as error:
@@ -112,7 +111,7 @@ class ArmClient:
     def put(
         self, path: str, api_version: str, body: Mapping[str, Any], deadline: Deadline, *, creator: str = ""
     ) -> dict[str, Any]:
-        """Creates or updates, waits until that is done, and returns the resource. What has nulls is sent by PATCH."""
+        """Creates or updates the resource, waits, and returns it. A body with nulls is sent by PATCH."""
         headers = {CORRELATION: creator} if creator else {}
         method = "PATCH" if _has_null(body) else "PUT"  # provider/pkg/provider/crud/crud.go, CreateOrUpdate
         self._await(self._request(method, path, api_version, deadline, body=body, headers=headers), deadline)
@@ -129,7 +128,7 @@ class ArmClient:
         return self._json(self._request("POST", path, api_version, deadline, body=body or {}, query=query))
 
     def delete(self, path: str, api_version: str, deadline: Deadline) -> None:
-        """Deletes and waits; what is not there is deleted."""
+        """Deletes the resource and waits. A missing resource counts as deleted."""
         try:
             self._await(self._request("DELETE", path, api_version, deadline), deadline)
         except ArmFailure as error:
@@ -137,7 +136,7 @@ class ArmClient:
                 raise
 
     def settle(self, path: str, api_version: str, deadline: Deadline) -> dict[str, Any] | None:
-        """Waits until no operation is going on on the resource."""
+        """Waits until no operation is running on the resource."""
         while found := self.find(path, api_version, deadline):
             resource, _ = found
             if (resource.get("properties") or {}).get("provisioningState", "Succeeded") in (
@@ -150,7 +149,7 @@ class ArmClient:
         return None
 
     def _await(self, response: httpx.Response, deadline: Deadline) -> None:
-        """Until the operation's status says so or, without one, until its result is no 202 any more."""
+        """Waits until the operation's status is final or, without a status, until the result is not 202 any more."""
         url = response.headers.get("Azure-AsyncOperation")
         while not url and response.status_code == HTTPStatus.ACCEPTED:
             deadline.wait(_POLL_S)
@@ -206,14 +205,14 @@ def _has_null(body: Any) -> bool:
 
 
 def _passing(response: httpx.Response) -> bool:
-    """Whether a refusal may be another one, or none, the next time."""
+    """Returns whether the request can succeed if it is sent again."""
     if response.status_code == HTTPStatus.CONFLICT:
         return _error(response).get("code") == _RETRIED_CONFLICT
     return response.status_code in _RETRIED
 
 
 def _error(response: httpx.Response) -> dict[str, Any]:
-    """ARM's `error`; empty where the answer is not ARM's."""
+    """Returns ARM's `error`, or an empty dict if the response is not ARM's."""
     try:
         found: dict[str, Any] = response.json()["error"]
     except (ValueError, KeyError, TypeError):
@@ -222,7 +221,7 @@ def _error(response: httpx.Response) -> dict[str, Any]:
 
 
 def creator_of(urn: str) -> str:
-    """The correlation id of everything that a resource of a stack makes: an interrupted creation is known by it."""
+    """Returns the correlation id of requests that create a resource. It identifies an interrupted creation."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, urn))
 
 

@@ -1,4 +1,4 @@
-"""Check: names and defaults that the provider chooses, and what is wrong with the inputs."""
+"""Check: chooses names and defaults, and validates the inputs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from simulator.plugins.protocol import provider_pb2
 
 Autonaming = provider_pb2.CheckRequest.AutonamingOptions
 GroupLocation = Callable[[Any], Any]
-"""The location of a resource group by its name: UNKNOWN while that is unknown, None where there is no such group."""
+"""A function from a resource group's name to its location: UNKNOWN for an unknown name, None if it does not exist."""
 _SUFFIX = 8
 
 
 def check(
     request: provider_pb2.CheckRequest, location: str | None, group_location: GroupLocation
 ) -> provider_pb2.CheckResponse:
-    """`location` is the provider's own setting. Raises PluginError for a type that is not simulated."""
+    """Completes and validates inputs. `location` is the provider's setting. Raises PluginError for an unknown type."""
     definition = of_urn(request.urn)
     olds, news = without_nulls(decode(request.olds)), without_nulls(decode(request.news))
     _name(definition, request, olds, news)
@@ -39,7 +39,7 @@ def check(
 
 
 def _name(definition: Definition, request: provider_pb2.CheckRequest, olds: Properties, news: Properties) -> None:
-    """Keeps the old name, or chooses one; a random one is marked, since it lets old and new stand side by side."""
+    """Keeps the old name or chooses one. Marks a random name, because old and new resource can then coexist."""
     if definition.name in news:
         return
     if definition.name in olds:
@@ -65,7 +65,7 @@ def _name(definition: Definition, request: provider_pb2.CheckRequest, olds: Prop
 
 
 def _hex(seed: bytes, urn: str, digits: int) -> str:
-    """The engine's seed makes preview and update choose alike."""
+    """Returns random hex digits. With the engine's seed, preview and update choose the same."""
     return hashlib.sha256(seed + urn.encode()).hexdigest()[:digits] if seed else secrets.token_hex(digits // 2)
 
 

@@ -1,7 +1,7 @@
-"""Diff: old inputs against new ones, and whether a change replaces the resource.
+"""Diff: compares old and new inputs, and decides whether a change replaces the resource.
 
 The rules are those of pulumi/pulumi-azure-native, provider/pkg/provider/diff.go and provider.go (Diff). Arrays whose
-items have identifiers (`x-ms-identifiers`) are left out: no type here has one with more than one item.
+items have identifiers (`x-ms-identifiers`) are not supported: no type here has one with more than one item.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _REPLACING = {
     _DELETE: provider_pb2.PropertyDiff.DELETE_REPLACE,
     _UPDATE: provider_pb2.PropertyDiff.UPDATE_REPLACE,
 }
-_RENAMED_SKUS = {"name": {"Base", "Basic"}, "tier": {"Standard", "Paid"}}  # of AKS, new and old
+_RENAMED_SKUS = {"name": {"Base", "Basic"}, "tier": {"Standard", "Paid"}}  # new and old names of AKS SKUs
 Change = tuple[str, str, "Kind.ValueType"]
-"""Path as shown (`a[0].b`), path without indices (`a[].b`), and what happened there."""
+"""The path as shown (`a[0].b`), the path without indices (`a[].b`), and the kind of change."""
 
 
 def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
@@ -31,11 +31,11 @@ def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
     definition = of_urn(request.urn)
     olds, news, state = (without_nulls(decode(each)) for each in (request.old_inputs, request.news, request.olds))
     if API_VERSION in state:
-        olds.setdefault(API_VERSION, state[API_VERSION])  # inputs of an import have none
+        olds.setdefault(API_VERSION, state[API_VERSION])  # imported inputs have none
     detailed = {path: _classify(definition, plain, kind) for path, plain, kind in _top_changes(olds, news)}
     for path, kind in detailed.items():
         if kind == _ADD_REPLACE and path in news and news[path] == state.get(path):
-            detailed[path] = _ADD  # Azure has this value already
+            detailed[path] = _ADD  # Azure already has this value
     defaults = definition.sdk.defaults
     changed = sorted(
         path
@@ -61,7 +61,10 @@ def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
 
 
 def _classify(definition: Definition, plain: str, kind: Kind.ValueType) -> Kind.ValueType:
-    """Whether what happened replaces. In an object that replaces, only updates do; in such a list, nothing does."""
+    """Returns the kind of change, as a replacement if the property is immutable.
+
+    Inside an immutable object, only updates replace. Inside an immutable list, nothing does.
+    """
     fixed = {*definition.sdk.replaces, *definition.parameters}
     objects = [plain[:at] for at, letter in enumerate(plain) if letter == "."]
     inside = kind == _UPDATE and any(parent in fixed for parent in objects)
@@ -105,7 +108,7 @@ def _same_location(old: Any, new: Any) -> bool:
 
 
 def _same_sku(old: Any, new: Any) -> bool:
-    """Whether a cluster's SKU is the same, perhaps by its old name (pulumi-azure-native#2600)."""
+    """Returns whether a cluster's SKU is the same, also under its old name (pulumi-azure-native#2600)."""
     if not (isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys() == _RENAMED_SKUS.keys()):
         return False
     return all(old[key] == new[key] or {old[key], new[key]} == names for key, names in _RENAMED_SKUS.items())
@@ -116,4 +119,4 @@ _SAME: Mapping[str, Callable[[Any, Any], bool]] = {
     "resourceGroupName": _same_name,
     "sku": _same_sku,
 }
-"""Of properties at the top: when two values are the same."""
+"""Comparisons of top-level properties, by name. They return whether two values are the same."""

@@ -1,4 +1,4 @@
-"""Invoke: functions that read from Azure."""
+"""Invoke: the functions that read from Azure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FEATURE = (
 
 @dataclass(frozen=True)
 class Function:
-    """One function: arguments in its path are required; of others, the names in the SDK and in ARM."""
+    """A function. Its path's arguments are required. `query` and `body` map optional SDK names to ARM's."""
 
     method: str
     path: str
@@ -41,16 +41,16 @@ class Function:
     query: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, str] = field(default_factory=dict)
     resource: Definition | None = None
-    """Of a getter, the type that the SDK shows its answer as, if that is simulated as a resource too."""
+    """The type of a getter's result, if that is simulated as a resource too."""
     flat: bool = False
-    """Of another getter, whether the SDK shows what ARM has below `properties` beside the rest."""
+    """Whether the SDK shows the content of ARM's `properties` at the top level (for getters without `resource`)."""
 
 
 _SUBSCRIPTION = "/subscriptions/{subscriptionId}"
 
 
 def _getters() -> Mapping[str, Function]:
-    """Of every simulated type in the subscription, the function that reads one: getRegistry of Registry."""
+    """Returns a getter for every simulated type in the subscription, such as getRegistry for Registry."""
     found: dict[str, Function] = {}
     for token, definition in DEFINITIONS.items():
         module, _, name = token.rpartition(":")
@@ -91,7 +91,7 @@ def invoke(
     subscription_id: str,
     deadline: Deadline,
 ) -> Properties:
-    """The function's result; not secret, as the official plugin's. Raises PluginError, ArmFailure among them."""
+    """Returns the function's result. As in the official plugin, it is not secret. Raises PluginError."""
     if token == _CLIENT_CONFIG:
         return {
             "clientId": subscription.client_id,

@@ -1,4 +1,4 @@
-"""The gRPC service of the plugin."""
+"""The plugin's gRPC service."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STABLE = ("name", "location")  # outputs that an update never changes
 
 
 class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
-    """One provider resource's plugin process; requests come on several threads."""
+    """The process of one provider resource. Requests arrive on several threads."""
 
     def __init__(self) -> None:
         self._subscription = subscription.load()
@@ -44,7 +44,6 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Gives the connection to the simulator back."""
         if self._client is not None:
             self._client.close()
 
@@ -54,7 +53,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return plugin_pb2.PluginInfo(version=VERSION)
 
     def GetSchema(self, request: provider_pb2.GetSchemaRequest, context: Context) -> provider_pb2.GetSchemaResponse:
-        """Of what there is here. Only this needs the SDK itself."""
+        """Returns the schema of the simulated types. Only this call needs the SDK itself."""
         from simulator.plugins.schema import schema
 
         return provider_pb2.GetSchemaResponse(schema=schema("azure-native", VERSION, DEFINITIONS))
@@ -72,7 +71,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return Empty()
 
     def CheckConfig(self, request: provider_pb2.CheckRequest, context: Context) -> provider_pb2.CheckResponse:
-        """Says at once, before anything else is looked at, that no simulator answers."""
+        """Fails before any other call if no simulator answers."""
         failures = []
         try:
             self._arm().get(self._group_path(""), _GROUP_API_VERSION, self._deadline(0))
@@ -84,7 +83,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
 
     def Configure(self, request: provider_pb2.ConfigureRequest, context: Context) -> provider_pb2.ConfigureResponse:
-        """Accepts no secrets: the engine reveals inputs, and makes secret outputs of them, by their names."""
+        """Accepts no secrets. The engine reveals secret inputs, and marks the outputs of the same name as secret."""
         self._settings = {name.removeprefix(_PREFIX): value for name, value in request.variables.items()}
         return provider_pb2.ConfigureResponse(supportsPreview=True, supports_autonaming_configuration=True)
 
@@ -134,7 +133,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
             definition, before = of_urn(request.urn), without_nulls(decode(request.properties))
             found = self._arm().find(request.id, definition.api_version, self._deadline(0))
             if found is None:
-                return provider_pb2.ReadResponse()  # an empty id takes the resource out of the state
+                return provider_pb2.ReadResponse()  # an empty id removes the resource from the state
             outputs = convert.outputs(definition, found[0])
             if request.HasField("inputs"):
                 inputs = convert.refreshed(definition, without_nulls(decode(request.inputs)), before, outputs)
@@ -166,7 +165,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return f"/subscriptions/{self._subscription_id}/resourceGroups/{name}".rstrip("/")
 
     def _group_location(self, group: Any) -> Any:
-        """Returns that of a resource's group, where neither the resource nor the provider has one; None if refused."""
+        """Returns the location of the resource group, or None if the group is None or ARM rejects the request."""
         if group is None:
             return None
         if has_unknown(group):
@@ -177,7 +176,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
             return None
 
     def _check_free(self, definition: Definition, path: str, creator: str, deadline: Deadline) -> None:
-        """Refuses what exists, unless this very resource began to make it and was cut short."""
+        """Rejects an existing resource, unless this resource began to create it and was interrupted."""
         try:
             found = self._arm().find(path, definition.api_version, deadline)
         except ArmFailure as error:
@@ -209,7 +208,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
 
 @contextlib.contextmanager
 def _reported(context: Context) -> Iterator[None]:
-    """Failures reach the user in their own words, never as a traceback."""
+    """Reports failures by their message, never as a traceback."""
     try:
         yield
     except (PluginError, MarshalError, ArmFailure) as error:

@@ -1,4 +1,4 @@
-"""The resource types that the stand-in has: all that simulated ARM serves."""
+"""The resource types of the emulated plugin: all that simulated ARM serves."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from simulator.plugins.errors import PluginError
 
 API_VERSION = "azureApiVersion"
 CREATE_BEFORE_DELETE = "__createBeforeDelete"
-"""Input that the plugin adds where it chose a random name, so that old and new can stand side by side."""
+"""Input that the plugin adds if it chose a random name, so that old and new resource can exist side by side."""
 _VERSIONED = re.compile(r"(azure-native:\w+)/v(\d{4})(\d{2})(\d{2}):(\w+)")
 
 
 @dataclass(frozen=True)
 class Definition:
-    """One resource type, between ARM's shape of it and the SDK's."""
+    """A resource type, with the mapping between ARM's properties and the SDK's."""
 
     schema: Schema
 
@@ -41,7 +41,7 @@ class Definition:
 
     @cached_property
     def outputs(self) -> Mapping[str, Field]:
-        """All properties in the SDK's shape: what ARM has under `properties` stands beside the rest."""
+        """All properties as the SDK shows them: the content of ARM's `properties` is at the top level."""
         top = self.schema.body.fields
         inner = top[CONTAINER].fields if self.sdk.flattens else {}
         return {
@@ -72,11 +72,14 @@ class Definition:
 
 
 DEFINITIONS: Mapping[str, Definition] = {schema.sdk.token: Definition(schema) for schema in schemas().values()}
-"""By the SDK's type token."""
 
 
 def definition(token: str) -> Definition:
-    """The definition of a type token, an explicit API version being the default one. Raises PluginError."""
+    """Returns the definition of a type token. The token may name the default API version.
+
+    Raises:
+        PluginError: The type, or the token's API version, is not simulated.
+    """
     plain, version = token, None
     if match := _VERSIONED.fullmatch(token):
         plain, version = f"{match[1]}:{match[5]}", f"{match[2]}-{match[3]}-{match[4]}"
@@ -92,5 +95,5 @@ def definition(token: str) -> Definition:
 
 
 def of_urn(urn: str) -> Definition:
-    """The definition of a resource's type (the last one in the URN's chain of types)."""
+    """Returns the definition of a resource's type (the last one in the URN's chain of types)."""
     return definition(urn.split("::")[2].rpartition("$")[2])

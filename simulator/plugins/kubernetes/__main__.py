@@ -1,4 +1,4 @@
-"""Started by the engine as `pulumi-resource-kubernetes <engine address>`."""
+"""The plugin process, which the engine starts as `pulumi-resource-kubernetes <engine address>`."""
 
 from __future__ import annotations
 

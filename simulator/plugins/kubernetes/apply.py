@@ -1,4 +1,4 @@
-"""Requests that write an object: made by POST with retries, changed by server-side apply."""
+"""Requests that write an object: POST with retries to create it, server-side apply to change it."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _CONFLICT_ADVICE = (
 
 
 class NamespaceMissing(Exception):
-    """The dry run of an object whose namespace does not exist yet."""
+    """The failure of a dry run because the object's namespace does not exist yet."""
 
 
 def create(session: Session, urn: str, inputs: Object, manager: str, *, preview: bool) -> Object:
-    """Makes the object. A missing namespace or kind is waited for: six tries, 1, 2, 4, 8, 16 and 32 units apart.
+    """Creates the object. If its namespace or kind is missing, tries six times, 1, 2, 4, 8, 16 and 32 units apart.
 
-    Raises ApiError or NoKindMatch as the API server has it, NamespaceMissing in a preview, Cancelled.
+    Raises ApiError or NoKindMatch from the API server, NamespaceMissing in a preview, Cancelled.
     """
     wait = session.retry_unit
     for number in range(_TRIES):
@@ -59,8 +59,8 @@ def create(session: Session, urn: str, inputs: Object, manager: str, *, preview:
 def update(
     session: Session, urn: str, inputs: Object, live: Object, manager: str, ignore: Sequence[str], *, preview: bool
 ) -> Object:
-    """Changes the live object to what the inputs say; what they no longer say is removed, unless others own it."""
-    if is_crd(inputs):  # a schema is replaced as a whole: merged ones would keep what was taken out
+    """Changes the live object to match the inputs. Removes fields missing from the inputs, unless others own them."""
+    if is_crd(inputs):  # replaced as a whole: merged schemas would keep removed fields
         version = {"resourceVersion": live["metadata"]["resourceVersion"]}
         replacement = inputs | {"metadata": inputs["metadata"] | version}
         return session.kube.replace(replacement, field_manager=manager, dry_run=preview)
@@ -81,7 +81,7 @@ def relinquish(session: Session, obj: Object, manager: str) -> None:
 
 
 def _forgotten(session: Session, inputs: Object, manager: str, failure: ApiError) -> Object | None:
-    """The object that is in the way, now `manager`'s, if a killed plugin made it and the engine does not know."""
+    """Takes over an existing object for `manager` if a killed plugin created it without a record. Else returns None."""
     if not session.options.goes_on or failure.reason != "AlreadyExists":
         return None
     wanted = _scoped(session, inputs)
@@ -109,7 +109,7 @@ def _apply(session: Session, wanted: Object, manager: str, *, force: bool, previ
 
 
 def _hand_over(session: Session, live: Object, manager: str, *, forgotten: bool = False) -> Object:
-    """Tries again where a controller wrote the object's status in between."""
+    """Moves fields to `manager`. Retries if a controller changed the object in between."""
     kind, name, namespace = kind_of(live), live["metadata"]["name"], live["metadata"].get("namespace")
     for last in (False, False, False, True):
         patch = managed_fields.hand_over(live, manager, forgotten=forgotten)
@@ -134,7 +134,7 @@ def _force(session: Session, inputs: Object, live: Object, *, preview: bool) -> 
 
 
 def _without_ignored(inputs: Object, live: Object, manager: str, ignore: Sequence[str]) -> Object:
-    """Ignored fields that others own are left to them; the rest keep their live values: apply would remove them."""
+    """Removes ignored fields that others own. Sets the rest to their live values, because apply would remove them."""
     wanted = copy.deepcopy(inputs)
     for text in ignore:
         path = tuple(str(step) for step in parse_path(text))
@@ -168,7 +168,7 @@ def _remove(obj: Object, path: tuple[str, ...]) -> None:
 
 
 def _scoped(session: Session, inputs: Object) -> Object:
-    """Without a namespace where the kind has none: the scope may have been a guess when the inputs were checked."""
+    """Drops the namespace of a cluster-scoped kind. The check of the inputs may have guessed the scope."""
     metadata = dict(inputs.get("metadata") or {})
     kind = kind_of(inputs)
     if not session.kube.resource(kind.api_version, kind.name).namespaced:

@@ -15,7 +15,7 @@ from simulator.plugins.protocol import provider_pb2
 
 
 def check(session: Session, request: provider_pb2.CheckRequest) -> Properties:
-    """The checked inputs. Values are not validated here: the API server does that, in the preview's dry run too."""
+    """Returns the checked inputs. The API server validates their values, also in the preview's dry run."""
     given, old = decode(request.news), to_object(decode(request.olds))
     kind = kind_of_urn(request.urn)
     if kind.built_in and urn_type(request.urn).endswith("List"):

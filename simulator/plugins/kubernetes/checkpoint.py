@@ -1,4 +1,4 @@
-"""The state that Pulumi keeps of an object: the live object, the inputs that made it, and who manages its fields."""
+"""Pulumi's state of an object: the live object, the inputs that made it, and the manager of its fields."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from k8s.objects import Object
 from simulator.plugins.marshal import Properties, Secret, has_secret, reveal
 
 INPUTS, API_VERSION, FIELD_MANAGER = "__inputs", "__initialApiVersion", "__fieldManager"
-# Keys with dashes cannot be attributes of an SDK's classes, so that CRD schemas are written with underscores there.
+# Attributes of an SDK's classes cannot contain dashes, so CRD schemas are written with underscores there.
 _X_KUBERNETES = {
     name: name.replace("_", "-")
     for name in (
@@ -28,20 +28,20 @@ _DASHED = {dashed: name for name, dashed in _X_KUBERNETES.items()}
 
 
 def to_object(properties: Mapping[str, Any]) -> Object:
-    """The Kubernetes object of resource inputs: no secrets in it, unknowns stay."""
+    """Returns the Kubernetes object of resource inputs. Secrets are revealed, unknowns stay."""
     plain: Object = _rename(reveal(properties), _X_KUBERNETES)
     return plain
 
 
 def to_properties(obj: Mapping[str, Any], given: Mapping[str, Any]) -> Properties:
-    """Resource properties of an object; secret is what is secret in `given`, and the data of every Secret."""
+    """Returns an object's resource properties. Values that are secret in `given` and a Secret's data are secret."""
     properties: Properties = _rename(obj, _DASHED)
     _mark_secrets(properties, given)
     return properties
 
 
 def checkpoint(inputs: Object, live: Object, given: Mapping[str, Any], manager: str, api_version: str) -> Properties:
-    """`given` are the inputs as the engine sent them, which tell what is secret."""
+    """Returns the state of an object. `given` are the inputs from the engine, which mark the secrets."""
     properties = to_properties(live, given)
     properties[INPUTS] = to_properties(inputs, given)
     properties[API_VERSION], properties[FIELD_MANAGER] = api_version, manager
@@ -49,7 +49,7 @@ def checkpoint(inputs: Object, live: Object, given: Mapping[str, Any], manager: 
 
 
 def parse(state: Mapping[str, Any]) -> tuple[Object, Object]:
-    """The inputs and the live object of a state."""
+    """Returns the inputs and the live object of a state."""
     live = to_object(state)
     inputs = live.pop(INPUTS, None) or {}
     live.pop(API_VERSION, None)
@@ -58,17 +58,17 @@ def parse(state: Mapping[str, Any]) -> tuple[Object, Object]:
 
 
 def field_manager(state: Mapping[str, Any], inputs: Object) -> str:
-    """The annotation's, else the one the object was made with, else a new one."""
+    """Returns the field manager of the annotation, else the object's previous one, else a new one."""
     annotations = (inputs.get("metadata") or {}).get("annotations")
     chosen = annotations.get("pulumi.com/patchFieldManager") if isinstance(annotations, dict) else None
     return str(chosen or state.get(FIELD_MANAGER) or f"pulumi-kubernetes-{uuid.uuid4().hex[:8]}")
 
 
 def prune(live: Any, shape: Any, *, drops_empty: bool = False) -> Any:
-    """`live` without what `shape` does not have: the server's defaults and status.
+    """Returns `live` without fields that `shape` lacks, such as the server's defaults and status.
 
-    With `drops_empty`, what is empty in `shape` and missing in `live` (False, 0, "", [], {}) counts as there: the API
-    server leaves such fields of its own kinds out.
+    With `drops_empty`, fields that are empty in `shape` (False, 0, "", [], {}) and missing in `live` are added. The API
+    server omits such fields of its own kinds.
     """
     if isinstance(live, dict) and isinstance(shape, dict):
         found = {name: prune(live[name], shape[name], drops_empty=drops_empty) for name in live if name in shape}
@@ -88,7 +88,7 @@ def _rename(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def _mark_secrets(outputs: Properties, inputs: Mapping[str, Any]) -> None:
-    """Objects are gone into; a list or a leaf is secret as a whole where its input holds a secret."""
+    """Marks secrets in nested objects. A list or leaf is secret as a whole if its input contains a secret."""
     if outputs.get("kind") == "Secret":
         for name in {"data", "stringData"} & outputs.keys():
             outputs[name] = Secret(outputs[name])

@@ -1,4 +1,4 @@
-"""The provider resource itself: which inputs are refused, and when a changed one means another cluster."""
+"""The provider resource itself: rejected inputs, and changes that select another cluster."""
 
 from __future__ import annotations
 
@@ -16,18 +16,16 @@ _CLUSTER_INPUTS = ("kubeconfig", "context", "cluster")
 
 
 def check(request: provider_pb2.CheckRequest) -> provider_pb2.CheckResponse:
-    """Inputs are kept as they were given."""
     refused = options.refusals(reveal(decode(request.news)))
     failures = [provider_pb2.CheckFailure(property=name, reason=reason) for name, reason in refused.items()]
     return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
 
 
 def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
-    """Another cluster replaces the provider, and with it all that it made.
+    """Compares provider inputs. Another cluster replaces the provider, and all of its resources.
 
-    With an unchanged `clusterIdentifier` it is the same cluster, whatever its kubeconfig says; with a changed one it is
-    another. Adding or removing the identifier decides nothing. Without one, the active cluster's entry is compared, and
-    an unknown kubeconfig counts as another cluster.
+    If the old and new inputs have a `clusterIdentifier`, only that decides. Adding or removing it decides nothing.
+    Without it, the active cluster's entry is compared, and an unknown kubeconfig counts as another cluster.
     """
     old, new = reveal(decode(request.olds)), reveal(decode(request.news))
     changed = sorted({str(path[0]) for path in compare(old, new)})
@@ -46,7 +44,7 @@ def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
 
 
 def _moved(old: Properties, new: Properties) -> bool:
-    """Whether both lead to a cluster, and not to the same one."""
+    """Returns whether both inputs select a cluster, and the clusters differ."""
     before, after = _active(old), _active(new)
     return before is not None and after is not None and before != after
 

@@ -1,6 +1,6 @@
-"""Diff of an object: the live one, cut down to what the old inputs said, against the new inputs.
+"""Diff of an object: compares the live object, reduced to the fields of the old inputs, with the new inputs.
 
-So drift that a refresh has found shows, and what the server filled in does not.
+It shows drift that a refresh found, but not values that the server filled in.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def diff(session: Session, request: provider_pb2.DiffRequest) -> provider_pb2.Di
 
 
 def _settle_identity(session: Session, old: Object, new: Object, live: Object) -> None:
-    """A namespace left out is `default`, or none; the name of an object named on the fly is its live one."""
+    """Completes namespaces: `default`, or none for cluster-scoped kinds. Sets the old name to the live object's."""
     namespaced = session.namespaced(kind_of(new))
     for obj in (old, new):
         metadata = obj.get("metadata")
@@ -67,7 +67,7 @@ def _settle_identity(session: Session, old: Object, new: Object, live: Object) -
 
 
 def _keeps_its_name(new: Object, live: Object) -> bool:
-    """The old object has to go first where the user chose the name and the new one would take the same place."""
+    """Returns whether old and new object have the same, user-chosen name. The old one must then be deleted first."""
     name = naming.name_of(new)
     return (
         bool(name)
@@ -79,7 +79,7 @@ def _keeps_its_name(new: Object, live: Object) -> bool:
 
 
 def _unready(session: Session, urn: str, live: Object) -> bool:
-    """Whether a Job that is to be replaced while unready has not completed."""
+    """Returns whether a Job with the replaceUnready annotation has not completed."""
     if live.get("kind") != "Job":
         session.engine.log(urn, "replaceUnready annotation is not supported for this resource", WARNING)
         return False

@@ -1,4 +1,4 @@
-"""Messages to the engine: lines of the log, and the status that stands beside a resource while it is worked on."""
+"""Messages to the engine: log lines, and the status of a resource during an operation."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ WARNING = engine_pb2.WARNING
 
 
 class Engine:
-    """The engine at `address` (host:port); without an address, messages go nowhere. Never fails an operation."""
+    """The engine at `address` (host:port). Without an address, drops messages. Never fails an operation."""
 
     def __init__(self, address: str = "") -> None:
         self._stub = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address)) if address else None
 
     def log(self, urn: str, message: str, severity: Severity = INFO) -> None:
-        """A line that stays."""
+        """Sends a permanent line."""
         self._send(urn, message, severity, ephemeral=False)
 
     def status(self, urn: str, message: str) -> None:
-        """What is being waited for now; the next status takes its place, an empty one clears it."""
+        """Shows the current wait. The next status replaces it, and an empty one clears it."""
         self._send(urn, message, INFO, ephemeral=True)
 
     def _send(self, urn: str, message: str, severity: Severity, *, ephemeral: bool) -> None:
         if self._stub is None:
             return
         request = engine_pb2.LogRequest(severity=severity, message=message, urn=urn, ephemeral=ephemeral)
-        with contextlib.suppress(grpc.RpcError):  # an engine on its way out must not turn success into failure
+        with contextlib.suppress(grpc.RpcError):  # an engine that shuts down must not turn success into failure
             self._stub.Log(request, timeout=5)

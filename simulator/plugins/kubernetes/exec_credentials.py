@@ -1,7 +1,7 @@
-"""Credentials that a kubeconfig gets from a command (kubelogin): run once when the provider is configured.
+"""Credentials that a kubeconfig gets from a command such as kubelogin, run once when the provider is configured.
 
-The protocol is client.authentication.k8s.io/v1: the command prints an ExecCredential with a token or a certificate. It
-has no time limit, as in client-go (plugin/pkg/client/auth/exec/exec.go, refreshCredsLocked): kubelogin ends after 60 s.
+The protocol is client.authentication.k8s.io/v1: the command prints an ExecCredential with a token or a certificate. As
+in client-go, it has no time limit (plugin/pkg/client/auth/exec/exec.go, refreshCredsLocked). kubelogin ends after 60 s.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _API_VERSION: Final = "client.authentication.k8s.io/v1"
 
 
 def resolve(config: Config) -> Config:
-    """The kubeconfig with what its user's command gave in place of the command; itself where there is none.
+    """Returns the kubeconfig with the credentials of its user's command in place of the command, if it has one.
 
-    Raises KubeconfigError where the command is missing or fails.
+    Raises KubeconfigError if the command is missing or fails.
     """
     context = next(item for item in config["contexts"] if item["name"] == config["current-context"])
     resolved = copy.deepcopy(config)
@@ -35,7 +35,7 @@ def resolve(config: Config) -> Config:
 
 
 def _run(command: dict[str, Any]) -> dict[str, Any]:
-    """The `status` of the ExecCredential that the command prints."""
+    """Returns the `status` of the ExecCredential that the command prints."""
     name, arguments = str(command["command"]), [str(item) for item in command.get("args") or []]
     info = {
         "apiVersion": command.get("apiVersion", _API_VERSION),

@@ -1,4 +1,4 @@
-"""Types of Pulumi resources and the Kubernetes kinds that they stand for."""
+"""Types of Pulumi resources and their Kubernetes kinds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 RELEASE_TYPE = "kubernetes:helm.sh/v3:Release"
-# Groups that every API server brings: their objects have Go types, so the official plugin brings them to a canonical
-# form before it compares them (normalize.py).
+# Groups of every API server. Their objects have Go types, so the official plugin normalizes them before it compares
+# them (normalize.py).
 _BUILT_IN_GROUPS = {
     "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps", "authentication.k8s.io",
     "authorization.k8s.io", "autoscaling", "batch", "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io",
@@ -19,7 +19,7 @@ _BUILT_IN_GROUPS = {
 
 @dataclass(frozen=True)
 class Kind:
-    """A Kubernetes kind, as a type token names it."""
+    """The Kubernetes kind of a type token."""
 
     group: str
     version: str
@@ -35,7 +35,7 @@ class Kind:
 
 
 def kind_of_urn(urn: str) -> Kind:
-    """`...$kubernetes:apps/v1:Deployment::name` is apps/v1, Deployment. Raises ValueError for a type without an API."""
+    """Returns apps/v1, Deployment for `...$kubernetes:apps/v1:Deployment::name`. Raises ValueError for other types."""
     token = urn_type(urn)
     _, group_version, name = token.split(":")
     group, slash, version = group_version.rpartition("/")
@@ -60,7 +60,7 @@ def urn_name(urn: str) -> str:
 
 
 def is_patch(urn: str, obj: Mapping[str, Any]) -> bool:
-    """A resource such as ConfigMapPatch, which manages some fields of an object and not the object."""
+    """Returns whether a resource, such as ConfigMapPatch, manages only some fields of an object."""
     return urn_type(urn).split(":")[-1] == f"{obj.get('kind')}Patch"
 
 
@@ -69,7 +69,7 @@ def is_crd(obj: Mapping[str, Any]) -> bool:
 
 
 def identity(namespace: str | None, name: str) -> str:
-    """The id of a resource: `namespace/name`, or the name alone of a cluster-scoped one."""
+    """Returns the id of a resource: `namespace/name`, or only the name if it is cluster-scoped."""
     return f"{namespace}/{name}" if namespace else name
 
 

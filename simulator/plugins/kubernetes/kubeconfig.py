@@ -1,4 +1,4 @@
-"""Kubeconfigs as the provider takes them: YAML text, a path, or the ambient file; and which cluster one speaks to."""
+"""Kubeconfigs of the provider (YAML text, a path, or the default file), and the cluster that one selects."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Config = dict[str, Any]
 
 
 class KubeconfigError(ValueError):
-    """The text is no kubeconfig, or names a context or cluster that it does not hold."""
+    """A text that is not a kubeconfig, or that lacks the context or cluster that it names."""
 
 
 def load(path_or_text: str) -> Config:
-    """Reads a kubeconfig given as a path (`~` allowed) or as text; an empty one is the ambient one."""
+    """Reads a kubeconfig, given as path (`~` allowed) or as text. An empty argument means the default file."""
     text = _text(path_or_text) if path_or_text else _ambient()
     try:
         config = yaml.safe_load(text)
@@ -30,7 +30,7 @@ def load(path_or_text: str) -> Config:
 
 
 def select(config: Config, context: str = "", cluster: str = "") -> Config:
-    """The same kubeconfig with `context` as its current one and `cluster` as that context's cluster, where given."""
+    """Returns the kubeconfig with `context` as current context and `cluster` as its cluster, if given."""
     chosen = copy.deepcopy(config)
     chosen["current-context"] = context or config.get("current-context", "")
     entry = _entry(chosen, "contexts", chosen["current-context"])
@@ -45,18 +45,16 @@ def select(config: Config, context: str = "", cluster: str = "") -> Config:
 
 
 def namespace(config: Config) -> str:
-    """The namespace of the current context."""
     entry = _entry(config, "contexts", config.get("current-context", "")) or {}
     return str(entry.get("context", {}).get("namespace") or "default")
 
 
 def servers(config: Config) -> set[str]:
-    """The addresses of all its clusters."""
     return {str(entry.get("cluster", {}).get("server", "")) for entry in config.get("clusters") or []}
 
 
 def active_cluster(value: Any, overrides: Mapping[str, Any]) -> Config | None:
-    """The cluster entry (server, CA, ...) that provider inputs lead to; None where there is none to compare."""
+    """Returns the cluster entry (server, CA, ...) that provider inputs select, or None if they select none."""
     if not value:
         return None
     config = value if isinstance(value, dict) else load(str(value))
@@ -80,7 +78,7 @@ def _text(path_or_text: str) -> str:
 
 
 def _ambient() -> str:
-    """$KUBECONFIG's first existing file, else ~/.kube/config. Several files are not merged."""
+    """Reads $KUBECONFIG's first existing file, else ~/.kube/config. Several files are not merged."""
     candidates = [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
     for path in candidates or [Path.home() / ".kube" / "config"]:
         if path.is_file():

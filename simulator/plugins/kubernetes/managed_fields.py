@@ -1,7 +1,7 @@
-"""Field managers: an object made by POST is handed over to server-side apply at its first update.
+"""Field managers: the first update of an object made by POST moves its fields to server-side apply.
 
-The same as the official plugin does (provider/pkg/await/await.go, fixCSAFieldManagers): fields owned by kubectl or by
-the provider's creating request become owned by the object's own field manager, so that apply can remove them later.
+The official plugin does the same (provider/pkg/await/await.go, fixCSAFieldManagers). Fields of kubectl and of the
+provider's creating request become owned by the object's own field manager, so that apply can remove them later.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _PLUGINS = (CREATOR, "pulumi-kubernetes.exe", "pulumi-resource-kubernetes")
 _HANDED_OVER = (("kubectl", "Apply"), ("kubectl", "Update"), ("before-first-apply", "Update")) + tuple(
     (name, "Update") for name in _PLUGINS
 )
-"""Beginnings of managers' names, as fluxcd/pkg/ssa compares them (kubectl-edit counts), and their operations."""
+"""Prefixes of managers' names (so kubectl-edit matches too, as in fluxcd/pkg/ssa), and their operations."""
 
 
 def hand_over(live: Object, manager: str, *, forgotten: bool = False) -> list[Object] | None:
-    """The JSON patch that gives `manager` the fields of the creating requests; None where there is nothing to give.
+    """Returns the JSON patch that gives `manager` the fields of creating requests, or None if it has them already.
 
-    Of a `forgotten` object also those of the manager that the engine no longer knows.
+    If the object is `forgotten`, also moves the fields of the manager that the engine no longer knows.
     """
     entries: list[Object] = live.get("metadata", {}).get("managedFields") or []
     given = [entry for entry in entries if _is_handed_over(entry) or (forgotten and _is_former(entry, manager))]
@@ -40,7 +40,6 @@ def hand_over(live: Object, manager: str, *, forgotten: bool = False) -> list[Ob
 
 
 def merge_fields(*sets: Object) -> Object:
-    """The union of sets of fields (`fieldsV1`)."""
     union: Object = {}
     for fields in sets:
         for name, nested in fields.items():
@@ -49,19 +48,19 @@ def merge_fields(*sets: Object) -> Object:
 
 
 def has_creator(live: Object) -> bool:
-    """Whether the object has not been handed over yet, so that a dry run has to force."""
+    """Returns whether the object has not been handed over yet. A dry run must then force."""
     entries = live.get("metadata", {}).get("managedFields") or []
     return any(entry.get("manager") in _PLUGINS and entry.get("operation") == "Update" for entry in entries)
 
 
 def is_pulumis(live: Object) -> bool:
-    """Whether Pulumi manages the object, handed over or not: it has made it, or patches it."""
+    """Returns whether Pulumi created or patches the object, handed over or not."""
     entries = live.get("metadata", {}).get("managedFields") or []
     return any(str(entry.get("manager")).startswith(_PLUGINS) for entry in entries)
 
 
 def owned(live: Object, path: tuple[str, ...], *, by: str, others: bool = False) -> bool:
-    """Whether the field at `path` is owned by manager `by`; with `others`, by any manager but that one."""
+    """Returns whether manager `by` owns the field at `path`. With `others`, whether any other manager does."""
     for entry in live.get("metadata", {}).get("managedFields") or []:
         fields: Any = entry.get("fieldsV1", {})
         for name in path:

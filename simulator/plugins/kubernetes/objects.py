@@ -1,4 +1,4 @@
-"""Create, Read, Update and Delete of objects: what is asked of the API server, and what the engine is to remember."""
+"""Create, Read, Update and Delete of objects: requests to the API server, and the state that the engine stores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOT_IMPORTED = ("deployment.kubernetes.io/revision", "kubectl.kubernetes.io/las
 
 
 def create(session: Session, request: provider_pb2.CreateRequest) -> tuple[str, Properties]:
-    """The id (none in a preview) and the state of a new object."""
+    """Returns the id (empty in a preview) and the state of a new object."""
     given = decode(request.properties)
     inputs = to_object(given)
     if request.preview and _cannot_preview(session, request.urn, inputs):
@@ -96,7 +96,7 @@ def update(session: Session, request: provider_pb2.UpdateRequest) -> Properties:
 
 
 def read(session: Session, request: provider_pb2.ReadRequest) -> tuple[str, Properties, Properties] | None:
-    """The id, state and inputs as they are now; None where the object, or its kind, is gone."""
+    """Returns the current id, state and inputs, or None if the object or its kind does not exist any more."""
     old_state, given = decode(request.properties), decode(request.inputs)
     inputs = normalize(to_object(given))
     _, old_live = parse(old_state)
@@ -123,7 +123,7 @@ def read(session: Session, request: provider_pb2.ReadRequest) -> tuple[str, Prop
 
 
 def delete(session: Session, request: provider_pb2.DeleteRequest) -> None:
-    """Returns when the object is gone; one that is gone already, or whose kind is, is no error."""
+    """Deletes the object and waits. A missing object or kind counts as deleted."""
     state = decode(request.properties)
     inputs, live = parse(state)
     namespace, name = naming.namespace_of(live) or None, parse_identity(request.id)[1]
@@ -165,7 +165,7 @@ def _propagation(inputs: Object) -> str:
 
 
 def _cannot_preview(session: Session, urn: str, inputs: Object) -> bool:
-    """Without a server to ask, or with values that are not known yet, the preview shows the inputs as they are."""
+    """Returns whether the preview shows the inputs unchanged: unknown values, an unserved kind, or a Patch resource."""
     return has_unknown(inputs) or not session.exists(kind_of(inputs)) or is_patch(urn, inputs)
 
 
@@ -184,7 +184,6 @@ def _update_failed(
 
 
 def _importable(live: Object) -> Object:
-    """What could be the inputs of an object that this program did not make."""
     inputs = normalize({name: value for name, value in live.items() if name != "status"})
     annotations = inputs["metadata"].pop("annotations", {})
     if kept := {name: value for name, value in annotations.items() if name not in _NOT_IMPORTED}:

@@ -1,4 +1,4 @@
-"""The provider's own settings, from its inputs or the environment (PULUMI_K8S_...)."""
+"""The provider's settings, from its inputs or the environment (PULUMI_K8S_...)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 GOES_ON = "SIMULATOR_GOES_ON"
-"""Variable by which `make up` and `make down` say that an update which failed goes on. The official plugin knows none:
-it can only upsert everything, and needs a refresh where a release is gone."""
+"""The variable that `make up` and `make down` set to resume a failed update.
+
+The official plugin can only upsert everything, and needs a refresh if a release is gone.
+"""
 _PREFIX = "kubernetes:config:"
-# Settings of the official plugin that this stand-in refuses, with what to do instead.
+# Settings of the official plugin that this plugin rejects, with a workaround.
 UNSUPPORTED = {
     "renderYamlToDirectory": "rendering to YAML needs the official plugin",
     "alwaysRender": "rendering to YAML needs the official plugin",
@@ -22,7 +24,7 @@ UNSUPPORTED = {
 
 @dataclass(frozen=True)
 class Options:
-    """As the user gave them; booleans fall back to the environment and then to the plugin's default."""
+    """The user's settings. Booleans fall back to the environment and then to the plugin's default."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -32,15 +34,17 @@ class Options:
     patch_force: bool = False
     upsert: bool = False
     goes_on: bool = False
-    """Whether a killed plugin may have worked without a record: an object that is there, and that this plugin has made,
-    is updated where it was to be created, and a release may be gone."""
+    """Whether a killed plugin may have worked without a record.
+
+    If so, creating an object that this plugin already made updates it, and a release may be missing.
+    """
     config_map_mutable: bool = False
     secret_mutable: bool = False
     helm: Mapping[str, str] = field(default_factory=dict)  # helmReleaseSettings: driver, repositoryCache, ...
 
     @classmethod
     def from_variables(cls, variables: Mapping[str, str]) -> Options:
-        """From the engine's flat configuration, where every value is text."""
+        """Reads the engine's flat configuration, in which every value is text."""
         given = {name.removeprefix(_PREFIX): value for name, value in variables.items()}
         return cls(
             kubeconfig=given.get("kubeconfig", ""),
@@ -58,7 +62,7 @@ class Options:
 
 
 def refusals(inputs: Mapping[str, Any]) -> dict[str, str]:
-    """Inputs of the provider that this stand-in cannot honour, with the reason."""
+    """Returns the provider inputs that this plugin does not support, with the reason."""
     refused = {name: reason for name, reason in UNSUPPORTED.items() if _is_set(inputs.get(name))}
     if str(inputs.get("enableServerSideApply", "true")).lower() == "false":
         refused["enableServerSideApply"] = (
@@ -68,7 +72,7 @@ def refusals(inputs: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _is_set(value: object) -> bool:
-    """Returns whether an input asks for something: flags come as text."""
+    """Returns whether an input is set. Flags are text."""
     return str(value or "false").lower() != "false"
 
 

@@ -1,4 +1,4 @@
-"""The gRPC service of the plugin: takes requests apart, sends them to objects or to releases, and reports failures."""
+"""The plugin's gRPC service: passes requests on to objects or releases, and reports failures."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from simulator.plugins.kubernetes.session import Cancelled, Session, describe
 from simulator.plugins.marshal import MarshalError, encode
 from simulator.plugins.protocol import plugin_pb2, provider_pb2, provider_pb2_grpc
 
-_GONE = provider_pb2.ReadResponse()  # an empty id takes the resource out of the state
+_GONE = provider_pb2.ReadResponse()  # an empty id removes the resource from the state
 
 
 class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
-    """One provider resource's plugin process; requests come on several threads."""
+    """The process of one provider resource. Requests arrive on several threads."""
 
     def __init__(self, engine: Engine, *, retry_unit: float = 1.0) -> None:
         self.session = Session(engine, retry_unit=retry_unit)
@@ -34,7 +34,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
         return plugin_pb2.PluginInfo(version=VERSION)
 
     def GetSchema(self, request: provider_pb2.GetSchemaRequest, context: Context) -> provider_pb2.GetSchemaResponse:
-        """Of what can be imported: no object is a List or a Patch. Only this needs the SDK itself."""
+        """Returns the schema of importable types, without Lists and Patches. Only this call needs the SDK itself."""
         from simulator.plugins import sdk
         from simulator.plugins.schema import schema
 
@@ -155,7 +155,7 @@ def _is_release(request: Any) -> bool:
 
 @contextlib.contextmanager
 def _reported(context: Context) -> Iterator[None]:
-    """Failures that a user can meet end the call with their own words; anything else is a bug and shows as such."""
+    """Ends the call with the message of an expected failure. Any other error is a bug and is not caught."""
     try:
         yield
     except (PluginError, MarshalError, ApiError, NoKindMatch) as error:

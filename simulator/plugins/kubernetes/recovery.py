@@ -1,9 +1,8 @@
-"""What a killed plugin leaves: releases "in progress", and objects that nobody recorded.
+"""Cleanup after a killed plugin: releases "in progress", and objects without a record.
 
 The official plugin leaves both to the user. A release in progress blocks every later upgrade
-(pulumi/pulumi-kubernetes#2054); here `make up` releases them first. Nothing that was deployed is lost: a first install
-that never finished is uninstalled, an upgrade that never finished is forgotten, and the next `pulumi up` does either
-again.
+(pulumi/pulumi-kubernetes#2054), so `make up` first uninstalls an unfinished install and forgets an unfinished upgrade.
+The next `pulumi up` repeats either. Nothing that was deployed is lost.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from simulator.plugins.kubernetes.session import Session, connected
 
 
 def release_leftovers(kubeconfig: str) -> list[str]:
-    """Frees the pending releases of a cluster (kubeconfig as text or path). Returns a line for each, for the user.
+    """Frees the pending releases of a cluster (kubeconfig as text or path). Returns a message for each.
 
-    A release whose helm still runs on this machine is left alone. Raises ApiError or httpx.HTTPError.
+    Skips a release if its helm still runs on this machine. Raises ApiError or httpx.HTTPError.
     """
     session = connected(load(kubeconfig))
     with session.kube as kube:
@@ -33,10 +32,10 @@ def release_leftovers(kubeconfig: str) -> list[str]:
 
 
 def delete_forgotten(kubeconfig: str, namespaces: Iterable[str], known: Collection[tuple[str, str]]) -> list[str]:
-    """Deletes what Pulumi has made in these namespaces and the state does not have. Returns a line for each.
+    """Deletes Pulumi's objects in these namespaces that the state does not have. Returns a message for each.
 
-    `known` has the namespaces, kinds and names of what the state has: (`ai`, `Job olmo`). A job that was forgotten
-    holds its claims, and a claim its volume: a `destroy` would wait in vain. Raises ApiError or httpx.HTTPError.
+    `known` has the namespace, and the kind and name, of each object in the state: (`ai`, `Job olmo`). A forgotten job
+    keeps its claims, and a claim its volume, so a `destroy` would never end. Raises ApiError or httpx.HTTPError.
     """
     with connected(load(kubeconfig)).kube as kube:
         lost = [
@@ -62,12 +61,12 @@ def _free(session: Session, kube: KubeClient, record: records.Record) -> str:
 
 
 def _helm_runs(record: records.Record, cluster: KubeClient) -> bool:
-    """Whether a helm of this machine works on the release. Only /proc tells; elsewhere nothing is known to run."""
+    """Returns whether a helm process of this machine works on the release. Without /proc, assumes that none does."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
             arguments, environment = (_strings(process / name) for name in ("cmdline", "environ"))
         except OSError:
-            continue  # it ended, or is another user's
+            continue  # it ended, or belongs to another user
         if _works_on(arguments, record) and _speaks_to(arguments, environment, cluster):
             return True
     return False
@@ -84,7 +83,10 @@ def _works_on(arguments: list[str], record: records.Record) -> bool:
 
 
 def _speaks_to(arguments: list[str], environment: list[str], cluster: KubeClient) -> bool:
-    """Whether helm's kubeconfig names the cluster: other clusters have releases of the same name. In doubt it does."""
+    """Returns whether helm's kubeconfig names the cluster. Other clusters can have releases of the same name.
+
+    Returns True if the kubeconfig is unreadable.
+    """
     variables = dict(each.partition("=")[::2] for each in environment)
     files = variables.get("KUBECONFIG") or str(Path(variables.get("HOME", "/"), ".kube", "config"))
     if "--kubeconfig" in arguments[:-1]:

@@ -1,6 +1,7 @@
-"""Which properties of which kinds cannot be changed in place, so that a change of them makes a new object.
+"""Immutable properties by kind. Changing one of them replaces the object.
 
-From pulumi/pulumi-kubernetes v4.34, provider/pkg/provider/diff.go. A path is a tuple of names; `*` is every item.
+The rules are from pulumi/pulumi-kubernetes v4.34, provider/pkg/provider/diff.go. A path is a tuple of names; `*`
+matches every item.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ _RULES: dict[tuple[str, str], tuple[Pattern, ...]] = {
 def replace_patterns(
     obj: dict[str, Any], *, config_map_mutable: bool, secret_mutable: bool, patch: bool
 ) -> tuple[Pattern, ...]:
-    """The properties of this object whose change replaces it; a Patch resource has only its identity."""
+    """Returns this object's immutable properties. A Patch resource has only its identity."""
     kind = kind_of(obj)
     if patch:
         return _IDENTITY
@@ -85,7 +86,7 @@ def replace_patterns(
 
 
 def replaces(path: Path, value: Any, patterns: Sequence[Pattern]) -> bool:
-    """Whether a new `value` at `path` touches one of the patterns: at it, under it, or within the value itself."""
+    """Returns whether a new `value` at `path` touches a pattern: at it, under it, or within the value itself."""
     return any(_touches(path, value, pattern) for pattern in patterns)
 
 

@@ -1,4 +1,4 @@
-"""What one configured provider works with: its settings, the API server, the engine, and whether it has to stop."""
+"""The session of a configured provider: its settings, the API server, the engine, and cancellation."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from simulator.plugins.kubernetes.options import Options
 
 
 class Cancelled(Exception):
-    """The engine asked the plugin to stop."""
+    """A request of the engine to stop."""
 
 
 @dataclass
 class Session:
-    """`client` is None while the cluster is unreachable; `unreachable` then says why. `retry_unit` is in seconds."""
+    """`client` is None while the cluster is unreachable, for the reason `unreachable`. `retry_unit` is in seconds."""
 
     engine: Engine
     options: Options = field(default_factory=Options)
@@ -35,22 +35,22 @@ class Session:
     cancelled: threading.Event = field(default_factory=threading.Event)
     crd_scopes: dict[tuple[str, str], bool] = field(default_factory=dict)
     charts: list[Callable[[], list[dict[str, Any]]]] = field(default_factory=list)
-    """What gives the CRDs of each chart in the program: rendering takes a while, and most kinds are served already."""
+    """Functions that render the CRDs of each chart in the program. They are slow, and most kinds need none."""
     _rendering: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def kube(self) -> KubeClient:
-        """The API server. Raises PluginError where it is unreachable."""
+        """The API server. Raises PluginError if it is unreachable."""
         if self.client is None:
             raise PluginError(f"configured Kubernetes cluster is unreachable: {self.unreachable}")
         return self.client
 
     def require_cluster(self) -> None:
-        """Raises PluginError where the cluster is unreachable."""
+        """Raises PluginError if the cluster is unreachable."""
         _ = self.kube
 
     def configure(self, options: Options) -> None:
-        """An unusable kubeconfig or cluster is no error yet: only operations that need the cluster fail."""
+        """Connects to the cluster. An unusable kubeconfig or cluster fails only operations that need the cluster."""
         self.options = options
         try:
             self.config = kubeconfig.select(kubeconfig.load(options.kubeconfig), options.context, options.cluster)
@@ -79,7 +79,7 @@ class Session:
             self.client.close()
 
     def namespaced(self, kind: Kind) -> bool:
-        """Whether objects of the kind live in namespaces; assumed of a kind that nothing has told of yet."""
+        """Returns whether the kind is namespaced. Assumes so for an unknown kind."""
         try:
             return self.kube.resource(kind.api_version, kind.name).namespaced
         except (NoKindMatch, PluginError):
@@ -90,7 +90,7 @@ class Session:
             return self.crd_scopes.get((kind.group, kind.name), True)
 
     def exists(self, kind: Kind) -> bool:
-        """Whether the API server serves the kind."""
+        """Returns whether the API server serves the kind."""
         try:
             self.kube.resource(kind.api_version, kind.name)
         except (NoKindMatch, PluginError):
@@ -98,24 +98,24 @@ class Session:
         return True
 
     def remember_crd(self, crd: dict[str, Any]) -> None:
-        """Keeps the scope of a kind that the program, or a chart in it, is going to define."""
+        """Records the scope of a kind that the program, or a chart in it, will define."""
         spec = crd.get("spec", {})
         names = spec.get("names", {})
         self.crd_scopes[(spec.get("group", ""), names.get("kind", ""))] = spec.get("scope") == "Namespaced"
 
     def sleep(self, seconds: float) -> None:
-        """Raises Cancelled as soon as the engine asks to stop."""
+        """Sleeps. Raises Cancelled as soon as the engine asks to stop."""
         if self.cancelled.wait(seconds):
             raise Cancelled
 
 
 def connected(config: kubeconfig.Config) -> Session:
-    """A session of no provider, for work outside of a deployment. Raises what the connection raises."""
+    """Creates a session without a provider, for work outside a deployment. Raises the errors of the connection."""
     return Session(Engine(), client=KubeClient.from_kubeconfig(config), config=config, unreachable="")
 
 
 def describe(error: Exception) -> str:
-    """Names the address too, which httpx leaves out."""
+    """Returns the error's message with the address, which httpx omits."""
     if isinstance(error, httpx.RequestError):
         return f'{error.request.method} "{error.request.url}": {error}'
     return str(error)

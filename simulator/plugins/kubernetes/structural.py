@@ -1,4 +1,4 @@
-"""The difference between two JSON values, property by property, as Pulumi's detailed diff has it."""
+"""The difference between two JSON values by property, as in Pulumi's detailed diff."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _MISSING = object()
 
 
 def compare(old: Any, new: Any, patterns: Sequence[Pattern] = ()) -> Changes:
-    """What has to change to make `new` of `old`; a change that touches one of the patterns is marked as a replacement.
+    """Returns the changes from `old` to `new`. A change that touches one of the patterns is marked as a replacement.
 
-    An unknown counts as changed. A property that is None counts as left out.
+    An unknown counts as changed. A property that is None counts as missing.
     """
     changes: Changes = {}
     _compare((), old, new, patterns, changes)
@@ -31,12 +31,11 @@ def compare(old: Any, new: Any, patterns: Sequence[Pattern] = ()) -> Changes:
 
 
 def replacing(changes: Changes) -> list[str]:
-    """The paths of the changes that replace the object."""
     return [path_text(path) for path, change in changes.items() if change.kind in _REPLACING.values()]
 
 
 def path_text(path: Path) -> str:
-    """`spec.containers[0].image`; names with dots, brackets or quotes stand in brackets and quotes."""
+    """Formats a path: `spec.containers[0].image`. Quotes names with dots, brackets or quotes, in brackets."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -50,12 +49,12 @@ def path_text(path: Path) -> str:
 
 
 def ignored(path: Path, ignore_changes: Sequence[str]) -> bool:
-    """Whether the path, or one above it, is among the user's `ignore_changes` (`*` stands for any one step)."""
+    """Returns whether the path, or a parent of it, is in the user's `ignore_changes` (`*` matches any one step)."""
     return any(_covers(parse_path(pattern), path) for pattern in ignore_changes)
 
 
 def parse_path(text: str) -> Path:
-    """The opposite of `path_text`; `*` is kept as a name."""
+    """Reverses `path_text`. `*` stays a name."""
     steps: list[str | int] = []
     position = 0
     while position < len(text):

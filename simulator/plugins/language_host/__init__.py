@@ -1,1 +1,1 @@
-"""Stand-in for Pulumi's Python language host: runs the user's program in a process of its own for the engine."""
+"""Emulated Python language host: runs the user's program in a separate process for the engine."""

@@ -1,8 +1,8 @@
-"""Imports the provider SDKs without evaluating their annotations, which takes half of their import.
+"""Imports the provider SDKs without evaluating their annotations, which takes half of their import time.
 
-They annotate every property of every type there is, and a program uses a few dozen types. As with `from __future__
-import annotations` (PEP 563), annotations stay text until somebody asks for them, as Pulumi's SDK does of the types in
-use (typing.get_type_hints). What is compiled so has cache files of its own: other processes go on as they were.
+The SDKs annotate every property of every type, but a program uses a few dozen types. As with `from __future__ import
+annotations` (PEP 563), annotations stay text until they are evaluated. Pulumi's SDK does that for the types in use
+(typing.get_type_hints). The compiled modules have separate cache files, so other processes are not affected.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ _SDKS = ("pulumi_azure_native", "pulumi_kubernetes")
 
 
 class _Loader(SourceFileLoader):
-    """Compiles with annotations as text."""
-
     def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> CodeType:  # type: ignore[override]
         flags = __future__.annotations.compiler_flag
         code: CodeType = compile(data, path, "exec", flags=flags, dont_inherit=True, optimize=_optimize)
@@ -33,7 +31,7 @@ class _Loader(SourceFileLoader):
 
 
 class _Finder:
-    """Finds the modules of the SDKs as ever, and has them loaded by `_Loader`."""
+    """Finds the modules of the SDKs in the usual way, and loads them with `_Loader`."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -46,10 +44,10 @@ class _Finder:
 
 
 def _own(path: str) -> str:
-    """The name of a cache file; source files keep theirs."""
+    """Returns the path of a separate cache file. Source files keep theirs."""
     return f"{path.removesuffix('.pyc')}.annotations.pyc" if path.endswith(".pyc") else path
 
 
 def defer_annotations() -> None:
-    """Those of all modules of the SDKs that are imported from now on."""
+    """Defers the annotations of all SDK modules that are imported after this call."""
     sys.meta_path.insert(0, _Finder)

@@ -1,6 +1,6 @@
-"""Reads the resource definitions that `pulumi import` writes in Pulumi's own language (PCL), before they become Python.
+"""A reader of the resource definitions that `pulumi import` writes in Pulumi's language (PCL) and converts to Python.
 
-It writes literals, references and `secret` only (pulumi/pulumi v3.246.0, pkg/importer/hcl2.go), in HCL's syntax.
+They contain only literals, references and `secret` (pulumi/pulumi v3.246.0, pkg/importer/hcl2.go), in HCL syntax.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _CONSTANTS: Mapping[str, Any] = {"true": True, "false": False, "null": None}
 
 
 class Unreadable(Exception):
-    """Not what `pulumi import` writes."""
+    """A definition that `pulumi import` does not write."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Another resource, or a property of one: `name`, `name.id`."""
+    """A reference to another resource or to its property: `name`, `name.id`."""
 
     path: tuple[str, ...]
 
@@ -35,7 +35,7 @@ class Secret:
 
 @dataclass(frozen=True)
 class Definition:
-    """One resource: `label` is its variable, values are Python's, and Reference and Secret."""
+    """One resource. `label` is its variable. Values are Python values, Reference and Secret."""
 
     label: str
     token: str
@@ -44,7 +44,7 @@ class Definition:
 
 
 def read(text: str) -> list[Definition]:
-    """All resources, in their order. Raises Unreadable."""
+    """Returns all resources, in order. Raises Unreadable."""
     return _Reader(text).resources()
 
 
@@ -69,14 +69,14 @@ class _Reader:
             match kind, *labels:
                 case "resource", label, token:
                     found.append(Definition(label, token, options=body.pop("options", {}), attributes=body))
-                case "package", _:  # its name and version: the environment has one of each
+                case "package", _:  # the package's name and version: the environment has one version of each
                     continue
                 case _:
                     raise Unreadable(f"the definition has a {kind}")
         return found
 
     def _object(self) -> dict[str, Any]:
-        """Of `name = value`, or of the block `options { ... }`."""
+        """Reads an object of `name = value` pairs, or the block `options { ... }`."""
         found = {}
         self._take("{")
         while not self._is("}"):
@@ -115,7 +115,6 @@ class _Reader:
         return _CONSTANTS[name] if name in _CONSTANTS else Reference(tuple(name.split(".")))
 
     def _key(self) -> str:
-        """A string or a name."""
         text, _, name, _ = self._peek().groups()
         if not (text or name):
             raise Unreadable(f"the definition has {self._peek()[0].strip()!r} for a name")
@@ -142,7 +141,7 @@ class _Reader:
 
 
 def _string(text: str) -> str:
-    """HCL escapes as JSON does, and what would begin a template by doubling it."""
+    """Parses a string. HCL escapes like JSON, and doubles the character that starts a template."""
     if re.search(r"(?<![$%])(?:[$%]{2})*[$%]\{", text):
         raise Unreadable(f"the definition has a template: {text[:40]}")
     plain: str = json.loads(text, strict=False)

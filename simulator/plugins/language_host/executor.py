@@ -1,7 +1,7 @@
 """Runs one Pulumi program: `python -m simulator.plugins.language_host.executor '<settings as JSON>' [arguments]`.
 
-Exit codes are the SDK's convention with its language host: 0 for a program that ended well, 32 when the error has
-already been shown through the engine (the host then adds nothing), the program's own code for its `sys.exit`.
+Exit codes follow the SDK's convention for its language host: 0 for success, 32 for an error that the engine has already
+shown (the host then adds nothing), or the code that the program passes to `sys.exit`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from simulator.plugins.language_host.deferred import defer_annotations
 from simulator.plugins.language_host.operator_tools import DeclaredOperators
 from simulator.plugins.language_host.settings import ALREADY_REPORTED, ProgramSettings
 
-_THREADS_PER_STEP = 4  # each step of the engine may block a few threads of the SDK in calls to it
+_THREADS_PER_STEP = 4  # each step of the engine may block a few SDK threads that call the engine
 
 
 def run(settings: ProgramSettings, arguments: list[str]) -> int:
-    """Runs the program to its end and returns the exit code; errors go to the engine, once."""
-    gc.disable()  # looking for cycles among the SDKs' classes takes a quarter of the time of a process that soon ends
+    """Runs the program to its end and returns the exit code. Reports an error to the engine once."""
+    gc.disable()  # collecting the SDKs' classes takes a quarter of the time of this short process
     defer_annotations()
     _configure(settings)
     sys.argv = [settings.program, *arguments]
-    # When a resource fails, tasks that wait for it are never awaited: complaints of asyncio would only hide the error.
+    # When a resource fails, the tasks that wait for it are never awaited. The warnings of asyncio would hide the error.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     with ThreadPoolExecutor(max(settings.parallel, 1) * _THREADS_PER_STEP) as threads:
         loop = asyncio.new_event_loop()
@@ -78,7 +78,7 @@ def _run_module(settings: ProgramSettings) -> None:
 
 
 def _own_traceback(error: Exception, program: str) -> str:
-    """The traceback from the program's first frame on: the frames of this host and of the SDK above it say nothing."""
+    """Returns the traceback from the program's first frame on, without the frames of this host and the SDK."""
     main = Path(program).resolve()
     root = main if main.is_dir() else main.parent
     report = traceback.TracebackException.from_exception(error)
@@ -90,5 +90,5 @@ def _own_traceback(error: Exception, program: str) -> str:
 
 if __name__ == "__main__":
     code = run(ProgramSettings(**json.loads(sys.argv[1])), sys.argv[2:])
-    gc.freeze()  # nor does the interpreter look for them as it ends
+    gc.freeze()  # skips the collection at exit as well
     sys.exit(code)

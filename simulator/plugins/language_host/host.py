@@ -1,7 +1,7 @@
-"""The `LanguageRuntime` service, as far as deploying a program needs it (protocol: `pulumi/language.proto`).
+"""The `LanguageRuntime` service: the calls that deploying a program needs (protocol: `pulumi/language.proto`).
 
-Every other call is answered UNIMPLEMENTED with the way round it. The interpreter is the one that runs this host, so
-`runtime.options` of Pulumi.yaml are not read: the simulator's environment has the locked dependencies.
+Every other call returns UNIMPLEMENTED with a workaround. The program runs with this host's interpreter, which has the
+locked dependencies. The `runtime.options` of Pulumi.yaml are ignored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _INSTALLED = "The simulator's environment holds the locked dependencies: nothing
 
 
 class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
-    """One host serves one `pulumi` command; `Run` blocks until the program has ended."""
+    """The host of one `pulumi` command. `Run` blocks until the program has ended."""
 
     def __init__(self, engine_address: str) -> None:
         self._engine_address = engine_address
@@ -57,9 +57,9 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def GetRequiredPackages(
         self, _request: language_pb2.GetRequiredPackagesRequest, _context: grpc.ServicerContext
     ) -> language_pb2.GetRequiredPackagesResponse:
-        """Returns what `pulumi plugin install` installs. Updates download none: the emulated ones satisfy them.
+        """Returns the plugins that `pulumi plugin install` installs. Updates use the emulated ones and download none.
 
-        The official host reads it from the packages' pulumi-plugin.json (pulumi/pulumi v3.246.0,
+        The official host reads them from the packages' pulumi-plugin.json (pulumi/pulumi v3.246.0,
         sdk/python/cmd/pulumi-language-python/main.go; for updates, pkg/engine/plugins.go, ensurePluginsAreInstalled).
         """
         versions = {"azure-native": azure_native.VERSION, "kubernetes": kubernetes.VERSION}
@@ -80,19 +80,19 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def GetProgramDependencies(
         self, _request: language_pb2.GetProgramDependenciesRequest, _context: grpc.ServicerContext
     ) -> language_pb2.GetProgramDependenciesResponse:
-        """Every distribution of the environment, whether transitive or not (it holds only locked ones)."""
+        """Returns every distribution of the environment, which contains only locked ones, transitive or not."""
         found = sorted((each.name, each.version) for each in distributions())
         dependencies = [language_pb2.DependencyInfo(name=name, version=version) for name, version in found]
         return language_pb2.GetProgramDependenciesResponse(dependencies=dependencies)
 
     def Run(self, request: language_pb2.RunRequest, _context: grpc.ServicerContext) -> language_pb2.RunResponse:
-        """Runs the program; its output goes to this host's own, which the engine shows line by line."""
+        """Runs the program. It inherits this host's stdout and stderr, which the engine shows line by line."""
         command = [sys.executable, "-u", "-m", _EXECUTOR, self._settings(request).to_json(), *request.args]
         program = subprocess.Popen(
             command,
             cwd=request.pwd or request.info.program_directory,
             env=_environment(request),
-            start_new_session=True,  # so that the programs that it runs end with it
+            start_new_session=True,  # so that its child processes end with it
         )
         with self._lock:
             self._programs.add(program)
@@ -101,7 +101,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             self._programs.discard(program)
         if code == 0:
             return language_pb2.RunResponse()
-        if code == ALREADY_REPORTED or self._stopped:  # the engine reports itself that the user cancelled
+        if code == ALREADY_REPORTED or self._stopped:  # the engine itself reports a cancellation
             return language_pb2.RunResponse(bail=True)
         return language_pb2.RunResponse(error=_describe_exit(code))
 
@@ -110,7 +110,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         return empty_pb2.Empty()
 
     def stop(self) -> None:
-        """Ends the programs that still run; they leave no work behind, since all state is the engine's."""
+        """Ends the running programs. Nothing is lost, because the engine has all state."""
         self._stopped = True
         with self._lock, contextlib.suppress(ProcessLookupError):
             for program in self._programs:
@@ -144,9 +144,9 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def GenerateProgram(
         self, request: language_pb2.GenerateProgramRequest, context: grpc.ServicerContext
     ) -> language_pb2.GenerateProgramResponse:
-        """Of what `pulumi import` found. Other programs (`pulumi convert`) are more than it reads.
+        """Generates the program for the resources that `pulumi import` found. `pulumi convert` is not supported.
 
-        Only this needs the SDK itself.
+        Only this call needs the SDK itself.
         """
         from simulator.plugins.language_host import program
 
@@ -171,7 +171,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
 
 
 def _environment(request: language_pb2.RunRequest) -> dict[str, str]:
-    """The program's environment; the SDK reads the stack's configuration from these two variables."""
+    """Returns the program's environment. The SDK reads the stack's configuration from these two variables."""
     return {
         **os.environ,
         "PULUMI_CONFIG": json.dumps(dict(request.config)),
@@ -180,7 +180,7 @@ def _environment(request: language_pb2.RunRequest) -> dict[str, str]:
 
 
 def _describe_exit(code: int) -> str:
-    """An error text for the exit of a program that has not reported why it ended; negative codes are signals."""
+    """Returns the error for the exit of a program that reported no error itself. A negative code is a signal."""
     return f"the program was ended by signal {-code}" if code < 0 else f"the program exited with code {code}"
 
 

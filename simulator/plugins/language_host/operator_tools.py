@@ -1,7 +1,7 @@
-"""Makes the tools of the operators that a program declares, before any of its resources is registered.
+"""Builds the tools of the operators that a program declares, before any resource is registered.
 
-Building an operator takes minutes. Helm and the waiting for Deployments would count them if a pod were the first to
-need it. A program's resources are registered only once its own code has run.
+Building an operator takes minutes. If a pod started the build, that time would count against the timeouts of Helm and
+of Deployments. A program's resources are registered only after its own code has run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OPERATOR = re.compile(r"ai-on-aks:operators/\w+:\w+")
 
 
 class DeclaredOperators:
-    """Collects the operators of a program; used while its stack is the current one."""
+    """The operators that a program declares. Create it while the program's stack is the current one."""
 
     def __init__(self) -> None:
         self._keys: set[str] = set()
@@ -32,9 +32,9 @@ class DeclaredOperators:
             self._keys.add(to_camel(declared.name.replace("-", "_")))
 
     def make_tools(self, *, dry_run: bool) -> None:
-        """Makes missing tools, and prints the progress. A preview only reports that the update will.
+        """Builds missing tools and prints the progress. A preview only reports that the update will build them.
 
-        Ends the process if that fails, because an exception would let the engine create the declared resources.
+        If a build fails, ends the process, because an exception would let the engine create the declared resources.
         """
         missing = self.missing()
         if not missing:
@@ -48,7 +48,6 @@ class DeclaredOperators:
             os._exit(ALREADY_REPORTED)
 
     def missing(self) -> list[str]:
-        """The names of the tools that are not there."""
         from simulator.tools.catalogue import load  # only an update needs it
 
         needed = [tool.name for tool in load().tools if tool.needed_for & self._keys]

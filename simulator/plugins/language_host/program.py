@@ -1,6 +1,6 @@
-"""The text of a Python program for definitions of resources, as Pulumi's own host writes it for `pulumi import`.
+"""Generates a Python program from resource definitions, in the form that Pulumi's host writes for `pulumi import`.
 
-Names of functions in comments are those of pulumi/pulumi v3.246.0, pkg/codegen/python.
+Function names in comments refer to pulumi/pulumi v3.246.0, pkg/codegen/python.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOGICAL_NAME = "__logicalName"
 
 
 def program(definitions: list[Definition]) -> str:
-    """With the imports that it needs. Raises Unreadable for a type that the environment's SDKs do not have."""
+    """Returns the program with its imports. Raises Unreadable for a type that the installed SDKs do not have."""
     packages = sorted({definition.token.partition(":")[0] for definition in definitions})
     imports = [f"import {sdk.package(name)} as {_variable(name)}" for name in packages]
     return "\n".join(["import pulumi", *imports, "", *map(_resource, definitions), ""])
@@ -45,14 +45,14 @@ def _resource(definition: Definition) -> str:
 
 
 def _fields(values: Mapping[str, Any], taken: type, indent: str) -> Iterator[tuple[str, str]]:
-    """Properties by their names in Python, and their values; the SDK passes on other names as they are."""
+    """Yields properties by Python name, with their values. The SDK passes on unknown names unchanged."""
     names, types = sdk.python_names(taken), sdk.properties(taken)
     for own, value in values.items():
         yield names.get(own, own), _literal(value, types.get(own, Any), indent)
 
 
 def _literal(value: Any, annotation: Any, indent: str) -> str:
-    """`annotation` is the type of the value's place, by which names of properties differ from keys of a map."""
+    """Returns a value as Python code. `annotation` is its type, which tells property names from map keys."""
     if isinstance(value, Reference):
         return ".".join((_variable(value.path[0]), *map(_snake, value.path[1:])))
     if isinstance(value, Secret):
@@ -80,7 +80,7 @@ def _enclosed(start: str, items: list[str], end: str, indent: str) -> str:
 
 
 def _parameter(name: str) -> str:
-    """The parameters that every resource has keep their names (InitParamName)."""
+    """Renames a property that collides with a parameter of every resource (InitParamName)."""
     return f"{name}_" if name in ("resource_name", "opts") else name
 
 

@@ -1,4 +1,4 @@
-"""What the host and the process that it starts for a program tell each other. It spares the host the SDK."""
+"""Messages between the host and the process that runs a program. They do not need the SDK."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 from dataclasses import asdict, dataclass
 
 ALREADY_REPORTED = 32
-"""The exit code of a program whose error has been shown."""
+"""The exit code of a program whose error was already shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramSettings:
-    """What the engine says about the deployment; `parallel` is the number of steps that it runs at once."""
+    """The engine's description of the deployment. `parallel` is the number of steps that run at once."""
 
     program: str
     project: str

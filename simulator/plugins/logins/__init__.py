@@ -1,1 +1,1 @@
-"""Commands by which people log in to clusters: the real `kubelogin` (`bin/kubelogin`), and a small `az` for it."""
+"""Commands to log in to clusters: the real `kubelogin` (`bin/kubelogin`), and a small `az` for it."""

@@ -1,7 +1,8 @@
-"""A small `az`, which is not the Azure CLI: what kubelogin calls, and `az aks show`, `start` and `stop`.
+"""A small `az`, not the Azure CLI: the commands that kubelogin calls, and `az aks show`, `start` and `stop`.
 
-The real one is 700 MB. Before a login it is who deploys. A login stands in AZURE_CONFIG_DIR, as with the real one.
-Options and texts: azure-cli (profile/__init__.py, core/_profile.py) and its page "Sign in with the Azure CLI".
+The Azure CLI takes 700 MB. Before a login, `az` acts as the deployer. As in the Azure CLI, a login is stored in
+AZURE_CONFIG_DIR. Options and messages follow azure-cli (profile/__init__.py, core/_profile.py) and its page "Sign in
+with the Azure CLI".
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prints what the real one does, as JSON; else says why not, and returns 1."""
+    """Runs a command and prints its result as JSON. If it fails, prints the error and returns 1."""
     try:
         match list(arguments):
             case ["account", "get-access-token", *options]:
@@ -74,7 +75,7 @@ def _log_in(options: Sequence[str]) -> None:
         login = {"grant_type": "client_credentials", **secret, "tenant": asked.tenant}
     else:
         login = {"grant_type": "password", "username": asked.username, "password": asked.password}
-    _token(login, os.environ.get(_ARM, ""))  # refused now rather than later
+    _token(login, os.environ.get(_ARM, ""))  # fails now rather than at first use
     _file().parent.mkdir(parents=True, exist_ok=True)
     files.replace(_file(), json.dumps(login))
 
@@ -103,7 +104,7 @@ def _access_token(options: Sequence[str]) -> dict[str, Any]:
 
 
 def _cluster(action: str, options: Sequence[str]) -> None:
-    """Of `--query`, which is JMESPath, names with dots between them are supported."""
+    """Runs `az aks show`, `start` or `stop`. `--query` (JMESPath) supports only names separated by dots."""
     parser = _Parser(prog=f"az aks {action}")
     if action == "show":
         parser.add_argument("--query", default="")
@@ -119,7 +120,7 @@ def _cluster(action: str, options: Sequence[str]) -> None:
         entra.post(f"{arm}{cluster}/{action}?{_VERSION}", token)
         return
     found = entra.get(f"{arm}{cluster}?{_VERSION}", token)
-    shown: Any = found | found.pop("properties")  # the real one has properties at the top, as its SDK does
+    shown: Any = found | found.pop("properties")  # like the Azure CLI's SDK, show properties at the top level
     for name in filter(None, asked.query.split(".")):
         shown = shown.get(name) if isinstance(shown, dict) else None
     if shown is not None:

@@ -1,4 +1,4 @@
-"""How the small `az` asks simulated Entra for tokens: by HTTPS, where the environment of `make shell` says."""
+"""Token requests of the small `az` to simulated Entra: HTTPS to the addresses in the environment of `make shell`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _TIMEOUT_S, _BOOT_S = 30, 600
 
 
 class LoginFailed(Exception):
-    """No token; the message says why, in the words of whoever refused."""
+    """A rejected login. The message is the server's."""
 
 
 def by_identity(server: str, client_id: str = "") -> tuple[str, float]:
-    """A token for `server` of a managed identity, and when it ends: of the deployer, or the one of a client id."""
+    """Returns a managed identity's token for `server`, and its expiry. The default is the deployer's identity."""
     asked = {"resource": server, "api-version": "2019-08-01"} | ({"client_id": client_id} if client_id else {})
     headers = {"X-IDENTITY-HEADER": _variable("IDENTITY_HEADER")}
     answer = _answer(f"{_variable('IDENTITY_ENDPOINT')}?{urlencode(asked)}", None, headers)
@@ -29,7 +29,7 @@ def by_identity(server: str, client_id: str = "") -> tuple[str, float]:
 
 
 def by_form(server: str, tenant: str, form: Mapping[str, str]) -> tuple[str, float]:
-    """The same of whom a form names (OAuth 2.0)."""
+    """Returns the token of the user or application in an OAuth 2.0 form, and its expiry."""
     asked = urlencode({**form, "scope": server + _SCOPE}).encode()
     answer = _answer(f"{_variable('SIMULATOR_ARM_ENDPOINT')}/{tenant}/oauth2/v2.0/token", asked, {})
     return answer["access_token"], time.time() + answer["expires_in"]
@@ -41,7 +41,6 @@ def post(url: str, token: str) -> None:
 
 
 def get(url: str, token: str) -> dict[str, Any]:
-    """Reads a resource with this token."""
     return _answer(url, None, {"Authorization": f"Bearer {token}"})
 
 
@@ -52,7 +51,7 @@ def _answer(url: str, form: bytes | None, headers: dict[str, str], timeout_s: in
         with urlopen(request, timeout=timeout_s, context=trusting) as answer:  # noqa: S310
             found: dict[str, Any] = json.loads(answer.read() or b"{}")
     except HTTPError as error:
-        said = json.load(error)  # in the shape of Entra, of the identity endpoint or of Resource Manager
+        said = json.load(error)  # the format of Entra, the identity endpoint or Resource Manager
         raise LoginFailed(said.get("error_description") or said.get("message") or said["error"]["message"]) from None
     except URLError as error:
         raise LoginFailed(f"simulated Azure does not answer: {error.reason}") from None

@@ -1,4 +1,4 @@
-"""What to wait for, by kind; the annotations skipAwait and timeoutSeconds; and waiting for an object to go."""
+"""Waits by kind, the annotations skipAwait and timeoutSeconds, and the wait for a deletion."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simulator.plugins.kubernetes.session import Cancelled, Session
 
 DEFAULT_TIMEOUT_SECONDS: Final = 600.0
 _LOOK_EVERY_SECONDS: Final = 0.3
-# Kinds that a refresh checks too; the others are waited for only when they are made or changed.
+# Kinds that a refresh checks too. The others are awaited only when they are created or changed.
 _CHECKED: Final[dict[tuple[str, str], Check]] = {
     ("apps/v1", "DaemonSet"): workloads.daemon_set,
     ("apps/v1", "Deployment"): workloads.deployment,
@@ -31,7 +31,7 @@ _AWAITED: Final[dict[tuple[str, str], Check]] = _CHECKED | {
     ("v1", "PersistentVolume"): storage.persistent_volume,
     ("v1", "PersistentVolumeClaim"): storage.persistent_volume_claim,
 }
-# Kinds that skipAwait does not wait for when they are deleted; every other kind is.
+# Kinds whose deletion is not awaited with skipAwait. Every other kind's is.
 _SKIPPED_DELETIONS: Final = {
     ("apps/v1", "DaemonSet"),
     ("apps/v1", "Deployment"),
@@ -45,7 +45,7 @@ _SKIPPED_DELETIONS: Final = {
 def until_ready(
     session: Session, urn: str, inputs: Object, made: Object, before: Object | None, timeout: float
 ) -> Object:
-    """Waits for what the object's kind asks for; `timeout` is the user's, 0 if unset.
+    """Waits until the object is ready by the rules of its kind. `timeout` is the user's, 0 if unset.
 
     Returns the live object. Raises AwaitFailed.
     """
@@ -58,7 +58,7 @@ def until_ready(
 
 
 def check(session: Session, urn: str, inputs: Object, live: Object) -> None:
-    """One look, for a refresh. Raises AwaitFailed where the object is not ready."""
+    """Checks the object once, for a refresh. Raises AwaitFailed if it is not ready."""
     found = _CHECKED.get(_key(live))
     if found is not None and not naming.annotated(inputs, naming.SKIP_AWAIT):
         look_once(session, live, found)
@@ -66,7 +66,7 @@ def check(session: Session, urn: str, inputs: Object, live: Object) -> None:
 
 
 def until_deleted(session: Session, urn: str, inputs: Object, live: Object, timeout: float) -> None:
-    """Waits until the object is gone, or another of its name has come. Raises AwaitFailed when the time is up."""
+    """Waits until the object is gone or replaced by one of the same name. Raises AwaitFailed at the timeout."""
     if naming.annotated(inputs, naming.SKIP_AWAIT) and _key(live) in _SKIPPED_DELETIONS:
         return
     deadline, shown = time.monotonic() + timeout_seconds(inputs, timeout), ""
@@ -85,7 +85,7 @@ def until_deleted(session: Session, urn: str, inputs: Object, live: Object, time
 
 
 def timeout_seconds(inputs: Object, timeout: float) -> float:
-    """The resource option's, else the annotation's, else ten minutes."""
+    """Returns the timeout of the resource option, else of the annotation, else ten minutes."""
     annotated = naming.annotation(inputs, naming.TIMEOUT)
     return timeout or (float(annotated) if annotated.isdigit() else DEFAULT_TIMEOUT_SECONDS)
 
@@ -102,7 +102,7 @@ def _remaining(session: Session, live: Object) -> Object | None:
         if error.passing:
             return live
         raise AwaitFailed(str(error), live) from error
-    except httpx.TransportError:  # an API server that restarts
+    except httpx.TransportError:  # the API server restarts
         return live
     return found if found["metadata"].get("uid") == metadata.get("uid", found["metadata"].get("uid")) else None
 

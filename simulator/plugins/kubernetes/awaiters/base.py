@@ -1,4 +1,4 @@
-"""Waiting for an object: look at it again and again until it is as wanted, the time is up, or the engine says stop."""
+"""Polls an object until it is ready, the time is up, or the engine cancels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOOK_EVERY_SECONDS: Final = 0.5
 
 
 class AwaitFailed(Exception):
-    """The object exists, but did not become what was waited for. `reasons` say what was seen of it."""
+    """An object exists, but did not become ready. `reasons` describe its last state."""
 
     def __init__(self, message: str, live: Object, reasons: list[str] | None = None) -> None:
         super().__init__(message)
@@ -27,9 +27,10 @@ class AwaitFailed(Exception):
 
 @dataclass(frozen=True)
 class Progress:
-    """What one look found. `status` is shown beside the resource; `failed` ends the wait: it will never be done.
+    """The result of one look at the object.
 
-    `enough` is taken for done where nobody waits any longer: when the time is up, when stopped, and in a refresh.
+    `status` is shown next to the resource. `failed` ends the wait, because the object can never become ready. `enough`
+    counts as ready when the wait ends: at the timeout, on cancellation, and in a refresh.
     """
 
     done: bool
@@ -41,7 +42,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Look:
-    """The object as it is now and as it was before an update (None for a new one), and the API server to ask."""
+    """The object now and before an update (None for a new one), and the API server."""
 
     kube: KubeClient
     live: Object
@@ -58,12 +59,12 @@ class Look:
 
     @property
     def display_name(self) -> str:
-        """With its namespace, unless that is `default`."""
+        """The name, with its namespace unless that is `default`."""
         return self.name if self.namespace in (None, "default") else f"{self.namespace}/{self.name}"
 
     @property
     def observed(self) -> bool:
-        """Whether the controller has seen the newest specification, so that the status is about it."""
+        """Whether the controller has seen the newest specification, so that the status describes it."""
         generation = self.live["metadata"].get("generation", 0)
         return bool(self.live.get("status", {}).get("observedGeneration", -1) >= generation)
 
@@ -82,7 +83,7 @@ Check = Callable[[Look], Progress]
 
 
 def wait(session: Session, urn: str, made: Object, before: Object | None, check: Check, seconds: float) -> Object:
-    """The object as it was at the last look. Raises AwaitFailed after `seconds`, on failure or on cancellation."""
+    """Returns the object of the last look. Raises AwaitFailed after `seconds`, on failure or on cancellation."""
     deadline, shown = time.monotonic() + seconds, ""
     live, progress = made, Progress(done=False)
     while True:
@@ -107,21 +108,21 @@ def wait(session: Session, urn: str, made: Object, before: Object | None, check:
 
 
 def look_once(session: Session, live: Object, check: Check) -> None:
-    """Raises AwaitFailed where the object is not as it should be now (a refresh does not wait)."""
+    """Raises AwaitFailed if the object is not ready now. A refresh does not wait."""
     progress = check(Look(session.kube, live))
     if not progress.done and not progress.enough:
         raise AwaitFailed(_not_initialized(live), live, progress.reasons)
 
 
 def _look(session: Session, live: Object, before: Object | None, check: Check) -> tuple[Object, Progress]:
-    """The object and its progress now. The object is there, whatever goes wrong: so failures are AwaitFailed too."""
+    """Returns the object and its progress. Raises AwaitFailed for errors too, because the object exists."""
     kind, metadata = kind_of(live), live["metadata"]
     try:
         live = session.kube.get(kind.api_version, kind.name, metadata["name"], metadata.get("namespace"))
         return live, check(Look(session.kube, live, before))
     except (ApiError, NoKindMatch, httpx.TransportError) as error:
         passing = error.passing if isinstance(error, ApiError) else isinstance(error, httpx.TransportError)
-        if passing:  # it restarts
+        if passing:  # the API server restarts
             return live, Progress(done=False, status=f"The API server does not answer: {error}", reasons=[str(error)])
         raise AwaitFailed(str(error), live) from error
 

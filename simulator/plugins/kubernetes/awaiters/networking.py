@@ -1,4 +1,4 @@
-"""When a Service has endpoints."""
+"""Readiness of Services."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _NO_PODS = (
     "labels on any Pods"
 )
 _NO_ADDRESS = "Service was not allocated an IP address; does your cloud provider support this?"
-_SETTLED = timedelta(seconds=10)  # a service that has selected nothing for so long is meant so
+_SETTLED = timedelta(seconds=10)  # after this time, a Service without endpoints counts as intended
 
 
 def service(look: Look) -> Progress:
-    """None of its endpoints is unready and, as a load balancer, it has an address.
+    """Ready if no endpoint is unready and a load balancer has an address.
 
-    Headless and selector-less services need no endpoints. One whose selector matches no pod is waited for, ten seconds
-    or until the time is up, and then good enough (pulumi-kubernetes, provider/pkg/await/service.go, endpointsPending).
+    Headless and selector-less services need no endpoints. If the selector matches no pod, the service counts as ready
+    after ten seconds or at the timeout (pulumi-kubernetes, provider/pkg/await/service.go, endpointsPending).
     """
     spec = look.live["spec"]
     balancer = spec.get("type") == "LoadBalancer"

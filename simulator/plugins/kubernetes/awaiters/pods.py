@@ -1,4 +1,4 @@
-"""When a Pod is ready and a Job has succeeded, and what is wrong with a pod that is not."""
+"""Readiness of Pods and success of Jobs, and the errors of pods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _STAGES = {"PodScheduled": "to be scheduled", "Initialized": "to be initialized"
 
 
 def pod(look: Look) -> Progress:
-    """Scheduled, initialized, and ready or succeeded."""
+    """Ready if the pod is scheduled, initialized, and ready or succeeded."""
     status = look.live.get("status", {})
     conditions = {item["type"]: item["status"] for item in status.get("conditions") or []}
     for stage, text in _STAGES.items():
@@ -21,7 +21,7 @@ def pod(look: Look) -> Progress:
 
 
 def job(look: Look) -> Progress:
-    """Completed. A Job that has failed for good ends the wait."""
+    """Ready if the Job has completed. A Job that has failed permanently ends the wait."""
     status = look.live.get("status", {})
     conditions = {item["type"]: item for item in status.get("conditions") or [] if item["status"] == "True"}
     if "Complete" in conditions:
@@ -38,7 +38,7 @@ def job(look: Look) -> Progress:
 
 
 def pod_errors(obj: Object) -> list[str]:
-    """What its conditions and containers complain of, in one line each."""
+    """Returns the messages of unmet conditions and failed containers, one line each."""
     name, status = obj["metadata"]["name"], obj.get("status", {})
     unmet = [item for item in status.get("conditions") or [] if item["status"] != "True" and item.get("message")]
     lines = [item["message"] for item in unmet]

@@ -1,4 +1,4 @@
-"""When volumes are bound."""
+"""Readiness of volumes and claims."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def persistent_volume(look: Look) -> Progress:
 
 
 def persistent_volume_claim(look: Look) -> Progress:
-    """Bound; or pending, where its storage class binds only when a pod comes."""
+    """Ready if the claim is bound, or pending with a storage class that binds at the first pod."""
     phase = look.live.get("status", {}).get("phase")
     if phase == "Bound":
         return Progress(done=True)

@@ -1,1 +1,1 @@
-"""`kubernetes:helm.sh/v3:Release`: a chart installed, upgraded and removed by the real Helm CLI."""
+"""`kubernetes:helm.sh/v3:Release`: a chart that the real Helm CLI installs, upgrades and removes."""

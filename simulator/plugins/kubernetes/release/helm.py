@@ -1,4 +1,4 @@
-"""Runs the Helm CLI against the session's cluster. Values go in by stdin; the kubeconfig is a private, brief file."""
+"""Runs the Helm CLI against the session's cluster. It reads values from stdin, and a private, temporary kubeconfig."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _SETTINGS: Final = {
 
 
 class HelmError(PluginError):
-    """Helm refused or failed; the message is its own, without its prefix."""
+    """A failure of Helm. The message is Helm's, without its prefix."""
 
 
 def helm(
     session: Session, arguments: list[str], values: Mapping[str, Any] | None = None, *, cancellable: bool = True
 ) -> str:
-    """What helm prints on stdout. `values` are added as the last values file. Raises HelmError.
+    """Returns the stdout of helm. `values` are added as the last values file. Raises HelmError.
 
-    A cancelled session ends helm with SIGTERM, which it takes as a cancelled operation, unless it is not `cancellable`.
+    If the session is cancelled, sends SIGTERM, which cancels helm's operation. `cancellable=False` prevents that.
     """
     command = [_executable(), *arguments]
     if values is not None:
@@ -53,7 +53,7 @@ def helm(
 
 def _run(cancelled: threading.Event, command: list[str], stdin: str, environment: Mapping[str, str]) -> str:
     tethered = [sys.executable, "-S", "-E", str(tether.__file__), str(os.getpid()), *command]
-    with tempfile.TemporaryFile("w+") as values:  # which nobody else can open
+    with tempfile.TemporaryFile("w+") as values:  # no other process can open it
         values.write(stdin)
         values.seek(0)
         process = subprocess.Popen(
@@ -63,7 +63,7 @@ def _run(cancelled: threading.Event, command: list[str], stdin: str, environment
             stderr=subprocess.PIPE,
             text=True,
             env=dict(environment),
-            start_new_session=True,  # Ctrl-C reaches the plugin as Cancel, not helm behind its back
+            start_new_session=True,  # Ctrl-C reaches only the plugin, as Cancel
         )
     stdout, stderr = _await_end(cancelled, process)
     if process.returncode:
@@ -72,7 +72,7 @@ def _run(cancelled: threading.Event, command: list[str], stdin: str, environment
 
 
 def _await_end(cancelled: threading.Event, process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Looks up now and then. So there is no input: what is not written by the first time never is (CPython 3.11)."""
+    """Polls the process. There is no input, because CPython 3.11 does not write the rest of it after a timeout."""
     told_to_stop = False
     while True:
         try:
@@ -87,7 +87,7 @@ def _await_end(cancelled: threading.Event, process: subprocess.Popen[str]) -> tu
 
 
 def _reason(stderr: str) -> str:
-    """Helm's error without the warnings before it, and without `Error: INSTALLATION FAILED: `."""
+    """Returns Helm's error without preceding warnings and without `Error: INSTALLATION FAILED: `."""
     _, marker, text = stderr.rpartition("Error: ")
     text = text.strip() if marker else stderr.strip()
     for prefix in ("INSTALLATION FAILED: ", "UPGRADE FAILED: "):
@@ -104,24 +104,24 @@ def _executable() -> str:
 
 @contextmanager
 def _kubeconfig(session: Session) -> Iterator[dict[str, str]]:
-    """Helm's environment, with a kubeconfig that only this user can read and that goes when helm has ended."""
+    """Yields Helm's environment, with a kubeconfig that only this user can read and that is removed at the end."""
     folder = paths.home() / "tmp"
     folder.mkdir(parents=True, exist_ok=True)
     _remove_orphans(folder)
     given = session.options.helm
     settings = {variable: given[name] for name, variable in _SETTINGS.items() if given.get(name)}
-    with tempfile.NamedTemporaryFile("w", prefix=f"{_PREFIX}{os.getpid()}-", dir=folder) as file:  # made with mode 0600
+    with tempfile.NamedTemporaryFile("w", prefix=f"{_PREFIX}{os.getpid()}-", dir=folder) as file:
         yaml.safe_dump(session.config, file)
         file.flush()
         yield {**os.environ, **settings, "KUBECONFIG": file.name, "KUBECACHEDIR": str(paths.kube_cache())}
 
 
 def _remove_orphans(folder: Path) -> None:
-    """Kubeconfigs of plugins that were killed."""
+    """Removes kubeconfigs of killed plugins."""
     for path in folder.glob(f"{_PREFIX}*-*"):
         try:
             os.kill(int(path.name.split("-")[1]), 0)
         except ProcessLookupError:
             path.unlink(missing_ok=True)
         except PermissionError:
-            continue  # the number belongs to a process of another user now
+            continue  # the process id now belongs to another user

@@ -1,4 +1,4 @@
-"""The inputs of a Release: every option with its default, and the flags of the Helm CLI that each becomes."""
+"""The inputs of a Release: options with their defaults, and their flags of the Helm CLI."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DEFAULTS: Final[Object] = {
     "version": "",
     "waitForJobs": False,
 }
-# Inputs without a default: left out of the checked inputs where they are not given.
+# Inputs without a default: not in the checked inputs if they are not given.
 _OPTIONAL: Final = {"name", "namespace", "maxHistory", "repositoryOpts", "takeOwnership"}
 _REPOSITORY_FLAGS: Final = {
     "username": "--username",
@@ -66,7 +66,7 @@ _INSTALL: Final = _COMMON | {
 }
 _UPGRADE: Final = _COMMON | {
     "cleanupOnFail": "--cleanup-on-fail",
-    "disableCRDHooks": "--no-hooks",  # the plugin's doing: for upgrades it maps this option, not disableWebhooks
+    "disableCRDHooks": "--no-hooks",  # for upgrades, the plugin maps this option instead of disableWebhooks
     "forceUpdate": "--force",
     "resetValues": "--reset-values",
     "reuseValues": "--reuse-values",
@@ -74,7 +74,7 @@ _UPGRADE: Final = _COMMON | {
 
 
 def complete(given: Properties, old: Mapping[str, Any], urn: str, namespace: str) -> Properties:
-    """The inputs with defaults, name and namespace; an unnamed release keeps the name that it was given first."""
+    """Returns the inputs with defaults, name and namespace. An unnamed release keeps its first generated name."""
     known = DEFAULTS.keys() | _OPTIONAL
     inputs = DEFAULTS | {name: value for name, value in given.items() if name in known and value is not None}
     if not inputs.get("name"):
@@ -88,7 +88,7 @@ def complete(given: Properties, old: Mapping[str, Any], urn: str, namespace: str
 
 
 def chart_arguments(options: Object) -> list[str]:
-    """The chart's name and where it is found."""
+    """Returns the arguments for the chart's name and location."""
     repository = options.get("repositoryOpts") or {}
     url, name = _resolve(repository.get("repo") or "", options["chart"].strip())
     arguments = [name]
@@ -109,12 +109,12 @@ def install_arguments(options: Object) -> list[str]:
 
 
 def upgrade_arguments(options: Object) -> list[str]:
-    kept = ["--history-max", str(options.get("maxHistory") or 0)]  # the CLI's default of 10 is not the plugin's
+    kept = ["--history-max", str(options.get("maxHistory") or 0)]  # the plugin's default, unlike the CLI's 10
     return ["upgrade", options["name"], *chart_arguments(options), *_flags(options, _UPGRADE), *kept]
 
 
 def uninstall_arguments(options: Object, *, may_be_gone: bool) -> list[str]:
-    """Waits for the objects to go, unless the release was not waited for when it came."""
+    """Waits for the deletion of the objects, unless the release's install did not wait either."""
     arguments = ["uninstall", options["name"], "--namespace", options["namespace"]]
     if options.get("atomic") or not options.get("skipAwait"):
         arguments += ["--wait", "--timeout", _timeout(options)]
@@ -122,7 +122,7 @@ def uninstall_arguments(options: Object, *, may_be_gone: bool) -> list[str]:
 
 
 def template_arguments(options: Object) -> list[str]:
-    """Renders without a cluster, CRDs included as they would be installed."""
+    """Renders without a cluster. Includes CRDs if the install does."""
     crds = [] if options["skipCrds"] else ["--include-crds"]
     return ["template", options["name"], *chart_arguments(options), "--namespace", options["namespace"], *crds]
 
@@ -149,7 +149,7 @@ def _version(options: Object) -> str:
 
 
 def _resolve(repository: str, name: str) -> tuple[str, str]:
-    """The URL and the name for helm: a repository may also be the name of one added with `helm repo add`."""
+    """Returns URL and chart name for helm. The repository may also be a name added with `helm repo add`."""
     if name.startswith("oci://"):
         return "", name
     parts = urlsplit(repository)

@@ -1,4 +1,4 @@
-"""Helm's own records of releases: Secrets `sh.helm.release.v1.<name>.v<revision>`, each a gzipped JSON document."""
+"""Helm's records of releases: Secrets `sh.helm.release.v1.<name>.v<revision>`, each a gzipped JSON document."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class Record:
     revision: int
     status: str
     chart: Object  # Chart.yaml
-    values: Object  # what the user gave
+    values: Object
     manifest: str
-    secret: str  # the name of the Secret that holds the record
+    secret: str
 
     @property
     def pending(self) -> bool:
-        """Whether an operation is under way, or was when its process died."""
+        """Whether an operation is running, or was when its process died."""
         return self.status.startswith("pending-")
 
     def resource_names(self) -> dict[str, list[str]]:
-        """The names of the objects, with the namespace where the manifest has one, by kind and apiVersion."""
+        """Returns the objects' names, with the namespace if the manifest has one, by kind and apiVersion."""
         names: dict[str, set[str]] = defaultdict(set)
         for obj in yaml.load_all(self.manifest, Loader=yaml.CSafeLoader):
             if not isinstance(obj, dict) or "kind" not in obj:
@@ -49,25 +49,25 @@ class Record:
 
 
 def latest(kube: KubeClient, namespace: str, name: str) -> Record | None:
-    """The newest revision of a release, whatever its status; None where there is no such release."""
+    """Returns the newest revision of a release in any status, or None if the release does not exist."""
     found = history(kube, namespace, name)
     return found[-1] if found else None
 
 
 def after(kube: KubeClient, namespace: str, name: str, before: Record | None) -> Record | None:
-    """The revision that an upgrade made; a rollback, which `atomic` adds, makes another one after it."""
+    """Returns the revision that an upgrade made. A rollback, which `atomic` adds, makes a later one."""
     newer = (record for record in history(kube, namespace, name) if not before or record.revision > before.revision)
     return next(newer, None)
 
 
 def history(kube: KubeClient, namespace: str, name: str) -> list[Record]:
-    """All revisions, oldest first."""
+    """Returns all revisions, oldest first."""
     secrets = kube.list("v1", "Secret", namespace, labels=f"owner=helm,name={name}")
     return sorted((_decode(secret) for secret in secrets), key=lambda record: record.revision)
 
 
 def everywhere(kube: KubeClient) -> list[Record]:
-    """The newest revision of every release of the cluster."""
+    """Returns the newest revision of every release of the cluster."""
     newest: dict[tuple[str, str], Record] = {}
     for secret in kube.list("v1", "Secret", labels="owner=helm"):
         record = _decode(secret)

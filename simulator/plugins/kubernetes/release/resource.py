@@ -1,4 +1,4 @@
-"""The operations of a Release, and the state that the engine keeps of it."""
+"""The operations of a Release, and its state in the engine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _IDENTITY = (("name",), ("namespace",))
 
 
 def check(session: Session, request: provider_pb2.CheckRequest) -> tuple[Properties, dict[str, str]]:
-    """The completed inputs, with the version that the chart has, and what is wrong with them, by property."""
+    """Returns the completed inputs, with the chart's version, and the errors by property."""
     given = decode(request.news)
     inputs = options.complete(given, reveal(decode(request.olds)), request.urn, session.namespace)
     if inputs["allowNullValues"]:
@@ -48,7 +48,7 @@ def check(session: Session, request: provider_pb2.CheckRequest) -> tuple[Propert
 
 
 def diff(request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
-    """The release as it is against the new inputs; what neither the old nor the new inputs say is left alone."""
+    """Compares the live release with the new inputs. Values that neither old nor new inputs set are ignored."""
     state, new = decode(request.olds), decode(request.news)
     old_inputs = reveal(_inputs(state))
     if "version" in request.ignoreChanges:
@@ -73,7 +73,7 @@ def create(session: Session, request: provider_pb2.CreateRequest) -> tuple[str, 
     plain: Object = reveal(inputs)
     kube, namespace, name = session.kube, plain["namespace"], plain["name"]
     before = records.latest(kube, namespace, name)
-    if before and session.options.goes_on and _is_wanted(before, plain):  # a killed plugin did not live to tell
+    if before and session.options.goes_on and _is_wanted(before, plain):  # a killed plugin left no record
         return identity(namespace, name), _state(inputs, before)
     failure: HelmError | None = None
     try:
@@ -119,7 +119,7 @@ def update(session: Session, request: provider_pb2.UpdateRequest) -> Properties:
 
 
 def read(session: Session, request: provider_pb2.ReadRequest) -> tuple[str, Properties, Properties] | None:
-    """The id, state and inputs of the release as it is; None where it is gone. Without a state, it is imported."""
+    """Returns the current id, state and inputs, or None if the release is gone. Without a state, imports it."""
     state = decode(request.properties)
     inputs = _inputs(state)
     namespace, name = (reveal(state[key]) for key in ("namespace", "name")) if state else parse_identity(request.id)
@@ -139,11 +139,11 @@ def read(session: Session, request: provider_pb2.ReadRequest) -> tuple[str, Prop
 
 
 def delete(session: Session, request: provider_pb2.DeleteRequest) -> None:
-    """Returns when the release is gone; one that is gone already is an error, unless an update that failed goes on."""
+    """Deletes the release and waits. A missing release is an error, unless this resumes a failed update."""
     plain: Object = reveal(decode(request.properties))
     if session.client is None:
         raise PluginError(f'can\'t delete Helm Release with unreachable cluster. Reason: "{session.unreachable}"')
-    # helm_release.go, Delete: no cancellation reaches it, and what Helm has to say is a warning.
+    # helm_release.go, Delete: it cannot be cancelled, and Helm's output is a warning.
     said = helm(session, options.uninstall_arguments(plain, may_be_gone=session.options.goes_on), cancellable=False)
     if information := said.rpartition('release "')[0].strip():
         session.engine.log(request.urn, f"Helm uninstall returned information: {json.dumps(information)}", WARNING)
@@ -160,11 +160,11 @@ def _chart_version(session: Session, plain: Object) -> str:
 
 
 def _crds(session: Session, plain: Object) -> list[Object]:
-    """What the chart is going to define."""
+    """Returns the CRDs that the chart will define."""
     try:
         rendered = helm(session, options.template_arguments(plain), plain["values"])
     except HelmError:
-        return []  # the install will say what is wrong with the values
+        return []  # the install reports the error in the values
     texts = [text.removeprefix("---") for text in rendered.split("\n---") if "kind: CustomResourceDefinition" in text]
     return [yaml.load(text, Loader=yaml.CSafeLoader) for text in texts]
 

@@ -1,7 +1,7 @@
-"""Becomes the command in its arguments, killed by the kernel when the process that started it dies.
+"""Replaces itself with the command in its arguments, which the kernel kills when the parent process dies.
 
-Run as a script. The official plugin's Helm is a part of it, and so dies with it: nobody would record what it did. Linux
-only; elsewhere the command runs untethered.
+Run as a script. The official plugin contains Helm, which therefore dies with it. A Helm that outlived the plugin would
+work without a record. Linux only; elsewhere the command is not killed.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ def main() -> None:
     parent, command = int(sys.argv[1]), sys.argv[2:]
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the kernel was told
+        if os.getppid() != parent:  # the parent died before prctl took effect
             sys.exit(1)
     os.execv(command[0], command)  # noqa: S606 - no shell is wanted
 
