@@ -1,4 +1,4 @@
-"""The storage add-ons of AKS: CSI drivers with their StorageClasses, as the cluster's storageProfile turns them on."""
+"""The storage add-ons of AKS: CSI drivers with their StorageClasses, enabled by the cluster's storageProfile."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _data() -> Mapping[str, Any]:
 
 
 def objects(storage_profile: Mapping[str, Any]) -> list[Object]:
-    """What a storageProfile of ARM (`{"blobCSIDriver": {"enabled": true}, ...}`) puts into the cluster."""
+    """Returns the objects of an ARM storageProfile (`{"blobCSIDriver": {"enabled": true}, ...}`)."""
     found: list[Object] = []
     for field, addon in _data().items():
         if (storage_profile.get(field) or {}).get("enabled"):
@@ -38,7 +38,7 @@ def objects(storage_profile: Mapping[str, Any]) -> list[Object]:
 
 
 def apply(kube: KubeClient, storage_profile: Mapping[str, Any]) -> None:
-    """Makes the cluster have exactly these; may be called again."""
+    """Creates exactly these objects and deletes others. Can be repeated."""
     wanted = objects(storage_profile)
     names = {(obj["kind"], obj["metadata"]["name"]) for obj in wanted}
     for api, kind, namespace in _KINDS:

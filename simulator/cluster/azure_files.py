@@ -1,6 +1,7 @@
-"""What azurefile-csi-driver makes of a StorageClass: a share in the account that it names, or else in one of AKS's.
+"""Volumes of azurefile-csi-driver: a share in the account that a StorageClass names, or in one of AKS's.
 
-Words: kubernetes-sigs/azurefile-csi-driver 1.35.1, controllerserver.go (CreateVolume), and external-provisioner's.
+Messages are from kubernetes-sigs/azurefile-csi-driver 1.35.1, controllerserver.go (CreateVolume), and
+external-provisioner.
 """
 
 from __future__ import annotations
@@ -14,23 +15,23 @@ from simulator.kube.client import KubeClient
 
 DRIVER = "file.csi.azure.com"
 Refusal = Callable[[str, str, bool], str | None]
-"""Of group, account, and whether by NFS: why the control plane cannot make a share there."""
+"""A function of group, account and whether NFS is used. Returns why the control plane cannot create a share there."""
 
 
 class NotMadeError(Exception):
-    """No share can be made; the message is the driver's."""
+    """A share that cannot be created. The message is the driver's."""
 
 
 @dataclass(frozen=True)
 class AzureFiles:
-    """The driver's controller, in one cluster."""
+    """The driver's controller in one cluster."""
 
     refusal: Refusal
     _told: set[tuple[str, str]] = field(default_factory=set)
 
     def source(self, parameters: Mapping[str, str], volume: str, namespace: str) -> Object:
-        """`csi` of the PersistentVolume of that name. Raises NotMadeError."""
-        given = {key.lower(): value for key, value in parameters.items()}  # whose names have no case
+        """Returns `csi` of the PersistentVolume of that name. Raises NotMadeError."""
+        given = {key.lower(): value for key, value in parameters.items()}  # their names are case-insensitive
         account, group, sku = given.get("storageaccount"), given.get("resourcegroup", ""), given.get("skuname", "")
         nfs, private = given.get("protocol") == "nfs", given.get("networkendpointtype", "").lower() == "privateendpoint"
         if nfs and sku.lower().startswith("standard"):
@@ -51,7 +52,7 @@ class AzureFiles:
         }
 
     def tell(self, kube: KubeClient, claim: Object, error: NotMadeError) -> None:
-        """Warns of a claim that gets no volume, once for each cause; it is tried again."""
+        """Records a warning event for a claim without a volume, once for each cause. Provisioning is retried."""
         metadata = claim["metadata"]
         message = f'failed to provision volume with StorageClass "{claim["spec"]["storageClassName"]}": {error}'
         if (metadata["uid"], message) not in self._told:

@@ -1,4 +1,4 @@
-"""The simulated AKS clusters of a checkout (azure's ClusterBackend): each a control plane, a network and kubelets."""
+"""The simulated AKS clusters of a checkout (azure's ClusterBackend), each with control plane, network and kubelets."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from simulator.kubelet.programs import ImageProgram, Offers
 
 _RUN_TIMEOUT_S = 120
 _OF_OTHERS = ("node.kubernetes.io/", "ToBeDeletedByClusterAutoscaler", "remediator.kubernetes.azure.com/")
-"""Beginnings of taints that no pool gives."""
+"""Prefixes of taints that pools do not set."""
 _POOL_LABELS = "simulator/pool-labels"
-"""Node annotation that remembers which labels the pool gave, so that those it gives no more go."""
+"""Node annotation with the labels that the pool set, so that labels removed from the pool can be removed here."""
 
 
 class RunningCluster:
-    """Everything of one cluster that runs."""
+    """All running parts of one cluster."""
 
     def __init__(self, cluster_id: str, programs: Sequence[ImageProgram], offers: Offers, cloud: Cloud) -> None:
-        """Boots it, or leaves nothing running. Raises NotReady or ports.PortTaken."""
+        """Boots the cluster. If that fails, stops its parts and raises NotReady or ports.PortTaken."""
         login, names = cloud.entra(cluster_id), cloud.names(cluster_id)
         self.plane = ControlPlane(_name(cluster_id), cloud.issuer(cluster_id), login, names)
         with contextlib.ExitStack() as parts:
@@ -58,7 +58,7 @@ class RunningCluster:
             self._parts = parts.pop_all()
 
     def await_webhooks(self, timeout_s: float) -> None:
-        """Until what the API server asks before it takes an object answers again."""
+        """Waits until the webhooks of the API server answer again."""
         await_webhooks(self.kube, self.kubelet.is_ready, timeout_s)
 
     def stop(self) -> None:
@@ -66,19 +66,19 @@ class RunningCluster:
 
 
 class Clusters:
-    """Implements azure's ClusterBackend. A cluster's folder is named by group and name (`paths.cluster`)."""
+    """An implementation of azure's ClusterBackend. A cluster's folder is named by group and name (`paths.cluster`)."""
 
     def __init__(self, programs: Sequence[ImageProgram], offers: Offers) -> None:
         self._programs, self._offers = programs, offers
         self.cloud: Cloud = NoCloud()
-        """Azure as the nodes of clusters created from now on reach it."""
+        """Azure, as nodes of clusters created from now on reach it."""
         self._running: dict[str, RunningCluster] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        """Held, by name, while a cluster boots or ends: others go on meanwhile."""
+        """Locks by cluster name, held while a cluster boots or ends. Other clusters are not affected."""
         self._stopped = False
 
     def create(self, cluster_id: str) -> None:
-        """Raises NotReady or ports.PortTaken."""
+        """Boots a cluster, or updates its access if it runs. Raises NotReady or ports.PortTaken."""
         name = _name(cluster_id)
         with self._locks[name]:
             if self._stopped:
@@ -89,7 +89,7 @@ class Clusters:
                 self._running[name] = RunningCluster(cluster_id, self._programs, self._offers, self.cloud)
 
     def delete(self, cluster_id: str) -> None:
-        """Raises OSError for a folder that cannot be removed."""
+        """Stops a cluster and removes its folder. Raises OSError if that fails."""
         name = _name(cluster_id)
         with self._locks[name]:
             self._end(name)
@@ -97,22 +97,22 @@ class Clusters:
                 shutil.rmtree(folder)
 
     def halt(self, cluster_id: str) -> None:
-        """Stops what runs; `create` starts it again."""
+        """Stops the cluster's processes. `create` starts it again."""
         name = _name(cluster_id)
         with self._locks[name]:
             self._end(name)
 
     def rotate(self, cluster_id: str) -> None:
-        """Stops what runs and deletes the authority; `create` makes another one. Pods end and start again."""
+        """Stops the cluster and deletes its authority. `create` makes a new one, and its pods restart."""
         name = _name(cluster_id)
         with self._locks[name]:
             self._end(name)
             shutil.rmtree(paths.cluster(cluster_id) / "pki")
 
     def run(self, cluster_id: str, argv: Sequence[str], folder: Path, token: str) -> tuple[int, str]:
-        """Runs kubectl or helm there; returns the exit code and the output. By a token it acts as who has it.
+        """Runs kubectl or helm on the cluster, as the token's owner if given. Returns the exit code and the output.
 
-        Raises TimeoutError for a command that does not end.
+        Raises TimeoutError if the command does not end in time.
         """
         plane = self.running(cluster_id).plane
         own = plane.authority.kubeconfig("admin", plane.server, plane.name)
@@ -143,11 +143,11 @@ class Clusters:
         return self.running(cluster_id).plane.port("apiserver")
 
     def set_storage(self, cluster_id: str, storage_profile: Mapping[str, Any]) -> None:
-        """Turns the CSI drivers of AKS on and off."""
+        """Enables and disables AKS's CSI drivers."""
         addons.apply(self.running(cluster_id).kube, storage_profile)
 
     def set_admins(self, cluster_id: str, groups: Sequence[str]) -> None:
-        """By a binding, as on AKS, which goes with the last of them."""
+        """Sets the groups of the administrators' binding, as on AKS, or deletes it if there are no groups."""
         kube, binding = self.running(cluster_id).kube, entra.admins(list(groups))
         if groups:
             kube.apply(binding, force=True)
@@ -155,9 +155,9 @@ class Clusters:
             ignore_missing(functools.partial(kube.delete, binding["apiVersion"], binding["kind"], entra.ADMINS))
 
     def set_nodes(self, cluster_id: str, nodes: Sequence[Object]) -> dict[str, str]:
-        """Removes, adds and updates nodes; kubelets then do the rest (pods of removed nodes go with them).
+        """Removes, adds and updates nodes. Kubelets then end the pods of removed nodes.
 
-        Returns why the API server finds some invalid, by their names.
+        Returns the API server's errors for invalid nodes, by name.
         """
         kube = self.running(cluster_id).kube
         wanted = {node["metadata"]["name"]: node for node in nodes}
@@ -176,11 +176,11 @@ class Clusters:
         return refused
 
     def running(self, cluster_id: str) -> RunningCluster:
-        """Raises KeyError for a cluster that does not run."""
+        """Returns the running cluster. Raises KeyError if it does not run."""
         return self._running[_name(cluster_id)]
 
     def client(self, cluster_id: str) -> KubeClient | None:
-        """None for a cluster that does not run."""
+        """Returns the cluster's client, or None if it does not run."""
         running = self._running.get(_name(cluster_id))
         return running.kube if running else None
 
@@ -188,7 +188,7 @@ class Clusters:
         return dict(self._running)
 
     def stop(self) -> None:
-        """Ends all clusters, after their boots where these are under way; none can be created any more."""
+        """Ends all clusters, after running boots. Afterwards, none can be created."""
         self._stopped = True
         for name in list(self._locks):
             with self._locks[name]:
@@ -213,7 +213,7 @@ def _set(kube: KubeClient, there: Object | None, wanted: Object) -> None:
 
 
 def _update(kube: KubeClient, there: Object, wanted: Object) -> None:
-    """Sets the pool's labels, taints and version; labels that others set (NFD, operators) stay."""
+    """Sets the pool's labels, taints and version. Labels of other owners (NFD, operators) stay."""
     info = wanted["status"]["nodeInfo"]
     if there["status"]["nodeInfo"]["kubeletVersion"] != info["kubeletVersion"]:
         body: Object = {"status": {"nodeInfo": info}}
@@ -231,6 +231,6 @@ def _update(kube: KubeClient, there: Object, wanted: Object) -> None:
 
 
 def _removed(there: Object, wanted: Object) -> dict[str, None]:
-    """Labels that the pool gave before and gives no more, as nulls of a merge patch."""
+    """Returns null for each label that the pool no longer sets, for a merge patch."""
     before = there["metadata"].get("annotations", {}).get(_POOL_LABELS, "")
     return {key: None for key in before.split(",") if key and key not in wanted["metadata"].get("labels", {})}

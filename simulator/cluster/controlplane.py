@@ -1,4 +1,4 @@
-"""The control plane of one simulated AKS cluster: real etcd, API server, controller-manager and scheduler; KWOK."""
+"""The control plane of one simulated AKS cluster: real etcd, API server, controller-manager and scheduler, and KWOK."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _LEASE_SECONDS = 40
 
 
 class NotReady(Exception):
-    """A part of the control plane did not come up; the message holds the end of its log."""
+    """A part of the control plane that did not start. The message has the end of its log."""
 
 
 class ControlPlane:
-    """Folder, ports, certificates and processes of one cluster. Its data outlives a stop."""
+    """Folder, ports, certificates and processes of one cluster. Its data remains after a stop."""
 
     def __init__(self, name: str, issuer: str = "", login: Entra | None = None, names: Sequence[str] = ()) -> None:
-        """`issuer` is whom tokens of service accounts name, where Azure publishes the cluster's keys.
+        """Creates the certificates. `issuer` is that of service account tokens, if Azure publishes the cluster's keys.
 
-        `login` is how people come in, where they do by Entra; `names` are those of the API server in DNS.
+        `login` is the login of Entra users, if the cluster has one. `names` are the API server's DNS names.
         """
         self.name, self._names = name, names
         self._entra, self._issuer = login, issuer
@@ -57,20 +57,20 @@ class ControlPlane:
         return yaml.safe_dump(self.authority.kubeconfig(user, self.server, self.name), sort_keys=False)
 
     def for_users(self) -> Object:
-        """The administrator's kubeconfig as AKS gives it out."""
+        """Returns the administrator's kubeconfig in the form that AKS returns."""
         server = f"https://{self._names[0]}:443" if self._names else self.server
         return self.authority.kubeconfig("admin", server, self.name)
 
     @functools.cached_property
     def tls(self) -> ssl.SSLContext:
-        """Trusts this cluster's API server; for clients that bring a token."""
+        """A TLS context that trusts this cluster's API server, for clients with a token."""
         return ssl.create_default_context(cadata=self.authority.pem)
 
     def client(self) -> KubeClient:
         return KubeClient.from_kubeconfig(self.kubeconfig())
 
     def start(self) -> None:
-        """Returns when the API server is ready and the controllers run. Raises NotReady or ports.PortTaken."""
+        """Starts the control plane and waits until the API server is ready. Raises NotReady or ports.PortTaken."""
         for part in ("etcd", "etcd-peer", "apiserver"):
             ports.require_free(f"{self.name}.{part}")
         self._write_configuration()
@@ -83,7 +83,7 @@ class ControlPlane:
         self._run("kwok", self._kwok_argv())
 
     def set_access(self, issuer: str, login: Entra | None) -> None:
-        """Restarts the API server if it has another issuer, or another login, from now on. Raises NotReady."""
+        """Restarts the API server if its issuer or login changes. Raises NotReady."""
         if (issuer, login) != (self._issuer, self._entra):
             self._issuer, self._entra = issuer, login
             self._apiserver.stop()
@@ -151,7 +151,7 @@ class ControlPlane:
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=default={peer}",
-            "--unsafe-no-fsync",  # safe against killed processes, which is all that a simulator promises
+            "--unsafe-no-fsync",  # survives killed processes, which is sufficient for a simulator
             "--log-level=warn",
         ]
 
@@ -161,7 +161,7 @@ class ControlPlane:
             f"--etcd-servers=http://127.0.0.1:{self.port('etcd')}",
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
-            "--endpoint-reconciler-type=none",  # it refuses loopback addresses
+            "--endpoint-reconciler-type=none",  # it rejects loopback addresses
             f"--secure-port={self.port('apiserver')}",
             f"--tls-cert-file={pki('apiserver', 'crt')}",
             f"--tls-private-key-file={pki('apiserver', 'key')}",
@@ -169,7 +169,7 @@ class ControlPlane:
             *entra.flags(self._entra, self.folder),
             "--allow-privileged=true",
             f"--service-cluster-ip-range={SERVICE_CIDR}",
-            *([f"--service-account-issuer={self._issuer}"] if self._issuer else []),  # the first issues, both count
+            *([f"--service-account-issuer={self._issuer}"] if self._issuer else []),  # the first issues, both are valid
             f"--service-account-issuer={_OWN_ISSUER}",
             f"--service-account-key-file={pki('sa', 'pub')}",
             f"--service-account-signing-key-file={pki('sa', 'key')}",
@@ -178,7 +178,7 @@ class ControlPlane:
             "--kubelet-preferred-address-types=InternalIP",
             f"--egress-selector-config-file={self.folder / 'egress.json'}",
             "--enable-aggregator-routing=true",  # webhooks go to ready endpoints, which the egress proxy maps
-            # APIs that pods serve are told who asks by headers, which they believe of this certificate alone.
+            # APIs served by pods read the user from headers, and trust only this certificate to send them.
             f"--proxy-client-cert-file={pki('front-proxy', 'crt')}",
             f"--proxy-client-key-file={pki('front-proxy', 'key')}",
             f"--requestheader-client-ca-file={pki('ca', 'crt')}",
@@ -198,7 +198,7 @@ class ControlPlane:
             f"--cluster-signing-cert-file={pki('ca', 'crt')}",
             f"--cluster-signing-key-file={pki('ca', 'key')}",
             "--controllers=*,-node-ipam-controller,-node-route-controller,-cloud-node-lifecycle-controller",
-            "--node-monitor-grace-period=2m",  # leases come late on a loaded machine
+            "--node-monitor-grace-period=2m",  # leases are late on a loaded machine
             "--leader-elect=false",
             "--secure-port=0",
             "--kube-api-qps=200",

@@ -1,8 +1,8 @@
-"""How the API server of a cluster with Entra ID is told who people are, and whom to ask what they may do.
+"""Entra ID login of a cluster's API server: authentication and authorization.
 
-It checks tokens itself, by the issuer's published keys (structured authentication). Names are those that AKS's guard
-takes of a token: the user's, else the object id (kubeguard/guard, getUserInfo in auth/providers/azure/azure.go). Guard
-hands the object id on as `oid` among the extras; here it is the UID, since keys of extras need a domain.
+The API server itself checks tokens with the issuer's published keys (structured authentication). As in AKS's guard, the
+user name is the token's user, else the object id (kubeguard/guard, getUserInfo in auth/providers/azure/azure.go). Guard
+passes the object id as the extra `oid`; here it is the UID, because keys of extras need a domain.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from simulator.host import files
 from simulator.world.azure_services import Entra
 
 ADMINS = "aks-cluster-admin-binding-aad"
-"""AKS's own name, seen on its clusters (Microsoft's pages and users' listings)."""
+"""The name on AKS's clusters (from Microsoft's pages and users' listings)."""
 _API = "apiserver.config.k8s.io/v1"
 _MODES = ("--authorization-mode=Node,RBAC",)
 
 
 def flags(entra: Entra | None, folder: Path) -> list[str]:
-    """Of the API server, whose files are written to a folder."""
+    """Returns the API server's flags. Writes their files to the folder."""
     if entra is None:
         return [*_MODES]
     authentication = _written(folder / "authentication.yaml", _authentication(entra))
@@ -35,7 +35,7 @@ def flags(entra: Entra | None, folder: Path) -> list[str]:
 
 
 def admins(groups: list[str]) -> dict[str, Any]:
-    """The binding by which groups of Entra are administrators."""
+    """Returns the binding that makes Entra groups administrators."""
     api = "rbac.authorization.k8s.io"
     return {
         "apiVersion": f"{api}/v1",
@@ -58,7 +58,7 @@ def _authentication(entra: Entra) -> dict[str, Any]:
 
 
 def _authorization(kubeconfig: Path) -> dict[str, Any]:
-    """Guard has no opinion of the system's own accounts, so it is not asked of these; and is asked each time."""
+    """Returns the configuration of guard as a webhook without cache. It has no opinion on system accounts."""
     webhook = {
         "timeout": "10s",
         "failurePolicy": "Deny",

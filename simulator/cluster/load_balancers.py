@@ -1,6 +1,6 @@
-"""The part of Azure's cloud controller manager that gives Services of type LoadBalancer their addresses.
+"""Addresses of Services of type LoadBalancer, as from Azure's cloud controller manager.
 
-What a Service has is in its status, and nowhere else: so it stays over restarts, and is free once the Service is gone.
+An address is stored only in the Service's status. It survives restarts, and becomes free when the Service is deleted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from simulator.kube import events
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kube.informer import Changes
 
-PUBLIC = IPv4Network("203.0.113.0/24")  # for documentation (RFC 5737), so nobody's
+PUBLIC = IPv4Network("203.0.113.0/24")  # reserved for documentation (RFC 5737)
 NODE_SUBNET = IPv4Network("10.224.0.0/16")  # AKS's default
 FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
 INTERNAL = "service.beta.kubernetes.io/azure-load-balancer-internal"
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class LoadBalancers:
-    """One cluster's; its thread runs until `stop`."""
+    """The load balancers of one cluster. The thread runs until `stop`."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
@@ -46,7 +46,7 @@ class LoadBalancers:
                     done = self._round()
 
     def _round(self) -> bool:
-        """Whether all Services have what they should have; else the next tick starts from what is there."""
+        """Returns whether all Services are done. If not, the next tick tries again."""
         try:
             return step(self._kube)
         except (ApiError, httpx.HTTPError):  # the API server restarts
@@ -57,21 +57,21 @@ class LoadBalancers:
 
 
 def step(kube: KubeClient) -> bool:
-    """Gives addresses and takes them back; says whether all was granted. It lists anew: no address is given twice."""
+    """Assigns and releases addresses, and returns whether all succeeded. Lists Services first to avoid duplicates."""
     granted = True
     services = kube.list("v1", "Service")
     taken = {address for service in services for address in _addresses(service)}
     for service in services:
         try:
             _sync(kube, service, taken)
-        except ApiError as error:  # what is refused for one Service must not keep others from theirs
+        except ApiError as error:  # an error of one Service must not affect others
             _log.warning("load balancer of service %s: %s", service["metadata"]["name"], error)
             granted = False
     return granted
 
 
 def free_address(network: IPv4Network, taken: Container[str]) -> str | None:
-    """Counts from the network's end: nodes have theirs from the start of their subnet (`simulator/azure/nodes.py`)."""
+    """Returns a free address from the network's end. Nodes use the subnet's start (`simulator/azure/nodes.py`)."""
     candidates = (str(network[-place]) for place in range(2, network.num_addresses))
     return next((address for address in candidates if address not in taken), None)
 
@@ -92,7 +92,7 @@ def _ensure(kube: KubeClient, service: Object, taken: set[str]) -> None:
     kept = next((address for address in _addresses(service) if ip_address(address) in network), None)
     begun = FINALIZER in _finalizers(service)
     address = kept or free_address(network, taken)
-    if begun and (kept or address is None):  # it has what it wants, or was told that there is none
+    if begun and (kept or address is None):  # the Service has an address, or a warning that none is free
         return
     if not begun:
         _set_finalizers(kube, service, [*_finalizers(service), FINALIZER])
@@ -107,7 +107,7 @@ def _ensure(kube: KubeClient, service: Object, taken: set[str]) -> None:
 
 
 def _release(kube: KubeClient, service: Object) -> None:
-    """The finalizer goes last: a kill before that leaves all to be done again."""
+    """Releases an address. Removes the finalizer last, so that an interrupted release is repeated."""
     _tell(kube, service, "Normal", "DeletingLoadBalancer", "Deleting load balancer")
     emptied = _set_ingress(kube, service, None)
     _set_finalizers(kube, emptied, [name for name in _finalizers(service) if name != FINALIZER])
@@ -125,14 +125,14 @@ def _finalizers(service: Object) -> list[str]:
 
 
 def _set_finalizers(kube: KubeClient, service: Object, names: list[str]) -> None:
-    """A patch replaces the whole list, so it is refused where the Service has changed meanwhile."""
+    """Replaces the finalizers. Fails if the Service has changed since it was read."""
     metadata = service["metadata"]
     body = {"metadata": {"finalizers": names, "resourceVersion": metadata["resourceVersion"]}}
     kube.patch("v1", "Service", metadata["name"], metadata["namespace"], body)
 
 
 def _set_ingress(kube: KubeClient, service: Object, ingress: list[Object] | None) -> Object:
-    """The Service as it is then."""
+    """Sets the ingress and returns the updated Service."""
     metadata, body = service["metadata"], {"status": {"loadBalancer": {"ingress": ingress}}}
     return kube.patch("v1", "Service", metadata["name"], metadata["namespace"], body, subresource="status")
 

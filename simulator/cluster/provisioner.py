@@ -1,6 +1,6 @@
-"""The part of external-provisioner and external-attacher for Azure Files and Azure Disk: shares are folders.
+"""Emulated external-provisioner and external-attacher for Azure Files and Azure Disk. Shares are folders.
 
-The real controller-manager decides what is to be provisioned and binds; a folder outlives pods and is shared by nodes.
+The real controller-manager decides what to provision, and binds. A folder outlives pods, and nodes share it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class Provisioner:
-    """One cluster's; its threads run until `stop`."""
+    """The provisioner of one cluster. Its threads run until `stop`."""
 
     def __init__(self, kube: KubeClient, folder: Path, files: AzureFiles) -> None:
         """`folder` is the cluster's."""
@@ -48,7 +48,7 @@ class Provisioner:
             try:
                 found = (self._claims.items(), self._volumes.items(), self._attachments.items())
                 step(self._kube, self._folder, self._files, *found)
-            except (ApiError, httpx.HTTPError):  # the API server restarts, or an object has just gone: the next tick
+            except (ApiError, httpx.HTTPError):  # the API server restarts, or an object was deleted
                 self._stopped.wait(1)
             except Exception:  # noqa: BLE001 - one claim's fault must not stop all others; the daemon's log has it
                 _log.exception("provisioner")
@@ -63,7 +63,7 @@ def step(
     volumes: list[Object],
     attachments: list[Object],
 ) -> None:
-    """Provisions, deletes and attaches what is to be; the objects are all that there are."""
+    """Provisions, deletes and attaches volumes. The arguments contain all objects of their kinds."""
     there = {volume["metadata"]["name"] for volume in volumes}
     for claim in claims:
         name = f"pvc-{claim['metadata']['uid']}"
@@ -84,7 +84,7 @@ def step(
 
 
 def _is_ours(claim: Object) -> bool:
-    """The controller-manager names the driver once it is to provision (for a late binding: once a node is chosen)."""
+    """Returns whether to provision a claim. The controller-manager sets the driver then (after a late binding)."""
     metadata = claim["metadata"]
     waits = not claim["spec"].get("volumeName") and not metadata.get("deletionTimestamp")
     return waits and metadata.get("annotations", {}).get(_PROVISIONER) in SHARES
@@ -98,12 +98,11 @@ def _is_released(volume: Object) -> bool:
 
 
 def _provision(kube: KubeClient, folder: Path, files: AzureFiles, name: str, claim: Object) -> None:
-    """Raises NotMadeError."""
     metadata, spec = claim["metadata"], claim["spec"]
     driver = metadata["annotations"][_PROVISIONER]
     storage_class = kube.find("storage.k8s.io/v1", "StorageClass", spec["storageClassName"])
     if storage_class is None or kube.find("storage.k8s.io/v1", "CSIDriver", driver) is None:
-        return  # class or driver was turned off meanwhile: the claim stays Pending, as without a provisioner
+        return  # class or driver was just disabled: the claim stays Pending, as without a provisioner
     parameters = storage_class.get("parameters") or {}
     source = {"driver": driver, "volumeHandle": name, "volumeAttributes": parameters}
     if driver == DRIVER:

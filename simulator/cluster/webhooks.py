@@ -1,7 +1,7 @@
-"""Webhooks after a start: a control plane that was stopped is there again before the pods that its webhooks call.
+"""Waits for webhooks after a start, because the control plane starts before the pods that its webhooks call.
 
-Whoever made an object meanwhile would be refused, as on AKS (`no endpoints available for service`); there, nobody stops
-a cluster between two commands.
+Until then, the API server would reject objects, as on AKS (`no endpoints available for service`). There, clusters
+rarely stop between two commands.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _EVERY_S = 0.2
 
 
 def await_webhooks(kube: KubeClient, is_ready: Callable[[str], bool], timeout_s: float) -> None:
-    """Until each webhook that has pods has one that answers; `is_ready` tells that of a pod's uid.
+    """Waits until each webhook that has pods has one that answers. `is_ready` checks the pod with a uid.
 
-    What does not come back in time is left to whoever needs it: the API server says what is missing.
+    At the timeout, returns without an error: the API server then reports the missing webhook.
     """
     deadline = time.monotonic() + timeout_s
     while any(_waits(endpoints, is_ready) for endpoints in _behind_webhooks(kube)) and time.monotonic() < deadline:
@@ -27,7 +27,7 @@ def await_webhooks(kube: KubeClient, is_ready: Callable[[str], bool], timeout_s:
 
 
 def _behind_webhooks(kube: KubeClient) -> Iterator[list[Object]]:
-    """The endpoints of each service that a webhook calls."""
+    """Yields the endpoints of each service that a webhook calls."""
     configurations = [each for kind in _KINDS for each in kube.list("admissionregistration.k8s.io/v1", kind)]
     clients = [webhook["clientConfig"] for each in configurations for webhook in each.get("webhooks", ())]
     called = {(client["service"]["namespace"], client["service"]["name"]) for client in clients if "service" in client}
@@ -38,6 +38,6 @@ def _behind_webhooks(kube: KubeClient) -> Iterator[list[Object]]:
 
 
 def _waits(endpoints: list[Object], is_ready: Callable[[str], bool]) -> bool:
-    """Whether there are pods and none of them answers. What endpoints say may be of before the start."""
+    """Returns whether no pod answers although endpoints exist. Endpoints may be outdated after the start."""
     answering = (each["conditions"].get("ready") and is_ready(each["targetRef"]["uid"]) for each in endpoints)
     return bool(endpoints) and not any(answering)

@@ -1,4 +1,4 @@
-"""Empties a node as `kubectl drain` does: by the eviction API, which keeps to disruption budgets."""
+"""Empties a node like `kubectl drain`, by the eviction API, which respects disruption budgets."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _ENDED_WITH_NODES = ("DaemonSet", "Node")
 
 
 def comes_with_nodes(pod: Object) -> bool:
-    """Whether a DaemonSet or the node itself made it: nothing is moved elsewhere by evicting it."""
+    """Returns whether a DaemonSet or the node made the pod. Evicting it would not move it to another node."""
     return any(owner["kind"] in _ENDED_WITH_NODES for owner in pod["metadata"].get("ownerReferences", []))
 
 
 def to_move(pods: Iterable[Object], node: str) -> list[Object]:
-    """Pods of the node that have to run elsewhere once it is gone."""
+    """Returns the node's pods that must run elsewhere once it is gone."""
     here = (pod for pod in pods if pod["spec"].get("nodeName") == node)
     return [pod for pod in here if not comes_with_nodes(pod) and not has_ended(pod)]
 
 
 def evict(kube: KubeClient, pod: Object, most_s: int | None = None) -> bool:
-    """Asks for the pod's end, in so many seconds at most, unless it is asked for already.
+    """Requests the pod's eviction, with a grace period of at most `most_s`, unless it is already ending.
 
-    False where a disruption budget forbids it now. The API server marks the pod as DisruptionTarget.
+    Returns False if a disruption budget forbids it now. The API server marks the pod as DisruptionTarget.
     """
     metadata, grace_s = pod["metadata"], pod["spec"].get("terminationGracePeriodSeconds", 30)
     if metadata.get("deletionTimestamp"):

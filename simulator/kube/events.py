@@ -20,9 +20,9 @@ def record(
     message: str,
     source: dict[str, str],
 ) -> None:
-    """Makes an event. Best effort, as with Kubernetes' own parts: a namespace that is being deleted takes none.
+    """Creates an event, in `default` for objects without a namespace. Logs failures, as Kubernetes components do.
 
-    Those of objects without a namespace are in `default`.
+    A namespace that is being deleted accepts no events.
     """
     metadata = obj["metadata"]
     at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -35,7 +35,7 @@ def record(
         "involvedObject": involved,
         "type": severity,
         "reason": reason,
-        "message": message[:1024],  # the API server takes no more
+        "message": message[:1024],  # the API server rejects longer messages
         "source": source,
         "count": 1,
         "firstTimestamp": at,

@@ -1,4 +1,4 @@
-"""A live copy of all objects of one kind, kept by list and watch; and whether any of several kinds changed."""
+"""A live copy of all objects of a kind, by list and watch, and a detector of changes of several kinds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Informer:
-    """`items()` is always a consistent copy; `changed` is called after each change, from the informer's thread."""
+    """A live copy of objects. `items()` is always consistent. The thread calls `changed` after each change."""
 
     def __init__(self, kube: KubeClient, api_version: str, kind: str, changed: Callable[[], None]) -> None:
         self.api_version, self.kind = api_version, kind
@@ -37,7 +37,7 @@ class Informer:
             return self._items.get((namespace, name))
 
     def stop(self) -> None:
-        """The thread ends at its next event or timeout; nothing is reported any more."""
+        """Stops the notifications. The thread ends at its next event or timeout."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -46,7 +46,7 @@ class Informer:
             try:
                 self._list_and_watch()
                 told = ""
-            except (ApiError, NoKindMatch) as error:  # it may be allowed, or be served, later
+            except (ApiError, NoKindMatch) as error:  # the kind may be allowed or served later
                 if told != str(error):
                     told = str(error)
                     _log.warning("no %s is seen until this is over: %s", self.kind, error)
@@ -81,15 +81,15 @@ class Informer:
 
 
 class Changes:
-    """Notices changes of objects of some kinds, for those that look at them again only then."""
+    """A detector of changes of some kinds, for polling code that acts only after a change."""
 
     def __init__(self, kube: KubeClient, kinds: Iterable[tuple[str, str]]) -> None:
-        """Kinds are (API version, kind)."""
+        """`kinds` are pairs of API version and kind."""
         self._some = threading.Event()
         self._informers = [Informer(kube, *kind, self._some.set) for kind in kinds]
 
     def seen(self) -> bool:
-        """Whether there was one since this was last asked."""
+        """Returns whether an object has changed since the last call."""
         some = self._some.is_set()
         self._some.clear()
         return some

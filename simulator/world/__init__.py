@@ -1,1 +1,1 @@
-"""The simulated hardware world: nodes, GPUs, HCAs, the fabric between them and what can break."""
+"""Simulated hardware: nodes, GPUs, HCAs, the fabric between them, and faults."""

@@ -1,4 +1,4 @@
-"""The addresses and credentials of simulated Azure services that clusters and nodes use."""
+"""Addresses and credentials of the simulated Azure services that clusters and nodes use."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from dataclasses import dataclass
 from pathlib import Path
 
 Changed = tuple[int, Mapping[str, str | None] | None]
-"""How often a container was written to, and which blobs since a given time, by name with their etags.
+"""The number of writes to a container, and the blobs written since a given number, by name with their etags.
 
-No etag is that of a blob that was removed, an empty one of one that only a look tells of; without names, all may be
-other.
+The etag of a removed blob is None. An empty etag means that the blob must be read to find out. Instead of the blobs,
+None means that any blob may have changed.
 """
 
 
 UNKNOWN: Changed = (0, None)
-"""Nothing is known of changes: any blob may differ."""
+"""No information on changes: any blob may differ."""
 
 
 @dataclass(frozen=True)
 class BlobService:
-    """Where the blobs of an account, or of all, are served."""
+    """The blob endpoint of one account or of all accounts."""
 
     url: str
-    """`https://127.0.0.1:<port>/<account>`, for all without the account; by name where `proxy` leads there."""
+    """`https://127.0.0.1:<port>/<account>`, without the account for all. With a `proxy`, it has a host name."""
     ca_file: Path
-    """The authority that signed its certificate (PEM)."""
+    """The authority that signed the service's certificate (PEM)."""
     proxy: str = ""
-    """URL; empty where it is reached without."""
+    """URL of the proxy, or empty for a direct connection."""
     changes: Callable[[str, int], Changed] = lambda _container, _since: UNKNOWN
     """Returns the changes of a container since the given number of writes."""
 
 
 @dataclass(frozen=True)
 class Entra:
-    """How an API server authenticates and authorizes users of Entra."""
+    """Authentication and authorization of Entra users by an API server."""
 
     issuer: str
     """The issuer of users' tokens (claim `iss`)."""
@@ -43,8 +43,8 @@ class Entra:
     audience: str
     """The audience that tokens must have (claim `aud`)."""
     ca: str
-    """The authority (PEM) that signed the certificate of both addresses."""
+    """The authority (PEM) that signed the certificates of both addresses."""
     guard: str
-    """URL of an authorization webhook; empty where the roles in the cluster alone count."""
+    """URL of an authorization webhook, or empty if only the cluster's roles apply."""
     token: str
     """The bearer token for the webhook."""

@@ -1,4 +1,4 @@
-"""When nodes were booted again: `python -m simulator reboot` says so, and machines and their pods go by it."""
+"""Reboots of nodes. `python -m simulator reboot` records them; machines and their pods react to them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from simulator.host import files, paths
 
 
 class BootStore:
-    """The last boot of each node that was booted again, on disk."""
+    """The last reboot of each node, on disk."""
 
     def __init__(self, folder: Path | None = None, clock: Callable[[], float] = time.time) -> None:
-        """`clock` gives seconds since 1970."""
+        """`clock` returns seconds since 1970."""
         self._file = (folder or paths.home()) / "boots.json"
         self._clock = clock
 
     def last(self, node: str) -> float:
-        """In seconds since 1970; 0 where it has been up since it was made."""
+        """Returns the time of the last reboot in seconds since 1970, or 0 if the node was never rebooted."""
         return self._load().get(node, 0.0)
 
     def boot(self, node: str) -> None:

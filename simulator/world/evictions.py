@@ -1,6 +1,6 @@
-"""Which Spot machines Azure is to take back: `python -m simulator evict` asks, and the daemon does it.
+"""Evictions of Spot machines: `python -m simulator evict` requests them, and the daemon performs them.
 
-A file for each, and one for the rate, so that nobody writes what another has just written.
+Each eviction and the rate have a separate file, so that no process overwrites another's request.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pathlib import Path
 from simulator.host import files, paths
 
 _RATE = "rate"
-"""No node is called so: they are `aks-...`."""
+"""Not the name of a node: these start with `aks-`."""
 
 
 @dataclass(frozen=True, order=True)
 class Eviction:
-    """Of one node. `drains` is whether AKS drains it in time, which it promises for no case."""
+    """The eviction of one node. `drains` is whether AKS drains it in time, which it never guarantees."""
 
     node: str
     drains: bool = True
@@ -25,7 +25,7 @@ class Eviction:
 
 @dataclass(frozen=True)
 class Rate:
-    """How many of all Spot nodes are evicted in an hour; the seed decides when, and which."""
+    """The number of Spot nodes to evict per hour. The seed decides the times and the nodes."""
 
     per_hour: float
     seed: int = 0
@@ -33,7 +33,7 @@ class Rate:
 
 
 class EvictionStore:
-    """What is asked for and not over, on disk."""
+    """Requested evictions that have not ended, on disk."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = (folder or paths.home()) / "evictions"
@@ -53,7 +53,7 @@ class EvictionStore:
         return Rate(**json.loads(file.read_text())) if file.exists() else None
 
     def set_rate(self, rate: Rate | None) -> None:
-        """None for no more than are asked for."""
+        """Sets the rate. None ends random evictions."""
         if rate:
             self._write(_RATE, rate)
         else:

@@ -1,4 +1,4 @@
-"""What the user breaks, hardware or Azure itself, on disk until it is healed: `python -m simulator fault|heal`."""
+"""Injected faults of hardware and Azure, on disk until they are healed: `python -m simulator fault|heal`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from simulator.host import files, paths
 
 
 class FaultKind(StrEnum):
-    """What can go wrong."""
-
     NODE = "node"
     """The whole node is down."""
     GPU = "gpu"
     """A GPU fell off the bus (Xid 79)."""
     ECC = "ecc"
-    """A GPU's memory has had an error that ECC does not correct (Xid 63): a row waits to be remapped, until a reset."""
+    """A GPU's memory had an uncorrectable ECC error (Xid 63): a row waits to be remapped until a reset."""
     REMAP = "remap"
     """A row of a GPU's memory could not be remapped (Xid 64)."""
     XID = "xid"
@@ -28,33 +26,33 @@ class FaultKind(StrEnum):
     NVLINK = "nvlink"
     """One of a GPU's NVLinks is inactive (Xid 74)."""
     THERMAL = "thermal"
-    """A GPU is too hot, and its clocks are slowed down by its hardware."""
+    """A GPU is too hot, so its hardware reduces its clocks."""
     HCA = "hca"
     """An HCA's port is down."""
     LINK = "link"
     """An HCA's link runs at less than its rate (`gbps`)."""
     FLAPPING = "flapping"
-    """An HCA's link is lost again and again; it is up in between."""
+    """An HCA's link is lost again and again, and recovers in between."""
     RAIL = "rail"
-    """What is behind that HCA of every node, its rail's switches, carries less than their links do (`gbps`)."""
+    """The rail's switches behind that HCA of every node carry less than the links' rate (`gbps`)."""
     NVME = "nvme"
-    """A local disk is gone; healed, a blank one takes its place."""
+    """A local disk is gone. After healing, it is replaced by a blank one."""
     PARTITION = "partition"
-    """The node is in an InfiniBand partition of its own, as when AKSInfinibandSupport was not registered."""
+    """The node is in a separate InfiniBand partition, as if AKSInfinibandSupport was not registered."""
     THROTTLE = "throttle"
-    """Azure refuses all requests to its Resource Manager for a while (`seconds`)."""
+    """Azure rejects all requests to its Resource Manager for a while (`seconds`)."""
     CAPACITY = "capacity"
-    """Azure has no machine of a VM size left; with `spot`, so many for Spot pools altogether, and any for others."""
+    """Azure has no machine of a VM size left. With `spot`, this many for Spot pools and any number for others."""
     PRICE = "price"
-    """A Spot machine of a VM size costs so much an hour (`usd`)."""
+    """The price of a Spot machine of a VM size per hour (`usd`)."""
     ROLES = "roles"
-    """Role assignments made from now on do not act yet, and new identities are not found."""
+    """Role assignments made during the fault have no effect yet, and new identities are not found."""
     LOCK = "lock"
-    """A management lock of a `level` on the subscription, on every resource group, or on one of them (`scope`)."""
+    """A management lock of a `level` on the subscription, on every resource group, or on one group (`scope`)."""
     POLICY = "policy"
     """A policy of the organization requires a tag (`tag`) on resource groups."""
     NODE_SETUP = "node-setup"
-    """New machines cannot be set up as nodes: the script that does so ends with an exit code (`code`)."""
+    """The script that sets new machines up as nodes fails with an exit code (`code`)."""
 
 
 OF_AZURE = frozenset(
@@ -68,15 +66,17 @@ OF_AZURE = frozenset(
         FaultKind.NODE_SETUP,
     }
 )
-"""These concern no hardware."""
+"""Faults of Azure, not of hardware."""
 OF_ALL_NODES = frozenset({*OF_AZURE, FaultKind.RAIL})
-"""These name no node."""
+"""Faults that name no node."""
 MENDED_BY_REBOOT = frozenset({FaultKind.ECC, FaultKind.XID})
-"""Those that a reset of the GPUs ends, which each reboot does. The others stay with the machine; of a GPU that is off
-the bus that is inferred: it would take the bare metal's restart, which a virtual machine's is not.
+"""Faults that a reset of the GPUs, and so each reboot, fixes.
+
+The others stay with the machine. For a GPU that fell off the bus, that is inferred: recovery needs a restart of the
+physical host, and rebooting the virtual machine does not restart it.
 """
 OF_GPU = frozenset({FaultKind.GPU, FaultKind.ECC, FaultKind.REMAP, FaultKind.XID, FaultKind.NVLINK, FaultKind.THERMAL})
-"""The device of these is a GPU's index."""
+"""Faults whose device is a GPU's index."""
 MAX_XID = 999
 LOCK_LEVELS = ("CanNotDelete", "ReadOnly")
 _SIZE = "the VM size, e.g. Standard_ND96isr_H100_v5"
@@ -95,16 +95,16 @@ _NEEDS: Mapping[FaultKind, Mapping[str, str]] = {
     FaultKind.PRICE: {"size": _SIZE, "usd": "what a Spot machine of it costs in an hour, e.g. 0.25"},
     FaultKind.LOCK: {"level": " or ".join(LOCK_LEVELS), "scope": "subscription, group, or a resource group's name"},
 }
-"""Options that a kind cannot do without. Besides them faults of nodes take `node`, and all faults `seconds`."""
+"""Required options of each kind. Optional are `node` for faults of nodes, and `seconds` for all faults."""
 
 
 class FaultError(ValueError):
-    """A fault that cannot be; the text is for the user."""
+    """An invalid fault. The message is for the user."""
 
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """One broken thing. `gbps` (Gb/s) is left of a slow link or rail; after `seconds` it is over, 0 being never."""
+    """One fault, which ends after `seconds` if set. `gbps` (Gb/s) is the remaining rate of a slow link or rail."""
 
     node: str
     kind: FaultKind
@@ -113,19 +113,19 @@ class Fault:
     size: str = ""
     seconds: int = 0
     code: int = 0
-    """Of an Xid, or of the script that sets a node up."""
+    """An Xid, or the exit code of the script that sets a node up."""
     level: str = ""
-    """Of a lock."""
+    """The level of a lock."""
     scope: str = ""
-    """Of a lock: `subscription`, `group` for every resource group, or the name of one."""
+    """The scope of a lock: `subscription`, `group` for every resource group, or the name of one group."""
     tag: str = ""
     """The name of the tag that a policy requires."""
     spot: int | None = field(default=None, compare=False)
-    """Of capacity: machines for Spot pools."""
+    """The number of machines left for Spot pools (capacity faults)."""
     usd: float = field(default=0.0, compare=False)
-    """Of price: of one machine for an hour."""
+    """The price of one machine per hour (price faults)."""
     since: float = field(default=0.0, compare=False)
-    """When it began, in seconds since 1970."""
+    """The start, in seconds since 1970."""
 
     def __str__(self) -> str:
         left, lasts = (f"{self.gbps} Gb/s" if self.gbps else ""), (f"for {self.seconds} s" if self.seconds else "")
@@ -138,12 +138,12 @@ class Fault:
 
     @property
     def place(self) -> tuple[str, FaultKind, str, str, int, str]:
-        """Two faults at the same place replace each other."""
+        """The key of a fault. A new fault replaces an old one with the same key."""
         code = self.code if self.kind is FaultKind.XID else 0
         return self.node, self.kind, self.device, self.size, code, self.scope or self.tag
 
     def remaining(self, now: float) -> float:
-        """Seconds until it is over by itself."""
+        """Returns the seconds until the fault ends by itself."""
         return self.since + self.seconds - now if self.seconds else float("inf")
 
 
@@ -163,7 +163,7 @@ def new_fault(
     usd: float = 0.0,
     since: float = 0.0,
 ) -> Fault:
-    """Raises FaultError naming what is allowed."""
+    """Creates a fault. Raises FaultError, which names the allowed values."""
     try:
         known = FaultKind(kind)
     except ValueError:
@@ -194,15 +194,15 @@ def _takes(kind: FaultKind, option: str) -> bool:
 
 
 class FaultStore:
-    """The file that holds the faults; written whole and atomically, so that readers never see half of it."""
+    """The file of all faults. It is replaced atomically, so that readers never see a partial file."""
 
     def __init__(self, folder: Path | None = None, clock: Callable[[], float] = time.time) -> None:
-        """`clock` gives seconds since 1970."""
+        """`clock` returns seconds since 1970."""
         self.file = (folder or paths.home()) / "faults.json"
         self.clock = clock
 
     def load(self) -> tuple[Fault, ...]:
-        """Those that are not over, sorted; raises FaultError when the file is not what this module wrote."""
+        """Returns active faults, sorted. Raises FaultError if the file is damaged."""
         try:
             entries = json.loads(self.file.read_text())
             faults = sorted(new_fault(**entry) for entry in entries)
@@ -213,16 +213,16 @@ class FaultStore:
             raise FaultError(f"{self.file} is damaged ({error}); delete it to heal everything") from error
 
     def find(self, kind: FaultKind, size: str = "") -> Fault | None:
-        """The fault of Azure of that kind (and VM size) if there is one."""
+        """Returns Azure's fault of that kind (and VM size), or None."""
         return next((fault for fault in self.load() if (fault.kind, fault.size) == (kind, size)), None)
 
     def fault(self, fault: Fault) -> None:
-        """Adds it, as of now; a fault at the same place is replaced."""
+        """Starts a fault now. It replaces a fault with the same key."""
         others = [old for old in self.load() if old.place != fault.place]
         self._save([*others, replace(fault, since=self.clock())])
 
     def heal(self, kind: str = "", node: str = "", device: str = "") -> tuple[Fault, ...]:
-        """Removes all faults that match what is given, and returns them."""
+        """Removes all faults that match the arguments, and returns them."""
         faults = self.load()
         healed = tuple(
             fault
@@ -233,11 +233,10 @@ class FaultStore:
         return healed
 
     def remove(self, fault: Fault) -> None:
-        """Removes this one."""
         self._save(each for each in self.load() if each != fault)
 
     def reboot(self, node: str) -> tuple[Fault, ...]:
-        """Removes the node's faults that its reboot mends, and returns them."""
+        """Removes the node's faults that its reboot fixes, and returns them."""
         return tuple(fault for kind in sorted(MENDED_BY_REBOOT) for fault in self.heal(kind, node))
 
     def _save(self, faults: Iterable[Fault]) -> None:

@@ -1,4 +1,4 @@
-"""What is in a node: derived from its SKU, its name and the faults alone, so that every look gives the same answer."""
+"""The hardware of a node. It depends only on the SKU, the node's name and the faults, so it is always the same."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ KERNEL = "6.8.0-1030-azure"
 OS_ID, OS_VERSION = "ubuntu", "24.04"
 ETHERNET_GBPS = 100
 LOCAL_DISK, NVME_OS_DISK, SCSI_OS_DISK = "Microsoft NVMe Direct Disk", "MSFT NVMe Accelerator v1.0", "Virtual Disk"
-"""Models of disks (udev/80-azure-disk.rules of Azure/azure-vm-utils)."""
+"""Disk models (udev/80-azure-disk.rules of Azure/azure-vm-utils)."""
 OS_DISK_BYTES = 128 * 2**30
 SECTOR_BYTES = 512
 _XIDS = {FaultKind.ECC: 63, FaultKind.REMAP: 64, FaultKind.NVLINK: 74, FaultKind.GPU: 79}
-"""What NVIDIA's driver logs of these."""
+"""Xids that NVIDIA's driver logs for these faults."""
 
 
 @dataclass(frozen=True)
 class PciDevice:
-    """One function on the bus; ids and class are lower-case hexadecimal as in NFD's `pci.device`."""
+    """One function on the bus. Ids and class are lower-case hexadecimal, as in NFD's `pci.device`."""
 
     address: str
     vendor: str
@@ -36,37 +36,37 @@ class PciDevice:
 
 @dataclass(frozen=True)
 class Gpu:
-    """`index` is nvidia-smi's, which is PCI order."""
+    """One GPU. `index` is nvidia-smi's, in PCI order."""
 
     index: int
     pci: str
     uuid: str
     model: str
     product: str
-    """As nvidia-smi prints it."""
+    """The name that nvidia-smi prints."""
     memory_gb: int
     healthy: bool
     remap_pending: bool = False
-    """Rows of its memory wait to be remapped, after an error that ECC did not correct."""
+    """Whether memory rows wait to be remapped, after an uncorrectable ECC error."""
     remap_failed: bool = False
-    """One of them could not be."""
+    """Whether a row could not be remapped."""
     slowed: bool = False
-    """Its hardware has slowed it down: it is too hot."""
+    """Whether the hardware has reduced the clocks because of heat."""
     lost_links: tuple[int, ...] = ()
-    """NVLinks that are inactive."""
+    """Inactive NVLinks."""
     xids: tuple[int, ...] = ()
-    """What NVIDIA's driver has logged of it since the boot, the worst last."""
+    """Xids that NVIDIA's driver has logged since the boot, the worst last."""
 
 
 FLAPS = 3
-"""How many times a link that flaps has been lost."""
+"""The number of times that a flapping link was lost."""
 
 
 @dataclass(frozen=True)
 class Hca:
-    """`gbps` is the rate now, `rated_gbps` that of a healthy link (Gb/s); `pkey` is 0xffff on Ethernet.
+    """One HCA. `gbps` is the current rate, `rated_gbps` that of a healthy link (Gb/s). `pkey` is 0xffff on Ethernet.
 
-    `rail_gbps` is what the switches behind it carry, which no node can see, and none needs for itself alone.
+    `rail_gbps` is the rate of the switches behind the HCA. A node cannot see it, and one node alone does not need it.
     """
 
     name: str
@@ -84,18 +84,18 @@ class Hca:
 
 @dataclass(frozen=True)
 class Disk:
-    """A disk of `sectors` of 512 bytes; `model` is what tells a local one from an OS disk."""
+    """A disk of `sectors` of 512 bytes. `model` tells a local disk from an OS disk."""
 
     name: str
     model: str
     sectors: int
     pci: str = ""
-    """Its own function on the bus; empty for one that is reached over Hyper-V's SCSI."""
+    """The PCI address, or empty for a disk on Hyper-V's SCSI."""
 
 
 @dataclass(frozen=True)
 class NodeHardware:
-    """One node. `up` is False while a node fault holds."""
+    """One node. `up` is False during a node fault."""
 
     node: str
     sku: str
@@ -104,23 +104,22 @@ class NodeHardware:
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
     nvme: tuple[Disk, ...]
-    """Local ones, v1 of Azure's."""
+    """Local NVMe disks (v1)."""
     os_disk: Disk
     booted: float = 0.0
-    """When it was booted again, in seconds since 1970; 0 where it never was."""
+    """The time of the last reboot, in seconds since 1970, or 0 if it never was rebooted."""
     kernel: str = KERNEL
     os_id: str = OS_ID
     os_version: str = OS_VERSION
 
     @property
     def without_faults(self) -> NodeHardware:
-        """The same hardware without faults of GPUs and HCAs."""
         gpus = tuple(replace(gpu, healthy=True) for gpu in self.gpus)
         return replace(self, gpus=gpus, hcas=tuple(replace(hca, state="ACTIVE") for hca in self.hcas))
 
 
 def node_hardware(sku: skus.VmSku, node_name: str, faults: Iterable[Fault] = ()) -> NodeHardware:
-    """The hardware of one node; faults of other nodes are ignored."""
+    """Returns the hardware of one node. Ignores faults of other nodes."""
     mine = [fault for fault in faults if fault.node == node_name or fault.kind is FaultKind.RAIL]
     gpus, gpu_functions = _gpus(sku, node_name, mine)
     hcas, hca_functions = _hcas(sku, node_name, mine)
@@ -140,12 +139,12 @@ def node_hardware(sku: skus.VmSku, node_name: str, faults: Iterable[Fault] = ())
 
 
 def pool_of(node_name: str) -> str:
-    """The scale set's part of an AKS node name (`aks-gpu-12345678-vmss000001`): nodes of one set share a fabric."""
+    """Returns the scale set of an AKS node name (`aks-gpu-12345678-vmss000001`). Its nodes share a fabric."""
     return node_name.rpartition("-vmss")[0] or node_name
 
 
 def _os_disk(sku: skus.VmSku) -> Disk:
-    """On SCSI, and on NVMe from version 6 of the VM families on (learn.microsoft.com: nvme-overview)."""
+    """Returns the OS disk: NVMe from version 6 of the VM families, else SCSI (learn.microsoft.com: nvme-overview)."""
     version = re.search(r"_v(\d+)$", sku.name)
     sectors = OS_DISK_BYTES // SECTOR_BYTES
     if version and int(version.group(1)) >= 6:
@@ -154,7 +153,7 @@ def _os_disk(sku: skus.VmSku) -> Disk:
 
 
 def _local_disks(sku: skus.VmSku, faults: Sequence[Fault], first: int) -> tuple[Disk, ...]:
-    """The local disks that are left of the size's, numbered from `first` on."""
+    """Returns the VM size's local disks without failed ones, numbered from `first`."""
     if sku.nvme is None:
         return ()
     sectors = int(sku.nvme.total_tib * 2**40 / sku.nvme.count) // SECTOR_BYTES
@@ -199,7 +198,7 @@ def _gpu(sku: skus.VmSku, node: str, index: int, pci: str, faults: Sequence[Faul
 
 
 def _hcas(sku: skus.VmSku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Hca, ...], list[PciDevice]]:
-    """The InfiniBand HCAs, then the Ethernet function of accelerated networking, which every AKS node has."""
+    """Returns the InfiniBand HCAs, then the Ethernet function of accelerated networking, which every AKS node has."""
     infiniband = sku.infiniband
     domains = _domains(sku, 1, infiniband.hcas) if infiniband else []
     hcas = [
@@ -245,13 +244,13 @@ def _infiniband_hca(infiniband: skus.InfiniBand, node: str, name: str, pci: str,
 
 
 def _pkey(node: str, faults: Sequence[Fault]) -> str:
-    """A full-membership key (top bit set). One per scale set; a partition fault gives the node its own."""
+    """Returns a full-membership key (top bit set). The scale set shares one; a partition fault gives a node another."""
     alone = any(fault.kind is FaultKind.PARTITION for fault in faults)
     return f"0x{0x8000 + 1 + number(node if alone else pool_of(node), 'pkey') % 0x7FFD:04x}"
 
 
 def _domains(sku: skus.VmSku, part: int, count: int) -> list[str]:
-    """PCI domains of GPUs (part 0) or HCAs (part 1) in bus order; counted where the catalogue has no topology."""
+    """Returns the PCI domains of GPUs (part 0) or HCAs (part 1) in bus order, or numbers if the topology is unknown."""
     if sku.topology is None:
         return [f"{index + 1 + 0x100 * part:04x}" for index in range(count)]
     numa = skus.topologies()[sku.topology].numa
@@ -259,11 +258,11 @@ def _domains(sku: skus.VmSku, part: int, count: int) -> list[str]:
 
 
 def _guid(node: str, device: str) -> str:
-    """As sysfs writes a node GUID: four groups of four digits. 0015:5d is Microsoft's vendor part."""
+    """Returns a node GUID in the format of sysfs: four groups of four digits. 0015:5d is Microsoft's vendor part."""
     digits = f"00155d{number(node, device) & 0xFFFFFFFFFF:010x}"
     return ":".join(digits[start : start + 4] for start in range(0, 16, 4))
 
 
 def number(*parts: str) -> int:
-    """A number that stands for these words, the same at every look."""
+    """Returns a stable number for these words."""
     return int.from_bytes(hashlib.sha256("/".join(parts).encode()).digest()[:8], "big")

@@ -1,4 +1,4 @@
-"""What Hyper-V tells a VM in its pool of key-value pairs (/var/lib/hyperv/.kvp_pool_3), as an Azure host fills it."""
+"""Hyper-V's pool of key-value pairs for a VM (/var/lib/hyperv/.kvp_pool_3), with the content of an Azure host."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import uuid
 from simulator.world.hardware import NodeHardware, number
 
 KEY_BYTES, VALUE_BYTES = 512, 2048
-"""Of a record (linux/hyperv.h: HV_KVP_EXCHANGE_MAX_KEY_SIZE and HV_KVP_EXCHANGE_MAX_VALUE_SIZE)."""
+"""Sizes in a record (linux/hyperv.h: HV_KVP_EXCHANGE_MAX_KEY_SIZE and HV_KVP_EXCHANGE_MAX_VALUE_SIZE)."""
 _FIXED = {
     "HostingSystemEditionId": "168",
     "HostingSystemNestedLevel": "0",
@@ -25,11 +25,10 @@ _FIXED = {
 
 _HOST = ("HostName", "PhysicalHostName", "PhysicalHostNameFullyQualified")
 KEYS = (*_HOST, *_FIXED, "VirtualMachineId", "VirtualMachineName")
-"""All keys that a host gives."""
 
 
 def pairs(hardware: NodeHardware) -> dict[str, str]:
-    """The pairs of one node: its host's name, and the VM's ids, which the host knows and the guest does not."""
+    """Returns the pairs of one node: its host's name, and the VM's ids, which only the host knows."""
     host = f"SIM{number(hardware.node, 'host') % 10**12:012d}"
     names = dict.fromkeys(_HOST, host)
     vm_id = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{hardware.node}/vm")).upper()
@@ -39,12 +38,11 @@ def pairs(hardware: NodeHardware) -> dict[str, str]:
 
 
 def pool(hardware: NodeHardware) -> bytes:
-    """The pool file: a record per pair."""
     return b"".join(record(key, value) for key, value in pairs(hardware).items())
 
 
 def record(key: str, value: str) -> bytes:
-    """One record: both texts in UTF-8, filled up with zero bytes. Raises ValueError for texts that do not fit."""
+    """Returns one record: both texts in UTF-8, padded with zero bytes. Raises ValueError if a text is too long."""
     fields = ((key.encode(), KEY_BYTES), (value.encode(), VALUE_BYTES))
     if any(len(text) >= size for text, size in fields):
         raise ValueError(f"{key}: a key has less than {KEY_BYTES} bytes, a value less than {VALUE_BYTES}")

@@ -1,4 +1,4 @@
-"""How fast an all-reduce is on given hardware. Pure, and standard library only: the sandboxed commands import it."""
+"""Speed of an all-reduce on given hardware. Uses only the standard library, because sandboxed commands import it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ INFINIBAND, SOCKET = "IB", "Socket"
 
 @dataclass(frozen=True)
 class Collective:
-    """One communicator. `links` holds per node the share (0 to 1) of its rated speed that each HCA in use gives."""
+    """One communicator. `links` has, per node, the share (0 to 1) of its rated speed that each used HCA reaches."""
 
     sku: str
     nodes: int
     gpus_per_node: int
     transport: str = INFINIBAND
-    """INFINIBAND or SOCKET; only between nodes."""
+    """INFINIBAND or SOCKET, between nodes only."""
     links: tuple[tuple[float, ...], ...] = ()
     sharp: bool = False
-    """The switches reduce (SHARP)."""
+    """Whether the switches reduce (SHARP)."""
     nvlink_sharp: bool = False
-    """NVSwitch reduces (NVLS)."""
+    """Whether NVSwitch reduces (NVLS)."""
     aligned: bool = True
-    """NCCL pairs each GPU with the HCA on its own PCI switch."""
+    """Whether NCCL pairs each GPU with the HCA on its own PCI switch."""
 
     @property
     def ranks(self) -> int:
@@ -32,12 +32,12 @@ class Collective:
 
     @property
     def bus_factor(self) -> float:
-        """Bus bandwidth over algorithm bandwidth of an all-reduce (nccl-tests, PERFORMANCE.md)."""
+        """The ratio of bus bandwidth to algorithm bandwidth of an all-reduce (nccl-tests, PERFORMANCE.md)."""
         return 2 * (self.ranks - 1) / self.ranks
 
 
 def peak(collective: Collective, numbers: Mapping[str, Any]) -> float:
-    """Bus bandwidth of large messages, GB/s: the slowest of the parts that all ranks have to wait for."""
+    """Returns the bus bandwidth of large messages in GB/s, which the slowest part limits."""
     if collective.nodes > 1 and collective.transport == SOCKET:
         return float(numbers["socket_peak_gbs"])
     sku = numbers["skus"].get(collective.sku, {})
@@ -56,7 +56,7 @@ def peak(collective: Collective, numbers: Mapping[str, Any]) -> float:
 
 
 def bus_bandwidth(collective: Collective, size: int, numbers: Mapping[str, Any]) -> float:
-    """GB/s for messages of `size` bytes; small ones are bound by latency."""
+    """Returns the bus bandwidth in GB/s for messages of `size` bytes. Latency limits small ones."""
     if collective.nodes == 1:
         half = float(numbers["half_bandwidth_bytes"]["nvlink"])
     else:
@@ -65,15 +65,16 @@ def bus_bandwidth(collective: Collective, size: int, numbers: Mapping[str, Any])
 
 
 def seconds(collective: Collective, size: int, numbers: Mapping[str, Any]) -> float:
-    """Time of one all-reduce of `size` bytes per rank; one rank alone is timed as a copy at the node's peak."""
+    """Returns the time of one all-reduce of `size` bytes per rank. A single rank copies at the node's peak."""
     size = max(size, 1)
     factor = collective.bus_factor or 1.0
     return factor * size / (bus_bandwidth(collective, size, numbers) * 1e9)
 
 
 def _share(links: tuple[float, ...], gpus: int) -> float:
-    """The share that is left to the GPUs in use: all HCAs carry equal parts, so the slowest decides; GPUs whose HCA is
-    missing, or not to be used, share another's, which halves both.
+    """Returns the share of the link speed for the GPUs in use. All HCAs carry equal parts, so the slowest one decides.
+
+    If HCAs are missing or unused, their GPUs share those of others, which halves the speed of both.
     """
     if not links:
         return 0.0

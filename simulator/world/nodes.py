@@ -1,4 +1,4 @@
-"""The hardware of a Node object, with the faults that hold now."""
+"""The hardware of a Node object, with its current faults."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from simulator.world.hardware import SECTOR_BYTES, Disk, Gpu, NodeHardware, node
 
 NVIDIA, MELLANOX = skus.pci_vendor("nvidia"), skus.pci_vendor("mellanox")
 PARTITION_ANNOTATION = "simulator/infiniband-partition"
-"""`alone` on nodes of a pool that was made while AKSInfinibandSupport was not registered."""
+"""Annotation (`alone`) of nodes in a pool that was created while AKSInfinibandSupport was not registered."""
 DRIVER_ANNOTATION = "simulator/gpu-driver"
-"""`aks` on GPU nodes whose driver AKS installs (gpuProfile.driver Install, which is also the default)."""
+"""Annotation (`aks`) of GPU nodes with a driver from AKS (gpuProfile.driver Install, which is also the default)."""
 _NO_DEVICES = skus.VmSku(name="", family="", vcpus=1, memory_gib=1, temp_gib=0)
 
 _known = functools.lru_cache(maxsize=1024)(node_hardware)
-"""The kubelet asks for that of every node at every look at its pods."""
+"""A cached function: the kubelet needs every node's hardware whenever it looks at its pods."""
 
 
 def hardware_of(node: Object) -> NodeHardware:
-    """With the OS of the node's image, and the OS disk and InfiniBand partition that its pool was made with.
+    """Returns the hardware with the OS of the node's image, and the OS disk and InfiniBand partition of its pool.
 
     A node without an instance type of the catalogue, such as a virtual node, has no devices.
     """
@@ -49,22 +49,22 @@ def hardware_of(node: Object) -> NodeHardware:
 
 
 def with_capacity(os_disk: Disk, capacity: str) -> Disk:
-    """The OS disk as large as the pool has it, of which a node says: 536870912Ki."""
+    """Returns the OS disk with the pool's size, from the node's capacity: 536870912Ki."""
     return dataclasses.replace(os_disk, sectors=count(capacity) // SECTOR_BYTES) if count(capacity) else os_disk
 
 
 def os_release(image: str, default: tuple[str, str]) -> tuple[str, str]:
-    """ID and VERSION_ID of /etc/os-release, from a node's osImage: `Ubuntu 24.04.3 LTS` -> ubuntu, 24.04."""
+    """Returns ID and VERSION_ID of /etc/os-release, from a node's osImage: `Ubuntu 24.04.3 LTS` -> ubuntu, 24.04."""
     found = re.fullmatch(r"(?:Microsoft )?([A-Za-z ]+) (\d+\.\d+)\S*(?: LTS)?", image)
     return (found.group(1).replace(" ", "").lower(), found.group(2)) if found else default
 
 
 def nvidia_gpus(hardware: NodeHardware) -> list[Gpu]:
-    """The GPUs that NVIDIA's driver would find, healthy or not."""
+    """Returns the GPUs that NVIDIA's driver would find, healthy or not."""
     addresses = {function.address for function in hardware.pci if function.vendor == NVIDIA}
     return [gpu for gpu in hardware.gpus if gpu.pci in addresses]
 
 
 def has_host_driver(node: Object) -> bool:
-    """Whether the node image brought a GPU driver (AKS with gpuProfile.driver Install)."""
+    """Returns whether the node image has a GPU driver (AKS with gpuProfile.driver Install)."""
     return DRIVER_ANNOTATION in node["metadata"].get("annotations", {})

@@ -1,4 +1,4 @@
-"""The world as simulated commands in a sandbox see it: `world.json`, written by the daemon, read at /run/simulator."""
+"""The world for simulated commands in a sandbox: `world.json`, written by the daemon, read at /run/simulator."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from simulator.world.hardware import NodeHardware
 
 MAX_STATE_BYTES = 2**20
 _REPLICA = "training.kubeflow.org/replica-type"
-"""Label of pods of the training operator, which makes a headless Service of each one's name."""
+"""Label of pods of the training operator, which creates a headless Service with each pod's name."""
 _RAY = "ray.io/"
-"""Begins labels of KubeRay's pods; it makes a Service for the head of each cluster, with its name before the suffix."""
+"""Prefix of labels of KubeRay's pods. KubeRay creates a Service for each cluster's head, named cluster and suffix."""
 _RAY_SUFFIX = "-head-svc"
 STANDING = frozenset({"sshd"})
-"""States of a daemon's that hold while it lives: it has a lock on their file, which the kernel frees at its end."""
-DEFAULT_SHM_BYTES = 64 * 2**20  # what container runtimes give unless a volume is mounted there
+"""States that are valid while a daemon runs. It locks their file, and the kernel releases the lock when it ends."""
+DEFAULT_SHM_BYTES = 64 * 2**20  # the default of container runtimes without a volume at /dev/shm
 
 
 def snapshot(
@@ -34,10 +34,10 @@ def snapshot(
     allocations: Mapping[str, Mapping[str, Any]],
     states: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Object:
-    """`nodes` and `pods` are API objects, `allocations` and `states` are keyed by "namespace/name".
+    """Returns the world. `nodes` and `pods` are API objects; `allocations` and `states` have keys "namespace/name".
 
-    An allocation names the pod's devices ({"gpus": [indices], "hcas": [names]}); a state is what the pod's simulated
-    daemons wrote ({"sshd": {...}}).
+    An allocation has the pod's devices ({"gpus": [indices], "hcas": [names]}). A state was written by the pod's
+    simulated daemons ({"sshd": {...}}).
     """
     found = states or {}
     return {
@@ -49,15 +49,15 @@ def snapshot(
 
 
 def write(world: Object, folder: Path) -> None:
-    """Replaces `folder`/world.json in one step."""
+    """Replaces `folder`/world.json atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     files.replace(folder / "world.json", json.dumps(world))
 
 
 def states_of(folder: Path) -> Object:
-    """What simulated daemons wrote to the pod's state folder, by file name: {"sshd": {...}}.
+    """Returns the states that simulated daemons wrote to the pod's state folder, by file name: {"sshd": {...}}.
 
-    The sandbox may put anything there: links to files of this machine are not followed, and only whole documents count.
+    The sandbox can write anything there. Symbolic links are not followed, and incomplete documents are ignored.
     """
     found: Object = {}
     for file in sorted(folder.glob("*.json")):
@@ -92,7 +92,7 @@ def pod_key(pod: Object) -> str:
 
 
 def shm_bytes(pod: Object) -> int:
-    """Size of /dev/shm: that of the memory volume mounted there (its limit, else the pod's memory), or 64 MiB."""
+    """Returns the size of /dev/shm: a memory volume's limit, else the pod's memory, or 64 MiB without such a volume."""
     spec = pod["spec"]
     mounted = {mount["name"] for mount in _each(spec, "volumeMounts") if mount["mountPath"].rstrip("/") == "/dev/shm"}
     for volume in spec.get("volumes") or []:
@@ -141,7 +141,7 @@ def _pod(pod: Object, allocation: Mapping[str, Any], state: Mapping[str, Any]) -
 
 
 def _services(metadata: Object) -> Iterator[str]:
-    """Names of Services that lead to that pod alone."""
+    """Yields the names of Services that select only that pod."""
     labels = metadata.get("labels", {})
     if _REPLICA in labels:
         yield metadata["name"]
