@@ -147,7 +147,7 @@ class Clusters:
         addons.apply(self.running(cluster_id).kube, storage_profile)
 
     def set_admins(self, cluster_id: str, groups: Sequence[str]) -> None:
-        """Sets the groups of the administrators' binding, as on AKS, or deletes it if there are no groups."""
+        """Sets the groups of the administrators' binding, as on AKS. Without groups, deletes the binding."""
         kube, binding = self.running(cluster_id).kube, entra.admins(list(groups))
         if groups:
             kube.apply(binding, force=True)

@@ -1,4 +1,4 @@
-"""What may be asked of a pod from outside: its logs, commands in its containers, its ports."""
+"""Access to a pod through the API server: logs, commands in its containers, and its ports."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from simulator.kubelet.shim_client import Shim, ShimError
 
 _OK, _BAD_REQUEST = 200, 400
 _NOT_PULLED = {"ErrImagePull": "image can't be pulled", "ImagePullBackOff": "trying and failing to pull image"}
-"""Of containers that wait: what kubelets say of a reason in its place."""
+"""Kubelets' texts for the reasons of waiting containers."""
 
 
 class PodAccess:
-    """Of the pods of one cluster."""
+    """Access to the pods of one cluster."""
 
     def __init__(
         self,
@@ -28,13 +28,13 @@ class PodAccess:
         find: Callable[[str, str], Object | None],
         program: Callable[[Object], Runnable],
     ) -> None:
-        """`folder` is the cluster's; `find` looks up a pod by namespace and name, `program` what a container runs."""
+        """`folder` is the cluster's. `find` takes namespace and name; `program` returns a container's program."""
         self._folder, self._network, self._find, self._program = folder, network, find, program
 
     def log(self, namespace: str, name: str, container: str, *, previous: bool = False) -> Path | None:
-        """The log of a container's last start, or of the one before it; None where there is none.
+        """Returns the log of a container's last start, or of the previous one, or None if it does not exist.
 
-        Between two starts, what has ended is both, as with kubelets.
+        Between two starts, the last log is both, as with kubelets.
         """
         pod = self._find(namespace, name)
         logs = logs_in(folders.logs_of(self._folder, pod) / container) if pod else []
@@ -43,9 +43,9 @@ class PodAccess:
         return logs[-1] if logs else None
 
     def why_no_log(self, namespace: str, name: str, container: str) -> tuple[int, str]:
-        """What is answered where there is none, and with which HTTP status.
+        """Returns the HTTP status and message for a missing log.
 
-        Of what will run, in the words of kubelets (validateContainerLogStatus in pkg/kubelet/kubelet_pods.go).
+        Messages for waiting containers are kubelets' (validateContainerLogStatus in pkg/kubelet/kubelet_pods.go).
         """
         pod = self._find(namespace, name)
         if pod is None:
@@ -63,14 +63,14 @@ class PodAccess:
         return _BAD_REQUEST, f'container "{container}" in pod "{name}" is waiting to start: {why}'
 
     def goes_on(self, namespace: str, name: str, container: str, log: Path) -> bool:
-        """Whether more may come in a log."""
+        """Returns whether a log can still grow."""
         pod = self._find(namespace, name) or {}
         ended = "terminated" in _status(pod, container).get("state", {}) or _is_between_starts(pod, container)
         may_run = pod.get("status", {}).get("phase") in ("Pending", "Running") and not ended
         return may_run and self.log(namespace, name, container) == log
 
     def shim(self, namespace: str, name: str, container: str) -> Shim:
-        """By which commands run in a container. Raises ShimError for one that is not a sandbox."""
+        """Returns the shim that runs commands in a container. Raises ShimError if the container is not a sandbox."""
         pod = self._find(namespace, name)
         for found in pod["spec"]["containers"] if pod else []:
             if pod and found["name"] == container and isinstance(self._program(found), Script):
@@ -78,7 +78,7 @@ class PodAccess:
         raise ShimError(f"container {container} of pod {name} has no shell: the simulator does not run its image")
 
     def connect(self, namespace: str, name: str, port: int) -> socket.socket:
-        """A connection to a port of the pod. Raises ShimError."""
+        """Connects to a port of the pod. Raises ShimError."""
         pod = self._find(namespace, name)
         local = self._network.local_port((pod or {}).get("status", {}).get("podIP", ""), port)
         if local is not None:
@@ -88,7 +88,7 @@ class PodAccess:
 
 
 def _status(pod: Object, container: str) -> Object:
-    """Of one of the pod's containers; empty before a kubelet has told it."""
+    """Returns the status of a container, empty before a kubelet has reported it."""
     status = pod.get("status", {})
     told = (*status.get("containerStatuses", []), *status.get("initContainerStatuses", []))
     return next((found for found in told if found["name"] == container), {})

@@ -1,4 +1,4 @@
-"""Addresses of pods that run here, and the ports of this machine behind those of their containers."""
+"""Addresses of pods that run here, and this machine's ports for their containers' ports."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from k8s.objects import Object
 from simulator.host import ports
 
 POD_CIDR = "10.244.128.0/17"
-"""Of the pods that run here; KWOK's have the lower half of AKS's range."""
+"""Addresses of pods that run here. KWOK's pods have the lower half of AKS's range."""
 
 
 class Addresses:
-    """Of one cluster's pods. The kubelets' loop asks for addresses; ports are also asked for by pods' own threads."""
+    """Addresses and ports of one cluster's pods. Only the kubelets' loop calls `of`; `port` is thread-safe."""
 
     def __init__(self, pods: Callable[[], Sequence[Object]]) -> None:
-        """`pods` are all of the cluster, which may have addresses already."""
+        """`pods` returns all pods of the cluster. Some may have addresses already."""
         self._pods = pods
         self._ips: dict[str, str] = {}
         self._hosts = itertools.cycle(ipaddress.ip_network(POD_CIDR).hosts())
@@ -26,7 +26,7 @@ class Addresses:
         self._lock = threading.Lock()
 
     def of(self, pod: Object) -> str:
-        """The pod's; the one it had, when the simulator was started again."""
+        """Returns the pod's address. A restart of the simulator does not change it."""
         uid = pod["metadata"]["uid"]
         if address := pod.get("status", {}).get("podIP"):
             self._ips[uid] = str(address)
@@ -36,7 +36,7 @@ class Addresses:
         return self._ips[uid]
 
     def port(self, uid: str, container: str, port: int) -> int:
-        """A port of this machine for a container's port: each pod its own, since an old and a new one overlap."""
+        """Returns a port of this machine for a container's port. Each pod has its own, since pods can overlap."""
         with self._lock:
             key = (uid, container, port)
             if key not in self._ports:
@@ -44,7 +44,7 @@ class Addresses:
             return self._ports[key]
 
     def forget(self, uid: str) -> None:
-        """Of a pod that is gone."""
+        """Releases the address and ports of a deleted pod."""
         self._ips.pop(uid, None)
         with self._lock:
             self._ports = {key: port for key, port in self._ports.items() if key[0] != uid}

@@ -1,6 +1,6 @@
-"""Whether a node takes a pod that was scheduled to it: without all of its devices, a kubelet refuses it.
+"""Admission of scheduled pods by their node. A kubelet rejects a pod if it lacks one of the pod's devices.
 
-Reason and texts are those of Kubernetes 1.35.4: pkg/kubelet/cm/admission/errors.go, and rejectPod of
+Reason and messages are those of Kubernetes 1.35.4: pkg/kubelet/cm/admission/errors.go, and rejectPod of
 pkg/kubelet/kubelet.go, which sets phase, reason and message and leaves the rest to the pod's controller.
 """
 
@@ -19,15 +19,15 @@ REASON = "UnexpectedAdmissionError"
 
 
 class Admission:
-    """Asked about each pod again and again; its first answer holds."""
+    """Admission of pods. It is checked repeatedly, but a rejection is final."""
 
     def __init__(self, kube: KubeClient, allocate: Callable[[Object, Object], object], teller: Teller) -> None:
-        """`allocate` is given pod and node, and raises Unavailable."""
+        """`allocate` takes pod and node, and raises Unavailable."""
         self._kube, self._allocate, self._teller = kube, allocate, teller
         self._refused: set[str] = set()
 
     def admits(self, pod: Object, node: Object) -> bool:
-        """False for one that is, or was, refused; what goes or has ended is let pass, to be cleared away."""
+        """Returns False for a rejected pod. Admits pods that end or have ended, so that they can be removed."""
         if has_ended(pod) or pod["metadata"].get("deletionTimestamp") or not device_requests(pod):
             return True
         if pod["metadata"]["uid"] in self._refused:
@@ -50,7 +50,7 @@ class Admission:
         try:
             self._kube.patch("v1", "Pod", metadata["name"], metadata["namespace"], body, subresource="status")
         except ApiError as error:
-            if not (error.not_found or error.conflict):  # gone, or another by now
+            if not (error.not_found or error.conflict):  # gone, or replaced by another
                 raise
         self._refused.add(metadata["uid"])
         self._teller.warn(pod, REASON, message)

@@ -1,4 +1,4 @@
-"""What a cluster and its nodes ask of Azure: `simulator/azure/data_plane.py` answers."""
+"""Requests of clusters and nodes to Azure. `simulator/azure/data_plane.py` implements them."""
 
 from __future__ import annotations
 
@@ -9,52 +9,52 @@ from simulator.world.azure_services import BlobService, Entra
 
 
 class Cloud(Protocol):
-    """Azure as clusters and kubelets reach it."""
+    """Azure, as clusters and kubelets reach it."""
 
     @property
     def blobs(self) -> BlobService | None:
-        """The service of all storage accounts; None where there is no Azure."""
+        """The blob service of all storage accounts, or None without Azure."""
 
     @property
     def proxy(self) -> str:
-        """URL of the proxy that reaches names as nodes do; empty where there is no Azure."""
+        """URL of the proxy that resolves names as nodes do, or empty without Azure."""
 
     def at(self, cluster_id: str) -> Cloud:
-        """As the nodes of a cluster reach it."""
+        """Returns Azure as the nodes of a cluster reach it."""
 
     def blob_service(self, account: str) -> BlobService:
-        """In place of https://<account>.blob.core.windows.net. Raises OSError where that name leads nowhere."""
+        """Returns the service at https://<account>.blob.core.windows.net. Raises OSError if the name is unknown."""
 
     def issuer(self, cluster_id: str) -> str:
-        """Whom the tokens of a cluster's service accounts name as their issuer; empty where AKS publishes none."""
+        """Returns the issuer of the cluster's service account tokens, or an empty string if AKS publishes none."""
 
     def entra(self, cluster_id: str) -> Entra | None:
-        """None for a cluster that people do not log in to by Entra."""
+        """Returns the cluster's Entra login, or None if it has none."""
 
     def names(self, cluster_id: str) -> Sequence[str]:
-        """Those of a private cluster's API server; of others none, since they are reached here by their address."""
+        """Returns the DNS names of a private cluster's API server. Other clusters have none, only an address."""
 
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
-        """A managed identity's token for blobs, for a service account's; when it ends (seconds since 1970).
+        """Exchanges a service account token for a managed identity's blob token.
 
-        Raises PermissionError with Entra's words.
+        Returns the token and its end in seconds since 1970. Raises PermissionError with Entra's message.
         """
 
     def share_refusal(self, cluster_id: str, group: str, account: str, *, nfs: bool) -> str | None:
-        """Why a cluster's control plane cannot make a share in an account, in Resource Manager's words, or None.
+        """Returns why a cluster's control plane cannot create a share in an account, or None.
 
-        Without a group, the account is in that of the cluster's nodes.
+        The message is Resource Manager's. Without a group, the account is in the resource group of the cluster's nodes.
         """
 
     def nfs_refusal(self, server: str, export: str) -> str | None:
-        """Why nodes cannot mount `<server>:<export>`, in the words of mount.nfs; None where they can."""
+        """Returns why nodes cannot mount `<server>:<export>` (mount.nfs's message), or None."""
 
     def may_pull(self, cluster_id: str, image: str) -> str | None:
-        """Why a cluster's kubelet identity cannot pull an image, in containerd's words; None where it can."""
+        """Returns why a cluster's kubelet identity cannot pull an image (containerd's message), or None."""
 
 
 class NoCloud:
-    """No Azure: no storage account, and every image is there. Implements Cloud."""
+    """A Cloud without Azure: no storage accounts, and every image can be pulled."""
 
     blobs = None
     proxy = ""

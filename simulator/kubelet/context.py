@@ -1,4 +1,4 @@
-"""A container as its program sees it: environment, files, service account, log (the PodContext of programs.py)."""
+"""Environment, files, service account and log of a container, for its program (the PodContext of programs.py)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 
 @dataclass
 class ContainerContext:
-    """Implements PodContext."""
-
     pod: Object
     container: Object
     node: Object
@@ -56,7 +54,7 @@ class ContainerContext:
         return values
 
     def argv(self) -> list[str]:
-        """Command and arguments with `$(NAME)` expanded; empty where the image's own entrypoint decides."""
+        """Returns command and arguments with `$(NAME)` expanded, or an empty list for the image's entrypoint."""
         env = self.env()
         return [expand(word, env) for word in (*self.container.get("command", []), *self.container.get("args", []))]
 
@@ -83,7 +81,7 @@ class ContainerContext:
         raise VolumeNotReady(f"container {self.container['name']} mounts nothing at {path}")
 
     def source(self, mount: Object) -> Path:
-        """The file or folder of this machine behind a volumeMount, its subPath made where it is missing."""
+        """Returns the file or folder of this machine behind a volumeMount. Creates a missing subPath."""
         volume = self.volume(mount["name"])
         base = self.volumes.path(volume)
         below = expand(mount.get("subPathExpr", ""), self.env()) or mount.get("subPath", "")
@@ -134,7 +132,7 @@ class ContainerContext:
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """Kubernetes' own `$(NAME)` references; unknown ones stay as they are, `$$` is a dollar."""
+    """Expands Kubernetes' `$(NAME)` references. Unknown ones stay, and `$$` is a dollar."""
 
     def substitute(match: re.Match[str]) -> str:
         return "$" if match.group(0) == "$$" else values.get(match.group(1), match.group(0))

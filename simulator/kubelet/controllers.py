@@ -1,4 +1,4 @@
-"""Operators and agents that run as threads of the simulator, each exactly while its own pod is Ready."""
+"""Operators and agents that run as threads of the simulator while their pods are Ready."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PAUSE_S = 1.0
 
 
 class Controllers:
-    """Starts and stops controller threads as their pods become Ready and go."""
+    """Starts and stops controller threads with the readiness of their pods."""
 
     def __init__(self, catalogue: PodCatalogue, context: Callable[[Object, Object], ContainerContext]) -> None:
         self._catalogue, self._context = catalogue, context

@@ -1,4 +1,4 @@
-"""Which GPUs and HCAs of a node a pod has, and what a node offers: the device manager of the simulated kubelet."""
+"""The device manager of the simulated kubelet: the GPUs and HCAs of each pod, and the devices that a node offers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from simulator.world.hardware import Hca, NodeHardware
 
 Allocation = dict[str, list[Any]]
 _REGISTERED = "simulator/device-plugins"
-"""Node annotation with the resources that plugins have registered, and since when a plugin is gone (`name@seconds`)."""
+"""Node annotation with the resources that plugins registered, and the time when a plugin ended (`name@seconds`)."""
 _GRACE_S = 300
 """endpointStopGracePeriod of the kubelet's device manager."""
 
 
 class Unavailable(Exception):
-    """A pod's devices are gone since it was scheduled; the message is the device manager's."""
+    """A pod's devices became unavailable after it was scheduled. The message is the device manager's."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class _Holding:
 
 
 class DeviceManager:
-    """Hands out devices to pods of a node, lowest first, and takes them back when the pod has ended."""
+    """Assigns a node's devices to pods, lowest first, and frees them when the pod has ended."""
 
     def __init__(self, pods: Callable[[], Iterable[Object]]) -> None:
-        """`pods` gives all there are now."""
+        """`pods` returns all current pods."""
         self._pods = pods
         self._held: dict[str, _Holding] = {}  # by pod uid
         self._lock = threading.Lock()
@@ -44,10 +44,10 @@ class DeviceManager:
     def allocate(
         self, pod: Object, hardware: NodeHardware, offered: Mapping[str, int], *, runs: bool = False
     ) -> Allocation:
-        """`offered` is what the device plugins give now, 0 of one that is gone; other resources are let pass.
+        """Returns the pod's devices, after freeing those of ended pods, which the scheduler may have assigned again.
 
-        A pod that `runs` keeps what it has: the simulator was started again. What ended pods held is taken back first:
-        the scheduler has given it away as soon as it saw their end. Raises Unavailable, as `devicesToAllocate` does
+        `offered` are the devices of running plugins, 0 for a stopped plugin; other resources are ignored. A pod that
+        `runs` keeps its devices after a restart of the simulator. Raises Unavailable, as `devicesToAllocate` does
         (pkg/kubelet/cm/devicemanager/manager.go of Kubernetes 1.35.4).
         """
         uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
@@ -69,7 +69,7 @@ class DeviceManager:
             return self._held[uid].devices
 
     def held(self) -> dict[str, Allocation]:
-        """What pods that have not ended hold, by their uid."""
+        """Returns the devices of pods that have not ended, by uid."""
         with self._lock:
             self._release()
             return {uid: holding.devices for uid, holding in self._held.items()}
@@ -83,7 +83,7 @@ class DeviceManager:
                 raise Unavailable(f"no healthy devices present; cannot allocate unhealthy devices {name}")
             kind, broken = ("gpus", broken_gpus) if name == GPU_RESOURCE else ("hcas", broken_hcas)
             in_use = sum(holding.wanted.get(name, 0) for holding in here)
-            # What is in use and broken is not offered: it counts once.
+            # A device in use that is broken is not offered: counts it once.
             both = sum(len(broken.intersection(h.devices[kind])) for h in here if name in h.wanted)
             if (available := offered[name] - in_use + both) < asked:
                 raise Unavailable(
@@ -95,9 +95,9 @@ class DeviceManager:
         self._held = {uid: holding for uid, holding in self._held.items() if uid in alive}
 
     def _shares(self, node: str, gpus: Iterable[int], shares: int) -> list[int]:
-        """Shares of GPUs that nobody holds, each as its GPU: those of the GPU of which fewest are held come first.
+        """Returns free shares of GPUs, as GPU indices. The least used GPU comes first.
 
-        As NVIDIA's device plugin hands out slices (k8s-device-plugin, internal/rm/allocate.go, distributedAlloc).
+        NVIDIA's device plugin assigns slices this way (k8s-device-plugin, internal/rm/allocate.go, distributedAlloc).
         """
         held = Counter(gpu for each in self._held.values() if each.node == node for gpu in each.devices["gpus"])
         return [gpu for _, gpu in sorted((share, gpu) for gpu in gpus for share in range(held[gpu], shares))]
@@ -115,19 +115,19 @@ def status_patch(
     *,
     booted: bool = False,
 ) -> Object | None:
-    """Returns the patch of the node's status for what its device plugins give now, or None without a change.
+    """Returns the patch of the node's status for its device plugins, or None if nothing changed.
 
-    Unhealthy devices count in capacity, not in allocatable. A plugin that starts again lists no device that is lost.
-    Devices of a plugin that is gone are unhealthy for five minutes; then the resource stays with a capacity of 0
-    (GetCapacity of pkg/kubelet/cm/devicemanager/manager.go and MachineInfo of pkg/kubelet/nodestatus/setters.go,
-    Kubernetes 1.35.4). Resources that no plugin has registered, such as those of NFD's rules, stay as they are.
+    Capacity includes unhealthy devices, allocatable does not. A restarted plugin does not list lost devices. After a
+    plugin ends, its devices are unhealthy; after five minutes, the capacity becomes 0 (GetCapacity of
+    pkg/kubelet/cm/devicemanager/manager.go and MachineInfo of pkg/kubelet/nodestatus/setters.go, Kubernetes 1.35.4).
+    Resources that no plugin has registered, such as those of NFD's rules, do not change.
 
     Args:
-        node: The node as the API server has it.
-        offered: Healthy devices by resource, of the plugins that run.
-        listed: The same without any fault of the hardware; by default, no device is unhealthy.
+        node: The node from the API server.
+        offered: Healthy devices of running plugins, by resource.
+        listed: The same without hardware faults. By default, no device is unhealthy.
         now: Seconds since 1970.
-        booted: Whether the node has booted since the last call, and its plugins have started again with it.
+        booted: Whether the node and its plugins have restarted since the last call.
     """
     before, after = _registered(node), dict[str, float | None]()
     if booted:
@@ -152,12 +152,12 @@ def status_patch(
 
 
 def plugin_resources(node: Object) -> dict[str, int]:
-    """What a node has allocatable by its device plugins, those included that are gone."""
+    """Returns a node's allocatable plugin resources, also those of stopped plugins."""
     return {name: allocatable(node, name) for name in _registered(node)}
 
 
 def _registered(node: Object) -> dict[str, float | None]:
-    """Resources that plugins have registered, with the time since when their plugin is gone, if it is."""
+    """Returns the resources that plugins registered. The value is when the plugin stopped, or None if it runs."""
     entries = node["metadata"].get("annotations", {}).get(_REGISTERED, "").split(",")
     pairs = (entry.partition("@") for entry in entries if entry)
     return {name: float(since) if since else None for name, _, since in pairs}

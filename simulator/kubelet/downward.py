@@ -1,4 +1,4 @@
-"""The downward API: what a pod is told of itself, as environment or as files."""
+"""The downward API: values of a pod's fields and resources in its environment and files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NODE_LIMITS = ("cpu", "memory", "ephemeral-storage")
 
 
 def field_text(pod: Object, path: str) -> str:
-    """A field: `metadata.name`, `metadata.labels['a']`, `spec.nodeName`, `status.podIP`, ..."""
+    """Returns a field: `metadata.name`, `metadata.labels['a']`, `spec.nodeName`, `status.podIP`, ..."""
     if "[" in path:
         parent, _, key = path.partition("[")
         return str((_walk(pod, parent) or {}).get(key.strip("]").strip("'\""), ""))
@@ -25,10 +25,10 @@ def field_text(pod: Object, path: str) -> str:
 
 
 def resource_text(selector: Object, pod: Object, container: str, allocatable: Mapping[str, str]) -> str:
-    """A request or limit in units of the divisor, rounded up; `container` is meant where `selector` names none.
+    """Returns a request or limit in units of the divisor, rounded up. The default container is `container`.
 
-    A limit that is not set is what the node can give. Raises VolumeNotReady for a container that is not there.
-    Source: k8s.io/kubernetes, pkg/api/v1/resource (ExtractContainerResourceValue, MergeContainerResourceLimits).
+    An unset limit is the node's allocatable amount. Raises VolumeNotReady for a missing container. Source:
+    k8s.io/kubernetes, pkg/api/v1/resource (ExtractContainerResourceValue, MergeContainerResourceLimits).
     """
     spec, wanted = pod["spec"], selector.get("containerName") or container
     containers = {c["name"]: c for c in (*spec["containers"], *spec.get("initContainers", []))}

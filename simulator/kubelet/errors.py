@@ -1,7 +1,7 @@
-"""What the kubelet meets while it makes a pod ready."""
+"""Errors while the kubelet prepares a pod."""
 
 from __future__ import annotations
 
 
 class VolumeNotReady(Exception):
-    """The kubelet's FailedMount: what a volume refers to is not there (yet), or cannot be simulated."""
+    """The kubelet's FailedMount: a volume's source does not exist (yet), or cannot be simulated."""

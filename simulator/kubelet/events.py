@@ -1,4 +1,4 @@
-"""Events that the kubelet tells of a pod (`kubectl describe pod`)."""
+"""Events of pods from the kubelet (`kubectl describe pod`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simulator.kubelet.pulls import Waiting
 
 
 class Teller:
-    """Warns of what befalls a pod's containers, once for each pod and cause. Safe for several threads."""
+    """Records warnings about a pod's containers, once for each pod and cause. Thread-safe."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
@@ -38,7 +38,7 @@ class Teller:
 
 
 def _as_event(image: str, waiting: Waiting) -> tuple[str, str]:
-    """Reason and message of the event, as a kubelet words it beside the container's state."""
+    """Returns reason and message of a kubelet's event for the container's state."""
     if waiting.reason == "ErrImagePull":
         return "Failed", f'Failed to pull image "{image}": {waiting.message}'
     if waiting.reason == "ImagePullBackOff":
@@ -49,6 +49,6 @@ def _as_event(image: str, waiting: Waiting) -> tuple[str, str]:
 
 
 def warn(kube: KubeClient, pod: Object, reason: str, message: str) -> None:
-    """Makes a Warning of the kubelet's."""
+    """Records a warning event of the kubelet."""
     source = {"component": "kubelet", "host": pod["spec"].get("nodeName", "")}
     events.record(kube, pod, "Warning", reason, message, source)

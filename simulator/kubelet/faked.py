@@ -1,4 +1,4 @@
-"""Pods that KWOK runs: what they wait for before they are handed to it; and how it is told that nothing runs."""
+"""Pods that KWOK runs: their conditions to start, and the status that shows that no process runs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from simulator.sandbox import sandbox
 from simulator.sandbox.images import has_recipe
 
 _TEMPORARY_DISK = "/mnt/"
-"""Where pods of a node put what others wait for. The node's own folders are not simulated."""
+"""The folder for files that a node's pods create for each other. The node's own folders are not simulated."""
 
 
 class FakedPods:
-    """Lets a pod start once its images are pulled, its claims are mounted and the gates of its programs are open."""
+    """Starts a pod once its images are pulled, its claims are mounted and the gates of its programs are open."""
 
     def __init__(
         self,
@@ -31,23 +31,23 @@ class FakedPods:
         teller: Teller,
         context: Callable[[Object, Object, Object], ContainerContext],
     ) -> None:
-        """`context` is called with pod, container and node."""
+        """`context` takes pod, container and node."""
         self._kube, self._catalogue, self._pulls, self._teller = kube, catalogue, pulls, teller
         self._context = context
         self._shown: dict[str, str | dict[str, Waiting]] = {}
 
     def advance(self, pod: Object, node: Object) -> None:
-        """Called again until the pod is KWOK's, which its annotation says."""
-        over = has_ended(pod) or pod["metadata"].get("deletionTimestamp")  # one that was refused has ended
+        """Called repeatedly until the pod's annotation assigns it to KWOK."""
+        over = has_ended(pod) or pod["metadata"].get("deletionTimestamp")  # a rejected pod has ended
         if over or self._may_start(pod, node):
             if not over:
                 self.tell(pod)
             self._hand_over(pod)
 
     def tell(self, pod: Object) -> None:
-        """Says in the pod's status for which of its images nothing runs, where every tool shows it.
+        """Reports the images without a process in the pod's status.
 
-        Pods of DaemonSets are the platform's, and stand for drivers and agents whose effect is simulated elsewhere.
+        Pods of DaemonSets are excluded: they belong to the platform, and their effect is simulated elsewhere.
         """
         owners = [owner["kind"] for owner in pod["metadata"].get("ownerReferences", [])]
         containers = [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
@@ -65,14 +65,14 @@ class FakedPods:
     def _may_start(self, pod: Object, node: Object) -> bool:
         uid = pod["metadata"]["uid"]
         what = self._waiting(pod, node) or self._closed_gate(pod, node)
-        if what and self._shown.get(uid) != what:  # written once while it stays the same
+        if what and self._shown.get(uid) != what:  # written only when it changes
             status = _gate_status(what) if isinstance(what, str) else self._container_status(pod, what, node)
             self._show(pod, status)
             self._shown[uid] = what
         return not what
 
     def _closed_gate(self, pod: Object, node: Object) -> str:
-        """Why a program of the pod cannot be ready yet; empty where none waits."""
+        """Returns why a program of the pod cannot be ready yet, or an empty string."""
         for container in pod["spec"]["containers"]:
             for gate in self._catalogue.gates(container):
                 if reason := gate(self._context(pod, container, node)):
@@ -80,7 +80,7 @@ class FakedPods:
         return ""
 
     def _waiting(self, pod: Object, node: Object) -> dict[str, Waiting]:
-        """What containers wait for, by name: all of them for a volume, each for its own image."""
+        """Returns what containers wait for, by name. All wait for a volume, and each for its own image."""
         spec = pod["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
         try:
@@ -92,7 +92,7 @@ class FakedPods:
         return {name: waiting for name, waiting in tries.items() if waiting}
 
     def _is_waited_for(self, volume: Object) -> bool:
-        if "hostPath" in volume:  # which nobody would make where scripts do not run
+        if "hostPath" in volume:  # without scripts, no process would create it
             return self._catalogue.runs_scripts and str(volume["hostPath"]["path"]).startswith(_TEMPORARY_DISK)
         return any(kind in volume for kind in ("persistentVolumeClaim", "ephemeral", "nfs"))
 
@@ -116,7 +116,7 @@ class FakedPods:
         self._patch(pod, {"metadata": {"annotations": {RUN_BY: KWOK}}})
 
     def _patch(self, pod: Object, body: Object, kind: str = MERGE_PATCH, subresource: str = "") -> None:
-        """A pod that is gone, or is another by now, needs nothing any more."""
+        """Patches the pod, unless it is gone or replaced by another."""
         metadata = pod["metadata"]
         body["metadata"] = {"uid": metadata["uid"]} | body.get("metadata", {})
         try:

@@ -1,4 +1,4 @@
-"""Where a cluster's pods and machines keep their files on this machine, and how these go."""
+"""Folders of a cluster's pods and machines on this machine, and their removal."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ _FOLDERS = ("nodes/*/*", "pods/*", "pod-logs/*")
 
 
 def of_pod(cluster: Path, pod: Object) -> Path:
-    """Its volumes, and the run folders of its sandboxes."""
+    """Returns the folder of a pod's volumes and its sandboxes' run folders."""
     return cluster / "pods" / str(pod["metadata"]["uid"])
 
 
 def logs_of(cluster: Path, pod: Object) -> Path:
-    """One folder for each container."""
+    """Returns the folder of a pod's logs, with a folder for each container."""
     metadata = pod["metadata"]
     return cluster / "pod-logs" / f"{metadata['namespace']}_{metadata['name']}_{metadata['uid']}"
 
 
 def of_machine(cluster: Path, node: Object) -> Path:
-    """The file system of a node. It is the machine's: another of the same name begins with an empty one."""
+    """Returns the folder of a node's file system. A new machine of the same name starts with an empty one."""
     metadata = node["metadata"]
     return Path(cluster, "nodes", metadata["name"], metadata.get("uid", "gone"))
 
 
 class Sweep:
-    """Removes what belonged to pods and machines that are gone, whenever they went."""
+    """Removes the folders of pods and machines that no longer exist."""
 
     def __init__(self, cluster: Path) -> None:
         self._cluster = cluster
         self._there: set[str] = set()
         self._leftovers = True
-        """Of an earlier life, or of a pod that still wrote when it was removed."""
+        """Whether folders may be left of an earlier run, or of a pod that still wrote while it was removed."""
 
     def __call__(self, pods: Collection[Object], nodes: Collection[Object]) -> None:
-        """Looks at the disk only where one of them is gone since the last time: a batch leaves thousands of pods."""
+        """Reads the disk only if a pod or node is gone since the last call. Batches leave thousands of pods."""
         there = {each["metadata"].get("uid", "") for each in (*pods, *nodes)}
         if self._leftovers or self._there - there:
             kept = {of_machine(self._cluster, node) for node in nodes}

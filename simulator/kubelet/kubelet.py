@@ -1,7 +1,7 @@
-"""The simulated kubelets of one cluster: what each pod on the simulated nodes really does.
+"""The simulated kubelets of one cluster.
 
-A pod with an image that the simulator can run gets a worker; every other pod is handed to KWOK by annotation once its
-gates open. Nodes offer what their device plugins give, and the sandboxes see the world as it is.
+A pod with an image that the simulator can run gets a worker. Every other pod is assigned to KWOK by annotation once its
+gates open. Nodes offer the devices of their plugins, and the sandboxes read the world from a file.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ KUBELET_PORT = 10250
 _ACCOUNTS = ".blob.core.windows.net"
 _TICK_S = 1.0
 _GATHER_S = 0.05
-"""Changes come in bursts, and one look at all pods serves a whole burst."""
+"""Time to collect changes, because one pass over all pods handles a whole burst."""
 
 
 class ControlPlane(Protocol):
-    """What a kubelet must know of the control plane that it belongs to."""
+    """The control plane, for its kubelets."""
 
     name: str
     folder: Path
@@ -75,8 +75,6 @@ class ControlPlane(Protocol):
 
 
 class Kubelet:
-    """All simulated kubelets of a cluster."""
-
     def __init__(
         self,
         plane: ControlPlane,
@@ -86,7 +84,7 @@ class Kubelet:
         cloud: Cloud,
         cluster_id: str,
     ) -> None:
-        """`cluster_id` is the cluster's in ARM, by which Azure knows its kubelet identity."""
+        """`cluster_id` is the cluster's ARM id, which identifies its kubelet identity in Azure."""
         self.plane, self.network, cloud = plane, network, cloud.at(cluster_id)
         self.kube = plane.client()
         self.folder = plane.folder
@@ -116,14 +114,14 @@ class Kubelet:
         self._uplink = self._open_uplink(cloud)
         self._server = KubeletServer(plane.authority, plane.port("kubelet"), self._access)
         self._down: set[str] = set()
-        """Nodes whose machine does not run."""
+        """Nodes with a stopped machine."""
         self._machines = Machines(self.folder, self._keeper.hardware, self.catalogue)
         self._sweep = folders.Sweep(self.folder)
         self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends what runs; the pods stay in the API server, and run again after the next start."""
+        """Ends running pods. They stay in the API server, and run again after the next start."""
         self._stop.set()
         self._wake.set()
         self._thread.join()
@@ -139,7 +137,7 @@ class Kubelet:
         self._server.stop()
 
     def is_ready(self, uid: str) -> bool:
-        """Whether a pod answers; one that is KWOK's does as soon as kubelets have looked."""
+        """Returns whether a pod answers. A pod of KWOK does so after the kubelets' first pass."""
         worker = self._workers.get(uid)
         return self._synced.is_set() and (worker is None or worker.ready)
 
@@ -155,7 +153,7 @@ class Kubelet:
             try:
                 self._sync()
                 self._synced.set()
-            except (ApiError, httpx.HTTPError):  # the API server restarts; the next tick starts from what is there
+            except (ApiError, httpx.HTTPError):  # the API server restarts; the next tick retries
                 self._stop.wait(_TICK_S)
             except Exception:  # noqa: BLE001 - one pod's fault must not stop all kubelets; the daemon's log has it
                 _log.exception("kubelet of %s", self.plane.name)
@@ -176,7 +174,7 @@ class Kubelet:
             name = pod["spec"]["nodeName"]
             if name in booted:
                 self._reboot(pod)
-            if name in down:  # a dead kubelet starts, ends and reports nothing
+            if name in down:  # a stopped kubelet starts, ends and reports nothing
                 self._kill(pod)
                 continue
             try:
@@ -194,18 +192,18 @@ class Kubelet:
         self.placements.record(bound)
 
     def _is_over(self, pod: Object, nodes: Mapping[str, Object]) -> bool:
-        """Whether nothing is left to do for it: a batch leaves thousands of such pods."""
+        """Returns whether nothing is left to do for the pod. Batches leave thousands of such pods."""
         return has_ended(pod) and "deletionTimestamp" not in pod["metadata"] and pod["spec"]["nodeName"] in nodes
 
     def _kill(self, pod: Object) -> None:
-        """What runs there goes with its machine, and nobody reports that."""
+        """Ends the pod's worker with its machine, without a report."""
         if worker := self._workers.get(pod["metadata"]["uid"]):
             worker.lose()
 
     def _reboot(self, pod: Object) -> None:
-        """What ran there is gone. It starts anew, but in a pod that starts nothing twice, which has failed."""
+        """Restarts the pod after its node's reboot, or marks it failed if its restart policy is Never."""
         worker = self._workers.pop(pod["metadata"]["uid"], None)
-        if worker is None:  # KWOK's, for which nothing ran
+        if worker is None:  # a pod of KWOK, without a process
             return
         worker.lose()
         worker.join()
@@ -213,7 +211,7 @@ class Kubelet:
             self._patch_status(pod, ended_by_reboot(pod))
 
     def _forget(self, pods: Sequence[Object], nodes: Mapping[str, Object]) -> None:
-        """Drops what belonged to pods and machines that are gone."""
+        """Drops the state of pods and machines that no longer exist."""
         alive = {pod["metadata"]["uid"] for pod in pods}
         for uid in [uid for uid in self._workers if uid not in alive]:
             self._workers.pop(uid).stop(delete=False)
@@ -265,7 +263,7 @@ class Kubelet:
             worker.stop(delete=True)
 
     def _lose(self, pod: Object) -> None:
-        """Its machine is gone, and what ran there; Kubernetes' pod GC finds that a minute later."""
+        """Ends a pod of a deleted node. In Kubernetes, the pod GC does so a minute later."""
         self._kill(pod)
         if not has_ended(pod):
             self._patch_status(pod, lost_with_node(pod))
@@ -281,7 +279,7 @@ class Kubelet:
         ignore_missing(lambda: self.kube.delete("v1", "Pod", name, namespace, grace_seconds=0))
 
     def _open_uplink(self, cloud: Cloud) -> Uplink:
-        """What sandboxed pods reach: the API server, the blob service, also by accounts' names, and other pods."""
+        """Connects sandboxed pods to the API server, the blob service (also by account name) and other pods."""
         api, blobs = ("127.0.0.1", self._api_port), cloud.blobs
 
         def allows(address: Address) -> bool:

@@ -1,4 +1,4 @@
-"""Container logs: files in the CRI format, one for each time that a container was started."""
+"""Container logs in the CRI format, a file for each start of a container."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ _FOLLOW_POLL_S = 0.3
 
 
 class LogFile:
-    """Of one start of a container: appends lines as `<RFC 3339 time> stdout F <line>`.
+    """The log of one start of a container. Appends lines as `<RFC 3339 time> stdout F <line>`.
 
-    It begins with its first line. Of the logs before it, the last one stays (`kubectl logs --previous`).
+    The file is created with the first line. Of earlier logs, only the last one is kept (`kubectl logs --previous`).
     """
 
     def __init__(self, folder: Path) -> None:
-        """`folder` is the container's."""
         self._folder = folder
         self._path: Path | None = None
         self._lock = threading.Lock()
 
     def begin(self) -> None:
-        """There is a log from now on, if only an empty one: of a container that runs and says nothing."""
+        """Creates the log, empty if the container prints nothing."""
         with self._lock:
             self._begun().touch()
 
@@ -36,8 +35,10 @@ class LogFile:
                 file.write(f"{now} stdout F {part}\n")
 
     def end(self) -> str:
-        """Returns what a termination message has of a log (kubernetes, pkg/kubelet/container/runtime.go,
-        MaxContainerTerminationMessageLogLines and MaxContainerTerminationMessageLogLength).
+        """Returns the end of the log for a termination message.
+
+        Limits: MaxContainerTerminationMessageLogLines and MaxContainerTerminationMessageLogLength (kubernetes,
+        pkg/kubelet/container/runtime.go).
         """
         lines = self._path.read_text().splitlines() if self._path else []
         return select(lines, Wanted(tail=80))[-2048:].decode(errors="ignore")
@@ -54,12 +55,12 @@ class LogFile:
 
 
 def logs_in(folder: Path) -> list[Path]:
-    """The logs of a container that are still there, oldest first: `0.log`, `1.log`, ..."""
+    """Returns a container's logs, oldest first: `0.log`, `1.log`, ..."""
     return sorted(folder.glob("*.log"), key=lambda path: int(path.stem))
 
 
 def read(path: Path, goes_on: Callable[[], bool]) -> Iterator[list[str]]:
-    """The whole lines of a log, then those that come while it goes on."""
+    """Yields the complete lines of a log, then new ones while it can grow."""
     rest, more = "", True
     with path.open() as stream:
         while more:
@@ -72,17 +73,17 @@ def read(path: Path, goes_on: Callable[[], bool]) -> Iterator[list[str]]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for of a log: PodLogOptions, as the API server hands them on."""
+    """The requested part of a log: PodLogOptions from the API server."""
 
     tail: int | None = None
     since: datetime.datetime | None = None
     limit: int | None = None
-    """Bytes."""
+    """The limit in bytes."""
     timestamps: bool = False
 
     @classmethod
     def by(cls, query: Mapping[str, str]) -> Wanted:
-        """Of a request's parameters, which the API server has checked."""
+        """Creates it from a request's parameters, which the API server has validated."""
         since = None
         if "sinceSeconds" in query:
             since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=int(query["sinceSeconds"]))
@@ -92,12 +93,12 @@ class Wanted:
         return cls(tail, since, limit, query.get("timestamps") == "true")
 
     def after(self, sent: bytes) -> Wanted:
-        """What is still wanted of lines that follow."""
+        """Returns what to send of the following lines."""
         return replace(self, tail=None, limit=None if self.limit is None else self.limit - len(sent))
 
 
 def select(lines: Sequence[str], wanted: Wanted) -> bytes:
-    """The part of a log that is asked for. The tail is counted before times are looked at, as kubelets do."""
+    """Returns the requested part of a log. As kubelets do, applies the tail before the time."""
     chosen = lines if wanted.tail is None else lines[max(0, len(lines) - wanted.tail) :]
     text = ""
     for line in chosen:

@@ -1,4 +1,4 @@
-"""The file systems of a cluster's nodes, as their hardware, their boots and the drivers that run on them leave them."""
+"""The file systems of a cluster's nodes, with the effects of hardware, reboots and running drivers."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from simulator.world.hardware import NodeHardware
 
 
 class Machines:
-    """Called with all nodes and bound pods at each look."""
+    """The file systems of all nodes. Called with all nodes and bound pods at each pass."""
 
     def __init__(self, folder: Path, hardware: Callable[[Object], NodeHardware], catalogue: PodCatalogue) -> None:
-        """`folder` is the cluster's; `catalogue` says which files a pod leaves on its node while it is Ready."""
+        """`folder` is the cluster's. `catalogue` names the files that a pod creates on its node while it is Ready."""
         self._folder, self._hardware, self._catalogue = folder, hardware, catalogue
         self._written: dict[Path, NodeHardware] = {}
         self._known: dict[str, Sequence[str]] = {}
-        """What pods leave, by their uids."""
+        """Files that pods create on nodes, by pod uid."""
         self._left: set[Path] = set()
 
     def sync(self, nodes: Mapping[str, Object], pods: Sequence[Object]) -> set[str]:
-        """Gives each machine its files, and shows faults in them. Returns nodes that were booted again since."""
+        """Writes each machine's files, with its faults. Returns the nodes that rebooted since the last call."""
         booted = set()
         roots = {name: folders.of_machine(self._folder, node) for name, node in nodes.items()}
         for name, root in roots.items():
             before, now = self._written.get(root), self._hardware(nodes[name])
             if before != now or not root.exists():
                 machine.write(root, now)
-            if before is None:  # of an earlier life
+            if before is None:  # files of an earlier run
                 for path in self._catalogue.all_left:
                     (root / path).unlink(missing_ok=True)
             elif before.booted != now.booted:
@@ -42,7 +42,7 @@ class Machines:
         return booted
 
     def _leave(self, pods: Sequence[Object], roots: Mapping[str, Path]) -> None:
-        """By files of theirs others know that drivers are there; empty ones do here."""
+        """Creates files that other pods check to detect drivers. Empty files are sufficient."""
         self._known = {pod["metadata"]["uid"]: self._of(pod) for pod in pods}
         left = {
             roots[pod["spec"]["nodeName"]] / path

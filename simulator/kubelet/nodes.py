@@ -1,4 +1,4 @@
-"""Keeps the simulated nodes true: what they offer, their faults, and the world that sandboxed pods see."""
+"""Updates the simulated nodes: their devices, their faults, and the world that sandboxed pods see."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from simulator.world.nodes import hardware_of
 
 FAULT = "simulator/fault"
 RUN_BY, KWOK, NOBODY = "simulator/run-by", "kwok", "nobody"
-"""Annotation of pods that KWOK runs, and its values: nobody while the node is down."""
+"""Annotation of pods that KWOK runs, and its values: NOBODY while the node is down."""
 
 
 class NodeKeeper:
-    """Called with all nodes and bound pods after each change."""
+    """Updates all nodes. Called with all nodes and bound pods after each change."""
 
     def __init__(self, kube: KubeClient, devices: DeviceManager, offers: Offers, folder: Path) -> None:
         """`folder` is the cluster's."""
@@ -35,7 +35,7 @@ class NodeKeeper:
         self._offered: dict[str, dict[str, int]] = {}
         self._shown: Object = {}
         self._read: dict[str, tuple[tuple[str, int], bytes]] = {}
-        """By pod: which file, after how many restarts, and what was in it."""
+        """By pod uid: the file's path with the number of restarts, and its content."""
 
     def sync(
         self,
@@ -44,7 +44,7 @@ class NodeKeeper:
         context: Callable[[Object, Object], ContainerContext],
         booted: Collection[str] = (),
     ) -> None:
-        """Pods that have ended count where others may look for them by name; a batch leaves thousands behind."""
+        """Updates nodes and world. Ended pods count only if others can find them by name: batches leave thousands."""
         pods = [pod for pod in pods if pod["spec"].get("subdomain") or not has_ended(pod)]
         alive = {pod["metadata"]["uid"] for pod in pods}
         self._read = {uid: read for uid, read in self._read.items() if uid in alive}
@@ -62,11 +62,11 @@ class NodeKeeper:
         self._show_world(nodes, pods, hardware)
 
     def _file(self, context: Callable[[Object, Object], ContainerContext], pod: Object, path: str) -> bytes | None:
-        """A file that a pod mounts, as it was when its containers started, or when another became the pod's file.
+        """Returns a mounted file as of the start of the pod's containers, or of a change of its path.
 
-        Device plugins read theirs then: SR-IOV's and the shared RDMA one in `main` (cmd/sriovdp/main.go,
-        cmd/k8s-rdma-shared-dp/main.go), NVIDIA's also when the node's label names another
-        (cmd/config-manager/main.go of k8s-device-plugin). Who changes a file restarts the pods.
+        Device plugins read their files then: SR-IOV's and the shared RDMA plugin in `main` (cmd/sriovdp/main.go,
+        cmd/k8s-rdma-shared-dp/main.go), and NVIDIA's also when the node's label names another file
+        (cmd/config-manager/main.go of k8s-device-plugin). A changed file needs a restart of the pods.
         """
         restarts = sum(each.get("restartCount", 0) for each in pod.get("status", {}).get("containerStatuses", []))
         uid, wanted = pod["metadata"]["uid"], (path, restarts)
@@ -81,7 +81,7 @@ class NodeKeeper:
         return hardware_of(node)
 
     def allocate(self, pod: Object, node: Object) -> Allocation:
-        """Raises Unavailable where its devices are gone since it was scheduled."""
+        """Allocates a pod's devices. Raises Unavailable if they became unavailable after it was scheduled."""
         before_restart = plugin_resources(node)
         now = self._offered.get(node["metadata"]["name"])
         offered = before_restart if now is None else {**dict.fromkeys(before_restart, 0), **now}
@@ -89,7 +89,7 @@ class NodeKeeper:
         return self._devices.allocate(pod, self.hardware(node), offered, runs=runs)
 
     def _mark_fault(self, node: Object, pods: Sequence[Object], *, up: bool) -> None:
-        """A dead node stops reporting: the controller-manager finds it Unknown and its pods not ready in time."""
+        """Marks a stopped node as Unknown and its pods as not ready, as the controller-manager does after a timeout."""
         name = node["metadata"]["name"]
         marked = FAULT in node["metadata"].get("annotations", {})
         if up == (not marked):
@@ -109,7 +109,7 @@ class NodeKeeper:
             self._patch_status(name, {"status": {"conditions": [condition]}}, strategic=True)
 
     def _set_ready(self, pod: Object, *, ready: bool) -> None:
-        """Takes a pod from KWOK, which would make it ready at once, and gives it back; other pods' workers report."""
+        """Sets a pod's readiness. Meanwhile KWOK, which would reset it, does not run the pod. Workers report it."""
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         kept_by_kwok = RUN_BY in pod["metadata"].get("annotations", {})
         if has_ended(pod) or (ready and not kept_by_kwok):
@@ -133,7 +133,7 @@ class NodeKeeper:
         )
 
     def _show_world(self, nodes: Sequence[Object], pods: Sequence[Object], hardware: dict[str, NodeHardware]) -> None:
-        """Writes world.json, as which all sandboxed pods see nodes, pods and devices."""
+        """Writes world.json, the nodes, pods and devices for sandboxed pods."""
         held = self._devices.held()
         allocations = {snapshot.pod_key(pod): held.get(pod["metadata"]["uid"], {}) for pod in pods}
         states: dict[str, Object] = {}
@@ -147,7 +147,6 @@ class NodeKeeper:
 
 
 def internal_ip(node: Object) -> str:
-    """The node's address in the cluster."""
     addresses = node["status"]["addresses"]
     return next(str(entry["address"]) for entry in addresses if entry["type"] == "InternalIP")
 
@@ -156,7 +155,7 @@ def _file(context: Callable[[Object, Object], ContainerContext], pod: Object, pa
     for container in pod["spec"]["containers"]:
         try:
             found = context(pod, container).file(path)
-        except VolumeNotReady:  # its ConfigMap went before the pod did, or has yet to come
+        except VolumeNotReady:  # its ConfigMap was deleted before the pod, or does not exist yet
             continue
         if found is not None:
             return found

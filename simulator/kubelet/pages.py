@@ -1,4 +1,4 @@
-"""What pods that are KWOK's answer over HTTP, without a process: pages, made when somebody asks."""
+"""HTTP pages of KWOK's pods, generated at each request without a process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REQUEST_LIMIT = 8192
 
 
 class Pages:
-    """Of one cluster: there while their pod is ready."""
+    """The pages of one cluster, served while their pods are ready."""
 
     def __init__(
         self,
@@ -26,10 +26,10 @@ class Pages:
         pods: Callable[[], Sequence[Object]],
         held: Callable[[], Mapping[str, Allocation]],
     ) -> None:
-        """`pods` are all there are now, `held` what devices they hold, by their uid."""
+        """`pods` returns all current pods, `held` their devices by uid."""
         self._catalogue, self._network, self._pods, self._held = catalogue, network, pods, held
         self._known: dict[str, tuple[Page, int] | None] = {}
-        """By a pod's uid: its page and the port of that, if it has one."""
+        """The page and its port, or None, by pod uid."""
 
     def sync(self, pods: Sequence[Object], nodes: Mapping[str, Object]) -> None:
         """Called with all bound pods after each change."""
@@ -63,7 +63,7 @@ class Pages:
 
 
 def _answer(client: socket.socket, text: Callable[[], str]) -> None:
-    """One request, whatever it asks for."""
+    """Answers one request for any path."""
     with client:
         request = b""
         while b"\r\n\r\n" not in request:

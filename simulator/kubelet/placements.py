@@ -1,4 +1,4 @@
-"""Where each pod of a job ran, written down while it ran: Volcano deletes running workers when a job completes."""
+"""Records the node of each pod of a job while it runs, because Volcano deletes workers when a job completes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _JOBS = ("Job", "PyTorchJob", "RayCluster")
 
 
 class Placements:
-    """A file of the latest pods that belong to jobs: namespace, name, job, node, last phase seen, why it is faked."""
+    """A file of the latest pods of jobs: namespace, name, job, node, last phase, and why no process runs."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._pods: dict[str, Object] = json.loads(file.read_text()) if file.exists() else {}
         self._over: set[str] = set()
-        """Of pods that have ended, of which no more will be told: a batch leaves thousands."""
+        """Uids of ended pods, which are not updated any more. Batches leave thousands."""
 
     def record(self, pods: Iterable[Object]) -> None:
         before = dict(self._pods)
@@ -48,7 +48,7 @@ class Placements:
 
 
 def why_faked(pod: Object) -> str:
-    """What the kubelet says of a pod for which nothing runs, or not all; empty for any other."""
+    """Returns the kubelet's reason for a pod that runs only partly or not at all, or an empty string."""
     status = pod.get("status", {})
     return f"{status['reason']}: {status['message']}" if status.get("reason") in (FAKED, PARTLY_FAKED) else ""
 

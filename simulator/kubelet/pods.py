@@ -1,4 +1,4 @@
-"""Which program, if any, stands for a container's image."""
+"""The programs for container images."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from simulator.kubelet.runner import Runnable, Script
 
 
 class PodCatalogue:
-    """Image programs of the operators and schedulers, and the images that the simulator holds as scripts."""
+    """Image programs of the operators and schedulers, and the images that the simulator runs as scripts."""
 
     def __init__(
         self, programs: Sequence[ImageProgram], script: Callable[[str], Script | None], *, runs_scripts: bool = True
     ) -> None:
-        """`runs_scripts` is False where no sandbox can be had; then `script` finds none."""
+        """`runs_scripts` is False if no sandbox is available. `script` then returns None."""
         self._programs, self._script, self.runs_scripts = programs, script, runs_scripts
 
     def claims(self, container: Object) -> list[ImageProgram]:
@@ -43,7 +43,7 @@ class PodCatalogue:
         return [claim.gate for claim in self.claims(container) if claim.gate is not None]
 
     def page(self, pod: Object) -> tuple[Page, int] | None:
-        """What one of a pod's containers answers, and at which port."""
+        """Returns the page of one of the pod's containers, and its port."""
         for container in pod["spec"]["containers"]:
             for claim in self.claims(container):
                 if claim.page is not None:
@@ -52,19 +52,18 @@ class PodCatalogue:
 
     @property
     def all_left(self) -> list[str]:
-        """Files that any pod leaves on its node."""
         return [program.leaves for program in self._programs if program.leaves]
 
     def leaves(self, pod: Object) -> list[str]:
-        """Files on its node that are there while it is Ready."""
+        """Returns the files that exist on the pod's node while it is Ready."""
         return [claim.leaves for c in pod["spec"]["containers"] for claim in self.claims(c) if claim.leaves]
 
     def knows(self, container: Object) -> bool:
-        """Whether something is done for it: a program runs, or stands for what it would do."""
+        """Returns whether a program runs for the container, or simulates its effect."""
         return bool(self.claims(container)) or self.runnable(container) is not None
 
     def runs_here(self, pod: Object) -> bool:
-        """Whether a container needs a process of its own; the others are KWOK's."""
+        """Returns whether a container needs a process. KWOK runs the other pods."""
         spec = pod["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
         return any(isinstance(self.runnable(c), HostProcess | OneShot | Script) for c in containers)

@@ -1,4 +1,4 @@
-"""A container's probes: the kubelet asks it again and again whether it has started, serves, and lives.
+"""Startup, readiness and liveness probes of a container.
 
 Source: kubernetes/kubernetes, pkg/kubelet/prober; defaults of the API reference (Probe v1).
 """
@@ -21,26 +21,26 @@ Probe = dict[str, Any]
 
 
 class ProbeFailed(Exception):
-    """With the kubelet's words."""
+    """A failed probe, with the kubelet's message."""
 
 
 @dataclass(frozen=True)
 class Prober:
-    """Of one run of one container."""
+    """The probes of one run of one container."""
 
     container: Object
     shim: Shim
     ended: threading.Event
     """Set when the container has ended."""
     grace_s: float
-    """How long a container that is to end may take."""
+    """The grace period for ending the container."""
     ready: Callable[[bool], None]
-    """Told whenever the container begins or ceases to be ready."""
+    """Called whenever the readiness changes."""
     warn: Callable[[str, str], None]
-    """Given reason and message of an event."""
+    """Called with reason and message of an event."""
 
     def start(self) -> None:
-        """Probes until the container has ended. One without a readiness probe is ready once it has started."""
+        """Probes until the container has ended. Without a readiness probe, it is ready once it has started."""
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
@@ -58,7 +58,7 @@ class Prober:
         return probe is None or self._keep_alive("Startup", probe)
 
     def _keep_alive(self, kind: str, probe: Probe) -> bool:
-        """Whether a startup probe succeeded; a container whose probe fails is ended, and so restarted if it may be."""
+        """Returns whether a startup probe succeeded. Ends a container whose probe fails, so that it can restart."""
         succeeded = threading.Event()
         failed = threading.Event()
 
@@ -81,7 +81,7 @@ class Prober:
     def _watch(
         self, kind: str, probe: Probe, told: Callable[[bool], None], enough: Callable[[], bool] = lambda: False
     ) -> None:
-        """Tells each time that the threshold of successes or failures in a row is reached anew."""
+        """Calls `told` at each change of state, after the threshold of successes or failures in a row."""
         needed = {True: probe.get("successThreshold", 1), False: probe.get("failureThreshold", 3)}
         state, streak, last = None, 0, None
         pause = probe.get("initialDelaySeconds", 0)
@@ -104,7 +104,7 @@ class Prober:
         return True
 
     def _ask(self, probe: Probe) -> None:
-        """Raises ProbeFailed, or what connections raise."""
+        """Raises ProbeFailed, or the connection's error."""
         timeout_s = probe.get("timeoutSeconds", 1)
         if "exec" in probe:
             self._run_command(probe["exec"]["command"])
@@ -141,7 +141,7 @@ class Prober:
             raise ProbeFailed(f"HTTP probe failed with statuscode: {status}")
 
     def _port(self, target: Object) -> int:
-        """By number, or by the name of one of the container's ports."""
+        """Returns a port by number, or by the name of one of the container's ports."""
         wanted = target["port"]
         named = [port["containerPort"] for port in self.container.get("ports", []) if port.get("name") == wanted]
         return int(named[0] if named else wanted)

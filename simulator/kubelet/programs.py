@@ -1,6 +1,6 @@
-"""What the simulator can run for a container image, and what such a program is given.
+"""Programs that the simulator runs for container images, and their interface to the pod.
 
-The kubelet looks a container's image up in these; an image that nobody claims is faked by KWOK.
+The kubelet looks up a container's image here. KWOK runs pods with unknown images.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from simulator.world.hardware import NodeHardware
 
 
 class PodContext(Protocol):
-    """One container of one pod on one simulated node, as its program sees it."""
+    """One container of one pod on one simulated node, for its program."""
 
     pod: Object
     container: Object
@@ -24,43 +24,45 @@ class PodContext(Protocol):
 
     @property
     def kube(self) -> KubeClient:
-        """Speaks with the pod's own service account: what its RBAC refuses is refused."""
+        """A client with the pod's service account and its RBAC permissions."""
 
     def env(self) -> Mapping[str, str]:
-        """The container's environment, with references to secrets, config maps and fields resolved."""
+        """Returns the container's environment, with references to secrets, config maps and fields resolved."""
 
     def file(self, path: str) -> bytes | None:
-        """A file that a config map, secret or projected volume mounts in the container; None where there is none."""
+        """Returns a file of a mounted config map, secret or projected volume, or None if it does not exist."""
 
     def host_path(self, path: str) -> str:
-        """Where on this machine a mounted file or folder of the container lies (for host processes)."""
+        """Returns the path on this machine of a file or folder mounted in the container (for host processes)."""
 
     def kubeconfig(self) -> str:
-        """Path of a kubeconfig file that speaks with the pod's service account (for host processes)."""
+        """Returns the path of a kubeconfig file with the pod's service account (for host processes)."""
 
     def argv(self) -> list[str]:
-        """The container's command and args, references expanded."""
+        """Returns the container's command and args with references expanded."""
 
     def local_port(self, container_port: int) -> int:
-        """The port on 127.0.0.1 where a host process is to serve this container port."""
+        """Returns the port on 127.0.0.1 where a host process must serve this container port."""
 
     def cluster_proxy(self) -> str:
-        """The URL of a proxy by which a host process reaches pods and nodes at their addresses."""
+        """Returns the URL of a proxy that connects host processes to pods and nodes at their addresses."""
 
     def pods_on_node(self) -> list[Object]:
-        """All pods bound to this pod's node."""
+        """Returns all pods bound to this pod's node."""
 
     def log(self, line: str) -> None:
-        """A line for `kubectl logs`."""
+        """Writes a line for `kubectl logs`."""
 
 
 Gate = Callable[[PodContext], str | None]
-"""Why the container cannot be ready yet, or None when it is (a driver that waits for OFED, say)."""
+"""A function that returns why the container cannot be ready yet (for example a driver that waits for OFED), or None."""
 
 
 Offers = Callable[[Object, Sequence[Object], NodeHardware, Callable[[Object, str], bytes | None]], dict[str, int]]
-"""What device plugins make a node offer, by extended resource; called with the node, its pods, its hardware, and what
-gives a file that a pod mounts (None where there is none)."""
+"""A function that returns a node's extended resources from device plugins.
+
+Its arguments are the node, its pods, its hardware, and a function for a pod's mounted file (None if missing).
+"""
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,12 @@ class Controller:
     """An operator or agent that runs as a thread of the simulator while its pod is Ready."""
 
     run: Callable[[PodContext, threading.Event], None]
-    """Returns soon after the event is set; an exception is logged to the pod and the program is started again."""
+    """Returns soon after the event is set. An exception is logged to the pod, and the program restarts."""
 
 
 @dataclass(frozen=True)
 class OneShot:
-    """A program that does one thing and ends (a chart's hook Job). An exception is exit code 1, its text the log."""
+    """A program that runs once (a chart's hook Job). An exception is exit code 1, and its text the log."""
 
     run: Callable[[PodContext], None]
 
@@ -83,16 +85,16 @@ class HostProcess:
     """A real executable run on the host for this container (a scheduler, a controller-manager)."""
 
     argv: Callable[[PodContext], list[str]]
-    """Raises ValueError, naming the argument, for what the executable cannot do."""
+    """Raises ValueError, naming the argument, for unsupported arguments."""
     ports: Callable[[PodContext], Mapping[int, int]] = field(default=lambda _: {})
     """Container port -> port on 127.0.0.1 where the process serves it."""
     tools: tuple[str, ...] = ()
-    """The tools that it needs: made first, where they are missing."""
+    """Required tools. Missing ones are built first."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """A pod of a node, and the indices of the GPUs that it holds."""
+    """A pod of a node, and the indices of its GPUs."""
 
     pod: Object
     gpus: tuple[int, ...]
@@ -100,23 +102,23 @@ class Holder:
 
 @dataclass(frozen=True)
 class Page:
-    """What a container that is KWOK's answers over HTTP: asked, it is made of what its node is like then."""
+    """An HTTP page of a container that KWOK runs, generated at each request from the node's current state."""
 
     port: Callable[[Object], int]
-    """Of the container."""
+    """Returns the page's port from the container."""
     text: Callable[[NodeHardware, Sequence[Holder]], str]
 
 
 @dataclass(frozen=True)
 class ImageProgram:
-    """Claims containers by image (the end of its repository, without tag) and, if given, by a word of the command."""
+    """A program for containers with this image (the end of its repository, without tag), and command if given."""
 
     image: str
     program: Controller | OneShot | HostProcess | None = None
-    """None: only the gate matters, KWOK runs the pod."""
+    """None if only the gate matters and KWOK runs the pod."""
     command: str = ""
-    """The container's command and args must contain this word, e.g. `nfd-worker`; empty: any."""
+    """A word that the container's command and args must contain, such as `nfd-worker`. Empty matches any."""
     gate: Gate | None = None
     page: Page | None = None
     leaves: str = ""
-    """A file on its node, by its path there, for as long as the container's pod is Ready."""
+    """The path of a file on the node that exists while the container's pod is Ready."""

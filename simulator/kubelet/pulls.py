@@ -1,4 +1,4 @@
-"""Image pulls of the simulated kubelets: what Azure's registries refuse, and the back-off between the tries."""
+"""Image pulls of the simulated kubelets: errors of Azure's registries, and the back-off between tries."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from k8s.objects import Object
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 1.0, 5.0
-"""A real kubelet waits 10 s, then twice as long each time, 5 minutes at most."""
+"""A real kubelet starts with 10 s and doubles up to 5 minutes."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """The waiting state of a container, as `kubectl get pods` shows it."""
+    """A container's waiting state, as `kubectl get pods` shows it."""
 
     reason: str
     message: str
@@ -29,24 +29,24 @@ class _Tries:
 
 
 def repository(image: str) -> str:
-    """`nvcr.io/nvidia/driver:595@sha256:...` -> `nvcr.io/nvidia/driver`."""
+    """Returns `nvcr.io/nvidia/driver` for `nvcr.io/nvidia/driver:595@sha256:...`."""
     name = image.partition("@")[0]
     head, slash, tail = name.rpartition("/")
     return head + slash + tail.partition(":")[0]
 
 
 class ImagePulls:
-    """Which images are on which nodes, and the failed tries of each container. Safe for several threads."""
+    """Images on each node, and the failed pulls of each container. Thread-safe."""
 
     def __init__(self, refusal: Callable[[str], str | None], clock: Callable[[], float] = time.monotonic) -> None:
-        """`refusal` says why an image cannot be pulled, None where it can; `clock` counts seconds."""
+        """`refusal` returns why an image cannot be pulled, or None. `clock` returns seconds."""
         self._refusal, self._clock = refusal, clock
         self._present: set[tuple[str, str]] = set()
         self._tries: dict[tuple[str, str], _Tries] = {}
         self._lock = threading.Lock()
 
     def waiting(self, pod: Object, container: Object) -> Waiting | None:
-        """None once the container's image is on its node; tries again when the back-off has passed."""
+        """Returns None once the container's image is on its node. Tries again after the back-off."""
         image, node = container["image"], pod["spec"]["nodeName"]
         key = (pod["metadata"]["uid"], container["name"])
         with self._lock:
@@ -66,7 +66,7 @@ class ImagePulls:
             return Waiting("ErrImagePull", error)
 
     def keep(self, pods: Iterable[str], nodes: Iterable[str]) -> None:
-        """Forgets other pods (by uid), and what was on other nodes: a new machine of that name has no image."""
+        """Forgets other pods (by uid) and nodes. A new machine of the same name has no images."""
         alive, there = set(pods), set(nodes)
         with self._lock:
             self._tries = {key: tries for key, tries in self._tries.items() if key[0] in alive}

@@ -1,4 +1,4 @@
-"""Runs one container once, whatever it is (thread, host process, sandboxed script), to its exit code."""
+"""Runs one container (thread, host process or sandboxed script) once and returns its exit code."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ from simulator.kubelet.programs import Controller, HostProcess, OneShot
 from simulator.kubelet.shim_client import Shim, ShimError
 
 _PLACES = ("AI_ON_AKS_CACHE", "XDG_CACHE_HOME", "PYTHONPYCACHEPREFIX", "GO")
-"""Variables that say where tools are made, and with which of Go's settings."""
-EXIT_START_ERROR = 128  # what container runtimes report when a container cannot be started
+"""Prefixes of variables with the folders of tool builds and the settings of Go."""
+EXIT_START_ERROR = 128  # the code of container runtimes for a container that cannot be started
 _OUTPUT_S = 5
-"""For what a container wrote last."""
+"""Time to read a container's last output."""
 _POLL_S = 0.1
 FAKED_S = 1.0
-"""After it a container of a Job for which nothing runs has ended, as KWOK has it (cluster/stages.yaml)."""
+"""Time until a container without a process ends in a Job, as in KWOK (cluster/stages.yaml)."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """A container of an image that the simulator holds as scripts: run in a sandbox."""
+    """A container of an image that the simulator runs as scripts in a sandbox."""
 
     command: Callable[[ContainerContext], tuple[Sequence[str], Mapping[str, str]]]
-    """Prepares the sandbox and returns its argv and environment. Raises ValueError with the reason it cannot."""
+    """Prepares the sandbox and returns its argv and environment. Raises ValueError if that is not possible."""
     shim: Callable[[ContainerContext], Shim]
-    """The way into the sandbox."""
+    """Returns the shim of the sandbox."""
     tools: tuple[str, ...] = ()
-    """As those of a HostProcess."""
+    """Required tools, as in HostProcess."""
 
 
 class Stop(threading.Event):
-    """Set, it asks a container to end; `lost` is set before it where the machine is gone, which leaves no time."""
+    """An event that asks a container to end. `lost` is set first if the machine is gone: no grace period."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,17 +58,17 @@ Runnable = Controller | OneShot | HostProcess | Script | None
 
 
 def termination_grace_s(pod: Object) -> int:
-    """How long its containers may take to end; Kubernetes' default is 30."""
+    """Returns the time for the pod's containers to end. Kubernetes' default is 30."""
     return int(pod["spec"].get("terminationGracePeriodSeconds", 30))
 
 
 def _is_of_job(pod: Object) -> bool:
-    """Kubernetes' or Volcano's."""
+    """Returns whether the pod belongs to a Job of Kubernetes or Volcano."""
     return any(owner["kind"] == "Job" for owner in pod["metadata"].get("ownerReferences", []))
 
 
 def run(ctx: ContainerContext, program: Runnable, stop: Stop, ready: Callable[[], None]) -> int:
-    """Blocks until the container has ended or `stop` is set (143, as after SIGTERM); calls `ready` once it serves."""
+    """Blocks until the container ends or `stop` is set (143, as after SIGTERM). Calls `ready` once it serves."""
     try:
         if isinstance(program, HostProcess | Script) and (code := _make_tools(ctx, program.tools, stop)):
             return code
@@ -97,7 +97,7 @@ def run(ctx: ContainerContext, program: Runnable, stop: Stop, ready: Callable[[]
 
 
 def _make_tools(ctx: ContainerContext, names: Sequence[str], stop: Stop) -> int:
-    """Makes what a stack is the first to need; the pod is not ready meanwhile, and its log tells how far that is."""
+    """Builds missing tools. Until then the pod is not ready, and its log shows the progress."""
     missing = [name for name in names if not (paths.tools_bin() / name).exists()]
     if not missing:
         return 0
@@ -151,10 +151,10 @@ def _copy_output(popen: subprocess.Popen[str], ctx: ContainerContext) -> None:
 
 
 def _ask_to_end(shim: Shim, popen: subprocess.Popen[str]) -> None:
-    """Asks the container's command; what is around it ends with it."""
+    """Sends SIGTERM to the container's command. The sandbox ends with it."""
     try:
         shim.signal(signal.SIGTERM)
-    except ShimError:  # it ends already
+    except ShimError:  # it is ending already
         _terminate(popen)
 
 
@@ -164,7 +164,7 @@ def _terminate(popen: subprocess.Popen[str]) -> None:
 
 
 def _end(popen: subprocess.Popen[str], grace_s: int, stop: Stop) -> None:
-    """Waits for a process that was asked to end, and kills it when its time is up or its machine gone."""
+    """Waits for a process to end, and kills it after the grace period or if its machine is gone."""
     deadline = time.monotonic() + grace_s
     while popen.poll() is None and time.monotonic() < deadline and not stop.lost.wait(_POLL_S):
         pass

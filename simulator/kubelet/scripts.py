@@ -1,4 +1,4 @@
-"""Containers of images that the simulator holds as scripts (`docker/`): what their sandbox is made of."""
+"""Sandboxes of containers with images that the simulator runs as scripts (`docker/`)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from simulator.world import snapshot
 
 
 class Scripts:
-    """Looks images up and prepares their sandboxes."""
+    """Finds images and prepares their sandboxes."""
 
     def __init__(self, keeper: NodeKeeper, world: Path, api_port: int) -> None:
-        """`world` is the folder of world.json and the uplink; `api_port` the API server's on this machine."""
+        """`world` is the folder of world.json and the uplink. `api_port` is the API server's on this machine."""
         self._keeper, self._world, self._api_port = keeper, world, api_port
 
     def find(self, image: str) -> Script | None:
-        """None for images that the simulator does not hold, and for all where no sandbox can be had (see `status`)."""
+        """Returns None for images without a recipe, and for all if no sandbox is available (see `status`)."""
         if not has_recipe(image) or sandbox.available() is not None:
             return None
         return Script(self._command, lambda ctx: Shim.of(ctx.volumes.folder, ctx.container["name"]), _tools(image))
@@ -67,20 +67,20 @@ class Scripts:
 
 
 def _neighbours(ctx: ContainerContext) -> dict[int, str]:
-    """The pod's other containers that run in sandboxes, by the ports that they say they have."""
+    """Returns the pod's other sandboxed containers by their declared ports."""
     others = (c for c in ctx.pod["spec"]["containers"] if c["name"] != ctx.container["name"] and has_recipe(c["image"]))
     return {int(port["containerPort"]): str(c["name"]) for c in others for port in c.get("ports", [])}
 
 
 def _tools(image: str) -> tuple[str, ...]:
-    """That it runs; none of a recipe that says nothing useful, which the container's log tells when it starts."""
+    """Returns the image's tools. The container's log reports an invalid recipe at start."""
     with contextlib.suppress(RecipeError):
         return tuple(image_named(image_name(image)).tools.values())
     return ()
 
 
 def _mounts(ctx: ContainerContext) -> list[Mount]:
-    """Volumes of the container; /dev/shm is the sandbox's own, sized as the pod asks."""
+    """Returns the container's volumes. The sandbox creates /dev/shm itself, with the pod's size."""
     mounts = []
     for mount in sorted(ctx.container.get("volumeMounts", []), key=lambda mount: mount["mountPath"]):
         volume = ctx.volume(mount["name"])

@@ -19,7 +19,7 @@ from simulator.kubelet.streaming.spdy import Connection
 
 
 class KubeletServer:
-    """One for all simulated kubelets of a cluster. Knows the API server by its client certificate."""
+    """The server of all simulated kubelets of a cluster. Authenticates the API server by its client certificate."""
 
     def __init__(self, authority: Authority, port: int, access: PodAccess) -> None:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=authority.path("ca", "crt"))
@@ -32,7 +32,6 @@ class KubeletServer:
         threading.Thread(target=self._server.serve_forever, name="kubelet-server", daemon=True).start()
 
     def stop(self) -> None:
-        """Takes no more clients."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -70,7 +69,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._stream(remote_command.PROTOCOL, functools.partial(remote_command.serve, command=command, find=find))
 
     def _stream(self, protocol: str, serve: Callable[[Connection], None]) -> None:
-        """Answers a request to go on in SPDY."""
+        """Switches the connection to SPDY and serves it."""
         offered = [
             word.strip() for line in self.headers.get_all("X-Stream-Protocol-Version", []) for word in line.split(",")
         ]
@@ -125,4 +124,4 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(text.encode())
 
     def log_message(self, format: str, *args: object) -> None:
-        """Requests are not logged."""
+        """Suppresses logs of requests."""

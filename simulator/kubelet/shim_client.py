@@ -1,4 +1,4 @@
-"""The kubelet's side of a sandbox's shim (`simulator/sandbox/commands/shim.py`)."""
+"""The kubelet's client of a sandbox's shim (`simulator/sandbox/commands/shim.py`)."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ _START_S, _POLL_S = 10, 0.1
 
 
 class ShimError(RuntimeError):
-    """The container does not do what was asked, with its reason."""
+    """A failed request to a container, with the reason."""
 
 
 def run_folder(pod_folder: Path, container: str) -> Path:
-    """Where a container's sandbox has its own files."""
+    """Returns the folder of a container's sandbox files."""
     return pod_folder / "run" / container
 
 
 @dataclass(frozen=True)
 class Shim:
-    """Of the container whose sandbox has this run folder."""
+    """The client of the container whose sandbox has this run folder."""
 
     run_dir: Path
 
     @classmethod
     def of(cls, pod_folder: Path, container: str) -> Shim:
-        """`pod_folder` is the pod's own on this machine."""
+        """Creates a client. `pod_folder` is the pod's folder on this machine."""
         return cls(run_folder(pod_folder, container))
 
     def connect(self, port: int) -> socket.socket:
-        """A connection to a port of the container's 127.0.0.1. Raises ShimError."""
+        """Connects to a port of the container's 127.0.0.1. Raises ShimError."""
         reply, files = self._ask({"connect": port}, [])
         if not files:
             raise ShimError(str(reply["error"]))
         return socket.socket(fileno=files[0])
 
     def dial(self, port: int) -> socket.socket:
-        """The same for whom the sandbox is an address of the network. Raises ConnectionRefusedError."""
+        """Connects to a port like `connect`, for the simulated network. Raises ConnectionRefusedError."""
         try:
             return self.connect(port)
         except ShimError as error:
             raise ConnectionRefusedError(str(error)) from error
 
     def run(self, argv: Sequence[str], files: Sequence[int], *, terminal: bool = False) -> int:
-        """Runs a command in the container with these standard streams; its exit code. Raises ShimError."""
+        """Runs a command in the container with these standard streams. Returns its exit code. Raises ShimError."""
         reply, _ = self._ask({"run": list(argv), "terminal": terminal}, files)
         if "error" in reply:
             raise ShimError(str(reply["error"]))
@@ -72,7 +72,7 @@ class Shim:
         return json.loads(reply), received
 
     def _reach(self, connection: socket.socket) -> None:
-        """Waits a little for a container that has only just begun. Raises OSError."""
+        """Connects, and waits up to 10 s for a container that has just started. Raises OSError."""
         deadline = time.monotonic() + _START_S
         while True:
             try:
@@ -85,7 +85,7 @@ class Shim:
                 return
 
     def _connect(self, connection: socket.socket) -> None:
-        # Named by a descriptor of its folder: addresses of Unix sockets have 107 bytes at most, folders may have more.
+        # The path uses a file descriptor, because addresses of Unix sockets are limited to 107 bytes.
         folder = os.open(self.run_dir / "pod", os.O_PATH | os.O_DIRECTORY)
         try:
             connection.connect(f"/proc/self/fd/{folder}/shim")

@@ -1,4 +1,4 @@
-"""Pure: the status of a pod whose containers the simulator runs itself."""
+"""Status of pods with containers that the simulator runs itself. Pure functions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from k8s.objects import Object
 
 FAKED, PARTLY_FAKED = "Faked", "PartlyFaked"
-"""Reasons of pods for which nothing runs, or not all of their containers."""
+"""Reasons of pods without processes, or with processes for only some containers."""
 
 
 def now() -> str:
@@ -17,7 +17,7 @@ def now() -> str:
 
 @dataclass
 class ContainerState:
-    """Where one container stands. `exit_code` is None while it waits or runs."""
+    """The state of one container. `exit_code` is None while it waits or runs."""
 
     name: str
     image: str
@@ -39,7 +39,7 @@ class ContainerState:
 
     def end(self, code: int, message: str = "") -> None:
         self.state, self.exit_code, self.ready, self.finished_at = "terminated", code, False, now()
-        self.started_at = self.started_at or self.finished_at  # of one in whose place nothing runs
+        self.started_at = self.started_at or self.finished_at  # a container without a process has no start
         self.reason, self.message = "Completed" if code == 0 else "Error", message
 
     def wait(self, reason: str, message: str = "") -> None:
@@ -78,7 +78,7 @@ class ContainerState:
 
 
 def phase(init: list[ContainerState], main: list[ContainerState], restart_policy: str) -> str:
-    """Pending, Running, Succeeded or Failed by Kubernetes' own rules."""
+    """Returns Pending, Running, Succeeded or Failed by Kubernetes' rules."""
     if any(state.exit_code not in (None, 0) for state in init) and restart_policy == "Never":
         return "Failed"
     if not any(state.started_at for state in main):
@@ -101,7 +101,7 @@ def pod_status(
     started: str,
     before: list[Object],
 ) -> Object:
-    """`before` are the conditions of the last status, whose times stay while they do."""
+    """Returns the status. Conditions that stay the same keep their times from `before`."""
     reached = phase(init, main, restart_policy)
     ready = all(state.ready for state in main)
     initialized = all(state.exit_code == 0 for state in init)
@@ -122,16 +122,17 @@ def pod_status(
 
 
 def lost_with_node(pod: Object) -> Object:
-    """What Kubernetes' pod GC (markFailedAndDeletePodWithCondition) says of a pod whose node is gone: a patch."""
+    """Returns the patch of Kubernetes' pod GC (markFailedAndDeletePodWithCondition) for a pod of a deleted node."""
     why = {"reason": "DeletionByPodGC", "message": "PodGC: node no longer exists", "lastTransitionTime": now()}
     status = {"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True", **why}]}
     return {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}
 
 
 def ended_by_reboot(pod: Object) -> Object:
-    """What a kubelet says of a pod that starts nothing twice, once its node is up again: a patch.
+    """Returns a kubelet's patch for a pod that cannot restart, once its node is up again.
 
-    convertStatusToAPIStatus and convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go of Kubernetes 1.35.4.
+    Source: convertStatusToAPIStatus and convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go of Kubernetes
+    1.35.4.
     """
     why = {"reason": "ContainerStatusUnknown", "exitCode": 137}
     why["message"] = "The container could not be located when the pod was terminated"

@@ -1,4 +1,4 @@
-"""What a pod mounts: config maps, secrets, projected sources, scratch folders and the node's simulated file system."""
+"""Volumes of pods: config maps, secrets, projected sources, empty folders and the node's simulated file system."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIXED = ("configMap", "secret", "projected", "downwardAPI")
 
 @dataclass(frozen=True)
 class PodVolumes:
-    """Makes the volumes of one pod. `folder` is the pod's own; `node_root` stands for its node's file system."""
+    """The volumes of one pod. `folder` is the pod's; `node_root` is its node's file system."""
 
     kube: KubeClient
     pod: Object
@@ -34,14 +34,14 @@ class PodVolumes:
     """PEM of the cluster's CA."""
     claims: ClaimMounts
     allocatable: Mapping[str, str]
-    """What the node can give, as quantities."""
+    """The node's allocatable quantities."""
 
     @property
     def namespace(self) -> str:
         return str(self.pod["metadata"]["namespace"])
 
     def path(self, volume: Object) -> Path:
-        """The folder (or file) on this machine that holds the volume; made anew from its source each time."""
+        """Returns the folder (or file) of the volume on this machine, after updating it from its source."""
         name = volume["name"]
         if "hostPath" in volume:
             return host_path(self.node_root, volume["hostPath"])
@@ -55,28 +55,28 @@ class PodVolumes:
             target = folder / relative
             target.parent.mkdir(parents=True, exist_ok=True)
             replace(target, content, self._mode(volume, relative))  # other containers may be reading it
-        for file in folder.rglob("[!.]*"):  # hidden ones may be on their way to replace another
+        for file in folder.rglob("[!.]*"):  # hidden ones may be partial files
             if file.is_file() and str(file.relative_to(folder)) not in files:
-                file.unlink(missing_ok=True)  # a key that is gone
+                file.unlink(missing_ok=True)  # its key was deleted
         return folder
 
     def refresh(self) -> None:
-        """Brings what changed in config maps and secrets to the volumes that containers have. Raises VolumeNotReady."""
+        """Updates the mounted volumes after changes of config maps and secrets. Raises VolumeNotReady."""
         for volume in self.pod["spec"].get("volumes", []):
             if _follows_objects(volume) and (self.folder / "volumes" / volume["name"]).exists():
                 self.path(volume)
 
     def read_only(self, volume: Object) -> bool:
-        """Whether no container can write to the volume, whatever its mount asks."""
+        """Returns whether the volume is read-only for every container, regardless of its mount."""
         claim = self._claimed(volume)
         return any(kind in volume for kind in _FIXED) or (claim is not None and claim.read_only)
 
     def flush(self) -> None:
-        """Called when a container has ended: what it wrote reaches the volumes' stores."""
+        """Sends a container's writes to the volumes' stores, when the container has ended."""
         self.claims.flush(self.pod)
 
     def files(self, volume: Object) -> dict[str, bytes]:
-        """The files of a config map, secret, downward API or projected volume, by relative path."""
+        """Returns the files of a config map, secret, downward API or projected volume, by relative path."""
         if "configMap" in volume:
             source = volume["configMap"]
             return self._keyed("ConfigMap", source["name"], source)
@@ -109,7 +109,7 @@ class PodVolumes:
         return str(self.kube.raw("POST", path, json=request)["status"]["token"])
 
     def kubeconfig(self, token: str) -> str:
-        """A kubeconfig (YAML) for the pod's service account."""
+        """Returns a kubeconfig (YAML) for the pod's service account."""
         authority = base64.b64encode(self.certificate_authority.encode()).decode()
         account = str(self.pod["spec"].get("serviceAccountName", "default"))
         endpoint = {"server": self.kube.server, "certificate-authority-data": authority}
@@ -162,7 +162,7 @@ class PodVolumes:
         return {item["path"]: self.downward(item).encode() for item in source.get("items", [])}
 
     def downward(self, source: Object, container: str = "") -> str:
-        """What a fieldRef or resourceFieldRef says, the latter of `container` where it names none."""
+        """Returns the value of a fieldRef or resourceFieldRef. The latter's default container is `container`."""
         if "fieldRef" in source:
             return field_text(self.pod, source["fieldRef"]["fieldPath"])
         return resource_text(source["resourceFieldRef"], self.pod, container, self.allocatable)
@@ -175,7 +175,7 @@ class PodVolumes:
         return int(source.get("defaultMode", 0o644))
 
     def _claimed(self, volume: Object) -> Mounted | None:
-        """The volume of a claim, one's own or made for the pod (a generic ephemeral volume), or a folder by NFS."""
+        """Returns a claim's volume (also of a generic ephemeral volume) or an NFS folder, or None for other volumes."""
         if export := volume.get("nfs"):
             return self.claims.mount_export(export)
         if source := volume.get("persistentVolumeClaim"):
@@ -194,15 +194,15 @@ class PodVolumes:
 
 
 def _follows_objects(volume: Object) -> bool:
-    """Tokens have a life of their own, and what is told of the pod itself is as it was."""
+    """Returns whether a volume follows its objects. Tokens expire separately, and downward API volumes are fixed."""
     sources = volume.get("projected", {}).get("sources") or [volume]
     return all("configMap" in source or "secret" in source for source in sources)
 
 
 def host_path(node_root: Path, source: Object) -> Path:
-    """A hostPath volume in the node's simulated file system, checked and made as its type says.
+    """Returns a hostPath volume in the node's simulated file system, checked and created according to its type.
 
-    Raises VolumeNotReady in the kubelet's words.
+    Raises VolumeNotReady with the kubelet's message.
     """
     path = contained(node_root, node_root / str(source["path"]).lstrip("/"))
     kind = source.get("type") or ""
@@ -226,4 +226,4 @@ _HOST_PATH_TYPES: Mapping[str, tuple[str, Callable[[Path], bool]]] = {
     "CharDevice": ("character device", Path.exists),
     "BlockDevice": ("block device", Path.exists),
 }
-"""What a type demands, and how that is seen here: devices and sockets of a node are plain files."""
+"""Type checks of hostPath. Devices and sockets of a node are plain files here."""

@@ -1,4 +1,4 @@
-"""The life of one pod whose containers the simulator runs itself: volumes, init containers, restarts, end."""
+"""The lifecycle of a pod with containers that the simulator runs: volumes, init containers, restarts, end."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from simulator.kubelet.status import ContainerState, now, pod_status
 _log = logging.getLogger(__name__)
 _FIRST_BACKOFF_S, _MAX_BACKOFF_S = 1.0, 30.0
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.5, 2.0
-"""Between looks at what a container waits for."""
+"""Pauses between checks whether a container can start."""
 _REFRESH_S = 20.0
-"""Kubelets look every minute or so."""
+"""Kubelets refresh about every minute."""
 _MAX_TRIES = 240  # two minutes
 _NOT_NOW = (VolumeNotReady, ApiError, httpx.HTTPError, OSError)
-"""What keeps a container waiting: the kubelet tries again, whatever it was."""
+"""Errors that keep a container waiting. The kubelet retries after any of them."""
 
 
 @dataclass(frozen=True)
 class PodServices:
-    """What a worker needs from its kubelet."""
+    """Services of the kubelet for a worker."""
 
     kube: KubeClient
     context: Callable[[Object, Object], ContainerContext]
@@ -49,7 +49,7 @@ class PodServices:
 
 
 class PodWorker:
-    """Starts at once; `stop` ends the containers and deletes the pod from the API server."""
+    """The worker of one pod. It starts at once; `stop` ends the containers and can delete the pod."""
 
     def __init__(self, services: PodServices, pod: Object, pod_ip: str, host_ip: str) -> None:
         self._services, self._pod, self._ip, self._host_ip = services, pod, pod_ip, host_ip
@@ -72,14 +72,14 @@ class PodWorker:
 
     @property
     def ready(self) -> bool:
-        """Whether all of its containers are."""
+        """Whether all of the pod's containers are ready."""
         return all(state.ready for state in self._main)
 
     def join(self) -> None:
         self._thread.join()
 
     def restore(self, pod: Object) -> None:
-        """Reports again where the API server has it otherwise: pods of a silent node are marked not ready for it."""
+        """Reports again if the API server's readiness differs. Pods of a silent node are marked not ready there."""
         if self.alive and holds(pod, "Ready") != self.ready:
             self._report()
 
@@ -88,7 +88,7 @@ class PodWorker:
         self._stop_event.set()
 
     def lose(self) -> None:
-        """Ends it with its machine: at once, and what it has not sent yet is gone. Nobody reports any more."""
+        """Ends the pod at once with its machine, without further reports. Unsent data is lost."""
         self._stop_event.lost.set()
         self.stop(delete=False)
 
@@ -108,19 +108,19 @@ class PodWorker:
         self._await(threads)
         self._services.unserve(self._ip)
         if self.delete_when_stopped:
-            self._report()  # how it ended: a Job lets go of a pod that is deleted only once it knows (job-tracking)
+            self._report()  # reports the exit: a Job releases a deleted pod only after that (job-tracking)
             self._delete()
 
     def _await(self, containers: list[threading.Thread]) -> None:
-        """Until all have ended. Meanwhile changed config maps and secrets reach their volumes, as on a node: late."""
+        """Waits for all containers, and refreshes config maps and secrets in volumes, as late as on a node."""
         while running := [container for container in containers if container.is_alive()]:
             running[0].join(_REFRESH_S)
             if running[0].is_alive():
-                with contextlib.suppress(*_NOT_NOW):  # the volumes stay as they are, and the next round tries again
+                with contextlib.suppress(*_NOT_NOW):  # the volumes stay as they are, and the next round retries
                     self._services.context(self._pod, self._pod["spec"]["containers"][0]).volumes.refresh()
 
     def _complete(self, container: Object, state: ContainerState) -> bool:
-        """Runs a container, again as the restart policy says; True when it ended with 0."""
+        """Runs a container, and restarts it by the restart policy. Returns whether it ended with 0."""
         pause = 0.0
         while not self._stop_event.is_set():
             ctx = self._prepared(container, state)
@@ -128,7 +128,7 @@ class PodWorker:
                 return False
             program = self._services.program(container)
             if program is None and state in self._init:
-                state.end(0)  # nobody claims this image; KWOK would let it pass too
+                state.end(0)  # an image without a program passes, as in KWOK
                 self._report()
                 return True
             state.run()
@@ -147,7 +147,7 @@ class PodWorker:
                 return True
             if self._policy == "Never":
                 return False
-            if pause:  # the first time it is started again at once, as by a kubelet
+            if pause:  # the first restart is immediate, as by a kubelet
                 state.wait("CrashLoopBackOff", f"back-off {pause:.0f}s restarting failed container={state.name}")
                 self._report()
                 self._stop_event.wait(pause)
@@ -155,7 +155,7 @@ class PodWorker:
         return False
 
     def _run_once(self, ctx: ContainerContext, program: Runnable, state: ContainerState) -> int:
-        """The exit code of one run; the container is ready while its probes, if it has any, say so."""
+        """Runs the container once and returns the exit code. Its probes, if it has any, decide when it is ready."""
         ended = threading.Event()
 
         def ready(well: bool) -> None:
@@ -181,7 +181,7 @@ class PodWorker:
                 ended.set()
 
     def _prepared(self, container: Object, state: ContainerState) -> ContainerContext | None:
-        """The container's context once volumes, image and environment are there; None when stopped before."""
+        """Returns the container's context once volumes, image and environment exist, or None if stopped before."""
         pause = _FIRST_PAUSE_S
         while not self._stop_event.is_set():
             ctx = self._services.context(self._pod, container)
@@ -197,7 +197,7 @@ class PodWorker:
         return None
 
     def _waiting(self, ctx: ContainerContext) -> Waiting | None:
-        """In a kubelet's order: all volumes that the pod's containers mount, the image, the environment."""
+        """Checks, in a kubelet's order, all volumes of the pod's containers, the image and the environment."""
         spec = self._pod["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
         names = {mount["name"]: None for c in containers for mount in c.get("volumeMounts", [])}
@@ -225,7 +225,7 @@ class PodWorker:
             self._conditions = status["conditions"]
             metadata = self._pod["metadata"]
             body = {"metadata": {"uid": metadata["uid"]}, "status": status}
-            # Conditions that others set stay, such as DisruptionTarget.
+            # Conditions of other owners stay, such as DisruptionTarget.
             options: Any = {"subresource": "status", "content_type": STRATEGIC_MERGE_PATCH}
             self._insist(
                 lambda: self._services.kube.patch("v1", "Pod", metadata["name"], metadata["namespace"], body, **options)
@@ -238,7 +238,7 @@ class PodWorker:
         )
 
     def _insist(self, call: Callable[[], Object]) -> None:
-        """Waits out an API server or etcd that restarts; a pod that is gone, or another by now, needs nothing more."""
+        """Retries while the API server or etcd restarts. A pod that is gone or replaced needs nothing."""
         refusal: Exception | None = None
         for _ in range(_MAX_TRIES):
             try:

@@ -1,7 +1,7 @@
 """Resource types of Pulumi's installed SDK packages: their classes, and the types of their arguments.
 
 The official plugins' schemas are not available here, but the packages are generated from them. This module reads them
-with functions of the locked Python SDK, some of which are private (pulumi/pulumi v3.272.0, sdk/python/lib/pulumi,
+with functions of the locked Python SDK, including private ones (pulumi/pulumi v3.272.0, sdk/python/lib/pulumi,
 _types.py and runtime/rpc.py).
 """
 

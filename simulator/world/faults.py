@@ -76,7 +76,7 @@ The others stay with the machine. For a GPU that fell off the bus, that is infer
 physical host, and rebooting the virtual machine does not restart it.
 """
 OF_GPU = frozenset({FaultKind.GPU, FaultKind.ECC, FaultKind.REMAP, FaultKind.XID, FaultKind.NVLINK, FaultKind.THERMAL})
-"""Faults whose device is a GPU's index."""
+"""Faults that have a GPU's index as device."""
 MAX_XID = 999
 LOCK_LEVELS = ("CanNotDelete", "ReadOnly")
 _SIZE = "the VM size, e.g. Standard_ND96isr_H100_v5"

@@ -84,7 +84,7 @@ class Hca:
 
 @dataclass(frozen=True)
 class Disk:
-    """A disk of `sectors` of 512 bytes. `model` tells a local disk from an OS disk."""
+    """A disk of `sectors` of 512 bytes. `model` distinguishes local disks from OS disks."""
 
     name: str
     model: str

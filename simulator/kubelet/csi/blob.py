@@ -1,7 +1,7 @@
-"""The node's part of the blob CSI driver (blob.csi.azure.com): from a PersistentVolume and what opens it to a mount.
+"""The node part of the blob CSI driver (blob.csi.azure.com): mounts a PersistentVolume with its credentials.
 
-What fails, and how it is worded, follows github.com/kubernetes-sigs/blob-csi-driver at 0744a60 (pkg/blob: GetAuthEnv,
-NodeStageVolume) and blobfuse2's own start (see blobfuse.py). Sentences in brackets are the simulator's.
+Errors follow github.com/kubernetes-sigs/blob-csi-driver at 0744a60 (pkg/blob: GetAuthEnv, NodeStageVolume) and the
+start of blobfuse2 (see blobfuse.py). Sentences in brackets are the simulator's.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from simulator.kubelet.csi.mount import BlobMount, reason
 from simulator.world.azure_services import BlobService
 
 NODE_PLUGIN_IMAGE = "blob-csi"
-"""End of the repository of the node plugin's image, in AKS's add-on and in the chart alike."""
+"""End of the repository of the node plugin's image, in AKS's add-on and in the chart."""
 _HELP = "\nPlease refer to http://aka.ms/blobmounterror for possible causes and solutions for mount errors."
-_API_VERSION = "2021-12-02"  # older than what any Azurite serves
+_API_VERSION = "2021-12-02"  # older than the versions of any Azurite
 _TIMEOUT_S = 10
 
 
 class StageError(Exception):
-    """The driver's answer to NodeStageVolume, without the gRPC code."""
+    """The driver's error from NodeStageVolume, without the gRPC code."""
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """What the driver reads from the secret, empty where it is not there; and the pod's identity, in its place."""
+    """Credentials from the secret, empty if missing, or the pod's identity instead."""
 
     account: str
     key: str
@@ -54,7 +54,7 @@ class Credentials:
 def credentials(
     secret: Mapping[str, str], attributes: Mapping[str, str], identity: PodIdentity | None = None
 ) -> Credentials:
-    """As GetAuthEnv: keys without regard to case, values stripped; of a secret nothing, where there is an identity."""
+    """Reads credentials like GetAuthEnv: keys ignore case, values are stripped. An identity replaces the secret."""
     if identity:
         return Credentials(attributes.get("storageaccount", ""), "", "", identity)
     data = {key.lower(): value.strip() for key, value in secret.items()}
@@ -112,17 +112,17 @@ def stage(
 
 
 def may_write(sas: str, *, hierarchical_namespace: bool = False) -> bool:
-    """Whether a mount by this SAS can write: its permissions have `w`. An account key, an empty SAS, can.
+    """Returns whether a mount by this SAS can write: it has permission `w`, or is empty (an account key).
 
-    In a hierarchical namespace blobfuse2 also sets the permissions of each file that it makes, and fails with EACCES
-    where it may not (component/azstorage/datalake.go, CreateFile).
+    In a hierarchical namespace, blobfuse2 also sets the permissions of each new file, and fails with EACCES if it may
+    not (component/azstorage/datalake.go, CreateFile).
     """
     permissions = parse_qs(sas.removeprefix("?")).get("sp")
     return permissions is None or set("wp" if hierarchical_namespace else "w") <= set(permissions[0])
 
 
 def _auth_mode(asked: str, found: Credentials) -> str:
-    """The kind of credential that blobfuse2 uses. Raises BlobfuseError where it lacks what that needs."""
+    """Returns the kind of credential for blobfuse2. Raises BlobfuseError if it is incomplete."""
     mode = asked.lower() or ("key" if found.key else "sas" if found.sas else "spn" if found.identity else "msi")
     if not found.account:
         raise _config("account name not provided")
@@ -140,7 +140,7 @@ def _auth_mode(asked: str, found: Credentials) -> str:
 
 
 def _service(found: Credentials, container: str, cloud: Cloud) -> BlobService:
-    """Raises BlobfuseError where the account's name leads nowhere."""
+    """Raises BlobfuseError if the account's name does not resolve."""
     try:
         return cloud.blob_service(found.account)
     except OSError as error:
@@ -170,7 +170,7 @@ def _client(found: Credentials, mode: str, container: str, service: BlobService)
 
 
 def _check_key(key: str) -> None:
-    """Raises BlobfuseError for a key that is none."""
+    """Raises BlobfuseError for an invalid key."""
     try:
         base64.b64decode(key, validate=True)
     except binascii.Error:
@@ -188,7 +188,7 @@ def _pipeline_error(error: AzureError) -> str:
 
 
 def _hint(error: AzureError, found: Credentials) -> str:
-    """What the simulator sees in the SAS itself."""
+    """Returns an error that the simulator finds in the SAS itself."""
     fields = {name: values[0] for name, values in parse_qs(found.sas.removeprefix("?")).items()}
     if not isinstance(error, HttpResponseError) or not fields:
         return ""
@@ -203,13 +203,13 @@ def _hint(error: AzureError, found: Credentials) -> str:
 
 
 def _time(text: str) -> datetime.datetime:
-    """A time of a SAS: seconds and time may be left out."""
+    """Parses a time of a SAS. Seconds and time are optional."""
     moment = datetime.datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
 
 
 def _container_of(handle: str) -> str:
-    """`group#account#container#...`, the driver's own form of a volume handle."""
+    """Returns the container of a volume handle in the driver's format, `group#account#container#...`."""
     parts = handle.split("#")
     return parts[2] if len(parts) > 2 else ""
 

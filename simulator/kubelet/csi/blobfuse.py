@@ -1,4 +1,4 @@
-"""The options of blobfuse2: what `blobfuse2 mount` says of a PersistentVolume's mountOptions.
+"""The options of blobfuse2, and its errors for a PersistentVolume's mountOptions.
 
 Source: github.com/Azure/azure-storage-fuse at 74098e3 (2.5.6): cmd/mount.go, component/block_cache/block_cache.go.
 """
@@ -28,12 +28,12 @@ _CONVERT: dict[str, tuple[str, Callable[[str], object]]] = {
 
 
 class BlobfuseError(Exception):
-    """What blobfuse2 prints before it exits with 1, without its leading "Error: "."""
+    """An error of blobfuse2 before it exits with 1, without its leading "Error: "."""
 
 
 @dataclass
 class Options:
-    """The flags of one mount: the last value of each, and what followed -o."""
+    """The flags of one mount, with their last values, and the options of -o."""
 
     flags: dict[str, str] = field(default_factory=dict)
     fuse: list[str] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Options:
 
     @property
     def remembers_s(self) -> int:
-        """How long a name that another node changes may look as before: in the kernel, or in blobfuse2's own cache.
+        """The longest time in seconds that the kernel or blobfuse2 caches a name that another node changes.
 
         The defaults are those of component/libfuse/libfuse.go and component/attr_cache/attr_cache.go.
         """
@@ -64,14 +64,14 @@ class Options:
 
 @functools.cache
 def _known() -> tuple[dict[str, str], tuple[str, ...]]:
-    """Type of each flag; beginnings of FUSE options."""
+    """Returns the type of each flag, and the prefixes of FUSE options."""
     data = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
     fuse = tuple(data.pop("fuse"))
     return {name: kind for kind, names in data.items() for name in names}, fuse
 
 
 def parse(mount_options: Sequence[str]) -> Options:
-    """Raises BlobfuseError. The CSI driver joins the options by spaces, so an option may hold several words."""
+    """Parses mount options. The CSI driver joins them by spaces, so one can be several words. Raises BlobfuseError."""
     options = Options()
     words = iter(" ".join(mount_options).split())
     for word in words:
@@ -111,7 +111,7 @@ def _flag(text: str, words: Iterator[str], options: Options) -> None:
 
 
 def _check_block_cache(options: Options) -> None:
-    """The rules of the block cache's own configuration."""
+    """Checks the options of the block cache."""
     if not options.on("block-cache"):
         return
     prefetch = int(options.flags.get("block-cache-prefetch", _MIN_PREFETCH))

@@ -1,7 +1,7 @@
 """Volumes of PersistentVolumeClaims: one mount per node and PersistentVolume, shared by its pods as on real Azure.
 
-So a changed secret reaches a mount only when no pod of the node uses the volume any more. Those that are mounted by
-identity are each pod's own.
+A changed secret therefore reaches a mount only after all of the node's pods stopped using the volume. Mounts by
+identity are separate for each pod.
 """
 
 from __future__ import annotations
@@ -30,40 +30,40 @@ from simulator.kubelet.events import warn
 from simulator.kubelet.pulls import repository
 
 Key = tuple[str, str, str]
-"""Node, PersistentVolume, and the pod (its uid) that has the mount for itself; empty for one that is shared."""
+"""Node, PersistentVolume, and the uid of the pod of a separate mount, or empty for a shared mount."""
 SHARES = {"file.csi.azure.com": "Azure Files", "disk.csi.azure.com": "Azure Disk"}
-"""Drivers whose volumes are folders here; `simulator/cluster/provisioner.py` makes them."""
+"""Drivers with folders as volumes here. `simulator/cluster/provisioner.py` creates them."""
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Mounted:
-    """A volume on this machine, as one pod may use it."""
+    """A volume on this machine, for one pod."""
 
     path: Path
     read_only: bool
 
 
 class ClaimMounts:
-    """The claims of all pods of a cluster. Safe for several threads."""
+    """The mounted claims of all pods of a cluster. Thread-safe."""
 
     def __init__(self, kube: KubeClient, cloud: Cloud, folder: Path, pods: Callable[[], list[Object]]) -> None:
-        """`folder` is the cluster's; `pods` tells all of its pods."""
+        """`folder` is the cluster's. `pods` returns all of its pods."""
         self._kube, self._cloud, self._folder, self._pods = kube, cloud, folder, pods
         self._lock = threading.Lock()
-        """Guards the fields below; whoever mounts or unmounts holds the key's own of `_locks` before it."""
+        """Guards the fields below. Take the key's lock in `_locks` first to mount or unmount."""
         self._mounts: dict[Key, BlobMount] = {}
         self._unused: dict[Key, BlobMount] = {}
-        """Closed, with what they had: pods that come and go on a node would copy the whole container each time."""
+        """Closed mounts with their files, so that the next pods on a node need not copy the whole container."""
         self._opened_by: dict[Key, tuple[Object, dict[str, str], bool]] = {}
-        """Spec of the volume, secret, and whether for reading alone."""
+        """The volume's spec, the secret, and whether the mount is read-only."""
         self._users: defaultdict[Key, set[str]] = defaultdict(set)
         self._locks: defaultdict[Key, threading.Lock] = defaultdict(threading.Lock)
         self._told: defaultdict[Key, set[str]] = defaultdict(set)
 
     def mount(self, pod: Object, claim: str, *, read_only: bool) -> Mounted:
-        """The volume behind a claim of the pod's namespace, mounted on its node. Raises VolumeNotReady."""
+        """Mounts the volume of a claim in the pod's namespace on its node. Raises VolumeNotReady."""
         volume = self._volume(pod["metadata"]["namespace"], claim)
         csi = volume["spec"].get("csi") or {}
         modes = volume["spec"].get("accessModes") or []
@@ -80,14 +80,14 @@ class ClaimMounts:
         raise VolumeNotReady(f'MountVolume.SetUp failed for volume "{name}" : the simulator cannot mount {kind}')
 
     def mount_export(self, source: Object, *, read_only: bool = False) -> Mounted:
-        """A folder of an NFS server, the same for all nodes: any server answers, and has what is asked for."""
+        """Returns a folder for an NFS export, the same for all nodes. Every server and export exists."""
         exports = self._folder / "nfs"
         folder = contained(exports, exports / source["server"] / source["path"].lstrip("/"))
         folder.mkdir(parents=True, exist_ok=True)
         return Mounted(folder, read_only or bool(source.get("readOnly")))
 
     def flush(self, pod: Object) -> None:
-        """Sends what the pod's containers wrote; called when one has ended."""
+        """Sends the writes of the pod's containers. Called when a container has ended."""
         uid = pod["metadata"]["uid"]
         with self._lock:
             used = [mount for key, mount in self._mounts.items() if uid in self._users[key]]
@@ -95,18 +95,18 @@ class ClaimMounts:
             mount.flush()
 
     def keep(self, uids: Iterable[str], nodes: Collection[str]) -> None:
-        """Unmounts what no pod but other than these uses, and forgets nodes that are gone."""
+        """Unmounts volumes that only other pods used, and forgets deleted nodes."""
         alive = set(uids)
         for key in self._keys():
             lock = self._lock_of(key)
-            if not lock.acquire(blocking=False):  # a pod is just mounting it
+            if not lock.acquire(blocking=False):  # a pod is mounting it
                 continue
             try:
                 with self._lock:
                     self._users[key] &= alive
                     unused = not self._users[key]
                 if unused:
-                    self._unmount(key, waits=False)  # the next look tries again: all kubelets wait for this one
+                    self._unmount(key, waits=False)  # the next pass retries, because all kubelets wait for this one
             finally:
                 lock.release()
         with self._lock:
@@ -177,16 +177,16 @@ class ClaimMounts:
             )
         except blob.StageError as error:
             raise VolumeNotReady(f"{prefix}rpc error: code = Internal desc = {error}") from error
-        except OSError as error:  # what is left there would be sent to the container as if pods had written it
+        except OSError as error:  # leftover files would be sent to the container as if pods had written them
             raise VolumeNotReady(f"{prefix}the simulator cannot empty {folder}, remove it: {error}") from error
 
     def _reopened(self, key: Key, opened_by: tuple[Object, dict[str, str], bool]) -> BlobMount | None:
-        """The mount that the node had, if it would be the same again and its container can still be read."""
+        """Returns the node's previous mount, if it has the same source and its container is still readable."""
         with self._lock:
             mount = self._unused.pop(key, None)
         if mount is None:
             return None
-        with contextlib.suppress(AzureError):  # what is wrong, mounting it anew tells
+        with contextlib.suppress(AzureError):  # mounting again reports the error
             if self._opened_by[key] == opened_by:
                 mount.reopen()
                 return mount
@@ -234,7 +234,7 @@ class ClaimMounts:
             return self._locks[key]
 
     def _unmount(self, key: Key, *, waits: bool = True) -> None:
-        """A folder that is not kept is cleared at the latest before it is mounted anew."""
+        """Unmounts a volume. If its folder cannot be removed now, the next mount removes it."""
         with self._lock:
             mount = self._mounts[key]
         if not mount.close(waits=waits):
@@ -251,7 +251,7 @@ class ClaimMounts:
             mount.discard()
 
     def _report(self, key: Key, message: str) -> None:
-        """Warns of a mount that has gone bad, on each pod that uses it."""
+        """Records a warning event about a failed mount for each pod that uses it."""
         with self._lock:
             if message in self._told[key]:
                 return
@@ -264,7 +264,7 @@ class ClaimMounts:
 
 
 def share_folder(cluster: Path, volume: str) -> Path:
-    """The folder that stands for the share (or disk) of a PersistentVolume; made if it is not there."""
+    """Returns the folder of a PersistentVolume's share or disk. Creates it if needed."""
     folder = cluster / "shares" / volume
     with contextlib.suppress(FileExistsError):
         folder.mkdir(parents=True)
@@ -276,7 +276,7 @@ def _prefix(volume: Object, step: str = "MountDevice") -> str:
 
 
 def _tag(plugin: Object) -> str:
-    """Version of a driver's pod."""
+    """Returns the version of a driver's pod."""
     images = [container["image"] for container in plugin["spec"]["containers"]]
     own = next(image for image in images if repository(image).endswith(f"/{blob.NODE_PLUGIN_IMAGE}"))
     return str(own).rpartition(":")[2]
@@ -290,7 +290,7 @@ def _not_registered(prefix: str, driver: str) -> VolumeNotReady:
 
 
 def is_node_plugin(pod: Object, node: str) -> bool:
-    """Whether the pod is the blob driver's on that node, and ready."""
+    """Returns whether the pod is the blob driver's on that node, and ready."""
     if pod["spec"].get("nodeName") != node or not is_ready(pod):
         return False
     return any(repository(c["image"]).endswith(f"/{blob.NODE_PLUGIN_IMAGE}") for c in pod["spec"]["containers"])

@@ -1,6 +1,6 @@
-"""Files below a folder that pods can write to: no link that a pod makes there leads out of it.
+"""Access to files below a folder that pods can write to, without following links out of the folder.
 
-Sandboxed pods see nothing of this machine, but the simulator reads and writes their folders from outside.
+Sandboxed pods do not see this machine's files, but the simulator itself reads and writes the pods' folders.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _PARTIAL = ".blobfuse-partial-"
 
 
 def is_plain(name: str) -> bool:
-    """Whether a path is relative and stays where it starts."""
+    """Returns whether a path is relative and has no `..`."""
     return bool(name) and "\0" not in name and all(part not in ("", ".", "..") for part in name.split("/"))
 
 
 def contained(root: Path, path: Path) -> Path:
-    """`path`, unless a link that a pod made there leads out of `root`, to files of this machine."""
+    """Returns `path`. Raises VolumeNotReady if a link leads out of `root`, to files of this machine."""
     if not path.resolve().is_relative_to(root.resolve()):
         raise VolumeNotReady(f"the simulator follows no link out of a volume: {path.relative_to(root)}")
     return path
@@ -37,10 +37,10 @@ Folders = dict[str, int]
 
 
 def tree(root: Path, below: str, before: Callable[[int, str], None]) -> tuple[Files, Folders]:
-    """All regular files, and all folders, in the folder `below` of `root` (or in itself), by their paths from there.
+    """Returns all regular files and folders in the folder `below` of `root` (or in `root`), by path.
 
-    Links are left out and not followed. `before` is given each folder, open, and its path, before it is read.
-    Raises OSError where a folder cannot be read: nobody knows then what it holds.
+    Does not follow links. Calls `before` with each opened folder and its path before reading it. Raises OSError if a
+    folder cannot be read, since its content is then unknown.
     """
     files: Files = {}
     folders: Folders = {}
@@ -51,13 +51,13 @@ def tree(root: Path, below: str, before: Callable[[int, str], None]) -> tuple[Fi
 
 
 def _walk(folder: int, path: str, before: Callable[[int, str], None], files: Files, folders: Folders) -> None:
-    """Adds what is in a folder, and closes it."""
+    """Adds the content of a folder, and closes it."""
     try:
         before(folder, path)
         with os.scandir(folder) as entries:
             for entry in entries:
                 inside = f"{path}/{entry.name}" if path else entry.name
-                with contextlib.suppress(FileNotFoundError):  # the pod removed it meanwhile
+                with contextlib.suppress(FileNotFoundError):  # the pod has removed it
                     if entry.is_dir(follow_symlinks=False):
                         inner = os.open(entry.name, _FOLDER, dir_fd=folder)
                         folders[inside] = entry.inode()
@@ -69,9 +69,9 @@ def _walk(folder: int, path: str, before: Callable[[int, str], None], files: Fil
 
 
 def seen(root: Path, name: str) -> os.stat_result | None:
-    """What stands there itself; None where there is nothing, or a link is on the way.
+    """Returns the status of the file, or None if it does not exist or a link is on the path.
 
-    Raises OSError where it cannot be looked at: nobody knows then whether it is there.
+    Raises OSError if the file cannot be checked, since it may exist.
     """
     if name.rpartition("/")[2].startswith(_PARTIAL):
         return None
@@ -85,7 +85,7 @@ def seen(root: Path, name: str) -> os.stat_result | None:
 
 
 def status(root: Path, name: str) -> os.stat_result | None:
-    """Of a file, not what it links to; None where there is none."""
+    """Returns the status of a file or of a link itself, or None if it does not exist."""
     try:
         with _parent(root, name, make=False) as (folder, last):
             return os.stat(last, dir_fd=folder, follow_symlinks=False)
@@ -94,7 +94,7 @@ def status(root: Path, name: str) -> os.stat_result | None:
 
 
 def read(root: Path, name: str) -> IO[bytes]:
-    """An open regular file. Raises OSError for links and what is gone."""
+    """Opens a regular file. Raises OSError for links and missing files."""
     with _parent(root, name, make=False) as (folder, last):
         descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -104,12 +104,12 @@ def read(root: Path, name: str) -> IO[bytes]:
 
 
 def write(root: Path, name: str, chunks: Iterable[bytes], size: int) -> os.stat_result:
-    """Puts a file of `size` bytes there at once; beyond what `chunks` holds it is a hole."""
+    """Writes a file of `size` bytes atomically. Bytes after those of `chunks` are a hole."""
     with _parent(root, name, make=True) as (folder, last):
         partial = _PARTIAL + last
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial, dir_fd=folder)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL  # so that it is neither a link nor a pipe of a pod
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL  # so that it is not a link or pipe of a pod
         with os.fdopen(os.open(partial, flags, 0o644, dir_fd=folder), "wb") as stream:
             for chunk in chunks:
                 stream.write(chunk)
@@ -119,26 +119,25 @@ def write(root: Path, name: str, chunks: Iterable[bytes], size: int) -> os.stat_
 
 
 def remove(root: Path, name: str) -> None:
-    """Removes a file, if it is there."""
     with contextlib.suppress(FileNotFoundError), _parent(root, name, make=False) as (folder, last):
         os.unlink(last, dir_fd=folder)
 
 
 def remove_folder(root: Path, name: str) -> None:
-    """Removes a folder, if it is there and empty."""
+    """Removes a folder if it exists and is empty."""
     with contextlib.suppress(OSError), _parent(root, name, make=False) as (folder, last):
         os.rmdir(last, dir_fd=folder)
 
 
 def make_folder(root: Path, name: str) -> None:
-    """Makes a folder and those above it."""
+    """Creates a folder and its parents."""
     with _parent(root, name + "/.", make=True):
         pass
 
 
 @contextlib.contextmanager
 def _parent(root: Path, name: str, *, make: bool) -> Iterator[tuple[int, str]]:
-    """A descriptor of the folder that holds `name`, and its last part. Raises OSError where a part is a link."""
+    """Yields a descriptor of the parent folder, and the last part of `name`. Raises OSError if a part is a link."""
     *folders, last = name.split("/")
     descriptor = os.open(root, _FOLDER)
     try:

@@ -1,8 +1,7 @@
-"""What a blob container holds, as a mount of it knows; looked up whole at first, and then what has changed since.
+"""The content of a blob container, as a mount knows it: listed completely at first, then updated by changes.
 
-The blob service says which names have changed (`simulator/kubelet/cloud.py`): a look at a container of many thousand
-blobs costs no more than at an empty one. What another mount has sent or fetched by the same credential is taken from
-there.
+The blob service reports changed names (`simulator/kubelet/cloud.py`), so an update of a container with many thousand
+blobs is as cheap as of an empty one. Blobs that another mount with the same credential has copied are taken from it.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from simulator.kubelet.csi.tree import above
 from simulator.world.azure_services import Changed
 
 FOLDER = {"hdi_isfolder": "true"}
-"""Metadata of the blob that stands for a folder (component/azstorage/block_blob.go, CreateDirectory)."""
+"""Metadata of the blob that represents a folder (component/azstorage/block_blob.go, CreateDirectory)."""
 _AT_ONCE = 8
-"""Blobs that are copied side by side."""
+"""The number of blobs that are copied concurrently."""
 _NO_NAME = "~" * 64
-"""Asking for such names costs Azurite the same whatever is there; else it sorts all of them for the first."""
+"""A prefix without matches. For others, Azurite sorts all names before it returns the first."""
 Signature = tuple[int, int]
 """Size and modification time of a file."""
 Changes = Callable[[int], Changed]
@@ -37,15 +36,13 @@ Changes = Callable[[int], Changed]
 
 @dataclass(frozen=True)
 class Entry:
-    """A blob."""
-
     etag: str
     size: int
     is_folder: bool
 
 
 class Copies:
-    """Files of mounts that have what a blob holds, by the blob's name."""
+    """Files of mounts with the content of a blob, by the blob's name."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -56,12 +53,12 @@ class Copies:
             self._found[name] = entry, root, signature
 
     def entry(self, name: str, etag: str) -> Entry | None:
-        """The blob with that etag, where a mount knows it."""
+        """Returns the blob with that etag, if a mount knows it."""
         known = self._found.get(name)
         return known[0] if known and known[0].etag == etag else None
 
     def content(self, name: str, etag: str) -> bytes | None:
-        """What the blob with that etag holds, where a file has it; a pod may have written to the file since."""
+        """Returns the content of the blob with that etag, if a file has it that no pod has changed since."""
         known = self._found.get(name)
         if known is None or known[0].etag != etag:
             return None
@@ -79,12 +76,12 @@ _locks: dict[str, threading.Lock] = {}
 
 
 def copies_of(container: str, secret: str) -> Copies:
-    """What the mounts of one container, by its URL, share that open it by the same key or SAS."""
+    """Returns the copies shared by mounts of one container (by URL) with the same key or SAS."""
     return _copies.setdefault((container, secret), Copies())
 
 
 def one_at_a_time(container: str) -> threading.Lock:
-    """What the mounts of one container, by its URL, take turns by."""
+    """Returns the lock shared by mounts of one container (by URL)."""
     return _locks.setdefault(container, threading.Lock())
 
 
@@ -93,13 +90,11 @@ def signature(status: os.stat_result) -> Signature:
 
 
 class Contents:
-    """The blobs of a container by name."""
-
     def __init__(self, container: ContainerClient, changes: Changes, copies: Copies) -> None:
         self._container, self._changes, self._copies = container, changes, copies
         self._entries: dict[str, Entry] = {}
         self._below: Counter[str] = Counter()
-        """How many blobs are in each folder, and in those below it."""
+        """The number of blobs in each folder and its subfolders."""
         self._since = 0
         self._writing = threading.Lock()
 
@@ -110,11 +105,11 @@ class Contents:
         return self._entries.get(name)
 
     def shows(self, folder: str) -> bool:
-        """Whether there is such a folder: a blob stands for it, or is in it."""
+        """Returns whether a folder exists: a blob represents it, or is in it."""
         return folder in self._entries or self._below[folder] > 0
 
     def put(self, name: str, entry: Entry | None) -> None:
-        """A blob was written, or removed (None)."""
+        """Records that a blob was written, or removed (None)."""
         with self._writing:
             if (name in self._entries) != (entry is not None):
                 for folder in above(name):
@@ -125,7 +120,7 @@ class Contents:
                 self._entries.pop(name, None)
 
     def look(self) -> Collection[str]:
-        """Brings it up to date; names that may stand for something else now. Raises AzureError."""
+        """Updates the content. Returns names that may have changed. Raises AzureError."""
         self._since, changed = self._changes(self._since)
         if changed is None:
             return self._list()
@@ -142,7 +137,7 @@ class Contents:
         return names
 
     def _check_access(self) -> None:
-        """Raises AzureError where the container is gone or not this mount's to list any more: a SAS ends."""
+        """Raises AzureError if the container is gone or can no longer be listed, for example because a SAS expired."""
         next(iter(self._container.list_blobs(name_starts_with=_NO_NAME, results_per_page=1)), None)
 
     def _ask(self, name: str) -> Entry | None:
@@ -161,7 +156,7 @@ def etag_of(answer: Mapping[str, Any]) -> str:
 
 
 def side_by_side(act: Callable[[str], None], names: Collection[str]) -> None:
-    """Acts on each name, some at once: what takes time is the way to the blob service and back."""
+    """Acts on names concurrently, because most of the time is network latency."""
     if names:
         with ThreadPoolExecutor(min(len(names), _AT_ONCE)) as pool:
             list(pool.map(act, names))

@@ -1,11 +1,11 @@
-"""A blob container as a folder: what blobfuse2 would mount, copied by real REST calls, since bubblewrap has no FUSE.
+"""A blob container as a folder, instead of a blobfuse2 mount: bubblewrap has no FUSE. Copies blobs by real REST calls.
 
-What pods write goes to the container every two seconds, and when one of their containers ends. What others make, change
-or remove is seen as late as the kernel and blobfuse2 may go on with what they remember of a name, ten times faster than
-there; at once when a pod mounts it. Without any remembering both are done twice a second.
+Pods' writes are sent to the container every two seconds, and when a container of the pod ends. Changes of others appear
+when a pod mounts the folder, or after the cache time of the kernel and blobfuse2, ten times faster than on real Azure.
+Without caching, both happen twice a second.
 
-In a hierarchical namespace others see all changes of one pass together, a folder's renaming among them; in a flat one
-blob after blob, as blobfuse2 copies them.
+In a hierarchical namespace, others see all changes of one pass together, including a folder's renaming. In a flat one,
+they see blob after blob, as blobfuse2 copies them.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ EVERY_S, EVERY_S_UNREMEMBERED = 2.0, 0.5
 FASTER = 10
 _SETTLED_S = 1.0
 WHOLE_BYTES = 256 * 2**20
-"""Of larger blobs only the beginning is copied; the rest of the file is a hole."""
+"""Larger blobs are copied only at the beginning. The rest of the file is a hole."""
 _BEGINNING_BYTES = 2**20
 _COPIED_BYTES = 64 * 2**20
-"""Larger blobs are read from the container although another mount has them: a copy is in memory for a moment."""
+"""Larger blobs are always read from the container, because copies from other mounts are held in memory."""
 _NOT_AUTHENTIC = ("AuthorizationFailure", "InvalidAuthenticationInfo")
-"""What Azurite says where Azure says AuthenticationFailed."""
+"""Error codes of Azurite for Azure's AuthenticationFailed."""
 _NOT_FROM_HERE = "This request is not authorized to perform this operation."
-"""With AuthorizationFailure: of an account that lets nobody in from that network."""
+"""The message of AuthorizationFailure for an account that rejects connections from that network."""
 
 
 @dataclass
@@ -57,7 +57,7 @@ class _Copied:
 
 
 class BlobMount:
-    """Keeps `folder` and the container alike. Errors while writing go to `report`, as no process can be given them."""
+    """A folder that is kept equal to the container. `report` gets write errors, which no process can receive."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class BlobMount:
         changes: Changes = lambda _since: UNKNOWN,
         copies: Copies | None = None,
     ) -> None:
-        """Copies what is there. `remembers_s` as on real Azure; mounts with one `lock` see whole passes of each other.
+        """Copies the container. `remembers_s` is as on real Azure. Mounts with one `lock` see whole passes of others.
 
         Raises AzureError.
         """
@@ -81,12 +81,12 @@ class BlobMount:
         self._there = Contents(container, changes, self._copies)
         self._tree = Tree(folder)
         self._doubtful: set[str] = set()
-        """Names that are not alike yet, here and there."""
+        """Names that differ between folder and container."""
         self._copied: dict[str, _Copied] = {}
         self._folders: set[str] = set()
-        """Those that a blob stands for."""
+        """Folders with a blob."""
         self._noticed: dict[tuple[str, str], float] = {}
-        """When a change that is yet to be seen was first listed, by name and etag."""
+        """The time when a pending change was first listed, by name and etag."""
         self._lock = lock or threading.Lock()
         self._closed = threading.Event()
         self._refreshing, self._as_of = threading.Lock(), float("-inf")
@@ -99,7 +99,7 @@ class BlobMount:
         threading.Thread(target=self._keep_alike, name=f"blobfuse-{self.path.name}", daemon=True).start()
 
     def refresh(self) -> None:
-        """Sends what pods wrote, then takes what others wrote; once for all that ask while they wait for their turn."""
+        """Sends pods' writes, then reads others'. One pass serves all callers that waited for it."""
         asked = time.monotonic()
         with self._refreshing:
             if self._as_of < asked:
@@ -109,20 +109,20 @@ class BlobMount:
                 self._as_of = begun
 
     def flush(self) -> None:
-        """Sends everything that pods wrote so far."""
+        """Sends all writes of pods so far."""
         if not self.read_only:
             with self._lock:
                 self._upload(settled=False)
 
     def close(self, *, waits: bool = True) -> bool:
-        """From then on nothing is copied, and the folder may go. Whether it is closed: a copy may be under way."""
+        """Stops copying, so that the folder can be removed. Returns False if a copy is running and `waits` is False."""
         if closed := self._lock.acquire(blocking=waits):
             self._closed.set()
             self._lock.release()
         return closed
 
     def is_alike(self) -> bool:
-        """Whether nothing is left to send; of a mount that nobody uses."""
+        """Returns whether an unused mount has nothing left to send."""
         if self.read_only:
             return True
         try:
@@ -132,12 +132,12 @@ class BlobMount:
         return not any(self._to_send(settled=False)) and not any(self._folders_to_send())
 
     def discard(self) -> None:
-        """Takes the folder away, after `close`. What is left of it is cleared before it is mounted anew."""
+        """Removes the folder, after `close`. The next mount removes leftovers."""
         self._tree.close()
         shutil.rmtree(self.path, ignore_errors=True)
 
     def reopen(self) -> None:
-        """Mounts it again after `close`, by what it still has. Raises AzureError; then it stays closed."""
+        """Mounts again after `close`, with the files that remain. If it raises AzureError, the mount stays closed."""
         with self._lock:
             self._closed = threading.Event()
             try:
@@ -156,7 +156,7 @@ class BlobMount:
             self._take()
 
     def _take(self, *, at_once: bool = False) -> None:
-        """What is mounted stays so; the reads of blobfuse2 would fail in the pods."""
+        """Reads changes. An error does not end the mount, although blobfuse2's reads would fail in the pods."""
         try:
             with self._lock:
                 self._download(at_once=at_once)
@@ -177,7 +177,7 @@ class BlobMount:
                 self._here(name, partial(self._drop, name))
 
     def _differences(self) -> tuple[dict[str, str], list[str]]:
-        """What is other in the container, by name and etag, and what is only here. All else is forgotten."""
+        """Returns what differs in the container, by name and etag, and names that exist only here. Forgets the rest."""
         changed, gone = {}, []
         for name in self._doubtful:
             entry = self._there.get(name)
@@ -193,13 +193,13 @@ class BlobMount:
         return name not in self._folders and (known is None or known.etag != entry.etag)
 
     def _seen(self, changes: Mapping[str, str], *, at_once: bool) -> list[str]:
-        """Names of changes, by their etags, that pods see by now."""
+        """Returns the names of changes, by their etags, that pods see by now."""
         now = time.monotonic()
         self._noticed = {(name, etag): self._noticed.get((name, etag), now) for name, etag in changes.items()}
         return [name for (name, _), since in self._noticed.items() if at_once or now - since >= self._late_s]
 
     def _here(self, name: str, change: Callable[[], None]) -> None:
-        """Makes a change in the folder. A pod may have put a link, or a file for a folder, in its way."""
+        """Makes a change in the folder. A pod's link or file may be in the way."""
         try:
             change()
         except OSError as error:
@@ -221,13 +221,13 @@ class BlobMount:
         self._know(name, blob.etag, signature(status))
 
     def _know(self, name: str, etag: str, found: Signature) -> None:
-        """A file and its blob are alike."""
+        """Records that a file and its blob are equal."""
         self._copied[name] = _Copied(etag, found)
-        self._tree.touched.add(name)  # a pod may have changed it before the tree was first looked at
+        self._tree.touched.add(name)  # a pod may have changed it before the first look at the tree
         self._copies.add(name, Entry(etag, found[0], is_folder=False), self.path, found)
 
     def _drop(self, name: str) -> None:
-        """And with a file the folders that nothing is left in."""
+        """Removes a file or folder, and parent folders that become empty."""
         if name in self._folders:
             self._folders.remove(name)
         else:
@@ -238,13 +238,13 @@ class BlobMount:
                 confined.remove_folder(self.path, folder)
 
     def _changed_here(self, name: str) -> bool:
-        """Whether a pod has written a file that is yet to be sent; then that is the newer one."""
+        """Returns whether a pod's write to the file is not sent yet. The file is then the newer one."""
         status, known = confined.status(self.path, name), self._copied.get(name)
         return status is not None and (known is None or known.signature != signature(status))
 
     def _content(self, name: str, blob: Entry) -> Iterator[bytes]:
         length = blob.size if blob.size <= WHOLE_BYTES else _BEGINNING_BYTES
-        if not length:  # storage refuses a range of nothing
+        if not length:  # storage rejects an empty range
             return iter(())
         if blob.size <= _COPIED_BYTES and (content := self._copies.content(name, blob.etag)) is not None:
             return iter((content,))
@@ -253,12 +253,12 @@ class BlobMount:
     # -- to the container ----------------------------------------------------------------------------------------------
 
     def _upload(self, *, settled: bool) -> None:
-        """All that changed; with `settled` only files that nobody has written to for a moment, as if closed."""
+        """Sends all changes. With `settled`, skips files that were just written to, as if they were still open."""
         if self._closed.is_set():
             return
         try:
             self._tree.look()
-        except OSError as error:  # what cannot be seen must not count as removed
+        except OSError as error:  # unreadable files must not count as removed
             self._report(f"nothing is written while a folder cannot be read: {error}")
             return
         changed, gone = self._to_send(settled=settled)
@@ -270,7 +270,7 @@ class BlobMount:
         self._tree.touched = {*unsent, *made}
 
     def _to_send(self, *, settled: bool) -> tuple[dict[str, Signature], list[str]]:
-        """Files that are other than their blobs, and blobs whose files are gone, among what was touched."""
+        """Returns the touched files that differ from their blobs, and the blobs of deleted files."""
         files, touched = self._tree.files, self._tree.touched
         here = {name: signature(files[name]) for name in touched & files.keys()}
         changed = {name: each for name, each in here.items() if not self._is_sent(name, each, settled=settled)}
@@ -282,20 +282,20 @@ class BlobMount:
         return (known is not None and known.signature == found) or (settled and young)
 
     def _folders_to_send(self) -> tuple[list[str], set[str]]:
-        """Those in which there is no blob yet, and those that are gone, where anything was touched."""
+        """Returns touched folders without blobs, and blobs of folders that are gone."""
         near = {*self._tree.touched, *(folder for name in self._tree.touched for folder in above(name))}
         new = near & self._tree.folders.keys() - self._folders
         return [name for name in new if not self._there.shows(name)], near & self._folders - self._tree.folders.keys()
 
     def _upload_folders(self) -> None:
-        """A blob for each in which there is none yet; those that are gone take theirs along."""
+        """Creates a blob for each folder without one, and removes the blobs of folders that are gone."""
         _, gone = self._folders_to_send()
         for name in gone:
             self._folders.remove(name)
             self._remove(name)
-        new, _ = self._folders_to_send()  # what was all in a folder may just have gone
+        new, _ = self._folders_to_send()  # a folder's last blob may have just been removed
         for name in sorted(new, reverse=True):
-            if not self._there.shows(name):  # by one in it, since then
+            if not self._there.shows(name):  # a blob in it may exist since then
                 try:
                     answer = self._container.get_blob_client(name).upload_blob(b"", overwrite=True, metadata=FOLDER)
                 except AzureError as error:
@@ -310,7 +310,7 @@ class BlobMount:
         try:
             with confined.read(self.path, name) as stream:
                 answer = self._container.get_blob_client(name).upload_blob(stream, overwrite=True)
-        except FileNotFoundError:  # the pod removed it meanwhile
+        except FileNotFoundError:  # the pod has removed it
             return
         except (AzureError, OSError) as error:
             self._report(f"writing {name} failed: {reason(error)}")
@@ -319,7 +319,7 @@ class BlobMount:
             self._there.put(name, Entry(etag_of(answer), found[0], is_folder=False))
 
     def _delete(self, name: str) -> None:
-        """A blob that may not be deleted comes back at the next refresh, its etag forgotten."""
+        """Deletes a blob. If that fails, the next refresh restores the file, because its etag is forgotten."""
         del self._copied[name]
         self._doubtful.add(name)
         self._remove(name)
@@ -336,7 +336,7 @@ class BlobMount:
 
 
 def reason(error: Exception) -> str:
-    """Storage's error code where it gave one, as Azure has it; else the error's text."""
+    """Returns storage's error code in Azure's form, or else the error's text."""
     code = getattr(error, "error_code", None)
     text = str(getattr(code, "value", code) or error)
     own_words = text in _NOT_AUTHENTIC and not str(error).startswith(_NOT_FROM_HERE)

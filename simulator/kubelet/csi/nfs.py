@@ -1,6 +1,6 @@
-"""Shares that azurefile-csi-driver mounts by NFS: a node mounts what its network reaches, and needs no secret for it.
+"""Shares that azurefile-csi-driver mounts by NFS. A node can mount any reachable one, without a secret.
 
-Words: kubernetes-sigs/azurefile-csi-driver 1.35.1, nodeserver.go (NodeStageVolume), and mount-utils', which it runs.
+Messages are from kubernetes-sigs/azurefile-csi-driver 1.35.1, nodeserver.go (NodeStageVolume), and mount-utils.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _HELP = "Please refer to http://aka.ms/filemounterror for possible causes and so
 
 
 def is_asked(volume: Object) -> bool:
-    """Whether the volume is mounted so."""
+    """Returns whether the volume is mounted by NFS."""
     attributes = volume["spec"]["csi"].get("volumeAttributes") or {}
     return bool(attributes.get("protocol") == "nfs")
 
 
 def why_not(volume: Object, cloud: Cloud) -> str | None:
-    """Why it cannot be mounted, as the driver says it; `cloud` is as nodes reach it."""
+    """Returns why it cannot be mounted (the driver's message), or None. `cloud` is as nodes reach it."""
     csi = volume["spec"]["csi"]
     handle, attributes = csi["volumeHandle"], csi["volumeAttributes"]
     account, share = handle.split("#")[1:3]

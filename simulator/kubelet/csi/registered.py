@@ -1,6 +1,6 @@
-"""Which CSI drivers each node has, as its kubelet tells: the CSINode objects, by which schedulers count volumes.
+"""The CSI drivers of each node, as the kubelet reports them in CSINode objects. Schedulers count volumes by them.
 
-Without them Volcano takes a pod with a claim for one that asks for more than its queue has.
+Without them, Volcano rejects a pod with a claim because it seems to exceed the capacity of its queue.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ _API = "storage.k8s.io/v1"
 
 
 class RegisteredDrivers:
-    """Keeps the CSINode of every node. Called after each change of nodes or pods."""
+    """Updates the CSINode of every node. Called after each change of nodes or pods."""
 
     def __init__(self, kube: KubeClient, drivers: Callable[[], list[Object]]) -> None:
-        """`drivers` tells all CSIDriver objects."""
+        """`drivers` returns all CSIDriver objects."""
         self._kube, self._drivers = kube, drivers
         self._told: dict[str, list[str]] = {}
 
     def sync(self, nodes: Iterable[Object], pods: Sequence[Object]) -> None:
-        """The blob driver is on a node once its plugin is ready there; those of files and disks are on every node."""
+        """Registers the blob driver where its plugin is ready. Drivers of files and disks are on every node."""
         everywhere = {found["metadata"]["name"] for found in self._drivers()} & set(SHARES)
         for node in nodes:
             name, uid = node["metadata"]["name"], node["metadata"]["uid"]
@@ -43,12 +43,12 @@ class RegisteredDrivers:
             else:
                 self._kube.patch(_API, "CSINode", name, None, wanted)
         except ApiError as error:
-            if not (error.not_found or error.conflict):  # the node went, or came, meanwhile; the next look tells
+            if not (error.not_found or error.conflict):  # the node was deleted or created; the next pass retries
                 raise
 
 
 def csi_node(name: str, uid: str, drivers: Iterable[str]) -> Object:
-    """The CSINode of a node, which goes with it. No driver here bounds how many volumes a node takes."""
+    """Returns the CSINode of a node, which is deleted with it. Drivers here do not limit the volumes of a node."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
     return {
         "apiVersion": _API,

@@ -1,7 +1,7 @@
-"""What is below a folder that pods write to, kept up to date by what the kernel tells of changes (inotify(7)).
+"""Files and folders below a folder that pods write to, updated by the kernel's change events (inotify(7)).
 
-A look at many thousand files costs no more than at a few, unless the kernel has no watches left
-(fs.inotify.max_user_watches): then each look reads all of them.
+An update is as cheap for many thousand files as for a few. If the kernel has no watches left
+(fs.inotify.max_user_watches), each update reads all files.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from simulator.kubelet.csi import confined
 
 _CHANGES = flags.CREATE | flags.DELETE | flags.MOVED_FROM | flags.MOVED_TO | flags.MODIFY | flags.ATTRIB
 _WATCH = _CHANGES | flags.CLOSE_WRITE | flags.ONLYDIR
-"""The end of writing too: what mmap(2) writes is no change to the kernel."""
+"""Includes the end of writing, because the kernel reports no change for writes by mmap(2)."""
 _ANOTHER = 0
-"""In place of a folder's inode: what stands there now is not the folder that was watched."""
+"""Instead of a folder's inode: the path is not the watched folder any more."""
 
 _Found = TypeVar("_Found")
 
 
 class Tree:
-    """Regular files and folders below `root`; links are left out and not followed. For one thread at a time."""
+    """Regular files and folders below `root`. Links are not followed. Not thread-safe."""
 
     def __init__(self, root: Path) -> None:
         self.files: dict[str, os.stat_result] = {}
         """By relative path."""
         self.folders: dict[str, int] = {}
-        """Their inodes, by relative path."""
+        """Inodes by relative path."""
         self.touched: set[str] = set()
-        """Paths that have come, gone or changed: whoever sees to them takes them out."""
+        """Paths that were created, removed or changed. The caller removes them after processing."""
         self._root = root
         self._inside: defaultdict[str, set[str]] = defaultdict(set)
-        """Paths of what is in each folder; the root is empty text."""
+        """Paths in each folder. The root is an empty string."""
         self._notify: INotify | None = None
         self._no_more = False
         self._watched: dict[int, str] = {}
         self._watch_of: dict[str, int] = {}
         self._unseen: set[str] = set()
-        """What has changed and is still to be looked at."""
+        """Changed paths that are not read yet."""
 
     def look(self) -> None:
-        """Brings it up to date.
+        """Updates the tree.
 
-        Raises OSError where a folder cannot be read, since nobody knows then what it holds; the next look sees to it.
+        Raises OSError if a folder cannot be read, since its content is then unknown. The next call tries again.
         """
         events = self._notify.read(timeout=0) if self._notify else []
         if self._notify is None or any(event.mask & flags.Q_OVERFLOW for event in events):
@@ -64,12 +64,12 @@ class Tree:
                 self._lose(event.wd, folder)
             elif event.name:
                 self._unseen.add(f"{folder}/{event.name}" if folder else event.name)
-            if event.mask & (flags.ISDIR | flags.IGNORED):  # what is told next may be of other paths
+            if event.mask & (flags.ISDIR | flags.IGNORED):  # the next events may be about other paths
                 self._settle()
         self._settle()
 
     def close(self) -> None:
-        """Watches no more; the next look reads all."""
+        """Ends the watches. The next look reads everything."""
         if self._notify:
             self._notify.close()
         self._notify, self._watched, self._watch_of = None, {}, {}
@@ -83,7 +83,7 @@ class Tree:
         self.files, self.folders, self._inside, self._unseen = {}, {}, defaultdict(set), set()
         try:
             self._notify = None if self._no_more else INotify()
-        except OSError:  # this user has no more (fs.inotify.max_user_instances)
+        except OSError:  # the user's limit is reached (fs.inotify.max_user_instances)
             self._no_more = True
         try:
             self._add("")
@@ -102,7 +102,7 @@ class Tree:
         if found and stat.S_ISDIR(found.st_mode):
             if self.folders.get(path) != found.st_ino:
                 self._forget(path)
-                with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # gone again, which is told next
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # removed again: another event follows
                     self._add(path)
                     self._put({path: found.st_ino}, self.folders)
         elif found and stat.S_ISREG(found.st_mode):
@@ -113,7 +113,7 @@ class Tree:
             self._forget(path)
 
     def _add(self, path: str) -> None:
-        """What is in a folder. Each folder is watched before it is read, so that nothing is missed."""
+        """Adds a folder's content. Watches each folder before reading it, so that no change is missed."""
         files, folders = confined.tree(self._root, path, self._watch)
         self._put(files, self.files)
         self._put(folders, self.folders)
@@ -136,7 +136,7 @@ class Tree:
         self._watched[watch], self._watch_of[path] = path, watch
 
     def _lose(self, watch: int, folder: str) -> None:
-        """The kernel watches no folder that was removed."""
+        """Handles that the kernel stopped watching a removed folder."""
         del self._watched[watch]
         if self._watch_of.get(folder) == watch:
             del self._watch_of[folder]
@@ -144,7 +144,7 @@ class Tree:
             self._unseen.add(folder)
 
     def _forget(self, path: str) -> None:
-        """With what is below it."""
+        """Removes a path and its content."""
         self._inside[_folder_of(path)].discard(path)
         known = self.files.pop(path, None) or self.folders.pop(path, None) is not None
         if not known:
@@ -156,15 +156,15 @@ class Tree:
 
     def _unwatch(self, folder: str) -> None:
         watch = self._watch_of.pop(folder, None)
-        if watch is not None and self._watched.get(watch) == folder:  # one that was moved keeps its watch
+        if watch is not None and self._watched.get(watch) == folder:  # a moved folder keeps its watch
             del self._watched[watch]
             if self._notify:
-                with contextlib.suppress(OSError):  # the kernel has taken it away before
+                with contextlib.suppress(OSError):  # the kernel has already removed it
                     self._notify.rm_watch(watch)
 
 
 def above(path: str) -> Iterable[str]:
-    """The folders that a path is in."""
+    """Yields the parent folders of a path."""
     while path := _folder_of(path):
         yield path
 

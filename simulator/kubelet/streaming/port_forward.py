@@ -1,4 +1,4 @@
-"""`kubectl port-forward`: connections to a pod's ports, each a pair of streams of one SPDY connection.
+"""`kubectl port-forward`: connections to a pod's ports, each by a pair of streams of one SPDY connection.
 
 Source: kubernetes/kubernetes, pkg/kubelet/cri/streaming/portforward (protocol portforward.k8s.io).
 """
@@ -21,7 +21,7 @@ Connect = Callable[[int], socket.socket]
 
 
 def serve(connection: Connection, pod: str, connect: Connect) -> None:
-    """Until the client has gone. `pod` names it in errors."""
+    """Serves until the client is gone. `pod` is the name in error messages."""
     requests: dict[str, dict[str, Stream]] = {}
 
     def opened(stream: Stream) -> None:
@@ -50,8 +50,8 @@ def _forward(data: Stream, error: Stream, pod: str, connect: Connect) -> None:
 
 
 def _send(data: Stream, server: socket.socket) -> None:
-    """What the client sends goes to the server; so does the end of it."""
-    with contextlib.suppress(OSError):  # the server takes no more
+    """Sends the client's data, and the end of it, to the server."""
+    with contextlib.suppress(OSError):  # the server accepts no more
         for part in data.chunks():
             server.sendall(part)
         server.shutdown(socket.SHUT_WR)

@@ -1,4 +1,4 @@
-"""`kubectl exec`: a command in a container, its standard streams over a SPDY connection.
+"""`kubectl exec`: a command in a container, with its standard streams over a SPDY connection.
 
 Source: kubernetes/kubernetes, pkg/kubelet/cri/streaming/remotecommand (protocol v4.channel.k8s.io).
 """
@@ -25,12 +25,12 @@ PROTOCOL = "v4.channel.k8s.io"
 _CHUNK = 2**15
 _STREAMS_S = 30
 _OUTPUT_S = 5
-"""How long what a command left in the background may keep its output open."""
+"""Time that background processes of a command may keep its output open."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """What is to be run, and with which of its streams."""
+    """A command, and the streams that it uses."""
 
     argv: tuple[str, ...]
     stdin: bool = False
@@ -40,13 +40,13 @@ class Command:
 
     @property
     def streams(self) -> set[str]:
-        """Those that the client opens. A terminal has one output."""
+        """The streams that the client opens. A terminal has one output."""
         wanted = {"stdin": self.stdin, "stdout": self.stdout, "stderr": self.stderr and not self.terminal}
         return {"error"} | {name for name, on in wanted.items() if on} | ({"resize"} if self.terminal else set())
 
 
 def serve(connection: Connection, command: Command, find: Callable[[], Shim]) -> None:
-    """Runs the command and tells its end; returns when the client has gone. `find` may raise ShimError."""
+    """Runs the command and sends its result. Returns when the client is gone. `find` may raise ShimError."""
     opened: queue.SimpleQueue[Stream] = queue.SimpleQueue()
     reader = threading.Thread(target=connection.serve, args=(opened.put,), daemon=True)
     reader.start()
@@ -54,7 +54,7 @@ def serve(connection: Connection, command: Command, find: Callable[[], Shim]) ->
     while set(streams) < command.streams:
         try:
             stream = opened.get(timeout=_STREAMS_S)
-        except queue.Empty:  # the client thought better of it
+        except queue.Empty:  # the client opened too few streams
             return
         streams[stream.headers["streamtype"]] = stream
     with contextlib.suppress(OSError):  # the client is gone
@@ -66,7 +66,7 @@ def serve(connection: Connection, command: Command, find: Callable[[], Shim]) ->
 
 
 def _status(command: Command, find: Callable[[], Shim], streams: dict[str, Stream]) -> dict[str, Any]:
-    """Runs the command; its end as a metav1.Status."""
+    """Runs the command and returns its result as a metav1.Status."""
     run = _in_terminal if command.terminal else _with_pipes
     try:
         code = run(command, find(), streams)
@@ -121,29 +121,29 @@ def _in_terminal(command: Command, shim: Shim, streams: dict[str, Stream]) -> in
 
 
 def _feed(stream: Stream, file: int) -> None:
-    """Hands on what the client sends, until it ends or nobody reads it."""
+    """Passes the client's data on until it ends or the reader is gone."""
     with os.fdopen(file, "wb", buffering=0) as sink, contextlib.suppress(OSError):
         for data in stream.chunks():
             sink.write(data)
 
 
 def _drain(file: int, stream: Stream | None) -> None:
-    """Sends on what the command writes, until nothing has the file open."""
+    """Sends the command's output until no process has the file open."""
     with os.fdopen(file, "rb", buffering=0) as source:
         for data in _parts(source.fileno()):
             if stream is not None:
-                with contextlib.suppress(OSError):  # the client is gone; the command must not stop for that
+                with contextlib.suppress(OSError):  # the client is gone, but the command must continue
                     stream.write(data)
 
 
 def _parts(file: int) -> Iterator[bytes]:
-    with contextlib.suppress(OSError):  # how the end of a terminal is told
+    with contextlib.suppress(OSError):  # a terminal's end is an error
         while data := os.read(file, _CHUNK):
             yield data
 
 
 def _resize(stream: Stream, terminal: int) -> None:
-    """The client sends the size of its window as JSON, at first and whenever it changes."""
+    """Applies the client's window size, which it sends as JSON at the start and after each change."""
     with os.fdopen(terminal, "wb", buffering=0):
         for data in stream.chunks():
             for line in data.splitlines():

@@ -68,7 +68,7 @@ def prune(live: Any, shape: Any, *, drops_empty: bool = False) -> Any:
     """Returns `live` without fields that `shape` lacks, such as the server's defaults and status.
 
     With `drops_empty`, fields that are empty in `shape` (False, 0, "", [], {}) and missing in `live` are added. The API
-    server omits such fields of its own kinds.
+    server omits such fields of built-in kinds.
     """
     if isinstance(live, dict) and isinstance(shape, dict):
         found = {name: prune(live[name], shape[name], drops_empty=drops_empty) for name in live if name in shape}

@@ -34,7 +34,7 @@ def annotated(obj: Mapping[str, Any], name: str) -> bool:
 
 
 def name_of(obj: Mapping[str, Any]) -> Any:
-    """Returns the name, UNKNOWN if it is unknown, or "" if there is no name."""
+    """Returns the name, UNKNOWN if it is unknown, or "" if it is not set."""
     metadata = obj.get("metadata")
     return UNKNOWN if metadata is UNKNOWN else ((metadata or {}).get("name") or "")
 

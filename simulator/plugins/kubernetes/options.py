@@ -44,7 +44,7 @@ class Options:
 
     @classmethod
     def from_variables(cls, variables: Mapping[str, str]) -> Options:
-        """Reads the engine's flat configuration, in which every value is text."""
+        """Reads the engine's flat configuration. Every value is text."""
         given = {name.removeprefix(_PREFIX): value for name, value in variables.items()}
         return cls(
             kubeconfig=given.get("kubeconfig", ""),

@@ -52,7 +52,7 @@ def _fields(values: Mapping[str, Any], taken: type, indent: str) -> Iterator[tup
 
 
 def _literal(value: Any, annotation: Any, indent: str) -> str:
-    """Returns a value as Python code. `annotation` is its type, which tells property names from map keys."""
+    """Returns a value as Python code. `annotation` is its type, which distinguishes property names from map keys."""
     if isinstance(value, Reference):
         return ".".join((_variable(value.path[0]), *map(_snake, value.path[1:])))
     if isinstance(value, Secret):

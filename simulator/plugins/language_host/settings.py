@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 
 ALREADY_REPORTED = 32
-"""The exit code of a program whose error was already shown."""
+"""The exit code of a program after its error was shown."""
 
 
 @dataclass(frozen=True, kw_only=True)

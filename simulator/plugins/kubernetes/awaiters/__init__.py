@@ -31,7 +31,7 @@ _AWAITED: Final[dict[tuple[str, str], Check]] = _CHECKED | {
     ("v1", "PersistentVolume"): storage.persistent_volume,
     ("v1", "PersistentVolumeClaim"): storage.persistent_volume_claim,
 }
-# Kinds whose deletion is not awaited with skipAwait. Every other kind's is.
+# Kinds that skipAwait does not wait for at deletion. It waits for all other kinds.
 _SKIPPED_DELETIONS: Final = {
     ("apps/v1", "DaemonSet"),
     ("apps/v1", "Deployment"),

@@ -72,7 +72,7 @@ def _run(cancelled: threading.Event, command: list[str], stdin: str, environment
 
 
 def _await_end(cancelled: threading.Event, process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Polls the process. There is no input, because CPython 3.11 does not write the rest of it after a timeout."""
+    """Polls the process. Input is a file, because CPython 3.11 does not write the rest of it after a timeout."""
     told_to_stop = False
     while True:
         try:
