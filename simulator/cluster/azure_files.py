@@ -24,8 +24,6 @@ class NotMadeError(Exception):
 
 @dataclass(frozen=True)
 class AzureFiles:
-    """The driver's controller in one cluster."""
-
     refusal: Refusal
     _told: set[tuple[str, str]] = field(default_factory=set)
 

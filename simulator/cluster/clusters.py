@@ -38,8 +38,6 @@ _POOL_LABELS = "simulator/pool-labels"
 
 
 class RunningCluster:
-    """All running parts of one cluster."""
-
     def __init__(self, cluster_id: str, programs: Sequence[ImageProgram], offers: Offers, cloud: Cloud) -> None:
         """Boots the cluster. If that fails, stops its parts and raises NotReady or ports.PortTaken."""
         login, names = cloud.entra(cluster_id), cloud.names(cluster_id)
@@ -188,7 +186,7 @@ class Clusters:
         return dict(self._running)
 
     def stop(self) -> None:
-        """Ends all clusters, after running boots. Afterwards, none can be created."""
+        """Ends all clusters, after waiting for boots. No cluster can be created afterwards."""
         self._stopped = True
         for name in list(self._locks):
             with self._locks[name]:

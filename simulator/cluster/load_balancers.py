@@ -132,7 +132,6 @@ def _set_finalizers(kube: KubeClient, service: Object, names: list[str]) -> None
 
 
 def _set_ingress(kube: KubeClient, service: Object, ingress: list[Object] | None) -> Object:
-    """Sets the ingress and returns the updated Service."""
     metadata, body = service["metadata"], {"status": {"loadBalancer": {"ingress": ingress}}}
     return kube.patch("v1", "Service", metadata["name"], metadata["namespace"], body, subresource="status")
 

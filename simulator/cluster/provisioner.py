@@ -84,7 +84,7 @@ def step(
 
 
 def _is_ours(claim: Object) -> bool:
-    """Returns whether to provision a claim. The controller-manager sets the driver then (after a late binding)."""
+    """Returns whether the controller-manager requests the volume. With late binding, it first selects a node."""
     metadata = claim["metadata"]
     waits = not claim["spec"].get("volumeName") and not metadata.get("deletionTimestamp")
     return waits and metadata.get("annotations", {}).get(_PROVISIONER) in SHARES

@@ -59,8 +59,6 @@ class NoKindMatch(Exception):
 
 @dataclass(frozen=True)
 class Resource:
-    """The API path of a kind."""
-
     api_version: str
     kind: str
     plural: str

@@ -19,8 +19,6 @@ _NOT_PULLED = {"ErrImagePull": "image can't be pulled", "ImagePullBackOff": "try
 
 
 class PodAccess:
-    """Access to the pods of one cluster."""
-
     def __init__(
         self,
         folder: Path,

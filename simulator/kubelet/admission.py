@@ -40,7 +40,6 @@ class Admission:
         return True
 
     def keep(self, uids: Iterable[str]) -> None:
-        """Forgets pods other than these."""
         self._refused &= set(uids)
 
     def _refuse(self, pod: Object, message: str) -> None:

@@ -15,8 +15,6 @@ _PAUSE_S = 1.0
 
 
 class Controllers:
-    """Starts and stops controller threads with the readiness of their pods."""
-
     def __init__(self, catalogue: PodCatalogue, context: Callable[[Object, Object], ContainerContext]) -> None:
         self._catalogue, self._context = catalogue, context
         self._running: dict[tuple[str, str], threading.Event] = {}

@@ -36,7 +36,6 @@ class DeviceManager:
     """Assigns a node's devices to pods, lowest first, and frees them when the pod has ended."""
 
     def __init__(self, pods: Callable[[], Iterable[Object]]) -> None:
-        """`pods` returns all current pods."""
         self._pods = pods
         self._held: dict[str, _Holding] = {}  # by pod uid
         self._lock = threading.Lock()

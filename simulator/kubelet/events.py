@@ -31,7 +31,6 @@ class Teller:
         warn(self._kube, pod, reason, message)
 
     def keep(self, uids: Iterable[str]) -> None:
-        """Forgets pods other than these."""
         alive = set(uids)
         with self._lock:
             self._told = {told for told in self._told if told[0] in alive}
@@ -49,6 +48,5 @@ def _as_event(image: str, waiting: Waiting) -> tuple[str, str]:
 
 
 def warn(kube: KubeClient, pod: Object, reason: str, message: str) -> None:
-    """Records a warning event of the kubelet."""
     source = {"component": "kubelet", "host": pod["spec"].get("nodeName", "")}
     events.record(kube, pod, "Warning", reason, message, source)

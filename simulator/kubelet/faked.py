@@ -58,7 +58,6 @@ class FakedPods:
             self._show(pod, {"reason": reason, "message": "; ".join(why)})
 
     def keep(self, uids: Iterable[str]) -> None:
-        """Forgets pods other than these."""
         alive = set(uids)
         self._shown = {uid: shown for uid, shown in self._shown.items() if uid in alive}
 

@@ -60,8 +60,6 @@ _GATHER_S = 0.05
 
 
 class ControlPlane(Protocol):
-    """The control plane, for its kubelets."""
-
     name: str
     folder: Path
     authority: Authority
@@ -114,7 +112,6 @@ class Kubelet:
         self._uplink = self._open_uplink(cloud)
         self._server = KubeletServer(plane.authority, plane.port("kubelet"), self._access)
         self._down: set[str] = set()
-        """Nodes with a stopped machine."""
         self._machines = Machines(self.folder, self._keeper.hardware, self.catalogue)
         self._sweep = folders.Sweep(self.folder)
         self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)

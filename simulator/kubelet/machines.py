@@ -20,7 +20,6 @@ class Machines:
         self._folder, self._hardware, self._catalogue = folder, hardware, catalogue
         self._written: dict[Path, NodeHardware] = {}
         self._known: dict[str, Sequence[str]] = {}
-        """Files that pods create on nodes, by pod uid."""
         self._left: set[Path] = set()
 
     def sync(self, nodes: Mapping[str, Object], pods: Sequence[Object]) -> set[str]:

@@ -30,7 +30,6 @@ class NodeKeeper:
     """Updates all nodes. Called with all nodes and bound pods after each change."""
 
     def __init__(self, kube: KubeClient, devices: DeviceManager, offers: Offers, folder: Path) -> None:
-        """`folder` is the cluster's."""
         self._kube, self._devices, self._offers, self._folder = kube, devices, offers, folder
         self._offered: dict[str, dict[str, int]] = {}
         self._shown: Object = {}
@@ -109,7 +108,7 @@ class NodeKeeper:
             self._patch_status(name, {"status": {"conditions": [condition]}}, strategic=True)
 
     def _set_ready(self, pod: Object, *, ready: bool) -> None:
-        """Sets a pod's readiness. Meanwhile KWOK, which would reset it, does not run the pod. Workers report it."""
+        """Sets a pod's readiness. Takes a pod from KWOK until it is ready again. Workers report for other pods."""
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         kept_by_kwok = RUN_BY in pod["metadata"].get("annotations", {})
         if has_ended(pod) or (ready and not kept_by_kwok):

@@ -18,8 +18,6 @@ from simulator.world import snapshot
 
 
 class Scripts:
-    """Finds images and prepares their sandboxes."""
-
     def __init__(self, keeper: NodeKeeper, world: Path, api_port: int) -> None:
         """`world` is the folder of world.json and the uplink. `api_port` is the API server's on this machine."""
         self._keeper, self._world, self._api_port = keeper, world, api_port

@@ -72,7 +72,7 @@ class Shim:
         return json.loads(reply), received
 
     def _reach(self, connection: socket.socket) -> None:
-        """Connects, and waits up to 10 s for a container that has just started. Raises OSError."""
+        """Connects, and waits for a container that has just started. Raises OSError."""
         deadline = time.monotonic() + _START_S
         while True:
             try:

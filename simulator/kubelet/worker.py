@@ -36,8 +36,6 @@ _NOT_NOW = (VolumeNotReady, ApiError, httpx.HTTPError, OSError)
 
 @dataclass(frozen=True)
 class PodServices:
-    """Services of the kubelet for a worker."""
-
     kube: KubeClient
     context: Callable[[Object, Object], ContainerContext]
     program: Callable[[Object], Runnable]

@@ -44,7 +44,6 @@ class InitializationFailed(PluginError):
 
 
 def abort(context: grpc.ServicerContext, error: Exception) -> NoReturn:
-    """Ends the call with the error's message."""
     if isinstance(error, InitializationFailed):
         context.set_trailing_metadata((("grpc-status-details-bin", error.details()),))
     context.abort(grpc.StatusCode.UNKNOWN, str(error))

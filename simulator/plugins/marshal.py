@@ -84,7 +84,6 @@ def reveal(value: Any) -> Any:
 
 
 def has_unknown(value: Any) -> bool:
-    """Returns whether the value, or anything in it, is unknown."""
     if isinstance(value, Secret):
         return has_unknown(value.value)
     if isinstance(value, Mapping):
@@ -95,7 +94,6 @@ def has_unknown(value: Any) -> bool:
 
 
 def has_secret(value: Any) -> bool:
-    """Returns whether the value, or anything in it, is a secret."""
     if isinstance(value, Mapping):
         return any(has_secret(item) for item in value.values())
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The hardware of a node. It depends only on the SKU, the node's name and the faults, so it is always the same."""
+"""The hardware of a node, derived only from its SKU, its name and the faults, so that every call returns the same."""
 
 from __future__ import annotations
 

@@ -170,7 +170,6 @@ def _client(found: Credentials, mode: str, container: str, service: BlobService)
 
 
 def _check_key(key: str) -> None:
-    """Raises BlobfuseError for an invalid key."""
     try:
         base64.b64decode(key, validate=True)
     except binascii.Error:

@@ -111,7 +111,6 @@ def _flag(text: str, words: Iterator[str], options: Options) -> None:
 
 
 def _check_block_cache(options: Options) -> None:
-    """Checks the options of the block cache."""
     if not options.on("block-cache"):
         return
     prefetch = int(options.flags.get("block-cache-prefetch", _MIN_PREFETCH))

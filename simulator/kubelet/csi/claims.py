@@ -276,7 +276,6 @@ def _prefix(volume: Object, step: str = "MountDevice") -> str:
 
 
 def _tag(plugin: Object) -> str:
-    """Returns the version of a driver's pod."""
     images = [container["image"] for container in plugin["spec"]["containers"]]
     own = next(image for image in images if repository(image).endswith(f"/{blob.NODE_PLUGIN_IMAGE}"))
     return str(own).rpartition(":")[2]

@@ -20,7 +20,7 @@ _PARTIAL = ".blobfuse-partial-"
 
 
 def is_plain(name: str) -> bool:
-    """Returns whether a path is relative and has no `..`."""
+    """Returns whether a path is relative and has no empty, `.` or `..` part."""
     return bool(name) and "\0" not in name and all(part not in ("", ".", "..") for part in name.split("/"))
 
 
@@ -130,7 +130,6 @@ def remove_folder(root: Path, name: str) -> None:
 
 
 def make_folder(root: Path, name: str) -> None:
-    """Creates a folder and its parents."""
     with _parent(root, name + "/.", make=True):
         pass
 

@@ -25,7 +25,6 @@ from simulator.world.azure_services import Changed
 FOLDER = {"hdi_isfolder": "true"}
 """Metadata of the blob that represents a folder (component/azstorage/block_blob.go, CreateDirectory)."""
 _AT_ONCE = 8
-"""The number of blobs that are copied concurrently."""
 _NO_NAME = "~" * 64
 """A prefix without matches. For others, Azurite sorts all names before it returns the first."""
 Signature = tuple[int, int]

@@ -109,7 +109,6 @@ class BlobMount:
                 self._as_of = begun
 
     def flush(self) -> None:
-        """Sends all writes of pods so far."""
         if not self.read_only:
             with self._lock:
                 self._upload(settled=False)
@@ -295,7 +294,7 @@ class BlobMount:
             self._remove(name)
         new, _ = self._folders_to_send()  # a folder's last blob may have just been removed
         for name in sorted(new, reverse=True):
-            if not self._there.shows(name):  # a blob in it may exist since then
+            if not self._there.shows(name):  # a blob in it may have been sent since
                 try:
                     answer = self._container.get_blob_client(name).upload_blob(b"", overwrite=True, metadata=FOLDER)
                 except AzureError as error:

@@ -19,7 +19,6 @@ class RegisteredDrivers:
     """Updates the CSINode of every node. Called after each change of nodes or pods."""
 
     def __init__(self, kube: KubeClient, drivers: Callable[[], list[Object]]) -> None:
-        """`drivers` returns all CSIDriver objects."""
         self._kube, self._drivers = kube, drivers
         self._told: dict[str, list[str]] = {}
 

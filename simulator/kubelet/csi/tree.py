@@ -32,7 +32,6 @@ class Tree:
 
     def __init__(self, root: Path) -> None:
         self.files: dict[str, os.stat_result] = {}
-        """By relative path."""
         self.folders: dict[str, int] = {}
         """Inodes by relative path."""
         self.touched: set[str] = set()

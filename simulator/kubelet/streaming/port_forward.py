@@ -17,7 +17,7 @@ PROTOCOL = "portforward.k8s.io"
 _CHUNK = 2**15
 
 Connect = Callable[[int], socket.socket]
-"""Opens a connection to a port of the pod. Raises ShimError."""
+"""A function that connects to a port of the pod. Raises ShimError."""
 
 
 def serve(connection: Connection, pod: str, connect: Connect) -> None:

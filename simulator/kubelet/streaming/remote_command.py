@@ -30,8 +30,6 @@ _OUTPUT_S = 5
 
 @dataclass(frozen=True)
 class Command:
-    """A command, and the streams that it uses."""
-
     argv: tuple[str, ...]
     stdin: bool = False
     stdout: bool = False

@@ -20,7 +20,7 @@ from simulator.plugins.errors import PluginError
 
 ENDPOINT = "SIMULATOR_ARM_ENDPOINT"
 TOKEN_FILE = "SIMULATOR_ARM_TOKEN_FILE"  # noqa: S105 - the name of a variable
-DEFAULT_TIMEOUT_S = 7200.0  # timeout of one operation in the official plugin
+DEFAULT_TIMEOUT_S = 7200.0  # for one operation, as in the official plugin
 _REQUEST_TIMEOUT_S = 60.0
 # The retry policy of the official plugin: client_azcore.go, and Azure's SDK for Go.
 _RETRIED = frozenset({408, 429, 500, 502, 503, 504})
@@ -28,7 +28,7 @@ _RETRIED_CONFLICT = "AnotherOperationInProgress"  # AKS returns OperationNotAllo
 _ATTEMPTS = 4
 _LONGEST_PAUSE_S = 120.0  # a response with a longer Retry-After is not retried
 _FIRST_PAUSE_S = 0.2  # without Retry-After; doubles each time. The official plugin starts with 20 s
-_UNAVAILABLE_S = 120.0  # the longest time that a cluster that boots with the simulator answers 503
+_UNAVAILABLE_S = 120.0  # a cluster that boots with the simulator answers 503 at most this long
 _POLL_S = 0.25
 _NO_SIMULATOR = (
     "no simulator is running{why}; this azure-native plugin is the simulator's stand-in and reaches no real Azure. "

@@ -19,7 +19,7 @@ _API_VERSION: Final = "client.authentication.k8s.io/v1"
 
 
 def resolve(config: Config) -> Config:
-    """Returns the kubeconfig with the credentials of its user's command in place of the command, if it has one.
+    """Runs the command of the kubeconfig's user, if it has one, and returns the kubeconfig with its credentials.
 
     Raises KubeconfigError if the command is missing or fails.
     """

@@ -19,8 +19,6 @@ _BUILT_IN_GROUPS = {
 
 @dataclass(frozen=True)
 class Kind:
-    """The Kubernetes kind of a type token."""
-
     group: str
     version: str
     name: str

@@ -46,7 +46,6 @@ class Session:
         return self.client
 
     def require_cluster(self) -> None:
-        """Raises PluginError if the cluster is unreachable."""
         _ = self.kube
 
     def configure(self, options: Options) -> None:
@@ -90,7 +89,6 @@ class Session:
             return self.crd_scopes.get((kind.group, kind.name), True)
 
     def exists(self, kind: Kind) -> bool:
-        """Returns whether the API server serves the kind."""
         try:
             self.kube.resource(kind.api_version, kind.name)
         except (NoKindMatch, PluginError):

@@ -1,4 +1,4 @@
-"""Waits by kind, the annotations skipAwait and timeoutSeconds, and the wait for a deletion."""
+"""Waits for objects and deletions, by kind and by the annotations skipAwait and timeoutSeconds."""
 
 from __future__ import annotations
 

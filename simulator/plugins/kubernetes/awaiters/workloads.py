@@ -33,7 +33,7 @@ def deployment(look: Look) -> Progress:
 
 
 def stateful_set(look: Look) -> Progress:
-    """Ready if every replica is ready and has the newest revision. Pods that the user must replace can be older."""
+    """Ready if every replica is ready and has the newest revision. With strategy OnDelete, old pods count too."""
     status, spec = look.live.get("status", {}), look.live["spec"]
     wanted, ready = spec.get("replicas", 1), status.get("readyReplicas", 0)
     current, target = status.get("currentRevision", ""), status.get("updateRevision", "")
