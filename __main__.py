@@ -1,4 +1,4 @@
-"""Settings -> foundation -> platform -> workloads -> outputs."""
+"""The Pulumi program: reads the settings, then deploys foundation, platform and workloads, and exports outputs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from config.schema.models import Lender, Settings
 
 
 def main() -> None:
-    """Declares everything of the stack."""
+    """Declares all resources and outputs of the stack."""
     known_operators, known = operators.find(), workloads.find()
     settings = loader.load(Inventory(known_operators, known))
     outputs = own_outputs()
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def _all_that_is_made() -> list[pulumi.Resource]:
-    """Grows with each resource that is declared from now on."""
+    """Returns a list that collects every resource declared after this call."""
     made: list[pulumi.Resource] = []
 
     def note(declared: pulumi.ResourceTransformationArgs) -> None:
@@ -94,9 +94,9 @@ def _shared_platform(settings: Settings, lender: Lender, kept_before: Collection
 
 
 def _foundation(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[Settings, Existing, Foundation | None]:
-    """Checks what Azure has, and makes the foundation of the stack's own platform.
+    """Checks Azure's state, and creates the foundation of the stack's own platform.
 
-    Returns the completed settings, what exists, and the foundation, or None after the first of two phases.
+    Returns the completed settings, the existing resources, and the foundation, or None after the first of two phases.
     """
     existing = check_existing(settings)
     if within := way_in.deploys_inside(settings, existing):

@@ -1,1 +1,1 @@
-"""What a stack is made from: settings, hardware facts, pinned versions. Makes no resource and reaches no network."""
+"""The inputs of a stack: settings, hardware facts and pinned versions. Creates no resources and uses no network."""

@@ -1,1 +1,1 @@
-"""Kubernetes objects and quantities: parsing and formats that the program and the simulator share."""
+"""Kubernetes objects and quantities: parsing and formatting for the program and the simulator."""

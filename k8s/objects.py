@@ -1,4 +1,4 @@
-"""Kubernetes objects as JSON, and what their status states."""
+"""Kubernetes objects as JSON, and their conditions and phases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Object = dict[str, Any]
 
 
 def condition(obj: Object, kind: str) -> Object:
-    """Returns the condition of that type; empty where there is none."""
+    """Returns the condition of that type; empty if the object lacks it."""
     found: Sequence[Object] = obj.get("status", {}).get("conditions") or []
     return next((entry for entry in found if entry["type"] == kind), {})
 
@@ -25,5 +25,5 @@ def is_ready(pod: Object) -> bool:
 
 
 def has_ended(pod: Object) -> bool:
-    """Returns whether all containers of a pod have ended for good."""
+    """Returns whether a pod has finished: it succeeded or failed."""
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")

@@ -1,7 +1,7 @@
-"""Kubernetes quantities: their value, and their canonical form (`1024Mi` is `1Gi`, `1000m` is `1`, `0.5` is `500m`).
+"""Kubernetes quantities: their value and canonical form (`1024Mi` is `1Gi`, `1000m` is `1`, `0.5` is `500m`).
 
-Follows apimachinery (pkg/api/resource/quantity.go, ParseQuantity and CanonicalizeBytes): a binary quantity is capped at
-2^63-1, binary numbers under 1024 turn decimal, exponents are multiples of three, and what is finer than a nano is
+Follows apimachinery (pkg/api/resource/quantity.go, ParseQuantity and CanonicalizeBytes): binary quantities are capped
+at 2^63-1, binary numbers below 1024 become decimal, exponents are multiples of three, and fractions of a nano are
 rounded away from zero.
 """
 
@@ -20,7 +20,7 @@ _FORM = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:([KMGTPE]i)|([numkMGT
 _LARGEST = 2**63 - 1
 _NANO = 10**9
 _MOST_DIGITS = 999
-"""Of an exponent, and of a number: beyond any real quantity, and still cheap to calculate with."""
+"""The maximum number of digits of a number, and the maximum exponent: above real quantities, but cheap to compute."""
 
 
 def is_quantity(text: Any) -> bool:
@@ -29,7 +29,7 @@ def is_quantity(text: Any) -> bool:
 
 
 def value(text: Any) -> Fraction:
-    """Returns the exact value of a quantity: bytes, cores, or devices. Raises ValueError for other values."""
+    """Returns the exact value of a quantity: bytes, cores, or devices; raises ValueError for other values."""
     found = _parse(text)
     if found is None:
         raise ValueError(f"{text!r} is no quantity, such as 2, 500m or 64Gi")
@@ -43,15 +43,15 @@ def value(text: Any) -> Fraction:
 
 
 def count(text: Any) -> int:
-    """Returns a quantity as a whole number, rounded up as `Quantity.Value()` does, and 0 for anything else.
+    """Returns a quantity as a whole number, rounded up as by `Quantity.Value()`, or 0 for other values.
 
-    Objects of other vendors may have any value where a quantity is expected.
+    Objects of other vendors may have any value instead of a quantity.
     """
     return _away_from_zero(value(text)) if is_quantity(text) else 0
 
 
 def canonical(text: Any) -> Any:
-    """Returns the canonical form of a quantity, as text; anything that is not a quantity is returned as it is."""
+    """Returns the canonical form of a quantity as text; returns other values unchanged."""
     found = _parse(text)
     if found is None:
         return text
@@ -80,7 +80,7 @@ def _binary(value: int) -> str:
 
 
 def _decimal(value: Fraction, form: str = "") -> str:
-    """`form` writes the exponent as a number; without it, as a letter."""
+    """Returns the number with an SI suffix, or with a numeric exponent in the format `form`."""
     mantissa, exponent = _away_from_zero(value * _NANO), -9
     while mantissa and mantissa % 1000 == 0 and exponent < max(_DECIMAL_NAMES):
         mantissa, exponent = mantissa // 1000, exponent + 3

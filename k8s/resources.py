@@ -1,7 +1,7 @@
 """Resources that pods request and nodes offer.
 
 Follows PodRequests of Kubernetes (component-helpers, resource/helpers.go, 1.35.4), which the scheduler, the kubelet and
-the cluster autoscaler share. Templates have not been through the API server, which sets a missing request to its limit.
+the cluster autoscaler use. Pod templates lack the API server's defaults, such as requests copied from limits.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _POD_LEVEL = ("cpu", "memory", "hugepages-")
 
 
 def pod_requests(pod: Object, counts: Callable[[str], bool] = lambda name: True) -> Resources:
-    """Returns what a pod needs of each resource that `counts`.
+    """Returns a pod's requests of each resource that `counts`.
 
-    An init container needs its own beside those of earlier sidecars, and all others run together.
+    An init container runs at the same time as earlier sidecars; all other containers run together.
     """
     spec = pod["spec"]
     sidecars, starting = Resources(), Resources()
@@ -36,7 +36,7 @@ def pod_requests(pod: Object, counts: Callable[[str], bool] = lambda name: True)
 
 
 def device_requests(pod: Object) -> dict[str, int]:
-    """Returns the extended resources that a pod requests, whose names have a slash."""
+    """Returns the extended resources that a pod requests; their names contain a slash."""
     return {name: math.ceil(amount) for name, amount in pod_requests(pod, lambda name: "/" in name).items()}
 
 
@@ -51,7 +51,7 @@ def _requests(container: Object, counts: Callable[[str], bool]) -> Resources:
 
 
 def _amounts(quantities: Mapping[str, object] | None, counts: Callable[[str], bool]) -> Resources:
-    """Returns 0 for what is not a quantity: templates of other vendors may have any value."""
+    """Returns the amounts; 0 for values that are not quantities, which templates of other vendors may contain."""
     named = ((name, text) for name, text in (quantities or {}).items() if counts(name))
     return {name: value(text) if is_quantity(text) else Fraction(0) for name, text in named}
 

@@ -1,4 +1,4 @@
-"""Kubernetes manifests in YAML files with named placeholders, such as `${queue}`."""
+"""Kubernetes manifests in YAML files with placeholders such as `${queue}`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from k8s.objects import Object
 
 
 def filled(file: Path, **values: object) -> Object:
-    """Returns the manifest in the file, with each `${name}` in its texts replaced by the value of that name.
+    """Returns the manifest in a file, with each `${name}` in its text replaced by that value.
 
-    Text is inserted as it is, any other value as JSON, which CEL reads too. Raises KeyError for a placeholder without a
-    value.
+    Text is inserted unchanged, other values as JSON, which is also valid CEL. Raises KeyError for a placeholder without
+    a value.
     """
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
     manifest: Object = _filled(yaml.safe_load(file.read_text(encoding="utf-8")), texts)

@@ -1,1 +1,1 @@
-"""What is so, whoever asks: hardware, versions, names that others give, in data files and what reads them."""
+"""Facts that do not depend on settings (hardware, versions, names): data files and their readers."""

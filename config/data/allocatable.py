@@ -1,4 +1,4 @@
-"""What AKS keeps of each node for itself, and what is left for pods (AKS's page on node resource reservations).
+"""The resources that AKS reserves on each node, and the rest for pods (AKS's page on node resource reservations).
 
 Recorded nodes and Azure's health checks confirm the numbers (tests/contract/recordings/nodes.yaml).
 """
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from config.data.skus import VmSku
 
 MAX_PODS = 250
-"""Pods of a node, unless its pool says otherwise: with CNI Overlay, which clusters of this program have."""
+"""The default maximum number of pods per node with CNI Overlay, which all of our clusters use."""
 MIN_PODS, MIN_SYSTEM_PODS = 10, 30
-"""The fewest that a pool and a system pool may set.
+"""The smallest allowed maximum for a pool and for a system pool.
 
 Sources: https://learn.microsoft.com/azure/aks/node-auto-provisioning-aksnodeclass and
 https://learn.microsoft.com/azure/aks/use-system-pools
@@ -20,19 +20,19 @@ https://learn.microsoft.com/azure/aks/use-system-pools
 
 
 _KERNEL_KIB = 320 * 1024
-"""The most that the kernel and the firmware of a recorded node keep, beside the page tables' 1/64 of the memory."""
+"""The most memory that kernel and firmware kept on recorded nodes, besides 1/64 of it for page tables."""
 
 
 @dataclass(frozen=True)
 class Allocatable:
-    """What a node of a VM size has for pods, its DaemonSets' among them."""
+    """The resources for pods on a node of a VM size, including those of DaemonSets."""
 
     cpu_millis: int
     memory_kib: int
 
 
 def allocatable(size: VmSku, pods: int = MAX_PODS) -> Allocatable:
-    """Returns the least that a node with a limit of that many pods offers. AKS computes the reservation by the size."""
+    """Returns the minimum for a node with this pod limit. AKS computes its reservation from the VM size."""
     memory_kib = size.memory_gib * 1024**2
     return Allocatable(
         cpu_millis=size.vcpus * 1000 - reserved_cpu_millis(size.vcpus),
@@ -41,10 +41,10 @@ def allocatable(size: VmSku, pods: int = MAX_PODS) -> Allocatable:
 
 
 def reserved_cpu_millis(cores: int) -> int:
-    """CPU that AKS keeps for the kubelet: 60, 100, 140, 180 m for 1, 2, 4, 8 cores; 10 m per core from there."""
+    """Returns AKS's CPU reservation: 60, 100, 140, 180 m for 1, 2, 4, 8 cores; then 10 m per core."""
     return 60 + 40 * min(max(cores - 1, 0), 1) + 20 * min(max(cores - 2, 0), 2) + 10 * max(cores - 4, 0)
 
 
 def reserved_memory_kib(memory_kib: int, pods: int) -> int:
-    """The lesser of 20 MiB per pod + 50 MiB and a quarter of the memory, and 100 MiB before eviction starts."""
+    """Returns the lesser of 20 MiB per pod + 50 MiB and a quarter of the memory, plus 100 MiB for evictions."""
     return min((20 * pods + 50) * 1024, memory_kib // 4) + 100 * 1024

@@ -15,10 +15,10 @@ def _guids() -> Mapping[str, str]:
 
 
 def guid(name: str) -> str:
-    """That of a role's definition. Raises KeyError for one that the file does not have."""
+    """Returns the GUID of a role definition; raises KeyError for a role that the file lacks."""
     return _guids()[name]
 
 
 def name_of(role: str) -> str:
-    """The name of a role of the file, by its GUID."""
+    """Returns the name of a role in the file by its GUID."""
     return next(name for name, found in _guids().items() if found == role)

@@ -1,8 +1,8 @@
-"""Checks Helm values against the keys that a pinned chart has: Helm itself accepts typos silently.
+"""Checks Helm values against the keys of a pinned chart, because Helm accepts typos silently.
 
-`charts/<chart>.keys` holds one line per key, `dotted.path: type = default`; a dot in a key has a backslash before it.
-What lies below a key whose default is a map, a list or null is the chart's free form and is not checked, nor what
-Kubernetes defines and charts pass on (labels, node selectors, resources), though the chart has entries there.
+`charts/<chart>.keys` has one line per key, `dotted.path: type = default`, with a backslash before dots in a key. Not
+checked: keys below a default that is a map, a list or null (free-form), and keys below Kubernetes' own types that
+charts pass on (labels, node selectors, resources).
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from config.data.data import FOLDER
 
 _TYPES: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (int, float), "str": (str, int, float)}
 _KUBERNETES = ("annotations", "labels", "nodeselector", "resources", "affinity", "securitycontext", "updatestrategy")
-"""How names of keys end whose contents are Kubernetes' and not the chart's."""
+"""The ends of keys with contents that Kubernetes defines."""
 _ALERTMANAGER = ("alertmanager", "config")
-"""Where kube-prometheus-stack takes the configuration of Alertmanager, which has more keys than the chart sets."""
+"""The key of Alertmanager's configuration in kube-prometheus-stack, which allows more keys than the chart sets."""
 _FREE = {"map": (dict,), "list": (list,), "null": ()}
 
 
 @dataclass(frozen=True)
 class ValueProblem:
-    """A value that the chart has no use for: its type is not the `expected` one, or else its key is not `known`."""
+    """A value that the chart does not accept: not of the `expected` type, or its key is not among the `known` ones."""
 
     path: tuple[str, ...]
     value: Any
     expected: str = ""
     known: tuple[str, ...] = ()
-    """The keys that may stand in its place."""
+    """The valid keys at its place."""
     beside: Mapping[str, Any] = field(default_factory=dict)
-    """The keys that are set beside it."""
+    """The keys that are set at its place."""
 
 
 @dataclass(frozen=True)
@@ -44,30 +44,30 @@ class ChartKey:
     path: tuple[str, ...]
     kind: str
     default: str
-    """As Python writes it; empty where it is long."""
+    """The default as Python writes it; empty if it is long."""
 
 
 @dataclass
 class _Node:
-    """A key of the chart: a leaf with a type, or a map with keys below."""
+    """A key of the chart: a leaf with a type, or a map with keys."""
 
     kind: str = ""
     keys: dict[str, _Node] = field(default_factory=dict)
 
 
 def own_keys(chart: str) -> list[ChartKey]:
-    """The chart's keys, without those of charts in it that have a file. Raises FileNotFoundError: no such chart."""
+    """Returns the chart's keys without subcharts that have a file; raises FileNotFoundError for an unknown chart."""
     _, *lines = _lines(chart)
     return [_key(line) for line in lines if line.strip()]
 
 
 @functools.cache
 def chart_keys(chart: str) -> tuple[str, _Node]:
-    """The chart version that the keys file is for, and its tree of keys. Raises FileNotFoundError: no such chart."""
+    """Returns the version of a keys file and its tree of keys; raises FileNotFoundError for an unknown chart."""
     root = _Node()
     _add(root, own_keys(chart))
     for name, subchart in root.keys.items():
-        if _file(name).exists():  # the chart lists only what it sets of a subchart, which takes all its own keys
+        if _file(name).exists():  # the chart lists only the subchart's keys that it sets, but all of them are valid
             _add(subchart, own_keys(name))
     version = _lines(chart)[0].removeprefix("# ").partition(":")[0].split()[1]
     return version, root
@@ -88,7 +88,7 @@ def _key(line: str) -> ChartKey:
 
 
 def parts(path: str) -> list[str]:
-    """The keys of a line's path."""
+    """Returns the keys of a line's path."""
     return [part.replace("\\.", ".") for part in re.split(r"(?<!\\)\.", path)]
 
 
@@ -101,7 +101,7 @@ def _add(root: _Node, keys: Iterable[ChartKey]) -> None:
 
 
 def value_problems(chart: str, values: Mapping[str, Any]) -> list[ValueProblem]:
-    """Every value that the pinned chart does not have, or has with another type."""
+    """Returns all values that the pinned chart lacks, or has with another type."""
     _, root = chart_keys(chart)
     return list(_check(root, values, ()))
 
@@ -113,7 +113,7 @@ def _check(node: _Node, values: Mapping[str, Any], path: tuple[str, ...]) -> Ite
         if found is None:
             yield ValueProblem(here, value, known=tuple(node.keys), beside=values)
         elif value is None:
-            continue  # null takes a default away, which Helm allows for every key
+            continue  # null removes a default, which Helm allows for every key
         elif found.keys and found.kind not in _FREE:
             if not isinstance(value, Mapping):
                 yield ValueProblem(here, value, expected="map")

@@ -1,4 +1,4 @@
-"""Tags of the images of `docker/`: each is made of its folder's content, so that a changed file is another image."""
+"""Content-based tags of the images of `docker/`: a changed file gives another tag."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from config.data.near import hint, near
 IMAGES = FOLDER.parents[1] / "docker"
 TAG_LENGTH = 12
 _LEFTOVERS = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache")
-"""What tools leave beside scripts and git ignores; no Dockerfile copies them."""
+"""Files of tools, which git ignores and no Dockerfile copies."""
 
 
 class UnknownImage(ValueError):
-    """There is no folder of that name in `docker/`."""
+    """An error because `docker/` has no folder of that name."""
 
 
 def image_names(folder: Path = IMAGES) -> list[str]:
-    """Names of the images of `docker/`: its folders that have a Dockerfile."""
+    """Returns the names of the images: the folders of `docker/` with a Dockerfile."""
     return sorted(file.parent.name for file in folder.glob("*/Dockerfile"))
 
 
 def chosen_images(names: Iterable[str], folder: Path = IMAGES) -> list[str]:
-    """Returns those images, or all of them where none is named. Commas also separate names. Raises UnknownImage."""
+    """Returns these images (commas separate names, too), or all if none is given; raises UnknownImage."""
     chosen = sorted({part for name in names for part in name.split(",") if part})
     for name in chosen:
         _require_known(name, folder)
@@ -39,10 +39,9 @@ def _require_known(name: str, folder: Path) -> None:
 
 
 def content_tag(name: str, folder: Path = IMAGES) -> str:
-    """Twelve hexadecimal digits that stand for every file of docker/<name>: path, executable or not, content.
+    """Returns a twelve-digit hexadecimal hash of all files in docker/<name>: path, executable bit, content.
 
-    Of a file's mode only the executable bit counts: the others follow the umask of whoever checked it out. Raises
-    UnknownImage.
+    Other mode bits are ignored, because they depend on the umask of the checkout. Raises UnknownImage.
     """
     _require_known(name, folder)
     digest = hashlib.sha256()
@@ -50,7 +49,7 @@ def content_tag(name: str, folder: Path = IMAGES) -> str:
         relative = path.relative_to(folder / name).as_posix()
         content = path.read_bytes()
         executable = bool(path.stat().st_mode & 0o100)
-        # Lengths keep a file's end apart from the next one's name.
+        # Lengths separate a file's end from the next one's name.
         digest.update(f"{len(relative)} {relative} {executable:d} {len(content)} ".encode())
         digest.update(content)
     return digest.hexdigest()[:TAG_LENGTH]

@@ -1,4 +1,4 @@
-"""Reads the data files beside this module, and other YAML that is long."""
+"""Reads the YAML data files of this folder, and other long YAML."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import yaml
 
 FOLDER = Path(__file__).resolve().parent
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's is ten times as fast; not every build of PyYAML has it."""
+"""libyaml's loader is ten times faster, but not every build of PyYAML has it."""
 
 
 def read(name: str) -> Any:
-    """The parsed YAML of a data file."""
+    """Returns the parsed YAML of a data file."""
     return parsed((FOLDER / name).read_text(encoding="utf-8"))
 
 
 def parsed(text: str) -> Any:
-    """What YAML says."""
+    """Returns parsed YAML."""
     return yaml.load(text, _LOADER)  # noqa: S506 - a safe loader
 
 
 def parsed_all(text: str) -> list[Any]:
-    """What each document of it says."""
+    """Returns the parsed documents of a YAML stream."""
     return list(yaml.load_all(text, _LOADER))

@@ -1,4 +1,4 @@
-"""GPUs that several pods share: by turns (time slicing), or in partitions (MIG, from `mig.yaml`)."""
+"""GPUs shared by several pods: time slicing, or partitions (MIG, from `mig.yaml`)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from config.data import data
 from config.data.skus import VmSku
 
 SLICING_LABEL = "nvidia.com/device-plugin.config"
-"""Of a node: which of its configurations the device plugin takes there, by its key in their ConfigMap."""
+"""The node label that selects the device plugin's configuration, by its key in the ConfigMap."""
 MIG_LABEL = "nvidia.com/mig.config"
-"""Of a node: which partitions the MIG manager makes of its GPUs."""
+"""The node label that selects the partitions that the MIG manager creates."""
 MIG_STATE_LABEL = "nvidia.com/mig.config.state"
-"""What came of it: `pending`, `rebooting`, `success` or `failed` (NVIDIA/mig-parted, reconfigure_mig.go)."""
+"""The result as a node label: `pending`, `rebooting`, `success` or `failed` (NVIDIA/mig-parted, reconfigure_mig.go)."""
 
 
 @functools.cache
@@ -23,15 +23,15 @@ def _partitions() -> dict[str, dict[str, int]]:
 
 
 def mig_profiles(gpu_product: str) -> Mapping[str, int]:
-    """The partitionings of a GPU, as nvidia-smi names it, each with its partitions per GPU; none without MIG."""
+    """Returns the partitionings of a GPU (named as by nvidia-smi), with the number of partitions; empty without MIG."""
     return _partitions().get(gpu_product, {})
 
 
 def slicing_profile(sku: VmSku, slices: int) -> str:
-    """Name of the device plugin's configuration that slices GPUs of that size so: tesla-t4-ts2."""
+    """Returns the name of the device plugin's configuration with this slicing: tesla-t4-ts2."""
     return f"{sku.gpu_product.lower().replace(' ', '-')}-ts{slices}"
 
 
 def partition_of(profile: str) -> str:
-    """What nvidia-smi calls a partition: 1g.10gb of all-1g.10gb."""
+    """Returns a partition's name in nvidia-smi: 1g.10gb of all-1g.10gb."""
     return profile.removeprefix("all-")

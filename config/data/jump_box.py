@@ -1,4 +1,4 @@
-"""What is on a jump box, and what puts it there at its first boot. The data is in `jump_box.yaml`, with sources."""
+"""The software of a jump box and its installation at first boot. `jump_box.yaml` has the data with its sources."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict
 from config.data import data
 
 INSTALLER = "/usr/local/sbin/install-tools"
-"""Where the machine has the script, which may run again."""
+"""The path of the script on the machine; it can run again."""
 FUNCTIONS = data.FOLDER / "install_tools.sh"
-"""What the script is made of, before its calls."""
+"""The shell functions that the script calls."""
 
 
 class _Fact(BaseModel):
@@ -22,7 +22,7 @@ class _Fact(BaseModel):
 
 
 class Tool(_Fact):
-    """One release; in urls, `{version}`."""
+    """A release of a tool; its URLs contain `{version}`."""
 
     version: str
     url: str
@@ -30,13 +30,13 @@ class Tool(_Fact):
     members: str = ""
 
     def command(self, name: str) -> str:
-        """A call of the installer's function for it."""
+        """Returns the call of the installer's function for the tool."""
         urls = (each.format(version=self.version) for each in (self.url, self.checksums))
         return f"{join(['release', name, *urls])} {quote(self.members)}"
 
 
 class AzureCli(_Fact):
-    """Of a repository of Debian packages."""
+    """The Azure CLI from a repository of Debian packages."""
 
     version: str
     repository: str
@@ -45,13 +45,13 @@ class AzureCli(_Fact):
     fingerprint: str
 
     def command(self) -> str:
-        """A call of the installer's function for it."""
+        """Returns the call of the installer's function for it."""
         package = f"azure-cli={self.version}-1~{self.distribution}"
         return join(["package", package, self.repository, self.distribution, self.key, self.fingerprint])
 
 
 class JumpBox(_Fact):
-    """Its image, and all that is put on it."""
+    """The image of the jump box, and its software."""
 
     image: dict[str, str]
     disk_gb: int
@@ -62,19 +62,19 @@ class JumpBox(_Fact):
 
 @functools.cache
 def jump_box() -> JumpBox:
-    """The facts, read once."""
+    """Returns the facts, read once."""
     return JumpBox.model_validate(data.read("jump_box.yaml"))
 
 
 def installer() -> str:
-    """A script that puts all tools in their place, and none that is not what its release says it is."""
+    """Returns a script that installs all tools and verifies each against its release."""
     found = jump_box()
     calls = [found.azure_cli.command(), *(tool.command(name) for name, tool in found.tools.items())]
     return "\n".join([FUNCTIONS.read_text(encoding="utf-8"), *calls, ""])
 
 
 def custom_data() -> str:
-    """What a machine is given for cloud-init, as Resource Manager takes it."""
+    """Returns cloud-init's data for the machine, encoded for Resource Manager."""
     script = {"path": INSTALLER, "permissions": "0755", "content": installer()}
     config = {
         "package_update": True,

@@ -1,4 +1,4 @@
-"""Language models by their names on huggingface.co: what they are made of, and how much memory that takes."""
+"""Language models by their names on huggingface.co: their architecture and memory needs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from config.data import data
 from config.data.skus import Facts
 
 BYTES = 2
-"""Of a parameter, and of an entry of the KV cache: bf16."""
+"""Bytes of a parameter, and of an entry of the KV cache: bf16."""
 _TYPO = 0.95
-"""How alike a name is to that of which it is a misspelling (difflib's ratio): a letter or two of forty."""
+"""The minimum similarity (difflib's ratio) of a misspelt name: one or two wrong letters of forty."""
 
 
 class LanguageModel(Facts):
@@ -24,34 +24,34 @@ class LanguageModel(Facts):
     layers: int
     width: int
     inner: int
-    """Width of its feed-forward layers."""
+    """Width of the feed-forward layers."""
     heads: int
     kv_heads: int
     head: int
     """Dimensions of a head."""
     vocabulary: int
     context: int
-    """Most tokens of a prompt and its answer."""
+    """The maximum number of tokens of a prompt and its answer."""
     tied: bool = False
-    """Whether the embedding is also the output."""
+    """Whether the embedding is also the output layer."""
     targets: list[str] = []
-    """Layers with LoRA, where peft has to be told."""
+    """Layers with LoRA, if peft has no default for them."""
     gated: bool = False
-    """Whether downloading it needs somebody's token."""
+    """Whether its download needs a token."""
 
     @property
     def swiglu(self) -> bool:
-        """Whether feed-forward layers multiply two projections, and not one by whether it is positive."""
+        """Whether feed-forward layers use SwiGLU, which multiplies two projections, instead of ReLU."""
         return self.type != "opt"
 
     @property
     def kv_width(self) -> int:
-        """Of keys, and of values."""
+        """The width of keys and of values."""
         return self.kv_heads * self.head
 
     @property
     def parameters(self) -> int:
-        """Of all of it. OPT has biases, norms of two vectors, and positions, two more than its context."""
+        """The number of parameters. OPT has biases, norms with two vectors, and two more positions than its context."""
         projected = self.head * self.heads + 2 * self.kv_width
         attention = self.width * (projected + self.head * self.heads)
         embedded = self.vocabulary * self.width * (1 if self.tied else 2)
@@ -64,22 +64,22 @@ class LanguageModel(Facts):
 
     @property
     def weight_bytes(self) -> int:
-        """Of all of it."""
+        """The size of the weights in bytes."""
         return BYTES * self.parameters
 
     def kv_bytes(self, gpus: int) -> int:
-        """Of one token, on each of `gpus` that share the model: keys and values of its heads, of one at least."""
+        """Returns the KV cache's bytes per token on each of `gpus`, which share the heads (at least one each)."""
         return 2 * BYTES * self.layers * max(1, self.kv_heads // gpus) * self.head
 
 
 @functools.cache
 def language_models() -> Mapping[str, LanguageModel]:
-    """All that are known."""
+    """Returns all known models by name."""
     return {name: LanguageModel.model_validate(facts) for name, facts in data.read("language_models.yaml").items()}
 
 
 def misspelt(name: str) -> list[str]:
-    """Known models that one is plainly meant for; none for one with other numbers, which is another of its family."""
+    """Returns the known models that a name clearly misspells; none if numbers differ, which means another model."""
     known = language_models()
     if name in known:
         return []

@@ -1,4 +1,4 @@
-"""Names that look like a mistyped one."""
+"""Finds known names that a mistyped name resembles."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from config.data import data
 
 _LONGEST = 200
-"""Characters of a name that could be meant for another: all known ones are shorter by far, and comparing takes time."""
+"""The maximum length of a name that is compared; known names are much shorter, and comparisons take time."""
 _LONG = 9
-"""Characters of a first word that stands for a longer name, with the hyphens around it."""
+"""The minimum length, with hyphens, of a first word that may stand for a longer name."""
 _NEGATIONS = "disabled disable no not without skip public unprotected allow"
 _GENERAL = "day gpu group permission policy taint upload"
-"""Names of protections that are also words in names of other settings (resourceGroupName, eviction_policy)."""
+"""Names of protecting settings that are also words in other names (resourceGroupName, eviction_policy)."""
 _OF_SECTIONS = (
     *("count", "enabled", "id", "key", "name", "path", "repo", "repository", "server", "size", "source", "type"),
     *("url", "value", "zones"),
 )
-"""Names that mean something else in each section."""
+"""Names with a different meaning in each section."""
 _OF_RESOURCES = ("location", "sku", "tier", "version")
-"""Names that many resources of Azure have."""
+"""Names that many Azure resources have."""
 _KINDS = ("enabled", "id", "profile", "type")
-"""Last words of names that say no more than what is before them."""
+"""Last words that add no meaning to a name."""
 _NEAR, _ALIKE, _ALIKE_WORD = 0.6, 0.8, 0.75
-"""How alike names are that a message names as near, and two names or words of which one is mistyped (difflib's ratio).
+"""The minimum similarity (difflib's ratio) of names in hints, of misspelt names, and of misspelt words.
 
-Words are shorter, so that one letter counts for more.
+The limit for words is lower, because one letter of a short word weighs more.
 """
 
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """Returns known names near to `name`, best first, in any case: those that end with it, then those that are alike.
+    """Returns similar known names, the best first, ignoring case: first those that end with it, then those like it.
 
-    Else they are those with a first word that is alike, or those that contain it.
+    Without any, returns names with a similar first word, or else names that contain it.
     """
     if len(name) > _LONGEST:
         return []
@@ -43,7 +43,7 @@ def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     for candidate in known:
         by_lower.setdefault(candidate.lower(), candidate)
     wanted = name.lower()
-    ends = [candidate for candidate in by_lower if candidate.endswith(f"_{wanted}")]  # Standard_, which is left out
+    ends = [candidate for candidate in by_lower if candidate.endswith(f"_{wanted}")]  # names without Standard_
     matches = list(dict.fromkeys([*ends, *difflib.get_close_matches(wanted, by_lower, limit, _NEAR)]))[:limit]
     if not matches:
         first_words = {candidate.split("-")[0] for candidate in by_lower}
@@ -55,18 +55,18 @@ def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
 
 
 def alike(name: str, known: Iterable[str]) -> list[str]:
-    """Returns the known names of which a name is one mistyped, in any case, best first."""
+    """Returns the known names that the name is a misspelling of, ignoring case, the best first."""
     by_lower = {each.lower(): each for each in known}
     return [by_lower[each] for each in difflib.get_close_matches(name[:_LONGEST].lower(), by_lower, cutoff=_ALIKE)]
 
 
 def meant(name: str, known: Collection[str]) -> list[str]:
-    """Known names that one may stand for, best first: those that others call so, before those that are near."""
+    """Returns the known names that the name may mean, the best first: names in other tools, then similar ones."""
     return list(dict.fromkeys([*called(name, known), *near(name, known)]))
 
 
 def called(name: str, known: Collection[str]) -> list[str]:
-    """Returns the known names that Azure, Kubernetes and other clouds call so, or that differ only in spelling."""
+    """Returns the known names that other tools (Azure, Kubernetes, clouds) call so, or that differ in spelling."""
     plain, elsewhere = _plain(name), _other_names()
     return [key for key in known if plain == _plain(key) or plain in elsewhere.get(key, ())]
 
@@ -86,9 +86,9 @@ def _other_places() -> dict[str, list[tuple[str, ...]]]:
 
 
 def replaced_by(path: Sequence[str | int], known: Collection[str]) -> list[tuple[str | int, ...]] | None:
-    """Returns the settings that replace one of Azure, Kubernetes or another tool, which `path` has beside those known.
+    """Returns the settings that replace another tool's setting at `path`; `known` are the valid keys there.
 
-    The list is empty if this program has no such setting. None if one of those known is meant, or nothing is known.
+    An empty list means that this program has no such setting; None means that a known key fits, or no match.
     """
     name, table = str(path[-1])[:_LONGEST], _other_places()
     found = table.get(_plain(".".join(map(str, path[-2:])))) if len(path) > 1 else None
@@ -106,7 +106,7 @@ def replaced_by(path: Sequence[str | int], known: Collection[str]) -> list[tuple
 def _seen_from(
     path: Sequence[str | int], places: Iterable[tuple[str, ...]], known: Collection[str]
 ) -> Iterator[tuple[str | int, ...]]:
-    """Yields places with the name of the pool or account that a path is in, without those of other workloads."""
+    """Yields places with the current pool or account filled in, without those of other workloads."""
     section = tuple(path[:1]) if len(path) > 1 else ()
     for place in places:
         if place[-1] in known and place[:1] in (section, place):
@@ -116,29 +116,29 @@ def _seen_from(
 
 
 def plainly(name: str, known: Collection[str]) -> bool:
-    """Returns whether a name stands for a known one: others call it so, or it is the other mistyped."""
+    """Returns whether a name clearly means a known one: another tool's name or a misspelling."""
     return bool(called(name, known)) or any(is_spelling(name, each) for each in known)
 
 
 def is_general(name: str) -> bool:
-    """Returns whether a name means nothing outside its section."""
+    """Returns whether a name is meaningless without its section."""
     return name in _OF_SECTIONS
 
 
 def is_shared(name: str) -> bool:
-    """Returns whether a name is one that several sections or resources have, so that no command moves its value."""
+    """Returns whether several sections or resources have the name, so that no command may move its value."""
     return name in (*_OF_SECTIONS, *_OF_RESOURCES)
 
 
 def is_negated(name: str) -> bool:
-    """Returns whether a name says the opposite of what it contains (`disableLocalAccounts`)."""
+    """Returns whether a name negates its other words (`disableLocalAccounts`)."""
     words = words_of(name).replace("-public-key-", "-key-").split("-")[1:-1]
     return not {*words}.isdisjoint(words_of(_NEGATIONS).split("-")[1:-1])
 
 
 def is_spelling(name: str, known: str) -> bool:
-    """Returns whether a name stands for a known one: others call it so, or it is that one, word by word, mistyped."""
-    if called(name, [known]) or known.lower().endswith(f"_{name.lower()}"):  # Standard_, which is left out
+    """Returns whether a name means the known one: another tool's name, or a misspelling word by word."""
+    if called(name, [known]) or known.lower().endswith(f"_{name.lower()}"):  # without Standard_
         return True
     if is_shared(name):
         return False
@@ -152,7 +152,7 @@ def is_spelling(name: str, known: str) -> bool:
 
 
 def resembles(name: str, known: str) -> bool:
-    """Returns whether a name may stand for a near one: it says less or more, and its last word is of both."""
+    """Returns whether a name may mean a similar one: with fewer or more words, and its last word in both."""
     own, words = [word for word in words_of(name).split("-")[1:-1] if word not in _KINDS], words_of(known).split("-")
     fits = own and own[-1] in words and ({*own} <= {*words} or {*words} - {""} <= {*own})
     return is_spelling(name, known) or bool(fits and not is_general(name))
@@ -160,9 +160,9 @@ def resembles(name: str, known: str) -> bool:
 
 @functools.lru_cache(1000)
 def resembled(name: str, known: tuple[str, ...]) -> list[str]:
-    """Returns the known names that a name is, contains, begins or resembles.
+    """Returns the known names that a name equals, contains, begins or resembles.
 
-    It does not contain a general word: `retentionDays` are not `days`.
+    General words do not count as contained: `retentionDays` is not `days`.
     """
     own, words = words_of(name), {words_of(key): key for key in known}
     general = {f"-{word}-" for word in _GENERAL.split()}
@@ -173,7 +173,7 @@ def resembled(name: str, known: tuple[str, ...]) -> list[str]:
 
 
 def words_of(name: str) -> str:
-    """Returns the words of a name, each between two hyphens and in the singular."""
+    """Returns the words of a name in the singular, with hyphens around each."""
     return "".join(f"-{word.removesuffix('s')}" for word in _words(name)) + "-"
 
 
@@ -186,7 +186,7 @@ def _plain(name: str) -> str:
 
 
 def mistyped(name: str, known: Collection[str]) -> list[str]:
-    """Known names that one is plainly meant for, best first. One that goes on where a known one ends is another."""
+    """Returns the known names that one clearly misspells, best first; a name that continues a known one is another."""
     if name in known:
         return []
     swapped = [each for each in known if sorted(each) == sorted(name)]
@@ -195,6 +195,6 @@ def mistyped(name: str, known: Collection[str]) -> list[str]:
 
 
 def hint(names: Iterable[str]) -> str:
-    """The end of a sentence that names them: `; near: a, b`, or nothing."""
+    """Returns the end of a sentence with names, `; near: a, b`, or nothing."""
     listed = ", ".join(names)
     return f"; near: {listed}" if listed else ""

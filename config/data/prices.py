@@ -1,4 +1,4 @@
-"""Azure's list prices, in US dollars per hour. The data, with its sources and dates, is in `prices.yaml`."""
+"""Azure's list prices, in US dollars per hour. `prices.yaml` has the data with sources and dates."""
 
 from __future__ import annotations
 
@@ -20,43 +20,43 @@ class PriceList(BaseModel):
     as_of: str
     currency: str
     region: str
-    """Whose prices stand for a region that a size has none of."""
+    """The default region, if a size has no price in the stack's region."""
     hours_per_month: int
     vms: dict[str, dict[str, float]]
-    """By VM size and region, an hour."""
+    """The price per hour, by VM size and region."""
     vcpus: dict[str, dict[str, float]]
-    """Of a vCPU by quota family and region, for sizes without GPUs."""
+    """The price of a vCPU by quota family and region, for sizes without GPUs."""
     disks: dict[int, float]
-    """By the most GiB of each tier, a month."""
+    """The price per month, by the tier's maximum size in GiB."""
     control_plane: dict[str, float]
-    """By tier, an hour."""
+    """The price per hour, by tier."""
     registry_per_day: dict[str, float]
-    """By tier."""
+    """The price per day, by tier."""
     load_balancer: float
     public_address: float
     nat_gateway: float
     private_endpoint: float
 
     def node(self, size: str, region: str) -> float | None:
-        """A node of a VM size, without its disk; None where there is no list price."""
+        """Returns the price of a node without its disk; None if it is unknown."""
         known, vcpus = self.of_size(size)
         price = known.get(region, known.get(self.region))
         return None if price is None else round(price * vcpus, 6)
 
     def of_size(self, size: str) -> tuple[dict[str, float], int]:
-        """Prices by region, and how many of them a node costs: one of its own, or one for each vCPU."""
+        """Returns prices by region, and how many of them a node costs: 1, or the number of its vCPUs."""
         found = catalogue().get(size)
         if size in self.vms or found is None:
             return self.vms.get(size, {}), 1
         return self.vcpus.get(found.family, {}), found.vcpus
 
     def disk(self, gib: int) -> float | None:
-        """A managed disk, by the tier that it fills; None where it is larger than all of them."""
+        """Returns the price of a managed disk in its tier; None if it is larger than all tiers."""
         tier = min((most for most in self.disks if most >= gib), default=None)
         return None if tier is None else self.disks[tier] / self.hours_per_month
 
     def registry(self, tier: str) -> float:
-        """A container registry, without what exceeds its included storage."""
+        """Returns the price of a container registry, without storage above the included amount."""
         return self.registry_per_day[tier] / 24
 
 
@@ -70,5 +70,5 @@ def by_price(sizes: Iterable[str]) -> str:
 
 @functools.cache
 def price_list() -> PriceList:
-    """The prices, read once."""
+    """Returns the prices, read once."""
     return PriceList.model_validate(data.read("prices.yaml"))

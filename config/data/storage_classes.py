@@ -1,4 +1,4 @@
-"""The StorageClasses that AKS makes: an entry of `storage_classes.yaml` for each kind of volume."""
+"""The StorageClasses that AKS creates, by kind of volume, from `storage_classes.yaml`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from config.data import data
 
 AKS_SHARED_CLASS = "azurefile-csi"
-"""The class of shares that pods of several nodes mount, in every cluster."""
+"""The class of shares that pods of several nodes can mount; every cluster has it."""
 
 
 @dataclass(frozen=True)
 class AksClasses:
-    """Names of the classes, by what their volumes are."""
+    """Names of the classes, by kind of volume."""
 
     files: tuple[str, ...]
-    """Shares by SMB, in an account with a public address, which nodes mount together."""
+    """SMB shares, in an account with a public address, which several nodes can mount."""
     disks: tuple[str, ...]
-    """Each on one node at a time."""
+    """Disks, which one node mounts at a time."""
     blobs: tuple[str, ...]
-    """Containers, in which no file can be locked (Azure's pages on known issues of NFS 3.0, and of BlobFuse)."""
+    """Blob containers, which do not support file locks (Azure's pages on known issues of NFS 3.0, and of BlobFuse)."""
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -30,5 +30,5 @@ class AksClasses:
 
 @functools.cache
 def aks_classes() -> AksClasses:
-    """As the data file has them."""
+    """Returns the classes in the data file."""
     return AksClasses(**{kind: tuple(names) for kind, names in data.read("storage_classes.yaml").items()})

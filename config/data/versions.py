@@ -1,4 +1,4 @@
-"""Pinned versions of Kubernetes, charts, manifests and images. The data is in `versions.yaml`."""
+"""Pinned versions of Kubernetes, charts, manifests and images, from `versions.yaml`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 from config.data import data
 
 INSTALL = "install.yaml"
-"""What a file of released manifests is called, in a folder with its operator's name."""
+"""The file name of released manifests, in a folder with its operator's name."""
 
 
 class _Pin(BaseModel):
@@ -26,11 +26,11 @@ class Chart(_Pin):
     name: str
     version: str
     read_from: str | None = None
-    """The release whose values keys and CRDs were read, if it is not the pinned one."""
+    """The release that values keys and CRDs come from, if not the pinned one."""
     repository: str | None = None
     oci: str | None = None
     timeout_s: int
-    """How long its release may take to become ready, seconds."""
+    """The timeout for its release to become ready, in seconds."""
 
     @model_validator(mode="after")
     def _one_place(self) -> Chart:
@@ -41,27 +41,27 @@ class Chart(_Pin):
 
 
 class Kustomization(_Pin):
-    """What an operator without a chart is installed from: a kustomization in a folder of upstream's Go module."""
+    """The source of an operator without a chart: a kustomization in a folder of upstream's Go module."""
 
     name: str
     version: str
     module: str
     folder: str
     namespace: str
-    """Where all of it goes, in place of its own."""
+    """The namespace of all its objects, in place of upstream's."""
     images: Sequence[str] = ()
-    """Those that get the version as their tag when upstream releases."""
+    """Images that upstream tags with its version."""
     sum: str
-    """Of the module, as Go's checksum database and every go.sum have it."""
+    """The module's hash in Go's checksum database and in go.sum files."""
 
     @property
     def address(self) -> str:
-        """Where Go's mirror has the pinned version: other than an archive of a tag, it never changes."""
+        """The URL of the pinned version in Go's mirror; unlike an archive of a tag, it never changes."""
         return f"https://proxy.golang.org/{self.module}/@v/{self.version}.zip"
 
 
 class Image(_Pin):
-    """A container image that the program names itself."""
+    """A container image that the program uses directly."""
 
     name: str
     repository: str
@@ -82,60 +82,60 @@ class Kubernetes(_Pin):
     lts_ends: dict[str, _Day]
     """The last day of AKS's long-term support."""
     platform_upgrades_since: _Day
-    """The first day on which AKS upgrades unsupported clusters itself."""
+    """The first day of AKS's own upgrades of unsupported clusters."""
     platform_upgrade_grace_days: int
     """Days between the end of support and that upgrade."""
 
     def offered(self, *, lts: bool) -> list[str]:
-        """Returns the minor versions that a new cluster can have, with or without long-term support."""
+        """Returns the minor versions for new clusters, with or without long-term support."""
         return sorted({*self.newest, *(self.lts_ends if lts else ())}, key=lambda minor: int(minor.split(".")[1]))
 
     def end(self, version: str, *, lts: bool) -> date | None:
-        """Returns the last day of support of a version, or None if it is not known."""
+        """Returns the last day of support of a version, or None if it is unknown."""
         return (self.lts_ends if lts else self.ends).get(minor_of(version) or "")
 
 
 def minor_of(version: str) -> str | None:
-    """Returns the minor version of a version, which may have a patch, or None for other text."""
+    """Returns the minor version of a version with or without patch, or None for other text."""
     match = re.fullmatch(r"(\d+\.\d+)(?:\.\d+)?", version)
     return match[1] if match else None
 
 
 class IdentityMounts(_Pin):
-    """From when on blobs can be mounted by a workload's identity."""
+    """The first versions with mounts by a workload's identity."""
 
     driver: str
     """Version of the blob CSI driver."""
     addon: str
-    """Minor version of Kubernetes, from which on AKS's add-on has such a driver."""
+    """Minor version of Kubernetes with such a driver in AKS's add-on."""
 
     def is_older(self, version: str) -> bool:
-        """Whether a version of the driver lacks it. One that is no version (`latest`) is trusted."""
+        """Returns whether a version of the driver is too old; other text (`latest`) is assumed to be new."""
         numbers, since = (re.findall(r"\d+", text)[:3] for text in (version, self.driver))
         return len(numbers) == len(since) and [int(part) for part in numbers] < [int(part) for part in since]
 
     def lacks_addon(self, kubernetes: str) -> bool:
-        """Whether the add-on of this version of Kubernetes is too old, or there is no such version."""
+        """Returns whether the add-on of this version of Kubernetes is too old, or the version is not valid."""
         found, since = (re.match(r"(\d+)\.(\d+)", text) for text in (kubernetes, self.addon))
         return not (found and since) or [int(part) for part in found.groups()] < [int(part) for part in since.groups()]
 
 
 class Coscheduling(_Pin):
-    """What the chart of scheduler-plugins goes with."""
+    """The compatibility of scheduler-plugins' chart."""
 
     kubernetes: str
     """The newest minor version of Kubernetes."""
 
     def supports(self, version: str) -> bool:
-        """Whether its scheduler may serve that Kubernetes: it may be one minor version older than the API server, and
-        no more (kubernetes.io/releases/version-skew-policy). A version that cannot be read is trusted.
+        """Returns whether its scheduler supports that Kubernetes: it may be at most one minor version older than the
+        API server (kubernetes.io/releases/version-skew-policy). Unreadable versions are assumed to be supported.
         """
         found, newest = (re.match(r"(\d+)\.(\d+)", text) for text in (version, self.kubernetes))
         return not (found and newest) or tuple(map(int, found.groups())) <= tuple(map(int, newest.groups()))
 
 
 class Versions(_Pin):
-    """All pins."""
+    """All pinned versions."""
 
     kubernetes: Kubernetes
     identity_mounts: IdentityMounts
@@ -147,7 +147,7 @@ class Versions(_Pin):
 
 @functools.cache
 def versions() -> Versions:
-    """The pins, read once."""
+    """Returns the pinned versions, read once."""
     raw = data.read("versions.yaml")
     for kind in ("charts", "manifests", "images"):
         raw[kind] = {name: {"name": name, **pin} for name, pin in raw[kind].items()}

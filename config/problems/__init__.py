@@ -1,1 +1,1 @@
-"""The problems that messages report, and their fixes."""
+"""The problems that error messages report, and their fixes."""

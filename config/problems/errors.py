@@ -1,4 +1,4 @@
-"""Problems of a stack's settings, which are all reported at once, each with its fix."""
+"""Problems of a stack's settings, which are reported all at once, each with its fix."""
 
 from __future__ import annotations
 
@@ -21,70 +21,70 @@ from config.problems.fixes import (
 )
 
 MAX_TOLD = 25
-"""Problems that one message tells."""
+"""The maximum number of problems in one message."""
 
 
 def lines(*each: str) -> str:
-    """A message of several lines."""
+    """Returns a message of several lines."""
     return "\n".join(each)
 
 
 def first(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """As many problems of one kind as any message tells, and one more, by which the message knows that there are more.
+    """Yields at most one problem more than a message reports, so that the message can mention more.
 
-    Finding thousands takes time, and they are one mistake.
+    Finding thousands takes time, and they usually have one cause.
     """
     return islice(problems, MAX_TOLD + 1)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong."""
+    """One error in the settings."""
 
     path: Path
-    """Where, from the top-level key down."""
+    """The path of the setting, from the top-level key."""
     what: str
-    """What is wrong with it, as the rest of a sentence that begins with the path."""
+    """The error, as the rest of a sentence that begins with the path."""
     allowed: str
-    """What may stand there."""
+    """The allowed values."""
     suggestion: Fix
-    """What fixes it."""
+    """The fix."""
     shows_value: bool = True
-    """Whether `what` may hold the value that was set, and `suggestion` one that is made of it."""
+    """Whether `what` and `suggestion` may contain the value that was set."""
     lacking: Path = ()
-    """The map that lacks an entry, where that is what is wrong: an entry of it that is wrong itself may be the one."""
+    """The map that lacks an entry, if that is the error. The missing entry may be an invalid one of that map."""
     stack: str = ""
-    """The other stack whose settings are wrong; empty for the one that is deployed."""
+    """The other stack with the wrong settings; empty for the deployed stack."""
 
     @property
     def is_absent(self) -> bool:
-        """Whether the fault is that the key is not set."""
+        """Whether the error is a missing key."""
         return self.what.startswith("is not set")
 
     @property
     def fix(self) -> str:
-        """The suggestion for a stack that is selected."""
+        """The fix as text, for the selected stack."""
         return str(self.suggestion)
 
     def moved(self, here: Path, there: Path) -> Problem:
-        """The same where what stands at `here` is set by the key `there`."""
+        """Returns the same problem if the key `there` sets the value at `here`."""
         path = there if self.path == here else self.path
         words = {by_hand(here): by_hand(there), choose_by_hand(path, here): choose_by_hand(path, there)}
         fix = words.get(self.suggestion) or self.suggestion.moved(here, there)
         return replace(self, path=path, suggestion=fix)
 
     def in_stack(self, name: str, keys: Collection[str]) -> Problem:
-        """The same where the top-level `keys` are another stack's, which is brought up once they are mended."""
+        """Returns the same problem if the top-level `keys` belong to another stack, which is deployed after the fix."""
         theirs = bool(self.path) and self.path[0] in keys
         return replace(self, stack=name if theirs else "", suggestion=self.suggestion.in_stack(name, keys))
 
     def text(self, stack: str) -> str:
-        """What is wrong, what is allowed and what mends it, in commands that name the stack."""
+        """Returns error, allowed values and fix, with commands that name the stack."""
         where = f"{path_text(self.path)} of stack {self.stack}" if self.stack else path_text(self.path)
         allowed, fix = printable(self.allowed, MAX_COMMAND), printable(self.suggestion.text(stack), 3 * MAX_COMMAND)
         if self.stack:
             fix = fix.replace("in the stack file", f"in the stack file of {self.stack}")
-        said = f"{printable(where)} {printable(self.what)}".lstrip()  # of the stack itself, no key is wrong
+        said = f"{printable(where)} {printable(self.what)}".lstrip()  # a problem of the stack itself has no path
         return f"{said}\n    allowed: {allowed}\n    fix:     {fix}"
 
     def __str__(self) -> str:
@@ -92,20 +92,20 @@ class Problem:
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """Each problem once, as they are told and mended; those of one key as they were found."""
+    """Returns each problem once, in the order of messages and fixes; those of one key keep their order."""
     return sorted(dict.fromkeys(problems), key=_order)
 
 
 def _order(problem: Problem) -> tuple[str, list[tuple[int, str]]]:
-    """By stack and path; entries of a list from its end, so that one's removal does not move those still to mend."""
+    """Returns the sort key: stack and path; list entries from the end, so that removals do not shift later ones."""
     return problem.stack, [(-part, "") if isinstance(part, int) else (0, part) for part in problem.path]
 
 
 def one_for_each_key(problems: Iterable[Problem]) -> list[Problem]:
-    """Returns the problems without those that the move of another key solves, and with one move to each key.
+    """Returns the problems without those that moving another key solves, and with one move to each key.
 
-    A key that is missing may have another name, which is the problem then. If several keys set one, with different
-    values, only the user knows which to keep.
+    A missing key may be set under another name; only that is then reported. If several keys with different values mean
+    one setting, the user decides.
     """
     found = in_order(problems)
     named = {name for problem in found for name in settings_in(problem.fix) if not problem.is_absent}
@@ -118,7 +118,7 @@ def one_for_each_key(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _beside(rivals: Sequence[Problem], problem: Problem, there: Path) -> Fix:
-    """Returns the fix of one of several problems of keys that stand for the same one."""
+    """Returns the fix of one of several problems with keys that mean the same setting."""
     values = {text_of(each.suggestion.targets[there]) for each in rivals}
     if len(values) > 1:
         return rivals_by_hand(there, [each.path for each in rivals])
@@ -127,7 +127,7 @@ def _beside(rivals: Sequence[Problem], problem: Problem, there: Path) -> Fix:
 
 
 class SettingsError(Exception):
-    """A stack's settings cannot be used; `problems` holds every reason found."""
+    """An error because a stack's settings are invalid; `problems` has every reason."""
 
     def __init__(self, problems: Iterable[Problem], stack: str = "") -> None:
         self.problems: Sequence[Problem] = in_order(problems)

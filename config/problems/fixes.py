@@ -1,4 +1,4 @@
-"""Fixes of settings as data: changes of keys, commands to run, words to say. They are rendered in one place, here."""
+"""Fixes of settings as data: edits of keys, commands and text. Only this module renders them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from itertools import islice
 Path = tuple[str | int, ...]
 _PLAIN_SEGMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"(password|token|secret)$", re.IGNORECASE)
-"""Ends the names of settings that hold a secret."""
+"""The end of settings' names that hold a secret."""
 _MAX_WORDS = 400
-"""Characters of what is wrong; what the user has set is in its middle."""
+"""The maximum length of an error's text in characters; the middle, which contains the user's value, is cut."""
 MAX_COMMAND = 1000
-"""Characters of a command that can still be pasted, and of a list of what is allowed."""
+"""The maximum length, in characters, of a command to paste and of a list of allowed values."""
 _MAX_MOVED = 5
-"""Values that commands move to another key; more are moved by hand."""
+"""The maximum number of values that commands move to another key; more are moved by hand."""
 
 
 def path_text(path: Path) -> str:
-    """A path as `pulumi config set --path` reads it: `pools.gpu.taints[0]`, `pools.gpu.labels["a/b"]`."""
-    text = str(path[0]) if path else ""  # a top-level key is a name, whatever is in it
+    """Returns a path as `pulumi config set --path` reads it: `pools.gpu.taints[0]`, `pools.gpu.labels["a/b"]`."""
+    text = str(path[0]) if path else ""  # a top-level key is a name, never a path
     for part in path[1:]:
         if isinstance(part, int):
             text += f"[{part}]"
@@ -34,7 +34,7 @@ def path_text(path: Path) -> str:
 
 
 def settings_in(text: str) -> list[str]:
-    """Returns the settings that a message names; only of what is printed of it, for it may hold a long value."""
+    """Returns the settings in a message; only in its printed part, because it may contain a long value."""
     return re.findall(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*|\[[^]]*\])+", printable(text))
 
 
@@ -44,39 +44,39 @@ def any_name(path: Path) -> str:
 
 
 def printable(text: str, most: int = _MAX_WORDS) -> str:
-    """The text on one line, without control characters, and without its middle where it is longer than `most`."""
+    """Returns the text on one line, without control characters, with its middle cut to at most `most` characters."""
     short = text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 2 :]}"
-    if short.isprintable():  # the loop below took a fifth of the time of a refusal
+    if short.isprintable():  # a shortcut: the join below took a fifth of the time
         return short
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in short)
 
 
 @dataclass(frozen=True)
 class Edit:
-    """One key that a fix sets or takes out."""
+    """A key that a fix sets or removes."""
 
     path: Path
     value: object = None
-    """What it is set to; None takes it out."""
+    """The new value; None removes the key."""
     secret: bool = False
-    """Whether it is set to a secret, for the reader to fill in; `value` is the one that is known, if any."""
+    """Whether the value is a secret, which the user enters; `value` is the known one, if any."""
     stack: str = ""
-    """Whose key it is, where that is not the stack that is deployed."""
+    """The stack of the key; empty for the deployed stack."""
 
     @property
     def removes(self) -> bool:
-        """Whether it takes the key out."""
+        """Whether it removes the key."""
         return self.value is None and not self.secret
 
     @property
     def asks(self) -> bool:
-        """Whether only the reader knows what it is set to."""
+        """Whether only the user knows the new value."""
         return self.secret and self.value is None
 
     def text(self, stack: str) -> str:
-        """The command; `--` keeps what begins with a dash from being read as an option.
+        """Returns the command; `--` protects arguments that begin with a dash.
 
-        It names the stack: the one that is deployed need not be the one that is selected.
+        It names the stack, because the deployed stack may not be the selected one.
         """
         name = self.stack or stack
         of_stack = f"-s {shlex.quote(name)} " if name else ""
@@ -84,7 +84,7 @@ class Edit:
         if self.removes:
             dashes = "-- " if path_text(self.path).startswith("-") else ""
             return _pasted(f"pulumi config rm {of_stack}{dashes}{key}", self.path, "take", "out of")
-        if self.secret:  # without a value, which Pulumi asks for: one that stands for it would be pasted as it is
+        if self.secret:  # without a value, so that Pulumi prompts for it: users would paste a placeholder unchanged
             return _pasted(f"pulumi config set {of_stack}--secret {key}", self.path, "change", "in")
         dashes = "-- " if value.startswith("-") else ""
         command = f"pulumi config set {of_stack}{key} {dashes}{shlex.quote(value)}"
@@ -103,53 +103,53 @@ class Run:
     command: str
 
     def text(self, _stack: str) -> str:
-        """As it is."""
+        """Returns the command."""
         return self.command
 
 
 @dataclass(frozen=True)
 class Say:
-    """What to do, where no command does it."""
+    """Instructions, if no command is possible."""
 
     words: str
 
     def text(self, _stack: str) -> str:
-        """On one line."""
+        """Returns the text on one line."""
         return printable(self.words)
 
 
 @dataclass(frozen=True)
 class Fix:
-    """What mends a problem, step by step."""
+    """The fix of a problem, in steps."""
 
     steps: tuple[Edit | Run | Say, ...]
 
     def __str__(self) -> str:
-        """For a stack that is selected."""
+        """Returns the text for the selected stack."""
         return self.text("")
 
     def text(self, stack: str) -> str:
-        """The commands, one after the other, or words."""
+        """Returns the commands, joined, or text."""
         return " && ".join(step.text(stack) for step in self.steps)
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """The changes of keys."""
+        """The edits of keys."""
         return tuple(step for step in self.steps if isinstance(step, Edit))
 
     @property
     def changes_keys(self) -> bool:
-        """Whether it does nothing but change keys of the stack that is deployed."""
+        """Whether it only edits keys of the deployed stack."""
         return all(isinstance(step, Edit) and not step.stack for step in self.steps)
 
     @property
     def moves(self) -> bool:
-        """Whether it sets in one place what it takes out of another."""
+        """Whether it moves a value from one key to another."""
         return len({edit.removes for edit in self.edits}) > 1
 
     @property
     def targets(self) -> dict[Path, object]:
-        """The keys to which it moves values, with the values."""
+        """The target keys of moved values, with the values."""
         return {edit.path: edit.value for edit in self.edits if not edit.removes} if self.moves else {}
 
     @property
@@ -158,11 +158,11 @@ class Fix:
         return all(edit.is_command for edit in self.edits)
 
     def moved(self, here: Path, there: Path) -> Fix:
-        """The same where what stands at `here` is set by the key `there`."""
+        """Returns the same fix if the key `there` sets the value at `here`."""
         return self._with_edits(lambda edit: replace(edit, path=there) if edit.path == here else edit)
 
     def in_stack(self, name: str, keys: Collection[str]) -> Fix:
-        """The same where the top-level `keys` are another stack's, which is brought up once they are mended."""
+        """Returns the same fix if the top-level `keys` belong to another stack, followed by its `pulumi up`."""
         fix = self._with_edits(lambda edit: replace(edit, stack=name) if _is_theirs(edit, keys) else edit)
         return fix if fix == self else Fix((*fix.steps, Run(f"pulumi up -s {shlex.quote(name)}")))
 
@@ -175,37 +175,37 @@ def _is_theirs(edit: Edit, keys: Collection[str]) -> bool:
 
 
 def run(command: str) -> Fix:
-    """Runs a command."""
+    """Returns a fix that runs a command."""
     return Fix((Run(command),))
 
 
 def say(words: str) -> Fix:
-    """Says what to do."""
+    """Returns a fix in words."""
     return Fix((Say(words),))
 
 
 def text_of(value: object) -> str:
-    """A value as it stands on the command line."""
+    """Returns a value as on the command line."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def set_command(path: Path, value: object) -> Fix:
-    """Sets one key."""
+    """Returns a fix that sets one key."""
     return Fix((Edit(path, value),))
 
 
 def secret_command(path: Path) -> Fix:
-    """Sets a secret, whose value is for the reader to fill in."""
+    """Returns a fix that sets a secret; the user enters its value."""
     return Fix((Edit(path, secret=True),))
 
 
 def remove_command(path: Path) -> Fix:
-    """Takes one key out of the stack."""
+    """Returns a fix that removes one key."""
     return Fix((Edit(path),))
 
 
 def move_command(path: Path, there: Path, value: object) -> Fix:
-    """Sets at the key that was meant what stands at another, value by value; in words where those are many."""
+    """Returns a fix that moves a value to the intended key, one command per part, or text if there are many parts."""
     if value is None or value == {} or value == []:
         return remove_command(path)
     edits = list(islice(_values(there, value), _MAX_MOVED + 1))
@@ -219,7 +219,7 @@ def move_command(path: Path, there: Path, value: object) -> Fix:
 
 
 def _values(path: Path, value: object) -> Iterator[Edit]:
-    """What sets a value, or each that is in a map or a list. Of one that no command sets (null, {}) comes a removal."""
+    """Yields the edits that set a value, or each part of a map or list. Empty parts (null, {}) yield a removal."""
     below = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     if not below and isinstance(value, Mapping | list):
         yield Edit(path)
@@ -230,12 +230,12 @@ def _values(path: Path, value: object) -> Iterator[Edit]:
 
 
 def by_hand(path: Path, verb: str = "change") -> Fix:
-    """Says to change what stands at a path, where no command is known that mends it."""
+    """Returns the instruction to change a setting, if no command is known."""
     return say(f"{verb} {printable(path_text(path))} in the stack file to what is allowed")
 
 
 def replace_by_hand(path: Path, places: Mapping[str, bool]) -> Fix:
-    """Says which settings stand for a key that is not one; True marks those that mean the opposite."""
+    """Returns text with the settings that replace an unknown key; True marks those with the opposite meaning."""
     if not places:
         return say(
             f"remove {printable(path_text(path))} if you do not need it: no setting of this program has a similar name"
@@ -248,13 +248,13 @@ def replace_by_hand(path: Path, places: Mapping[str, bool]) -> Fix:
 
 
 def choose_by_hand(path: Path, there: Path) -> Fix:
-    """Says that the setting which a key stands for has another value."""
+    """Returns text for a key, if the intended setting already has another value."""
     where, key = printable(any_name(there)), printable(path_text(path))
     return say(f"{where} has another value: keep the one that you need there in the stack file, and remove {key}")
 
 
 def rivals_by_hand(there: Path, keys: Collection[Path]) -> Fix:
-    """Returns words that name all the keys which stand for one setting, with different values."""
+    """Returns text for keys that mean one setting but have different values."""
     where, names = printable(any_name(there)), printable(", ".join(map(path_text, keys)))
     return say(
         f"{names} have different values: set {where} to the one that you need in the stack file, and remove them"
@@ -262,15 +262,15 @@ def rivals_by_hand(there: Path, keys: Collection[Path]) -> Fix:
 
 
 def either_by_hand(path: Path, other: str) -> Fix:
-    """Returns words for a setting beside one that excludes it, where the user may need either of them."""
+    """Returns text for two settings that exclude each other, if the user may need either."""
     return say(f"remove {printable(path_text(path))}, or {other}, in the stack file")
 
 
 def _pasted(command: str, path: Path, verb: str, where: str) -> str:
-    r"""The command, or words where none can be pasted: the CLI has no way to name some keys, nor the shell some values.
+    r"""Returns the command, or text if the shell or the CLI cannot express it.
 
     Source: ParsePropertyPath (pulumi/pulumi, sdk/go/common/resource/property_path.go) reads `\"` as a quotation mark,
-    so that no quoted key can end in a backslash; what has two colons is no key.
+    so no quoted key can end in a backslash; a key cannot contain two colons.
     """
     named = path[0] and str(path[0]).count(":") < 2 and not any(str(part).endswith("\\") for part in path[1:])
     if named and command.isprintable() and len(command) <= MAX_COMMAND:
@@ -279,5 +279,5 @@ def _pasted(command: str, path: Path, verb: str, where: str) -> str:
 
 
 def _key(path: Path) -> str:
-    """The arguments that name a key; a top-level one is never read as a path, whatever is in its name."""
+    """Returns the arguments for a key; a top-level key is never parsed as a path."""
     return f"--path {shlex.quote(path_text(path))}" if len(path) > 1 else shlex.quote(path_text(path))

@@ -1,1 +1,1 @@
-"""From Pulumi's configuration to checked settings."""
+"""Reads Pulumi's configuration into validated settings."""

@@ -1,6 +1,6 @@
-"""Says what is wrong with a stack file as YAML before Pulumi does: `python -m config.reading.check_stack_file <file>`.
+"""Checks the YAML of a stack file before Pulumi reads it: `python -m config.reading.check_stack_file <file>`.
 
-Exits with 0 when Pulumi can read the file, with 1 and one message when it cannot. What the keys mean is for the loader.
+Exits with 0 if Pulumi can read the file, else with 1 and one message. The loader validates the keys.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ USUAL_HINT = "compare the line with its neighbours"
 
 
 class _NoDuplicates(yaml.SafeLoader):
-    """As Pulumi's parser, and not as PyYAML: the same key twice is an error."""
+    """A loader that rejects duplicate keys, as Pulumi's parser does and PyYAML does not."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """The mapping; raises ConstructorError at the second of two equal keys."""
+        """Returns the mapping; raises ConstructorError for a duplicate key."""
         seen: set[Hashable] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
@@ -45,7 +45,7 @@ class _NoDuplicates(yaml.SafeLoader):
 
 
 def fault(file: Path) -> str | None:
-    """What is wrong with the file, in full; None when Pulumi can read it."""
+    """Returns the complete error message for a file, or None if Pulumi can read it."""
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -94,7 +94,7 @@ def _shape(file: Path, content: object) -> str | None:
 
 
 def main(arguments: list[str]) -> int:
-    """Checks each file named; the exit code."""
+    """Checks each file and returns the exit code."""
     faults = [found for name in arguments if (found := fault(Path(name)))]
     for found in faults:
         sys.stderr.write(f"{found}\n")

@@ -1,4 +1,4 @@
-"""Reads the text of each key of a stack file as data, and finds the keys that this program does not have."""
+"""Parses the text of each key of a stack file, and finds unknown keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from config.schema.unknown_keys import below, chosen_for, key_fix, unknown_key
 
 
 def parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem]) -> dict[str, Any]:
-    """Returns the text of each known key as data; what cannot be read goes to `problems`."""
+    """Returns the parsed value of each known key; adds errors to `problems`."""
     schema, workloads = schema_of(inventory.stack_file), inventory.workloads
     parsed: dict[str, Any] = {}
     for key, text in own.items():
@@ -34,7 +34,7 @@ def parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem])
                         unknown_key((key, name), workloads, found[name], found, inventory=inventory) for name in unknown
                     )
                     found = {name: options for name, options in found.items() if name in workloads}
-                if found not in ({}, None):  # `pulumi config rm` leaves an empty map where it took the last key out
+                if found not in ({}, None):  # `pulumi config rm` leaves an empty map after the last key
                     parsed[key] = found
             except ValueError:
                 what = "is text where a map belongs"
@@ -47,7 +47,7 @@ def parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem])
 
 
 def _unknown(key: str, own: Keys, schema: Schema, inventory: Inventory) -> Problem:
-    """Returns the problem of an unknown key, such as a path set without `--path`, or a key that stands too high."""
+    """Returns the problem of an unknown key, such as a path set without `--path`, or a key that is too high."""
     path, known, text = tuple(key.split(".")), sorted(schema["properties"]), own[key]
     if len(path) > 1 and path[0] in known:
         fix = _path_fix(key, text, own, inventory)
@@ -67,7 +67,7 @@ def _unknown(key: str, own: Keys, schema: Schema, inventory: Inventory) -> Probl
 
 
 def _path_fix(key: str, text: str, own: Keys, inventory: Inventory) -> Fix:
-    """Returns the fix of a key that is a path, set without `--path`."""
+    """Returns the fix of a path that was set without `--path`."""
     path = tuple(key.split("."))
     if inventory.schema(path):
         return key_fix((key,), path, text, value_at(own, path), inventory)
@@ -77,6 +77,6 @@ def _path_fix(key: str, text: str, own: Keys, inventory: Inventory) -> Fix:
 
 
 def move(key: str, there: Path, keys: Keys, inventory: Inventory) -> Fix:
-    """Returns the fix of a key in another namespace, which is meant for a place."""
+    """Returns the fix of a key in another namespace that belongs at the path `there`."""
     value = data_or_text(key, keys[key]) if len(there) > 1 else keys[key]
     return key_fix((key,), there, value, value_at(keys, there), inventory)

@@ -1,4 +1,4 @@
-"""Reads a stack's settings from Pulumi's configuration: the only place of the program that does."""
+"""Reads a stack's settings from Pulumi's configuration. No other module does."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from config.schema.translate import place, problems_of
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What settings are read in: the stack, files beside the program, and other stacks."""
+    """The context of the settings: the stack, local files, and other stacks."""
 
     stack: StackName
     is_file: IsFile
@@ -42,9 +42,9 @@ class Surroundings:
 
 
 def load(inventory: Inventory) -> Settings:
-    """The settings of the stack being deployed.
+    """Returns the settings of the deployed stack.
 
-    Raises pulumi.RunError, which the engine shows without a traceback, with all that is wrong with them.
+    Raises pulumi.RunError with all problems, which the engine shows without a traceback.
     """
     raw, secret = _engine_config()
     around = Surroundings(stack=this_stack(), is_file=os.path.isfile, outputs_of=outputs_of)
@@ -60,12 +60,12 @@ def load(inventory: Inventory) -> Settings:
 
 
 def this_stack() -> StackName:
-    """The stack being deployed."""
+    """Returns the deployed stack."""
     return StackName(pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack())
 
 
 def _engine_config() -> tuple[dict[str, str], set[str]]:
-    """All keys that the engine handed over, and which are secret: `pulumi.Config` can read keys but not list them."""
+    """Returns all keys from the engine, and the secret ones; `pulumi.Config` cannot list keys."""
     engine = pulumi.runtime.config
     raw: dict[str, str] = {**engine.get_config_env(), **engine.CONFIG.get()}
     named = set(engine.get_config_secret_keys_env())
@@ -73,9 +73,9 @@ def _engine_config() -> tuple[dict[str, str], set[str]]:
 
 
 def outputs_of(stack: str) -> Mapping[str, Any]:
-    """A stack's outputs, secret ones too, from the engine. Raises LookupError with the engine's reason.
+    """Returns a stack's outputs, including secrets; raises LookupError with the engine's reason.
 
-    A StackReference would hand them out as Outputs only, too late for rules.
+    A StackReference would return only Outputs, which rules cannot read in time.
     """
     try:
         found = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": stack})
@@ -94,8 +94,8 @@ def load_settings(
 ) -> Settings:
     """Returns the settings in `raw`, which maps `<namespace>:<key>` to text as Pulumi does.
 
-    Empty text is a key not set: Pulumi.yaml has it as the default of most. Raises SettingsError with every problem at
-    once. Values of `secret_keys` appear in no message.
+    Empty text means unset: it is the default of most keys in Pulumi.yaml. Raises SettingsError with all problems,
+    without values of `secret_keys`.
     """
     mine = f"{around.stack.project}:"
     given = {key.removeprefix(mine): text for key, text in raw.items()}
@@ -105,16 +105,16 @@ def load_settings(
 
 @dataclass
 class _Reading:
-    """Reads the settings of one stack."""
+    """The reader of one stack's settings."""
 
     around: Surroundings
     inventory: Inventory
     privacy: Privacy
     problems: list[Problem] = field(default_factory=list)
-    """What is wrong, as it is found."""
+    """The problems so far."""
 
     def settings(self, keys: Keys) -> Settings:
-        """Returns the settings in the text of these keys. Raises SettingsError."""
+        """Returns the settings in the text of these keys; raises SettingsError."""
         stack, inventory = self.around.stack, self.inventory
         to_place = functools.partial(move, keys=keys, inventory=inventory)
         self.problems += first(foreign_problems(keys, stack.project, inventory, to_place, self.privacy.secret))
@@ -134,7 +134,7 @@ class _Reading:
         return inventory.settings_of(**found, location_key=REGION if of_provider else "location")
 
     def _placed(self, stack_file: StackFile, own: Collection[str]) -> tuple[dict[str, Any], list[Problem]]:
-        """Returns what makes the settings, with workloads placed on the platform, and what is wrong between them."""
+        """Returns the inputs of the settings, with workloads placed on the platform, and problems between them."""
         stack, inventory, problems = self.around.stack, self.inventory, list[Problem]()
         platform = self._platform(stack_file, own, problems)
         whole = platform.with_shared_settings(stack_file) if platform else stack_file
@@ -165,14 +165,14 @@ class _Reading:
         return found, problems
 
     def _platform(self, stack_file: StackFile, own: Collection[str], problems: list[Problem]) -> Lender | None:
-        """Returns the platform of another stack that the stack runs on, if it names one."""
+        """Returns the platform of another stack, if the stack names one."""
         if stack_file.platform_stack is None:
             return None
         stack, inventory = self.around.stack, self.inventory
         problems += namespace_problems(stack.name, inventory.namespaces)
         try:
             platform = lender(stack_file.platform_stack, stack, self.around.outputs_of, inventory.stack_file)
-        except SettingsError as error:  # without a platform, no key belongs to it
+        except SettingsError as error:  # without a platform, it owns no keys
             problems += error.problems
             return None
         problems += platform_keys(own, stack_file, inventory.workload_keys)
@@ -180,10 +180,10 @@ class _Reading:
 
 
 def _follows(problem: Problem, broken: Collection[Path]) -> bool:
-    """Whether a problem may come of others that are known by their paths, so that more words would only confuse.
+    """Returns whether a problem may only follow from broken settings, so that reporting it would confuse.
 
-    Its path then is, contains or lies in theirs; or an entry was left out, as broken, of the map that it finds lacking.
-    One that storage.containers lacks may have been in an account.
+    Either its path is, contains or is inside a broken path; or an entry is missing in a map that has lost a broken
+    entry. An entry missing in storage.containers may be one of an account.
     """
     path, lacking = problem.path, problem.lacking
     related = any(path[: len(other)] == other or other[: len(path)] == path for other in broken)
@@ -193,19 +193,19 @@ def _follows(problem: Problem, broken: Collection[Path]) -> bool:
 
 
 def _names(problem: Problem, broken: Collection[str]) -> bool:
-    """Returns whether a problem is one between settings of which another is broken, or is meant by a broken key.
+    """Returns whether a problem involves another broken setting, or the setting that a broken key means.
 
-    The default of that setting stands in for what the user wants, so the rule may not hold once it is fixed.
+    The broken setting has its default for now, so the rule may hold after the fix.
     """
     names = [*settings_in(problem.what), *settings_in(problem.fix)]
     return any(f"{name}.".startswith(f"{other}.") for name in names for other in broken)
 
 
 def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Problem]) -> tuple[StackFile, list[Path]]:
-    """The stack file, and what was left out of it as wrong.
+    """Returns the stack file without its invalid values, and their paths.
 
-    That is noted, and the default stands in, so that other rules are heard. A map that needs what was left out goes
-    with it: a pool without a VM size is none.
+    Defaults replace them, so that other rules still run. A map without a required key is removed, too: a pool without a
+    VM size is not a pool.
     """
     left_out: list[Path] = []
     model = inventory.stack_file
@@ -222,16 +222,16 @@ def _validate(parsed: dict[str, Any], inventory: Inventory, problems: list[Probl
 
 
 def _order(location: Path) -> tuple[tuple[int, str], ...]:
-    """Sorts list positions as numbers, so that dropping from the end leaves the others where they are."""
+    """Returns a sort key with numeric list positions, so that removals from the end do not shift others."""
     return tuple((part, "") if isinstance(part, int) else (-1, part) for part in location)
 
 
 def _drop(data: Any, location: Path) -> None:
-    """Takes out what stands at `location`, if it still stands there."""
+    """Removes the value at `location`, if it still exists."""
     *parents, last = location
     try:
         for part in parents:
             data = data[part]
         del data[last]
     except LookupError:
-        return  # it went with what held it
+        return  # it was removed with its parent

@@ -1,8 +1,8 @@
-"""Decides what of a problem may be printed. Names of keys always may; values may be secrets.
+"""Hides secret values in problems. Names of keys are always printed.
 
-Pulumi says of a whole top-level key that something in it is secret (`Map.SecureKeys` of pulumi/pulumi,
-sdk/go/common/resource/config/map.go), and hands it over decrypted, without naming the value. Options of workloads are
-marked one by one (pydantic's SecretStr), so that one password does not hide what is wrong with the others.
+Pulumi marks only whole top-level keys as secret (`Map.SecureKeys` of pulumi/pulumi,
+sdk/go/common/resource/config/map.go), and passes them decrypted. Workload options are marked one by one (pydantic's
+SecretStr), so that a password does not hide errors of the other options.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _HIDDEN = "is not valid (its value is a secret, so it is not shown)"
 
 @dataclass(frozen=True)
 class Privacy:
-    """The secrets of the settings of one stack."""
+    """The secrets in the settings of one stack."""
 
     secret: Collection[str]
-    """The top-level keys with something secret in them."""
+    """The top-level keys that contain a secret."""
     inventory: Inventory
 
     def shown(self, problem: Problem) -> Problem:
-        """Returns the problem as it may be printed."""
+        """Returns the problem without secret values."""
         fix, path = problem.suggestion, problem.path
         if problem.shows_value and not problem.stack and self._hides(path):
             fix = self._asked_for(path) if fix.changes_keys else fix
@@ -42,13 +42,13 @@ class Privacy:
         return secret_command(path) if is_scalar and not isinstance(path[-1], int) else by_hand(path)
 
     def _hides(self, path: Path) -> bool:
-        """Returns whether what stands at a path may not be printed."""
+        """Returns whether the value at a path is secret."""
         if self.inventory.is_option(path):
             return bool(self.inventory.schema(path).get("writeOnly"))
         return bool(path) and (path[0] in self.secret or is_credential(str(path[0])))
 
     def _without_values(self, fix: Fix, source: Path) -> Fix:
-        """Returns a fix that moves what stands at `source`, without values that are secret there or where they go."""
+        """Returns a fix that moves the value at `source`, without values that are secret at source or target."""
         is_hidden = self._hides(source)
 
         def shown(edit: Edit) -> Edit:

@@ -1,4 +1,4 @@
-"""Reads the text that Pulumi hands over for one key: bounded, so that no value keeps the program busy."""
+"""Parses the text of a key in Pulumi's configuration, with limits on length and depth."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from config.problems.errors import Problem
 from config.problems.fixes import Path, say
 
 _MAX_LENGTH = 1 << 16
-"""Characters of one key. Linux takes 128 KiB of all keys together: the language host hands them over in one variable.
+"""The maximum length of a value. Linux limits all keys together to 128 KiB, because they are in one variable.
 
 Sources: pulumi/pulumi, sdk/python/cmd/pulumi-language-python/main.go (PULUMI_CONFIG); execve(2), MAX_ARG_STRLEN.
 """
 _MAX_LEVELS = 50
 Keys = Mapping[str, str]
-"""The text of each top-level key of a stack file, as the engine hands it over."""
+"""The text of each top-level key of a stack file, as the engine passes it."""
 
 
 def too_much(key: str, text: str) -> Problem | None:
-    """The problem of a value so long or so deep that reading it, and saying what is wrong in it, takes too long."""
+    """Returns the problem of a value that is too long or too deep to validate quickly, or None."""
     if len(text) > _MAX_LENGTH:
         what, allowed = f"is {len(text)} characters long", f"at most {_MAX_LENGTH} characters"
     elif text.count("[") + text.count("{") > _MAX_LEVELS and (levels := _levels(text)) > _MAX_LEVELS:
@@ -33,7 +33,7 @@ def too_much(key: str, text: str) -> Problem | None:
 
 
 def _levels(text: str) -> int:
-    """How deep maps and lists lie in each other in JSON text, which Python's parser reads down to its stack's end."""
+    """Returns the nesting depth of JSON text; Python's parser would recurse until its stack overflows."""
     deepest = depth = 0
     for bracket in re.findall(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', text):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket, 0)
@@ -42,21 +42,21 @@ def _levels(text: str) -> int:
 
 
 def data(text: str) -> Any:
-    """JSON text as data. Raises ValueError for all else, NaN, numbers of thousands of digits, half characters."""
+    """Returns parsed JSON; raises ValueError for other text, NaN, huge numbers and lone surrogates."""
 
     def no_number(name: str) -> None:
         raise ValueError(name)
 
     found = json.loads(text, parse_constant=no_number)
-    json.dumps(found, ensure_ascii=False).encode()  # a lone surrogate could not be handed on to the engine
+    json.dumps(found, ensure_ascii=False).encode()  # the engine cannot encode a lone surrogate
     return found
 
 
 @functools.lru_cache(32)
 def data_or_text(key: str, text: str) -> Any:
-    """Returns the data in the text of a key, the text if it is none, or None if it is too much.
+    """Returns the parsed value of a key, its text if it is not JSON, or None if it is too large.
 
-    It also reads what `data` refuses but Python's parser takes: protections in it are stated, too.
+    More lenient than `data`, so that the checks also see protecting settings in invalid values.
     """
     try:
         return None if too_much(key, text) else json.loads(text)
@@ -65,7 +65,7 @@ def data_or_text(key: str, text: str) -> Any:
 
 
 def value_at(keys: Keys, path: Path, absent: Any = None) -> Any:
-    """Returns what stands at a path in a stack file, or `absent`."""
+    """Returns the value at a path in a stack file, or `absent`."""
     here: Any = {key: data_or_text(key, text) for key, text in keys.items() if key == path[0] and text}
     for part in path:
         here = here.get(part, absent) if isinstance(here, Mapping) else absent
@@ -73,7 +73,7 @@ def value_at(keys: Keys, path: Path, absent: Any = None) -> Any:
 
 
 def names(text: str) -> object:
-    """A list of names, given as JSON text (which is also how a YAML list arrives) or separated by commas."""
+    """Returns a list of names from JSON text (the form of a YAML list, too) or from text with commas."""
     try:
         parsed = data(text)
     except ValueError:

@@ -1,1 +1,1 @@
-"""What must hold between settings, and where workloads go."""
+"""The rules between settings, and the placement of workloads."""

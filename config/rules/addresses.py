@@ -1,4 +1,4 @@
-"""What must hold between the ranges of addresses of a cluster in a network of one's own, and what its pools need."""
+"""Rules for the address ranges of a custom network, and the addresses that pools need."""
 
 from __future__ import annotations
 
@@ -14,48 +14,46 @@ from config.schema.network import NetworkSettings, Use, layout, usable
 from config.schema.pools import PoolSettings
 
 _SURGE = 1
-"""Nodes that AKS adds to a pool while it upgrades it, unless the pool says otherwise (its page on rolling upgrades)."""
+"""Nodes that AKS adds to a pool during an upgrade by default (its page on rolling upgrades)."""
 _API_SERVER = 1
-"""Of a private cluster: AKS puts its private endpoint into the subnet of the first pool (its page on private clusters).
-"""
+"""The address of a private cluster's endpoint in the first pool's subnet (AKS's page on private clusters)."""
 _NODE_PREFIX = 24
-"""What each node takes of the pods' range (AKS's overview of CNI Overlay)."""
+"""The prefix of each node's part of the pods' range (AKS's overview of CNI Overlay)."""
 _SERVICES_PREFIX = 13
-"""AKS's overview of CNI Overlay: less than a /12."""
+"""The shortest prefix for services: smaller than a /12 (AKS's overview of CNI Overlay)."""
 _WIDTHS = range(24, 7, -1)
 _ADDRESSES: Mapping[Use, int] = {"registry": 2}
-"""Of an endpoint: a registry's are its own and that of its data; all others have one."""
+"""Addresses of an endpoint: a registry has one for itself and one for its data, all others have one."""
 
 Ranges = Mapping[str, IPv4Network]
 
 
 def most_nodes(stack: StackFile) -> int:
-    """All nodes that there can be at once: each pool at its largest, and those that upgrades add.
+    """Returns the maximum number of nodes: all pools at their maximum, with surge nodes.
 
-    A pool in the place of another needs room beside it; that is not counted, since it is the next one's settings that
-    say so.
+    Nodes of a pool that replaces another are not counted: only the next settings contain it.
     """
     system = stack.cluster.system_pool.count + _SURGE
     return system + sum(pool.max_nodes + surge(pool) for pool in stack.gpu_pools().values())
 
 
 def surge(pool: PoolSettings) -> int:
-    """Nodes that an upgrade adds to a pool: none with InfiniBand, whose nodes are upgraded in place."""
+    """Returns the surge nodes of a pool's upgrade: none with InfiniBand, because AKS upgrades those nodes in place."""
     return 0 if pool.sku.infiniband and not pool.spot else _SURGE
 
 
 def addresses_needed(stack: StackFile) -> int:
-    """How many addresses the nodes' subnet must have to give, at most."""
+    """Returns the maximum number of addresses that the nodes' subnet must provide."""
     return most_nodes(stack) + (_API_SERVER if stack.network.private else 0)
 
 
 def endpoint_addresses(stack: StackFile) -> int:
-    """How many the endpoints' subnet must have to give."""
+    """Returns the number of addresses that the endpoints' subnet must provide."""
     return sum(_ADDRESSES.get(use, 1) for use in stack.entrances())
 
 
 def address_problems(stack: StackFile) -> Iterator[Problem]:
-    """Ranges that overlap or are too small. What a network that is there has, only Azure can tell."""
+    """Yields ranges that overlap or are too small. Only Azure knows the addresses of an existing network."""
     network = stack.network
     if not network.own:
         return
@@ -85,13 +83,13 @@ def _nodes(network: NetworkSettings, address_space: str, needed: int) -> Iterato
 
 
 def ranges(network: NetworkSettings) -> Ranges:
-    """The ranges that the settings say, by their keys."""
+    """Returns the ranges in the settings, by their keys."""
     space = {"addressSpace": IPv4Network(network.address_space)} if network.address_space else {}
     return {**space, "podRange": IPv4Network(network.pod_range), "serviceRange": IPv4Network(network.service_range)}
 
 
 def _overlaps(network: NetworkSettings) -> Iterator[Problem]:
-    """Each pair once; the later of the two gives way."""
+    """Yields each overlapping pair once; the fix changes the later one."""
     for (one, mine), (other, theirs) in combinations(ranges(network).items(), 2):
         if mine.overlaps(theirs):
             what = f"is {theirs}, which overlaps network.{one} ({mine})"
@@ -124,7 +122,7 @@ def _wider(widths: list[int]) -> str:
 
 
 def _moved(network: NetworkSettings, key: str, widths: Iterable[int]) -> Fix:
-    """Sets a key to the first range of one of these widths that is free beside the other keys' ranges."""
+    """Returns the fix that sets a key to the first free range of one of these widths."""
     path: Path = ("network", key)
     taken = [range_ for other, range_ in ranges(network).items() if other != key]
     free = next((found for width in widths if (found := elsewhere(width, taken))), None)

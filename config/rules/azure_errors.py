@@ -1,4 +1,4 @@
-"""Explains errors of Azure in words, with what to do, from the table `config/data/azure_errors.yaml`."""
+"""Explains Azure's errors and their fixes, from the table `config/data/azure_errors.yaml`."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Place:
     cluster: str = "<cluster>"
     pool: str = "<pool>"
     tags: Collection[str] = ()
-    """Names of the tags that the stack sets: where a policy evaluates several, the others are missing."""
+    """Names of the tags that the stack sets. If a policy requires several tags, the others are missing."""
     managed_disk: str = "pulumi config set --path pools.<pool>.osDiskType Managed"
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What an error means and what to do."""
+    """The meaning of an error and its fix."""
 
     says: str
     fixes: tuple[str, ...]
@@ -52,16 +52,16 @@ class Explanation:
 
     @property
     def unknown(self) -> int:
-        """How much the commands leave open."""
+        """The number of unknown values in the commands."""
         return " ".join(self.fixes).count("<")
 
     def __str__(self) -> str:
-        """One line, and one for each thing to do."""
+        """Returns the meaning on one line, followed by one line per fix."""
         return "\n".join([self.says, *(f"    {fix}" for fix in self.fixes), f"    ({self.source})"])
 
 
 class _Known(dict[str, str]):
-    """What templates may use; an unknown name becomes <name>."""
+    """The values for templates; an unknown name becomes <name>."""
 
     def __missing__(self, key: str) -> str:
         return f"<{key}>"
@@ -69,7 +69,7 @@ class _Known(dict[str, str]):
 
 @functools.cache
 def entries() -> tuple[Entry, ...]:
-    """The table, in its order."""
+    """Returns the table, in its order."""
     return tuple(Entry.model_validate(entry) for entry in data.read("azure_errors.yaml"))
 
 
@@ -83,22 +83,22 @@ def explain(error: str, place: Place | None = None) -> Explanation | None:
 
 
 def explained(error: str, stack: str) -> str:
-    """Returns the text, with its explanation below it if there is one."""
+    """Returns the text, followed by its explanation if there is one."""
     return "\n".join(str(each) for each in (error, explain(error, Place(stack))) if each)
 
 
 def explain_log(log: str) -> list[Explanation]:
-    """Returns what each error in a log means, each meaning once."""
+    """Returns the distinct explanations of the errors in a log."""
     found = [explain(each) for each in (_NEXT_ERROR.split(log) if _NEXT_ERROR.search(log) else [log])]
     known = list(dict.fromkeys(each for each in found if each))
-    # A code alone, above the JSON that has it with its details, explains less.
+    # An error code alone, above the JSON with its details, explains less.
     return [
         each for each in known if not any(other.says == each.says and other.unknown < each.unknown for other in known)
     ] or [each for each in [explain(log)] if each]
 
 
 def _exit_code(error: str) -> int:
-    """The exit code of the script that sets nodes up; 0 where the text has none."""
+    """Returns the exit code of the script that sets nodes up; 0 if the text has none."""
     found = _CODE.finditer(error) if _NODE_SETUP.search(error) else ()
     return next((int(match[1]) for match in found if int(match[1])), 0)
 

@@ -1,4 +1,4 @@
-"""What a stack costs per hour by Azure's list prices, told in previews and by every update."""
+"""The stack's cost per hour in Azure's list prices, which previews and updates print."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _NOT_COUNTED = "not counted: blobs, traffic, volumes of workloads"
 
 @dataclass(frozen=True)
 class Item:
-    """Some of one thing that costs by the hour."""
+    """A number of identical items with a price per hour."""
 
     what: str
     each: float | None
-    """US dollars an hour; None where no price is known."""
+    """US dollars per hour; None if the price is unknown."""
     count: int = 1
     note: str = ""
-    """What is to be known of the price."""
+    """A remark on the price."""
     override: str = ""
-    """The key by which a stack says the price, if there is one."""
+    """The setting of the price, if there is one."""
 
     @property
     def total(self) -> float:
-        """An hour of all of them; nothing where the price is unknown."""
+        """The price of all items per hour; 0 if it is unknown."""
         return self.count * (self.each or 0.0)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What costs by the hour in a stack."""
+    """The hourly cost of a stack."""
 
     items: tuple[Item, ...]
 
@@ -49,11 +49,11 @@ class Cost:
 
     @property
     def unknown(self) -> tuple[Item, ...]:
-        """What is not in the sum, since its price is unknown."""
+        """Items with an unknown price, which the sum lacks."""
         return tuple(item for item in self.items if item.each is None)
 
     def output(self) -> dict[str, Any]:
-        """What the stack exports: US dollars an hour, rounded to a hundredth of a cent."""
+        """Returns the stack output: US dollars per hour, rounded to a hundredth of a cent."""
         return {
             "perHour": self.per_hour,
             "currency": price_list().currency,
@@ -69,7 +69,7 @@ class Cost:
         return f"${self.per_hour:,.2f} per hour{was} (Azure's list prices, {price_list().as_of})"
 
     def told(self, before: Mapping[str, Any] | None) -> str:
-        """Returns the sum and its parts for readers."""
+        """Returns the sum and its items for readers."""
         lines = [f"{self.heading(before)}:"]
         lines += [f"{_money(item.total)}  {_described(item)}" for item in self.items if item.each is not None]
         lines += [f"{'unknown':>12}  {item.count} x {item.what}{_asked(item)}" for item in self.unknown]
@@ -77,9 +77,9 @@ class Cost:
 
 
 def hourly_cost(settings: Settings, node_counts: Mapping[str, int], *, within: bool = True) -> Cost:
-    """What the stack's own platform costs; `node_counts` are the nodes that pools have now, by their names in ARM.
+    """Returns the cost of the stack's own platform. `node_counts` are the pools' current nodes, by names in ARM.
 
-    From outside of a private network (not `within`), pools are not made yet.
+    The first phase of a private network (not `within`) creates no pools.
     """
     prices, system = price_list(), settings.cluster.system_pool
     pools = settings.gpu_pools() if within else {}
@@ -94,7 +94,7 @@ def hourly_cost(settings: Settings, node_counts: Mapping[str, int], *, within: b
 
 
 def price_meanwhile(settings: Settings, growing: Iterable[Growth]) -> Iterator[str]:
-    """Yields what old pools cost beside the new ones that replace them, until they are deleted."""
+    """Yields the cost of old pools until the new ones replace them."""
     old = [each.replaced for each in growing if each.replaced and each.replaced.count and not each.first]
     if not old:
         return
@@ -121,7 +121,7 @@ def _pool(settings: Settings, key: str, pool: PoolSettings, node_counts: Mapping
 
 
 def _network(settings: Settings) -> Iterator[Item]:
-    """The way out, unless the network's owner has made it, and the ways in."""
+    """Yields outbound access, unless the network's owner provides it, and private endpoints."""
     prices, network = price_list(), settings.network
     if not network.nat_gateway and not network.routed:
         yield Item("load balancer and its address", prices.load_balancer + prices.public_address)
@@ -131,7 +131,7 @@ def _network(settings: Settings) -> Iterator[Item]:
 
 
 def _nodes(settings: Settings, name: str, size: str, count: int, pool: PoolSettings | None = None) -> Item:
-    """What a Spot node costs today the market says: at most the regular price."""
+    """Returns the cost of a pool's nodes; the market price of Spot nodes is at most the regular price."""
     each, note = _price(settings, size)
     most = "at most" if pool and pool.spot else ""
     grows = f"up to {pool.max_nodes} nodes" if pool and pool.max_nodes > count else ""
@@ -140,7 +140,7 @@ def _nodes(settings: Settings, name: str, size: str, count: int, pool: PoolSetti
 
 
 def _price(settings: Settings, size: str) -> tuple[float | None, str]:
-    """Of a node, and what is to be known of it."""
+    """Returns the price of a node, and a remark on it."""
     if size in settings.prices:
         return settings.prices[size], "your price"
     prices = price_list()

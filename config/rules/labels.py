@@ -1,4 +1,4 @@
-"""Labels and taints of nodes, by the rules of Kubernetes and of AKS."""
+"""Rules of Kubernetes and AKS for labels and taints of nodes."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _RESERVED = {
     "hyperv": "the node labeler sets them, and removes those that are not true",
 }
 _OF_AKS = ("agentpool", "accelerator", "storageprofile", "storagetier")
-"""Labels without a prefix that AKS gives to nodes, from before it had a prefix of its own."""
+"""AKS's node labels without a prefix."""
 _VALUE_RULE = "at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends"
 _KEY_RULE = f"an optional DNS prefix and /, then {_VALUE_RULE}"
 
 
 def is_key(text: str) -> bool:
-    """Whether Kubernetes takes it as the key of a label or a taint."""
+    """Returns whether Kubernetes accepts the text as the key of a label or a taint."""
     return _KEY.fullmatch(text) is not None
 
 
 def is_value(text: str) -> bool:
-    """Whether Kubernetes takes it as the value of a label or a taint."""
+    """Returns whether Kubernetes accepts the text as the value of a label or a taint."""
     return _VALUE.fullmatch(text) is not None
 
 
 def label_problems(labels: Mapping[str, str], path: Path) -> Iterator[Problem]:
-    """What is wrong with a pool's labels."""
+    """Yields problems of a pool's labels."""
     for key, value in labels.items():
         where = (*path, key)
         if what := _key_fault(key):
@@ -49,7 +49,7 @@ def label_problems(labels: Mapping[str, str], path: Path) -> Iterator[Problem]:
 
 
 def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
-    """What is wrong with a pool's taints, written `key=value:Effect` (`key:Effect` without a value)."""
+    """Yields problems of a pool's taints, written as `key=value:Effect` or `key:Effect`."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         where = (*path, index)
@@ -60,7 +60,7 @@ def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
             fix = set_command(where, GPU_TAINT) if taint.lower() in GPU_TAINT.lower() else by_hand(where)
             yield Problem(where, f"is {taint!r}, not a taint", shape, fix)
         elif what := _key_fault(key):
-            fix = remove_command(where) if is_key(key) else by_hand(where)  # a reserved one can never stand there
+            fix = remove_command(where) if is_key(key) else by_hand(where)  # a reserved key is never valid
             yield Problem(where, f"is {taint!r}: its key {what}", _key_rule(key), fix)
         elif (key, effect) in seen:
             what = f"is {taint!r}, but a taint before it has that key and effect"
@@ -69,9 +69,9 @@ def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
 
 
 def _renamed(path: Path, labels: Mapping[str, str]) -> Fix:
-    """Returns the move to a key like it that may stand there, or words; a reserved key is removed."""
+    """Returns the move to a similar valid key, or text; a reserved key is removed."""
     key = str(path[-1])
-    if is_key(key):  # a reserved one
+    if is_key(key):  # a reserved key
         return remove_command(path)
     better = re.sub(r"[^A-Za-z0-9./_-]+", "-", key).strip("-._")
     is_good = better not in labels and not _key_fault(better)

@@ -1,4 +1,4 @@
-"""Rules for the places that charts and images come from in place of their own."""
+"""Rules for mirrors of charts and images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from config.schema.registry import REGISTRY
 
 OCI = "oci://"
 IsFile = Callable[[str], bool]
-"""Whether there is a file at a path; a relative one is relative to the program's folder."""
+"""Returns whether a file exists at a path; relative paths start at the program's folder."""
 
 _SOURCE: Path = ("charts", "source")
 _SOURCES = (
@@ -23,7 +23,7 @@ _SOURCES = (
 
 
 def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Problem]:
-    """What is wrong with `charts.source` and `images.registry`."""
+    """Yields errors in `charts.source` and `images.registry`."""
     source, registry = installation.stack.charts.source, installation.stack.images.registry
     if source is not None and (what := _source_fault(installation, source, is_file)):
         yield Problem(_SOURCE, f"is {source!r}, {what}", _SOURCES, by_hand(_SOURCE))
@@ -41,8 +41,8 @@ def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Pro
 
 
 def _registry_fault(registry: str) -> str:
-    """Also of a name without dot and port, before which images are Docker Hub's (distribution/reference, normalize.go:
-    splitDockerDomain).
+    """Returns the error of a registry. Names without dot or port are errors: images would come from Docker Hub
+    (distribution/reference, normalize.go: splitDockerDomain).
     """
     if not re.fullmatch(REGISTRY, registry):
         return "not a registry"
@@ -66,6 +66,6 @@ def _source_fault(installation: Installation, source: str, is_file: IsFile) -> s
 
 
 def _without_charts(installation: Installation) -> list[str]:
-    """Operators that the stack wants and that are released as manifests."""
+    """Returns the wanted operators that are released as manifests."""
     wanted = (each for each in installation.operators.values() if each.is_wanted(installation.stack))
     return [each.name for each in wanted if each.name in versions().manifests]

@@ -1,4 +1,4 @@
-"""What ARM and Kubernetes allow of the names that come of a stack's, before anything is made."""
+"""Rules of ARM and Kubernetes for names that are derived from the stack's name."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from config.schema.names import (
 )
 
 _LONGEST_JOB = 47
-"""Characters of a RayJob's name (KubeRay 1.6.2, controllers/ray/utils/constant.go, MaxRayJobNameLength). To a
-PyTorchJob's the training operator puts -worker-999, which fits behind as many.
+"""The longest name of a RayJob in characters (KubeRay 1.6.2, controllers/ray/utils/constant.go, MaxRayJobNameLength).
+The training operator appends -worker-999 to a PyTorchJob's name, which fits at that length, too.
 """
 _TAKEN = (WORKLOAD_NAMESPACE, "default")
 _RESOURCE_GROUP = re.compile(r"[A-Za-z0-9_().-]*[A-Za-z0-9_()-]")
 
 
 def name_problems(names: Names) -> Iterator[Problem]:
-    """What is wrong with names once they are derived."""
+    """Yields errors of derived names."""
     if len(names.dns_prefix) > MAX_DNS_PREFIX:
         room = MAX_DNS_PREFIX - len(names.project) - 1
         yield Problem(
@@ -56,17 +56,17 @@ def _resource_group_problems(names: Names) -> Iterator[Problem]:
 
 
 def namespace_of(name: str) -> str:
-    """What is nearest to a name, of all that Kubernetes takes as the name of a namespace; empty where nothing is."""
+    """Returns the namespace name that is closest to a name; empty if no character is valid."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MAX_DNS_LABEL].rstrip("-")
 
 
 def is_taken(name: str, of_operators: Iterable[str]) -> bool:
-    """Whether a platform has a namespace of that name, or Kubernetes keeps it for itself."""
+    """Returns whether a platform uses this namespace, or Kubernetes reserves it."""
     return name in (*_TAKEN, *of_operators) or name.startswith("kube-")
 
 
 def namespace_problems(stack: str, of_operators: Iterable[str]) -> Iterator[Problem]:
-    """What is wrong with a stack's name as that of the namespace of its workloads."""
+    """Yields errors of a stack's name as the namespace of its workloads."""
     taken = (*_TAKEN, *of_operators)
     better = namespace_of(stack)
     if is_taken(stack, of_operators):
@@ -79,9 +79,9 @@ def namespace_problems(stack: str, of_operators: Iterable[str]) -> Iterator[Prob
 
 
 def job_name_problems(stack: str, workloads: Iterable[str]) -> Iterator[Problem]:
-    """What is wrong with a stack's name before those of its workloads in namespaces of teams.
+    """Yields errors of a stack's name as the prefix of its jobs in team namespaces.
 
-    They are names of pods with their Service's behind them, which begin with a letter.
+    Pods and their Services use these names, which must begin with a letter.
     """
     room = _LONGEST_JOB - max((len(f"-{name}") for name in workloads), default=_LONGEST_JOB)
     if room > 0 and (len(stack) > room or not stack[:1].isalpha()):
@@ -91,5 +91,5 @@ def job_name_problems(stack: str, workloads: Iterable[str]) -> Iterator[Problem]
 
 
 def _renamed(stack: str, better: str) -> Fix:
-    """Returns the command that renames this stack: without `-s` it renames the selected one, whichever that is."""
+    """Returns the command that renames this stack; without `-s`, it would rename the selected stack."""
     return run(f"pulumi stack rename -s {shlex.quote(stack)} {better}")

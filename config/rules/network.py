@@ -1,4 +1,4 @@
-"""What must hold between the settings of the network, and between them and those of cluster and registry."""
+"""Rules between the settings of the network, and between them and those of cluster and registry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_ONES_OWN = "a network of one's own: network.addressSpace or network.id"
 
 
 def network_problems(stack: StackFile) -> Iterator[Problem]:
-    """All of them."""
+    """Yields all problems of the network."""
     network = stack.network
     yield from _which_network(network)
     yield from _subnets(stack)
@@ -46,7 +46,7 @@ def _which_network(network: NetworkSettings) -> Iterator[Problem]:
 
 
 def _subnets(stack: StackFile) -> Iterator[Problem]:
-    """Subnets are those of the network that is there."""
+    """Yields missing or foreign subnets of an existing network."""
     network = stack.network
     wanted = {"nodeSubnet": True, "endpointSubnet": bool(stack.entrances())}
     for (key, needed), given in zip(wanted.items(), (network.node_subnet, network.endpoint_subnet), strict=True):
@@ -69,14 +69,14 @@ def _subnets(stack: StackFile) -> Iterator[Problem]:
 
 
 def _subnet_of_nothing(network: NetworkSettings, path: Path, given: str) -> Problem:
-    """Of a subnet without network.id, which its own id tells."""
+    """Returns the problem of a subnet without network.id; the subnet's id contains it."""
     fix = by_hand(path) if network.address_space else set_command(("network", "id"), network_of(given))
     what = "is a subnet of a network that is there, and network.id names none"
     return Problem(path, what, "no value, or a subnet of network.id", fix, lacking=("network", "id"))
 
 
 def _of_no_network(network: NetworkSettings) -> Iterator[Problem]:
-    """AKS's network has its own ranges and its own way out."""
+    """Yields settings that AKS's own network does not support."""
     if network.own or network.private:
         return
     for key, field in (("outbound", "outbound"), ("podRange", "pod_range"), ("serviceRange", "service_range")):
@@ -127,7 +127,7 @@ def _zones(stack: StackFile) -> Iterator[Problem]:
 
 
 def _names(stack: StackFile) -> Iterator[Problem]:
-    """Nodes have the names of their network and its group as labels (AKS's overview of CNI Overlay, "Limitations")."""
+    """Yields names that are too long for labels of nodes, which contain them (CNI Overlay overview, "Limitations")."""
     network, group = stack.network, stack.cluster.resource_group
     allowed = f"names of at most {MAX_DNS_LABEL} characters, which nodes have as labels"
     if network.address_space and group and len(group) > MAX_DNS_LABEL:

@@ -1,7 +1,6 @@
-"""What Azure's answers about a network that is there say of a stack that is to be in it.
+"""Checks Azure's answers about an existing network for a stack.
 
-Answers are JSON as the REST API gives it. What a network that the stack makes has, the settings tell
-(config/rules/addresses.py).
+Answers are JSON from the REST API. config/rules/addresses.py checks networks that the stack creates.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ SUFFICIENT: Mapping[str, Collection[str]] = {
     "Private DNS Zone Contributor": {guid(name) for name in ("Private DNS Zone Contributor", *_ABOVE)},
     "Contributor": {guid(name) for name in ("Contributor", "Owner")},
 }
-"""The GUIDs of built-in roles that hold what a role does: itself, and those above it."""
+"""The GUIDs of built-in roles that include a role's permissions: itself and broader ones."""
 _NO_POLICIES = "Disabled"
 
 
 def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
-    """Of a network in another region, and of its subnets. `answer` is of Microsoft.Network/virtualNetworks."""
+    """Yields problems of a network's region, ranges and subnets. `answer` is of Microsoft.Network/virtualNetworks."""
     network, properties = settings.network, answer["properties"]
     region = region_name(str(answer.get("location")))
     if region != settings.location:
@@ -52,15 +51,15 @@ def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
 
 
 def dns_servers(answer: Json) -> list[str]:
-    """Those of its own that a network's machines ask; none for Azure's."""
+    """Returns a network's custom DNS servers; empty if it uses Azure's."""
     return list((answer["properties"].get("dhcpOptions") or {}).get("dnsServers") or ())
 
 
 def _forwarding(servers: Iterable[str], settings: Settings) -> Objection:
-    """A warning: nobody can ask these servers from here.
+    """Returns a warning, because the program cannot query these servers.
 
-    Without an answer of theirs nodes do not find the API server, and the cluster fails when it is half made (AKS's page
-    on private clusters, "Hub and spoke with custom DNS" and what it says of a custom DNS server before).
+    If they do not resolve the private zones, nodes cannot find the API server, and the cluster fails halfway (AKS's
+    page on private clusters, "Hub and spoke with custom DNS" and the paragraph on custom DNS servers).
     """
     names = "the API server, registry and blobs" if settings.network.private else "the shared files' account"
     what = (
@@ -89,7 +88,7 @@ def _found(properties: Json, key: str, id_: str | None, network_id: str | None) 
 
 
 def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
-    """AKS's page on CNI networking: not delegated; its page on NAT gateways: one is there before the cluster."""
+    """Yields problems of the nodes' subnet: no delegation (AKS's page on CNI networking), an existing NAT gateway."""
     for subnet in _found(properties, "nodeSubnet", settings.network.node_subnet, settings.network.id):
         if isinstance(subnet, Objection):
             yield subnet
@@ -113,9 +112,9 @@ def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
 
 
 def _routed(subnet: Json, settings: Settings) -> Iterator[Objection]:
-    """Yields a missing route table, and a warning of authorized ranges that may lack the firewall.
+    """Yields a missing route table, and a warning about authorized ranges that may lack the firewall.
 
-    Sources: https://learn.microsoft.com/azure/aks/egress-udr and https://learn.microsoft.com/azure/aks/limit-egress-traffic
+    https://learn.microsoft.com/azure/aks/egress-udr and https://learn.microsoft.com/azure/aks/limit-egress-traffic
     """
     if not subnet.get("routeTable"):
         what = "network.outbound is userDefinedRouting, and network.nodeSubnet has no route table"
@@ -131,7 +130,7 @@ def _routed(subnet: Json, settings: Settings) -> Iterator[Objection]:
 
 
 def route_table(answer: Json, settings: Settings) -> str | None:
-    """The id of the route table that the nodes' subnet has. `answer` is of Microsoft.Network/virtualNetworks."""
+    """Returns the id of the nodes' route table. `answer` is of Microsoft.Network/virtualNetworks."""
     for subnet in _found(answer["properties"], "nodeSubnet", settings.network.node_subnet, settings.network.id):
         if not isinstance(subnet, Objection) and (table := subnet.get("routeTable")):
             return str(table["id"])
@@ -139,10 +138,10 @@ def route_table(answer: Json, settings: Settings) -> str | None:
 
 
 def route_objections(answer: Json, table: str) -> Iterator[Objection]:
-    """Of routes that do not lead out. `answer` is of Microsoft.Network/routeTables.
+    """Yields missing routes to the internet. `answer` is of Microsoft.Network/routeTables.
 
     AKS needs a route of 0.0.0.0/0 with such a next hop (RouteTableInvalidNextHop, terraform-provider-azurerm#8609;
-    Azure/AKS#1842), also where a gateway or a virtual WAN announces one (MicrosoftDocs/azure-docs#108240).
+    Azure/AKS#1842), even if a gateway or a virtual WAN announces one (MicrosoftDocs/azure-docs#108240).
     """
     place = ResourceName.of(table)
     name = f"the route table {place.name} of network.nodeSubnet"
@@ -163,7 +162,7 @@ _HOPS = ("VirtualAppliance", "VirtualNetworkGateway")
 
 
 def _of_nodes(gateway: str) -> Objection:
-    """A warning: addresses of a gateway are told apart from it, and may well be among the ranges."""
+    """Returns a warning, because the gateway's addresses are not in the answer and may be in the ranges."""
     what = (
         "cluster.authorizedIpRanges must hold the addresses of the NAT gateway of network.nodeSubnet: nodes come from "
         "there, and AKS lets them in by itself with its load balancer alone"
@@ -196,7 +195,7 @@ _FEWER_ACCOUNTS = "fewer storage accounts in the stack file; or another subnet i
 
 
 def _room(subnet: Json, key: str, needed: int, way_out: str) -> Iterator[Objection]:
-    """Without what is in it already: a subnet tells of addresses in use one by one, and not of all."""
+    """Yields a subnet that is too small; addresses in use are not counted, because the answer lacks their number."""
     prefixes = subnet.get("addressPrefixes") or [subnet.get("addressPrefix")]
     room = sum(usable(IPv4Network(prefix)) for prefix in prefixes if prefix and ":" not in prefix)
     if room < needed:
@@ -204,10 +203,10 @@ def _room(subnet: Json, key: str, needed: int, way_out: str) -> Iterator[Objecti
 
 
 def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
-    """A warning: rules may well let through what has to pass.
+    """Yields a warning, because the rules may allow the traffic.
 
-    Where such policies are on, rules of a network security group and routes hold for private endpoints too, the API
-    server's among them (Azure's page on network policies for private endpoints); nodes have been cut off by that
+    With such policies, network security groups and routes also apply to private endpoints, including the API server's
+    (Azure's page on network policies for private endpoints). This has disconnected nodes
     (MicrosoftDocs/azure-docs#101612).
     """
     policies = subnet.get("privateEndpointNetworkPolicies") or _NO_POLICIES
@@ -224,12 +223,12 @@ def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
 def link_objections(
     answer: Json, zone: str, network: str, *, wanted: bool, forwarded: bool = False
 ) -> Iterator[Objection]:
-    """Of a zone of the user's that is not linked to their network, or of another of a name that the stack will make.
+    """Yields a zone of the user that is not linked to the network, or another with a name that the stack will create.
 
-    Where the network has DNS servers of its own (`forwarded`), a link to theirs is enough: a warning.
+    If the network uses custom DNS servers (`forwarded`), a link to their network is enough, so this is only a warning.
 
-    A network has one zone of a name (ARM's 400 "A virtual network cannot be linked to multiple zones with overlapping
-    namespaces", MicrosoftDocs/azure-aks-docs#212). `answer` is of privateDnsZones/virtualNetworkLinks.
+    A network can have one zone per name (ARM's 400 "A virtual network cannot be linked to multiple zones with
+    overlapping namespaces", MicrosoftDocs/azure-aks-docs#212). `answer` is of privateDnsZones/virtualNetworkLinks.
     """
     links = answer.get("value", ())
     linked = next((each for each in links if same_id(each["properties"]["virtualNetwork"]["id"], network)), None)
@@ -246,10 +245,10 @@ def link_objections(
 
 
 def role_objections(answer: Json, role: str, principal: str, scope: str) -> Iterator[Objection]:
-    """Of an identity that lacks a role where it needs it.
+    """Yields an identity that lacks a required role.
 
-    `answer` is of roleAssignments, with the filter `atScope() and assignedTo(...)`: those there or above, of groups
-    too. Of roles of the user's own it says nothing of what they allow, so they are a warning.
+    `answer` is of roleAssignments with the filter `atScope() and assignedTo(...)`: at that scope or above, including
+    those of groups. It lacks the permissions of custom roles, so they cause only a warning.
     """
     roles = (str(each["properties"]["roleDefinitionId"]) for each in answer.get("value", ()))
     found = {role.rpartition("/")[2].lower() for role in roles}
@@ -264,6 +263,6 @@ def role_objections(answer: Json, role: str, principal: str, scope: str) -> Iter
 
 
 def zones_named(answer: Json, names: Iterable[str]) -> list[str]:
-    """Ids of the zones of these names. `answer` is of a subscription's privateDnsZones."""
+    """Returns the ids of zones with these names. `answer` is of a subscription's privateDnsZones."""
     wanted = set(names)
     return [str(each["id"]) for each in answer.get("value", ()) if str(each.get("name")).lower() in wanted]

@@ -1,12 +1,12 @@
-"""Which pool each workload runs on, and whether it can.
+"""Chooses the pool of each workload, and checks that the workload can run there.
 
-It runs on the pool that it is told. Else the best one has, in this order:
+A workload runs on the pool in its options. Otherwise the best pool has, in this order:
 
-1. what the workload asks for: InfiniBand; as many nodes, there for certain rather than by autoscaling; as many GPUs in
-   a node; and what only it knows, such as their memory;
-2. on-demand nodes, and not Spot;
-3. no InfiniBand where it takes some GPUs of a node: the node is lost for jobs of whole nodes meanwhile; and GPUs that
-   nobody shares where it takes whole nodes;
+1. what the workload needs: InfiniBand; enough nodes, without autoscaling if possible; enough GPUs per node; and its
+   own requirements, such as GPU memory;
+2. on-demand nodes instead of Spot nodes;
+3. no InfiniBand if the workload takes some GPUs of a node, because the node is then unavailable to whole-node jobs;
+   unshared GPUs if it takes whole nodes;
 4. most GPUs: for the workload, then in the pool.
 """
 
@@ -36,16 +36,16 @@ from config.schema.translate import problems_of
 from config.schema.workload import Ground, WorkloadOptions, WorkloadSpec, other_size
 
 _NUM_NODES = "numNodes"
-"""The option by which workloads take another number of nodes than their pool has."""
+"""The option of workloads that sets another number of nodes than the pool's."""
 _GPUS = "gpus"
 """The option of workloads that take single GPUs of a node."""
 _POOLS: Path = ("pools",)
 _MAX_NAMES = 100
-"""Workloads that are compared with the known ones: more are no list of them."""
+"""The maximum number of names that are compared with known workloads; longer texts are not lists of workloads."""
 
 
 class Placer:
-    """Places the workloads of one stack; `problems` fills as it goes."""
+    """Places the workloads of one stack, and collects `problems`."""
 
     def __init__(self, installation: Installation, inventory: Inventory) -> None:
         self._installation = installation
@@ -55,7 +55,7 @@ class Placer:
         self.problems: list[Problem] = []
 
     def place(self) -> dict[str, Placement[Any]]:
-        """All workloads of the stack that can run, in their order."""
+        """Returns the placements of all workloads that can run, in their order."""
         options = self._options()
         self.problems += first(unknown_workloads(self._stack.workloads, self._workloads))
         placements: dict[str, Placement[Any]] = {}
@@ -69,7 +69,7 @@ class Placer:
         return placements
 
     def _options(self) -> dict[str, WorkloadOptions]:
-        """Checked options of every known workload; without those that are wrong."""
+        """Returns the valid options of every known workload."""
         checked: dict[str, WorkloadOptions] = {}
         for name, spec in self._workloads.items():
             chosen = self._given(spec)
@@ -82,7 +82,7 @@ class Placer:
         return checked
 
     def _given(self, spec: WorkloadSpec[Any]) -> dict[str, Any]:
-        """What the user set of a workload's options, under its name or by a key of their own."""
+        """Returns the user's options of a workload, from its section and from top-level keys."""
         given = dict(self._stack.workload_options.get(spec.name, {}))
         for key, option in self._keys(spec).items():
             value = at(self._stack, key)
@@ -95,22 +95,22 @@ class Placer:
         return given
 
     def _keys(self, spec: WorkloadSpec[Any]) -> dict[str, str]:
-        """Those of the workload's top-level keys that are set, each with the option that it sets."""
+        """Returns the set top-level keys of the workload, each with its option."""
         return {key: option for key, option in spec.keys.items() if at(self._stack, key) is not None}
 
     def _add(self, spec: WorkloadSpec[Any], problems: Iterable[Problem]) -> None:
-        """Notes what is wrong with a workload's options, at the keys that the user has set."""
+        """Adds problems of a workload's options, at the keys that the user has set."""
         for problem in first(problems):
             for key, option in self._keys(spec).items():
                 problem = problem.moved(("workloadOptions", spec.name, option), (key,))
             self.problems.append(problem)
 
     def _placed(self, spec: WorkloadSpec[Any], options: WorkloadOptions) -> Iterator[Placement[Any]]:
-        """On the best of the pools that it may have, or on each that is certain to have the nodes."""
+        """Yields the placement on the best pool, or on each pool that has enough nodes without autoscaling."""
         grounds = [self._ground(spec, options, key) for key in self._pool_keys(spec, options)]
         grounds.sort(key=lambda ground: _rank(spec, options, ground))
         certain = [ground for ground in grounds if _is_certain(spec, options, ground)] if spec.every_pool else []
-        # Not the number of pools that it runs on: else another number of nodes could give its jobs other names.
+        # Depends on all pools and not on usable ones, so that another number of nodes does not rename jobs.
         named = spec.every_pool and options.pool is None and len(self._pools) > 1
         for ground in certain or grounds[:1]:
             if self._is_fit(spec, options, ground):
@@ -118,7 +118,7 @@ class Placer:
                 yield Placement(spec.name, name, options, ground.pool_key, ground.pool, ground.nodes)
 
     def _is_fit(self, spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Ground) -> bool:
-        """Notes what is wrong with a workload where it is placed; False if that place has not the nodes."""
+        """Adds the problems of a workload on its pool; returns False if the pool is too small."""
         unfit = [
             *too_many_gpus(spec, options, ground),
             *partitioned(spec, options, ground),
@@ -126,9 +126,9 @@ class Placer:
         ]
         too_few = ground.nodes > ground.pool.max_nodes
         edited = {part for problem in unfit for edit in problem.suggestion.edits for part in edit.path}
-        if too_few and _NUM_NODES not in edited:  # else it is mended by another number of them
+        if too_few and _NUM_NODES not in edited:  # else another number of nodes fixes it
             unfit.append(ground.too_few(spec.name, ground.nodes))
-        if options.pool is None:  # it might be well on a pool that was left out
+        if options.pool is None:  # an invalid pool that was left out might fit
             unfit = [problem if problem.lacking else replace(problem, lacking=_POOLS) for problem in unfit]
         self._add(spec, unfit)
         return not too_few
@@ -155,7 +155,7 @@ class Placer:
         )
 
     def _pool_keys(self, spec: WorkloadSpec[Any], options: WorkloadOptions) -> list[str]:
-        """The pool asked for, else those that have what the workload requires."""
+        """Returns the requested pool, or all that meet the workload's requirements."""
         suitable = [key for key, pool in self._pools.items() if _suits(spec, options, pool)]
         if not self._pools:
             return []
@@ -170,7 +170,7 @@ class Placer:
             whose = f"the platform of stack {platform}" if platform else "this stack"
             what = f"is {options.pool!r}, not a pool of {whose}"
             only = list(self._pools) if len(self._pools) == 1 and not platform else []
-            likely = near(options.pool, self._pools) or only  # any other could be many times dearer
+            likely = near(options.pool, self._pools) or only  # any other could cost much more
             fix = set_command(path, likely[0]) if likely else by_hand(path)
             self.problems.append(Problem(path, what, ", ".join(self._pools), fix, lacking=_POOLS))
         elif options.pool in suitable:
@@ -191,28 +191,28 @@ class Placer:
         return (*self._path(key), "count") if self._path(key) else ("nodeCount",)
 
     def _path(self, key: str) -> Path:
-        """What stands before a pool's properties: nothing for the default pool, whose are at the top."""
+        """Returns the path of a pool's settings; empty for the default pool, which is set at the top."""
         default = key == DEFAULT_POOL and "pools" not in self._stack.model_fields_set
         return () if default else ("pools", key)
 
 
 def _nodes(spec: WorkloadSpec[Any], options: WorkloadOptions, pool: PoolSettings) -> int:
-    """How many nodes the workload needs if it runs on the pool. What the autoscaler may add is not certain."""
+    """Returns how many nodes the workload needs on the pool, without nodes that the autoscaler may add."""
     return max(1, spec.nodes(options, pool.min_nodes))
 
 
 def _is_certain(spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Ground) -> bool:
-    """Whether the nodes will be there, with GPUs that it can use."""
+    """Returns whether the nodes exist without autoscaling, with GPUs that the workload can use."""
     return ground.nodes <= ground.pool.min_nodes and not any(partitioned(spec, options, ground))
 
 
 def _suits(spec: WorkloadSpec[Any], options: WorkloadOptions, pool: PoolSettings) -> bool:
-    """Whether the pool's hardware will do."""
+    """Returns whether the pool's hardware is suitable."""
     return pool.sku.infiniband is not None or not spec.requires.infiniband_on(_nodes(spec, options, pool))
 
 
 def _rank(spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Ground) -> tuple[int, ...]:
-    """Sorts places of a workload by the order above, the best first; those that will not do, by what they lack."""
+    """Returns the sort key of candidates in the order above; unsuitable ones by their missing nodes and GPUs."""
     pool, gpus = ground.pool, options.gpus_on(ground.pool.sku)
     asked = (
         ground.nodes > pool.max_nodes,
@@ -227,7 +227,7 @@ def _rank(spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Ground) -> 
 
 
 def too_many_gpus(spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Ground) -> Iterator[Problem]:
-    """A workload that takes more GPUs of a node than it offers."""
+    """Yields a workload that needs more GPUs per node than the node has."""
     pool = ground.pool
     gpus, most = options.gpus_on(pool.sku), most_gpus(options, pool)
     if gpus > most:
@@ -238,14 +238,14 @@ def too_many_gpus(spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Gro
 
 
 def most_gpus(options: WorkloadOptions, pool: PoolSettings) -> int:
-    """How many a workload can have of a node: slices or partitions, unless it takes whole nodes, and so whole GPUs."""
+    """Returns the most GPUs per node for a workload: slices or partitions, or whole GPUs if it takes whole nodes."""
     return pool.sku.gpus if options.gpus_per_node is None else pool.gpus
 
 
 def partitioned(spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Ground) -> Iterator[Problem]:
-    """A workload of whole nodes whose GPUs are partitioned: a process has one partition, and NCCL joins none of a GPU.
+    """Yields whole-node workloads on partitioned GPUs: a process uses one partition, and NCCL cannot join them.
 
-    NVIDIA's MIG User Guide: no GPU-to-GPU P2P, and CUDA sees one compute instance alone.
+    NVIDIA's MIG User Guide: no GPU-to-GPU P2P, and CUDA sees only one compute instance.
     """
     if options.gpus_per_node is None and ground.pool.mig_profile:
         path = ("pools", ground.pool_key, "migProfile")
@@ -256,7 +256,7 @@ def partitioned(spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Groun
 
 
 def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Iterator[Problem]:
-    """One problem for each name that is unknown, and for each that stands twice."""
+    """Yields a problem for each unknown or duplicate name."""
     counts = Counter(names)
     known = {name: [name] if name in workloads else near(name, workloads) for name in islice(counts, _MAX_NAMES)}
     several = {name: re.findall(r"[^\s;|+]+", name) for name in known if name not in workloads}
@@ -284,7 +284,7 @@ def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Ite
 def missing_operators(
     installation: Installation, spec: WorkloadSpec[Any], placed: Collection[Placement[Any]]
 ) -> Iterator[Problem]:
-    """One problem for each operator that is off, or without a part, and that the workload needs where it is placed."""
+    """Yields a problem for each disabled operator, or disabled part of one, that the workload needs on its pools."""
     takes_hcas = any(each.options.gpus_per_node is None and each.pool.sku.infiniband for each in placed)
     needs: dict[Capability, str] = {"GPUs": "for its GPUs", "scheduler": "as its scheduler"}
     if takes_hcas or spec.requires.infiniband_on(max((each.nodes for each in placed), default=1)):

@@ -1,4 +1,4 @@
-"""Options that must be secrets: none may stand in a stack file as plain text, which is committed."""
+"""Rejects secrets in plain text in the stack file, which is committed."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _NAMES = re.compile(
     "(?:^|-)(?:password|passwd|pass|pwd|passphrase|token|credential|(?:client|app|shared|session|env)-secret"
     "|(?:api|access|account|secret|private|encryption|signing|routing|service|integration)-key)$"
 )
-"""The ends of names whose values are secrets, in words with hyphens between them."""
+"""The ends of names of secret values, as words with hyphens between them."""
 _REFERENCES = re.compile("(?:^|-)(?:existing|ref|mount|automount|file|path)(?:-|$)")
-"""Words of names whose values name a Secret or a file."""
+"""Words in names of references to a Secret or a file."""
 _FORMS = re.compile(
     r"hooks\.slack\.com/|webhook\.office\.com/|discord(?:app)?\.com/api/webhooks|\b(?:hf|ghp|glpat|xox[abp])[-_]\w{10,}"
     r"|AccountKey=|[?&]sig=|://[^\s/:@]+:[^\s/@]+@|PRIVATE KEY-----"
 )
-"""Secrets by their own form: webhooks, tokens of well-known services, keys of storage accounts, SAS, logins in URLs."""
+"""Patterns of secrets: webhooks, tokens of well-known services, storage account keys, SAS, logins in URLs."""
 _LONGEST = 10_000
-"""Characters of a text that are searched."""
+"""The number of characters of a text that are searched."""
 
 
 def plain_secrets(options: Mapping[str, WorkloadOptions], *, encrypted: bool) -> Iterator[Problem]:
-    """One problem for each secret of these workloads that is set, unless Pulumi says that `workloadOptions` is secret.
+    """Yields a problem for each secret option of these workloads, unless `workloadOptions` is encrypted.
 
-    It says so of the whole key, whichever value below it is encrypted.
+    Pulumi marks the whole key as secret if any value below it is encrypted.
     """
     for workload, chosen in options.items() if not encrypted else ():
         for name, field in type(chosen).model_fields.items():
@@ -49,14 +49,14 @@ def plain_secret(path: Path) -> Problem:
 
 
 def unset_secret(path: Path, what: str, allowed: str) -> Problem:
-    """The problem of a secret that must be set."""
+    """Returns the problem of a required secret that is not set."""
     return Problem(path, what, allowed, secret_command(path), shows_value=False)
 
 
 def plain_values(settings: Settings, *, encrypted: bool) -> Iterator[str]:
-    """Yields a warning for each setting of an operator or value of a pod that looks like a secret, without the value.
+    """Yields a warning for each operator setting or pod value that looks like a secret, without the value.
 
-    Those of operators are not in plain text where Pulumi states that `operators` are `encrypted`.
+    Operator settings are skipped if Pulumi marks `operators` as `encrypted`.
     """
     for key, operator in settings.operators if not (encrypted or settings.lender) else ():
         chosen = operator.model_dump(by_alias=True) if isinstance(operator, OperatorSettings) else {}
@@ -71,7 +71,7 @@ def plain_values(settings: Settings, *, encrypted: bool) -> Iterator[str]:
 
 
 def _secrets(value: object, path: Path, name: str = "") -> Iterator[Path]:
-    """Yields the path of each text that is a secret by its own form or by its name."""
+    """Yields the path of each text that is a secret by its pattern or by its name."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             called = f"env-{value['name']}" if key == "value" and "name" in value else str(key)

@@ -1,7 +1,7 @@
-"""Stacks that run on another stack's platform: what they may not set, and what that platform tells of itself.
+"""Rules for consumer stacks, which run on another stack's platform, and the platform's output for them.
 
-A platform exports what its lodgers need to know as the output `platform`. They read it before anything is registered,
-so that the same rules hold for them as for workloads of the platform's own stack.
+A platform exports the settings that consumers need as the output `platform`. They read it before they register any
+resource, so that the same rules apply to their workloads as to those of the platform's own stack.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _ALLOWED = (
 _LIST = "pulumi stack ls shows the names"
 _PART = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 LODGER_KEYS = ("workloads", "workloadOptions", "platformStack", *OVERRIDABLE)
-"""What a stack without a platform of its own may set, beside keys that workloads have at the top."""
+"""Settings of a consumer stack, besides the workloads' top-level keys."""
 
 OutputsOf = Callable[[str], Mapping[str, Any]]
-"""Outputs of a stack by its full name. Raises LookupError, with the reason, where they cannot be read."""
+"""Returns the outputs of a stack by its full name; raises LookupError with the reason if they cannot be read."""
 
 
 def shared_settings(settings: StackFile) -> dict[str, Any]:
-    """Returns a platform's settings as its output has them."""
+    """Returns a platform's settings as its output contains them."""
     told = settings.model_dump(mode="json", by_alias=True, exclude_unset=True, include={*SHARED})
-    if settings.shared_files in ("nfs", "none"):  # by default, that is the network's to say, which is not told
+    if settings.shared_files in ("nfs", "none"):  # the default depends on the network, which the output lacks
         told.setdefault("storage", {})["sharedFiles"] = settings.shared_files
     return told
 
 
 def platform_keys(own: Collection[str], stack: StackFile, of_workloads: Collection[str]) -> Iterator[Problem]:
-    """One problem for each of the keys `own` that belongs to the platform, unless it is Pulumi.yaml's default."""
+    """Yields a problem for each of the keys `own` that belongs to the platform, unless it has its default."""
     for name, field in type(stack).model_fields.items():
         key = str(field.alias)
         if key not in (*LODGER_KEYS, *of_workloads) and key in own and getattr(stack, name) != field.default:
@@ -50,13 +50,13 @@ def platform_keys(own: Collection[str], stack: StackFile, of_workloads: Collecti
 
 
 def in_platform(problems: Iterable[Problem], platform: str) -> list[Problem]:
-    """The problems of workloads, each in the stack whose settings it is about; `platform` names the platform's."""
+    """Returns the workloads' problems, each with the stack of its settings; `platform` is the platform's name."""
     theirs = {StackFile.model_fields[name].alias or name for name in SHARED}
     return [problem.in_stack(platform, theirs) for problem in problems]
 
 
 def lender(text: str, here: StackName, outputs_of: OutputsOf, stack_file: type[StackFile]) -> Lender:
-    """The platform that `platformStack` names, with settings of that model; raises SettingsError without."""
+    """Returns the platform that `platformStack` names; raises SettingsError if it is not usable."""
     stack = _full_name(text, here)
     if stack == here:
         raise _refused("names this stack itself", say(_LIST))

@@ -1,7 +1,4 @@
-"""What pods on GPU nodes need to run where they are placed.
-
-`podOverrides` may not change it. Checks of nodes before jobs begin: where one could not be, or would help nobody.
-"""
+"""Rules for `podOverrides`, which must keep what pods on GPU nodes need, and for node checks."""
 
 from __future__ import annotations
 
@@ -24,12 +21,12 @@ _NEEDED: tuple[Path, ...] = (
     *(_REQUIRED[:length] for length in range(1, len(_REQUIRED) + 1)),
     *(("spec", key) for key in ("containers", "restartPolicy", "schedulerName", "tolerations")),
 )
-"""Parts of a pod template that a null would take out."""
+"""Parts of a pod template that a null would remove."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Placed:
-    """A workload's `podOverrides`, and what its pods need where they are placed."""
+    """A workload's `podOverrides`, and the needs of its pods on their pool."""
 
     workload: str
     overrides: Mapping[str, Any]
@@ -41,7 +38,7 @@ class _Placed:
 
     @property
     def path(self) -> Path:
-        """Where the overrides are set."""
+        """The path of the overrides."""
         return "workloadOptions", self.workload, "podOverrides"
 
     @property
@@ -50,7 +47,7 @@ class _Placed:
         return self.overrides.get("spec") or {}
 
     def problem(self, below: Path, what: str, allowed: str) -> Problem:
-        """Something that is better left out."""
+        """Returns a problem with the fix to remove the override."""
         path = (*self.path, *below)
         return Problem(path, what, allowed, remove_command(path))
 
@@ -58,7 +55,7 @@ class _Placed:
 def override_problems(
     placements: Iterable[Placement[Any]], workloads: WorkloadCatalogue, rdma_resource: str, scheduler: str
 ) -> Iterator[Problem]:
-    """All that the overrides of these workloads would break."""
+    """Yields all problems of these workloads' overrides."""
     for found in placements:
         yield from _problems(
             _Placed(
@@ -92,7 +89,7 @@ def _nulls(placed: _Placed) -> Iterator[Problem]:
 
 
 def _fixed(placed: _Placed) -> Iterator[Problem]:
-    """Who places the pods, and what becomes of one that has ended."""
+    """Yields overrides of the scheduler, the node or the restart policy."""
     counts = "which starts all of them at once and counts the devices that it gives away"
     reasons = {
         "schedulerName": (placed.scheduler, counts),
@@ -135,7 +132,7 @@ def _devices(placed: _Placed, path: Path, resources: Any) -> Iterator[Problem]:
 
 
 def _node_selector(placed: _Placed) -> Iterator[Problem]:
-    """Labels that we know of the pool's nodes; others may be there."""
+    """Yields known labels with another value on the pool's nodes; other labels may exist."""
     known = {SCRATCH_LABEL: None, SPOT_LABEL: None, **_labels(placed.pool_key, placed.pool)}
     for key, value in (placed.spec.get("nodeSelector") or {}).items():
         if value is not None and key in known and known[key] != value:
@@ -146,7 +143,7 @@ def _node_selector(placed: _Placed) -> Iterator[Problem]:
 
 
 def _labels(key: str, pool: PoolSettings) -> dict[str, str]:
-    """Labels of a pool's nodes: those that it is made with, and AKS's and Kubernetes' own."""
+    """Returns the labels of a pool's nodes: its own, and those of AKS and Kubernetes."""
     return {
         **node_labels(key, pool),
         AGENT_POOL_LABEL: agent_pool_name(key, pool),
@@ -170,7 +167,7 @@ def _tolerations(placed: _Placed) -> Iterator[Problem]:
     given = placed.spec.get("tolerations")
     tolerated = [dict(each) for each in given or []]
     taints = [taint for taint in node_taints(placed.pool) if not taint.endswith(":PreferNoSchedule")]
-    # What tolerates a taint has the key, value and effect of that taint.
+    # A taint's own key, value and effect are what a toleration must match.
     missing = [taint for taint in taints if not tolerates(tolerated, toleration(taint))]
     if given is not None and missing:
         has = f"nodes of pool {placed.pool_key} have the taint {', '.join(missing)}"
@@ -181,7 +178,7 @@ def _tolerations(placed: _Placed) -> Iterator[Problem]:
 def node_check_problems(
     stack: StackFile, spec: WorkloadSpec[Any], placed: Iterable[Placement[Any]]
 ) -> Iterator[Problem]:
-    """Of a workload that asks for one, where it is placed."""
+    """Yields problems of node checks of a workload on its pools."""
     for placement in placed:
         depth = placement.options.node_check
         path: Path = ("workloadOptions", spec.name, "nodeCheck")

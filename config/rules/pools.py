@@ -1,4 +1,4 @@
-"""What must hold of one GPU node pool, beyond the types of its keys, and of its GPUs where pods share them."""
+"""Rules for a GPU node pool and its shared GPUs that types cannot express."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from config.schema.pools import (
 
 
 def pool_problems(key: str, pool: PoolSettings, path: Path) -> Iterator[Problem]:
-    """What is wrong with a pool; `path` leads to it."""
+    """Yields problems of the pool at `path`."""
     yield from _key_problems(key, path)
     yield from _autoscale_problems(pool, path)
     yield from _disk_problems(pool, path)
@@ -69,9 +69,9 @@ def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
 
 
 def autoscale_fixed(path: Path, nodes: int, *, least: int | None = None, counted: bool = True) -> Fix:
-    """Returns the commands by which a pool with a fixed count autoscales, and keeps its nodes, or the `least`.
+    """Returns the commands that make a fixed pool autoscale with the same nodes, or at least `least`.
 
-    `counted` is whether its `count` may be set. Pulumi also removes a key that is not there.
+    `counted` is whether the user may have set `count`. Pulumi ignores the removal of a missing key.
     """
     bounds = {"min": nodes if least is None else least, "max": nodes}
     edits = (Edit((*path, "autoscale", bound), value) for bound, value in bounds.items())
@@ -110,7 +110,7 @@ def _scratch_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
 
 
 def _reservation_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
-    """Sources: Azure's pages on capacity reservations and on those of AKS node pools."""
+    """Yields problems of capacity reservations (Azure's pages on these, and on those of AKS node pools)."""
     if pool.capacity_reservation_group is None:
         return
     where = (*path, "capacityReservationGroup")
@@ -133,7 +133,7 @@ def _price_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
 
 
 def sharing_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
-    """What is wrong with a pool's slices or partitions; `path` leads to the pool."""
+    """Yields problems of slices or partitions of the pool at `path`."""
     if pool.mig_profile is not None:
         yield from _profile_problems(pool, pool.mig_profile, (*path, "migProfile"))
     if pool.mig_profile is not None and pool.gpu_slices > 1 and mig_profiles(pool.sku.gpu_product):
@@ -162,7 +162,7 @@ def _profile_problems(pool: PoolSettings, profile: str, where: Path) -> Iterator
         read = re.fullmatch(r"(?:nvidia\.com/)?(?:all-|mig-?)?([0-9]+g(?:\.[0-9]+gb)?)", profile.strip().lower())
         likely = [each for each in known if read and re.match(rf"all-{re.escape(read[1])}(\.|$)", each)]
         what = f"is {profile!r}, which GPUs of {pool.vm_sku} do not have{hint(likely)}"
-        fix = set_command(where, likely[0]) if len(likely) == 1 else by_hand(where)  # MIG1g of AKS may mean two
+        fix = set_command(where, likely[0]) if len(likely) == 1 else by_hand(where)  # AKS's MIG1g may mean two
         yield Problem(where, what, ", ".join(known), fix)
     if pool.autoscale and pool.autoscale.min == 0:
         path = (*where[:-1], "autoscale", "min")

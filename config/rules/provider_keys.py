@@ -1,4 +1,4 @@
-"""Keys of other namespaces than the project's: Pulumi does not report those that nothing reads."""
+"""Checks keys in other namespaces than the project's, because Pulumi does not report unused ones."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from config.schema.unknown_keys import unknown_key
 
 PROVIDERS = ("azure-native", "kubernetes")
 _READ = ("", "pulumi", *PROVIDERS)
-"""Namespaces that are read; the project's own keys come without one."""
+"""The known namespaces; the project's own keys have none."""
 _SECRETS = ("clientSecret", "clientCertificatePassword", "oidcToken", "oidcRequestToken")
-"""Keys of azure-native that hold a secret and not the path of a file (its `ProviderArgs`)."""
+"""Keys of azure-native that hold a secret and not a file path (its `ProviderArgs`)."""
 _SUBSCRIPTION = "azure-native:subscriptionId"
 _UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _CREDENTIAL = re.compile("secret|password|token|kubeconfig", re.IGNORECASE)
@@ -45,7 +45,7 @@ def foreign_problems(
         project: The namespace of the project.
         inventory: The settings that the project reads.
         move: Returns the fix that moves a key to its place.
-        secret: The keys whose values are encrypted.
+        secret: The encrypted keys.
     """
     model = inventory.stack_file
     yield from _location_problems(keys)
@@ -81,7 +81,7 @@ def _location_problems(keys: Mapping[str, str]) -> Iterator[Problem]:
 
 
 def _login_problems(keys: Mapping[str, str], secret: Collection[str]) -> Iterator[Problem]:
-    """Yields secrets of the Azure provider in plain text, and a subscription that is not named by its ID."""
+    """Yields secrets of the Azure provider in plain text, and a subscription that is not an ID."""
     for key in sorted({*keys} - {*secret}):
         namespace, name = _split(key)
         if namespace == "azure-native" and name in _SECRETS and keys[key]:
@@ -98,7 +98,7 @@ def _split(key: str) -> tuple[str, str]:
 
 
 def _meant(key: str, project: str, model: type[BaseModel]) -> Path | None:
-    """Returns the place of the key that was probably meant; a provider's has its namespace before it."""
+    """Returns the place of the key that was probably meant; a provider's key includes its namespace."""
     own = schema_of(model)["properties"]
     namespace, name = _split(key)
     if name in schema_at(schema_of(model), (namespace,)).get("properties", {}):
@@ -121,7 +121,7 @@ def _full(path: Path, project: str) -> str:
 
 
 def _resembles(namespace: str, project: str, model: type[BaseModel]) -> bool:
-    """Returns whether the namespace shares a word with the project or a provider, is misspelt, or a key of ours."""
+    """Returns whether a namespace is misspelt, is one of our keys, or shares a word with the project or a provider."""
     known = {word for each in (project, *PROVIDERS) for word in _words(each)}
     close = alike(namespace, [project, *PROVIDERS])
     return bool(close) or not known.isdisjoint(_words(namespace)) or namespace in schema_of(model)["properties"]
@@ -133,8 +133,8 @@ def _words(namespace: str) -> set[str]:
 
 @functools.cache
 def provider_keys(namespace: str) -> Collection[str]:
-    """The keys of a provider's namespace, as its SDK has them."""
-    # Only here: most stacks have none but the region.
+    """Returns the keys in a provider's namespace, from its SDK."""
+    # Imported only here: most stacks set only the region.
     import pulumi_azure_native
     import pulumi_kubernetes
 
@@ -143,5 +143,5 @@ def provider_keys(namespace: str) -> Collection[str]:
 
 
 def is_credential(key: str) -> bool:
-    """Whether a provider's key holds what nobody may read, whatever Pulumi says of it."""
+    """Returns whether a provider's key holds a secret, even if Pulumi does not mark it."""
     return ":" in key and bool(_CREDENTIAL.search(key))

@@ -1,4 +1,4 @@
-"""One scheduler places all pods on GPU nodes: what is wrong with the others, and what the chosen one cannot run."""
+"""Rules for schedulers: only one may place pods on GPU nodes, and it must support the workloads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHOICE: Path = ("operators", "scheduler")
 
 
 def second_schedulers(installation: Installation) -> Iterator[Problem]:
-    """Schedulers that the stack turns on beside the chosen one. Those that are on by default alone are left out."""
+    """Yields additional schedulers that the user enabled; those enabled only by default are ignored."""
     chosen = installation.stack.operators.scheduler
     for operator in installation.operators.values():
         settings = installation.stack.operators.of(operator)
@@ -29,7 +29,7 @@ def second_schedulers(installation: Installation) -> Iterator[Problem]:
 
 
 def mpi_problems(stack: StackFile, spec: WorkloadSpec[Any]) -> Iterator[Problem]:
-    """An MPI job where Volcano does not schedule."""
+    """Yields MPI jobs without Volcano."""
     chosen = stack.operators.scheduler
     if spec.requires.mpi and chosen != VOLCANO:
         what = f"is {chosen}, but workload {spec.name} is an MPI job, whose pods get names and keys from Volcano alone"

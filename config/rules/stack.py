@@ -1,4 +1,4 @@
-"""Rules that hold between settings, or that types cannot say. Each yields the problems that it finds."""
+"""Rules between settings, or that types cannot express. Each rule yields its problems."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from config.schema.pools import gpu_sizes
 from config.schema.unknown_keys import unknown_key
 
 SYSTEM_POOL_VCPUS = 4
-"""Least vCPUs of a system node: AKS asks for 4 to run its own add-ons, and the operators' controllers come on top."""
+"""The minimum number of vCPUs of a system node: AKS needs 4 for its add-ons, and operators' controllers need more."""
 TYPE_WORDS = {
     "bool": "true or false",
     "int": "a whole number",
@@ -35,11 +35,11 @@ TYPE_WORDS = {
     "list": "a list",
     "map": "a map",
 }
-"""What the types in lists of chart keys are called in messages."""
+"""The names of chart keys' types in messages."""
 
 
 def problems(installation: Installation) -> Iterator[Problem]:
-    """All that is wrong between the settings of a stack, workloads aside."""
+    """Yields all problems between a stack's settings, without those of workloads."""
     for rule in RULES:
         yield from rule(installation.stack)
     yield from team_problems(installation)
@@ -48,7 +48,7 @@ def problems(installation: Installation) -> Iterator[Problem]:
 
 
 def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
-    """Patches come every month, and Azure itself refuses at once those that it does not have."""
+    """Yields unavailable minor versions. Patches change monthly, and Azure rejects unknown ones at once."""
     known = versions().kubernetes
     version = stack.cluster.kubernetes_version
     minor, offered = minor_of(version), known.offered(lts=stack.cluster.lts)
@@ -81,7 +81,7 @@ def _pools(stack: StackFile) -> Iterator[Problem]:
 
 
 def _placement_groups(stack: StackFile) -> Iterator[Problem]:
-    """Azure would refuse the first node above the limit, after the others have started."""
+    """Yields pools above the limit: Azure would reject the first node above it only after the others have started."""
     limit = stack.cluster.placement_group_limit
     for key, pool in stack.gpu_pools().items():
         if pool.sku.infiniband is None or pool.max_nodes <= limit:
@@ -105,7 +105,7 @@ def _system_pool(stack: StackFile) -> Iterator[Problem]:
         likely = written_differently(name, usable)
         what = f"is {name!r}, a VM size that this program does not know{hint(found)}"
     else:
-        likely = []  # another one costs more
+        likely = []  # another size may cost more
         fault = f"has {size.vcpus} vCPUs; system nodes need {SYSTEM_POOL_VCPUS}" if not size.gpus else "has GPUs"
         what = f"is {name}, which {fault}"
     allowed = f"{SYSTEM_POOL_VCPUS} vCPUs or more: {', '.join(each.name.format('<vCPUs>') for each in series())}"
@@ -133,7 +133,7 @@ def _login(stack: StackFile) -> Iterator[Problem]:
 
 
 def _identity(stack: StackFile) -> Iterator[Problem]:
-    """A system-assigned identity does not do (AKS's page on capacity reservation groups)."""
+    """Yields a system-assigned identity, which does not work (AKS's page on capacity reservation groups)."""
     users = [f"pools.{key}" for key, pool in stack.pools.items() if pool.capacity_reservation_group]
     if not users or stack.cluster.identity:
         return
@@ -146,7 +146,7 @@ def _identity(stack: StackFile) -> Iterator[Problem]:
 
 
 def _priorities(stack: StackFile) -> Iterator[Problem]:
-    """The expander `priority` and the pools' priorities go together."""
+    """Yields priorities without the expander `priority`, and the expander without priorities."""
     scaled = {key: pool.autoscale for key, pool in stack.pools.items() if pool.autoscale}
     ranked = [key for key, each in scaled.items() if each.priority is not None]
     path, chosen = ("cluster", "autoscaler", "expander"), stack.cluster.autoscaler.expander
@@ -171,7 +171,7 @@ def _maintenance(stack: StackFile) -> Iterator[Problem]:
 
 
 def _operators(installation: Installation) -> Iterator[Problem]:
-    """What each operator's own rules say, what it needs of others, and values that its chart does not have."""
+    """Yields problems of each operator's own rules, of its needs, and of values that its chart lacks."""
     for operator in installation.operators.values():
         yield from operator.problems(installation)
         if operator.has_chart:

@@ -1,8 +1,8 @@
-"""What must hold of storage accounts.
+"""Rules for storage: accounts, mounts by identity, and shared files.
 
-Of several (`storage.accounts`): keys of one that is not there, and names that two of them have. Of containers that are
-mounted by identity (`auth` of their account): what is a SAS' own, what no role gives, and old drivers. Of shared files:
-what they are kept on (`storage.sharedFiles`, `storage.sharedClass`), and whether the network allows it.
+Several accounts (`storage.accounts`): keys of an account without containers, and duplicate names. Mounts by identity
+(`auth`): settings that only apply to SAS, permissions that no role grants, and old drivers. Shared files
+(`storage.sharedFiles`, `storage.sharedClass`): their storage, and whether the network allows it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _PUBLIC = "files in an account with a public address, and network.private lets d
 
 
 def account_problems(stack: StackFile) -> Iterator[Problem]:
-    """All of them."""
+    """Yields all problems of the accounts."""
     yield from _of_no_account(stack)
     yield from _containers_of_two(stack.storage)
     yield from _names_of_two(stack.storage)
 
 
 def _of_no_account(stack: StackFile) -> Iterator[Problem]:
-    """Yields keys of the account of `storage` where only other accounts have containers, and may be meant.
+    """Yields settings of the account of `storage` that may be meant for others, if only others have containers.
 
     `protect` also protects the cluster if claims keep files in it.
     """
@@ -49,7 +49,7 @@ def _of_no_account(stack: StackFile) -> Iterator[Problem]:
 
 
 def _handed_on(storage: StorageSettings, name: str, key: str) -> Fix:
-    """Sets the key for each account that has it not, but for a name, which one alone can have."""
+    """Returns the fix that moves a key to all accounts without it; a name is removed, because it must be unique."""
     lacking = [account for account, each in sorted(storage.accounts.items()) if name not in each.model_fields_set]
     value = getattr(storage, name)
     edits = [Edit(("storage", "accounts", account, key), value) for account in lacking if name != "account_name"]
@@ -57,7 +57,7 @@ def _handed_on(storage: StorageSettings, name: str, key: str) -> Fix:
 
 
 def _containers_of_two(storage: StorageSettings) -> Iterator[Problem]:
-    """Workloads name a container, and no account; so do its volumes."""
+    """Yields duplicate container names, because workloads and volumes name only the container."""
     first: dict[str, Account] = {}
     for account in storage.all_accounts():
         for name in account.settings.containers:
@@ -79,7 +79,7 @@ def _names_of_two(storage: StorageSettings) -> Iterator[Problem]:
 
 
 def identity_problems(stack: StackFile) -> Iterator[Problem]:
-    """All of them; that of a driver's chart is for its operator to say."""
+    """Yields all problems of mounts by identity; the operator checks the driver's own chart."""
     storage = stack.storage
     for account in storage.by_identity():
         yield from _of_sas(account)
@@ -90,7 +90,7 @@ def identity_problems(stack: StackFile) -> Iterator[Problem]:
 
 
 def _auth(account: Account) -> str:
-    """The key that says so."""
+    """Returns the path of the setting as text."""
     return path_text((*account.path, "auth"))
 
 
@@ -119,7 +119,7 @@ def _of_no_role(account: Account) -> Iterator[Problem]:
 
 
 def _old_addon(kubernetes: str, auth: str) -> Iterator[Problem]:
-    """An older driver takes no notice of what is asked, and looks for the account's key."""
+    """Yields old drivers, which ignore the request and look for the account's key."""
     facts = versions()
     since = facts.identity_mounts
     if since.lacks_addon(kubernetes):
@@ -130,7 +130,7 @@ def _old_addon(kubernetes: str, auth: str) -> Iterator[Problem]:
 
 
 def shared_files_problems(stack: StackFile) -> Iterator[Problem]:
-    """NFS has no login: who may mount a share, its network alone says (Azure's page on NFS file shares)."""
+    """Yields problems of shared files. NFS has no login: only the network limits access (Azure's page on NFS)."""
     chosen, network = stack.storage.shared_files, stack.network
     if chosen == "nfs" and not (network.own or network.private):
         what = "is nfs, which is reached from a network of one's own alone, and nodes are in AKS's"
@@ -146,7 +146,7 @@ def shared_files_problems(stack: StackFile) -> Iterator[Problem]:
 
 
 def _of_class(stack: StackFile, name: str) -> Iterator[Problem]:
-    """A class that another key speaks against, that the network does not allow, or that is not there."""
+    """Yields a class that another setting excludes, that the network does not allow, or that does not exist."""
     chosen, brought = stack.storage.shared_files, stack.operators.shared_class
     if chosen:
         what = f"is {name}, and storage.sharedFiles is {chosen}: shared files are kept on one of them"
@@ -165,7 +165,7 @@ def _of_class(stack: StackFile, name: str) -> Iterator[Problem]:
 
 
 def without_shared_files(ground: Ground, workload: str) -> Iterator[Problem]:
-    """Of a workload that has some, on a platform that has none for it."""
+    """Yields the problem of a workload with shared files on a platform without them."""
     if ground.shared_files == "none":
         what = f"is none, and workload {workload} has shared files"
         yield Problem(PATH, what, f"nfs or smb, or a stack without {workload}", by_hand(PATH))

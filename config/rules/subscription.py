@@ -1,6 +1,6 @@
-"""What Azure's answers about a subscription say of a stack: sizes that cannot be had, providers and rights it lacks.
+"""Checks Azure's answers about a subscription: available VM sizes, resource providers and the deployer's rights.
 
-Quota is in config/rules/vcpu_quota.py. Answers are JSON as the REST API gives it.
+Quota is in config/rules/vcpu_quota.py. Answers are JSON from the REST API.
 """
 
 from __future__ import annotations
@@ -21,53 +21,53 @@ PROVIDERS = (
     "Microsoft.Network",
     "Microsoft.Storage",
 )
-"""Those of the stack's own resources, and those that Azure's CLI registers before it makes any cluster: AKS needs them
-behind it (Azure/azure-cli#6327; acs/custom.py).
+"""The providers of the stack's resources, and those that AKS uses and Azure's CLI registers before it creates a cluster
+(Azure/azure-cli#6327; acs/custom.py).
 
-The azure-native plugin registers those that it calls by itself, where the deployer may, and waits for five minutes
-(azure-sdk-for-go, arm/runtime/policy_register_rp.go). It does nothing for those behind AKS, without which a cluster
-fails when it is half made (dotnet/core#3776).
+The azure-native plugin registers the providers that it calls, if the deployer may, and waits for five minutes
+(azure-sdk-for-go, arm/runtime/policy_register_rp.go). It does not register those behind AKS. Without them, the cluster
+fails halfway (dotnet/core#3776).
 """
 IDENTITY_PROVIDERS = ("Microsoft.ManagedIdentity",)
-"""Of identities that the stack makes (`auth` of storage accounts, or in a network of one's own)."""
+"""The provider of identities that the stack creates (`auth` of storage accounts, or a custom network)."""
 ASSIGN = "Microsoft.Authorization/roleAssignments/write"
 _ASSIGNERS = tuple(
     guid(name) for name in ("Owner", "User Access Administrator", "Role Based Access Control Administrator")
 )
-"""Built-in roles that assign others."""
+"""Built-in roles that can assign roles."""
 _EXCEPT = "guidnotequals"
 _USABLE = ("Registered", "Registering")
-"""While a provider registers, nobody need wait: it is done region by region (Microsoft, "Azure resource providers and
-types").
+"""A provider that is still registering can be used, because registration runs region by region (Microsoft, "Azure
+resource providers and types").
 """
 _ACCESS = "https://learn.microsoft.com/troubleshoot/azure/general/region-access-request-process"
 
 
 @dataclass(frozen=True)
 class Objection:
-    """What Azure would refuse, or what nobody could look up."""
+    """A condition that Azure would reject, or that could not be checked."""
 
     what: str
     steps: tuple[str, ...] = ()
-    """Commands and pages that mend it."""
+    """Commands and pages that fix it."""
     stops: bool = True
-    """Whether the update must not begin."""
+    """Whether it must stop the update."""
 
     def __str__(self) -> str:
         return "\n".join([self.what, *(f"    {step}" for step in self.steps)])
 
 
 def refusal(objections: Iterable[Objection]) -> str:
-    """All that stops an update, in one message; empty where nothing does."""
+    """Returns all objections that stop an update in one message; empty if nothing stops it."""
     stopping = [str(each) for each in objections if each.stops]
     return "\n".join([*stopping, "Nothing was changed. Do this, and then `pulumi up` again."]) if stopping else ""
 
 
 def size_objections(sizes: Mapping[str, str], answer: Json, region: str) -> Iterator[Objection]:
-    """Of the VM sizes (by name, with the pools that have them) those that cannot be had in a region.
+    """Yields the VM sizes (by name, with their pools) that are not available in a region.
 
     `answer` is of Microsoft.Compute/skus (azure-rest-api-specs, Skus 2021-07-01, ListAvailableResourceSkusForARegion).
-    A restriction of zones alone stops nothing: pools name no zone, and Azure takes one that is open.
+    Restrictions of zones are ignored: pools name no zone, and Azure uses one that is open.
     """
     offered = {
         str(sku.get("name")).lower(): sku
@@ -89,7 +89,7 @@ def size_objections(sizes: Mapping[str, str], answer: Json, region: str) -> Iter
 
 
 def _of_region(sku: Json, region: str) -> Iterator[Json]:
-    """Restrictions that close the whole region."""
+    """Yields restrictions of the whole region."""
     for restriction in sku.get("restrictions") or ():
         info = restriction.get("restrictionInfo") or {}
         where = {*_regions(restriction.get("values")), *_regions(info.get("locations"))}
@@ -102,7 +102,7 @@ def _regions(names: Iterable[str] | None) -> Collection[str]:
 
 
 def provider_objections(namespace: str, answer: Json) -> Iterator[Objection]:
-    """Of a resource provider that is not registered. `answer` is of `/subscriptions/{id}/providers/{namespace}`."""
+    """Yields a provider that is not registered. `answer` is of `/subscriptions/{id}/providers/{namespace}`."""
     state = str(answer.get("registrationState") or "NotRegistered")
     if state not in _USABLE:
         what = f"the resource provider {namespace} is not registered in this subscription: {state}"
@@ -110,10 +110,10 @@ def provider_objections(namespace: str, answer: Json) -> Iterator[Objection]:
 
 
 def rights_objections(answer: Json, deployer: str, scope: str) -> Iterator[Objection]:
-    """Of a deployer who may not assign roles, which lets nodes pull images, and whoever deploys into the cluster.
+    """Yields an objection if the deployer cannot assign roles, which image pulls and cluster access need.
 
-    `answer` is of Microsoft.Authorization/permissions: what each role of theirs allows there (azure-rest-api-specs,
-    Permissions_ListForResourceGroup).
+    `answer` is of Microsoft.Authorization/permissions, with the permissions of each of their roles
+    (azure-rest-api-specs, Permissions_ListForResourceGroup).
     """
     if any(allows(role, ASSIGN) for role in answer.get("value", ())):
         return
@@ -123,11 +123,11 @@ def rights_objections(answer: Json, deployer: str, scope: str) -> Iterator[Objec
 
 
 def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Objection]:
-    """Of a deployer who may assign roles on a condition alone that leaves out some of those that the program gives.
+    """Yields a warning if the deployer's right to assign roles has a condition that excludes roles of the program.
 
-    What roles allow says nothing of conditions: these are the assignments' (Azure's page on delegating the assignment
-    of roles). `answer` is of Microsoft.Authorization/roleAssignments; `given` are names by GUID. A warning: whether a
-    condition lets something through, only Azure knows.
+    Permissions do not include conditions; role assignments do (Azure's page on delegating the assignment of roles).
+    `answer` is of Microsoft.Authorization/roleAssignments; `given` are names by GUID. Only a warning, because only
+    Azure can evaluate a condition.
     """
     found = (each["properties"] for each in answer.get("value", ()))
     assigners = [each for each in found if str(each["roleDefinitionId"]).rpartition("/")[2].lower() in _ASSIGNERS]
@@ -143,9 +143,9 @@ def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Obj
 
 
 def _left_out(condition: str, given: Iterable[str]) -> list[str]:
-    """Roles that a condition does not let through: those that it does not name, or names as exceptions.
+    """Returns the roles that a condition excludes: those that it does not name, or names as exceptions.
 
-    The latter are mostly Owner, User Access Administrator and Role Based Access Control Administrator (Azure's page of
+    Exceptions are usually Owner, User Access Administrator and Role Based Access Control Administrator (Azure's page of
     examples of delegated role assignments, "Allow most roles, but don't allow others to assign roles").
     """
     exceptions = _EXCEPT in condition.lower()
@@ -153,8 +153,8 @@ def _left_out(condition: str, given: Iterable[str]) -> list[str]:
 
 
 def allows(role: Json, action: str) -> bool:
-    """Whether a role's permissions hold an action: one of `actions`, and none of `notActions`, both with wildcards
-    (Microsoft, "Understand Azure role definitions").
+    """Returns whether a role allows an action: in `actions` and not in `notActions`, both with wildcards (Microsoft,
+    "Understand Azure role definitions").
     """
 
     def among(patterns: Iterable[str] | None) -> bool:

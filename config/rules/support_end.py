@@ -1,4 +1,4 @@
-"""Warnings by date: when AKS stops supporting a cluster's Kubernetes version, and when it upgrades the cluster itself.
+"""Warnings before AKS ends the support of a Kubernetes version, and before it upgrades the cluster.
 
 https://learn.microsoft.com/azure/aks/supported-kubernetes-versions, .../aks/long-term-support and
 .../aks/platform-initiated-upgrades.
@@ -16,12 +16,12 @@ from config.problems.fixes import Fix, say, set_command
 from config.schema.models import Settings
 
 NOTICE = timedelta(days=90)
-"""An upgrade reboots every node, so users plan it."""
+"""The lead time: an upgrade reboots every node, so users plan it."""
 _PATH = ("cluster", "kubernetesVersion")
 
 
 def support_warnings(settings: Settings, today: date) -> Iterator[str]:
-    """Yields what to plan for the cluster's Kubernetes version; nothing in a stack on another stack's platform."""
+    """Yields warnings about the cluster's Kubernetes version; none for a consumer stack."""
     if settings.lender is None:
         known = versions().kubernetes
         found = (*_end(settings, known, today), *_patches(settings, known, today))
@@ -49,7 +49,7 @@ def _end(settings: Settings, known: Kubernetes, today: date) -> Iterator[Problem
 
 
 def _kept_by_scheduler(settings: Settings, known: Kubernetes, what: str, following: str) -> Problem:
-    """Returns the ways of a stack that cannot be upgraded yet; none is a command, for each has a price."""
+    """Returns the options of a stack that cannot be upgraded yet, without a command, because each has a cost."""
     lts_end = known.end(settings.cluster.kubernetes_version, lts=True)
     premium = f", or cluster.tier Premium (support until {lts_end})" if lts_end and not settings.cluster.lts else ""
     allowed = f"{following}, once a newer scheduler-plugins supports it, or with operators.scheduler {VOLCANO}{premium}"
@@ -59,7 +59,7 @@ def _kept_by_scheduler(settings: Settings, known: Kubernetes, what: str, followi
 
 
 def _patches(settings: Settings, known: Kubernetes, today: date) -> Iterator[Problem]:
-    """The program sets `upgradeChannel` to none, because an upgrade restarts nodes under jobs."""
+    """Yields outdated patches. The program sets `upgradeChannel` to none, because upgrades restart nodes under jobs."""
     cluster = settings.cluster
     community = known.end(cluster.kubernetes_version, lts=False)
     if cluster.lts and (community is None or community < today):
@@ -69,7 +69,7 @@ def _patches(settings: Settings, known: Kubernetes, today: date) -> Iterator[Pro
 
 
 def _upgrade_to(minor: str, stack: str) -> Fix:
-    """Returns the command for the next minor version: AKS skips none."""
+    """Returns the command for the next minor version, because AKS cannot skip one."""
     return say(f"while no job runs: {set_command(_PATH, minor).text(stack)} && pulumi up -s {stack}")
 
 

@@ -1,7 +1,8 @@
-"""What Azure accepts as tags (https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations).
+"""Azure's rules for tags:
+https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations.
 
-Reserved prefixes: Azure's REST reference of tags (Tags - Create Or Update). The cluster's tags go on to all that
-AKS makes for it, with AKS's own among them (https://learn.microsoft.com/azure/aks/use-tags).
+Reserved prefixes: Azure's REST reference of tags (Tags - Create Or Update). AKS copies the cluster's tags to everything
+that it creates, and adds its own (https://learn.microsoft.com/azure/aks/use-tags).
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from config.schema.models import StackFile
 from config.schema.unknown_keys import key_fix
 
 OWN_PREFIXES = ("ai-on-aks", "k8s.io_cluster-autoscaler_node-template_")
-"""Names with these, the program sets itself."""
+"""Prefixes of tags that the program sets."""
 MAX_TAGS, MAX_TAGS_OF_ZONES = 50, 15
-"""Of most resources, and of private DNS zones."""
+"""The maximum number of tags of most resources, and of private DNS zones."""
 MAX_NAME, MAX_VALUE = 128, 256
-"""Characters; names could have 512, but those of storage accounts have 128."""
+"""Characters. Most names can have 512, but those of storage accounts 128."""
 _OWN = 4
-"""So many tags a resource may have from the program or from AKS."""
+"""The number of tags that the program or AKS may add to a resource."""
 _FORBIDDEN = re.compile(r"[<>%&\\?/\x00-\x1f\x7f]")
 _RESERVED = ("microsoft", "azure", "windows", *OWN_PREFIXES)
 _PATH: Path = ("tags",)
@@ -29,7 +30,7 @@ _NAMES = f"at most {MAX_NAME} characters, none of < > % & \\ ? /, and no prefix 
 
 
 def tag_problems(stack: StackFile) -> Iterator[Problem]:
-    """All problems of the stack's tags."""
+    """Yields all problems of the stack's tags."""
     seen: dict[str, str] = {}
     for name, value in stack.tags.items():
         path = (*_PATH, name)
@@ -65,6 +66,6 @@ def _name_fault(name: str) -> str:
 
 
 def _better(name: str) -> str:
-    """A name like it that Azure accepts."""
+    """Returns a similar name that Azure accepts."""
     plain = _FORBIDDEN.sub("-", name)[: MAX_NAME - 4]
     return plain if plain and not _name_fault(plain) else f"tag-{plain}"

@@ -1,4 +1,4 @@
-"""Rules for teams: their names, which are those of namespaces, who is in them, and GPUs that the cluster has."""
+"""Rules for teams: their names, their members, and quotas within the cluster's GPUs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from config.schema.operators import Installation
 from config.schema.teams import TeamSettings
 
 SLACK = "slack"
-"""Before the name of the queue that no team has."""
+"""The prefix of the queue that belongs to no team."""
 QUEUE_SUFFIX = "-cluster-queue"
 MAX_TEAM_NAME = MAX_DNS_LABEL - len(QUEUE_SUFFIX)
-"""Names of queues are values of labels, too."""
+"""Queue names are also label values, which limits their length."""
 _ALLOWED = (
     f"at most {MAX_TEAM_NAME} lower-case letters, digits and hyphens, a letter or digit at both ends, and no name that "
     "the platform has: it is that of the team's namespace"
@@ -25,7 +25,7 @@ _ALLOWED = (
 
 
 def team_problems(installation: Installation) -> Iterator[Problem]:
-    """All of them."""
+    """Yields all problems of the teams."""
     stack = installation.stack
     of_operators = {each.namespace for each in installation.operators.values()}
     for name, team in stack.teams.items():
@@ -54,7 +54,7 @@ def _name_problems(
 
 
 def _renamed(path: Path, team: TeamSettings, better: str, teams: Collection[str]) -> Fix:
-    """The team under a name that can be; without it where another has that."""
+    """Returns the fix that renames a team, or removes it if the name is taken."""
     given = team.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return remove_command(path) if better in teams else move_command(path, ("teams", better), given)
 
@@ -77,8 +77,8 @@ def _groups_without_entra(stack: StackFile) -> Iterator[Problem]:
 
 
 def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
-    """More than the cluster can have, at the largest quota, which is the likeliest to be mistyped. The user chooses
-    which team has less; slackGpus, which no team has, give way by a command. With no node, nothing runs.
+    """Yields the largest quota if the sum exceeds the cluster's maximum number of GPUs. It is most likely mistyped, but
+    the user chooses the team; a command lowers only slackGpus, which belong to no team. Without nodes, nothing runs.
     """
     total, slack = _all_gpus(stack), ("slackGpus",)
     given: dict[Path, int] = {slack: stack.slack_gpus}
@@ -100,7 +100,7 @@ def _all_gpus(stack: StackFile) -> int:
 
 
 def quota_table(stack: StackFile) -> str:
-    """What of the cluster is whose, for previews; empty without teams."""
+    """Returns the table of quotas for previews; empty without teams."""
     total = _all_gpus(stack)
     rows = [(team.gpus, f"team {name}{_limits(team)}") for name, team in sorted(stack.teams.items())]
     rows += [(stack.slack_gpus, "slack, which teams borrow")] if stack.slack_gpus else []
@@ -119,12 +119,12 @@ def _are(number: int) -> str:
 
 
 def _is_taken(name: str, of_operators: Collection[str]) -> bool:
-    """AKS, its add-ons and operators call theirs something-system."""
+    """Returns whether a namespace is taken; AKS, its add-ons and operators use the suffix -system."""
     return name == SLACK or name.endswith("-system") or is_taken(name, of_operators)
 
 
 def reachable_gpus(teams: Mapping[str, TeamSettings], slack: int, name: str) -> int:
-    """The most that a team's jobs can have at once: its own, and what others lend it while they run nothing."""
+    """Returns the most GPUs that a team's jobs can have: its own, and those that others lend while idle."""
     team = teams[name]
     lent = [
         each.gpus if each.lending_limit is None else each.lending_limit for key, each in teams.items() if key != name

@@ -1,7 +1,7 @@
-"""vCPU quota: what a stack adds to what a region has in use, and where the subscription has no room for that.
+"""vCPU quota: the vCPUs that an update adds in a region, and the subscription's limits.
 
-Azure counts the vCPUs of a VM family, and of all families together (`cores`); those of Spot nodes apart from both, as
-`lowPriorityCores` (Microsoft, "Increase spot vCPU family quotas"). Answers are of Microsoft.Compute/locations/usages
+Azure counts the vCPUs of each VM family and of all families (`cores`). Spot nodes count only as `lowPriorityCores`
+(Microsoft, "Increase spot vCPU family quotas"). Answers are of Microsoft.Compute/locations/usages
 (azure-rest-api-specs, Usage_List).
 """
 
@@ -25,39 +25,39 @@ _PAGE = "/#view/Microsoft_Azure_Capacity/QuotaMenuBlade/~/myQuotas"
 
 @dataclass(frozen=True)
 class Nodes:
-    """Those that a pool has in Azure."""
+    """The nodes of a pool in Azure."""
 
     size: str
     count: int
     spot: bool = False
     version: str = ""
-    """Of Kubernetes, where it is known."""
+    """The Kubernetes version, if known."""
 
 
 @dataclass(frozen=True)
 class Growth:
-    """Nodes that an update adds to a pool."""
+    """The nodes that an update adds to a pool."""
 
     pool: str
-    """As messages call it."""
+    """The pool's name in messages."""
     sku: VmSku
     spot: bool
     key: Path
-    """The setting that says how many nodes it has."""
+    """The setting of the number of nodes."""
     there: int
-    """Nodes that it has."""
+    """Existing nodes."""
     now: int
-    """Nodes that come with the update, beside those that are reserved: these count whether they are used or not."""
+    """Nodes that the update adds, without reserved ones, which count whether they are used or not."""
     later: int
-    """Nodes that the autoscaler may add to those."""
+    """Nodes that the autoscaler may add later."""
     new: bool
-    """Whether it is made by the update."""
+    """Whether the update creates the pool."""
     replaced: Nodes | None = None
-    """The pool in whose place it comes."""
+    """The pool that it replaces."""
     first: bool = False
-    """Whether that one goes first."""
+    """Whether that pool is deleted first."""
     surge: int = 0
-    """Nodes that AKS adds while it upgrades the pool."""
+    """Nodes that AKS adds during the pool's upgrade."""
 
     def __str__(self) -> str:
         nodes = "node" if self.at_once == 1 else "nodes"
@@ -66,16 +66,16 @@ class Growth:
 
     @property
     def at_once(self) -> int:
-        """Nodes that need quota during the update."""
+        """The number of nodes that need quota during the update."""
         return self.now + self.surge
 
     @property
     def quotas(self) -> tuple[str, ...]:
-        """Names of the quotas that its nodes count against."""
+        """The names of the quotas for its nodes."""
         return _quotas(self.sku, spot=self.spot)
 
     def freed(self, quota: str) -> int:
-        """How many vCPUs of that quota the replaced pool gives back."""
+        """Returns how many vCPUs of that quota the replaced pool frees."""
         old = self.replaced
         size = old and next((sku for name, sku in catalogue().items() if name.lower() == old.size.lower()), None)
         return old.count * size.vcpus if old and size and quota in _quotas(size, spot=old.spot) else 0
@@ -90,9 +90,9 @@ class _Usage:
 def growths(
     settings: Settings, there: Mapping[str, Nodes], system_pool: str, reserved: Mapping[str, int]
 ) -> list[Growth]:
-    """All pools that are made or grow, `there` being what the cluster has by names in ARM.
+    """Returns all pools that are created or grow. `there` are the existing nodes, by the pools' names in ARM.
 
-    `reserved` is how many nodes pools find reserved, by their keys.
+    `reserved` are the numbers of reserved nodes, by the pools' keys.
     """
     found = [_system_growth(settings, there.get(system_pool), system_pool)]
     found += [_growth(settings, key, pool, there, reserved.get(key, 0)) for key, pool in settings.gpu_pools().items()]
@@ -108,7 +108,7 @@ def _system_growth(settings: Settings, has: Nodes | None, name: str) -> Growth:
 
 
 def _jump_box_growth(chosen: JumpBoxSettings) -> Growth:
-    """Of the machine by which one gets in, which comes with the cluster; one that comes later is not looked up."""
+    """Returns the growth of the jump box, which is created with the cluster; a later one is not checked."""
     return Growth("the jump box", catalogue()[chosen.vm_sku], False, ("network", "jumpBox", "vmSku"), 0, 1, 0, True)
 
 
@@ -134,7 +134,7 @@ def _growth(settings: Settings, key: str, pool: PoolSettings, there: Mapping[str
 
 
 def _surge(settings: Settings, pool: PoolSettings, has: Nodes | None) -> int:
-    """Without quota for one surge node, AKS refuses the upgrade (ErrCode_InsufficientVCPUQuota).
+    """Returns the surge nodes of an upgrade, which AKS rejects without quota (ErrCode_InsufficientVCPUQuota).
 
     Spot pools and pools with InfiniBand have none (components/azure/node_pools.py).
     """
@@ -143,12 +143,12 @@ def _surge(settings: Settings, pool: PoolSettings, has: Nodes | None) -> int:
 
 
 def is_version(version: str, wanted: str) -> bool:
-    """Whether a version with its patch is the wanted one, a minor version or one with its patch."""
+    """Returns whether a version with patch matches the wanted minor or patch version."""
     return f"{version}.".startswith(f"{wanted}.")
 
 
 def _is_of(key: str, name: str) -> bool:
-    """Whether a pool in ARM was made for a key: its name is the key and some characters of a hash."""
+    """Returns whether a pool's name in ARM belongs to a key: the key and a few characters of a hash."""
     return name[:-SUFFIX_LENGTH] == key and set(name[-SUFFIX_LENGTH:]) <= set(hexdigits)
 
 
@@ -157,7 +157,7 @@ def _quotas(sku: VmSku, *, spot: bool) -> tuple[str, ...]:
 
 
 def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings) -> Iterator[Objection]:
-    """Of nodes for which there is no quota: those that come at once stop an update, those of the autoscaler warn."""
+    """Yields missing quota: an error for nodes of this update, a warning for those of the autoscaler."""
     usages, region = dict(_usages(answer)), settings.location
     more = [growth for growth in growing if growth.at_once or growth.later]
     names = dict.fromkeys(quota for growth in more for quota in growth.quotas)
@@ -171,7 +171,7 @@ def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings
         now = sum(growth.at_once * growth.sku.vcpus for growth in mine)
         most = now + sum(growth.later * growth.sku.vcpus for growth in mine)
         room = max(left, 0)
-        if now > room:  # a limit that was lowered under what runs is none of this update's business
+        if now > room:  # a limit below the current usage does not concern this update
             what = f"{_needed(now, name, mine, region)}, and {room} of {usage.limit} are left"
             fewer, instead = _fewer(mine, room, settings.stack), _instead(mine, name, left, settings)
             yield Objection(what, (*_steps(region), *fewer, *instead))
@@ -188,7 +188,7 @@ def _usages(answer: Json) -> Iterator[tuple[str, _Usage]]:
 
 
 def _plain(family: str) -> str:
-    """Azure's lists and pages write one family in any case, with and without spaces."""
+    """Returns a comparable name: Azure writes the same family in any case, with and without spaces."""
     return family.replace(" ", "").lower()
 
 
@@ -202,7 +202,7 @@ def _steps(region: str) -> tuple[str, ...]:
 
 
 def _fewer(growing: Sequence[Growth], room: int, stack: str) -> Iterator[str]:
-    """As many nodes as there is quota for, where only one pool is in question."""
+    """Yields the command for as many nodes as the quota allows, if only one pool needs it."""
     (growth, *others) = [each for each in growing if each.at_once]
     fit = growth.there + room // growth.sku.vcpus - growth.surge
     if fit > 0 and not others:
@@ -210,7 +210,7 @@ def _fewer(growing: Sequence[Growth], room: int, stack: str) -> Iterator[str]:
 
 
 def _instead(growing: Sequence[Growth], quota: str, left: int, settings: Settings) -> Iterator[str]:
-    """To let go of the old pool first, where that makes room."""
+    """Yields the command that deletes the old pool first, if that frees enough quota."""
     waiting = [each for each in growing if each.replaced and not each.first and each.freed(quota)]
     now = sum(each.at_once * each.sku.vcpus for each in growing)
     if settings.vm_sku is None and waiting and left + sum(each.freed(quota) for each in waiting) >= now:

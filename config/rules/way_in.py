@@ -1,4 +1,4 @@
-"""What must hold of the way into a private network: the jump box, and whether one is inside."""
+"""Rules for access to a private network: the jump box, and the deployer's own access."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from config.schema.models import StackFile
 from config.schema.network import NetworkSettings
 
 _LOGINS = ("azurecli", "msi")
-"""By which kubelogin gets a token of a managed identity without a file or a secret (its page on login modes); for the
-first, `az login --identity` comes before it.
+"""kubelogin's login methods for a managed identity without a file or a secret (its page on login modes). `azurecli`
+needs `az login --identity` first.
 """
 
 
 def way_in_problems(stack: StackFile) -> Iterator[Problem]:
-    """All of them. What is wrong with the network itself, `config/rules/network.py` says."""
+    """Yields all problems of access; `config/rules/network.py` has those of the network."""
     yield from _inside(stack.network)
     if stack.network.jump_box:
         yield from _needless(stack.network)
@@ -40,7 +40,7 @@ def _needless(network: NetworkSettings) -> Iterator[Problem]:
 
 
 def _key(network: NetworkSettings) -> Iterator[Problem]:
-    """Says not a word of what is given: it may be the private key."""
+    """Yields problems of the SSH key, without its value: it may be a private key."""
     given = network.jump_box and network.jump_box.ssh_public_key
     if network.jump_box is None or (given and is_public_key(given)):
         return
@@ -51,7 +51,7 @@ def _key(network: NetworkSettings) -> Iterator[Problem]:
 
 
 def _outbound(network: NetworkSettings) -> Iterator[Problem]:
-    """A load balancer of AKS's is its nodes' way out, and no other machine's."""
+    """Yields load balancers, because AKS's load balancer is the outbound path of its nodes only."""
     if network.address_space and not network.nat_gateway:
         path = ("network", "outbound")
         what = f"is {network.outbound}, by which the jump box gets nothing from the internet"
@@ -67,7 +67,7 @@ def _login(stack: StackFile) -> Iterator[Problem]:
 
 
 def _identity(stack: StackFile) -> Iterator[Problem]:
-    """The box has rights in the stack's group alone: it could not read an identity in another one (403)."""
+    """Yields an identity in another group: the jump box has rights only in the stack's group (403)."""
     if not stack.cluster.identity:
         return
     users = any(pool.capacity_reservation_group for pool in stack.pools.values())

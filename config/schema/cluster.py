@@ -17,7 +17,7 @@ from config.schema.resource_ids import ObjectId, UserAssignedIdentityId
 
 NodeOsChannel = Literal["None", "Unmanaged", "SecurityPatch", "NodeImage"]
 ROLLING: tuple[NodeOsChannel, ...] = ("SecurityPatch", "NodeImage")
-"""Channels with which AKS rolls out node images, in the maintenance window if one is set."""
+"""Channels that let AKS roll out node images, in the maintenance window if one is set."""
 MAX_CLUSTER_NODES = 5000
 """The maximum number of nodes in a cluster (https://learn.microsoft.com/azure/aks/quotas-skus-regions)."""
 AKS_UNREADY_NODES = 3
@@ -55,7 +55,7 @@ def _clock(form: str) -> BeforeValidator:
 
 
 class MaintenanceWindow(Model):
-    """The weekly window in which AKS may roll out node images."""
+    """The weekly window for AKS's rollouts of node images."""
 
     model_config = ConfigDict(json_schema_extra={"text_is": "day"})
 
@@ -102,7 +102,7 @@ class AutoscalerSettings(Model):
     """Minutes until an unneeded node is deleted."""
     unready_minutes: Minutes = 60
     """Minutes until an unready node is deleted; the first 15 minutes of a new node do not count. A GPU node is unready
-    until it advertises GPUs; AKS's default of 20 may delete a node whose drivers are almost built.
+    until it advertises GPUs; AKS's default of 20 may delete a node with almost finished drivers.
     """
     unready_nodes: Annotated[int | None, Field(ge=0, le=MAX_CLUSTER_NODES), PLAIN_DIGITS] = None
     """Maximum number of unready nodes; above it, the autoscaler pauses. By default, the maximum number of GPU nodes,
@@ -186,8 +186,8 @@ class ClusterSettings(Model):
     """
     authorized_ip_ranges: Annotated[IpRanges, protects("ranges")] = ()
     """Public IPv4 ranges that may reach the API server; by default any address. They must include all machines that run
-    pulumi, helm or kubectl (CI, too). The cluster's nodes always have access, except through a NAT gateway of your own
-    (`network.id`): add its addresses. If unset, an existing cluster keeps its ranges.
+    pulumi, helm or kubectl (CI, too). The cluster's nodes always have access, except through the NAT gateway of an
+    existing network (`network.id`): add its addresses. If unset, an existing cluster keeps its ranges.
     """
     node_os_channel: NodeOsChannel = "Unmanaged"
     """Source of node patches: `Unmanaged` uses Ubuntu's nightly updates, without new images under running jobs. With

@@ -24,7 +24,7 @@ _ALLOWED = "a range of public IPv4 addresses by its first one, as in 137.117.106
 def _reachable(text: str) -> str:
     """Rejects ranges that AKS rejects, that no client on the internet has, or that all clients have.
 
-    Also rejects 0.0.0.0/32, with which AKS admits only the cluster's own nodes: `pulumi up` could not continue.
+    Also rejects 0.0.0.0/32, because AKS then admits only the cluster's own nodes: `pulumi up` could not continue.
     """
     try:
         network = IPv4Network(text, strict=False)

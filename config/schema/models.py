@@ -90,8 +90,8 @@ class StackFile(Model):
     workload_options: dict[str, dict[str, Any]] = {}
     """Options of each workload, under its name."""
     platform_stack: Annotated[str | None, EMPTY_IS_UNSET] = None
-    """The stack whose platform this stack runs on, as a name or as organization/project/name; by default the stack
-    creates its own platform.
+    """The stack that provides the platform, as a name or as organization/project/name; by default the stack creates its
+    own platform.
     """
     cluster: ClusterSettings = ClusterSettings()
     """The AKS cluster and access to it."""
@@ -104,7 +104,7 @@ class StackFile(Model):
     teams: dict[str, TeamSettings] = {}
     """Teams by name, which is also the name of their namespace; `operators.kueue` queues their jobs."""
     slack_gpus: Annotated[Gpus, protects("limit")] = 0
-    """GPUs that no team owns, in a queue without jobs from which all teams may borrow."""
+    """GPUs that no team owns. All teams may borrow them from a queue without jobs."""
     charts: Charts = Charts()
     """Where charts come from, instead of their own repositories."""
     images: Images = Images()
@@ -174,7 +174,7 @@ class Lending(Model, Generic[Shared]):
     containers: dict[str, dict[str, Any]] = {}
     """Blob containers by name, as in components/stack_outputs.py."""
     federation: dict[str, str] | None = None
-    """The data with which namespaces get identities (components/azure/identity.py), if mounts use them."""
+    """The data for namespaces' identities (components/azure/identity.py), if mounts use them."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ class Settings(StackFile):
     location_key: str = "location"
     """The key that sets the region; it may be the provider's."""
     scratch_folder: str | None = None
-    """The path of NVMe scratch on nodes whose pools request it; None if no operator creates it."""
+    """The path of NVMe scratch on the nodes that have it; None if no operator creates it."""
     lender: Lender | None = None
     """The platform that `platformStack` names; these settings include its `SHARED` settings."""
 

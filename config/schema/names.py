@@ -64,8 +64,8 @@ class Names:
 def global_name(names: Names, subscription_id: str, limit: int, key: str = "") -> str:
     """Returns a globally unique name: lower-case letters and digits of project and stack, then a digest.
 
-    The digest tells apart equal stacks in two subscriptions, and names that are cut to `limit` characters. `key`
-    (letters and digits) tells apart several names of one stack: stack devinput differs from input of dev.
+    The digest distinguishes equal stacks in two subscriptions, and names that are cut to `limit` characters. `key`
+    (letters and digits) distinguishes several names of one stack: stack devinput differs from input of dev.
     """
     text = re.sub(r"[^a-z0-9]", "", f"{names.project}{names.stack}".lower())
     room = limit - _DIGEST - len(key)

@@ -20,7 +20,7 @@ POD_RANGE = "10.240.0.0/12"
 It does not overlap AKS's own networks of nodes (10.224.0.0/12) and services (10.0.0.0/16).
 """
 SERVICE_RANGE = "172.20.0.0/16"
-"""The services' range in a custom network, whose addresses usually begin with 10, as AKS's default for services."""
+"""The services' range in a custom network; most networks, and AKS's default for services, begin with 10."""
 NODES, ENDPOINTS, JUMP_BOX, BASTION = "nodes", "endpoints", "jump-box", "AzureBastionSubnet"
 """The subnets of a network that the stack creates; the last two only with a jump box.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from config.schema.models import StackFile
 
 DriverUpgrades = Literal["manual", "when-idle"]
-"""Restarts of drivers whose version or configuration has changed: `manual`, or by NVIDIA's operators node by node, each
+"""Restarts of drivers after a change of version or configuration: `manual`, or by NVIDIA's operators node by node, each
 after all pods of the node have ended.
 """
 Scheduler = Literal["volcano", "scheduler-plugins-scheduler"]

@@ -19,7 +19,7 @@ MERGE_KEYS = {
     "volumes": "name",
     "volumeMounts": "mountPath",
 }
-"""Lists whose items are merged by a key, as in Kubernetes' strategic merge patch; other lists are replaced.
+"""Lists that are merged by a key of their items, as in Kubernetes' strategic merge patch; others are replaced.
 
 Source: `patchMergeKey` in the types of k8s.io/api/core/v1.
 """

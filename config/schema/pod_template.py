@@ -18,7 +18,7 @@ from config.schema.base import Unfit
 from k8s.quantities import is_quantity
 
 _QUANTITIES = ("limits", "requests", "overhead", "sizeLimit", "divisor")
-"""Keys whose values are quantities, so numbers are valid, too (apimachinery, pkg/api/resource, Quantity)."""
+"""Keys of quantities, which may be numbers, too (apimachinery, pkg/api/resource, Quantity)."""
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 

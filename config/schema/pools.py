@@ -94,7 +94,7 @@ class Autoscale(Model):
     """The bounds of the cluster autoscaler."""
 
     min: NodeCount
-    """Minimum number of nodes, with which a new pool starts. For InfiniBand, set the number that jobs need
+    """Minimum number of nodes; a new pool starts with it. For InfiniBand, set the number that jobs need
     ([why](autoscaler.md#nodes-that-build-drivers)). It is not confirmed that AKS starts the first InfiniBand node of an
     empty pool.
     """
@@ -228,7 +228,7 @@ class PoolSettings(Model):
 
 
 def agent_pool_name(key: str, pool: PoolSettings) -> str:
-    """Returns the pool's name in ARM: its key and a hash of what ARM cannot change, so that old and new can coexist."""
+    """Returns the pool's name in ARM: its key and a hash of immutable settings, so that old and new can coexist."""
     fixed: tuple[object, ...] = (pool.vm_sku, pool.spot, pool.disk.gb, pool.disk.type)
     if pool.spot_max_price != REGULAR_PRICE:
         fixed += (pool.spot_max_price,)

@@ -61,7 +61,7 @@ _FILES_KEY = "0files"
 
 
 def _is_of_files(name: str) -> str:
-    """Rejects misspelt AKS classes, and AKS's classes whose volumes nodes cannot share as files."""
+    """Rejects misspelt AKS classes, and AKS's classes without volumes that nodes can share as files."""
     known, files = aks_classes(), list(aks_classes().files)
     if name in known.disks:
         raise unfit(f"is {name}, AKS's class of disks, each of which is on one node at a time", files[0])
@@ -227,10 +227,10 @@ class StorageSettings(AccountSettings):
     """
 
     shared_files: SharedFiles | None = None
-    """Storage of the workloads' shared files. `smb`: Azure Files in an account with a public address, which AKS creates
-    and for which workloads have a class. `nfs`: Azure Files in an account of the stack, reachable only from a custom
-    network. `none`: no shared files. The default is the class of `operators.nfsSubdirExternalProvisioner` if that is
-    enabled, else `smb`, or `none` with `network.private`. A change creates new shares and does not copy files.
+    """Storage of the workloads' shared files. `smb`: Azure Files in a public account, which AKS creates for the
+    workloads' own StorageClass. `nfs`: Azure Files in an account of the stack, reachable only from a custom network.
+    `none`: no shared files. The default is the class of `operators.nfsSubdirExternalProvisioner` if that is enabled,
+    else `smb`, or `none` with `network.private`. A change creates new shares and does not copy files.
     """
     shared_class: Annotated[SharedClass | None, EMPTY_IS_UNSET] = None
     """An existing StorageClass for shared files, instead of `sharedFiles`: one of AKS's or your own. Previews fail if
@@ -254,7 +254,7 @@ class StorageSettings(AccountSettings):
         return [account for account in self.all_accounts() if account.settings.auth == "identity"]
 
     def by_container(self) -> dict[str, Account]:
-        """Returns the account of each container. Container names are unique (config/rules/accounts.py)."""
+        """Returns the account of each container. Container names are unique (config/rules/storage.py)."""
         return {name: account for account in self.all_accounts() for name in account.settings.containers}
 
     def next_account(self) -> Account:

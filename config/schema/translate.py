@@ -28,7 +28,7 @@ def problems_of(
     prefix: Path = (),
     inventory: Inventory | None = None,
 ) -> Iterator[Problem]:
-    """Yields the problems of one validation of `given` as a `model`, whose keys are below `prefix` in the stack file.
+    """Yields the problems of one validation of `given` as a `model`; its keys are below `prefix` in the stack file.
 
     The `inventory` finds the right place of a misplaced key.
     """

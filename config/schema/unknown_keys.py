@@ -102,7 +102,7 @@ def key_fix(
     *,
     is_sure: bool = True,
 ) -> Fix:
-    """Returns the fix of a key that means the key at `there`, whose value is `standing`."""
+    """Returns the fix of a key that means the key at `there`, which is set to `standing`."""
     if value in _EMPTY or (standing is not None and text_of(standing) == text_of(value)):
         return remove_command(path)
     own, found = str(path[-1]), _protections(path, value, inventory)
@@ -142,7 +142,7 @@ def _named(there: Path, inventory: Inventory | None) -> str:
 
 
 def _protections(path: Path, value: object, inventory: Inventory | None) -> dict[str, list[Path]]:
-    """Returns the protecting settings whose names resemble an unknown key or a key below it."""
+    """Returns the protecting settings with names like an unknown key or a key below it."""
     if inventory is None or inventory.is_option(path) or value in _EMPTY:
         return {}
     own, beside = str(path[-1]), inventory.schema(path[:-1]).get("properties", ())
@@ -180,7 +180,7 @@ def _nearest(name: str, path: Path, inventory: Inventory) -> Path | None:
 
 
 def _is_around(path: Path, place: Path) -> bool:
-    """Returns whether a place is at the top, above the key or one level below it; others have settings of their own."""
+    """Returns whether a place is at the top, above the key or one level below it, not in another section."""
     return len(path) < 3 or place[:-2] == path[:-1] or path[: len(place) - 1] == place[:-1]
 
 

@@ -31,7 +31,7 @@ class Requirements:
     one_node_without: bool = False
     """Whether it runs on a single node without InfiniBand."""
     mpi: bool = False
-    """Whether it is a Volcano Job, which gives all pods the names and keys with which MPI reaches them."""
+    """Whether it is a Volcano Job, which gives all pods the names and keys that MPI needs."""
 
     def infiniband_on(self, nodes: int) -> bool:
         """Returns whether it needs InfiniBand on this many nodes."""
@@ -103,7 +103,7 @@ class WorkloadOptions(Model):
 
     @property
     def member(self) -> Member | None:
-        """The team, and the user in it, in whose namespace it runs; None in the stack's own namespace."""
+        """The team (and its user) if it runs in a team's namespace; None in the stack's own namespace."""
         return None
 
     @property
