@@ -18,7 +18,7 @@ import yaml
 from tests.e2e.killing import interrupted, under_way
 from tests.support.checkout import Checkout, clients, kill
 
-pytestmark = pytest.mark.simulator
+pytestmark = [pytest.mark.simulator, pytest.mark.long]
 IMAGE = "docker.io/me/mine:1"
 WHY = f"Faked: image {IMAGE} has no recipe in simulator/sandbox/recipes/ (docs/simulator.md, The sandbox)"
 AGAIN = "pulumi up -s dev --replace '**:Job::health-check'"
@@ -78,7 +78,6 @@ def test_in_a_pipe_the_engine_s_lines_are_phases_and_a_summary(first: subprocess
     assert [line for line in lines if len(line) > 80] == []
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("first")
 def test_with_a_recipe_it_really_runs_though_the_simulator_was_not_started_again(checkout: Checkout) -> None:
     """What the image holds, docker/aksnhc has, here under the user's own name."""

@@ -15,7 +15,7 @@ from tests.e2e.notebooks import WORK, claim, in_notebook, refused
 from tests.e2e.team_jobs import kubectl
 from tests.support.world import Stack
 
-pytestmark = [pytest.mark.simulator, pytest.mark.charts]
+pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 OPTIONS = yaml.safe_load((paths.ROOT / "Pulumi.jupyterlab.yaml").read_text("utf-8"))["config"]
 NOTEBOOK = {"workloads": "jupyterlab", "workloadOptions": OPTIONS["ai-on-aks:workloadOptions"]}
 

@@ -135,6 +135,7 @@ def test_healed_it_passes_and_everything_of_it_is_gone(stack: Stack, bad: str) -
     assert "aznhc-failed" not in after["annotations"]
 
 
+@pytest.mark.long
 def test_an_indexed_job_counts_no_failure_on_a_bad_node_and_goes_on_elsewhere(stack: Stack, bad: str) -> None:
     stack.world.simulator("fault", "link", "--node", bad, "--device", "mlx5_5", "--gbps", "100")
     with only(stack, bad):
@@ -154,6 +155,7 @@ def test_an_indexed_job_counts_no_failure_on_a_bad_node_and_goes_on_elsewhere(st
     assert checked(stack, bad).startswith("VERDICT: PASS")
 
 
+@pytest.mark.long
 def test_a_node_that_lacks_devices_is_checked_and_its_check_says_what_is_missing(stack: Stack) -> None:
     """No pod that takes all devices can be placed there."""
     broken = names(gpu_nodes(stack.kube))[1]

@@ -139,6 +139,7 @@ def shown(recorder: Recorder) -> Keys:
     return {name: value for name, value in recorder.shown.items() if name != "platform"}
 
 
+@pytest.mark.long
 @given(
     st.just("many") | st.sampled_from([*STACKS]), st.lists(st.sampled_from(WAYS), min_size=1, unique=True), st.randoms()
 )

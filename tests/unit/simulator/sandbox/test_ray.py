@@ -99,6 +99,7 @@ def test_without_its_worker_it_waits_for_another_and_goes_on_from_its_checkpoint
     assert f"Job '{JOB}' succeeded" in log
 
 
+@pytest.mark.long
 def test_where_no_other_worker_comes_the_job_fails_so_that_a_new_cluster_is_tried(tmp_path: Path) -> None:
     lose = once(40, lambda training: training.processes["worker-0"].kill())
     training = Finetuning(tmp_path, meanwhile=lose, options=LONG, patience_s=1)
