@@ -19,7 +19,6 @@ Profile = dict[str, bool | int | float | str]
 
 @functools.cache
 def profiles() -> dict[str, Profile]:
-    """Returns all profiles by name."""
     found: dict[str, Profile] = data.read("blobfuse.yaml")["profiles"]
     return found
 

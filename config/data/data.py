@@ -18,10 +18,8 @@ def read(name: str) -> Any:
 
 
 def parsed(text: str) -> Any:
-    """Returns parsed YAML."""
     return yaml.load(text, _LOADER)  # noqa: S506 - a safe loader
 
 
 def parsed_all(text: str) -> list[Any]:
-    """Returns the parsed documents of a YAML stream."""
     return list(yaml.load_all(text, _LOADER))

@@ -45,7 +45,6 @@ class AzureCli(_Fact):
     fingerprint: str
 
     def command(self) -> str:
-        """Returns the call of the installer's function for it."""
         package = f"azure-cli={self.version}-1~{self.distribution}"
         return join(["package", package, self.repository, self.distribution, self.key, self.fingerprint])
 
@@ -62,7 +61,6 @@ class JumpBox(_Fact):
 
 @functools.cache
 def jump_box() -> JumpBox:
-    """Returns the facts, read once."""
     return JumpBox.model_validate(data.read("jump_box.yaml"))
 
 

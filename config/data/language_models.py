@@ -64,7 +64,6 @@ class LanguageModel(Facts):
 
     @property
     def weight_bytes(self) -> int:
-        """The size of the weights in bytes."""
         return BYTES * self.parameters
 
     def kv_bytes(self, gpus: int) -> int:
@@ -74,7 +73,6 @@ class LanguageModel(Facts):
 
 @functools.cache
 def language_models() -> Mapping[str, LanguageModel]:
-    """Returns all known models by name."""
     return {name: LanguageModel.model_validate(facts) for name, facts in data.read("language_models.yaml").items()}
 
 

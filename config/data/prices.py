@@ -70,5 +70,4 @@ def by_price(sizes: Iterable[str]) -> str:
 
 @functools.cache
 def price_list() -> PriceList:
-    """Returns the prices, read once."""
     return PriceList.model_validate(data.read("prices.yaml"))

@@ -140,7 +140,6 @@ class VmSku(Facts):
 
     @property
     def supported(self) -> bool:
-        """Whether the program can create pools of this size."""
         return self.refusal is None
 
     @property
@@ -160,7 +159,6 @@ class VmSku(Facts):
 
     @property
     def gpu_pci_vendor(self) -> str:
-        """The PCI vendor id of the GPU."""
         return pci_vendor(self.gpu_vendor) if self.gpu_vendor else ""
 
     def busbw_floor(self, nodes: int, *, sharp: bool = False) -> float | None:
@@ -181,7 +179,6 @@ class Series(Facts):
     cache: int = 0
 
     def sizes(self) -> dict[str, VmSku]:
-        """Returns its sizes by name, the smallest first."""
         return {name: self._size(name, vcpus) for vcpus in self.vcpus if (name := self.name.format(vcpus))}
 
     def _size(self, name: str, vcpus: int) -> VmSku:
@@ -203,7 +200,6 @@ class NcclProfile(Facts):
     sharp: dict[str, str]
 
     def environment(self, *, sharp: bool) -> dict[str, str]:
-        """Returns all variables of a job, by name."""
         return dict(sorted((self.nccl | self.ucx | (self.sharp if sharp else {})).items()))
 
 
@@ -287,7 +283,6 @@ def gpu_models() -> dict[str, GpuModel]:
 
 @functools.cache
 def catalogue() -> dict[str, VmSku]:
-    """Returns all VM sizes by name, in the order of the data file."""
     sizes: dict[str, dict[str, object]] = _file()["skus"]
     found = {name: VmSku.model_validate({"name": name, **facts}) for name, facts in sizes.items()}
     return found | {name: size for each in series() for name, size in each.sizes().items()}
@@ -295,7 +290,6 @@ def catalogue() -> dict[str, VmSku]:
 
 @functools.cache
 def series() -> tuple[Series, ...]:
-    """Returns all series of VM sizes without GPUs."""
     return tuple(Series.model_validate(facts) for facts in _file()["series"])
 
 
@@ -309,12 +303,10 @@ def sku(name: str) -> VmSku:
 
 @functools.cache
 def nccl_profiles() -> dict[str, NcclProfile]:
-    """Returns NCCL environments by profile."""
     profiles: dict[str, object] = data.read("nccl.yaml")["profiles"]
     return {name: NcclProfile.model_validate(profile) for name, profile in profiles.items()}
 
 
 @functools.cache
 def topologies() -> dict[str, Topology]:
-    """Returns PCI topologies by name."""
     return {name: Topology.model_validate(facts) for name, facts in data.read("topologies.yaml").items()}

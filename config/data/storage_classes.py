@@ -24,11 +24,9 @@ class AksClasses:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """All of them."""
         return (*self.files, *self.disks, *self.blobs)
 
 
 @functools.cache
 def aks_classes() -> AksClasses:
-    """Returns the classes in the data file."""
     return AksClasses(**{kind: tuple(names) for kind, names in data.read("storage_classes.yaml").items()})

@@ -72,8 +72,6 @@ _Day = Annotated[date, BeforeValidator(date.fromisoformat)]
 
 
 class Kubernetes(_Pin):
-    """Kubernetes minor versions of AKS."""
-
     newest: dict[str, str]
     """The newest patch of each minor version that AKS offers to any cluster."""
     default: str
@@ -135,8 +133,6 @@ class Coscheduling(_Pin):
 
 
 class Versions(_Pin):
-    """All pinned versions."""
-
     kubernetes: Kubernetes
     identity_mounts: IdentityMounts
     coscheduling: Coscheduling
@@ -147,7 +143,6 @@ class Versions(_Pin):
 
 @functools.cache
 def versions() -> Versions:
-    """Returns the pinned versions, read once."""
     raw = data.read("versions.yaml")
     for kind in ("charts", "manifests", "images"):
         raw[kind] = {name: {"name": name, **pin} for name, pin in raw[kind].items()}

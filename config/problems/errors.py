@@ -25,7 +25,6 @@ MAX_TOLD = 25
 
 
 def lines(*each: str) -> str:
-    """Returns a message of several lines."""
     return "\n".join(each)
 
 
@@ -58,12 +57,10 @@ class Problem:
 
     @property
     def is_absent(self) -> bool:
-        """Whether the error is a missing key."""
         return self.what.startswith("is not set")
 
     @property
     def fix(self) -> str:
-        """The fix as text, for the selected stack."""
         return str(self.suggestion)
 
     def moved(self, here: Path, there: Path) -> Problem:
@@ -79,7 +76,6 @@ class Problem:
         return replace(self, stack=name if theirs else "", suggestion=self.suggestion.in_stack(name, keys))
 
     def text(self, stack: str) -> str:
-        """Returns error, allowed values and fix, with commands that name the stack."""
         where = f"{path_text(self.path)} of stack {self.stack}" if self.stack else path_text(self.path)
         allowed, fix = printable(self.allowed, MAX_COMMAND), printable(self.suggestion.text(stack), 3 * MAX_COMMAND)
         if self.stack:

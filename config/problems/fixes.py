@@ -65,7 +65,6 @@ class Edit:
 
     @property
     def removes(self) -> bool:
-        """Whether it removes the key."""
         return self.value is None and not self.secret
 
     @property
@@ -103,7 +102,6 @@ class Run:
     command: str
 
     def text(self, _stack: str) -> str:
-        """Returns the command."""
         return self.command
 
 
@@ -114,7 +112,6 @@ class Say:
     words: str
 
     def text(self, _stack: str) -> str:
-        """Returns the text on one line."""
         return printable(self.words)
 
 
@@ -125,16 +122,13 @@ class Fix:
     steps: tuple[Edit | Run | Say, ...]
 
     def __str__(self) -> str:
-        """Returns the text for the selected stack."""
         return self.text("")
 
     def text(self, stack: str) -> str:
-        """Returns the commands, joined, or text."""
         return " && ".join(step.text(stack) for step in self.steps)
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """The edits of keys."""
         return tuple(step for step in self.steps if isinstance(step, Edit))
 
     @property
@@ -154,7 +148,6 @@ class Fix:
 
     @property
     def is_command(self) -> bool:
-        """Whether it can be pasted."""
         return all(edit.is_command for edit in self.edits)
 
     def moved(self, here: Path, there: Path) -> Fix:
@@ -175,12 +168,10 @@ def _is_theirs(edit: Edit, keys: Collection[str]) -> bool:
 
 
 def run(command: str) -> Fix:
-    """Returns a fix that runs a command."""
     return Fix((Run(command),))
 
 
 def say(words: str) -> Fix:
-    """Returns a fix in words."""
     return Fix((Say(words),))
 
 
@@ -190,7 +181,6 @@ def text_of(value: object) -> str:
 
 
 def set_command(path: Path, value: object) -> Fix:
-    """Returns a fix that sets one key."""
     return Fix((Edit(path, value),))
 
 
@@ -200,7 +190,6 @@ def secret_command(path: Path) -> Fix:
 
 
 def remove_command(path: Path) -> Fix:
-    """Returns a fix that removes one key."""
     return Fix((Edit(path),))
 
 

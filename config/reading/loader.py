@@ -60,7 +60,6 @@ def load(inventory: Inventory) -> Settings:
 
 
 def this_stack() -> StackName:
-    """Returns the deployed stack."""
     return StackName(pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack())
 
 
@@ -105,8 +104,6 @@ def load_settings(
 
 @dataclass
 class _Reading:
-    """The reader of one stack's settings."""
-
     around: Surroundings
     inventory: Inventory
     privacy: Privacy

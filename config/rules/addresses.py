@@ -48,7 +48,6 @@ def addresses_needed(stack: StackFile) -> int:
 
 
 def endpoint_addresses(stack: StackFile) -> int:
-    """Returns the number of addresses that the endpoints' subnet must provide."""
     return sum(_ADDRESSES.get(use, 1) for use in stack.entrances())
 
 
@@ -83,7 +82,6 @@ def _nodes(network: NetworkSettings, address_space: str, needed: int) -> Iterato
 
 
 def ranges(network: NetworkSettings) -> Ranges:
-    """Returns the ranges in the settings, by their keys."""
     space = {"addressSpace": IPv4Network(network.address_space)} if network.address_space else {}
     return {**space, "podRange": IPv4Network(network.pod_range), "serviceRange": IPv4Network(network.service_range)}
 

@@ -44,8 +44,6 @@ class Place:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The meaning of an error and its fix."""
-
     says: str
     fixes: tuple[str, ...]
     source: str
@@ -69,7 +67,6 @@ class _Known(dict[str, str]):
 
 @functools.cache
 def entries() -> tuple[Entry, ...]:
-    """Returns the table, in its order."""
     return tuple(Entry.model_validate(entry) for entry in data.read("azure_errors.yaml"))
 
 

@@ -38,8 +38,6 @@ class Item:
 
 @dataclass(frozen=True)
 class Cost:
-    """The hourly cost of a stack."""
-
     items: tuple[Item, ...]
 
     @property

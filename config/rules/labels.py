@@ -38,7 +38,6 @@ def is_value(text: str) -> bool:
 
 
 def label_problems(labels: Mapping[str, str], path: Path) -> Iterator[Problem]:
-    """Yields problems of a pool's labels."""
     for key, value in labels.items():
         where = (*path, key)
         if what := _key_fault(key):

@@ -23,7 +23,6 @@ _SOURCES = (
 
 
 def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Problem]:
-    """Yields errors in `charts.source` and `images.registry`."""
     source, registry = installation.stack.charts.source, installation.stack.images.registry
     if source is not None and (what := _source_fault(installation, source, is_file)):
         yield Problem(_SOURCE, f"is {source!r}, {what}", _SOURCES, by_hand(_SOURCE))

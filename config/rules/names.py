@@ -26,7 +26,6 @@ _RESOURCE_GROUP = re.compile(r"[A-Za-z0-9_().-]*[A-Za-z0-9_()-]")
 
 
 def name_problems(names: Names) -> Iterator[Problem]:
-    """Yields errors of derived names."""
     if len(names.dns_prefix) > MAX_DNS_PREFIX:
         room = MAX_DNS_PREFIX - len(names.project) - 1
         yield Problem(

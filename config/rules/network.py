@@ -17,7 +17,6 @@ _OF_ONES_OWN = "a network of one's own: network.addressSpace or network.id"
 
 
 def network_problems(stack: StackFile) -> Iterator[Problem]:
-    """Yields all problems of the network."""
     network = stack.network
     yield from _which_network(network)
     yield from _subnets(stack)
@@ -46,7 +45,6 @@ def _which_network(network: NetworkSettings) -> Iterator[Problem]:
 
 
 def _subnets(stack: StackFile) -> Iterator[Problem]:
-    """Yields missing or foreign subnets of an existing network."""
     network = stack.network
     wanted = {"nodeSubnet": True, "endpointSubnet": bool(stack.entrances())}
     for (key, needed), given in zip(wanted.items(), (network.node_subnet, network.endpoint_subnet), strict=True):

@@ -55,7 +55,6 @@ class Placer:
         self.problems: list[Problem] = []
 
     def place(self) -> dict[str, Placement[Any]]:
-        """Returns the placements of all workloads that can run, in their order."""
         options = self._options()
         self.problems += first(unknown_workloads(self._stack.workloads, self._workloads))
         placements: dict[str, Placement[Any]] = {}

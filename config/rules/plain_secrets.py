@@ -43,13 +43,11 @@ def plain_secrets(options: Mapping[str, WorkloadOptions], *, encrypted: bool) ->
 
 
 def plain_secret(path: Path) -> Problem:
-    """Returns the problem of a secret that is not encrypted."""
     what = "stands in the stack file as plain text; anybody who reads that knows it, so choose another"
     return Problem(path, what, "an encrypted value", secret_command(path), shows_value=False)
 
 
 def unset_secret(path: Path, what: str, allowed: str) -> Problem:
-    """Returns the problem of a required secret that is not set."""
     return Problem(path, what, allowed, secret_command(path), shows_value=False)
 
 

@@ -38,12 +38,10 @@ class _Placed:
 
     @property
     def path(self) -> Path:
-        """The path of the overrides."""
         return "workloadOptions", self.workload, "podOverrides"
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """The overrides of the pod's spec."""
         return self.overrides.get("spec") or {}
 
     def problem(self, below: Path, what: str, allowed: str) -> Problem:
@@ -55,7 +53,6 @@ class _Placed:
 def override_problems(
     placements: Iterable[Placement[Any]], workloads: WorkloadCatalogue, rdma_resource: str, scheduler: str
 ) -> Iterator[Problem]:
-    """Yields all problems of these workloads' overrides."""
     for found in placements:
         yield from _problems(
             _Placed(

@@ -25,7 +25,6 @@ from config.schema.pools import (
 
 
 def pool_problems(key: str, pool: PoolSettings, path: Path) -> Iterator[Problem]:
-    """Yields problems of the pool at `path`."""
     yield from _key_problems(key, path)
     yield from _autoscale_problems(pool, path)
     yield from _disk_problems(pool, path)

@@ -25,7 +25,6 @@ _PUBLIC = "files in an account with a public address, and network.private lets d
 
 
 def account_problems(stack: StackFile) -> Iterator[Problem]:
-    """Yields all problems of the accounts."""
     yield from _of_no_account(stack)
     yield from _containers_of_two(stack.storage)
     yield from _names_of_two(stack.storage)

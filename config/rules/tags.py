@@ -30,7 +30,6 @@ _NAMES = f"at most {MAX_NAME} characters, none of < > % & \\ ? /, and no prefix 
 
 
 def tag_problems(stack: StackFile) -> Iterator[Problem]:
-    """Yields all problems of the stack's tags."""
     seen: dict[str, str] = {}
     for name, value in stack.tags.items():
         path = (*_PATH, name)

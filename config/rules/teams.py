@@ -25,7 +25,6 @@ _ALLOWED = (
 
 
 def team_problems(installation: Installation) -> Iterator[Problem]:
-    """Yields all problems of the teams."""
     stack = installation.stack
     of_operators = {each.namespace for each in installation.operators.values()}
     for name, team in stack.teams.items():

@@ -25,8 +25,6 @@ _PAGE = "/#view/Microsoft_Azure_Capacity/QuotaMenuBlade/~/myQuotas"
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of a pool in Azure."""
-
     size: str
     count: int
     spot: bool = False
@@ -71,7 +69,6 @@ class Growth:
 
     @property
     def quotas(self) -> tuple[str, ...]:
-        """The names of the quotas for its nodes."""
         return _quotas(self.sku, spot=self.spot)
 
     def freed(self, quota: str) -> int:

@@ -145,7 +145,6 @@ class SystemPool(Model):
 
     @property
     def sku(self) -> VmSku:
-        """The VM size's hardware."""
         return sku(self.vm_sku)
 
 

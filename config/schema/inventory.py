@@ -30,8 +30,6 @@ _Option = Annotated[str | None, EMPTY_IS_UNSET]
 
 @dataclass(frozen=True)
 class Inventory:
-    """All operators and all workloads."""
-
     operators: OperatorCatalogue
     workloads: WorkloadCatalogue
 
@@ -108,7 +106,6 @@ class Inventory:
 
     @property
     def namespaces(self) -> list[str]:
-        """The namespaces of the operators."""
         return sorted({each.namespace for each in self.operators.values()})
 
 

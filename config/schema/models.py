@@ -217,7 +217,6 @@ class Placement(Generic[Chosen]):
         return f"{nodes} of {pool}, {gpus} ({self.pool.vm_sku})"
 
     def __str__(self) -> str:
-        """Returns the line for previews."""
         return f"{self.name}: {self.where}"
 
 
@@ -239,7 +238,6 @@ class Settings(StackFile):
 
     @property
     def names(self) -> Names:
-        """The names in Azure."""
         return Names(self.project, self.stack, self.cluster.resource_group)
 
     @property

@@ -18,8 +18,6 @@ _DIGEST = 6
 
 @dataclass(frozen=True)
 class StackName:
-    """A stack's full name."""
-
     organization: str
     project: str
     name: str
@@ -42,7 +40,6 @@ class Names:
 
     @property
     def cluster(self) -> str:
-        """The name of the AKS cluster."""
         return re.sub(r"[^a-z0-9-]+", "-", f"{self.project}-{self.stack}".lower()).strip("-")
 
     @property

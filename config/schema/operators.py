@@ -223,7 +223,6 @@ class Installation:
     operators: OperatorCatalogue
 
     def enabled(self) -> Iterator[OperatorSpec[Any]]:
-        """Yields the enabled operators."""
         return (each for each in self.operators.values() if self.stack.operators.of(each).enabled)
 
     def brought(self, capability: Capability) -> Brought:

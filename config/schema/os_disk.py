@@ -24,8 +24,6 @@ DiskType = Literal["Managed", "Ephemeral"]
 
 @dataclass(frozen=True)
 class OsDisk:
-    """The OS disk of each node of a pool."""
-
     gb: int
     type: DiskType
 

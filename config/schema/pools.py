@@ -183,17 +183,14 @@ class PoolSettings(Model):
 
     @property
     def sku(self) -> VmSku:
-        """The hardware of its nodes."""
         return catalogue()[self.vm_sku]
 
     @property
     def pods(self) -> int:
-        """The maximum number of pods per node."""
         return self.max_pods or MAX_PODS
 
     @property
     def disk(self) -> OsDisk:
-        """The OS disk of its nodes."""
         return os_disk(self.sku, self.os_disk_gb, self.os_disk_type)
 
     @property
@@ -218,12 +215,10 @@ class PoolSettings(Model):
 
     @property
     def max_nodes(self) -> int:
-        """The maximum number of nodes."""
         return self.autoscale.max if self.autoscale else self.count
 
     @property
     def min_nodes(self) -> int:
-        """The minimum number of nodes."""
         return self.autoscale.min if self.autoscale else self.count
 
 

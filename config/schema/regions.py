@@ -39,7 +39,6 @@ class Cloud:
 
 
 def cloud(region: str) -> Cloud:
-    """Returns the cloud of a region."""
     found = data.read("regions.yaml")
     return next(Cloud(**urls) for name, urls in found["clouds"].items() if region in found[name])
 

@@ -69,16 +69,13 @@ class ResourceName:
 
 
 def group_id(resource_id: str) -> str:
-    """Returns the id of a resource's resource group."""
     _, _, subscription, _, group, *_ = resource_id.split("/")
     return f"/subscriptions/{subscription}/resourceGroups/{group}"
 
 
 def network_of(subnet_id: str) -> str:
-    """Returns the id of a subnet's virtual network."""
     return subnet_id.rpartition("/")[0].rpartition("/")[0]
 
 
 def same_id(one: str, other: str) -> bool:
-    """Returns whether both ids name the same resource."""
     return one.lower() == other.lower()

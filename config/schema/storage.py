@@ -183,11 +183,9 @@ class Account:
 
     @property
     def path(self) -> Path:
-        """The path of its settings in the stack file."""
         return account_path(self.key)
 
     def path_of(self, container: str) -> Path:
-        """Returns the path of a container's settings."""
         return (*self.path, "containers", container)
 
     def named(self, name: str) -> str:
@@ -195,7 +193,6 @@ class Account:
         return f"{name}-{self.key}" if self.key else name
 
     def full_name(self, names: Names, subscription_id: str) -> str:
-        """Returns the name in ARM."""
         return self.settings.account_name or global_name(names, subscription_id, MAX_ACCOUNT_NAME, self.key)
 
     def generation(self, container: str) -> str:

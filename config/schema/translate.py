@@ -87,7 +87,6 @@ def _unfit(fault: Unfit, schema: Schema, location: Path, prefix: Path, given: ob
 
 
 def _at(data: Any, path: Path) -> Any:
-    """Returns the value at a path, or None."""
     try:
         return functools.reduce(lambda here, part: here[part], path, data)
     except (LookupError, TypeError):

@@ -87,7 +87,6 @@ class WorkloadOptions(Model):
         return found
 
     def gpus_on(self, size: VmSku) -> int:
-        """Returns the number of GPUs per node of this size."""
         return size.gpus if self.gpus_per_node is None else self.gpus_per_node
 
     @property
