@@ -1,4 +1,4 @@
-"""Which of the pools that could help gets the nodes (cluster-autoscaler/expander). Pure."""
+"""Expanders, which select the pool to scale up (cluster-autoscaler/expander). Pure functions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from simulator.azure.autoscaler import fit
 from simulator.azure.autoscaler.groups import Group
 
 PRIORITIES, KEY = "cluster-autoscaler-priority-expander", "priorities"
-"""The ConfigMap of kube-system, and what of it is read at each scale-up."""
+"""The ConfigMap in kube-system and its key, read at each scale-up."""
 Warn = Callable[[str, str], None]
-"""Tells a reason and a message of the ConfigMap."""
+"""Records an event for the ConfigMap, from a reason and a message."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """So many new nodes of a pool would hold these pods."""
+    """A possible scale-up: new nodes of a pool, and the pods that would run there."""
 
     group: Group
     nodes: int
@@ -33,7 +33,7 @@ class Option:
 def best(
     expander: str, options: Sequence[Option], priorities: Object | None, chance: random.Random, warn: Warn
 ) -> Option | None:
-    """Of equals one at random, as upstream. None where the priority expander has nothing to go by."""
+    """Returns the best option, a random one of equals, or None if the priority expander lacks a valid ConfigMap."""
     match expander:
         case "most-pods":
             left = _least(options, lambda option: -len(option.pods))
@@ -47,7 +47,7 @@ def best(
 
 
 def waste(option: Option) -> Fraction:
-    """The part of CPU and of memory that the new nodes would have idle, on average (expander/waste)."""
+    """Returns the idle share of the new nodes, the mean of CPU and memory (expander/waste)."""
     has, asked = fit.capacity(option.group.template), [fit.asked_by(pod) for pod in option.pods]
     idle = (
         1 - sum((each.get(name, Fraction(0)) for each in asked), Fraction(0)) / (has[name] * option.nodes)
@@ -57,7 +57,7 @@ def waste(option: Option) -> Fraction:
 
 
 def by_priority(options: Sequence[Option], priorities: Object | None, warn: Warn) -> list[Option]:
-    """Those of the highest number of which a pattern is found in their names; all where none is (expander/priority)."""
+    """Returns the options that match the highest priority, or all if none matches (expander/priority)."""
     if priorities is None:
         return []
     try:
@@ -81,7 +81,7 @@ def by_priority(options: Sequence[Option], priorities: Object | None, warn: Warn
 
 
 def parsed(priorities: Object) -> dict[int, list[re.Pattern[str]]]:
-    """Raises ValueError, in upstream's words, for a ConfigMap that it ignores."""
+    """Parses the ConfigMap. Raises ValueError, with upstream's text, if upstream would ignore it."""
     text = priorities.get("data", {}).get(KEY)
     if text is None:
         raise ValueError(f"Wrong configmap for priority expander, doesn't contain {KEY} key. Ignoring update.")

@@ -1,6 +1,6 @@
-"""Which waiting pods a node has room for. Pure.
+"""Placement of pending pods on nodes. Pure functions.
 
-Pods that are alike are reckoned together: a batch has thousands of them.
+Equal pods are handled together, because a batch has thousands of them.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from k8s.resources import Resources, pod_requests
 from k8s.scheduling import repelling_taint, selects
 
 _EXPENDABLE = -10
-"""Pods of a lower priority bring no nodes (AKS's page; --expendable-pods-priority-cutoff)."""
+"""Pods with a lower priority do not trigger a scale-up (AKS's page; --expendable-pods-priority-cutoff)."""
 
 
 @dataclass
 class Alike:
-    """Pods that ask for the same, and may go to the same nodes."""
+    """Pods with equal requests and equal node constraints."""
 
     pods: list[Object]
     asked: Resources
 
 
 def is_waiting(pod: Object) -> bool:
-    """Whether a scheduler has found no node for it: upstream's rule (cluster-autoscaler/utils/kubernetes/listers.go).
+    """Returns whether the pod is unschedulable by upstream's rule (cluster-autoscaler/utils/kubernetes/listers.go).
 
-    Volcano gives those of a gang that would find one another reason (docs/design/scheduling-reason.md): they do not
-    count, and their nodes come for the others, which lack them.
+    Volcano sets another reason on schedulable pods of a pending gang (docs/design/scheduling-reason.md). They do not
+    count: only the gang's other pods trigger a scale-up.
     """
     placed = condition(pod, "PodScheduled")
     unschedulable = placed.get("status") == "False" and placed.get("reason") == "Unschedulable"
@@ -50,7 +50,7 @@ def alike(pods: Iterable[Object]) -> list[Alike]:
 
 
 def asked_by(pod: Object) -> Resources:
-    """Returns the pod's requests and its place among the node's pods."""
+    """Returns the pod's requests, and 1 of the node's `pods`."""
     return {"pods": Fraction(1)} | pod_requests(pod)
 
 
@@ -59,7 +59,7 @@ def capacity(node: Object) -> Resources:
 
 
 def free(node: Object, pods: Iterable[Object]) -> Resources:
-    """What the node has left beside those of the pods that are on it."""
+    """Returns the node's allocatable resources minus the requests of its pods."""
     left = capacity(node)
     for pod in pods:
         if pod["spec"].get("nodeName") == node["metadata"]["name"] and not has_ended(pod):
@@ -68,7 +68,7 @@ def free(node: Object, pods: Iterable[Object]) -> Resources:
 
 
 def place(node: Object, room: Resources, waiting: Iterable[Alike]) -> list[Object]:
-    """Takes from `waiting` and from the node's `room` what goes there, and returns it."""
+    """Returns the pods that fit, and removes them from `waiting` and their requests from `room`."""
     placed: list[Object] = []
     for group in waiting:
         if group.pods and may_run(group.pods[0], node):
@@ -85,7 +85,7 @@ def may_run(pod: Object, node: Object) -> bool:
 
 
 def why_not(pod: Object, node: Object) -> str:
-    """Why an empty node has no place for the pod, in the scheduler's words; empty where it has."""
+    """Returns why the pod does not fit on an empty node (the scheduler's text), or an empty string."""
     if not selects(pod, node):
         return "node(s) didn't match Pod's node affinity/selector"
     if taint := repelling_taint(pod, node):
@@ -96,7 +96,7 @@ def why_not(pod: Object, node: Object) -> str:
 
 
 def _times(room: Fraction, each: Fraction) -> int:
-    """How many of `each` there is room for."""
+    """Returns how many times `each` fits."""
     return max(int(room / each), 0) if each else 10**9
 
 

@@ -1,4 +1,4 @@
-"""Pools as the autoscaler sees them, and what it asks of Azure for them (cluster-autoscaler/cloudprovider/azure)."""
+"""Node groups of the autoscaler, and its requests to Azure for them (cluster-autoscaler/cloudprovider/azure)."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from simulator.azure.store import Record
 from simulator.azure.types.agent_pool import life, nodes
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
-"""Taint of a node that goes (cluster-autoscaler/utils/taints)."""
+"""The taint of a node that the autoscaler removes (cluster-autoscaler/utils/taints)."""
 _TEMPLATE = "k8s.io_cluster-autoscaler_node-template_resources_"
 GPU_LABEL = "kubernetes.azure.com/accelerator"
-"""Label of nodes with GPUs (cluster-autoscaler/cloudprovider/azure/azure_cloud_provider.go)."""
+"""The label of nodes with GPUs (cluster-autoscaler/cloudprovider/azure/azure_cloud_provider.go)."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """A pool that is scaled, with its registered nodes."""
+    """An autoscaled pool with its registered nodes."""
 
     pool: Record
     nodes: tuple[Object, ...]
     template: Object
-    """A node as the pool would make one, with the devices that its drivers will offer."""
+    """A new node of the pool, with the devices that its drivers will advertise."""
     starting: Set[str]
-    """Names of new nodes that are not ready yet, of all pools."""
+    """The names of new nodes of all pools that are not ready yet."""
 
     @property
     def id(self) -> str:
-        """What the priority expander's patterns are held to: the name of the scale set."""
+        """The name of the scale set, which the priority expander's patterns match."""
         return nodes.scale_set(self.pool.id.text, self.pool.id.name)
 
     @property
@@ -53,22 +53,22 @@ class Group:
 
     @property
     def started(self) -> list[Object]:
-        """Nodes that are or have been ready, or have taken too long to become so."""
+        """The nodes that are or were ready, or exceeded the start-up time."""
         return [node for node in self.nodes if node["metadata"]["name"] not in self.starting]
 
     @property
     def ready(self) -> int:
-        """How many nodes are ready."""
+        """The number of ready nodes."""
         return sum(map(is_ready, self.nodes))
 
     @property
     def upcoming(self) -> int:
-        """Nodes that are requested and have not started yet, registered or not (clusterstate.go, GetUpcomingNodes)."""
+        """The number of requested nodes that have not started (clusterstate.go, GetUpcomingNodes)."""
         return max(self.target - len(self.started), 0)
 
     @property
     def failed(self) -> bool:
-        """Whether Azure has found fewer machines than were asked for, and looks no more."""
+        """Whether Azure stopped allocating with fewer machines than requested."""
         return not self.pool.busy and len(life.instances(self.pool)) < self.target
 
 
@@ -78,7 +78,7 @@ def is_scaled(pool: Record) -> bool:
 
 
 def groups(world: World, cluster: Record, found: Iterable[Object], starting: Set[str]) -> list[Group]:
-    """Returns the autoscaled pools of a cluster; `starting` are the nodes that are new and not ready."""
+    """Returns the autoscaled pools of a cluster. `starting` names new nodes that are not ready."""
     there = list(found)
     scaled = [pool for pool in life.of_cluster(world, cluster.id) if is_scaled(pool)]
     return [
@@ -93,9 +93,9 @@ def groups(world: World, cluster: Record, found: Iterable[Object], starting: Set
 
 
 def _whole(pool: Record, node: Object) -> Object:
-    """Returns the node with the devices that its drivers will offer.
+    """Returns the node with the devices that its drivers will advertise.
 
-    The VM size gives the GPUs; tags of the pool give other devices.
+    The VM size sets the GPUs; tags of the pool set other devices.
     """
     sku = skus.sku(pool.properties["vmSize"])
     tags = pool.properties.get("tags") or {}
@@ -111,12 +111,12 @@ def _whole(pool: Record, node: Object) -> Object:
 
 
 def is_ready(node: Object) -> bool:
-    """Returns whether the autoscaler counts a node as ready, which needs GPUs if it is labelled as having some."""
+    """Returns whether the autoscaler counts the node as ready. A node with the GPU label must also advertise GPUs."""
     return condition(node, "Ready").get("status") == "True" and not lacks_gpus(node)
 
 
 def lacks_gpus(node: Object) -> bool:
-    """Returns whether a GPU node offers no GPUs, such as one whose driver is being built.
+    """Returns whether a GPU node advertises no GPUs, for example while its driver is being built.
 
     Source: cluster-autoscaler/processors/customresources/gpu_processor.go.
     """
@@ -124,9 +124,9 @@ def lacks_gpus(node: Object) -> bool:
 
 
 def increase(world: World, operations: Operations, group: Group, count: int) -> bool:
-    """Asks for so many nodes in all; False where something else goes on there. Raises ArmError where Azure refuses.
+    """Sets the node count of a group. Returns False if the pool is busy or already has as many.
 
-    Azure refuses at once if quota is short or requests are too many. A lack of machines shows later (`Group.failed`).
+    Raises ArmError if quota is exceeded or requests are throttled. Missing capacity shows later (`Group.failed`).
     """
     with world.store.lock:
         now = _idle(world, group.pool)
@@ -141,7 +141,7 @@ def increase(world: World, operations: Operations, group: Group, count: int) -> 
 
 
 def give_up(world: World, operations: Operations, group: Group) -> bool:
-    """Asks no more for the machines that Azure has not found."""
+    """Reduces the node count to the machines that Azure allocated. Returns False if the pool is busy."""
     with world.store.lock:
         if now := _idle(world, group.pool):
             now.properties["count"] = len(life.instances(now))
@@ -150,7 +150,7 @@ def give_up(world: World, operations: Operations, group: Group) -> bool:
 
 
 def delete(world: World, operations: Operations, group: Group, names: Collection[str]) -> bool:
-    """Has these nodes' machines deleted, and no others."""
+    """Deletes the machines of these nodes. Returns False if the pool is busy."""
     with world.store.lock:
         if _idle(world, group.pool) is None:
             return False
@@ -162,7 +162,7 @@ def delete(world: World, operations: Operations, group: Group, names: Collection
 
 
 def _idle(world: World, pool: Record) -> Record | None:
-    """The pool as it is now; None while ARM changes it or its cluster."""
+    """Returns the current pool, or None while ARM changes it or its cluster."""
     now, parent = world.store.get(pool.id), pool.id.parent
     cluster = world.store.get(parent) if parent else None
     busy = now is None or now.busy or cluster is None or cluster.busy
@@ -170,10 +170,10 @@ def _idle(world: World, pool: Record) -> Record | None:
 
 
 def _begin(world: World, operations: Operations, pool: Record) -> None:
-    """Finds machines for the pool and starts their nodes.
+    """Allocates machines for the pool and starts their nodes.
 
-    The autoscaler changes the scale set (azure_scale_set.go), not the pool in ARM: the pool's state stays as it is, so
-    that ARM refuses no update meanwhile.
+    The autoscaler changes the scale set (azure_scale_set.go), not the pool in ARM. The pool's state does not change, so
+    that ARM still accepts updates.
     """
     world.store.put(pool)
     life.allocate(world, pool, lambda seconds: None)

@@ -1,4 +1,4 @@
-"""The autoscaler of all clusters of a subscription, each while one of its pools is scaled."""
+"""The loop that runs the autoscaler of each cluster with an autoscaled pool."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _log = logging.getLogger(__name__)
 
 
 class Autoscaler:
-    """Runs until `stop`."""
+    """The autoscaler of all clusters. It runs until `stop`."""
 
     def __init__(self, world: World, operations: Operations, client: Callable[[str], KubeClient | None]) -> None:
-        """`client` gives that of a cluster, by its id, where it runs."""
+        """Starts the loop. `client` returns a cluster's client by id, or None if it does not run."""
         self._world, self._operations, self._client = world, operations, client
         self._watched: dict[str, _Watched] = {}
         self._stopped = threading.Event()
@@ -44,9 +44,9 @@ class Autoscaler:
             for key, cluster in there.items():
                 try:
                     self._look(key, cluster)
-                except (ApiError, httpx.HTTPError):  # the API server restarts: the next tick
+                except (ApiError, httpx.HTTPError):  # the API server restarts: retry at the next tick
                     continue
-                except Exception:  # noqa: BLE001 - one cluster's fault must not stop the others; the daemon's log has it
+                except Exception:  # noqa: BLE001 - one cluster's error must not stop the others; it is logged
                     _log.exception("autoscaler of %s", cluster.id.name)
             for key in self._watched.keys() - there.keys():
                 self._watched.pop(key).stop()
@@ -68,7 +68,7 @@ class Autoscaler:
 
 
 class _Watched:
-    """A cluster that runs, with copies of its nodes and pods that are kept by watching."""
+    """A running cluster with informers for its nodes and pods."""
 
     def __init__(self, world: World, operations: Operations, kube: KubeClient) -> None:
         self.kube, self._next = kube, 0.0
@@ -77,11 +77,11 @@ class _Watched:
         self._scaler = Scaler(world, operations, kube, time.monotonic)
 
     def look(self, cluster: Record) -> None:
-        """At the profile's interval, and not while the cluster changes."""
+        """Runs an iteration if the profile's interval has passed and the cluster is not busy."""
         synced = self._nodes.synced.is_set() and self._pods.synced.is_set()
         if synced and not cluster.busy and time.monotonic() >= self._next:
             self._next = time.monotonic() + Profile(cluster.properties.get("autoScalerProfile")).interval_s
-            # As upstream's lister (cluster-autoscaler/utils/kubernetes/listers.go, AllPodLister.List).
+            # As in upstream's lister (cluster-autoscaler/utils/kubernetes/listers.go, AllPodLister.List).
             pods = [pod for pod in self._pods.items() if not has_ended(pod)]
             self._scaler.look(cluster, self._nodes.items(), pods)
 

@@ -1,4 +1,4 @@
-"""The autoscaler profile of a cluster: its settings, AKS's defaults, and how fast time passes here."""
+"""The autoscaler profile of a cluster: its settings, AKS's defaults, and the simulator's time scale."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 from config.data import data
 
 PACE = 20.0
-"""How much sooner the autoscaler's patience ends: ten minutes are half a minute. What pods do takes its own time."""
+"""The speed-up of delays: ten minutes become half a minute. Pods run in real time."""
 START_UP_PACE = 3.0
-"""The same for new nodes, which take their own time to start: fifteen minutes are five."""
+"""The speed-up for new nodes, which start in real time: fifteen minutes become five."""
 _START_UP = "15m"
-"""How long a node may take to become ready; AKS's profile has no such setting (--max-node-startup-time)."""
+"""The time limit for a node to become ready (--max-node-startup-time), which AKS's profile cannot set."""
 LEAST_INTERVAL_S = 2.0
-"""Between looks, whatever the profile says: each costs a reckoning of all pods."""
+"""The shortest scan interval, which overrides the profile: each scan processes all pods."""
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 class Profile:
-    """`given` are the properties of the cluster's `autoScalerProfile`, by ARM's names."""
+    """A cluster's `autoScalerProfile`, with AKS's defaults. `given` has ARM's property names."""
 
     def __init__(self, given: Mapping[str, Any] | None = None) -> None:
         self._values = {**_defaults(), **(given or {})}
@@ -32,24 +32,24 @@ class Profile:
         return str(self._values["expander"])
 
     def patience_s(self, name: str) -> float:
-        """A time of the profile, as it passes here."""
+        """Returns a duration of the profile, shortened by `PACE`."""
         return seconds(str(self._values[name])) / PACE
 
     @property
     def start_up_s(self) -> float:
-        """How long a registered node may take to become ready."""
+        """The time limit for a registered node to become ready."""
         return seconds(_START_UP) / START_UP_PACE
 
     @property
     def provision_s(self) -> float:
-        """How long a scale-up may take until its nodes are ready."""
+        """The time limit for the nodes of a scale-up to become ready."""
         return seconds(str(self._values["max-node-provision-time"])) / START_UP_PACE
 
     def number(self, name: str) -> float:
         return float(self._values[name])
 
     def holds(self, name: str) -> bool:
-        """ARM has some of these as text."""
+        """Returns a boolean setting. ARM has some of them as strings."""
         return str(self._values[name]).lower() == "true"
 
     @property
@@ -63,7 +63,7 @@ class Profile:
 
 
 def seconds(text: str) -> float:
-    """Of `10m`, `30s`, `2h` or `10`. Raises ValueError."""
+    """Parses a duration such as `10m`, `30s`, `2h` or `10`. Raises ValueError."""
     found = re.fullmatch(r"(\d+)([smh]?)", text)
     if not found:
         raise ValueError(f"{text!r} is no time, such as 10m")

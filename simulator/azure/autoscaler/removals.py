@@ -1,4 +1,4 @@
-"""Nodes that go: marked, emptied, and their machines deleted (cluster-autoscaler/core/scaledown/actuation)."""
+"""Removal of nodes: taint, drain, and delete the machine (cluster-autoscaler/core/scaledown/actuation)."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from simulator.kube import drain
 from simulator.kube.client import KubeClient, ignore_missing
 
 _EVICTION_S = 2 * 60 / PACE
-"""For pods whose budgets forbid it at first; upstream's --max-pod-eviction-time."""
+"""The time to retry evictions that a disruption budget blocks (upstream's --max-pod-eviction-time)."""
 Delete = Callable[[Group, Collection[str]], bool]
 
 
 class Removals:
-    """Of one cluster. `last` and `failed` are when a node went last, and when one last could not be emptied."""
+    """The node removals of a cluster. `last` is the time of the last removal, `failed` of the last failed drain."""
 
     def __init__(self, kube: KubeClient, reporter: Reporter, delete: Delete) -> None:
         self._kube, self._reporter, self._delete = kube, reporter, delete
         self._until: dict[str, float] = {}
-        """By node, how long its pods may take."""
+        """The deadline to drain each node, by name."""
         self.last = self.failed = float("-inf")
 
     def going(self, group: Group) -> int:
         return sum(node["metadata"]["name"] in self._until for node in group.nodes)
 
     def drains(self, pods: Iterable[Object]) -> bool:
-        """Whether a node is being emptied: one at a time (--max-drain-parallelism)."""
+        """Returns whether a node is being drained. Only one is drained at a time (--max-drain-parallelism)."""
         return any(drain.to_move(pods, name) for name in self._until)
 
     def begin(self, chosen: Sequence[Unneeded], view: View) -> None:
-        """Marks nodes, so that nothing new goes there."""
+        """Taints nodes, so that no new pods are scheduled on them."""
         for each in chosen:
             self._mark(each.name, [{"key": TO_BE_DELETED, "value": str(int(view.now)), "effect": "NoSchedule"}])
             self._until[each.name] = view.now + _EVICTION_S + _most_s(view)
@@ -48,7 +48,7 @@ class Removals:
                 self._reporter.tell("ScaleDownEmpty", f'Scale-down: removing empty node "{each.name}"')
 
     def advance(self, view: View) -> None:
-        """Evicts, deletes what is empty, and gives up what takes too long."""
+        """Evicts pods, deletes empty nodes, and aborts removals after their deadline."""
         there = {node["metadata"]["name"] for node in view.all_nodes}
         self._until = {name: until for name, until in self._until.items() if name in there}
         for group in view.groups:
@@ -59,11 +59,11 @@ class Removals:
                     self._reporter.tell_of(node, "Node", "ScaleDown", "node removed by cluster autoscaler")
 
     def _is_empty(self, node: Object, view: View) -> bool:
-        """Whether it is one that goes, and can go now. Evicts what is there, as long as there is time for it."""
+        """Returns whether a node to remove is empty. Evicts its pods until the deadline."""
         name = node["metadata"]["name"]
         if name not in self._until:
             if any(taint["key"] == TO_BE_DELETED for taint in node["spec"].get("taints") or []):
-                self._mark(name, [])  # by one that was stopped since
+                self._mark(name, [])  # left by an earlier run of the autoscaler
             return False
         moved = drain.to_move(view.pods, name)
         if moved and view.now > self._until[name]:
@@ -81,7 +81,7 @@ class Removals:
         self._reporter.tell_of(node, "Node", "ScaleDownFailed", text, warning=True)
 
     def _mark(self, name: str, marks: list[Object]) -> None:
-        """Gives the node these taints of ours, and leaves it others'."""
+        """Sets the autoscaler's taints of a node, and keeps other taints."""
         if node := self._kube.find("v1", "Node", name):
             others = [taint for taint in node["spec"].get("taints") or [] if taint["key"] != TO_BE_DELETED]
             body = {"spec": {"taints": [*others, *marks]}}
@@ -89,7 +89,7 @@ class Removals:
 
 
 def choose(ready: Sequence[Unneeded], removals: Removals, view: View) -> list[Unneeded]:
-    """Empty nodes, several at once, else one that is not; none of a pool that has its least."""
+    """Selects several empty nodes, else one node to drain. Never goes below a pool's minimum count."""
     bulk = int(view.profile.number("max-empty-bulk-delete"))
     empty = _within((each for each in ready if not each.pods), removals)[:bulk]
     full = [] if empty or removals.drains(view.pods) else _within((each for each in ready if each.pods), removals)[:1]
@@ -97,7 +97,7 @@ def choose(ready: Sequence[Unneeded], removals: Removals, view: View) -> list[Un
 
 
 def _most_s(view: View) -> int:
-    """For a pod's end: of its own time, which passes as everywhere."""
+    """Returns the grace period of evicted pods, in real time."""
     return int(view.profile.number("max-graceful-termination-sec"))
 
 

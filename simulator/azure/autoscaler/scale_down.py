@@ -1,4 +1,4 @@
-"""Which nodes nobody needs (cluster-autoscaler/core/scaledown, simulator/utilization, utils/drain). Pure."""
+"""Selection of unneeded nodes (cluster-autoscaler/core/scaledown, simulator/utilization, utils/drain). Pure."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ from simulator.kube import drain
 _SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 _DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 _GPU_THRESHOLD = 0.5
-"""Upstream's default of --scale-down-gpu-utilization-threshold. AKS's setting is for CPU and memory (its page on the
-cluster autoscaler).
-"""
+"""Upstream's --scale-down-gpu-utilization-threshold. AKS's setting is for CPU and memory (its autoscaler page)."""
 _REPLICATED = ("ReplicationController", "ReplicaSet", "Job", "StatefulSet")
-"""Whose pods come again elsewhere; upstream's --skip-nodes-with-custom-controller-pods leaves out others'."""
+"""Owners that re-create evicted pods. Upstream skips others (--skip-nodes-with-custom-controller-pods)."""
 
 
 @dataclass(frozen=True)
 class Unneeded:
-    """A node that could go, and the pods that would move."""
+    """A removable node, and the pods that would move."""
 
     group: Group
     node: Object
@@ -40,7 +38,7 @@ class Unneeded:
 
 
 def unneeded(view: View, budgets: Sequence[Object]) -> list[Unneeded]:
-    """In the order of the groups' nodes. What one would move takes room from what the next could."""
+    """Returns removable nodes in the order of the groups. The moved pods of one use capacity that the next lacks."""
     staying = {_name(node): node for node in view.nodes if not is_going(node)}
     room = {name: fit.free(node, view.pods) for name, node in staying.items()}
     skips = view.profile.holds("ignore-daemonsets-utilization")
@@ -59,9 +57,9 @@ def unneeded(view: View, budgets: Sequence[Object]) -> list[Unneeded]:
 
 
 def utilization(node: Object, pods: Sequence[Object], *, skip_daemon_sets: bool) -> Fraction:
-    """Of the GPUs where there are any, else of CPU or memory, whichever is more; 0 while GPUs are not offered.
+    """Returns the utilization of GPUs, else the higher one of CPU and memory; 0 until a GPU node advertises GPUs.
 
-    What skipped DaemonSets request is not part of what the node offers (simulator/utilization/info.go).
+    Skipped DaemonSets reduce the node's capacity (simulator/utilization/info.go).
     """
     if lacks_gpus(node):
         return Fraction(0)
@@ -72,7 +70,7 @@ def utilization(node: Object, pods: Sequence[Object], *, skip_daemon_sets: bool)
 
 
 def keeps(pod: Object, budgets: Iterable[Object], profile: Profile) -> str:
-    """Why its node cannot go; empty where it can."""
+    """Returns why the pod blocks the removal of its node, or an empty string."""
     metadata = pod["metadata"]
     name, safe = metadata["name"], metadata.get("annotations", {}).get(_SAFE)
     own = [each for each in budgets if _guards(each, pod)]
@@ -91,7 +89,7 @@ def keeps(pod: Object, budgets: Iterable[Object], profile: Profile) -> str:
 
 
 def _is_used(node: Object, used: Fraction, view: View) -> bool:
-    """Returns whether the node is used too much to go (eligibility.go): since 1.35, one at the threshold may go."""
+    """Returns whether the utilization blocks removal (eligibility.go). Since 1.35, a node at the threshold can go."""
     named = view.profile.number("scale-down-utilization-threshold")
     threshold = Fraction(_GPU_THRESHOLD if GPU_LABEL in node["metadata"].get("labels", {}) else named)
     return used > threshold or (used == threshold and not view.since_1_35)
@@ -104,7 +102,7 @@ def _is_kept(node: Object, moved: Iterable[Object], budgets: Sequence[Object], p
 
 
 def _moves(pods: Iterable[Object], nodes: Mapping[str, Object], room: dict[str, Resources]) -> bool:
-    """Whether all of them have room on the nodes; takes it only then."""
+    """Returns whether all pods fit on the nodes. Only then subtracts their requests from `room`."""
     tried, left = {name: dict(room[name]) for name in nodes}, fit.alike(pods)
     for name, node in nodes.items():
         fit.place(node, tried[name], left)

@@ -1,4 +1,4 @@
-"""What more nodes the waiting pods need (cluster-autoscaler/core/scaleup/orchestrator). Pure."""
+"""Scale-up options for pending pods (cluster-autoscaler/core/scaleup/orchestrator). Pure functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.azure.autoscaler.view import View, is_going
 
 
 def unplaced(waiting: Iterable[Object], view: View) -> list[Alike]:
-    """The waiting pods that have no room on nodes that are there or on their way."""
+    """Returns the pending pods that do not fit on existing or upcoming nodes."""
     left = fit.alike(waiting)
     for node in view.nodes:
         if any(each.pods for each in left) and not is_going(node):
@@ -26,7 +26,7 @@ def unplaced(waiting: Iterable[Object], view: View) -> list[Alike]:
 
 
 def options(waiting: Sequence[Alike], groups: Iterable[Group]) -> list[Option]:
-    """What each of the groups could do for the pods, within its limit."""
+    """Returns the groups that could run some of the pods, within their maximum count."""
     found = (_option(waiting, group) for group in groups)
     return [option for option in found if option.pods]
 
@@ -45,6 +45,6 @@ def _option(waiting: Sequence[Alike], group: Group) -> Option:
 
 
 def reasons(pod: Object, groups: Iterable[Group], skipped: Callable[[Group], str]) -> str:
-    """Why no group helps the pod: `skipped` says what speaks against any growth, else the node does."""
+    """Returns why no group fits the pod. `skipped` returns why a group cannot grow, or an empty string."""
     counted = Counter(skipped(group) or fit.why_not(pod, group.template) for group in groups)
     return ", ".join(f"{count} {reason}" for reason, count in counted.items() if reason)

@@ -1,4 +1,4 @@
-"""One look at one cluster: what Azure refused, what waits, what nobody needs (cluster-autoscaler/core)."""
+"""An autoscaler iteration for a cluster: failed scale-ups, pending pods, unneeded nodes (cluster-autoscaler/core)."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from simulator.kube.client import KubeClient
 _MAX_REACHED, _BACKED_OFF = "max node group size reached", "in backoff after failed scale-up"
 _UNREADY = "not ready for scale-up"
 _NO_MACHINE = "provisioning-state-failed", "Azure failed to provision a node for this node group"
-"""What upstream knows of a machine that Azure does not find (cloudprovider/azure/azure_scale_set_instance_cache.go)."""
+"""Upstream's error for a machine that Azure cannot allocate (cloudprovider/azure/azure_scale_set_instance_cache.go)."""
 
 
 @dataclass(frozen=True)
 class ScaleUp:
-    """A scale-up in progress: when it was requested, and how many nodes it adds."""
+    """A scale-up in progress: the time of its request, and the added nodes."""
 
     at: float
     nodes: int
 
 
 class Scaler:
-    """What the autoscaler remembers of a cluster. Times are of `clock`, in seconds."""
+    """The autoscaler's state for a cluster. Times are in seconds of `clock`."""
 
     def __init__(
         self,
@@ -53,17 +53,17 @@ class Scaler:
         self._backoff, self._reporter = Backoff(), Reporter(kube)
         self._removals = Removals(kube, self._reporter, lambda *of: groups.delete(world, operations, *of))
         self._since: dict[str, float] = {}
-        """Since when nobody needs a node, by its name."""
+        """The time since which each node has been unneeded, by name."""
         self._failing: dict[str, float] = {}
-        """Since when a group has fewer machines than it asks for, with nothing going on."""
+        """The time since which each group has lacked machines while its pool is not busy."""
         self._asked: dict[str, ScaleUp] = {}
-        """Scale-ups whose nodes have not started yet, by group."""
+        """The unfinished scale-ups, by group."""
         self._seen: dict[str, float] = {}
-        """When each node was first seen, by name."""
+        """The time at which each node was first seen, by name."""
         self._grown = float("-inf")
 
     def look(self, cluster: Record, nodes: Sequence[Object], pods: Sequence[Object]) -> None:
-        """Raises ApiError or httpx.HTTPError where the API server does not answer."""
+        """Runs one iteration. Raises ApiError or httpx.HTTPError if the API server does not answer."""
         profile, now = Profile(cluster.properties.get("autoScalerProfile")), self._clock()
         starting = self._starting(nodes, now - profile.start_up_s)
         found = groups.groups(self._world, cluster, nodes, starting)
@@ -82,7 +82,7 @@ class Scaler:
         self._reporter.write(summary(found, refusals, could_go, healthy=view.healthy))
 
     def _starting(self, nodes: Sequence[Object], since: float) -> set[str]:
-        """Returns the nodes that are not ready and were registered after `since`."""
+        """Returns the unready nodes that were registered after `since`."""
         names = {node["metadata"]["name"]: is_ready(node) for node in nodes}
         self._seen = {name: self._seen.get(name, self._clock()) for name in names}
         return {name for name, ready in names.items() if not ready and self._seen[name] > since}
@@ -90,7 +90,7 @@ class Scaler:
     # -- more nodes ----------------------------------------------------------------------------------------------------
 
     def _note_refusals(self, view: View) -> None:
-        """Notes machines that Azure did not find, at once for its own requests, and nodes that start too slowly."""
+        """Records failed and timed-out scale-ups, at once if the autoscaler requested the machines."""
         patience_s = view.profile.patience_s("max-node-provision-time")
         for group in view.groups:
             if not group.failed:
@@ -104,7 +104,7 @@ class Scaler:
                 self._refused(group, *_NO_MACHINE, view.now)
 
     def _end_scale_up(self, group: Group, view: View) -> None:
-        """Forgets a scale-up whose nodes have started, or that has timed out (clusterstate.go, updateScaleRequests)."""
+        """Forgets a finished scale-up, or reports that it timed out (clusterstate.go, updateScaleRequests)."""
         request = self._asked.get(group.id)
         if request is None or group.pool.busy:
             return
@@ -117,7 +117,7 @@ class Scaler:
             del self._asked[group.id]
 
     def _fill(self, view: View) -> bool:
-        """AKS keeps to the least count, whatever took nodes away (its page on the autoscaler)."""
+        """Scales pools up to their minimum count (AKS's page on the autoscaler). Returns whether it tried."""
         short = [group for group in view.groups if group.target < group.least and not self._skipped(group, view)]
         return any([self._ask(group, group.least, view.now) for group in short])
 
@@ -138,7 +138,7 @@ class Scaler:
         return False
 
     def _ask(self, group: Group, count: int, now: float, pods: Sequence[Object] = ()) -> bool:
-        """Whether it tried: where Azure refuses, the next look tries another."""
+        """Requests a node count. Returns whether it tried, also after an error: the next iteration tries another."""
         size = f"{group.id} size to {count} instead of {group.target} (max: {group.most})"
         try:
             if not groups.increase(self._world, self._operations, group, count):
@@ -161,7 +161,7 @@ class Scaler:
         self._reporter.tell("FailedToScaleUpGroup", text, warning=True)
 
     def _skipped(self, group: Group, view: View) -> str:
-        """Why a group cannot grow now; empty where it can."""
+        """Returns why a group cannot grow now, or an empty string."""
         request = self._asked.get(group.id)
         expected = group.target - (request.nodes if request else 0)
         if not view.tolerates(expected - group.ready, len(group.nodes)):  # clusterstate.go, IsNodeGroupHealthy
@@ -198,9 +198,9 @@ class Scaler:
 
 
 def _cannot_count(view: View) -> bool:
-    """Returns whether every scale-up fails, since a node of a fixed pool offers no GPUs and no template gives them.
+    """Returns whether every scale-up fails, because a node of a fixed pool advertises no GPUs and has no template.
 
-    Since 1.35 each scale-up counts the resources of all nodes first (resourcequotas/usage.go and gpu_processor.go,
+    Since 1.35, each scale-up first counts the resources of all nodes (resourcequotas/usage.go and gpu_processor.go,
     kubernetes/autoscaler#10301). Only AKS's control-plane log has the error; pods get no event.
     """
     return view.since_1_35 and any(map(lacks_gpus, view.fixed))

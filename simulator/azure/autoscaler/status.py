@@ -1,7 +1,7 @@
-"""What the autoscaler tells: its status, a ConfigMap of kube-system, and events of it, of nodes and of pods.
+"""The autoscaler's output: its status ConfigMap in kube-system, and events of that ConfigMap, of nodes and of pods.
 
-The status is upstream's since 1.30 (cluster-autoscaler/clusterstate/api/types.go). Of an event that is told again and
-again upstream sends one in five minutes; here one.
+The status has upstream's format since 1.30 (cluster-autoscaler/clusterstate/api/types.go). Upstream repeats an event
+every five minutes; the simulator records it once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SOURCE = {"component": "cluster-autoscaler"}
 def summary(
     groups: Sequence[Group], refusals: Sequence[Refusal | None], going: Sequence[int], *, healthy: bool
 ) -> dict[str, Any]:
-    """The status without its times. By the groups: `refusals`, and `going`, how many of their nodes could go."""
+    """Returns the status without times. `refusals` and `going` (removable nodes) are per group."""
     parts = [_group(*each) for each in zip(groups, refusals, going, strict=True)]
     grows = any(group.upcoming for group in groups)
     return {
@@ -66,7 +66,7 @@ def _group(group: Group, refusal: Refusal | None, going: int) -> dict[str, Any]:
 
 
 class Reporter:
-    """Writes what has changed."""
+    """The writer of events, and of the status if it has changed."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
@@ -82,7 +82,7 @@ class Reporter:
         self._written = status
 
     def tell(self, reason: str, message: str, *, warning: bool = False) -> None:
-        """An event of the status itself, as of all that concerns no pod and no node."""
+        """Records an event of the status ConfigMap, for everything but pods and nodes."""
         found = self._kube.find("v1", "ConfigMap", NAME, NAMESPACE)
         self._event(found or self._map(), "Warning" if warning else "Normal", reason, message)
 

@@ -13,9 +13,9 @@ from simulator.azure.autoscaler.profile import Profile
 
 @dataclass(frozen=True)
 class View:
-    """`starting` are new nodes that are not ready yet; `now` is in seconds, of any clock.
+    """The state of a cluster at `now` (seconds of any clock).
 
-    `since_1_35` is whether the cluster's autoscaler is of Kubernetes 1.35 or later.
+    `starting` names new nodes that are not ready yet; `since_1_35` is whether Kubernetes is 1.35 or later.
     """
 
     groups: Sequence[Group]
@@ -28,35 +28,34 @@ class View:
 
     @cached_property
     def fixed(self) -> list[Object]:
-        """Nodes of pools without the autoscaler."""
+        """The nodes of pools without autoscaling."""
         names = {node["metadata"]["name"] for group in self.groups for node in group.nodes}
         return [node for node in self.all_nodes if node["metadata"]["name"] not in names]
 
     @cached_property
     def nodes(self) -> list[Object]:
-        """Nodes that pods may be on. Those of autoscaled pools that are starting count as upcoming instead."""
+        """The nodes that can run pods. Starting nodes of autoscaled pools count as upcoming instead."""
         return self.fixed + [node for group in self.groups for node in group.started]
 
     @property
     def healthy(self) -> bool:
-        """Whether so few nodes are unready that the autoscaler acts (clusterstate.go, IsClusterHealthy)."""
+        """Whether few enough nodes are unready for the autoscaler to act (clusterstate.go, IsClusterHealthy)."""
         unready = [node for node in self.all_nodes if not is_ready(node)]
         broken = sum(node["metadata"]["name"] not in self.starting for node in unready)
         return self.tolerates(broken, len(self.all_nodes))
 
     def tolerates(self, unready: int, of: int) -> bool:
-        """Returns whether the profile allows so many unready nodes among these."""
+        """Returns whether the profile allows this number of unready nodes among `of` nodes."""
         share = self.profile.number("max-total-unready-percentage") / 100
         return unready <= self.profile.number("ok-total-unready-count") or unready <= share * of
 
 
 def is_since_1_35(version: str) -> bool:
-    """Returns whether a version of Kubernetes is 1.35 or later."""
     major, minor = version.split(".")[:2]
     return (int(major), int(minor)) >= (1, 35)
 
 
 def is_going(node: Object) -> bool:
-    """Whether nothing new goes there, so that it is no room for anybody."""
+    """Returns whether the node accepts no new pods."""
     taints = node["spec"].get("taints") or []
     return bool(node["spec"].get("unschedulable")) or any(taint["key"] == TO_BE_DELETED for taint in taints)
