@@ -1,1 +1,1 @@
-"""The blob service behind storage accounts: Azurite, and in front of it the rules that Azurite does not know."""
+"""The blob service of storage accounts: Azurite, behind a front that applies the rules Azurite does not know."""

@@ -1,4 +1,4 @@
-"""One Azurite process for all storage accounts, with their blobs on disk; on 127.0.0.1, behind the front."""
+"""The Azurite process that stores the blobs of all storage accounts on disk. It listens on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _READY_TIMEOUT_S = 120  # two seconds on an idle machine
 
 
 class Azurite:
-    """Knows its accounts from its start, so that a change of them starts it again, which takes about two seconds."""
+    """The Azurite process. It reads its accounts at start, so a change of accounts restarts it (about two seconds)."""
 
     def __init__(self) -> None:
         self.authority = trust.authority()
-        self.port = 0  # another one at each start: between two, other programs may take it
+        self.port = 0  # a new one at each start, because another program may take the old one
         self._folder = paths.home().resolve() / "blobs"
         self._accounts: dict[str, list[str]] = {}
         self._supervisor: Supervisor | None = None
@@ -36,14 +36,14 @@ class Azurite:
         return Path(self.authority.path("ca", "crt"))
 
     def key(self, account: str) -> str:
-        """The first key of an account that is served; waits while it starts. Raises KeyError."""
+        """Returns the first key of a served account. Waits while Azurite starts. Raises KeyError."""
         with self._lock:
             return self._accounts[account][0]
 
     def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
-        """Returns when it serves these accounts. Raises RuntimeError, with the end of its log, if it does not start."""
+        """Serves these accounts; returns when ready. Raises RuntimeError, with the end of its log, if it fails."""
         with self._changing:
-            wanted = dict(accounts())  # takes the store's lock, whose holders may wait for `key`
+            wanted = dict(accounts())  # takes the store's lock; a thread that holds it may wait for `key`
             with self._lock:
                 if wanted == self._accounts:
                     return
@@ -73,7 +73,7 @@ class Azurite:
             "--location": str(data),
             "--cert": self.authority.path(trust.SERVER, "crt"),
             "--key": self.authority.path(trust.SERVER, "key"),
-            "--oauth": "basic",  # looks at a token's audience, issuer and times
+            "--oauth": "basic",  # checks a token's audience, issuer and times
         }
         flags = ["--skipApiVersionCheck", "--disableTelemetry", "--silent"]
         argv = [str(paths.tool("azurite-blob")), *(part for option in options.items() for part in option), *flags]

@@ -1,6 +1,6 @@
-"""Which blobs users have written to or removed, container by container, since the simulator began.
+"""A log of the blobs that users wrote or deleted since the simulator started, by container.
 
-Real blob storage tells nobody of that so soon. It spares simulated mounts, which are copies, from listing their whole
+Real blob storage has no such immediate log. With it, simulated mounts, which are copies, do not list their whole
 container for each pod (`simulator/kubelet/csi/contents.py`).
 """
 
@@ -11,30 +11,30 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 _ALL = ""
-"""In place of a blob's name: any of them may be other."""
+"""The name of an entry that means that any blob may have changed."""
 
 
 class Changes:
-    """May be told and asked from any thread."""
+    """The log of changes. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._told: dict[str, list[tuple[str, str | None]]] = defaultdict(list)
 
     def tell(self, path: str, etag: str | None) -> None:
-        """Of a request that is no read: `/<account>/<container>/<blob>`, and the etag that the blob has now.
+        """Logs a write to `/<account>/<container>/<blob>` with the blob's new etag.
 
-        None of one that was removed. Where the etag is empty only a look tells; without a blob's name, as of a batch of
-        requests, all may be other.
+        The etag is None for a deleted blob, and empty if unknown. A path without a blob, as in a batch request, means
+        that any blob may have changed.
         """
         account, container, name = [*path.strip("/").split("/", 2), "", ""][:3]
         with self._lock:
             self._told[f"{account}/{container}"].append((name, etag))
 
     def since(self, account: str, container: str, count: int) -> tuple[int, Mapping[str, str | None] | None]:
-        """How often it was told of a container, and the last etags of the names told after the first `count` times.
+        """Returns the new position in a container's log, and the last etag of each blob logged after position `count`.
 
-        None where all of them may be other, as at first.
+        The second value is None if any blob may have changed, as at position 0.
         """
         with self._lock:
             told = self._told[f"{account}/{container}"]

@@ -1,7 +1,7 @@
-"""The address of all storage accounts: HTTPS on 127.0.0.1, which asks the policy and hands on to Azurite.
+"""The HTTPS front of all storage accounts on 127.0.0.1. It checks the policy and forwards requests to Azurite.
 
-An account is the first part of the path, or of the name that it has in Azure; Azurite knows both
-(extractStoragePartsFromPath of its blobStorageContext.middleware).
+The account is the first part of the path or of the host name; Azurite accepts both (extractStoragePartsFromPath of its
+blobStorageContext.middleware).
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _HOP_BY_HOP = {"connection", "keep-alive", "proxy-connection", "te", "trailer", 
 _READS = ("GET", "HEAD")
 _DOMAINS = (domains.BLOBS, domains.DFS)
 _TIMEOUT_S = 60
-_STARTING_S = 60.0  # so long a request waits for an Azurite that is being started
+_STARTING_S = 60.0  # how long a request waits for Azurite to start
 _POLL_S = 0.05
 _TURNS = 64
 Answer = tuple[int, list[tuple[str, str]], bytes]
-"""Status, headers and body."""
+"""The status, headers and body."""
 
 
 class Front(HttpsServer):
-    """Serves until stopped. Requests and answers pass through memory: simulated blobs are small."""
+    """The front. It serves until stopped and buffers whole requests and responses: simulated blobs are small."""
 
     def __init__(
         self, port: int, upstream_port: Callable[[], int], authority: Authority, rule: Rule, changes: Changes
@@ -46,7 +46,7 @@ class Front(HttpsServer):
         self.start("blobs")
 
     def upstream(self) -> http.client.HTTPSConnection:
-        """A connection to Azurite. Raises OSError if it does not answer in time."""
+        """Returns a connection to Azurite. Raises OSError if it does not answer in time."""
         deadline = time.monotonic() + _STARTING_S
         while True:
             connection = http.client.HTTPSConnection(
@@ -54,7 +54,7 @@ class Front(HttpsServer):
             )
             try:
                 connection.connect()
-            except (ConnectionRefusedError, ConnectionResetError, ssl.SSLEOFError):  # it starts, or it ends
+            except (ConnectionRefusedError, ConnectionResetError, ssl.SSLEOFError):  # Azurite starts or stops
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(_POLL_S)
@@ -76,7 +76,7 @@ class _Handler(Handler):
             refusal: Refusal | None = Refusal(
                 HTTPStatus.LENGTH_REQUIRED, "MissingContentLengthHeader", "The Content-Length header was not specified."
             )
-            self.close_connection = True  # what follows is not read
+            self.close_connection = True  # the content is not read
         else:
             refusal = self.server.rule(request)
         if refusal:
@@ -91,7 +91,7 @@ class _Handler(Handler):
     do_GET = do_HEAD = do_PUT = do_PATCH = do_POST = do_DELETE = do_OPTIONS = _respond
 
     def _account(self) -> str:
-        """`/<account>` where the host names it; empty where the path does."""
+        """Returns `/<account>` if the host names it, or an empty string if the path does."""
         name, _, domain = self.headers.get("Host", "").partition(".")
         return f"/{name}" if domain.partition(":")[0] in _DOMAINS else ""
 
@@ -100,24 +100,24 @@ class _Handler(Handler):
             try:
                 answer = self._ask(content)
             except ConnectionResetError:
-                answer = self._ask(content)  # Azurite ended with the request in its hands, and starts again
+                answer = self._ask(content)  # Azurite restarted during the request
         else:
             answer = self._write(path, content)
         self._send(*answer)
 
     def _write(self, path: str, content: bytes) -> Answer:
-        """One after the other where they are of one blob, so that the last that is told of is the last."""
+        """Forwards a write and logs it. Serializes writes to a blob, so that the last log entry is the last write."""
         with self.server.turns[hash(path) % _TURNS]:
             etag: str | None = ""
             try:
                 answer = self._ask(content)
                 etag = None if self._removed(answer) else _new_etag(self.command, answer)
-            finally:  # whatever came of it
+            finally:  # also after an error
                 self.server.changes.tell(path, etag)
         return answer
 
     def _removed(self, answer: Answer) -> bool:
-        """Whether the blob itself is gone, and not what was asked of it, such as a snapshot."""
+        """Returns whether the request deleted the blob itself, and not a part such as a snapshot."""
         query = dict(parse_qsl(urlsplit(self.path).query))
         of_it = {"comp", "snapshot", "versionid"} & query.keys() or "x-ms-delete-snapshots" in self.headers
         return self.command == "DELETE" and answer[0] == HTTPStatus.ACCEPTED and not of_it
@@ -154,7 +154,7 @@ class _Handler(Handler):
 
 
 def _new_etag(command: str, answer: Answer) -> str:
-    """Of a blob that was put there; empty where the answer says nothing of the kind."""
+    """Returns the etag of a created blob, or an empty string if the response has none."""
     status, headers, _ = answer
     found = {name.lower(): value for name, value in headers}.get("etag", "")
     return found.strip('"') if command == "PUT" and status == HTTPStatus.CREATED else ""

@@ -1,6 +1,6 @@
-"""What Azure refuses before it looks at blobs, and Azurite does not: by the account's settings and by roles.
+"""Access rules of storage accounts that Azurite does not enforce: account settings and roles.
 
-Signatures, permissions and times of a SAS, and what a token is for, are Azurite's to check.
+Azurite checks the signature, permissions and times of a SAS, and the audience of a token.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _READS = ("GET", "HEAD")
 
 @dataclass(frozen=True)
 class BlobRequest:
-    """`path` is decoded; `authorization` is the header's value, empty where there is none."""
+    """A request to the blob service, with a decoded `path`. `authorization` is the header's value or empty."""
 
     method: str
     path: str
@@ -33,7 +33,7 @@ class BlobRequest:
     authorization: str
     content: bytes = b""
     client: int = 0
-    """The port that it comes from."""
+    """The client's port."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ _NOT_FROM_HERE = Refusal(
     "AuthorizationFailure",
     "This request is not authorized to perform this operation.",
 )
-"""To whoever comes to the public address of an account without public access: Azure's page on storage's 403 errors."""
+"""The error at the public address of an account without public access (Azure's page on storage's 403 errors)."""
 _NO_ROLE = Refusal(
     HTTPStatus.FORBIDDEN,
     "AuthorizationPermissionMismatch",
@@ -65,7 +65,7 @@ _REVOKED = Refusal(
     "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly "
     "including the signature.",
 )
-"""To a SAS whose user delegation key was revoked (Azure's page "Create a user delegation SAS")."""
+"""The error for a SAS after its user delegation key was revoked (Azure's page "Create a user delegation SAS")."""
 _NO_TOKEN = Refusal(
     HTTPStatus.UNAUTHORIZED,
     "InvalidAuthenticationInfo",
@@ -83,15 +83,15 @@ _EXPIRY = re.compile(rb"<Expiry>([^<]+)</Expiry>")
 
 
 class Policy:
-    """The rules as they are now; may be asked from any thread."""
+    """The current rules. Thread-safe."""
 
     def __init__(self, world: World, tokens: Tokens, came_to: Callable[[int], ResourceId | None] | None = None) -> None:
-        """`came_to` tells at whose private endpoint a client is, by the port that it comes from."""
+        """Takes `came_to`, which maps a client's port to the service, if the client uses its private endpoint."""
         self._world, self._tokens = world, tokens
         self._came_to = came_to or (lambda _: None)
 
     def refusal(self, request: BlobRequest) -> Refusal | None:
-        """None lets the request through to Azurite."""
+        """Returns the error for a request, or None to forward it to Azurite."""
         name, _, rest = request.path.strip("/").partition("/")
         account = accounts.named(self._world, name)
         if account is None:
@@ -111,7 +111,7 @@ class Policy:
         return None
 
     def _by_role(self, request: BlobRequest, account: Record, rest: str, principal: str) -> Refusal | None:
-        """A user delegation SAS can do no more than whose key signed it."""
+        """Checks the roles of a principal. A user delegation SAS has the permissions of its key's owner."""
         container = rest.partition("/")[0]
         scope: ResourceId = account.id
         if container:
@@ -125,7 +125,7 @@ class Policy:
 
 
 def _began(text: str) -> float:
-    """When a user delegation key became valid; infinity where the SAS does not say so, which Azurite refuses."""
+    """Returns the start time of a user delegation key, or infinity if it is missing: Azurite rejects such a SAS."""
     try:
         return datetime.datetime.fromisoformat(text).timestamp()
     except ValueError:
@@ -133,13 +133,13 @@ def _began(text: str) -> float:
 
 
 def _outlives(content: bytes) -> bool:
-    """Whether a user delegation key is asked for that would be valid for too long."""
+    """Returns whether the requested user delegation key would be valid for too long."""
     found = _EXPIRY.search(content)
     if found is None:
-        return False  # Azurite refuses it
+        return False  # Azurite rejects it
     try:
         expiry = datetime.datetime.fromisoformat(found[1].decode())
     except ValueError:
-        return False  # as does a time that is none
+        return False  # Azurite rejects an invalid time
     expiry = expiry if expiry.tzinfo else expiry.replace(tzinfo=datetime.UTC)
     return expiry > datetime.datetime.now(datetime.UTC) + _KEY_LIFETIME

@@ -1,4 +1,4 @@
-"""The blob service of all storage accounts (azure's BlobBackend)."""
+"""The blob service of all storage accounts, an implementation of `BlobBackend`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _PAUSE_S = 0.5
 
 
 class BlobService:
-    """Containers are made and removed at Azurite itself, with the account's key; users come through the front."""
+    """The blob service. It manages containers in Azurite with the account's key; users connect to the front."""
 
     def __init__(self) -> None:
         self.azurite, self.changes = Azurite(), Changes()
         self._front: Front | None = None
 
     def open(self, rule: Rule) -> None:
-        """Lets users in, by this rule. Raises ports.PortTaken."""
+        """Starts the front with this rule. Raises ports.PortTaken."""
         port = ports.require_free(PORT)
         self._front = Front(port, lambda: self.azurite.port, self.azurite.authority, rule, self.changes)
 
@@ -72,10 +72,10 @@ class BlobService:
         self.azurite.stop()
 
     def _do(self, account: str, work: Callable[[BlobServiceClient], None]) -> None:
-        """Does the work, and again where Azurite ended meanwhile: it starts anew on another port for other accounts."""
+        """Runs the work. Retries if Azurite restarted, which happens on another port after a change of accounts."""
         deadline = time.monotonic() + _PATIENCE_S
         while True:
-            key = self.azurite.key(account)  # waits while it starts
+            key = self.azurite.key(account)  # waits while Azurite starts
             try:
                 with self._client(account, key) as client:
                     return work(client)
