@@ -1,1 +1,1 @@
-"""A room for each resource type: `simulator/azure/rooms.py` says what it holds."""
+"""A package for each resource type. `simulator/azure/rooms.py` describes its files."""

@@ -14,7 +14,7 @@ from simulator.azure.store import Body, Record
 
 
 def location(world: World, resource: ResourceId, body: Body, existing: Record | None) -> str:
-    """The body's region in ARM's spelling. Raises ArmError where there is none, or the resource is elsewhere."""
+    """Returns the body's region, normalized. Raises ArmError for an unknown region, or if the resource is elsewhere."""
     region = world.subscription.region(body["location"])
     if region is None:
         raise _not_available(resource, body, world.subscription.regions)
@@ -25,13 +25,13 @@ def location(world: World, resource: ResourceId, body: Body, existing: Record | 
 
 
 def place(world: World, record: Record, body: Body, existing: Record | None) -> None:
-    """Spells the body's region as ARM does. Raises ArmError for an unknown one, and for a change that is forbidden."""
+    """Normalizes the body's region. Raises ArmError for an unknown region or a forbidden change."""
     body["location"] = location(world, record.id, body, existing)
     check_fixed(record.id, body, existing)
 
 
 def everywhere(resource: ResourceId, body: Body) -> str:
-    """The location of a type that is in no region. Raises ArmError for a region."""
+    """Returns the location of a type without regions. Raises ArmError if the body has a region."""
     if body["location"].lower() != "global":
         raise _not_available(resource, body, ("global",))
     return "global"
@@ -46,7 +46,7 @@ def _not_available(resource: ResourceId, body: Body, regions: Iterable[str]) -> 
 
 
 def pointed_at(world: World, by: ResourceId, text: str, wanted: str, path: str, location: str = "") -> Record:
-    """The resource of a type that a body points at by its id, in a region if one is named. Raises ArmError."""
+    """Returns the resource that a body references. Raises ArmError if the type or the region (if given) differs."""
     found = linked_id(text, path)
     record = world.store.get(found) if found.type.lower() == wanted.lower() else None
     if record is None or (location and located(world, record) != location):
@@ -55,7 +55,7 @@ def pointed_at(world: World, by: ResourceId, text: str, wanted: str, path: str, 
 
 
 def linked_id(text: str, path: str) -> ResourceId:
-    """Returns the id that a body has at a path. Raises ArmError for text that is not a resource id."""
+    """Parses the resource id at a path of a body. Raises ArmError if it is invalid."""
     try:
         return parse_id(text)
     except ValueError as error:
@@ -67,7 +67,7 @@ def linked_id(text: str, path: str) -> ResourceId:
 
 
 def found(world: World, resource: ResourceId) -> Record:
-    """Raises ArmError (404)."""
+    """Returns the resource. Raises ArmError (404)."""
     record = world.store.get(resource)
     if record is None:
         raise not_found(resource.type, "/".join(resource.names), resource.group)
@@ -75,7 +75,7 @@ def found(world: World, resource: ResourceId) -> Record:
 
 
 def missing(by: ResourceId, text: str) -> ArmError:
-    """What a body points at is not there."""
+    """Returns the error for a reference to a missing resource."""
     message = (
         f"Resource {text} referenced by resource {by.text} was not found. "
         "Please make sure that the referenced resource exists, and that both resources are in the same region."
@@ -84,14 +84,14 @@ def missing(by: ResourceId, text: str) -> ArmError:
 
 
 def located(world: World, record: Record) -> str:
-    """The region of a resource, which a subnet has from its network."""
+    """Returns the region of a resource. A subnet has that of its network."""
     if "location" not in record.body and record.id.parent and (parent := world.store.get(record.id.parent)):
         record = parent
     return str(record.body.get("location", ""))
 
 
 def check_fixed(resource: ResourceId, body: Body, existing: Record | None) -> None:
-    """Raises ArmError where an update changes what never changes."""
+    """Raises ArmError if an update changes an immutable property."""
     if existing is None:
         return
     if changed := schemas()[resource.type.lower()].changed_immutables(existing.body, body):
@@ -102,24 +102,24 @@ def check_fixed(resource: ResourceId, body: Body, existing: Record | None) -> No
 
 
 def keep(world: World, record: Record, body: Body) -> None:
-    """Stores a resource whose change is done at once."""
+    """Stores a resource as Succeeded."""
     body["properties"]["provisioningState"] = "Succeeded"
     record.body = body
     world.store.put(record)
 
 
 def named(world: World, resource_type: str, name: str) -> Record | None:
-    """The resource of that name, in whatever group, of a type whose names are unique in all of Azure."""
+    """Returns the resource of this name in any group, for a type with globally unique names, or None."""
     wanted = name.lower()
     return next((found for found in world.store.all(resource_type) if found.id.name.lower() == wanted), None)
 
 
 def made_at(record: Record, microsecond: int | None = None) -> str:
-    """When it was made, as the storage provider writes times."""
+    """Returns the creation time in the format of Microsoft.Storage."""
     made = datetime.fromtimestamp(float(record.facts.get(CREATED, 0)), UTC)
     return f"{made if microsecond is None else made.replace(microsecond=microsecond):%Y-%m-%dT%H:%M:%S.%f}0Z"
 
 
 def taken_elsewhere(world: World, resource: ResourceId) -> bool:
-    """Whether somebody else's subscription has a resource of that name."""
+    """Returns whether another subscription has a resource of this name."""
     return resource.name.lower() in world.subscription.taken.get(resource.type, ())

@@ -1,4 +1,4 @@
-"""What AKS refuses of a pool's own properties, as they are once its defaults are filled in."""
+"""AKS's checks of a pool's properties, after defaults are set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSIONS_HELP = (
 
 
 def check(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) -> None:
-    """Raises ArmError; `scaled` is whether the autoscaler had the pool before."""
+    """Raises ArmError for invalid properties. `scaled` is whether the pool was autoscaled before."""
     labels.check(properties)
     _check_spot_upgrades(properties)
     os_disks.check(properties, sku)
@@ -35,14 +35,14 @@ def check(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) -> None
 
 
 def _autoscale_problem(properties: Body, *, scaled: bool) -> str:
-    """`scaled` is whether it was before: other bounds are then taken with the count that it has, and moved to later."""
+    """Returns the error. If the pool was `scaled`, AKS accepts bounds without its count, and changes it later."""
     least, most = properties.get("minCount"), properties.get("maxCount")
     if not is_scaled(properties):
         return "minCount and maxCount need enableAutoScaling." if least is not None or most is not None else ""
     if least is None or most is None:
         return "enableAutoScaling needs minCount and maxCount."
     if not scaled and not least <= properties["count"] <= most:
-        # The words are AKS's (kubernetes-sigs/cluster-api-provider-azure#5947).
+        # Text of AKS (kubernetes-sigs/cluster-api-provider-azure#5947).
         return (
             f"agentPoolProfile.count was {properties['count']}. It must be greater or equal to minCount:{least} and "
             f"less than or equal to maxCount:{most}."
@@ -58,7 +58,7 @@ def _spot_problem(properties: Body) -> str:
 
 
 def _price_problem(properties: Body) -> str:
-    """AKS's page on Spot node pools (Limitations), in our words: nobody quotes Azure's."""
+    """Returns the error in the price (AKS's page on Spot node pools, Limitations). AKS's text is unknown."""
     price = properties.get("spotMaxPrice", -1)
     if price == -1 or (price > 0 and round(price, 5) == price):
         return ""
@@ -72,7 +72,7 @@ def _deallocation_problem(properties: Body) -> str:
 
 
 def _check_spot_upgrades(properties: Body) -> None:
-    """The two refusals as hashicorp/terraform-provider-azurerm#19355 and #31129 quote them."""
+    """Raises ArmError, with the texts of hashicorp/terraform-provider-azurerm#19355 and #31129."""
     settings = properties.get("upgradeSettings", {})
     more = " Please see https://aka.ms/aks-naming-rules for more details."
     for name, target, what in (
@@ -85,7 +85,7 @@ def _check_spot_upgrades(properties: Body) -> None:
 
 
 def _upgrade_problem(properties: Body) -> str:
-    """Rules of AKS's page on rolling upgrades, in our words: nobody quotes Azure's."""
+    """Returns the error in the upgrade settings (AKS's page on rolling upgrades). AKS's text is unknown."""
     settings = properties.get("upgradeSettings", {})
     if is_system(properties) and _amount(settings.get("maxUnavailable", "0"), 100):
         return "a system pool cannot have maxUnavailable."
@@ -95,9 +95,9 @@ def _upgrade_problem(properties: Body) -> str:
 
 
 def surge(properties: Body, existing: Record | None) -> int:
-    """Nodes that an upgrade must add; 0 for what is no upgrade, and for one in place.
+    """Returns the nodes that an upgrade must add: 0 without an upgrade, or for one in place.
 
-    From Kubernetes 1.35 on, AKS goes on with one where there is no quota for more (its page on rolling upgrades).
+    Since Kubernetes 1.35, AKS continues with one node if quota is short (its page on rolling upgrades).
     """
     if existing is None or existing.properties["orchestratorVersion"] == properties["orchestratorVersion"]:
         return 0
@@ -105,7 +105,7 @@ def surge(properties: Body, existing: Record | None) -> int:
 
 
 def _amount(text: str, of: int) -> int:
-    """A number, or a percentage, rounded up."""
+    """Parses a number, or a percentage of `of`, rounded up."""
     return math.ceil(int(text[:-1]) * of / 100) if text.endswith("%") else min(int(text), of)
 
 
@@ -119,10 +119,10 @@ def _gpu_problem(properties: Body, sku: skus.VmSku) -> str:
 
 
 def check_system(properties: Body, existing: Record | None) -> None:
-    """Raises ArmError for a system pool without a node, or a new one with room for fewer than 30 pods.
+    """Raises ArmError for a system pool without nodes, or a new one for fewer than 30 pods.
 
-    AKS's pages "Manage system node pools" and on Azure CNI, "Configure maximum - new clusters". A pool that shrinks
-    afterwards is not refused (Azure/AKS#1422). The text is that of Azure/AKS#931 with the reason added.
+    Sources: AKS's pages "Manage system node pools" and on Azure CNI, "Configure maximum - new clusters". AKS allows an
+    existing pool to shrink (Azure/AKS#1422). The text is that of Azure/AKS#931 plus the reason.
     """
     if properties["count"] < 1:
         message = "A system agent pool must have at least one node."

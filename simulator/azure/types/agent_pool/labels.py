@@ -1,6 +1,6 @@
-"""Labels and taints that AKS refuses of a pool.
+"""AKS's checks of a pool's labels and taints.
 
-Source of the syntax: https://github.com/kubernetes/apimachinery (pkg/api/validate/content/kube.go and dns.go). AKS
+Syntax: https://github.com/kubernetes/apimachinery (pkg/api/validate/content/kube.go and dns.go). AKS
 validates taints as Kubernetes does since its release of 2020-10-26
 (https://github.com/Azure/AKS/blob/master/CHANGELOG.md).
 """
@@ -19,7 +19,7 @@ _SUBDOMAIN = re.compile(rf"{_DNS_LABEL}(\.{_DNS_LABEL})*")
 _LONGEST_NAME, _LONGEST_PREFIX = 63, 253
 _AKS, _KUBERNETES = "kubernetes.azure.com", ("kubernetes.io", "k8s.io")
 _KUBELET = ("kubelet.kubernetes.io", "node.kubernetes.io")
-"""The namespaces of Kubernetes in which a kubelet may label its own node."""
+"""The Kubernetes namespaces of labels that a kubelet can set on its node."""
 _SYSTEM_TAINTS = (  # https://github.com/Azure/AKS/issues/2578
     "Operation failed due to insufficient nodes for system pod scheduling. Placing custom taints on system pool is not "
     "supported(except 'CriticalAddonsOnly' taint or taint effect is 'PreferNoSchedule'). Please refer to "
@@ -28,14 +28,12 @@ _SYSTEM_TAINTS = (  # https://github.com/Azure/AKS/issues/2578
 
 
 def is_key(text: str) -> bool:
-    """Returns whether a text can be the key of a label or a taint."""
     prefix, slash, name = text.rpartition("/")
     is_prefix = len(prefix) <= _LONGEST_PREFIX and _SUBDOMAIN.fullmatch(prefix) is not None
     return _is_name(name) and (is_prefix or not slash)
 
 
 def is_value(text: str) -> bool:
-    """Returns whether a text can be the value of a label or a taint."""
     return not text or _is_name(text)
 
 
@@ -44,7 +42,7 @@ def _is_name(text: str) -> bool:
 
 
 def check(properties: Body) -> None:
-    """Raises ArmError for the first label or taint that AKS refuses."""
+    """Raises ArmError for the first invalid label or taint."""
     is_spot = properties.get("scaleSetPriority") == "Spot"
     for key, value in properties.get("nodeLabels", {}).items():
         if not (is_key(key) and is_value(value)):
@@ -59,7 +57,7 @@ def check(properties: Body) -> None:
 
 
 def _wrong_syntax(key: str, value: str) -> ArmError:
-    """The text is quoted in https://github.com/Azure/AKS/issues/1538."""
+    """Returns AKS's error (https://github.com/Azure/AKS/issues/1538)."""
     message = (
         f"Node label '{key}: {value}' does not meet syntax and character specifications. Please see "
         "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ for more details."
@@ -68,9 +66,7 @@ def _wrong_syntax(key: str, value: str) -> ArmError:
 
 
 def _check_reserved(key: str, value: str) -> None:
-    """The texts are quoted in https://github.com/ams0/aks-nvme-ssd-provisioner/issues/5 and
-    https://github.com/Azure/AKS/issues/4613. Which text AKS has for the label of the VM size is unknown.
-    """
+    """Raises ArmError (ams0/aks-nvme-ssd-provisioner#5, Azure/AKS#4613). The text for the VM size is a guess."""
     namespace = key.rpartition("/")[0]
     if namespace == _AKS:
         message = f"Invalid node label key {key}. The '{_AKS}' prefix is preserved by aks system labels"
@@ -89,7 +85,7 @@ def _is_below(namespace: str, domains: tuple[str, ...]) -> bool:
 
 
 def _check_taints(taints: list[str]) -> None:
-    """The text is not AKS's, which is unknown."""
+    """Raises ArmError for invalid or duplicate taints. AKS's text is unknown."""
     seen: set[tuple[str, str]] = set()
     for taint in taints:
         pair, _, effect = taint.rpartition(":")

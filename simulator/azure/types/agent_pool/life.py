@@ -1,4 +1,4 @@
-"""The life of pools: which a cluster has, the machines that Azure finds for them, and the nodes that these become."""
+"""The lifecycle of pools: the pools of a cluster, the allocation of their machines, and their nodes."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from simulator.azure.types.agent_pool.nodes import ADDRESSES_PER_POOL
 
 TYPE = "Microsoft.ContainerService/managedClusters/agentPools"
 INSTANCES, NEXT = "instances", "nextInstance"
-"""Of a pool's facts: the numbers of its machines in the scale set, and from where on new ones are numbered."""
+"""Keys of a pool's facts: the instance numbers of its machines in the scale set, and the next number."""
 STOPPED = {"code": "Stopped"}
 _NO_WAY_OUT = 50
-"""The exit code of a node's set-up that does not reach mcr.microsoft.com (Azure/AgentBaker, cse_helpers.sh)."""
+"""The exit code of node set-up if mcr.microsoft.com is not reachable (Azure/AgentBaker, cse_helpers.sh)."""
 ALLOCATION_S = 3.0
-"""How long machines are looked for in vain; on Azure minutes."""
+"""The time until an allocation fails. Azure takes minutes."""
 
 
 def of_cluster(world: World, cluster: ResourceId) -> list[Record]:
-    """The pools of a cluster, in the order in which they were made, without those being deleted."""
+    """Returns the pools of a cluster in order of creation, without those being deleted."""
     pools = [pool for pool in world.store.within(cluster) if pool.id.type.lower() == TYPE.lower()]
     return sorted((pool for pool in pools if pool.state != "Deleting"), key=lambda pool: int(pool.facts["index"]))
 
 
 def instances(pool: Record) -> list[int]:
-    """Its machines: fewer than its count where Azure had no more.
+    """Returns the instance numbers of a pool: fewer than its count if Azure lacked capacity.
 
-    Of a count that becomes less those with the highest numbers go, as by scale sets' default policy (Azure's page on
-    scale-in policies; that it balances zones first is not simulated).
+    If the count decreases, the highest numbers are removed, as with the default scale-in policy of scale sets (Azure's
+    page on it). The policy's balancing of zones is not simulated.
     """
     return sorted(pool.facts.get(INSTANCES, ()))[: int(pool.properties["count"])]
 
 
 def by_node(pools: Iterable[Record]) -> dict[str, tuple[Record, int]]:
-    """The pool and the number in its scale set of all machines, by the names of their nodes."""
+    """Returns the pool and the instance number of each machine, by node name."""
     return {
         nodes.node_name(nodes.scale_set(pool.id.text, pool.id.name), number): (pool, number)
         for pool in pools
@@ -49,9 +49,9 @@ def by_node(pools: Iterable[Record]) -> dict[str, tuple[Record, int]]:
 
 
 def allocate(world: World, pool: Record, pause: Callable[[float], object]) -> None:
-    """Finds machines for a pool that changes: as many as there are, and the last ones are looked for a while.
+    """Allocates available machines for a changed pool. If some are missing, waits before the operation fails.
 
-    Holds nothing back meanwhile: other pools go on, and the pool itself can be deleted.
+    The wait does not block other pools or the deletion of this pool.
     """
     with world.store.lock:
         now = world.store.get(pool.id)
@@ -68,7 +68,7 @@ def allocate(world: World, pool: Record, pause: Callable[[float], object]) -> No
 
 
 def spot_machines(world: World, pool: Record) -> int:
-    """How many Spot machines of its size there are in its region, in all pools."""
+    """Returns the number of Spot machines of the pool's size in its region, in all pools."""
     alike = [
         other
         for other in world.store.all(TYPE)
@@ -80,7 +80,7 @@ def spot_machines(world: World, pool: Record) -> int:
 
 
 def remove(world: World, pool: Record, numbers: Collection[int]) -> None:
-    """Takes machines out of the pool's scale set, which has so many fewer then. The nodes go with an operation."""
+    """Removes machines from the pool's scale set and reduces its count. A later operation removes the nodes."""
     with world.store.lock:
         if now := world.store.get(pool.id):
             left = [number for number in instances(now) if number not in numbers]
@@ -90,9 +90,9 @@ def remove(world: World, pool: Record, numbers: Collection[int]) -> None:
 
 
 def _add(pool: Record, there: list[int], more: int) -> None:
-    """New numbers, none of them used before: an address is its node's alone, and each has one for each 1024 numbers.
+    """Adds machines with unused numbers that differ modulo 1024, so that each node has its own IP address.
 
-    Azure promises no order, and may use numbers again (its page on instance ids).
+    Azure guarantees no order and can reuse numbers (its page on instance ids).
     """
     number, taken = int(pool.facts.get(NEXT, max(there, default=-1) + 1)), {each % ADDRESSES_PER_POOL for each in there}
     added: list[int] = []
@@ -105,21 +105,20 @@ def _add(pool: Record, there: list[int], more: int) -> None:
 
 
 def stopped(cluster: Record) -> bool:
-    """Whether `az aks stop` has stopped it."""
     return bool(cluster.properties.get("powerState") == STOPPED)
 
 
 def check_runs(cluster: Record, doing: str) -> None:
-    """Raises ArmError for a cluster that is stopped, with AKS's words (MicrosoftDocs/azure-docs#85161)."""
+    """Raises ArmError if the cluster is stopped, with AKS's text (MicrosoftDocs/azure-docs#85161)."""
     if stopped(cluster):
         state = f"Provisioning State({cluster.state}) and Power State(Stopped)"
         raise conflict(f"managed cluster is in {state}, {doing} cannot be performed")
 
 
 def boot(world: World, cluster: ResourceId) -> Mapping[str, str]:
-    """Runs the control plane with the nodes that the pools ask for; what runs already stays.
+    """Starts the control plane, if it does not run, and sets the nodes of the pools.
 
-    Returns why nodes are not there, by their names.
+    Returns the reasons for missing nodes, by name.
     """
     record = world.store.get(cluster)
     if record and stopped(record):
@@ -132,7 +131,7 @@ def boot(world: World, cluster: ResourceId) -> Mapping[str, str]:
 
 
 def check_ready(refused: Mapping[str, str], pool: Record) -> None:
-    """Raises ArmError where nodes of this pool are not there. The code is AKS's (Azure/AKS#1412)."""
+    """Raises ArmError if nodes of this pool are missing. The code is AKS's (Azure/AKS#1412)."""
     own = {name: why for name, why in refused.items() if name.startswith(f"aks-{pool.id.name}-")}
     if own:
         wanted = len(instances(pool))
@@ -141,7 +140,7 @@ def check_ready(refused: Mapping[str, str], pool: Record) -> None:
 
 
 def check_allocated(world: World, pool: Record) -> None:
-    """Raises ArmError for a pool that changes where Azure had fewer machines than it asks for."""
+    """Raises ArmError if a changing pool has fewer machines than its count."""
     if pool.busy and pool.state != "Deleting" and len(instances(pool)) < int(pool.properties["count"]):
         if subnets.leads_nowhere(world, pool.properties):
             raise faults.node_setup_failure(_NO_WAY_OUT)
@@ -149,7 +148,6 @@ def check_allocated(world: World, pool: Record) -> None:
 
 
 def node_objects(world: World, cluster: ResourceId) -> list[Node]:
-    """All Node objects that the pools of a cluster ask for."""
     record = world.store.get(cluster)
     if record is None:
         return []
@@ -158,7 +156,7 @@ def node_objects(world: World, cluster: ResourceId) -> list[Node]:
 
 
 def template(world: World, cluster: Record, pool: Record) -> Node:
-    """A node as the pool would make one."""
+    """Returns a new node of the pool."""
     return _nodes(world, cluster, pool, [int(pool.facts.get(NEXT, int(pool.properties["count"])))])[0]
 
 

@@ -1,4 +1,4 @@
-"""The Node objects of an agent pool: names, labels, taints and sizes as AKS gives them.
+"""The Node objects of an agent pool, with AKS's names, labels, taints and sizes.
 
 Labels: AKS's page on node labels. Reservations: AKS's page on node resource reservations (Kubernetes 1.29 and newer).
 """
@@ -14,19 +14,19 @@ from config.data.skus import VmSku
 from simulator.world.nodes import DRIVER_ANNOTATION, PARTITION_ANNOTATION
 
 Node = dict[str, Any]
-ADDRESSES_PER_POOL = 1024  # in 10.224.0.0/16; a pool has 1000 nodes at most
-_FIRST_ADDRESS = 4  # Azure keeps the first four of a subnet
-_EVICTION_MIB = 100  # the kubelet's memory.available
-_KERNEL_MIB = 160  # 112 to 316 on recorded nodes (tests/contract/recordings/nodes.yaml), beside the page tables
+ADDRESSES_PER_POOL = 1024  # in 10.224.0.0/16; a pool has at most 1000 nodes
+_FIRST_ADDRESS = 4  # Azure reserves the first four of a subnet
+_EVICTION_MIB = 100  # the kubelet's eviction threshold memory.available
+_KERNEL_MIB = 160  # 112 to 316 on recorded nodes (tests/contract/recordings/nodes.yaml), without page tables
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True)
 class Image:
-    """What an osSKU boots."""
+    """The node image of an osSKU."""
 
     sku: str
-    """The osSKU with its version, as AKS labels nodes."""
+    """The osSKU with its version, as in AKS's node labels."""
     version: str
     os: str
     kernel: str
@@ -52,14 +52,14 @@ _IMAGES: Mapping[str, Image] = {
 
 
 def image(os_sku: str, kubernetes: str) -> Image:
-    """Returns what an osSKU boots: `Ubuntu` is 24.04 since Kubernetes 1.35, and 22.04 before."""
+    """Returns the image of an osSKU. `Ubuntu` is 24.04 since Kubernetes 1.35, and 22.04 before."""
     is_old = tuple(map(int, kubernetes.split(".")[:2])) < (1, 35)
     return _UBUNTU_2204 if os_sku == "Ubuntu" and is_old else _IMAGES[os_sku]
 
 
 @dataclass(frozen=True)
 class Pool:
-    """What the nodes of a pool are made from. `properties` are the pool's as ARM shows them, defaults filled in."""
+    """The input for the nodes of a pool. `properties` are the pool's in ARM, with defaults."""
 
     id: str
     name: str
@@ -68,13 +68,13 @@ class Pool:
     node_group: str
     """The cluster's node resource group."""
     kubernetes: str
-    """Full version, as 1.35.4."""
+    """The patch version, such as 1.35.4."""
     index: int
-    """Which block of addresses in the node subnet is the pool's."""
+    """The index of the pool's block of addresses in the node subnet."""
     instances: Sequence[int]
-    """Its machines, by their numbers in the scale set."""
+    """The instance numbers of its machines in the scale set."""
     one_fabric: bool = True
-    """Whether AKSInfinibandSupport was registered when the pool was made."""
+    """Whether AKSInfinibandSupport was registered when the pool was created."""
 
     @property
     def scale_set(self) -> str:
@@ -82,18 +82,18 @@ class Pool:
 
 
 def scale_set(pool_id: str, name: str) -> str:
-    """What AKS calls the scale set of a pool."""
+    """Returns AKS's name of a pool's scale set."""
     digits = int(hashlib.sha256(pool_id.lower().encode()).hexdigest(), 16) % 10**8
     return f"aks-{name}-{digits:08d}-vmss"
 
 
 def node_name(scale_set: str, instance: int) -> str:
-    """The computer name of a machine: its number to the base 36 (Azure's page on instance ids)."""
+    """Returns the computer name of a machine, with its number in base 36 (Azure's page on instance ids)."""
     return f"{scale_set}{_base36(instance):>06}"
 
 
 def manifests(pool: Pool, sku: VmSku) -> list[Node]:
-    """One Node per instance; the same pool gives the same nodes. Device plugins add their resources."""
+    """Returns one Node per instance, deterministically. Device plugins add their resources later."""
     stopped = pool.properties.get("powerState", {}).get("code") == "Stopped"
     return [] if stopped else [_node(pool, sku, instance) for instance in pool.instances]
 
@@ -173,7 +173,7 @@ def _annotations(pool: Pool, sku: VmSku) -> dict[str, str]:
 def _status(pool: Pool, sku: VmSku, name: str, instance: int) -> Node:
     pods, disk_kib = int(pool.properties["maxPods"]), int(pool.properties["osDiskSizeGB"]) * 1024**2
     cpu, memory = _reserved(sku.vcpus, sku.memory_gib * 1024, pods)
-    linux = sku.memory_gib * 1008 - _KERNEL_MIB  # MiB; the page tables take a 64th
+    linux = sku.memory_gib * 1008 - _KERNEL_MIB  # MiB; page tables take 1/64
     shared = {"hugepages-1Gi": "0", "hugepages-2Mi": "0", "pods": str(pods)}
     offset = pool.index * ADDRESSES_PER_POOL + _FIRST_ADDRESS + instance % ADDRESSES_PER_POOL
     boots = image(pool.properties["osSKU"], pool.kubernetes)
@@ -211,10 +211,10 @@ def _status(pool: Pool, sku: VmSku, name: str, instance: int) -> Node:
 
 
 def _reserved(cores: int, memory_mib: int, pods: int) -> tuple[int, int]:
-    """Returns the CPU (millicores) and the memory (MiB) of a node that pods cannot have.
+    """Returns the CPU (millicores) and memory (MiB) of a node that AKS reserves.
 
     Sources: https://learn.microsoft.com/azure/aks/node-resource-reservations and https://github.com/Azure/AKSFlexNode
-    (pkg/config, defaultKubeReserved), which has the steps between the numbers of that page.
+    (pkg/config, defaultKubeReserved), which has the values between those of that page.
     """
     cpu = sum(60 if core == 0 else 40 if core == 1 else 20 if core < 4 else 10 for core in range(cores))
     return cpu, min(20 * pods + 50, memory_mib // 4) + _EVICTION_MIB

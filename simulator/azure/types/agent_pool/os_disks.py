@@ -1,4 +1,4 @@
-"""OS disks of a pool's nodes: what AKS chooses, and what it refuses.
+"""OS disks of a pool's nodes: AKS's defaults and checks.
 
 Sources: https://learn.microsoft.com/azure/aks/concepts-storage for the defaults, and
 https://learn.microsoft.com/azure/virtual-machines/ephemeral-os-disks for ephemeral disks.
@@ -12,16 +12,16 @@ from simulator.azure.store import Body
 
 _LARGEST_EPHEMERAL_GIB = 2040
 _LEAST_TEMPORARY_GIB = 128
-"""AKS makes the OS disk ephemeral by default if the temporary disk has this size."""
+"""The smallest temporary disk that makes AKS's default OS disk ephemeral."""
 _MANAGED_GIB = ((64, 1024), (16, 512), (8, 256), (0, 128))
-"""The default sizes of managed disks, each with the fewest vCPUs that get it."""
+"""The minimum number of vCPUs for each default size of managed disks."""
 
 
 def fill(properties: Body, sku: VmSku) -> None:
-    """Sets the size and the type that a request leaves out; a size of 0 also asks for the default.
+    """Sets an omitted size or type. A size of 0 also means the default.
 
-    The page has no default for a temporary disk that is larger than any ephemeral disk: here it is the largest one.
-    Its default is the size of the temporary disk. A recorded NC4as_T4_v3 node has a disk of the size of the cache
+    The documented default size is that of the temporary disk. For a temporary disk larger than any ephemeral disk, no
+    default is documented; here it is the largest ephemeral disk. A recorded NC4as_T4_v3 node has the size of the cache
     (tests/contract/recordings/nodes.yaml).
     """
     temporary = 0 if sku.temp_is_nvme else sku.temp_gib
@@ -32,16 +32,16 @@ def fill(properties: Body, sku: VmSku) -> None:
         properties["osDiskSizeGB"] = min(local, _LARGEST_EPHEMERAL_GIB) if is_local else managed
         if is_local:
             properties.setdefault("osDiskType", "Ephemeral")
-    # If a size has a cache, the cache alone decides, whatever the temporary disk could hold (the page on storage, and
+    # If a VM size has a cache, only the cache decides, not the temporary disk (AKS's page on storage, and
     # https://github.com/Azure/karpenter-provider-azure, pkg/providers/instancetype/suite_test.go: Standard_B20ms).
     fits = properties["osDiskSizeGB"] <= min(local, _LARGEST_EPHEMERAL_GIB)
     properties.setdefault("osDiskType", "Ephemeral" if fits else "Managed")
 
 
 def check(properties: Body, sku: VmSku) -> None:
-    """Raises ArmError for an ephemeral disk that neither the cache nor the temporary disk can hold.
+    """Raises ArmError for an ephemeral disk that fits neither the cache nor the temporary disk.
 
-    Sources of the texts: https://github.com/Azure/AKS/issues/2694,
+    Texts: https://github.com/Azure/AKS/issues/2694,
     https://github.com/MicrosoftDocs/azure-docs/issues/115366, and Azure's page for the largest ephemeral disk.
     """
     gib = properties["osDiskSizeGB"]

@@ -1,6 +1,6 @@
-"""Agent pools: AKS's own rules, beyond shapes and limits.
+"""Agent pools: AKS's rules beyond the schema.
 
-Texts of refusals: Azure's, where an issue or a support article quotes them (Azure/AKS, MicrosoftDocs).
+Error texts are Azure's if an issue or a support article quotes them (Azure/AKS, MicrosoftDocs).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from simulator.host import similar
 TYPE = life.TYPE
 _DEFAULT_SIZE = "Standard_D4ads_v5"
 _UNSHOWN: Body = {"enableUltraSSD": False, "nodeTaints": [], "scaleSetPriority": "Regular"}
-"""Defaults that AKS keeps to itself."""
+"""Defaults that AKS's responses do not contain."""
 
 
 class AgentPools(Kind):
-    """Child resources of a cluster, also written inline in it when it is made."""
+    """Pools, child resources of a cluster. A request that creates a cluster also contains pools inline."""
 
     asynchronous = True
     actions = {
@@ -79,7 +79,7 @@ class AgentPools(Kind):
             record.facts["kubernetes"] = version
 
     def end(self, world: World, record: Record) -> None:
-        """Its nodes go, and the cluster stays."""
+        """Removes the pool's nodes."""
         self.settle(world, record)
 
 
@@ -87,14 +87,14 @@ KIND = AgentPools()
 
 
 def _upgrade_image(world: World, record: Record) -> None:
-    """Changes nothing: the simulator has one node image of each OS SKU and Kubernetes version, the newest."""
+    """Runs an operation without a change: each OS SKU and Kubernetes version has only one node image here."""
     KIND.check_idle(world, record)
     record.state = "UpgradingNodeImageVersion"
     world.store.put(record)
 
 
 def _delete_machines(world: World, record: Record, body: Body) -> None:
-    """Deletes machines by the names of their nodes, without a drain (AKS's page on deleting machines)."""
+    """Deletes machines by node name, without a drain (AKS's page on deleting machines)."""
     KIND.check_idle(world, record)
     there, asked = life.by_node([record]), body.get("machineNames") or []
     if unknown := sorted(set(asked) - there.keys()):
@@ -108,7 +108,7 @@ def _delete_machines(world: World, record: Record, body: Body) -> None:
 
 
 def store(world: World, cluster: Record, record: Record, body: Body, existing: Record | None) -> None:
-    """Checks and stores a pool whose cluster is known; the caller starts the operation."""
+    """Checks and stores a pool of a cluster. The caller starts the operation."""
     properties: Body = body.setdefault("properties", {})
     _keep(properties, existing.properties if existing else {})
     record.facts["vmSize"] = properties.get("vmSize") or _DEFAULT_SIZE
@@ -132,7 +132,7 @@ def store(world: World, cluster: Record, record: Record, body: Body, existing: R
 
 
 def view_properties(record: Record) -> Body:
-    """What ARM shows of a pool, inline or by itself."""
+    """Returns the properties of a pool that ARM shows, inline or for the pool itself."""
     properties = {name: value for name, value in record.properties.items() if _UNSHOWN.get(name) != value}
     return properties | {
         "nodeImageVersion": nodes.image(properties["osSKU"], properties["orchestratorVersion"]).version,
@@ -142,7 +142,7 @@ def view_properties(record: Record) -> Body:
 
 
 def _facts(world: World, cluster: Record) -> dict[str, Any]:
-    """The pool's block of addresses, where it is, and whether its nodes will share one InfiniBand fabric."""
+    """Returns a new pool's address block, region, and whether its nodes will share one InfiniBand fabric."""
     taken = {int(record.facts["index"]) for record in world.store.within(cluster.id) if "index" in record.facts}
     index = next(number for number in range(len(taken) + 1) if number not in taken)
     one_fabric = features.registered(world, features.INFINIBAND)
@@ -150,7 +150,7 @@ def _facts(world: World, cluster: Record) -> dict[str, Any]:
 
 
 def _keep(properties: Body, old: Body) -> None:
-    """What an update leaves out and cannot change, or what the autoscaler moves, stays as it is."""
+    """Keeps omitted properties that an update cannot reset, such as immutable ones, or the autoscaler's count."""
     fixed = {path.split(".")[1] for path in schemas()[TYPE.lower()].immutable if path.count(".") == 1}
     for name in fixed | {"count", "gpuProfile", "mode", "osSKU", "orchestratorVersion"}:
         if name in old and properties.get(name) in (None, ""):
@@ -194,11 +194,11 @@ def _check_fixed(body: Body, existing: Record | None) -> None:
 
 
 def _set_count(properties: Body, existing: Record | None) -> None:
-    """Decides the number of nodes.
+    """Sets the number of nodes.
 
-    With the autoscaler, AKS ignores a given count (Azure/AKS, release of 2019-10-28). A new pool needs none (release of
-    2024-08-27). What it gets then is not published (the reference's default is 1, and clients send minCount). Here it
-    is minCount. Without the autoscaler, a new pool needs one.
+    With the autoscaler, AKS ignores the request's count (Azure/AKS, release of 2019-10-28), and a new pool does not
+    require it (release of 2024-08-27). The default is not documented (the reference has 1, and clients send minCount);
+    here it is minCount. Without the autoscaler, a count is required.
     """
     if not checks.is_scaled(properties):
         if "count" not in properties:
@@ -211,7 +211,7 @@ def _set_count(properties: Body, existing: Record | None) -> None:
 
 
 def _fill(properties: Body, cluster: Record, sku: skus.VmSku) -> None:
-    """What ARM fills in depending on the rest."""
+    """Sets the defaults that depend on other properties."""
     network = cluster.properties.get("networkProfile", {})
     overlay = network.get("networkPluginMode") == "overlay"
     azure = network.get("networkPlugin", "azure") == "azure"
@@ -231,7 +231,7 @@ def _fill(properties: Body, cluster: Record, sku: skus.VmSku) -> None:
     if sku.gpu_vendor == "nvidia":
         defaults["gpuProfile"] = {"driver": "Install"}
     for name, value in defaults.items():
-        if properties.get(name) in (None, "", {}):  # the Azure CLI sends empty ones, which AKS takes as unset
+        if properties.get(name) in (None, "", {}):  # the Azure CLI sends empty values, which AKS treats as unset
             properties[name] = value
     settings = properties.setdefault("upgradeSettings", {})
     if properties["scaleSetPriority"] != "Spot" and settings.setdefault("maxUnavailable", "0") == "0":
@@ -250,7 +250,7 @@ def _add_spot_marks(properties: Body) -> None:
 
 
 def _check_version(world: World, properties: Body, cluster: Record) -> None:
-    """Minor versions only: a pool is at most as new as its control plane, and three minors older at most."""
+    """Raises ArmError if the pool's minor version is above its control plane's, or more than three below."""
     asked = properties["orchestratorVersion"]
     if world.subscription.kubernetes(asked) is None:
         raise bad_request(f"Version {asked} {checks.VERSIONS_HELP}", code="AgentPoolK8sVersionNotSupported")

@@ -1,10 +1,10 @@
-"""The subnet of a pool's nodes, in a network of one's own, and what AKS refuses of it.
+"""AKS's checks of the subnet of a pool's nodes in a custom virtual network.
 
-Codes: AKS's own list (Azure/aks-deployer, pkg/apierror/const.go). Texts: of networks that differ, AKS's older API
-(Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331/errors.go); of delegation, Microsoft's page "Troubleshoot the
-SubnetIsDelegated error code"; of ranges, Azure/azure-cli#20810; of AKS's own gateway, cluster-api-provider-azure#5429.
-How addresses are counted: Microsoft's page "InsufficientSubnetSize error code", Azure/AKS#456. Texts of what is not
-there, of a region, of gateways and of reserved ranges are guesses; the region's begins as rancher/rancher#33517 has it.
+Codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go). Texts: for different networks, AKS's older API
+(Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331/errors.go); delegation, Microsoft's page "Troubleshoot the
+SubnetIsDelegated error code"; ranges, Azure/azure-cli#20810; managed NAT gateway, cluster-api-provider-azure#5429.
+Number of addresses: Microsoft's page "InsufficientSubnetSize error code", Azure/AKS#456. Texts for missing resources,
+regions, gateways and reserved ranges are guesses; that for regions begins as in rancher/rancher#33517.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from simulator.azure.types.subnet import rules as subnets
 from simulator.azure.types.subnet.rules import TYPE as SUBNETS
 
 RESERVED = tuple(map(ip_network, ("169.254.0.0/16", "172.30.0.0/16", "172.31.0.0/16", "192.0.2.0/24")))
-"""Ranges that neither nodes nor pods nor services may have (AKS's page on CNI networking)."""
+"""Ranges that nodes, pods and services cannot use (AKS's page on CNI networking)."""
 _IN_OWN_NETWORKS = {
     "userAssignedNATGateway": "UserAssignedNATGatewayWithManagedVNetNotAllowed",
     "userDefinedRouting": "InvalidParameter",
@@ -34,19 +34,19 @@ _IN_OWN_NETWORKS = {
 _PATH = "properties.vnetSubnetID"
 _PODS_PER_NODE = 256  # AKS's page on CNI Overlay
 _ADDRESSES, _GROUP = "addresses", "nodeGroup"
-"""Of a pool's facts: how many it takes, and the group that its machines are in."""
+"""Keys of a pool's facts: the number of its addresses, and the resource group of its machines."""
 
 
 def of(world: World, properties: Body) -> Record | None:
-    """The subnet of a pool; None in AKS's own network."""
+    """Returns the subnet of a pool, or None in a network that AKS manages."""
     text = properties.get("vnetSubnetID")
     return world.store.get(parse_id(text)) if text else None
 
 
 def placed(world: World, cluster: Record, pool: Record, properties: Body, others: list[Record]) -> Body:
-    """The facts of a pool in its subnet. Raises ArmError.
+    """Checks the subnet of a pool and returns the pool's facts. Raises ArmError.
 
-    `others` are the cluster's other pools; `properties` have their defaults.
+    `others` are the cluster's other pools; `properties` contain defaults.
     """
     _check(world, cluster, pool, properties, others)
     return {_ADDRESSES: _needed(cluster, properties), _GROUP: cluster.properties["nodeResourceGroup"]}
@@ -81,7 +81,7 @@ def _check(world: World, cluster: Record, pool: Record, properties: Body, others
 
 
 def uses(pool: Record) -> list[Use]:
-    """Of a subnet, by the nodes of a pool: Azure names the interface of the first machine."""
+    """Returns the pool's use of its subnet. Azure's errors name the interface of the first machine."""
     text = pool.properties.get("vnetSubnetID")
     if not text:
         return []
@@ -94,7 +94,7 @@ def uses(pool: Record) -> list[Use]:
 
 
 def check_pods(properties: Body, cluster: Record, others: list[Record]) -> None:
-    """All nodes that pools may have need a block of an overlay's pod CIDR. Nodes that upgrades add are not counted."""
+    """Raises ArmError if an overlay's pod CIDR is too small for the maximum number of nodes, without surge nodes."""
     network = cluster.properties["networkProfile"]
     if network.get("networkPluginMode") != "overlay":
         return
@@ -143,7 +143,7 @@ def _check_gateway(world: World, subnet: Record) -> None:
 
 
 def _check_routes(world: World, subnet: Record) -> None:
-    """Texts: hashicorp/terraform-provider-azurerm#8609, MicrosoftDocs/azure-docs#108240 and Azure/AKS#1842."""
+    """Raises ArmError (hashicorp/terraform-provider-azurerm#8609, MicrosoftDocs/azure-docs#108240, Azure/AKS#1842)."""
     table = _route_table(world, subnet)
     if table is None:
         message = (
@@ -169,14 +169,14 @@ def _route_table(world: World, subnet: Record) -> Record | None:
 
 
 def leads_nowhere(world: World, properties: Body) -> bool:
-    """Whether routes drop what nodes of a pool send to the internet, so that they cannot be set up."""
+    """Returns whether routes drop the nodes' traffic to the internet, so that node set-up fails."""
     subnet = of(world, properties)
     table = _route_table(world, subnet) if subnet else None
     return table is not None and route_tables.next_hop(table.properties) == "None"
 
 
 def _check_ranges(world: World, cluster: Record, subnet: Record) -> None:
-    """With the subnets that its network has now: a range of services may lie in the network beside them."""
+    """Raises ArmError for overlaps with existing subnets. Service ranges can be elsewhere in the network's range."""
     if problems := list(_clashes(world, cluster, subnet)):
         raise invalid(problems)
 
@@ -200,13 +200,13 @@ def _clashes(world: World, cluster: Record, subnet: Record) -> Iterator[Problem]
 
 
 def _nodes(properties: Body) -> int:
-    """The most that there may be."""
+    """Returns the maximum number of nodes."""
     found: int = properties["maxCount" if properties.get("enableAutoScaling") else "count"]
     return found
 
 
 def _needed(cluster: Record, properties: Body) -> int:
-    """Addresses of all nodes that it may have; without an overlay those of their pods too."""
+    """Returns the addresses for the maximum number of nodes and, without an overlay, for their pods."""
     network = cluster.properties["networkProfile"]
     flat = network["networkPlugin"] == "azure" and network.get("networkPluginMode") != "overlay"
     return _nodes(properties) * (1 + properties["maxPods"] if flat else 1)

@@ -1,7 +1,7 @@
-"""Bastions: the way to machines without public addresses. Nothing answers there.
+"""Bastions, an access path to machines without public addresses. Connections are not simulated.
 
-Rules: Azure's page "About Bastion configuration settings" (the subnet's name, /26 at least, tunnels from Standard on).
-Codes and texts of refusals are guesses.
+Rules: Azure's page "About Bastion configuration settings" (name of the subnet, at least /26, tunnels need Standard).
+Error codes and texts are guesses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LONGEST_PREFIX = 26
 
 
 class BastionHosts(Kind):
-    """One bastion, in a subnet of its own, with a public address."""
+    """Bastions, each in a dedicated subnet with a public address."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.place(world, record, body, existing)

@@ -15,7 +15,7 @@ TYPE = accounts.CONTAINERS
 
 
 class BlobContainers(Kind):
-    """A container here is a container of the blob service, made and removed with it."""
+    """Containers. Each is created and deleted with its container of the blob service."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         account = _account(world, record)

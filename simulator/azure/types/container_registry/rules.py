@@ -20,7 +20,7 @@ _CHECK_NAME = "https://docs.microsoft.com/en-us/rest/api/containerregistry/regis
 
 
 class ContainerRegistries(Kind):
-    """A registry, empty until images are pushed to it."""
+    """Registries, which are empty until images are pushed."""
 
     patches_tags = False
 
@@ -36,11 +36,11 @@ class ContainerRegistries(Kind):
         world.registries.remove(record.id.name)
 
     def names(self, world: World, record: Record) -> Mapping[str, Sequence[str]]:
-        """That of its images' layers first, as Azure gives them addresses."""
+        """Returns the data endpoint first, as Azure assigns addresses."""
         return {"registry": [_data_host(record.id, record.body), f"{record.id.name.lower()}{DOMAIN}"]}
 
     def unlinkable(self, record: Record) -> str:
-        """The text is a guess."""
+        """Returns an error text, a guess, unless the tier is Premium."""
         tier = record.body["sku"]["name"]
         return "" if tier == _PREMIUM else f"Private endpoints are not supported for the SKU {tier}. {_LINK_HELP}"
 
@@ -62,12 +62,11 @@ KIND = ContainerRegistries()
 
 
 def named(world: World, name: str) -> Record | None:
-    """The registry of that name, in whatever group."""
     return _rules.named(world, TYPE, name)
 
 
 def is_public(registry: Record) -> bool:
-    """Whether it lets in who comes to its public address."""
+    """Returns whether the registry allows access at its public address."""
     return bool(registry.properties.get("publicNetworkAccess") != "Disabled")
 
 
@@ -76,9 +75,7 @@ def _data_host(resource: ResourceId, body: Body) -> str:
 
 
 def _check_tier(world: World, resource: ResourceId, body: Body) -> None:
-    """Text: Azure-Samples/dotNET-Frontend-AB-Testing-on-Azure-Container-Apps#5; of data endpoints and of endpoints that
-    there are, a guess after that.
-    """
+    """Raises ArmError (Azure-Samples/dotNET-Frontend-AB-Testing-on-Azure-Container-Apps#5; the others are guesses)."""
     tier, properties = body["sku"]["name"], body["properties"]
     wanted = {
         "Disabling public network access": properties["publicNetworkAccess"] == "Disabled",

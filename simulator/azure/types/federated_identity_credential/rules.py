@@ -1,4 +1,4 @@
-"""The credentials by which tokens of other issuers count as a managed identity's."""
+"""Federated identity credentials, which exchange other issuers' tokens for a managed identity's tokens."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ TYPE = "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCreden
 
 
 class FederatedIdentityCredentials(Kind):
-    """One issuer, subject and audience whose tokens count.
+    """Credentials, each with an accepted issuer, subject and audience.
 
-    Status and text of the refusal: Azure's page "Important considerations for federated identity credentials". Two that
-    are written at once are not refused (ConcurrentFederatedIdentityCredentialsWritesForSingleManagedIdentity there).
+    Error: Azure's page "Important considerations for federated identity credentials". Its error for concurrent writes
+    (ConcurrentFederatedIdentityCredentialsWritesForSingleManagedIdentity) is not simulated.
     """
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:

@@ -1,4 +1,4 @@
-"""Maintenance configurations of clusters. They are kept: nothing rolls nodes here by itself."""
+"""Maintenance configurations of clusters. They are only stored: automatic upgrades are not simulated."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from simulator.azure.store import Body, Record
 
 TYPE = "Microsoft.ContainerService/managedClusters/maintenanceConfigurations"
 NAMES = ("default", "aksManagedAutoUpgradeSchedule", "aksManagedNodeOSUpgradeSchedule")
-"""AKS's page on planned maintenance."""
+"""The allowed names (AKS's page on planned maintenance)."""
 
 
 class MaintenanceConfigurations(Kind):
-    """One window."""
+    """Maintenance windows."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         if record.id.name not in NAMES:

@@ -1,4 +1,4 @@
-"""What AKS refuses of a cluster, beyond shapes, limits and address ranges (networks.py)."""
+"""AKS's checks of a cluster beyond the schema and address ranges (networks.py)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _POOL_VERSIONS = (
     "specified, they must be stay unchanged or the same with control plane. For agent pool specific change, please use "
     "per agent pool operations: https://aka.ms/agent-pool-rest-api"
 )
-_NO_ENTRA = (  # cilium/cilium#48265; what Azure names as target is not known
+_NO_ENTRA = (  # cilium/cilium#48265; Azure's target is unknown
     "Since kubernetes version 1.25, disableLocalAccounts can only be set on Azure AD integration enabled cluster. "
     "Please integrate your cluster with AAD."
 )
@@ -58,9 +58,9 @@ def version(world: World, name: str, properties: Body, existing: Record | None) 
 
 
 def identity(world: World, resource: ResourceId, body: Body, existing: Record | None) -> None:
-    """Texts: Azure/azure-cli#12219. Of identities of one's own, those that other types are refused with
-    (hashicorp/terraform-provider-azurerm#17082, Azure/azure-rest-api-specs#17650, Azure/azure-cli#31837).
-    Of two: hashicorp/terraform-provider-azurerm#16890, whose code is not known.
+    """Raises ArmError. Texts: Azure/azure-cli#12219; for user-assigned identities, those of other types
+    (hashicorp/terraform-provider-azurerm#17082, Azure/azure-rest-api-specs#17650, Azure/azure-cli#31837); for two
+    identities, hashicorp/terraform-provider-azurerm#16890 (without the code).
     """
     identity: Body = body.get("identity", {})
     kind, principal = identity.get("type", "None"), body["properties"].get("servicePrincipalProfile")
@@ -73,17 +73,16 @@ def identity(world: World, resource: ResourceId, body: Body, existing: Record | 
     if (count := len(identity.get("userAssignedIdentities", {}))) > 1:
         named = "The count of user assigned identity specified in identity.userAssignedIdentities"
         raise bad_request(f"{named} is {count}, while expected value is 1.", code="InvalidParameter")
-    if kind == "None" and not principal and existing is None:  # an update keeps what it leaves out
+    if kind == "None" and not principal and existing is None:  # an update keeps omitted properties
         message = "Required parameter servicePrincipalProfile is missing (null)."
         raise bad_request(message, code="InvalidParameter", target="servicePrincipalProfile")
 
 
 def kubelet_identity(world: World, resource: ResourceId, body: Body) -> None:
-    """Completes the identity that the nodes get with its ids. Raises ArmError for one that cannot be assigned to them.
+    """Adds the ids of the kubelet identity. Raises ArmError if it cannot be assigned to nodes.
 
-    AKS's page "Use a managed identity", which does not ask for a role on the identity that AKS makes itself. Codes:
-    reports of AKS's refusals, with texts of our own but for the last. An identity that is not there is refused as one
-    without the role: a guess.
+    Source: AKS's page "Use a managed identity", which requires no role for the identity that AKS creates. Codes: user
+    reports. Only the last text is AKS's. The error for a missing identity, that of a missing role, is a guess.
     """
     properties, identity = body["properties"], body.get("identity", {})
     profile = properties.pop("identityProfile", {})
@@ -112,13 +111,13 @@ def kubelet_identity(world: World, resource: ResourceId, body: Body) -> None:
 
 
 def made_kubelet_identity(cluster: ResourceId, properties: Body) -> str:
-    """Returns the id of the identity that AKS makes for the nodes of a cluster."""
+    """Returns the id of the identity that AKS creates for the nodes of a cluster."""
     group = f"/subscriptions/{cluster.subscription}/resourcegroups/{properties['nodeResourceGroup']}"
     return f"{group}/providers/{user_identities.TYPE}/{cluster.name}-agentpool"
 
 
 def node_group(world: World, resource: ResourceId, properties: Body) -> None:
-    """Raises ArmError for one that is there: Azure/azure-cli#27215, hashicorp/terraform-provider-azurerm#7562."""
+    """Raises ArmError if the group exists (Azure/azure-cli#27215, hashicorp/terraform-provider-azurerm#7562)."""
     name = properties["nodeResourceGroup"]
     if name.lower() == str(resource.group).lower():
         message = (
@@ -136,9 +135,9 @@ def node_group(world: World, resource: ResourceId, properties: Body) -> None:
 
 
 def longest_step(minor: int) -> int:
-    """By how many minor versions an upgrade may go up: three from one that has long-term support alone.
+    """Returns the largest upgrade in minor versions: three from an LTS-only version, else one.
 
-    Source: upgrades that AKS listed (tests/contract/recordings/clusters.yaml).
+    Source: recorded upgrade lists of AKS (tests/contract/recordings/clusters.yaml).
     """
     return 1 if f"1.{minor}" in versions().kubernetes.newest else 3
 
@@ -165,7 +164,7 @@ def access(properties: Body) -> None:
 
 
 def _is_range(text: str) -> bool:
-    """By the first address of it (AKS's page on authorized IP ranges)."""
+    """Returns whether the text is a range that starts at its first address (AKS's page on authorized IP ranges)."""
     try:
         ip_network(text)
     except ValueError:

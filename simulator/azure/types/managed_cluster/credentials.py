@@ -1,4 +1,4 @@
-"""Credentials of a managed cluster: what AKS hands out, by whether Entra guards it and local accounts are on.
+"""Credentials of a managed cluster, which depend on Entra and on local accounts.
 
 | cluster                    | user credentials        | admin credentials |
 |----------------------------|-------------------------|-------------------|
@@ -6,7 +6,7 @@
 | Entra, local accounts      | kubelogin (exec plugin) | certificate       |
 | Entra, no local accounts   | kubelogin (exec plugin) | 400 BadRequest    |
 
-A cluster without either is refused. Source: AKS's pages on kubeconfig access and on local accounts.
+AKS rejects a cluster without either. Source: AKS's pages on kubeconfig access and on local accounts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from simulator.azure.store import Body, Record
 from simulator.azure.tokens import AKS
 
 _CLIENT_APP = "80faf920-1908-4b52-b5ef-a8e7bedfc67a"
-"""The application of AKS that asks for device codes, the same in every tenant (Azure/kubelogin)."""
+"""AKS's application for device code logins, the same in every tenant (Azure/kubelogin)."""
 _FORMATS = ("azure", "exec")
 _REFUSED = (
     "Getting static credential is not allowed because this cluster is set to disable local accounts. "
@@ -33,7 +33,7 @@ _REFUSED = (
 
 
 def admin(world: World, cluster: Record) -> Body:
-    """`listClusterAdminCredential`. Raises ArmError (400) where local accounts are off."""
+    """Answers `listClusterAdminCredential`. Raises ArmError (400) if local accounts are disabled."""
     _check_there(cluster)
     if no_local_accounts(cluster):
         raise bad_request(_REFUSED)
@@ -41,7 +41,7 @@ def admin(world: World, cluster: Record) -> Body:
 
 
 def user(world: World, cluster: Record, query: Mapping[str, str]) -> Body:
-    """`listClusterUserCredential`. Raises ArmError (400) for another `format` than these."""
+    """Answers `listClusterUserCredential`. Raises ArmError (400) for an unknown `format`."""
     _check_there(cluster)
     form = query.get("format")
     if form is not None and form not in _FORMATS:
@@ -53,7 +53,7 @@ def user(world: World, cluster: Record, query: Mapping[str, str]) -> Body:
 
 
 def no_local_accounts(cluster: Record) -> bool:
-    """Whether nobody gets the administrator's certificate."""
+    """Returns whether the administrator's certificate is not available."""
     return bool(cluster.properties.get("disableLocalAccounts"))
 
 
@@ -70,7 +70,7 @@ def _certificate(world: World, cluster: Record, role: str, suffix: str) -> Body:
 
 
 def _kubelogin(world: World, cluster: Record) -> Body:
-    """AKS asks for a device code; who has no browser changes `--login`."""
+    """Returns a kubeconfig with a device code login, AKS's default. Users without a browser change `--login`."""
     tenant = world.subscription.tenant_id
     options = {
         "environment": "AzurePublicCloud",
@@ -82,7 +82,7 @@ def _kubelogin(world: World, cluster: Record) -> Body:
 
 
 def plugin(login: str, options: Mapping[str, str]) -> Body:
-    """How kubectl gets a token by kubelogin."""
+    """Returns kubectl's exec plugin, which gets a token from kubelogin."""
     arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
     return {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
@@ -109,7 +109,6 @@ def _kubeconfig(world: World, cluster: Record, role: str, suffix: str, user: Bod
 
 
 def _section(world: World, cluster: Record, plural: str, singular: str) -> Body:
-    """The cluster or the user of the backend's kubeconfig, which has one of each."""
     try:
         config: dict[str, Any] = yaml.safe_load(world.backend.admin_kubeconfig(cluster.id.text))
     except KeyError as error:

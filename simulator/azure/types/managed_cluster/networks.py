@@ -1,9 +1,9 @@
-"""The network of a cluster: plugin, addresses of its services, its pods and its DNS, its way out.
+"""The network profile of a cluster: plugin, addresses of services, pods and DNS, outbound type.
 
-Codes: AKS's own list (Azure/aks-deployer, pkg/apierror/const.go); only `InvalidParameter`, of a range that is too
-large, is a guess. Rules: AKS's pages on Azure CNI ("Service address CIDR must be smaller than /12", "Don't use the
-first IP address in your address range") and its older API (Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331, whose
-validate.go takes /12 itself, and whose errors.go has the texts). Other texts have their source beside them.
+Codes: AKS's list (Azure/aks-deployer, pkg/apierror/const.go); only `InvalidParameter`, for a range that is too large,
+is a guess. Rules: AKS's pages on Azure CNI ("Service address CIDR must be smaller than /12", "Don't use the first IP
+address in your address range") and its older API (Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331: validate.go
+accepts /12, errors.go has the texts). Other texts have their source next to them.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ Range = IPv4Network | IPv6Network
 _DNS = "networkProfile.dnsServiceIP"
 _TARGETS = {"serviceCidr": "networkProfile.serviceCIDR", "podCidr": "networkProfile.podCIDR"}
 _SERVICE_BITS = 20
-"""A range of services has 2^20 addresses at most, as kube-apiserver has it: /12 of IPv4."""
+"""The host bits of the largest service range, 2^20 addresses (kube-apiserver's limit): /12 for IPv4."""
 
 
 def keep(network: Body, old: Body) -> None:
-    """The plugin of a cluster stays where an update names none."""
+    """Keeps the plugin if an update omits it."""
     if "networkPlugin" not in network:
         network |= {name: old[name] for name in ("networkPlugin", "networkPluginMode") if name in old}
 
 
 def fill(network: Body) -> None:
-    """Fills in the defaults. Whoever names no plugin gets Azure CNI Overlay, as recorded runs did."""
+    """Sets defaults. The default plugin is Azure CNI Overlay, as in recorded runs."""
     if "networkPlugin" not in network:
         network["networkPlugin"] = "azure"
         network.setdefault("networkPluginMode", "overlay")
@@ -49,7 +49,7 @@ def fill(network: Body) -> None:
 
 
 def shown(cluster: Record) -> Body:
-    """The profile with the public addresses that the load balancer has for what leaves the cluster."""
+    """Returns the profile with the load balancer's outbound public addresses."""
     network: Body = cluster.properties["networkProfile"]
     balancer = network.get("loadBalancerProfile", {})
     if "managedOutboundIPs" not in balancer:
@@ -62,7 +62,7 @@ def shown(cluster: Record) -> Body:
 
 
 def check(network: Body) -> None:
-    """Raises ArmError where addresses of a network profile, its defaults filled in, do not fit together."""
+    """Raises ArmError for an inconsistent network profile, which must contain defaults."""
     services, pods = _ranges(network, "serviceCidr"), _ranges(network, "podCidr")
     problems = [
         *_engine(network),
@@ -77,9 +77,7 @@ def check(network: Body) -> None:
 
 
 def _engine(network: Body) -> Iterator[Problem]:
-    """Cilium's data plane and its policy engine go together (Azure/AKS-Construction#535 has the text of the first,
-    AdminTurnedDevOps/DevOps-The-Hard-Way-Azure#1 that of the second).
-    """
+    """Requires Cilium for both or none (Azure/AKS-Construction#535, AdminTurnedDevOps/DevOps-The-Hard-Way-Azure#1)."""
     target, plane, policy = "networkProfile.networkPolicy", network["networkDataplane"], network["networkPolicy"]
     if plane == "cilium" and policy != "cilium":
         yield Problem(target, "Cilium dataplane requires network policy cilium.", "BadRequest")
@@ -88,7 +86,7 @@ def _engine(network: Body) -> Iterator[Problem]:
 
 
 def _ranges(network: Body, name: str) -> list[Range]:
-    """`serviceCidrs` or `podCidrs` where given, for dual stack the primary one first, else the one range or none."""
+    """Returns `serviceCidrs` or `podCidrs` (the primary one first), else the single range, if there is one."""
     texts: list[str] = network.get(f"{name}s") or ([network[name]] if name in network else [])
     try:
         return [ip_network(text, strict=False) for text in texts]
@@ -97,7 +95,7 @@ def _ranges(network: Body, name: str) -> list[Range]:
 
 
 def _reserved(ranges: list[Range], name: str, what: str, code: str) -> Iterator[Problem]:
-    """Text: a guess, after the one of ranges that overlap."""
+    """Yields overlaps with reserved ranges. The text is a guess, from that for overlapping ranges."""
     for found, reserved in product(ranges, RESERVED):
         if found.version == reserved.version and found.overlaps(reserved):
             text = f"The specified {what} CIDR {found} is conflicted with the reserved range {reserved}"
@@ -122,7 +120,7 @@ def _overlaps(services: list[Range], pods: list[Range]) -> Iterator[Problem]:
 
 
 def _dns_problems(text: str, service: Range) -> Iterator[Problem]:
-    """The first address is Kubernetes's own service, the one before it the network's (Azure/AKS#2579)."""
+    """Yields errors in the DNS address. It cannot be the network's address or the first one (Azure/AKS#2579)."""
     try:
         address = ip_address(text)
     except ValueError:

@@ -1,10 +1,10 @@
-"""Private clusters: the API server at an address of the nodes' network alone, and the zone that has its name.
+"""Private clusters: the private address of the API server, and the DNS zone with its name.
 
-By AKS's page "Create a private AKS cluster". AKS puts the endpoint in the subnet of the first pool, keeps the name in a
-zone, its own (`system`) or yours, and links that to the network, unless it is linked. Codes: AKS's own list
+Source: AKS's page "Create a private AKS cluster". AKS creates the endpoint in the subnet of the first pool. It stores
+the name in its own zone (`system`) or in yours, and links the zone to the network if necessary. Codes: AKS's list
 (Azure/aks-deployer, pkg/apierror/const.go). Texts: Microsoft's pages on CustomPrivateDNSZoneMissingPermissionError,
-CreateOrUpdateVirtualNetworkLinkFailed and LinkedAuthorizationFailed; the others are guesses. Inferred: that there is no
-private name without a zone, and that AKS takes away with a cluster what it made for it.
+CreateOrUpdateVirtualNetworkLinkFailed and LinkedAuthorizationFailed; the others are guesses. Inferred: without a zone,
+a cluster has no private name; AKS deletes its own zone and links with the cluster.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from simulator.azure.types.user_assigned_identity import rules as identities
 from simulator.azure.types.virtual_network_link import rules as links
 
 _ADDRESS = "apiServer"
-"""Of a cluster's facts: its address in the subnet."""
+"""The key of the API server's address in a cluster's facts."""
 _MADE_BY = "cluster"
-"""Of the facts of zones and links: the cluster for which AKS made them."""
-_AKS_NETWORK_ADDRESS = "10.224.0.4"  # the first of AKS's own network
+"""The key of the cluster's id in the facts of zones and links that AKS created."""
+_AKS_NETWORK_ADDRESS = "10.224.0.4"  # the first one of AKS's managed network
 _PROFILE = "properties.apiServerAccessProfile"
 _ZONE = f"{_PROFILE}.privateDNSZone"
 
@@ -46,7 +46,7 @@ def is_private(properties: Body) -> bool:
 
 
 def fill(properties: Body, old: Body) -> None:
-    """Keeps what an update leaves out, and fills in AKS's defaults."""
+    """Keeps what an update omits, and sets AKS's defaults."""
     if is_private(old) and "enablePrivateCluster" not in profile(properties):
         properties["apiServerAccessProfile"] = profile(old) | profile(properties)
     if is_private(properties):
@@ -56,7 +56,7 @@ def fill(properties: Body, old: Body) -> None:
 
 
 def check(world: World, cluster: ResourceId, body: Body, existing: Record | None) -> None:
-    """Raises ArmError for what AKS refuses before it begins."""
+    """Raises ArmError for a request that AKS rejects before the operation starts."""
     properties, asked = body["properties"], profile(body["properties"])
     if existing:
         _check_fixed(properties, existing.properties)
@@ -74,7 +74,7 @@ def check(world: World, cluster: ResourceId, body: Body, existing: Record | None
 
 
 def prepare(world: World, cluster: Record) -> None:
-    """Gives the API server its address and its name. Raises ArmError, which fails the operation."""
+    """Assigns the address and name of the API server. Raises ArmError, which fails the operation."""
     pools = of_cluster(world, cluster.id)
     subnet = pool_subnets.of(world, pools[0].properties) if pools else None
     if subnet:
@@ -93,14 +93,14 @@ def prepare(world: World, cluster: Record) -> None:
 
 
 def end(world: World, cluster: Record) -> None:
-    """Takes away what AKS made."""
+    """Deletes the zone and links that AKS created."""
     for record in world.store.all():
         if record.facts.get(_MADE_BY) == cluster.id.key and world.store.get(record.id):
             remove(world, record)
 
 
 def uses(world: World, cluster: Record) -> list[Use]:
-    """Of a subnet, by the endpoint of the API server."""
+    """Returns the use of a subnet by the API server's endpoint."""
     pools = of_cluster(world, cluster.id)
     subnet = pool_subnets.of(world, pools[0].properties) if pools else None
     if subnet is None or _ADDRESS not in cluster.facts:
@@ -111,7 +111,7 @@ def uses(world: World, cluster: Record) -> list[Use]:
 
 
 def names(cluster: Record, host: str) -> Body:
-    """`fqdn` and `privateFQDN`, as far as it has them. `host` is what AKS makes of its prefix."""
+    """Returns `fqdn` and `privateFQDN`, if they exist. `host` is AKS's host name from the DNS prefix."""
     properties, location = cluster.properties, cluster.body["location"]
     public = {"fqdn": f"{host}.hcp.{location}.azmk8s.io"}
     if not is_private(properties):
@@ -122,7 +122,7 @@ def names(cluster: Record, host: str) -> Body:
 
 
 def zone_records(cluster: Record, found: Body) -> list[ZoneRecord]:
-    """The name in its zone. `found` are its `names`."""
+    """Returns the record in the cluster's zone. `found` is the result of `names`."""
     zone = _zone(cluster) if "privateFQDN" in found and _ADDRESS in cluster.facts else None
     if zone is None:
         return []
@@ -131,7 +131,7 @@ def zone_records(cluster: Record, found: Body) -> list[ZoneRecord]:
 
 
 def hosts(cluster: Record, found: Body) -> dict[str, str]:
-    """Its public name, which a private cluster has with its private address."""
+    """Returns the public name, with the private address if the cluster is private."""
     return {found["fqdn"]: cluster.facts.get(_ADDRESS, "")} if "fqdn" in found else {}
 
 
@@ -147,7 +147,6 @@ def _check_fixed(properties: Body, old: Body) -> None:
 
 
 def _check_zone(world: World, text: str, body: Body) -> None:
-    """Raises ArmError for a zone of one's own that the cluster cannot have."""
     identity, region = body.get("identity", {}), body["location"]
     try:
         zone = parse_id(text)
@@ -177,7 +176,7 @@ def _check_zone(world: World, text: str, body: Body) -> None:
 
 
 def _check_subnet_role(world: World, cluster: Record, pools: list[Record]) -> None:
-    """Of an identity of one's own. A cluster's own one is made with it, and clients give it the role afterwards."""
+    """Checks the roles of a user-assigned identity. A system-assigned identity gets its role after creation."""
     for pool in pools:
         if (subnet := pool_subnets.of(world, pool.properties)) is None:
             continue

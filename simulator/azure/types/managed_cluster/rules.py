@@ -22,13 +22,13 @@ from simulator.azure.types.user_assigned_identity import rules as user_identitie
 from simulator.world.boots import BootStore
 
 TYPE = "Microsoft.ContainerService/managedClusters"
-_SHOWN_TYPE = "Microsoft.ContainerService/ManagedClusters"  # so AKS writes it in answers, and its ids as TYPE has it
+_SHOWN_TYPE = "Microsoft.ContainerService/ManagedClusters"  # the case in AKS's responses; ids have that of TYPE
 _ISSUER_SINCE = 34
-"""The minor version of Kubernetes since which new clusters have an OIDC issuer (AKS's page on it)."""
+"""The minor version of Kubernetes since which new clusters have an OIDC issuer by default (AKS's page on it)."""
 
 
 class ManagedClusters(Kind):
-    """A control plane, and the pools written inline in it."""
+    """Clusters, with their inline pools."""
 
     asynchronous = True
     actions = {
@@ -60,10 +60,10 @@ class ManagedClusters(Kind):
         properties["provisioningState"] = "Updating" if existing else "Creating"
         record.body, record.error = body, None
         _store_pools(world, record, profiles)
-        world.store.put(record)  # last: a kill before this leaves pools without a cluster, which the next start removes
+        world.store.put(record)  # last: after a kill before this line, the next start removes the pools
 
     def check_idle(self, world: World, record: Record) -> None:
-        """Pools may change side by side (Azure/AKS#1913), but not while their cluster does."""
+        """Raises ArmError while the cluster or a pool is busy. Pools can change in parallel (Azure/AKS#1913)."""
         super().check_idle(world, record)
         life.check_runs(record, "updating")
         for pool in world.store.within(record.id):
@@ -97,7 +97,7 @@ class ManagedClusters(Kind):
             "servicePrincipalProfile": properties.get("servicePrincipalProfile") or {"clientId": "msi"},
             "agentPoolProfiles": [
                 {"name": pool.id.name, **pools.view_properties(pool), **power}
-                # In another order than that of the request, as AKS does too (pulumi-azure-native#1298).
+                # Sorted: AKS too does not keep the order of the request (pulumi-azure-native#1298).
                 for pool in sorted(of_cluster(world, record.id), key=lambda pool: pool.id.name)
             ],
         }
@@ -113,7 +113,7 @@ class ManagedClusters(Kind):
         private.prepare(world, record)
 
     def settle(self, world: World, record: Record) -> None:
-        if record.busy:  # AKS makes the node resource group, with the cluster's tags, after it has accepted the cluster
+        if record.busy:  # AKS creates the node resource group, with the cluster's tags, after accepting the cluster
             faults.check_policy(world, record.properties["nodeResourceGroup"], record.body.get("tags"), inner=True)
         refused = life.boot(world, record.id)
         for pool in of_cluster(world, record.id):
@@ -142,7 +142,7 @@ KIND = ManagedClusters()
 
 
 def _stop(world: World, record: Record) -> None:
-    """Stops the API server and the machines without a delay; Azure takes minutes."""
+    """Stops the API server and the machines at once. Azure takes minutes."""
     life.check_runs(record, "stopping")
     KIND.check_idle(world, record)
     record.properties["powerState"] = life.STOPPED
@@ -151,7 +151,7 @@ def _stop(world: World, record: Record) -> None:
 
 
 def _start(world: World, record: Record) -> None:
-    """Boots all nodes."""
+    """Starts the control plane and boots all nodes."""
     record.properties.pop("powerState", None)
     world.store.put(record)
     for node in life.by_node(of_cluster(world, record.id)):
@@ -160,7 +160,7 @@ def _start(world: World, record: Record) -> None:
 
 
 def _rotate_certificates(world: World, record: Record) -> None:
-    """Makes a new authority, so that kubeconfigs of the old one are refused, and boots all nodes."""
+    """Creates a new CA, which invalidates existing kubeconfigs, and boots all nodes."""
     life.check_runs(record, "rotating certificates")
     KIND.check_idle(world, record)
     world.backend.rotate(record.id.text)
@@ -168,7 +168,7 @@ def _rotate_certificates(world: World, record: Record) -> None:
 
 
 def _store_pools(world: World, cluster: Record, profiles: list[Body]) -> None:
-    """All inline pools, or none of the changes if one is refused."""
+    """Stores all inline pools, or reverts all changes if one is invalid."""
     done: list[tuple[ResourceId, Record | None]] = []
     try:
         for profile in profiles:
@@ -187,18 +187,18 @@ def _store_pools(world: World, cluster: Record, profiles: list[Body]) -> None:
 
 
 def kubelet_identity(record: Record) -> str:
-    """Object id of the identity that the nodes pull images with."""
+    """Returns the object id of the nodes' identity, which pulls images."""
     given = record.properties.get("identityProfile", {}).get("kubeletidentity", {}).get("objectId")
     return given or guid(record.id.text, "kubelet")
 
 
 def identities(record: Record) -> tuple[str, str]:
-    """Object ids of the identities that AKS makes with the cluster: its own, and the kubelets'."""
+    """Returns the object ids of the cluster's system-assigned identity and of its kubelet identity."""
     return guid(record.id.text, "identity"), kubelet_identity(record)
 
 
 def issuer(world: World, record: Record) -> str:
-    """URL of the issuer of its service accounts' tokens; empty where it is not on."""
+    """Returns the URL of the OIDC issuer, or an empty string if it is disabled."""
     if not record.properties["oidcIssuerProfile"]["enabled"]:
         return ""
     path = f"{world.subscription.tenant_id}/{guid(record.id.text, 'issuer')}/"
@@ -206,12 +206,12 @@ def issuer(world: World, record: Record) -> str:
 
 
 def _keep(properties: Body, old: Body) -> None:
-    """What an update that leaves it out does not change. Of Entra: Azure/acs-engine, v20180331/merge.go."""
+    """Keeps properties that an update omits. Source for Entra: Azure/acs-engine, v20180331/merge.go."""
     fixed = (
         path.split(".")[1] for path in schemas()[TYPE.lower()].immutable if path.count(".") == 1 and path != "location"
     )
     for name in (*fixed, "aadProfile", "kubernetesVersion", "oidcIssuerProfile"):
-        if properties.get(name) == "":  # so the Azure CLI sends what is unset
+        if properties.get(name) == "":  # the Azure CLI sends unset properties as empty strings
             del properties[name]
         if name in old:
             properties.setdefault(name, old[name])
@@ -242,12 +242,12 @@ def _identity(world: World, record: Record) -> Body:
 
 
 def server_names(record: Record) -> list[str]:
-    """Of a private cluster's API server, the one of its kubeconfigs first; none of others, reached by address here."""
+    """Returns the names of a private cluster's API server, that of its kubeconfigs first. Others have an IP address."""
     found = private.names(record, _host(record)) if private.is_private(record.properties) else {}
     return [found[name] for name in ("privateFQDN", "fqdn") if name in found]
 
 
 def _host(record: Record) -> str:
-    """What AKS makes of a cluster's DNS prefix."""
+    """Returns AKS's host name from a cluster's DNS prefix."""
     digest = hashlib.sha256(record.id.key.encode()).hexdigest()[:8]
     return f"{record.properties.get('dnsPrefix') or record.properties.get('fqdnSubdomain')}-{digest}"

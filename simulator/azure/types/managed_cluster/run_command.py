@@ -1,6 +1,6 @@
-"""`runCommand`: runs kubectl or helm in a cluster for people who cannot reach its API server.
+"""The action `runCommand`, which runs kubectl or helm for users who cannot reach the API server.
 
-Source: AKS's page on `az aks command invoke`; shapes of azure-rest-api-specs, ManagedClusters_RunCommand.
+Source: AKS's page on `az aks command invoke`; shapes: azure-rest-api-specs, ManagedClusters_RunCommand.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OPERATORS = set("|&;<>()$`\n")
 
 
 def run(world: World, cluster: Record, body: Body) -> Record:
-    """Returns the stored result. Raises ArmError (400) for a command that is not a single call of kubectl or helm."""
+    """Runs a command and returns its stored result. Raises ArmError (400) unless it is one call of kubectl or helm."""
     life.check_runs(cluster, "running a command")
     if cluster.properties.get("apiServerAccessProfile", {}).get("disableRunCommand"):
         raise bad_request("Run command is disabled on this cluster (apiServerAccessProfile.disableRunCommand).")
@@ -45,7 +45,7 @@ def run(world: World, cluster: Record, body: Body) -> Record:
 
 
 def _argv(command: str) -> list[str]:
-    """On Azure a shell runs the command; here there is no shell, which would be this machine's."""
+    """Parses the command. Azure runs it in a shell; the simulator does not, to protect this machine."""
     try:
         argv = shlex.split(command)
     except ValueError:
@@ -57,7 +57,7 @@ def _argv(command: str) -> list[str]:
 
 
 def _unpack(context: str, folder: Path) -> None:
-    """The files of `--file`: a zip archive in base64. Raises ArmError (400)."""
+    """Unpacks the files of `--file`, a zip archive in base64. Raises ArmError (400)."""
     try:
         if context:
             with zipfile.ZipFile(io.BytesIO(base64.b64decode(context, validate=True))) as archive:

@@ -1,4 +1,4 @@
-"""NAT gateways: the way out of the subnets that name them."""
+"""NAT gateways, the outbound connection of the subnets that reference them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TYPE = "Microsoft.Network/natGateways"
 
 
 class NatGateways(Kind):
-    """A gateway with its addresses. The code of a deletion too early is in several clients; its text is a guess."""
+    """Gateways with their addresses. The error code for a gateway in use is in several clients; its text is a guess."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.place(world, record, body, existing)
@@ -44,5 +44,5 @@ KIND = NatGateways()
 
 
 def public_addresses(properties: Body) -> list[str]:
-    """The ids of those that a gateway has."""
+    """Returns the ids of a gateway's public addresses."""
     return [address["id"] for address in properties.get("publicIpAddresses", [])]

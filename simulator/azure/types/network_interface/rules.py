@@ -15,11 +15,11 @@ from simulator.azure.types.subnet.rules import network_id, take_addresses
 
 TYPE = "Microsoft.Network/networkInterfaces"
 _ADDRESS = "address"
-"""Of its facts: the one that it has in its subnet."""
+"""The key of its facts for its address in the subnet."""
 
 
 class NetworkInterfaces(Kind):
-    """An interface with one address in a subnet. Text of a deletion too early: Azure's reports of `NicInUse`."""
+    """Interfaces with one address in a subnet. Text for an interface in use: user reports of `NicInUse`."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.place(world, record, body, existing)
@@ -58,12 +58,10 @@ KIND = NetworkInterfaces()
 
 
 def address(interface: Record) -> str:
-    """The one that it has in its subnet."""
     return str(interface.facts[_ADDRESS])
 
 
 def network_of(interface: Record) -> ResourceId:
-    """The network that it is in."""
     return network_id(parse_id(_subnet(interface.properties)))
 
 

@@ -1,6 +1,6 @@
 """Private DNS zones.
 
-The text of a deletion too early: learntocloud/networking-lab#8. Limits: Azure's page on limits of DNS.
+Error text for a zone in use: learntocloud/networking-lab#8. Limits: Azure's page on limits of DNS.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LIMITS = {
 
 
 class PrivateDnsZones(Kind):
-    """A zone. Networks that are linked to it find in it what private endpoints and clusters write (`names.py`)."""
+    """Zones. Private endpoints and clusters create records, which linked networks resolve (`names.py`)."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         body["location"] = _rules.everywhere(record.id, body)
@@ -42,7 +42,7 @@ class PrivateDnsZones(Kind):
         links = links_of(world, record.id)
         registering = [link for link in links if link.properties["registrationEnabled"]]
         return _LIMITS | {
-            "numberOfRecordSets": 1 + len({found.name for found in names.records(world, record.id)}),  # one is its SOA
+            "numberOfRecordSets": 1 + len({found.name for found in names.records(world, record.id)}),  # 1: SOA
             "numberOfVirtualNetworkLinks": len(links),
             "numberOfVirtualNetworkLinksWithRegistration": len(registering),
         }

@@ -1,6 +1,6 @@
-"""Zone groups of private endpoints: the zones in which Azure keeps the records of an endpoint.
+"""Zone groups of private endpoints: the zones that receive the records of an endpoint.
 
-One of an endpoint: pulumi/pulumi-azure-native#2179 quotes the refusal; its code is a guess.
+An endpoint has at most one. Error text: pulumi/pulumi-azure-native#2179; its code is a guess.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TTL_S = 10
 
 
 class PrivateDnsZoneGroups(Kind):
-    """Child resources of an endpoint."""
+    """Zone groups, child resources of an endpoint."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         for other in world.store.all(TYPE):

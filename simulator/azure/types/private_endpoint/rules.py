@@ -1,7 +1,7 @@
-"""Private endpoints: addresses in a subnet at which a service of Azure is.
+"""Private endpoints: addresses of an Azure service in a subnet.
 
-Shapes: Azure/azure-cli's recording `test_network_private_endpoint_private_dns_zone_group`. An owner's connection is
-approved by itself. Codes and texts of refusals are guesses: that of a tier after what Service Bus answers.
+Shapes: Azure/azure-cli's recording `test_network_private_endpoint_private_dns_zone_group`. The owner's connections are
+approved automatically. Error codes and texts are guesses; that for a tier follows Service Bus.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ TYPE = "Microsoft.Network/privateEndpoints"
 ZONE_GROUPS = f"{TYPE}/privateDnsZoneGroups"
 _APPROVED = {"status": "Approved", "description": "Auto-Approved"}
 _BORN = "born"
-"""Of its facts: when the service was made. Another service of the same name is not what the endpoint leads to."""
+"""The key of its facts for the service's creation time. The endpoint does not serve a later service of that name."""
 
 
 class PrivateEndpoints(Kind):
-    """An endpoint has an address for each name of its group."""
+    """Endpoints, each with an address for each name of its group."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.place(world, record, body, existing)
@@ -68,14 +68,14 @@ KIND = PrivateEndpoints()
 
 
 def target(world: World, endpoint: Record) -> Record | None:
-    """The service that an endpoint leads to; None once that is gone."""
+    """Returns the service of an endpoint, or None if it was deleted."""
     asked = _connection(endpoint.properties)
     found = world.store.get(parse_id(asked["properties"]["privateLinkServiceId"]))
     return found if found and found.facts.get(CREATED) == endpoint.facts[_BORN] else None
 
 
 def served(world: World, endpoint: Record) -> list[tuple[str, str]]:
-    """The names that it serves, each with its address."""
+    """Returns the names that an endpoint serves, each with its address."""
     found = target(world, endpoint)
     if found is None:
         return []
@@ -86,13 +86,12 @@ def served(world: World, endpoint: Record) -> list[tuple[str, str]]:
 
 
 def of_service(world: World, service: ResourceId) -> list[Record]:
-    """The endpoints that lead to a service."""
     found = ((endpoint, target(world, endpoint)) for endpoint in world.store.all(TYPE))
     return [endpoint for endpoint, to in found if to and to.id == service]
 
 
 def connections(world: World, service: ResourceId, required: str) -> list[Body]:
-    """`privateEndpointConnections` of a service; `required` is what it calls the actions that are required."""
+    """Returns a service's `privateEndpointConnections`. `required` is its name for the property of required actions."""
     return [
         {
             "id": f"{service.text}/privateEndpointConnections/{name}",
@@ -116,14 +115,14 @@ def _connection(properties: Body) -> Body:
 
 
 def _interface(endpoint: Record) -> str:
-    """The id of its network interface, which cannot be read here."""
+    """Returns the id of the endpoint's network interface, which clients cannot read here."""
     own = endpoint.properties.get("customNetworkInterfaceName")
     name = own or f"{endpoint.id.name}.nic.{guid(endpoint.id.text, 'nic')}"
     return f"{endpoint.id.scope}/providers/Microsoft.Network/networkInterfaces/{name}"
 
 
 def _served(world: World, endpoint: ResourceId, properties: Body) -> tuple[Record, Sequence[str]]:
-    """The service that is asked for, and the names of the group. Raises ArmError."""
+    """Returns the requested service and the names of its group. Raises ArmError."""
     asked = _connection(properties)
     text, (group,) = asked["properties"]["privateLinkServiceId"], asked["properties"]["groupIds"]
     try:

@@ -12,7 +12,7 @@ from simulator.azure.store import Body, Record
 
 
 class ResourceGroups(Kind):
-    """Deleting a group deletes what is in it, which takes a while."""
+    """Groups. Deletion is asynchronous, because it deletes all resources of the group."""
 
     deleted_later = True
 

@@ -21,14 +21,14 @@ _FILTER = re.compile(r"(?P<at>atScope\(\))?(?: and )?(?:(?:assignedTo\(|principa
 
 
 class RoleAssignments(Kind):
-    """One principal, one role, one scope."""
+    """Assignments of a role to a principal on a scope."""
 
     shown_deleted = True
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         properties = body["properties"]
         role = authorization.known_role(properties["roleDefinitionId"].rpartition("/")[2])["id"]
-        properties["principalId"] = properties["principalId"].lower()  # GUIDs have no case
+        properties["principalId"] = properties["principalId"].lower()  # GUIDs are case-insensitive
         self._check_scope(world, record.id)
         definition = f"/subscriptions/{world.subscription.subscription_id}/providers/Microsoft.Authorization"
         properties["roleDefinitionId"] = f"{definition}/roleDefinitions/{role}"
@@ -43,7 +43,7 @@ class RoleAssignments(Kind):
         world.store.put(record)
 
     def chosen(self, world: World, scope: str, records: Sequence[Record], text: str) -> Sequence[Record]:
-        """Azure's page "List Azure role assignments using the REST API": `atScope()` is there and above it."""
+        """Filters as in Azure's page "List Azure role assignments using the REST API": `atScope()` includes above."""
         found = _FILTER.fullmatch(text)
         if found is None:
             ours = "atScope(), assignedTo('<id>') and principalId eq '<id>'"
@@ -54,7 +54,7 @@ class RoleAssignments(Kind):
             )
             records = list(above)
         to = str(found["to"] or "").lower()
-        known = world.subscription.directory.values() if "assignedTo" in text else ()  # a user has those of its groups
+        known = world.subscription.directory.values() if "assignedTo" in text else ()  # with the user's groups
         wanted = [to, *(group.lower() for each in known if each.object_id.lower() == to for group in each.groups)]
         return [each for each in records if not to or each.properties["principalId"] in wanted]
 
@@ -63,9 +63,9 @@ class RoleAssignments(Kind):
 
     @staticmethod
     def _check_scope(world: World, resource: ResourceId) -> None:
-        """A scope is a subscription, a group, a resource, or a namespace of a cluster, and must be there.
+        """Raises ArmError if the scope, a group or a resource, does not exist.
 
-        Azure knows no namespaces: that of a cluster need not be there (AKS's page on Entra ID authorization).
+        Azure does not check the namespace in a scope below a cluster (AKS's page on Entra ID authorization).
         """
         if resource.scope.count("/") <= 2:
             return
@@ -91,7 +91,7 @@ KIND = RoleAssignments()
 
 
 def _check_type(world: World, properties: Body) -> None:
-    """Sets it where it is not told. Raises ArmError for another one (Azure/modern-web-app-pattern-dotnet#129)."""
+    """Sets an omitted principalType. Raises ArmError for a wrong one (Azure/modern-web-app-pattern-dotnet#129)."""
     principal, told = properties["principalId"], properties.get("principalType")
     cluster = next((found for found in world.store.all(clusters.TYPE) if principal in clusters.identities(found)), None)
     kinds = (

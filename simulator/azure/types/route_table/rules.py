@@ -1,4 +1,4 @@
-"""Route tables: where the packets of the subnets that name them go. Nothing is behind them but what AKS checks."""
+"""Route tables of subnets. They have no effect except in AKS's checks and on node set-up."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _APPLIANCE = "VirtualAppliance"
 
 
 class RouteTables(Kind):
-    """A table with its routes.
+    """Tables with their routes.
 
-    The refusal of a deletion:
+    Error for a table in use:
     https://learn.microsoft.com/troubleshoot/azure/azure-kubernetes/error-codes/inuseroutetablecannotbedeleted-error
     """
 
@@ -50,13 +50,13 @@ KIND = RouteTables()
 
 
 def routes(world: World, asked: Asked) -> Body:
-    """Routes_List. Raises ArmError (404)."""
+    """Returns the routes of a table (Routes_List). Raises ArmError (404)."""
     table = _table(world, asked)
     return {"value": [_route(table.id, each) for each in table.properties["routes"]]}
 
 
 def route(world: World, asked: Asked) -> Body:
-    """Routes_Get. Raises ArmError (404)."""
+    """Returns a route (Routes_Get). Raises ArmError (404)."""
     table = _table(world, asked)
     found, _ = _parted(table, asked)
     if found is None:
@@ -65,7 +65,7 @@ def route(world: World, asked: Asked) -> Body:
 
 
 def put_route(world: World, asked: Asked) -> Response:
-    """Routes_CreateOrUpdate: 201 for a new one. Raises ArmError."""
+    """Creates (201) or updates (200) a route (Routes_CreateOrUpdate). Raises ArmError."""
     given = asked.body if isinstance(asked.body, dict) else {}
     new: Body = {"name": asked["route"], "properties": given.get("properties")}
     with world.store.lock:
@@ -81,7 +81,7 @@ def put_route(world: World, asked: Asked) -> Response:
 
 
 def delete_route(world: World, asked: Asked) -> Response:
-    """Routes_Delete: 204 for one that is not there. Raises ArmError (404) where the table is not."""
+    """Deletes a route (Routes_Delete); 204 if it does not exist. Raises ArmError (404) if the table does not exist."""
     with world.store.lock:
         table = _table(world, asked)
         before, table.properties["routes"] = _parted(table, asked)
@@ -90,7 +90,7 @@ def delete_route(world: World, asked: Asked) -> Response:
 
 
 def _check(routes: list[Body]) -> None:
-    """Raises ArmError for a route without the address of its appliance, and for two routes of one prefix.
+    """Raises ArmError for an appliance route without its address, and for two routes with the same prefix.
 
     Texts: hashicorp/terraform-provider-azurerm#20365, kubernetes-sigs/cloud-provider-azure#657.
     """
@@ -112,7 +112,7 @@ def _table(world: World, asked: Asked) -> Record:
 
 
 def _parted(table: Record, asked: Asked) -> tuple[Body | None, list[Body]]:
-    """The route that is asked for, and the others."""
+    """Returns the requested route, or None, and the other routes."""
     named = {each["name"].lower(): each for each in table.properties["routes"]}
     return named.pop(asked["route"].lower(), None), list(named.values())
 
@@ -123,6 +123,6 @@ def _route(table: ResourceId, route: Body) -> Body:
 
 
 def next_hop(properties: Body) -> str | None:
-    """Returns the next hop of packets to the internet, or None without such a route."""
+    """Returns the next hop type of the default route, or None."""
     hops = [each["properties"] for each in properties["routes"] if each["properties"]["addressPrefix"] == ANYWHERE]
     return str(hops[0]["nextHopType"]) if hops else None

@@ -1,4 +1,4 @@
-"""The two keys of a storage account, and when they open it."""
+"""The two keys of a storage account, and whether they are accepted."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from simulator.azure.store import Body, Record
 
 NAMES = ("key1", "key2")
 REVOKED = "delegationKeysRevoked"
-"""Of an account's facts: when user delegation keys were revoked. Those that began before then sign nothing."""
+"""The key of an account's facts for the time of revocation. Older user delegation keys are invalid."""
 _BYTES = 64
 
 
 def made() -> list[str]:
-    """New ones."""
     return [base64.b64encode(secrets.token_bytes(_BYTES)).decode() for _ in NAMES]
 
 
 def regenerate(record: Record, name: object) -> None:
-    """Replaces a key. Raises ArmError for a name that is not a key's."""
+    """Replaces a key. Raises ArmError for an unknown name."""
     if name not in NAMES:
         message = f"Values for request parameters are invalid: keyName. Allowed: {', '.join(NAMES)}."
         raise bad_request(message, code="InvalidValuesForRequestParameters", target="keyName")
@@ -29,19 +28,19 @@ def regenerate(record: Record, name: object) -> None:
 
 
 def listed(record: Record) -> Body:
-    """`listKeys`."""
+    """Returns the response to `listKeys`."""
     pairs = zip(NAMES, record.facts["keys"], strict=True)
     return {"keys": [{"keyName": name, "value": key, "permissions": "FULL"} for name, key in pairs]}
 
 
 def allowed(record: Record) -> bool:
-    """Whether requests signed with the account's keys are let in; unset means yes."""
+    """Returns whether requests signed with the account's keys are accepted (the default)."""
     found: bool = record.properties.get("allowSharedKeyAccess", True)
     return found
 
 
 def require_ready(record: Record) -> None:
-    """Raises ArmError while an operation on the account goes on."""
+    """Raises ArmError while an operation on the account is running."""
     if record.busy:
         message = "The storage account provisioning state must be 'Succeeded' before executing the operation."
         raise conflict(message, code="StorageAccountIsNotProvisioned")

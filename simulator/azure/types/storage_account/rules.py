@@ -1,6 +1,6 @@
-"""Storage accounts: names and access. The blobs are in the blob service behind them.
+"""Storage accounts: names and access. The blob service stores their blobs.
 
-Texts of refusals: Azure's, where its documentation or an issue quotes them.
+Error texts are Azure's if its documentation or an issue quotes them.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from simulator.azure.types.storage_account import keys, service_sas
 TYPE = "Microsoft.Storage/storageAccounts"
 CONTAINERS = f"{TYPE}/blobServices/containers"
 FILES = "FileStorage"
-"""The kind of account that has shares of files and nothing else (Azure's overview of storage accounts)."""
+"""The kind of account with only file shares (Azure's overview of storage accounts)."""
 _KEPT_SKUS = {"Standard_ZRS", "Premium_LRS", "Premium_ZRS"}
-"""SKUs that no update changes to or from (Azure's REST reference, StorageAccountUpdateParameters)."""
+"""SKUs that an update cannot change from or to (Azure's REST reference, StorageAccountUpdateParameters)."""
 
 
 class StorageAccounts(Kind):
-    """An account has a key pair of its own, and becomes ready when the blob service knows it."""
+    """Accounts, each with two keys. An account is ready when the blob service serves it."""
 
     asynchronous = True
     patches_tags = False
-    creation_alone = True  # the REST specification: 202 or 200 of a PUT, 200 or 204 of a DELETE
+    creation_alone = True  # REST specification: PUT returns 202 or 200, DELETE 200 or 204
     actions = {
         "listkeys": lambda _world, record, _query, _body: keys.listed(record),
         "regeneratekey": lambda world, record, _query, body: _regenerate_key(world, record, body),
@@ -55,7 +55,7 @@ class StorageAccounts(Kind):
         world.store.put(record)
 
     def settle(self, world: World, record: Record) -> None:
-        """Also when the simulator starts again: a killed Azurite may have forgotten the containers made last."""
+        """Serves the account and re-creates containers, which a killed Azurite may have lost."""
         world.blobs.set_accounts(lambda: _served(world))
         service = record.id.child("blobServices", "default")
         for container in world.store.all(CONTAINERS):
@@ -109,23 +109,23 @@ def _revoke_delegation_keys(world: World, record: Record) -> Body:
 
 
 def named(world: World, name: str) -> Record | None:
-    """The account of that name, in whatever group, unless it is being deleted."""
+    """Returns the account of this name in any group, or None if it is missing or being deleted."""
     found = _rules.named(world, TYPE, name)
     return found if found and found.state != "Deleting" else None
 
 
 def has_blobs(record: Record) -> bool:
-    """Whether the blob service serves it. Of shares there is nothing but what mounts make of them."""
+    """Returns whether the blob service serves the account. File shares exist only as mounts."""
     return bool(record.body["kind"] != FILES)
 
 
 def is_public(record: Record) -> bool:
-    """Whether others than those at its private endpoints are let in."""
+    """Returns whether the account allows access other than through private endpoints."""
     return record.properties.get("publicNetworkAccess") != "Disabled"
 
 
 def _endpoints(world: World, record: Record) -> Body:
-    """Of a private account as on Azure: networks alone reach it by name. Others are served here, without dfs."""
+    """Returns the endpoints: Azure's names for a private account, else the simulator's URL, without dfs."""
     if has_blobs(record) and is_public(record):
         return {"blob": f"{world.blobs.endpoint}/{record.id.name}/"}
     return {group: f"https://{names[0]}/" for group, names in KIND.names(world, record).items()}
@@ -147,7 +147,7 @@ def _check_name(world: World, resource: ResourceId) -> None:
 
 
 def _check_kind(body: Body, existing: Record | None) -> None:
-    """Raises ArmError; the text of a SKU that changes is from hashicorp/terraform-provider-azurerm#110."""
+    """Raises ArmError for an invalid kind or SKU. Text for a changed SKU: hashicorp/terraform-provider-azurerm#110."""
     kind, sku = body["kind"], body["sku"]["name"]
     has = existing.body["sku"]["name"] if existing else sku
     if has != sku and {has, sku} & _KEPT_SKUS:

@@ -1,7 +1,7 @@
-"""Service shared access signatures: `listServiceSas`, signed with the account's key as the blob service wants.
+"""Service SAS tokens (`listServiceSas`), signed with the account's key.
 
-Source: Azure's pages "Create a service SAS" (the string to sign of version 2015-04-05, in which Resource Manager issues
-them) and the REST reference of `listServiceSas`.
+Sources: Azure's page "Create a service SAS" (the string-to-sign of version 2015-04-05, which Resource Manager uses) and
+the REST reference of `listServiceSas`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from simulator.azure.store import Body, Record
 from simulator.azure.types.storage_account import keys
 
 _VERSION = "2015-04-05"
-_PERMISSIONS = {"c": "racwdl", "b": "racwd"}  # of a container, of a blob; in the order that the signature wants
+_PERMISSIONS = {"c": "racwdl", "b": "racwd"}  # for a container and a blob, in the order that the signature requires
 _PROTOCOLS = ("https", "https,http")
 _KNOWN = (
     "canonicalizedResource",
@@ -36,7 +36,7 @@ _NO_KEYS = "Key based authentication is not permitted on this storage account."
 
 
 def issue(account: Record, body: Body) -> Body:
-    """The token, without a question mark. Raises ArmError for what ARM or the blob service would refuse."""
+    """Returns the token, without a question mark. Raises ArmError if ARM or the blob service would reject it."""
     keys.require_ready(account)
     if not keys.allowed(account):
         raise ArmError(HTTPStatus.FORBIDDEN, "KeyBasedAuthenticationNotPermitted", _NO_KEYS)
@@ -59,7 +59,7 @@ def issue(account: Record, body: Body) -> Body:
 
 
 def _sign(key: str, fields: Mapping[str, str], resource: str) -> str:
-    identifier = address = ""  # stored access policies and addresses are not simulated
+    identifier = address = ""  # stored access policies and IP restrictions are not simulated
     response_headers = [""] * 5
     lines = [fields["sp"], fields["st"], fields["se"], resource, identifier, address, fields["spr"], fields["sv"]]
     text = "\n".join([*lines, *response_headers])

@@ -1,8 +1,8 @@
-"""Subnets: ranges inside a virtual network's, and what lies in them.
+"""Subnets of virtual networks, and their addresses.
 
 Texts: hashicorp/terraform-provider-azurerm#7687, Microsoft's page "A public IP address/subnet/network security group in
-use can't be deleted" and sassoftware/viya4-iac-azure#108; of ranges outside the network's, Azure/go-autorest's tests.
-That of ranges that overlap is a guess after those.
+use can't be deleted" and sassoftware/viya4-iac-azure#108; for ranges outside the network's, Azure/go-autorest's tests.
+The text for overlapping ranges is a guess from these.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from simulator.azure.types.route_table import rules as route_tables
 
 TYPE = "Microsoft.Network/virtualNetworks/subnets"
 _FIRST, _KEPT = 4, 5
-"""Addresses of a subnet: the first that is given away, and how many Azure keeps (its page on virtual networks, FAQ)."""
+"""The index of the first usable address, and the number of reserved ones (Azure's FAQ on virtual networks)."""
 _NAMED = {"natGateway": gateways.TYPE, "routeTable": route_tables.TYPE}
-"""What a subnet names by its id, and the type that this has."""
+"""Properties that reference a resource by id, each with the resource's type."""
 
 
 class Subnets(Kind):
-    """Child resources of a network, also written inline in it."""
+    """Subnets, child resources of a network or inline in it."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         network = world.store.get(network_id(record.id))
@@ -65,12 +65,11 @@ def network_id(subnet: ResourceId) -> ResourceId:
 
 
 def of(world: World, network: ResourceId) -> list[Record]:
-    """The subnets of a network."""
     return [record for record in world.store.within(network) if record.id.type.lower() == TYPE.lower()]
 
 
 def prefix(properties: Body) -> IPv4Network:
-    """Its range. Raises ArmError for what is none."""
+    """Returns the address range. Raises ArmError if it is invalid."""
     text = properties["addressPrefix"]
     try:
         return IPv4Network(text)
@@ -80,7 +79,7 @@ def prefix(properties: Body) -> IPv4Network:
 
 
 def store_all(world: World, network: Record, inline: list[Body]) -> None:
-    """The subnets that a network is to have, or none of the changes if one is refused."""
+    """Sets the subnets of a network, or reverts all changes if one is invalid."""
     before = of(world, network.id)
     names = {body["name"].lower() for body in inline}
     try:
@@ -127,17 +126,17 @@ def _check_range(world: World, network: Record, subnet: ResourceId, wanted: IPv4
 
 
 def _size(subnet: Record) -> int:
-    """How many there are to give away."""
+    """Returns the number of usable addresses."""
     return max(0, prefix(subnet.properties).num_addresses - _KEPT)
 
 
 def free_addresses(world: World, subnet: Record, but: ResourceId | None = None) -> int:
-    """How many nobody has; those of `but` count as free."""
+    """Returns the number of free addresses. Those of `but` count as free."""
     return _size(subnet) - sum(use.addresses for use in rooms.uses(world, subnet.id, but))
 
 
 def take_addresses(world: World, subnet: Record, number: int = 1) -> list[str]:
-    """The first ones that nobody has. Raises ArmError where there are too few (text: Azure/AKS#2119)."""
+    """Returns the first free addresses. Raises ArmError if there are too few (text: Azure/AKS#2119)."""
     if free_addresses(world, subnet) < number:
         message = (
             f"Subnet {subnet.id.name} with address prefix {prefix(subnet.properties)} does not have enough capacity "

@@ -1,4 +1,4 @@
-"""Managed identities of one's own."""
+"""User-assigned managed identities."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TYPE = "Microsoft.ManagedIdentity/userAssignedIdentities"
 
 
 class UserAssignedIdentities(Kind):
-    """An identity, with the two ids that Entra knows it by."""
+    """Identities, each with a client id and an object id in Entra."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.place(world, record, body, existing)
         record.body = body
         if existing is None:
-            # Another one of the same name is another identity: it has no roles of the first.
+            # A re-created identity of the same name has new ids, and no roles of the old one.
             born = str(world.faults.clock())
             record.facts |= {"client": guid(record.id.text, "client", born), "principal": guid(record.id.text, born)}
         world.store.put(record)
@@ -40,23 +40,21 @@ KIND = UserAssignedIdentities()
 
 
 def principal(identity: Record) -> Principal:
-    """By whom Entra knows it."""
     return Principal(object_id=identity.facts["principal"], client_id=identity.facts["client"])
 
 
 def of_client(world: World, client_id: str) -> Record | None:
-    """The identity of a client id."""
     return next((found for found in world.store.all(TYPE) if found.facts["client"] == client_id.lower()), None)
 
 
 def principals(world: World, identity: Body) -> list[str]:
-    """Object ids of the identities that a resource's `identity` names; one that is not there has none."""
+    """Returns the object ids of the existing identities in a resource's `identity`."""
     found = (world.store.get(parse_id(text)) for text in identity.get("userAssignedIdentities", {}))
     return [record.facts["principal"] for record in found if record]
 
 
 def shown(world: World, identity: Body) -> Body:
-    """A resource's `identity` with the ids of those that it names."""
+    """Returns a resource's `identity` with the ids of its user-assigned identities."""
     if "userAssignedIdentities" not in identity:
         return identity
     ids = {}
@@ -67,15 +65,15 @@ def shown(world: World, identity: Body) -> Body:
 
 
 def named(text: str) -> Path | None:
-    """Returns the path of an identity in a text, there or not; None for other text."""
+    """Parses the id of an identity, which need not exist. Returns None for other text."""
     path = parse(text)
     return path if path and path.type.lower() == TYPE.lower() and not path.tail else None
 
 
 def check(world: World, resource: ResourceId, identity: Body) -> None:
-    """Raises ArmError where the `identity` of a resource names what is not an identity.
+    """Raises ArmError if the `identity` of a resource references an invalid or missing identity.
 
-    Text that is no id: MicrosoftDocs/azure-docs#112377. An identity that is not there: Azure/azure-policy#1311.
+    Texts: invalid id, MicrosoftDocs/azure-docs#112377; missing identity, Azure/azure-policy#1311.
     """
     for text in identity.get("userAssignedIdentities", {}):
         _rules.linked_id(text, "")
@@ -85,7 +83,7 @@ def check(world: World, resource: ResourceId, identity: Body) -> None:
 
 
 def failed(resource: ResourceId, why: str) -> ArmError:
-    """Returns the refusal of the service that gives resources their identities."""
+    """Returns the error of the service that assigns identities to resources."""
     error = {"error": {"code": "BadRequest", "message": why}}
     response = f"Status: 'BadRequest'. Response: '{json.dumps(error, separators=(',', ':'))}'."
     message = f"Identity operation for resource '{resource.text}' failed with error 'Failed to perform resource"

@@ -1,6 +1,6 @@
-"""Virtual machines. None runs: of a machine there are its size, its identity, and its interface in a network.
+"""Virtual machines. They do not run: only their size, identity and network interface are simulated.
 
-Text of sizes that are not there: Azure's page on `InvalidParameter` of machines.
+Error text for an unknown size: Azure's page on `InvalidParameter` of machines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TYPE = "Microsoft.Compute/virtualMachines"
 
 
 class VirtualMachines(Kind):
-    """A machine to log in at. PATCH takes more than tags (VirtualMachineUpdate in azure-rest-api-specs)."""
+    """Machines for logins. PATCH accepts more than tags (VirtualMachineUpdate in azure-rest-api-specs)."""
 
     patches_tags = False
 
@@ -57,13 +57,13 @@ KIND = VirtualMachines()
 
 
 def principals(world: World, machine: Record) -> list[str]:
-    """Object ids of the identities that it can sign in by."""
+    """Returns the object ids of the machine's identities."""
     named = identities.principals(world, machine.body.get("identity", {}))
     return [each for each in (system_identity(machine), *named) if each]
 
 
 def system_identity(machine: Record) -> str:
-    """Object id of its own identity; empty where it has none."""
+    """Returns the object id of the system-assigned identity, or an empty string."""
     has = "SystemAssigned" in machine.body.get("identity", {}).get("type", "")
     return guid(machine.id.text, "identity", str(machine.facts.get(CREATED, 0))) if has else ""
 
@@ -76,7 +76,7 @@ def _identity(world: World, machine: Record) -> Body:
 
 
 def interface(properties: Body) -> str:
-    """The id of its network interface."""
+    """Returns the id of the network interface."""
     (found,) = properties["networkProfile"]["networkInterfaces"]
     text: str = found["id"]
     return text

@@ -1,7 +1,7 @@
 """Virtual networks.
 
-What a PUT without subnets does: Microsoft's post "Azure Virtual Network now supports updates without subnet property".
-What becomes of links: Azure's page on links of virtual networks to private DNS zones.
+PUT without subnets: Microsoft's post "Azure Virtual Network now supports updates without subnet property".
+Deletion of links: Azure's page on links of virtual networks to private DNS zones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TYPE = "Microsoft.Network/virtualNetworks"
 
 
 class VirtualNetworks(Kind):
-    """A range of addresses with its subnets, which may be written inline in it."""
+    """Networks with their subnets, which can be inline."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.place(world, record, body, existing)
@@ -30,12 +30,12 @@ class VirtualNetworks(Kind):
         ranges = [_range(text) for text in body["properties"]["addressSpace"]["addressPrefixes"]]
         if inline is None:
             _check_inside(world, record, ranges)
-        body["properties"].pop("enableVmProtection", None)  # which SDKs send, and Azure does not show
+        body["properties"].pop("enableVmProtection", None)  # SDKs send it, but Azure's responses do not contain it
         body["properties"]["provisioningState"] = "Succeeded"
         record.body = body
         if inline is not None:
             subnets.store_all(world, record, inline)
-        world.store.put(record)  # last: what a kill before this leaves, the next start removes
+        world.store.put(record)  # last: after a kill before this line, the next start removes the subnets
 
     def check_delete(self, world: World, record: Record) -> None:
         for subnet in subnets.of(world, record.id):
@@ -54,7 +54,7 @@ KIND = VirtualNetworks()
 
 
 def _range(text: str) -> IPv4Network:
-    """Raises ArmError for what is no range, or one with bits beside it (code: hashicorp's SDK for Azure)."""
+    """Parses a range. Raises ArmError if it is invalid or has host bits set (code: hashicorp's SDK for Azure)."""
     try:
         found = ip_network(text, strict=False)
     except ValueError as error:
@@ -71,7 +71,7 @@ def _range(text: str) -> IPv4Network:
 
 
 def _check_inside(world: World, record: Record, ranges: list[IPv4Network]) -> None:
-    """Raises ArmError where a range with subnets goes. The text is a guess."""
+    """Raises ArmError if a range with subnets is removed. The text is a guess."""
     for subnet in subnets.of(world, record.id):
         prefix = subnets.prefix(subnet.properties)
         if not any(prefix.subnet_of(each) for each in ranges):

@@ -1,6 +1,6 @@
-"""Links by which a virtual network finds the names of a private DNS zone.
+"""Links of virtual networks to private DNS zones. A linked network resolves the zone's names.
 
-One network, one zone of a name: MicrosoftDocs/azure-aks-docs#212 quotes the refusal.
+A network can be linked to one zone of a name. Error text: MicrosoftDocs/azure-aks-docs#212.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NETWORKS = "Microsoft.Network/virtualNetworks"
 
 
 class VirtualNetworkLinks(Kind):
-    """Child resources of a zone."""
+    """Links, child resources of a zone."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         body["location"] = _rules.everywhere(record.id, body)
@@ -34,7 +34,6 @@ KIND = VirtualNetworkLinks()
 
 
 def of_network(world: World, network: ResourceId) -> list[Record]:
-    """The links of a network."""
     wanted = network.key
     return [link for link in world.store.all(TYPE) if link.properties["virtualNetwork"]["id"].lower() == wanted]
 
@@ -46,7 +45,7 @@ def zone_of(link: ResourceId) -> ResourceId:
 
 
 def check_alone(world: World, link: ResourceId, network: ResourceId) -> None:
-    """Raises ArmError where the network is linked to a zone of this name already."""
+    """Raises ArmError if the network is already linked to a zone of this name."""
     name = zone_of(link).name
     for other in of_network(world, network):
         if other.id != link and zone_of(other.id).name.lower() == name.lower():
