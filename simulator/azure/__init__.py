@@ -1,1 +1,1 @@
-"""The simulated Azure: Resource Manager's REST API over a store on disk, with clusters that really run behind it."""
+"""Simulated Azure: Resource Manager's REST API over a store on disk, backed by clusters that really run."""

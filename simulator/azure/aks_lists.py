@@ -1,7 +1,7 @@
-"""What AKS lists beside clusters and pools: versions, upgrades and machines.
+"""AKS's lists besides clusters and pools: Kubernetes versions, upgrades and machines.
 
-Shapes: azure-rest-api-specs, ManagedClusters_ListKubernetesVersions, _GetUpgradeProfile, AgentPools_GetUpgradeProfile,
-Machines_List.
+Response shapes: azure-rest-api-specs, ManagedClusters_ListKubernetesVersions, _GetUpgradeProfile,
+AgentPools_GetUpgradeProfile, Machines_List.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def command_result(world: World, asked: Asked) -> Body:
 
 
 def _newer(world: World, version: str) -> list[str]:
-    """The patches of this minor version and of those that it can become."""
+    """Returns the patches of this minor version and of those that it can be upgraded to."""
     minors = dict(sorted(world.subscription.kubernetes_patches.items(), key=lambda each: _number(each[0])))
     own = _number(version)
     last = own + checks.longest_step(own)
@@ -77,7 +77,7 @@ def _upgrades(world: World, asked: str, newest: int = 99) -> Body:
 
 
 def _of_pool(world: World, cluster: Record, pool: Record) -> Body:
-    """A pool can become as new as its control plane (AKS's page on upgrades of node pools)."""
+    """Returns the upgrades of a pool, up to the version of its control plane (AKS's page on node pool upgrades)."""
     return _upgrades(world, pool.properties["orchestratorVersion"], _number(cluster.properties["kubernetesVersion"]))
 
 

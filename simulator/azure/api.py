@@ -1,4 +1,4 @@
-"""The Resource Manager's REST API, without HTTP: a request in, a response out."""
+"""Resource Manager's REST API, without HTTP: it maps a request to a response."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LOCATION = "location"
 
 
 class Api:
-    """Answers requests. `handle` raises ArmError for refusals."""
+    """The request handler. `handle` raises ArmError if Azure would reject the request."""
 
     def __init__(self, world: World, operations: Operations, endpoint: str) -> None:
         self._world, self._operations, self._polling = world, operations, Polling(world, endpoint)
@@ -111,12 +111,12 @@ class Api:
         return Record(resource, {}, correlation=request.headers.get(CORRELATION, ""), facts=created)
 
     def _patch(self, request: Request, resource: ResourceId, schema: Schema, kind: Kind) -> Response:
-        """A change of some properties (RFC 7396), which the rules of the type see as a whole update."""
+        """Merges the changes into the resource (RFC 7396). The rules of the type see a complete update."""
         changes = _object(request.body)
         record = self._find(resource)
         if not kind.patches_tags:
             return self._put(replace(request, body=merged(record.body, changes)), record.id, schema, kind)
-        shown = kind.view(self._world, record)  # clients may send the rest along as it is, like `az identity update`
+        shown = kind.view(self._world, record)  # clients may send the unchanged rest too, like `az identity update`
         if merged(shown, {name: value for name, value in changes.items() if name != "tags"}) != shown:
             raise bad_request("Only 'tags' can be patched: {\"tags\": {...}}.", code="InvalidParameter")
         if problems := [problem for problem in schema.problems(changes) if problem.path.startswith("tags")]:
@@ -164,7 +164,7 @@ class Api:
         self._check_group(path.id.group_id)
         listed = _schema(path).type
         scope = path.scope
-        if path.names:  # children of a resource, which must be there
+        if path.names:  # children of a resource, which must exist
             scope = self._find(ResourceId(path.scope, listed.rpartition("/")[0], path.names)).id.text
         records = [record for record in self._world.store.all(listed) if record.id.key.startswith(f"{scope}/".lower())]
         records += node_group.groups(self._world) if listed == GROUP_TYPE else []
@@ -192,7 +192,7 @@ class Api:
         return Response(HTTPStatus.OK if found else HTTPStatus.NO_CONTENT)
 
     def _special(self, request: Request, path: Path) -> Response | None:
-        """Operations and capacity reservations, which are not resources of the store."""
+        """Returns the response about an operation or capacity reservation, which the store does not contain."""
         if operation := self._polling.find(path):
             return operation
         if request.method == "GET" and reservations.is_about(self._world, path):
@@ -220,12 +220,11 @@ class Api:
         api_versions.check(request.query.get("api-version", ""), resource_type, self._regions, location)
 
     def _check_group(self, group: ResourceId | None) -> None:
-        """Raises ArmError for a group that is not there."""
         if group and not (self._world.store.get(group) or node_group.find(self._world, group)):
             raise group_not_found(group.name)
 
     def _canonical(self, resource: ResourceId) -> ResourceId:
-        """The id as it was first written, whatever the request's case. Raises ArmError where a parent is missing."""
+        """Returns the id in its original case. Raises ArmError if a parent does not exist."""
         if existing := self._world.store.get(resource):
             return existing.id
         if group := resource.group_id:
@@ -256,9 +255,9 @@ class Api:
 
 
 def _schema(path: Path, version: str = "") -> Schema:
-    """Of the resource, of the listed ones, or of the resource that the action is on. Raises ArmError (404).
+    """Returns the schema of the resource, of the listed resources, or of the action's target. Raises ArmError (404).
 
-    Wording: Azure/azure-sdk-for-js#4843.
+    Error text: Azure/azure-sdk-for-js#4843.
     """
     wanted = f"{path.type}/{path.tail}" if path.tail else path.type
     acting = kinds().get(path.type.lower())
@@ -280,9 +279,9 @@ def _schema(path: Path, version: str = "") -> Schema:
 
 
 def _check_scope(resource: ResourceId, schema: Schema) -> None:
-    """Raises ArmError where a type cannot be: each is where its path has it. The refusal's code and text are inferred.
+    """Raises ArmError if the type cannot exist at this scope. The error's code and text are inferred.
 
-    Groups are in a subscription, extensions on anything that has an id, and all others in a group.
+    Groups are in a subscription, extensions on anything with an id, and all other types in a group.
     """
     above = parse(resource.scope)
     in_subscription = resource.scope.count("/") == _SUBSCRIPTION_PARTS

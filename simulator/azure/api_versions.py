@@ -1,4 +1,4 @@
-"""Which API versions requests may name: any from Resource Manager's first to the newest of the resource type."""
+"""The API versions that requests may use: from Resource Manager's first version to the type's newest version."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from simulator.azure.errors import bad_request
 from simulator.azure.ids import GROUP_TYPE
 
 _FIRST = "2014-04-01"
-"""Resource Manager's own first version."""
+"""The first version of Resource Manager."""
 _VERSION = re.compile(r"(\d{4}-(?:0\d|1[0-2])-(?:[0-2]\d|3[01]))(-\w+)?")
 _OWN = "Microsoft.Resources"
-"""Resource Manager checks versions of its own types itself, with another error."""
+"""The provider of Resource Manager, which reports an invalid version of these types with another error."""
 
 
 def newest(resource_type: str) -> str:
-    """Returns the newest version of a type; that of its parent type or provider where it has no own one."""
+    """Returns the newest version of a type, else of its parent type or provider."""
     known, name = _known(), resource_type.lower()
     while name not in known and "/" in name:
         name = name.rpartition("/")[0]
@@ -26,9 +26,9 @@ def newest(resource_type: str) -> str:
 
 
 def check(version: str, resource_type: str, regions: tuple[str, ...], location: str = "") -> None:
-    """Raises ArmError (400) for a version that the type does not have, or a location that there is not.
+    """Raises ArmError (400) for a version that the type does not have, or an unknown location.
 
-    Wording: Azure/azure-cli#28368, #28038, #10100.
+    Error texts: Azure/azure-cli#28368, #28038, #10100.
     """
     if not version:
         message = "The api-version query parameter (?api-version=) is required for all requests."

@@ -1,4 +1,4 @@
-"""What the rules of Resource Manager's types work on."""
+"""The state that the rules of Resource Manager's types read and change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.world.faults import FaultStore
 
 @dataclass(frozen=True)
 class World:
-    """One simulated subscription."""
+    """A simulated subscription and its backends."""
 
     store: Store
     subscription: Subscription

@@ -1,6 +1,6 @@
-"""Who may change what in Resource Manager, and what it lists of roles beside their assignments.
+"""Authorization of changes in Resource Manager, and its lists of permissions and role definitions.
 
-Words of the refusal: Azure/azure-cli#32165.
+Error text: Azure/azure-cli#32165.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _BY_NAME = re.compile(r"roleName eq '([^']*)'", re.IGNORECASE)
 _VERBS = {"PUT": "write", "PATCH": "write", "DELETE": "delete"}
 _FEATURES = "/providers/Microsoft.Features"
 _READS = ("checknameavailability",)
-"""Actions that only read, by `<provider>/checkNameAvailability/read`. Nobody is refused a read here."""
+"""POST actions that only read, by `<provider>/checkNameAvailability/read`. The simulator allows every read."""
 
 
 def check(world: World, request: Request, path: Path | None) -> None:
-    """Raises ArmError (403) for a change that no role of the caller grants."""
+    """Raises ArmError (403) if no role of the caller allows the change."""
     if path is None or request.method in ("GET", "HEAD") or path.tail.lower() in _READS:
         return
     verb = f"{path.tail}/action" if request.method == "POST" else _VERBS.get(request.method, request.method)
@@ -42,36 +42,36 @@ def check(world: World, request: Request, path: Path | None) -> None:
 
 
 def _asked(path: Path) -> tuple[str, str]:
-    """Returns the type that actions on a resource begin with, and their scope."""
+    """Returns the resource type that starts the name of the action, and the action's scope."""
     scope = path.id.text if path.names else path.scope
     if path.type == GROUP_TYPE:
         return "Microsoft.Resources/subscriptions/resourcegroups", scope
-    if path.scope.endswith(_FEATURES):  # a feature has the path of a resource of its own provider
+    if path.scope.endswith(_FEATURES):  # the path of a feature names the feature's provider
         return "Microsoft.Features/providers/features", path.scope.removesuffix(_FEATURES)
     known = schemas().get(path.type.lower())
     return known.type if known else path.type, scope
 
 
 def permissions(world: World, asked: Asked) -> Body:
-    """Permissions_ListForResourceGroup, which a subscription answers too: those of the caller."""
+    """Returns the caller's permissions (Permissions_ListForResourceGroup, also served for a subscription)."""
     caller = asked.caller or world.subscription.deployer
     return {"value": [dict(each) for each in held(world, (caller.object_id, *caller.groups), asked["scope"])]}
 
 
 def role_definitions(world: World, asked: Asked) -> Body:
-    """RoleDefinitions_List. Of filters only `roleName eq` chooses: the built-in roles are at every scope."""
+    """Returns the built-in roles (RoleDefinitions_List). Ignores all filters but `roleName eq`."""
     found = _BY_NAME.search(asked.query.get("$filter", ""))
     roles = built_in().values()
     return {"value": [_role(world, role) for role in roles if not found or role["name"].lower() == found[1].lower()]}
 
 
 def role_definition(world: World, asked: Asked) -> Body:
-    """RoleDefinitions_Get. Raises ArmError (404)."""
+    """Returns a role definition (RoleDefinitions_Get). Raises ArmError (404)."""
     return _role(world, known_role(asked["role"]))
 
 
 def known_role(role: str) -> Body:
-    """Returns a built-in role by its id. Raises ArmError (404)."""
+    """Returns the built-in role with this id. Raises ArmError (404)."""
     found = built_in().get(role.lower())
     if found is None:
         message = f"The specified role definition with ID '{role.lower().replace('-', '')}' does not exist."

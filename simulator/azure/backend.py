@@ -1,4 +1,4 @@
-"""What runs behind resources: Kubernetes behind managed clusters, a blob service behind storage accounts."""
+"""Backends of resources: Kubernetes for managed clusters, a blob service for storage accounts."""
 
 from __future__ import annotations
 
@@ -12,74 +12,74 @@ Node = dict[str, Any]
 
 
 class ClusterBackend(Protocol):
-    """Kubernetes control planes, one per managed cluster. Every method may be called again after a crash."""
+    """The Kubernetes control planes, one per managed cluster. All methods are idempotent."""
 
     def create(self, cluster_id: str) -> None:
-        """Boots the control plane, or finds it running; returns when its API server is ready, with the logins set."""
+        """Starts the control plane if it does not run. Returns when the API server is ready and logins are set."""
 
     def delete(self, cluster_id: str) -> None:
-        """Stops the control plane and removes all of its state; nothing to do when there is none."""
+        """Stops the control plane, if there is one, and removes its state."""
 
     def halt(self, cluster_id: str) -> None:
-        """Stops the control plane and keeps its state; nothing to do when it does not run."""
+        """Stops the control plane, if it runs, and keeps its state."""
 
     def rotate(self, cluster_id: str) -> None:
-        """Ends what runs and deletes its certificates; `create` makes others."""
+        """Stops the control plane and deletes its certificates; `create` issues new ones."""
 
     def run(self, cluster_id: str, argv: Sequence[str], folder: Path, token: str) -> tuple[int, str]:
-        """Runs kubectl or helm in a folder, as administrator or by a token; returns exit code and output.
+        """Runs kubectl or helm in a folder, as administrator or with a token.
 
-        Raises TimeoutError.
+        Returns the exit code and the output. Raises TimeoutError.
         """
 
     def admin_kubeconfig(self, cluster_id: str) -> str:
-        """A kubeconfig (YAML) with an administrator's client certificate; KeyError while the cluster is down.
+        """Returns a kubeconfig (YAML) with an administrator's client certificate.
 
-        A private cluster is named in it as in its zone.
+        It names a private cluster as in its DNS zone. Raises KeyError if the cluster is down.
         """
 
     def api_port(self, cluster_id: str) -> int:
-        """Where its API server really is, on 127.0.0.1; KeyError while the cluster is down."""
+        """Returns the port of the API server on 127.0.0.1. Raises KeyError if the cluster is down."""
 
     def set_storage(self, cluster_id: str, storage_profile: Mapping[str, Any]) -> None:
-        """Turns the CSI drivers on and off that the cluster's `storageProfile` names, with their StorageClasses."""
+        """Enables and disables CSI drivers and their StorageClasses, as the cluster's `storageProfile` requires."""
 
     def set_admins(self, cluster_id: str, groups: Sequence[str]) -> None:
-        """Makes these groups (object ids of Entra), and no others, administrators of the cluster."""
+        """Sets the administrators of the cluster to exactly these Entra groups (object ids)."""
 
     def set_nodes(self, cluster_id: str, nodes: list[Node]) -> Mapping[str, str]:
-        """Makes the cluster have exactly these nodes: adds, updates labels and taints, removes.
+        """Sets the cluster's nodes to exactly these: adds and removes nodes, updates labels and taints.
 
-        Returns why it does not have some, by their names.
+        Returns the reason for each node that it could not add, by name.
         """
 
 
 class BlobBackend(Protocol):
-    """The blob service of all storage accounts. Every method may be called again after a crash."""
+    """The blob service of all storage accounts. All methods are idempotent."""
 
     @property
     def endpoint(self) -> str:
-        """`https://127.0.0.1:<port>`; an account's blobs are under `/<account>`. The same after every restart."""
+        """The URL `https://127.0.0.1:<port>`, stable across restarts. An account's blobs are below `/<account>`."""
 
     @property
     def ca_file(self) -> Path:
-        """The authority (PEM) that signed its certificate."""
+        """The CA certificate (PEM) of the service."""
 
     @property
     def changes(self) -> Changes:
-        """Which blobs users have written to."""
+        """The log of blobs that users wrote."""
 
     def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
-        """Serves exactly these accounts, each with its keys; returns when it answers. Starts nothing for none.
+        """Serves exactly these accounts, each with its keys, and returns when ready. Without accounts, starts nothing.
 
-        They are asked for when no other change goes on, so that the last of several changes is right.
+        Calls `accounts` under a lock, so that the last of several concurrent changes wins.
         """
 
     def create_container(self, account: str, container: str) -> None:
-        """Makes a container, or finds it there."""
+        """Creates the container if it does not exist."""
 
     def delete_container(self, account: str, container: str) -> None:
-        """Removes a container with its blobs; nothing to do when there is none."""
+        """Deletes the container with its blobs, if it exists."""
 
     def clear(self, account: str) -> None:
-        """Removes all containers of an account."""
+        """Deletes all containers of an account."""

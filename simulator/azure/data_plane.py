@@ -1,4 +1,4 @@
-"""What a cluster sees of the subscription's data: whether it may pull an image, and where an account's blobs are."""
+"""The data plane that clusters use: image pulls, blob and file storage, and Entra."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ _LATEST = "latest"
 _PULL = f"{container_registries.TYPE}/pull/read"
 _BLOBS = f".{domains.BLOBS}"
 _DNS = "168.63.129.16:53"
-"""Azure's, in each of its networks."""
+"""Azure's DNS server in each virtual network."""
 
 
 class DataPlane:
-    """Answers from the subscription as it is now; may be asked from any thread."""
+    """Answers from the current state of the subscription. Thread-safe."""
 
     def __init__(self, world: World, tokens: Tokens, gateway: int = 0, cluster_id: str = "") -> None:
-        """`gateway` is the port of the proxy to private endpoints; `cluster_id` says from where it is asked."""
+        """Takes the port of the proxy to private endpoints, and the id of the cluster that asks."""
         self._world, self._tokens, self._gateway, self._cluster = world, tokens, gateway, cluster_id
 
     def at(self, cluster_id: str) -> DataPlane:
-        """As the nodes of a cluster reach it."""
+        """Returns the data plane from the view of a cluster's nodes."""
         return DataPlane(self._world, self._tokens, self._gateway, cluster_id)
 
     def may_pull(self, cluster_id: str, image: str) -> str | None:
-        """Why the nodes of a cluster cannot pull an image, as containerd says it; None where they can.
+        """Returns containerd's error if the nodes of a cluster cannot pull an image.
 
-        `image` is a reference as in a pod. Of registries outside the simulated Azure every image can be pulled.
+        `image` is a reference as in a pod. Nodes can pull every image of a registry outside simulated Azure.
         """
         named = _IMAGE.fullmatch(image)
         if named is None:
@@ -54,11 +54,11 @@ class DataPlane:
 
     @property
     def blobs(self) -> BlobService:
-        """That of all accounts."""
+        """The blob service of all accounts."""
         return BlobService(self._world.blobs.endpoint, self._world.blobs.ca_file)
 
     def blob_service(self, account: str) -> BlobService:
-        """By the account's name. Raises Unreached where that leads nowhere, as when there is no such account."""
+        """Returns an account's blob service. Raises Unreached if it is not reachable or does not exist."""
         if accounts.named(self._world, account) is None:
             raise Unreached(f"dial tcp: lookup {account}{_BLOBS} on {_DNS}: no such host")
         blobs, network = self._world.blobs, self._network(self._cluster)
@@ -69,17 +69,17 @@ class DataPlane:
 
     @property
     def proxy(self) -> str:
-        """By which names are reached from inside the network of the cluster's nodes, or from outside of all."""
+        """The URL of the proxy for the network of the cluster's nodes, or for clients outside all networks."""
         network = self._network(self._cluster)
         return domains.proxy(self._gateway, inside.label(network) if network else "")
 
     def issuer(self, cluster_id: str) -> str:
-        """Of the tokens of a cluster's service accounts; empty where none is on."""
+        """Returns the issuer of a cluster's service account tokens, or an empty string if it is disabled."""
         cluster = self._world.store.get(parse_id(cluster_id))
         return clusters.issuer(self._world, cluster) if cluster else ""
 
     def entra(self, cluster_id: str) -> Entra | None:
-        """What the API server of a cluster has of Entra; None where people do not log in by it."""
+        """Returns the Entra settings of a cluster's API server, or None if users do not log in with Entra."""
         cluster, tokens = self._world.store.get(parse_id(cluster_id)), self._tokens
         profile = cluster.properties.get("aadProfile") or {} if cluster else {}
         if cluster is None or not profile.get("managed"):
@@ -94,24 +94,24 @@ class DataPlane:
         )
 
     def names(self, cluster_id: str) -> Sequence[str]:
-        """Those of a private cluster's API server, the one in its kubeconfig first; of others none."""
+        """Returns the names of a private cluster's API server, that of its kubeconfig first."""
         cluster = self._world.store.get(parse_id(cluster_id))
         return clusters.server_names(cluster) if cluster else ()
 
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
-        """A managed identity's token for blobs, for a service account's; when it ends.
+        """Exchanges a service account's token for a managed identity's token for storage.
 
-        Raises LoginError, a PermissionError.
+        Returns the token and its expiry time. Raises LoginError, a PermissionError.
         """
         return federation.exchange(self._world, self._tokens, client_id, assertion, STORAGE)
 
     def share_refusal(self, cluster_id: str, group: str, account: str, *, nfs: bool) -> str | None:
-        """Why a cluster's control plane cannot make a share in an account; without a group, in that of its nodes."""
+        """Returns why a cluster cannot create a share, or None. An empty `group` is the node resource group."""
         cluster = self._world.store.get(parse_id(cluster_id))
         return file_shares.refusal(self._world, cluster, group, account, nfs=nfs) if cluster else None
 
     def nfs_refusal(self, server: str, export: str) -> str | None:
-        """Why the cluster's nodes cannot mount a share by NFS, as mount.nfs says it; None where they can."""
+        """Returns the error of mount.nfs if the cluster's nodes cannot mount a share."""
         return file_shares.mount_refusal(self._world, server, export, self._network(self._cluster))
 
     def _network(self, cluster_id: str) -> ResourceId | None:

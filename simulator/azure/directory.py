@@ -1,4 +1,4 @@
-"""Whom the simulated Entra knows: who deploys, the rest of the tenant, and managed identities of one's own."""
+"""Principals that simulated Entra knows: the deployer, other principals of the tenant, user-assigned identities."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simulator.azure.types.user_assigned_identity import rules as identities
 
 
 def application(world: World, client_id: str) -> Principal:
-    """The service principal of a client id. Raises LoginError."""
+    """Returns the service principal with this client id. Raises LoginError."""
     known = (world.subscription.deployer, *world.subscription.directory.values())
     found = next((each for each in known if each.client_id.lower() == client_id.lower() and not each.upn), None)
     if principal := found or managed_identity(world, client_id):
@@ -22,13 +22,12 @@ def application(world: World, client_id: str) -> Principal:
 
 
 def managed_identity(world: World, client_id: str) -> Principal | None:
-    """The one of a client id, if it is there."""
     record = identities.of_client(world, client_id)
     return identities.principal(record) if record else None
 
 
 def user(world: World, name: str) -> Principal:
-    """The user of a name. Raises LoginError."""
+    """Returns the user with this user principal name. Raises LoginError."""
     found = next((each for each in world.subscription.directory.values() if each.upn == name.lower() != ""), None)
     if found is None:
         tenant = world.subscription.tenant_id

@@ -1,6 +1,6 @@
-"""By what Azure is found: its domains in public DNS, and for a machine in a network its proxy and its metadata.
+"""Azure's domains, and the addresses of the simulator's proxy and metadata service.
 
-Names below the domains are simulated: none of them is looked up anywhere else.
+The simulator resolves all names below these domains itself.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ CLUSTERS = "azmk8s.io"
 ALL = (BLOBS, DFS, FILES, REGISTRIES, CLUSTERS)
 GRAPH, LOGIN = "graph.microsoft.com", "login.microsoftonline.com"
 SERVED = (GRAPH, LOGIN)
-"""Hosts of Microsoft that the server of simulated Resource Manager answers for, through the proxy."""
+"""Microsoft's hosts that simulated Resource Manager's server answers for, through the proxy."""
 MICROSOFT = (
     *("microsoft.com", "microsoftonline.com", "azure.com", "azure.net", "windows.net", "aka.ms", "live.com"),
     *("azureedge.net", "azurefd.net", "azurewebsites.net", "trafficmanager.net", "cloudapp.net", "visualstudio.com"),
     *("msauth.net", "msftauth.net", "office.com", "office365.com", "windows.com", "msecnd.net"),
-    *("169.254.169.254", "168.63.129.16"),  # metadata of the machine and its agent's host, where this one is Azure's
+    *("169.254.169.254", "168.63.129.16"),  # the metadata service and the agent's host, if this machine runs on Azure
 )
-"""Domains and addresses of Microsoft. The proxy lets no request to them out, which could carry simulated tokens."""
+"""Microsoft's domains and addresses. The proxy blocks requests to them, because they could carry simulated tokens."""
 INSIDE = "/inside/"
 IDENTITY = "/identity/token"
-"""Where machines ask for tokens of their managed identity (`managed_identity.py`)."""
+"""The path at which machines request tokens of their managed identity (`managed_identity.py`)."""
 
 
 def is_microsoft(host: str) -> bool:
@@ -31,16 +31,16 @@ def is_microsoft(host: str) -> bool:
 
 
 def proxy(port: int, label: str) -> str:
-    """URL of the proxy (`gateway.py`) for whoever is in that network; outside of all, for an empty label.
+    """Returns the proxy's URL (`gateway.py`) for a client in that network, or outside all if the label is empty.
 
-    With a password, since clients of Python send no user without one.
+    The URL has a password, because Python clients do not send a user name without one.
     """
     return f"http://{quote(label, safe='')}:inside@127.0.0.1:{port}" if label else f"http://127.0.0.1:{port}"
 
 
 def machine(label: str) -> str:
-    """The first part of the paths of the metadata service, for a machine in that network.
+    """Returns the path prefix of the metadata service for a machine in that network.
 
-    An empty label is one outside of all, where there is no such service.
+    An empty label is for machines outside all networks, which have no such service.
     """
     return f"{INSIDE}{quote(label, safe='')}" if label else "/outside"

@@ -1,6 +1,6 @@
-"""Refusals in Azure Resource Manager's shape: `{"error": {"code", "message", "target", "details"}}` and a status.
+"""Errors as Azure Resource Manager returns them: `{"error": {"code", "message", "target", "details"}}` and a status.
 
-And those of Entra, which have another.
+Errors of Entra have another shape.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with one property; `path` is dotted as in ARM bodies (`properties.vmSize`)."""
+    """An error in one property. `path` is dotted, as in ARM bodies (`properties.vmSize`)."""
 
     path: str
     message: str
@@ -22,7 +22,7 @@ class Problem:
 
 
 class ArmError(Exception):
-    """A refusal, as the API answers it."""
+    """An error response of the API."""
 
     def __init__(
         self,
@@ -49,14 +49,14 @@ class ArmError(Exception):
 
 
 class IdentityError(ArmError):
-    """A refusal of App Service's endpoint for managed identities, in the shape that MSAL reads."""
+    """An error of App Service's endpoint for managed identities, in the shape that MSAL reads."""
 
     def body(self) -> dict[str, Any]:
         return {"statusCode": self.status, "message": self.message, "correlationId": str(uuid.uuid4())}
 
 
 class LoginError(PermissionError):
-    """Entra's refusal, which begins with its code."""
+    """An error of Entra. The message begins with its code."""
 
     def __init__(self, status: int, error: str, code: int, message: str) -> None:
         super().__init__(f"AADSTS{code}: {message}")
@@ -77,7 +77,7 @@ def not_allowed(method: str, what: str) -> ArmError:
 
 
 def in_progress(what: str) -> ArmError:
-    """Another operation is not over yet. AKS's page on pending operations; azure-native does not try again."""
+    """Returns the error for a pending operation (AKS's page on pending operations). azure-native does not retry it."""
     return conflict(
         f"Operation is not allowed: Another {what} is in progress, please wait for it to finish before starting a new "
         "operation. See https://aka.ms/aks-pending-operation for more details"
@@ -85,7 +85,7 @@ def in_progress(what: str) -> ArmError:
 
 
 def invalid(problems: Sequence[Problem]) -> ArmError:
-    """One 400 for all problems of a body: the first one's code and target, every text in the message."""
+    """Returns one 400 error for all problems, with the code and target of the first one and all texts."""
     first = problems[0]
     details = problems if len(problems) > 1 else ()
     message = " ".join(problem.message for problem in problems)

@@ -1,14 +1,17 @@
-"""What the user breaks in Azure itself (`fault throttle|capacity|price|roles|policy|node-setup`), in Azure's words.
+"""Faults that the user injects in Azure (`fault throttle|capacity|price|roles|policy|node-setup`), with Azure's texts.
 
-Throttling: Azure's page "Understand how Azure Resource Manager throttles requests"; the text is in reports of it
-(aka.ms/arm-throttling). Capacity: AKS's page on ZonalAllocationFailed and AllocationFailed, and Azure/AKS#1272;
-of Spot what Azure/karpenter-provider-azure expects (pkg/fake/akserrors.go), and jenkins-infra/helpdesk#4337. Price:
-Azure's page "Error messages for Azure Spot Virtual Machines and scale sets"; one above the maximum evicts too
-(billingProfile's maxPrice in Microsoft.Compute's REST reference). Roles: Azure's page "Troubleshoot Azure
-RBAC", which gives assignments up to ten minutes, and its section on new principals. On-demand machines with
-constraints: jenkins-infra/helpdesk#3584, Azure-Samples/aks-store-demo#115. Policies:
-https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-policy-requestdisallowedbypolicy; of the
-node resource group Azure/azure-cli#7573. Node set-up: Azure/AKS#4584.
+- Throttling: Azure's page "Understand how Azure Resource Manager throttles requests"; text from user reports
+  (aka.ms/arm-throttling).
+- Capacity: AKS's page on ZonalAllocationFailed and AllocationFailed, Azure/AKS#1272. Spot:
+  Azure/karpenter-provider-azure (pkg/fake/akserrors.go), jenkins-infra/helpdesk#4337. On-demand with constraints:
+  jenkins-infra/helpdesk#3584, Azure-Samples/aks-store-demo#115.
+- Price: Azure's page "Error messages for Azure Spot Virtual Machines and scale sets". A price above the maximum also
+  evicts (billingProfile's maxPrice in Microsoft.Compute's REST reference).
+- Roles: Azure's page "Troubleshoot Azure RBAC": assignments take up to ten minutes; its section on new principals.
+- Policies:
+  https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-policy-requestdisallowedbypolicy;
+  node resource group: Azure/azure-cli#7573.
+- Node set-up: Azure/AKS#4584.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from simulator.azure.store import Body, Record
 from simulator.world.faults import FaultKind
 
 CREATED = "created"
-"""Of a record's facts: when it was made, in seconds since 1970."""
+"""The key of a record's creation time in its facts (seconds since 1970)."""
 _ANY_PRICE = -1
 _READS = ("GET", "HEAD")
 _ZONE, _EPHEMERAL = "Availability Zone", "Differencing (Ephemeral) Disks"
@@ -41,11 +44,11 @@ _ASSIGNMENTS = "/providers/Microsoft.Management/managementGroups/contoso/provide
 POLICY_ASSIGNMENT = f"{_ASSIGNMENTS}/policyAssignments/require-tag"
 _TAG_POLICY = "/providers/Microsoft.Authorization/policyDefinitions/96670d01-0a4d-4649-9c89-2d3abc0a5025"
 _REQUIRES = "Require a tag on resource groups"
-"""Azure's built-in policy, and its name."""
+"""The name of Azure's built-in policy `_TAG_POLICY`."""
 
 
 def check_rate(world: World, method: str) -> None:
-    """Raises ArmError (429) with the seconds to wait, while requests are throttled."""
+    """Raises ArmError (429) with the seconds to wait, if requests are throttled."""
     fault = world.faults.find(FaultKind.THROTTLE)
     if fault is None:
         return
@@ -61,9 +64,9 @@ def check_rate(world: World, method: str) -> None:
 
 
 def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, inner: bool = False) -> None:
-    """Raises ArmError where a resource group lacks a tag that a policy requires; `inner` is for the one that AKS makes.
+    """Raises ArmError if a resource group lacks a tag that a policy requires. `inner` marks AKS's node resource group.
 
-    Names of tags match whatever their case (https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources).
+    Tag names are case-insensitive (https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources).
     """
     has = {name.lower() for name in tags or {}}
     for fault in world.faults.load():
@@ -72,7 +75,7 @@ def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, in
 
 
 def policy_assignment(world: World, _asked: Asked) -> Body:
-    """PolicyAssignments_Get, of the one that refusals name. Raises ArmError (404)."""
+    """Returns the policy assignment that errors name (PolicyAssignments_Get). Raises ArmError (404)."""
     for fault in world.faults.load():
         if fault.kind is FaultKind.POLICY:
             shown = {"displayName": _REQUIRES, "parameters": {"tagName": {"value": fault.tag}}}
@@ -91,7 +94,7 @@ def _policy_refusal(group: str) -> ArmError:
 
 
 def _node_group_refusal(group: str, tag: str) -> ArmError:
-    """What the operation of a cluster ends with, which ARM has accepted."""
+    """Returns the error of the cluster's operation, after ARM has accepted the request."""
     refusal = _policy_refusal(group)
     evaluated = f'[{{"expression":"tags[{tag}]","operator":"Exists","result":"False","targetValue":"true"}}]'
     message = (
@@ -104,7 +107,7 @@ def _node_group_refusal(group: str, tag: str) -> ArmError:
 
 
 def node_setup_failure(exit_code: int) -> ArmError:
-    """Returns the error of a pool's operation if its machines do not become nodes."""
+    """Returns the error of a pool's operation if its machines do not join the cluster."""
     output = f'{{"ExitCode": "{exit_code}", "Output": "...", "Error": ""}}'
     message = (
         "VM has reported a failure when processing extension 'vmssCSE' (publisher 'Microsoft.AKS' and type "
@@ -116,7 +119,7 @@ def node_setup_failure(exit_code: int) -> ArmError:
 
 
 def too_dear(world: World, pool: Record) -> float | None:
-    """What a machine of a Spot pool costs, where that is more than the pool would pay."""
+    """Returns the price of the pool's Spot machines if it exceeds the pool's maximum price, else None."""
     most = float(pool.properties.get("spotMaxPrice", _ANY_PRICE))
     fault = world.faults.find(FaultKind.PRICE, pool.properties["vmSize"])
     pays = pool.properties.get("scaleSetPriority") != "Spot" or most == _ANY_PRICE
@@ -124,9 +127,9 @@ def too_dear(world: World, pool: Record) -> float | None:
 
 
 def machines_left(world: World, pool: Record, has: int, spot: int) -> int | None:
-    """How many more machines the pool can get, which has some; None for any number.
+    """Returns how many more machines the pool can get, or None without a limit.
 
-    `spot` is how many Spot machines of its size there are in all pools. Machines that are reserved for it are there.
+    `has` counts the pool's machines, `spot` the Spot machines of its size in all pools. It can get reserved machines.
     """
     if too_dear(world, pool) or world.faults.find(FaultKind.NODE_SETUP):
         return 0
@@ -138,9 +141,9 @@ def machines_left(world: World, pool: Record, has: int, spot: int) -> int | None
 
 
 def allocation_failure(world: World, pool: Record) -> ArmError:
-    """What the pool's operation ends with where there are fewer machines than it asks for.
+    """Returns the error of the pool's operation if Azure has too few machines.
 
-    Lists the constraints of an on-demand pool if an ephemeral OS disk is one: more hosts have room for a managed disk.
+    For an on-demand pool, lists constraints only with an ephemeral OS disk: fewer hosts fit such a disk.
     """
     properties = pool.properties
     if setup := world.faults.find(FaultKind.NODE_SETUP):
@@ -171,6 +174,6 @@ def allocation_failure(world: World, pool: Record) -> ArmError:
 
 
 def waits(world: World, record: Record) -> bool:
-    """Whether Azure has not yet spread the news of a role assignment, or of a resource's identity."""
+    """Returns whether a role assignment, or a resource's identity, has not propagated yet."""
     fault = world.faults.find(FaultKind.ROLES)
     return fault is not None and float(record.facts.get(CREATED, 0)) >= fault.since

@@ -1,6 +1,6 @@
-"""Preview features of the subscription (`Microsoft.Features`): what is registered, and changing it.
+"""Preview features of the subscription (`Microsoft.Features`) and their registration.
 
-The azure-native plugin uses subscriptionFeatureRegistrations, the Azure CLI providers/features: two views of one state.
+The azure-native plugin uses subscriptionFeatureRegistrations, the Azure CLI providers/features. Both show one state.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TYPE = "Microsoft.Features/featureProviders/subscriptionFeatureRegistrations"
 _STATE, _SINCE = "state", "since"
 REGISTERED, UNREGISTERED = "Registered", "Unregistered"
 CHANGING_S = 2.0
-"""How long a feature is Registering or Unregistering; on Azure a quarter of an hour."""
+"""The time that a feature is Registering or Unregistering. Azure takes a quarter of an hour."""
 INFINIBAND = "Microsoft.ContainerService/AKSInfinibandSupport"
 
 
@@ -27,23 +27,23 @@ def registered(world: World, feature: str) -> bool:
 
 
 def features(world: World, asked: Asked) -> Body:
-    """Features_List and Features_ListAll."""
+    """Returns the features, of one provider or all (Features_List, Features_ListAll)."""
     above = f"{asked['provider']}/".lower() if "provider" in asked.names else ""
     return {"value": [_feature(world, each) for each in world.subscription.features if each.lower().startswith(above)]}
 
 
 def feature(world: World, asked: Asked, change: str = "") -> Body:
-    """Features_Get, and with a change Features_Register and _Unregister. Raises ArmError (404)."""
+    """Returns or changes a feature (Features_Get, _Register and _Unregister). Raises ArmError (404)."""
     return _feature(world, _changed(world, asked, change))
 
 
 def registration(world: World, asked: Asked, change: str = "") -> Body:
-    """SubscriptionFeatureRegistrations_Get, and with a change _CreateOrUpdate and _Delete. Raises ArmError (404)."""
+    """Returns or changes a registration (SubscriptionFeatureRegistrations_*). Raises ArmError (404)."""
     return _registration(world, _changed(world, asked, change))
 
 
 def _registration(world: World, name: str) -> Body:
-    """A feature that is not registered has one too."""
+    """Returns the registration of a feature. Unregistered features have one too."""
     provider, _, own = name.partition("/")
     properties = {
         "subscriptionId": world.subscription.subscription_id,
@@ -65,7 +65,7 @@ def _feature(world: World, name: str) -> Body:
 
 
 def _changed(world: World, asked: Asked, state: str) -> str:
-    """The name of the feature, whose state begins to change where a state is given."""
+    """Returns the name of the feature, and starts a change of its state unless `state` is empty."""
     name = _known(world, asked)
     if state:
         world.store.put(Record(_stored(world, name), {}, facts={_STATE: state, _SINCE: world.faults.clock()}))
@@ -73,7 +73,7 @@ def _changed(world: World, asked: Asked, state: str) -> str:
 
 
 def _stored(world: World, name: str) -> ResourceId:
-    """Where the store keeps a changed state. Not a child of anything, which a restart would delete as an orphan."""
+    """Returns the id of a changed state in the store. It has no parent: a restart would delete it as an orphan."""
     scope = f"/subscriptions/{world.subscription.subscription_id}"
     return ResourceId(scope, "Microsoft.Features/states", (name.replace("/", "."),))
 

@@ -1,7 +1,7 @@
-"""Entra's part of workload identity: a service account's token for one of the managed identity that it counts as.
+"""Entra's part of workload identity: exchanges a service account's token for a managed identity's token.
 
-Texts: AADSTS700213, AADSTS700016 and AADSTS700024 (Azure/azure-workload-identity#693) as users report them. Signatures
-are not checked: Entra would fetch the keys of the cluster's issuer, which simulated clusters publish nowhere.
+Error texts: user reports of AADSTS700213, AADSTS700016 and AADSTS700024 (Azure/azure-workload-identity#693). Signatures
+are not checked, because simulated clusters do not publish the keys of their issuer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HELP = "https://learn.microsoft.com/entra/workload-id/workload-identity-federat
 
 
 def exchange(world: World, tokens: Tokens, client_id: str, assertion: str, audience: str) -> tuple[str, int]:
-    """A token for an audience, and when it ends (seconds since 1970). Raises LoginError."""
+    """Returns a token for an audience and its expiry time (seconds since 1970). Raises LoginError."""
     principal, identity = directory.application(world, client_id), identities.of_client(world, client_id)
     claims = _claims(assertion)
     if (
@@ -45,7 +45,6 @@ def exchange(world: World, tokens: Tokens, client_id: str, assertion: str, audie
 
 
 def _is_issuer(world: World, issuer: object) -> bool:
-    """Whether a cluster answers there with its keys, for Entra to check signatures with."""
     return issuer in [clusters.issuer(world, cluster) for cluster in world.store.all(clusters.TYPE)]
 
 

@@ -1,7 +1,7 @@
-"""Shares of files: who may make one in an account, and who reaches it by NFS.
+"""Checks for file shares: creating one in an account, and mounting it with NFS.
 
-Words of Resource Manager are its own; that of an account of another kind is a guess. Those of mount.nfs follow Azure's
-page "Troubleshoot NFS Azure file shares", which has the causes: another network than the endpoint's, secure transfer.
+Error texts: Resource Manager's, except for an account of another kind, which is a guess. Those of mount.nfs follow
+Azure's page "Troubleshoot NFS Azure file shares" (causes: another network than the endpoint's, secure transfer).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from simulator.azure.types.user_assigned_identity import rules as identities
 
 _NFS = 2049
 _ACTIONS = tuple(f"{accounts.TYPE}/fileServices/shares/{verb}" for verb in ("read", "write"))
-"""What azurefile-csi-driver asks for first (azurefile.go, getFileShareQuota), and then."""
+"""The actions of azurefile-csi-driver, in order (azurefile.go, getFileShareQuota)."""
 
 
 def refusal(world: World, cluster: Record, group: str, account: str, *, nfs: bool) -> str | None:
-    """Why the identity of a cluster's control plane cannot make a share, in Resource Manager's words."""
+    """Returns Resource Manager's error if the identity of a cluster's control plane cannot create a share."""
     place = group or cluster.properties["nodeResourceGroup"]
     found = accounts.named(world, account)
     if found is None or (found.id.group or "").lower() != place.lower():
@@ -39,7 +39,7 @@ def refusal(world: World, cluster: Record, group: str, account: str, *, nfs: boo
 
 
 def mount_refusal(world: World, server: str, export: str, network: ResourceId | None) -> str | None:
-    """Why a machine in that network cannot mount `<server>:<export>`; None where it can."""
+    """Returns the error of mount.nfs if a machine in that network cannot mount `<server>:<export>`."""
     if names.resolve(world, server, network) is None:
         return f"mount.nfs: Failed to resolve server {server}: Name or service not known"
     try:

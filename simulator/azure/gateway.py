@@ -1,7 +1,7 @@
-"""An HTTP proxy on 127.0.0.1, by which names of simulated Azure are reached, and no real Azure in their place.
+"""An HTTP proxy on 127.0.0.1 that routes Azure's names to simulated Azure, never to real Azure.
 
-Whoever is inside a virtual network names it by the user of the proxy's URL; without one he is outside of all. Names
-that are not Azure's are reached as this machine reaches them.
+The user name in the proxy's URL is the client's virtual network; without one, the client is outside all networks.
+The proxy forwards other names as this machine reaches them.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ PORT = "proxy"
 
 
 class Gateway:
-    """Serves until stopped."""
+    """The proxy server. It serves until `stop`."""
 
     def __init__(self, port: int, world: World, arm: int, outer: str = "") -> None:
-        """Starts to serve.
+        """Starts the proxy.
 
         Args:
-            port: The port to listen at; 0 takes a free one.
+            port: The port to listen on; 0 takes a free one.
             world: Simulated Azure.
             arm: The port of simulated Resource Manager, which serves Microsoft Graph and the login host too.
-            outer: The URL of the user's own proxy, empty without one.
+            outer: The URL of the user's own proxy, or empty.
         """
         self.world, self.outer, self._arm = world, outer, arm
         self._origins: dict[int, ResourceId] = {}
@@ -40,11 +40,11 @@ class Gateway:
         self.stop = self._server.stop
 
     def came_to(self, port: int) -> ResourceId | None:
-        """The service at whose private endpoint a client is, by the client's port; None for one that came otherwise."""
+        """Returns the service, if the client on this port uses its private endpoint, else None."""
         return self._origins.get(port)
 
     def serve(self, client: socket.socket) -> None:
-        """One connection. Raises OSError when the client hangs up."""
+        """Serves one connection. Raises OSError if the client disconnects."""
         wanted = connect.asked(client, forwards=True)
         if wanted is None:
             return
@@ -95,5 +95,5 @@ class _Handler(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         try:
             self.server.gateway.serve(self.request)
-        except OSError:  # the client hung up: nobody is left to tell
+        except OSError:  # the client disconnected
             return

@@ -1,8 +1,8 @@
-"""What people may do inside a cluster, by their roles in Azure: AKS's authorization webhook, for Azure RBAC.
+"""AKS's authorization webhook for Azure RBAC: authorizes users in a cluster by their Azure roles.
 
-AKS's is kubeguard/guard, whose words these are (authz/providers/azure/rbac/checkaccessreqhelper.go). A request becomes
-a data action (`apps/deployments/write`), looked for in the roles of who asks and of their groups, on the namespace and
-above it. Custom resources are data actions of their own there; of the built-in roles only those with `*` have them.
+AKS uses kubeguard/guard, the source of the messages (authz/providers/azure/rbac/checkaccessreqhelper.go). The webhook
+maps a request to a data action (`apps/deployments/write`). A role of the user or of their groups must allow it, on the
+namespace or above. Custom resources have separate data actions, which only built-in roles with `*` include.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from simulator.azure.types.managed_cluster import rules as clusters
 from simulator.azure.types.role_assignment import allowed as roles
 
 PATH = "/guard"
-"""Behind the id of a cluster."""
+"""The webhook's path below the id of a cluster."""
 NO_ACCESS = "User does not have access to the resource in Azure. Update role assignment to allow access."
 _ALLOWED = "Access allowed by Azure RBAC"
 _ACTIONS = dict.fromkeys(("get", "list", "watch"), "read") | dict.fromkeys(("create", "update", "patch"), "write")
@@ -22,7 +22,7 @@ _ACTIONS |= {verb: f"{verb}/action" for verb in ("bind", "escalate", "impersonat
 
 
 def review(world: World, path: str, body: Body) -> Body:
-    """The answer to a SubjectAccessReview; `path` is that of the request."""
+    """Answers a SubjectAccessReview; `path` is that of the request."""
     spec: Body = body["spec"]
     asked = spec.get("resourceAttributes") or {}
     namespace = f"/namespaces/{asked['namespace']}" if asked.get("namespace") else ""
@@ -34,7 +34,7 @@ def review(world: World, path: str, body: Body) -> Body:
 
 
 def _action(spec: Body) -> str:
-    """Returns the data action of a request. A verb that guard does not know adds nothing to it (getActionName)."""
+    """Returns the data action of a request. An unknown verb adds nothing to it, as in guard (getActionName)."""
     asked = spec.get("resourceAttributes") or spec["nonResourceAttributes"]
     verb = _ACTIONS.get(asked["verb"], "")
     if (asked.get("resource"), asked.get("subresource")) == ("pods", "exec"):

@@ -1,4 +1,4 @@
-"""How simulated Azure serves: on 127.0.0.1, mostly by HTTPS, a thread for each connection."""
+"""Base classes of simulated Azure's servers: on 127.0.0.1, mostly HTTPS, with a thread for each connection."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from simulator.azure import trust
 from simulator.host.certificates import Authority
 
 _log = logging.getLogger(__name__)
-_POLL_S = 0.05  # how soon a stop is noticed
+_POLL_S = 0.05  # how often the server checks for `stop`
 
 
 class Background(socketserver.BaseServer):
-    """A server in a thread of its own, from `start` to `stop`."""
+    """A server that runs in a separate thread, from `start` to `stop`."""
 
     daemon_threads = True
     _thread: threading.Thread | None = None
@@ -36,7 +36,7 @@ class Background(socketserver.BaseServer):
 
 
 class HttpsServer(Background, ThreadingHTTPServer):
-    """Port 0 takes a free one. Raises OSError when the port is taken."""
+    """An HTTPS server. Port 0 takes a free port. Raises OSError if the port is in use."""
 
     def __init__(
         self, port: int, authority: Authority, handler: type[BaseHTTPRequestHandler], certificate: str = trust.SERVER
@@ -47,18 +47,18 @@ class HttpsServer(Background, ThreadingHTTPServer):
         self.socket = own.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away, or one that does not trust the certificate, is no fault of the simulator."""
+        """Logs at debug level: the client disconnected, or does not trust the certificate."""
         _log.debug("request of %s ended", client_address, exc_info=True)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Keeps connections open, and logs to the simulator's log."""
+    """A request handler that keeps connections open and writes to the simulator's log."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # headers and body are two writes
 
     def reply(self, status: int, headers: Iterable[tuple[str, str]], content: bytes) -> None:
-        """Sends an answer; that to a HEAD has no content."""
+        """Sends a response, without content for HEAD."""
         self.send_response(status)
         for name, value in headers:
             self.send_header(name, value)

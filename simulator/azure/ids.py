@@ -1,4 +1,4 @@
-"""ARM resource ids and the paths of requests. ARM compares them without regard to case."""
+"""ARM resource ids and request paths. ARM compares them case-insensitively."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ GROUP_TYPE = "Microsoft.Resources/resourceGroups"
 
 @dataclass(frozen=True, eq=False)
 class ResourceId:
-    """The id of a resource: one and the same in all spellings.
+    """The id of a resource. Ids that differ only in case are equal.
 
-    `scope` is what stands before its last `/providers/` (or the subscription).
+    `scope` is the text before the last `/providers/` (or the subscription).
     """
 
     scope: str
@@ -29,7 +29,7 @@ class ResourceId:
 
     @cached_property
     def key(self) -> str:
-        """The same for all spellings of the id."""
+        """The id in lower case."""
         return self.text.lower()
 
     def __eq__(self, other: object) -> bool:
@@ -48,7 +48,7 @@ class ResourceId:
 
     @property
     def group(self) -> str | None:
-        """Name of the resource group that it is in; None outside of any, and for a group itself."""
+        """The name of the resource group that contains it, or None outside groups and for a group."""
         parts = self.scope.split("/")
         return parts[4] if len(parts) > 4 else None
 
@@ -60,7 +60,7 @@ class ResourceId:
 
     @property
     def parent(self) -> ResourceId | None:
-        """The resource that a child resource belongs to (the cluster of a pool); None for others."""
+        """The parent of a child resource (the cluster of a pool), or None."""
         if len(self.names) == 1:
             return None
         return ResourceId(self.scope, self.type.rpartition("/")[0], self.names[:-1])
@@ -69,15 +69,15 @@ class ResourceId:
         return ResourceId(self.scope, f"{self.type}/{kind}", (*self.names, name))
 
     def holds(self, other: ResourceId) -> bool:
-        """Whether the other one is deleted with this one: a child, or anything in a group, or an extension of it."""
+        """Returns whether the other one is deleted with this one: a child, an extension, or a resource in a group."""
         return other.key.startswith(self.key + "/")
 
 
 @dataclass(frozen=True)
 class Path:
-    """A request's path: a resource (`tail` empty), a collection of them, or an action on one, named by `tail`.
+    """The path of a request. `tail` is empty for a resource, or names a collection or an action.
 
-    That of a resource provider is a type without kinds.
+    For a resource provider, `type` is the namespace alone.
     """
 
     scope: str
@@ -91,7 +91,7 @@ class Path:
 
 
 def parse(path: str) -> Path | None:
-    """Splits a path; None when it names nothing that ARM has."""
+    """Splits a path. Returns None if it is not an ARM path."""
     parts = [part for part in path.split("/") if part]
     providers = [index for index, part in enumerate(parts) if part.lower() == "providers"]
     if not providers:
@@ -107,7 +107,7 @@ def parse(path: str) -> Path | None:
 
 
 def parse_id(text: str) -> ResourceId:
-    """Raises ValueError if the text is not the id of a resource."""
+    """Parses a resource id. Raises ValueError if the text is not one."""
     path = parse(text)
     if path is None or path.tail or not path.names:
         raise ValueError(f"{text!r} is not the id of a resource")

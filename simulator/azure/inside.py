@@ -1,8 +1,7 @@
-"""Where a name leads from inside a virtual network, and from outside of all.
+"""Reachability of hosts from inside a virtual network, and from outside all networks.
 
-What a name resolves to, `names.py` says. What lies behind an address is reached from the network that the address is
-in, and from no other: peerings, VPN and gateways are not simulated. Words are those of Go's resolver and dialler, which
-kubectl, Helm and the plugins show.
+`names.py` resolves names. A private address is reachable only from its own network: peerings, VPN and gateways are not
+simulated. Errors have the texts of Go's resolver and dialer, which kubectl, Helm and the plugins show.
 """
 
 from __future__ import annotations
@@ -28,21 +27,21 @@ HTTPS = 443
 
 
 class Unreached(OSError):
-    """Nothing is reached; the message says why, as a client's resolver or dialler would."""
+    """The host is not reachable. The message is that of a client's resolver or dialer."""
 
 
 @dataclass(frozen=True)
 class Reached:
-    """What a name leads to."""
+    """The target of a name."""
 
     service: ResourceId | None = None
-    """None for the world outside of Azure."""
+    """The Azure resource, or None outside Azure."""
     private: bool = False
-    """Whether at an address in the virtual network."""
+    """Whether the address is in the virtual network."""
 
 
 def reach(world: World, host: str, port: int, network: ResourceId | None) -> Reached:
-    """From inside a network, or from outside of all (None). Raises Unreached."""
+    """Returns the target of a host from a network, or from outside all (None). Raises Unreached."""
     answer = names.resolve(world, host, network)
     if answer is None:
         raise Unreached(f"dial tcp: lookup {host}: no such host")
@@ -52,7 +51,7 @@ def reach(world: World, host: str, port: int, network: ResourceId | None) -> Rea
 
 
 def served_at(world: World, service: ResourceId, port: int) -> int:
-    """The port of 127.0.0.1 at which the simulator serves a port of a service. Raises Unreached."""
+    """Returns the port of 127.0.0.1 that serves this port of a service. Raises Unreached."""
     found = _https(world, service) if port == HTTPS else None
     if found is None:
         raise Unreached(f"dial tcp: {service.name}:{port}: connect: connection refused")
@@ -60,18 +59,18 @@ def served_at(world: World, service: ResourceId, port: int) -> int:
 
 
 def network_of(world: World, cluster: ResourceId) -> ResourceId | None:
-    """The network of one's own that a cluster's nodes are in; None for AKS's own, where no zone is linked."""
+    """Returns the virtual network of a cluster's nodes, or None if AKS manages it (no zone is linked to it)."""
     subnets = (pool.properties.get("vnetSubnetID") for pool in of_cluster(world, cluster))
     return next((network_id(parse_id(subnet)) for subnet in subnets if subnet), None)
 
 
 def label(network: ResourceId) -> str:
-    """What a network is called by whoever enters it: no other has this name. No group has a `+` in its own."""
+    """Returns the unique name of a network for the proxy. Names of resource groups cannot contain `+`."""
     return f"{network.group}+{network.name}"
 
 
 def find(records: Iterable[Record], text: str) -> list[ResourceId]:
-    """The networks that are meant: by label or name, or those of the resource group."""
+    """Returns the networks with this label or name, else those in the resource group with this name."""
     networks = [record.id for record in records if record.id.type.lower() == NETWORKS.lower()]
     wanted = text.lower()
     named = [each for each in networks if wanted in (label(each).lower(), each.name.lower())]
@@ -79,7 +78,6 @@ def find(records: Iterable[Record], text: str) -> list[ResourceId]:
 
 
 def _is_in(world: World, network: ResourceId, service: ResourceId, address: str) -> bool:
-    """Whether the address of a service is in a network."""
     if service.type.lower() == CLUSTERS.lower():
         return network_of(world, service) == network
     for endpoint in endpoints.of_service(world, service):
@@ -90,7 +88,7 @@ def _is_in(world: World, network: ResourceId, service: ResourceId, address: str)
 
 
 def _https(world: World, service: ResourceId) -> int | None:
-    """None for what nothing serves: accounts of files, and a cluster that starts."""
+    """Returns None for a service without a server: a file storage account, or a cluster that is starting."""
     if service.type.lower() == ACCOUNTS.lower():
         account = world.store.get(service)
         return urlsplit(world.blobs.endpoint).port if account and has_blobs(account) else None

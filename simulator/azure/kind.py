@@ -1,4 +1,4 @@
-"""What a resource type says of itself beyond its shape: its rules, its actions, its life while operations go on."""
+"""The interface of a resource type: its rules, its actions, and its long-running operations."""
 
 from __future__ import annotations
 
@@ -14,148 +14,147 @@ from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 
 Action = Callable[[World, Record, Mapping[str, str], Body], Body | Record | None]
-"""A POST: answers from the resource, the query and the request's body; raises ArmError.
+"""The handler of a POST. Takes the resource, the query and the request's body. Raises ArmError.
 
-None answers with 204, or with 202 if it has changed the resource's state so that an operation goes on. A record is a
-result that clients read at its own path.
+None means 204, or 202 if the handler started an operation. Clients read a returned record at its path.
 """
 
 
 @dataclass(frozen=True)
 class Use:
-    """What a resource uses of another, which Azure does not delete meanwhile."""
+    """A reference to another resource, which Azure does not delete while it is used."""
 
     of: str
-    """The id of what is used, in any spelling."""
+    """The id of the used resource, in any case."""
     by: str
-    """Who uses it, as refusals name it: mostly a part of the resource."""
+    """The user of the resource, as errors name it: mostly a part of the referencing resource."""
     addresses: int = 0
-    """Of a subnet: how many it takes."""
+    """The number of addresses that it takes from a subnet."""
     address: str = ""
-    """Of a subnet: the one that it has, where it is known."""
+    """Its address in a subnet, if known."""
 
 
 @dataclass(frozen=True)
 class ZoneRecord:
-    """An address that a resource writes in a private DNS zone."""
+    """A record that a resource creates in a private DNS zone."""
 
     zone: ResourceId
     name: str
-    """Below the zone's."""
+    """The name relative to the zone."""
     address: str
     of: ResourceId
-    """What answers at the address."""
+    """The resource at the address."""
 
 
 class Kind(ABC):
-    """One resource type. Shape, names and parents were checked before its rules are asked.
+    """A resource type. The caller checks shape, names and parents first.
 
-    What a type has no rule for stays as it is here.
+    The methods here are the defaults.
     """
 
     asynchronous: bool = False
-    """Whether a change goes on after the answer (`provisioningState`). The second half of this class is for these."""
+    """Whether changes run as operations (`provisioningState`). The second half of this class is for these types."""
     creation_alone: bool = False
-    """Whether of these changes creation alone goes on, and is seen at its result; the others are answered when done."""
+    """Whether only creation is asynchronous and polled at its result. Other changes are answered when done."""
     deleted_later: bool = False
-    """Whether the deletion alone goes on, and is seen at its result."""
+    """Whether only deletion is asynchronous and polled at its result."""
     shown_deleted: bool = False
-    """Whether the answer to a deletion that is done at once has the resource; most have no body."""
+    """Whether the response to a synchronous deletion contains the resource. Most have no body."""
     patches_tags: bool = True
-    """Whether PATCH takes tags and nothing else (`TagsObject` in azure-rest-api-specs)."""
+    """Whether PATCH accepts only tags (`TagsObject` in azure-rest-api-specs)."""
     actions: Mapping[str, Action] = {}
-    """By name, in lower case."""
+    """The actions by lower-case name."""
 
     @abstractmethod
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        """Checks the type's own rules, gives `record` its body and stores it, with what it contains. Raises ArmError.
+        """Checks the type's rules, sets the body of `record` and stores it with its children. Raises ArmError.
 
-        `record` is a copy of the existing resource, or an empty new one.
+        `record` is a copy of the existing resource, or a new empty one.
         """
 
     def check_idle(self, world: World, record: Record) -> None:
-        """Raises ArmError (409) where an operation that goes on stands in the way of an update."""
+        """Raises ArmError (409) if a running operation blocks an update."""
         if record.busy:
             raise in_progress(f"operation ({record.state})")
 
     def check_delete(self, world: World, record: Record) -> None:  # noqa: B027 - most types have no such rule
-        """Raises ArmError where ARM refuses to delete it; most it deletes with all that they hold."""
+        """Raises ArmError if ARM rejects the deletion. Most types are deleted with their children."""
 
     def uses(self, world: World, record: Record) -> Iterable[Use]:
-        """Other resources that it is in or points at (`rooms.uses` asks who does)."""
+        """Returns references to other resources (`rooms.uses` finds the reverse)."""
         return ()
 
     def names(self, world: World, record: Record) -> Mapping[str, Sequence[str]]:
-        """The public names of what it serves, by the groups that private endpoints know them by."""
+        """Returns the public DNS names of its services, by the group id of private endpoints."""
         return {}
 
     def hosts(self, world: World, record: Record) -> Mapping[str, str]:
-        """Names that public DNS always has as they are, each with its address where that is a private one."""
+        """Returns names that have no alias in public DNS, each with its private address or an empty string."""
         return {}
 
     def unlinkable(self, record: Record) -> str:
-        """Why it can have no private endpoint; empty where it can."""
+        """Returns why it cannot have a private endpoint, or an empty string."""
         return ""
 
     def zone_records(self, world: World, record: Record) -> Iterable[ZoneRecord]:
-        """What it writes in private DNS zones."""
+        """Returns its records in private DNS zones."""
         return ()
 
     def removed(self, world: World, record: Record) -> None:  # noqa: B027 - most types have nothing
-        """Removes what is behind it, before the record goes; a second time after a kill in between."""
+        """Removes the backend before the record is removed. Runs again after a kill in between."""
 
     def chosen(self, world: World, scope: str, records: Sequence[Record], text: str) -> Sequence[Record]:
-        """Those of a list in a scope that a `$filter` is for; by default it does nothing. Raises ArmError."""
+        """Filters a list in a scope by a `$filter`. By default, ignores the filter. Raises ArmError."""
         return records
 
     def outputs(self, world: World, record: Record) -> Body:
-        """The properties that it shows beside those that it was given."""
+        """Returns the properties that ARM adds to those of the request."""
         return {}
 
     def view(self, world: World, record: Record) -> Body:
-        """The resource as a GET answers it, outputs included."""
+        """Returns the resource as a GET shows it, with outputs."""
         return envelope(record, record.body | {"properties": record.properties | self.outputs(world, record)})
 
-    # -- the life of an asynchronous one -------------------------------------------------------------------------------
+    # -- asynchronous operations ---------------------------------------------------------------------------------------
 
     def turn(self, resource: ResourceId) -> ResourceId:
-        """In whose turn its operations run: one at a time. What has a turn of its own starts with the simulator."""
+        """Returns the resource that serializes its operations. If that is itself, it starts with the simulator."""
         return resource
 
     def prepare(self, world: World, record: Record, pause: Callable[[float], object]) -> None:  # noqa: B027
-        """Looks for what it needs before its turn comes, which holds nobody back. Raises ArmError."""
+        """Prepares an operation before it waits for others, for example by allocating machines. Raises ArmError."""
 
     def settle(self, world: World, record: Record) -> None:  # noqa: B027
-        """Brings what is behind it to what the record says; also at every start of the simulator."""
+        """Reconciles the backend with the record. Also runs at every start of the simulator."""
 
     def inline(self, world: World, record: Record) -> Sequence[Record]:
-        """The children that were written inline in it: an operation on it ends theirs too."""
+        """Returns the children that were created inline. An operation on the resource ends theirs too."""
         return ()
 
     def succeeded(self, world: World, record: Record) -> None:  # noqa: B027
-        """Notes in the record's facts what counts from the end of the operation on."""
+        """Updates the record's facts after a successful operation."""
 
     def end(self, world: World, record: Record) -> None:  # noqa: B027
-        """Takes down what is behind it, when its deletion begins: it and all in it are still stored."""
+        """Stops the backend when deletion begins, while the resource and its children are still stored."""
 
 
 _LOWER_CASE = ("Microsoft.ContainerService/", "Microsoft.ManagedIdentity/")
-"""The providers that write `resourcegroups` in their ids (tests/contract/recordings/examples.yaml)."""
+"""Providers that write `resourcegroups` in ids (tests/contract/recordings/examples.yaml)."""
 
 
 def envelope(record: Record, body: Body) -> Body:
-    """Adds what every resource shows: id, name, type, and an etag if it is a network's."""
+    """Adds the fields of every resource: id, name, type, and an etag for Microsoft.Network."""
     tag = {"etag": etag(record)} if record.id.type.startswith("Microsoft.Network/") else {}
     return {"id": shown_id(record.id), "name": record.id.name, "type": record.id.type, **tag, **body}
 
 
 def shown_id(resource: ResourceId) -> str:
-    """Returns the id as its provider spells it in answers."""
+    """Returns the id as its provider writes it in responses."""
     is_lower = resource.type.startswith(_LOWER_CASE)
     return resource.text.replace("/resourceGroups/", "/resourcegroups/") if is_lower else resource.text
 
 
 def etag(record: Record) -> str:
-    """Returns another one after each change, as Azure's networks and its private DNS zones spell it."""
+    """Returns an etag that changes with the resource, in the format of networks or private DNS zones."""
     version = guid(json.dumps(record.body, sort_keys=True), record.id.text)
     return version if record.id.type.startswith("Microsoft.Network/privateDnsZones") else f'W/"{version}"'

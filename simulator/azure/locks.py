@@ -1,7 +1,7 @@
-"""Management locks (`python -m simulator fault lock`): what they keep from being changed, and how Azure lists them.
+"""Management locks (`python -m simulator fault lock`): the changes that they block, and Azure's list of them.
 
-Sources: https://learn.microsoft.com/azure/azure-resource-manager/management/lock-resources; of the refusal
-hashicorp/terraform#17478; of the answer's shape azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel.
+Sources: https://learn.microsoft.com/azure/azure-resource-manager/management/lock-resources; error text:
+hashicorp/terraform#17478; response shape: azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GROUPS = "resourcegroups"
 
 
 def check(world: World, method: str, path: Path) -> None:
-    """Raises ArmError (409) for a change that a lock forbids: of a ReadOnly lock any, which POSTs are too."""
+    """Raises ArmError (409) if a lock forbids the change. A ReadOnly lock forbids all changes, and POST too."""
     if method in ("GET", "HEAD"):
         return
     scope, group = path.id.text, _group(path.id.text)
@@ -39,12 +39,12 @@ def check(world: World, method: str, path: Path) -> None:
 
 
 def view(world: World, asked: Asked) -> Body:
-    """Returns the locks of a resource group, or those of the subscription itself."""
+    """Returns the locks of a resource group or of the subscription."""
     return {"value": [shown for _, shown in _at(world, asked)]}
 
 
 def one(world: World, asked: Asked, *, delete: bool = False) -> Body:
-    """Returns a lock, or deletes it, which heals the fault. Raises ArmError (404) for one to show that is not there."""
+    """Returns a lock, or deletes it with its fault. Raises ArmError (404) if a lock to return does not exist."""
     for fault, shown in _at(world, asked):
         if shown["name"] == asked["lock"].lower():
             if delete:
@@ -56,7 +56,7 @@ def one(world: World, asked: Asked, *, delete: bool = False) -> Body:
 
 
 def of_groups(faults: Iterable[Fault], groups: Iterable[str]) -> list[str]:
-    """Returns the locks, as the user set them, that keep resource groups (by name) from being deleted."""
+    """Returns the locks, as the user set them, that block the deletion of these resource groups (by name)."""
     return [str(lock) for lock in faults if lock.kind is FaultKind.LOCK and any(_covers(lock, each) for each in groups)]
 
 
@@ -78,7 +78,6 @@ def _is_above(lock: Fault) -> bool:
 
 
 def _group(scope: str) -> str:
-    """Returns the name of the resource group in a scope, or nothing."""
     parts = scope.split("/")
     return parts[4] if len(parts) > 4 and parts[3].lower() == _GROUPS else ""
 

@@ -1,10 +1,10 @@
-"""What simulated Entra answers: where a tenant signs in, which keys check its tokens, and tokens themselves.
+"""Endpoints of simulated Entra: discovery of the login host, token signing keys, and tokens.
 
-Of OAuth 2.0, what MSAL asks for: applications sign in by a secret, as a stack does whose provider has `clientId`,
-`clientSecret` and `tenantId`, or by another issuer's token; users by a password. All have one secret, the simulator's.
-Sources: Entra's pages "OAuth 2.0 client credentials flow" and "Resource owner password credentials"; MSAL for Go 1.6.0
-(oauth/resolvers.go, authority.go), which refuses an issuer at another host. API servers ask for version 1.0, as those
-of AKS do (kubeguard/guard, getMetadata in auth/providers/azure/azure.go).
+They serve the part of OAuth 2.0 that MSAL uses. Applications sign in with a secret (for example a provider with
+`clientId`, `clientSecret` and `tenantId`) or with another issuer's token, users with a password. All secrets are the
+simulator's. Sources: Entra's pages "OAuth 2.0 client credentials flow" and "Resource owner password credentials"; MSAL
+for Go 1.6.0 (oauth/resolvers.go, authority.go), which rejects an issuer at another host. API servers request version
+1.0, as in AKS (kubeguard/guard, getMetadata in auth/providers/azure/azure.go).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _V2 = "/v2.0"
 _SCOPE = "/.default"
 _CLOUD_VERSION = "2022-09-01"
 _SUFFIXES = {"storage": "core.windows.net", "keyVaultDns": "vault.azure.net", "acrLoginServer": "azurecr.io"}
-"""Azure's own: the simulated registries have its names, and nothing is reached by the others."""
+"""Azure's suffixes. Simulated registries use theirs; the simulator serves no host with the others."""
 _ANY = ("organizations", "common")
-"""Names that stand for the tenant of who signs in."""
+"""Names that stand for the caller's tenant."""
 
 
 def cloud(version: str, tokens: Tokens) -> Body:
-    """Of a GET: where a cloud has its services. By this the azure-native plugin, and the program, find them.
+    """Returns the endpoints of the cloud, for a GET of the azure-native plugin or the program. Raises ArmError.
 
-    Source: Azure's own answer at https://management.azure.com/metadata/endpoints, in the version that the plugin asks
-    for. Of its fields, those that the plugin uses (pulumi-azure-native, provider/pkg/azure/cloud/cloud.go,
-    FromMetadataEndpoint), and the tenant. Raises ArmError.
+    Source: Azure's response at https://management.azure.com/metadata/endpoints, in the version that the plugin
+    requests. Contains the fields that the plugin uses (pulumi-azure-native, provider/pkg/azure/cloud/cloud.go,
+    FromMetadataEndpoint), and the tenant.
     """
     if version != _CLOUD_VERSION:
         message = f"The api-version '{version}' is invalid. The supported versions are '{_CLOUD_VERSION}'."
@@ -51,14 +51,14 @@ def cloud(version: str, tokens: Tokens) -> Body:
 
 
 def instance() -> Body:
-    """Of a GET: that the login host is one that MSAL may send secrets to. Only Microsoft's login host is asked."""
+    """Returns the metadata that lets MSAL send secrets to the login host. MSAL asks only Microsoft's login host."""
     host = f"https://{domains.LOGIN}/{_ANY[0]}"
     known = {"preferred_network": domains.LOGIN, "preferred_cache": domains.LOGIN, "aliases": [domains.LOGIN]}
     return {"api-version": "1.1", "tenant_discovery_endpoint": f"{host}{_V2}{DISCOVERY}", "metadata": [known]}
 
 
 def discovery(path: str, tokens: Tokens, host: str = "") -> Body:
-    """Of a GET: where a tenant signs in, and who issues its tokens, at the host that was asked. Raises LoginError."""
+    """Returns the tenant's OpenID configuration, with URLs at the requested host. Raises LoginError."""
     stem = path.removesuffix(DISCOVERY)
     base = f"https://{host}" if host == domains.LOGIN else tokens.arm
     here = f"{base}/{_tenant(stem.removesuffix(_V2), tokens)}"
@@ -71,13 +71,13 @@ def discovery(path: str, tokens: Tokens, host: str = "") -> Body:
 
 
 def keys(path: str, tokens: Tokens) -> Body:
-    """Of a GET: what tokens are checked with. Raises LoginError."""
+    """Returns the public keys that verify tokens. Raises LoginError."""
     _tenant(path.removesuffix(KEYS), tokens)
     return tokens.keys()
 
 
 def token(path: str, content: bytes, world: World, tokens: Tokens) -> Body:
-    """Of a POST with a form. Raises LoginError."""
+    """Answers a token request, a POST with a form. Raises LoginError."""
     tenant, form = _tenant(path.removesuffix(TOKEN), tokens), dict(parse_qsl(content.decode(errors="replace")))
     resource = form.get("scope", "").split(" ")[0].removesuffix(_SCOPE)
     if "client_assertion" in form:
@@ -92,13 +92,13 @@ def token(path: str, content: bytes, world: World, tokens: Tokens) -> Body:
 
 
 def no_browser(path: str) -> ArmError:
-    """The refusal of what else clients ask of the login host, such as a code for a browser (`devicecode`)."""
+    """Returns the error for other requests to the login host, such as a device code (`devicecode`)."""
     message = f"Simulated Entra does not serve {path}: nobody can log in by a browser here."
     return ArmError(HTTPStatus.NOT_FOUND, "NotFound", message)
 
 
 def _principal(form: dict[str, str], world: World, tokens: Tokens) -> Principal:
-    """Who signs in by a secret."""
+    """Returns the principal that signs in with a secret. Raises LoginError."""
     asked, name = form.get("client_id", ""), form.get("username", "")
     match form.get("grant_type"):
         case "client_credentials":

@@ -1,6 +1,6 @@
-"""What clients look up in a subscription beside resources: one table of methods, paths and answers.
+"""The table of requests that are not about stored resources: method, path and handler.
 
-In the shapes of azure-rest-api-specs: each view names its operation there.
+Responses have the shapes of azure-rest-api-specs: each view names its operation there.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _REGISTRATION = f"{_FEATURES}/featureProviders/{{provider}}/subscriptionFeatureR
 _OWN = "Microsoft.Authorization"
 _AUTHORIZATION = f"{{scope}}/providers/{_OWN}"
 View = Callable[[World, Asked], Body | Response]
-"""A body is answered with 200; that of a DELETE is not shown, and empty where there was nothing, which is 204."""
+"""The handler of a row. A body means status 200. A DELETE sends none; an empty one means 204, nothing to delete."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class Lookup:
 
     method: str
     path: str
-    """With parameters in braces; `{scope}` is a subscription or anything below it."""
+    """The path with parameters in braces. `{scope}` is a subscription or anything below it."""
     what: str
-    """The resource type that has the API versions."""
+    """The resource type that defines the API versions."""
     view: View
 
     @functools.cached_property
@@ -129,7 +129,7 @@ _TABLE = (
 
 
 def find(request: Request) -> tuple[Lookup, Asked] | None:
-    """The row for a request, with what it asks for; None for a path of resources. Raises ArmError for its method."""
+    """Returns the row of a request with its parameters, or None. Raises ArmError if only the method does not match."""
     rows = [(row, found) for row in _TABLE if (found := row.pattern.fullmatch(request.path))]
     for row, found in rows:
         if row.method == request.method:

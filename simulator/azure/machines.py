@@ -1,7 +1,6 @@
-"""Who asks from inside of a network: the first part of a path says which (`domains.machine`), as on Azure the wire.
+"""Requests from machines in a virtual network. The path prefix identifies the network (`domains.machine`).
 
-Of the metadata service of machines (169.254.169.254) the addresses in a network are served, in the shape of Azure's
-page on the service, of `/metadata/instance/network/interface`.
+The metadata service (169.254.169.254) serves only `/metadata/instance/network/interface` (shape: Azure's page on it).
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ METADATA = "/metadata/instance/network/interface"
 
 
 def network(world: World, here: str) -> ResourceId | None:
-    """The network of that part of a path; None outside of all."""
+    """Returns the network of a path prefix, or None outside all networks."""
     label = here.removeprefix(domains.INSIDE) if here.startswith(domains.INSIDE) else ""
     found = inside.find(world.store.all(), label) if label else []
     return found[0] if found else None
 
 
 def metadata(world: World, path: str, headers: Mapping[str, str]) -> list[Body]:
-    """The address of a machine. Needs no token but this header. Raises ArmError."""
+    """Returns the address of a machine. Requires the header `metadata: true`, no token. Raises ArmError."""
     if headers.get("metadata", "").lower() != "true":
         raise bad_request("Required metadata header not specified", code="BadRequest")
     place = network(world, path.removesuffix(METADATA))
@@ -43,7 +42,7 @@ def metadata(world: World, path: str, headers: Mapping[str, str]) -> list[Body]:
 
 
 def _address(world: World, place: ResourceId) -> str:
-    """That of the first machine there is, else one that a runner might have: the last of the network."""
+    """Returns the address of the first machine in the network, else the network's last one, as for a runner."""
     for interface in world.store.all(interfaces.TYPE):
         if interfaces.network_of(interface) == place:
             return interfaces.address(interface)
@@ -53,9 +52,9 @@ def _address(world: World, place: ResourceId) -> str:
 
 
 def signed_in(world: World, here: str) -> Principal | None:
-    """The identity of the first machine there, which it has without naming one; None where there is no machine.
+    """Returns the default identity of the first machine in a network, or None without a machine.
 
-    Raises IdentityError where it has several (azure-docs, "How to use managed identities on a VM", error handling).
+    Raises IdentityError if it has several (azure-docs, "How to use managed identities on a VM", error handling).
     """
     place = network(world, here)
     machine = next((each for each in world.store.all(machines.TYPE) if place and _is_in(world, each, place)), None)
@@ -70,7 +69,7 @@ def signed_in(world: World, here: str) -> Principal | None:
 
 
 def run(_world: World, _asked: Asked) -> Body:
-    """An extension or a command of a machine, on which no agent runs. Raises ArmError (hashicorp/terraform#24626)."""
+    """Rejects extensions and commands, because machines have no agent. Raises ArmError (hashicorp/terraform#24626)."""
     raise conflict(
         "This operation cannot be performed when extension operations are disallowed. To allow, please ensure VM Agent "
         "is installed on the VM and the osProfile.allowExtensionOperations property is true."

@@ -1,10 +1,10 @@
-"""Tokens of who is signed in, and of managed identities: an endpoint in the shape of App Service's.
+"""Tokens of the deployer and of managed identities: an endpoint like App Service's.
 
-As if every identity of the subscription were assigned to this machine. Who names none is who deploys; inside of a
-network, the identity of the machine there.
+It serves every identity of the subscription. A request without an identity gets the deployer's token, or in a virtual
+network that of the machine's identity.
 
-`DefaultAzureCredential` of the program's Azure SDK asks it, and the official azure-native plugin where `ARM_USE_MSI` is
-true (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go; managed_identity_client.go of azidentity).
+Clients: `DefaultAzureCredential` of the program's Azure SDK, and the azure-native plugin if `ARM_USE_MSI` is true
+(pulumi-azure-native, provider/pkg/provider/auth_azidentity.go; managed_identity_client.go of azidentity).
 Source: Azure's page "How to use managed identities for App Service", REST endpoint reference (2019-08-01).
 """
 
@@ -25,7 +25,7 @@ _HEADER = "x-identity-header"
 
 
 def answer(path: str, query: Mapping[str, str], headers: Mapping[str, str], world: World, tokens: Tokens) -> Body:
-    """Of a GET; names of `query` and `headers` in lower case. Raises IdentityError."""
+    """Answers a GET. `query` and `headers` have lower-case names. Raises IdentityError."""
     if not hmac.compare_digest(headers.get(_HEADER, "").encode(), tokens.secret.encode()):
         message = "The header X-IDENTITY-HEADER is missing or wrong; it has the value of IDENTITY_HEADER."
         raise IdentityError(HTTPStatus.UNAUTHORIZED, "Unauthorized", message)

@@ -1,15 +1,15 @@
-"""What a name resolves to, for a machine in a virtual network and for everybody else.
+"""Name resolution, in a virtual network and outside all networks.
 
-As Azure's own DNS server (168.63.129.16) answers in a network, by Azure's pages on private endpoints' DNS, on links of
-zones, and "Fallback to internet for Azure Private DNS zones":
+It follows Azure's DNS server (168.63.129.16); sources are Azure's pages on private endpoints' DNS, on links of zones,
+and "Fallback to internet for Azure Private DNS zones":
 
-- A zone that is linked to the network answers for all names below its own. What it does not have does not exist
-  (NXDOMAIN), unless the link lets such answers go to public DNS (`NxDomainRedirect`).
-- A service with a private endpoint has, in public DNS, an alias: `x.blob.core.windows.net` is
-  `x.privatelink.blob.core.windows.net`. So a zone of that name answers where it is linked; elsewhere public DNS does,
-  with the service's public address, at which it may refuse.
-- A private cluster has no public address. Its private name is in its zone alone. Its public name, unless turned off,
-  is in public DNS with the private address, which leads nowhere from outside.
+- A zone that is linked to the network answers for all names below it. Other names there do not exist (NXDOMAIN),
+  unless the link redirects them to public DNS (`NxDomainRedirect`).
+- Public DNS has an alias for a service with a private endpoint: `x.blob.core.windows.net` is
+  `x.privatelink.blob.core.windows.net`. If a zone of that name is linked, it answers; else public DNS returns the
+  service's public address, which may reject requests.
+- A private cluster has no public address. Its private name is only in its zone. Its public name, unless disabled, is in
+  public DNS with the private address, which is not reachable from outside.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from simulator.azure.types.private_endpoint import rules as endpoints
 LINKS = "Microsoft.Network/privateDnsZones/virtualNetworkLinks"
 _PRIVATE = "privatelink."
 _ALIASED = (domains.REGISTRIES, domains.BLOBS, domains.DFS, domains.FILES)
-"""Domains whose names are aliases once they have a private endpoint."""
+"""The domains of names that become aliases if the service has a private endpoint."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What DNS says of a name that exists."""
+    """The DNS answer for an existing name."""
 
     aliases: tuple[str, ...] = ()
-    """Which it goes through."""
+    """The aliases (CNAME) on the way to the address."""
     address: str = ""
-    """In a virtual network; empty for a public one, of which none is simulated."""
+    """The address in a virtual network. Empty for public addresses, which are not simulated."""
     of: ResourceId | None = None
-    """The resource that is there; None for the world outside of Azure."""
+    """The resource at the address, or None outside Azure."""
 
 
 def resolve(world: World, name: str, network: ResourceId | None = None) -> Answer | None:
-    """The answer in a virtual network, or outside of all; None where the name does not exist (NXDOMAIN)."""
+    """Resolves a name in a virtual network, or outside all. Returns None if it does not exist (NXDOMAIN)."""
     asked = name.lower().rstrip(".")
     decided, answer = _in_zones(world, asked, network)
     if decided:
@@ -59,18 +59,17 @@ def resolve(world: World, name: str, network: ResourceId | None = None) -> Answe
 
 
 def records(world: World, zone: ResourceId) -> list[ZoneRecord]:
-    """What resources have written in a zone."""
     return [each for kind, record in known(world) for each in kind.zone_records(world, record) if each.zone == zone]
 
 
 def private_name(name: str, zone: str) -> str:
-    """What a public name is called in the zone that is for it; empty in another zone."""
+    """Returns a public name relative to its `privatelink` zone, or an empty string for another zone."""
     domain = zone.lower().removeprefix(_PRIVATE)
     return name.removesuffix(f".{domain}") if zone.lower().startswith(_PRIVATE) and name.endswith(f".{domain}") else ""
 
 
 def _in_zones(world: World, name: str, network: ResourceId | None) -> tuple[bool, Answer | None]:
-    """Whether a zone that is linked decides, and its answer. The zone that is nearest to the name is asked."""
+    """Returns whether a linked zone decides, and its answer. The longest matching zone is used."""
     fitting = [(zone, link) for zone, link in _linked(world, network) if name.endswith(f".{zone.name.lower()}")]
     if not fitting:
         return False, None
@@ -84,7 +83,6 @@ def _in_zones(world: World, name: str, network: ResourceId | None) -> tuple[bool
 
 
 def _linked(world: World, network: ResourceId | None) -> list[tuple[ResourceId, Record]]:
-    """The zones that are linked to a network, each with the link."""
     key = network.key if network else ""
     return [
         (link.id.parent, link)
@@ -94,7 +92,7 @@ def _linked(world: World, network: ResourceId | None) -> list[tuple[ResourceId, 
 
 
 def _host(world: World, name: str) -> Answer | None:
-    """What public DNS has for a name of Azure's."""
+    """Returns the answer of public DNS for a name of an Azure resource, or None."""
     plain = name.replace(f".{_PRIVATE}", ".", 1)
     for kind, record in known(world):
         hosts = kind.hosts(world, record)

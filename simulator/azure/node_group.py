@@ -1,4 +1,4 @@
-"""The resource group that AKS makes for the nodes of a cluster, and the scale sets in it. They can only be read.
+"""The node resource group that AKS creates for a cluster, and its scale sets. They are read-only.
 
 Shapes: azure-rest-api-specs, VirtualMachineScaleSets_List, VirtualMachineScaleSetVMs_List and _GetInstanceView.
 """
@@ -19,7 +19,6 @@ _CLUSTERS = "Microsoft.ContainerService/managedClusters"
 
 
 def groups(world: World) -> list[Record]:
-    """Returns the groups of all clusters' nodes."""
     return [_group(cluster) for cluster in world.store.all(_CLUSTERS)]
 
 
@@ -28,9 +27,9 @@ def find(world: World, group: ResourceId) -> Record | None:
 
 
 def check_change(world: World, request: Request, resource: ResourceId) -> None:
-    """Raises ArmError (409) for a change of such a group, which is not simulated.
+    """Raises ArmError (409) for a change of a node resource group, which is not simulated.
 
-    A PUT that names no owner, or another one, has Azure's words (Azure/AKS#1080).
+    The error of a PUT with a missing or different `managedBy` has Azure's text (Azure/AKS#1080).
     """
     found = find(world, resource) if resource.type == GROUP_TYPE and request.method not in ("GET", "HEAD") else None
     if found is None:
@@ -58,7 +57,7 @@ def machines(world: World, asked: Asked) -> Body:
 
 
 def instance_view(world: World, asked: Asked) -> Body:
-    """Of the scale set, or of one of its machines. Raises ArmError (404)."""
+    """Returns the instance view of a scale set or of one of its machines. Raises ArmError (404)."""
     cluster, pool = _found(world, asked)
     off = life.stopped(cluster) or pool.properties["powerState"] == life.STOPPED
     power, numbers = f"PowerState/{'deallocated' if off else 'running'}", life.instances(pool)

@@ -1,7 +1,7 @@
-"""Long-running operations: bring what is behind resources to what the store says, also after a kill in the middle.
+"""Long-running operations, which reconcile backends with the store, also after a kill.
 
-An operation is a resource whose provisioningState is Creating, Updating or Deleting. Nothing else is kept about it, so
-a restarted server finds what was cut short and goes on; what is done twice has no further effect.
+A resource with the provisioningState Creating, Updating or Deleting has an operation. No other state exists, so a
+restarted server finds and continues interrupted operations. All steps are idempotent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _THREADS = 8
 
 
 class Operations:
-    """Runs operations in threads, one at a time of each turn: of a cluster and its pools, of any other resource."""
+    """The runner of operations. A cluster and its pools run one at a time; other resources run in parallel."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -33,11 +33,11 @@ class Operations:
         self._stopping = threading.Event()
 
     def resume(self) -> None:
-        """Boots what stands behind resources and finishes what a kill cut short."""
+        """Starts the backends of resources and continues interrupted operations."""
         store = self._world.store
         for record in store.all():
             if (parent := record.id.parent) and store.get(parent) is None:
-                store.remove(record.id)  # a pool that was written for a cluster that then was not
+                store.remove(record.id)  # a pool that was stored before its cluster, when the server was killed
         for record in store.all():
             kind = kinds().get(record.id.type.lower())
             if record.busy or (kind and _has_own_turn(kind, record.id)):
@@ -50,11 +50,11 @@ class Operations:
         return future
 
     def wait(self, timeout: float) -> bool:
-        """Whether all operations begun so far ended within this many seconds."""
+        """Returns whether all running operations end within `timeout` seconds."""
         return not wait(list(self._running), timeout).not_done
 
     def stop(self) -> None:
-        """Begins nothing more. What is cut short keeps its state, and is resumed at the next start."""
+        """Starts no more operations. Interrupted ones keep their state and continue at the next start."""
         self._stopping.set()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
@@ -83,12 +83,12 @@ class Operations:
             self._delete(kind, record)
             return
         kind.settle(self._world, record)
-        # A cluster that only boots again has no say in pools of which an operation of their own goes on.
+        # A cluster that only restarts does not end the operations of its pools.
         for done in (*(kind.inline(self._world, record) if record.busy else ()), record):
             self._succeed(done)
 
     def _delete(self, kind: Kind, record: Record) -> None:
-        """Deletes what has a life of its own inside (the clusters of a group) in its own turn, then the rest."""
+        """Deletes inner resources with their own operations (the clusters of a group) first, then the rest."""
         for inner in self._world.store.within(record.id):
             within = kinds().get(inner.id.type.lower())
             if within is None or not _has_own_turn(within, inner.id):
@@ -100,7 +100,7 @@ class Operations:
         remove(self._world, record)
 
     def _succeed(self, done: Record) -> None:
-        """Unless something else, such as a deletion, has begun meanwhile."""
+        """Ends the operation, unless another one, such as a deletion, has started."""
         store = self._world.store
         with store.lock:
             now = store.get(done.id)
@@ -110,9 +110,9 @@ class Operations:
                 store.put(now)
 
     def _fail(self, resource: ResourceId, began: Record, error: Body) -> None:
-        """Unless something else, such as a deletion, has begun meanwhile."""
+        """Fails the operation, unless another one, such as a deletion, has started."""
         store = self._world.store
-        if self._stopping.is_set():  # clusters end under the operation's feet: that is no failure of its own
+        if self._stopping.is_set():  # stopping clusters cause errors that are not the operation's
             return
         with store.lock:
             now = store.get(resource)
@@ -125,7 +125,7 @@ class Operations:
 
 
 def remove(world: World, record: Record) -> None:
-    """A resource, what is in it or on it (role assignments), and what is behind them; what is inside first."""
+    """Removes a resource after its children and extensions (role assignments), with their backends."""
     for inner in world.store.within(record.id):
         if world.store.get(inner.id):
             remove(world, inner)

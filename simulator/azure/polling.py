@@ -1,8 +1,8 @@
-"""Where the end of an operation is to be seen: at its status, or at what comes of it.
+"""Polling of operations, at their status or at their result.
 
-Clusters and pools have a status (Azure-AsyncOperation), new storage accounts and deleted groups a result (Location),
-which answers 202 until it is there. Other changes of accounts are answered when they are done. Sources: Azure's page
-"Track asynchronous Azure operations", the REST specification, and the statuses that the azure-mgmt packages take.
+Clusters and pools have a status (Azure-AsyncOperation). New storage accounts and deleted groups have a result
+(Location), which returns 202 until the end. Other changes of accounts respond when done. Sources: Azure's page "Track
+asynchronous Azure operations", the REST specification, and the statuses that the azure-mgmt packages accept.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from simulator.azure.store import Body, Record
 _STATUSES, _RESULTS = "operations", "operationresults"
 _VERSION = "2025-09-01"
 _SOON = {"Retry-After": "1"}
-"""Without it the azure-native plugin polls every 10 seconds, and every 30 for a deletion (client_azcore.go)."""
+"""A short interval: by default, azure-native polls every 10 seconds, and a deletion every 30 (client_azcore.go)."""
 
 
 class Polling:
-    """Answers what begins an operation, and what asks for its end."""
+    """The responses that start an operation, and those to polling requests."""
 
     def __init__(self, world: World, endpoint: str) -> None:
         self._world, self._endpoint = world, endpoint
 
     def began(self, status: int, record: Record, kind: Kind, done: Future[None]) -> Response:
-        """`status` is that of the change: Created, OK of an update, Accepted of a deletion. Raises ArmError."""
+        """Returns the first response; `status` is Created, OK (update) or Accepted (deletion). Raises ArmError."""
         if kind.creation_alone and status != HTTPStatus.CREATED:
             done.result()
             return self._result(record.id)
@@ -45,12 +45,12 @@ class Polling:
         return Response(status, kind.view(self._world, record) if has_body else None, headers)
 
     def result_at(self, result: Record) -> Response:
-        """The answer to an action: its result has a path of its own."""
+        """Returns the response to an action with a result at another path."""
         location = f"{self._endpoint}{result.id.text}?api-version={_VERSION}"
         return Response(HTTPStatus.ACCEPTED, None, {"Location": location, **_SOON})
 
     def find(self, path: Path) -> Response | None:
-        """The answer at an operation's URL; None for what is none. Raises ArmError."""
+        """Returns the response at an operation's URL, or None for another path. Raises ArmError."""
         what = path.type.lower().partition("/locations/")[2]
         resource = _resource(path.names[-1]) if path.names and what in (_STATUSES, _RESULTS) else None
         if resource is None:
@@ -64,7 +64,7 @@ class Polling:
         return Response(HTTPStatus.ACCEPTED, None, {"Location": self._url(resource, _RESULTS), **_SOON})
 
     def _result(self, resource: ResourceId) -> Response:
-        """What came of an operation that has ended. Raises ArmError where it failed."""
+        """Returns the result of a finished operation. Raises ArmError if it failed."""
         record = self._world.store.get(resource)
         if record is None:
             return Response(HTTPStatus.OK)
@@ -73,14 +73,14 @@ class Polling:
         return Response(HTTPStatus.OK, kinds()[resource.type.lower()].view(self._world, record))
 
     def _url(self, resource: ResourceId, what: str) -> str:
-        """An operation is known by its resource, so its id needs no store."""
+        """Returns the URL of an operation. Its id encodes the resource, so it needs no storage."""
         operation = base64.urlsafe_b64encode(resource.text.encode()).decode().rstrip("=")
         path = f"providers/{resource.type.partition('/')[0]}/locations/global/{what}/{operation}"
         return f"{self._endpoint}/subscriptions/{resource.subscription}/{path}?api-version={_VERSION}"
 
 
 def _resource(operation: str) -> ResourceId | None:
-    """None for what is no operation's id."""
+    """Returns the resource of an operation id, or None if the id is invalid."""
     try:
         return parse_id(base64.urlsafe_b64decode(operation + "=" * (-len(operation) % 4)).decode())
     except (ValueError, binascii.Error):
@@ -88,7 +88,7 @@ def _resource(operation: str) -> ResourceId | None:
 
 
 def _status(operation: str, record: Record | None) -> Body:
-    """A deleted resource was deleted well."""
+    """Returns the status of an operation. A missing resource means that deletion succeeded."""
     if record is not None and record.busy:
         return {"name": operation, "status": "InProgress"}
     if record is not None and record.state == "Failed":

@@ -1,4 +1,4 @@
-"""Resource providers of the subscription (Providers_*), the list of resources, and whether a name is taken."""
+"""Resource providers of the subscription (Providers_*), the list of resources, and name availability."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def all_of_them(world: World, _asked: Asked) -> Body:
 
 
 def one(world: World, asked: Asked, change: str = "") -> Body:
-    """Providers_Get, and with a change _Register and _Unregister, at once where Azure takes minutes. ArmError (404)."""
+    """Returns or changes a provider (Providers_*), at once instead of in minutes. Raises ArmError (404)."""
     namespace = next((name for name in world.subscription.providers if name.lower() == asked["provider"].lower()), None)
     if namespace is None:
         message = f"The resource namespace '{asked['provider']}' is invalid, or not simulated."
@@ -37,7 +37,7 @@ def one(world: World, asked: Asked, change: str = "") -> Body:
 
 
 def check_registered(world: World, resource_type: str) -> None:
-    """Raises ArmError (409) for a resource of a provider that is not registered."""
+    """Raises ArmError (409) if the type's provider is not registered."""
     namespace = resource_type.partition("/")[0]
     if namespace not in world.subscription.providers or _state(world, namespace) in ("Registered", "Registering"):
         return
@@ -50,7 +50,7 @@ def check_registered(world: World, resource_type: str) -> None:
 
 
 def resources(world: World, asked: Asked) -> Body:
-    """Resources_List and _ListByResourceGroup: resources that have a location. Raises ArmError for other filters."""
+    """Returns resources with a location (Resources_List, _ListByResourceGroup). Raises ArmError for other filters."""
     text = asked.query.get("$filter", "")
     wanted = {name.lower(): value.lower() for name, value in _CONDITION.findall(text)}
     if _CONDITION.sub("", text).replace(" and ", "").strip():
@@ -64,7 +64,7 @@ def resources(world: World, asked: Asked) -> Body:
 
 
 def check_name(world: World, asked: Asked, of: str) -> Body:
-    """StorageAccounts_CheckNameAvailability and Registries_CheckNameAvailability, by the rules for new resources."""
+    """Checks the name of a new resource (StorageAccounts_CheckNameAvailability, Registries_CheckNameAvailability)."""
     name, schema = asked.field("name"), schemas()[of.lower()]
     if problems := schema.name_problems(name):
         return {"nameAvailable": False, "reason": "AccountNameInvalid", "message": problems[0].message}

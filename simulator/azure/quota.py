@@ -1,4 +1,4 @@
-"""vCPU quota per region and VM family; Spot counts apart (`lowPriorityCores`), as Microsoft.Compute's usages do."""
+"""vCPU quota per region and VM family. Spot has a separate quota (`lowPriorityCores`), as in Microsoft.Compute."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from simulator.azure.store import Body
 
 SPOT, TOTAL = "lowPriorityCores", "cores"
 _DISPLAYED = {SPOT: "Total Regional Low-priority vCPUs", TOTAL: "Total Regional vCPUs"}
-"""The names that Azure shows. Spot nodes count against the first alone.
+"""The display names in Azure. Spot nodes count only against the first.
 
 Sources: https://github.com/Azure/azure-cli (vm/tests/latest/recordings/test_vm_usage.yaml) and
 https://learn.microsoft.com/azure/quotas/spot-quota
 """
 _NETWORK_LIMITS = {"Virtual Networks": 1000, "Public IP Addresses": 1000, "Nat Gateways": 1000, "Route Tables": 200}
-"""Of a region, and not enforced (Azure/azure-cli, network/tests/latest/recordings/test_network_usage_list.yaml)."""
+"""Limits per region, not enforced (Azure/azure-cli, network/tests/latest/recordings/test_network_usage_list.yaml)."""
 _POOLS = "Microsoft.ContainerService/managedClusters/agentPools"
 _MORE = (
     "If you want to increase the quota, please follow this instruction: "
@@ -38,9 +38,9 @@ def check(
     surge: int = 0,
     compute: bool = False,
 ) -> None:
-    """Raises ArmError if the pool's nodes, with `surge` more of an upgrade, are more than the quota has left.
+    """Raises ArmError if the pool's nodes, and the `surge` nodes of an upgrade, exceed the remaining quota.
 
-    `compute` is for callers that ask for machines themselves, as the autoscaler does, and not AKS.
+    With `compute`, the error is that of Microsoft.Compute, which the autoscaler gets, else that of AKS.
     """
     family = SPOT if properties.get("scaleSetPriority") == "Spot" else sku.family
     machines = properties["count"] + surge
@@ -51,14 +51,14 @@ def check(
     names = (family,) if family == SPOT else (family, TOTAL)
     for name in names:
         limit = world.subscription.quota.get(name, 0)
-        if wanted > own and wanted > limit - used.get(name, 0):  # what is there already may stay
+        if wanted > own and wanted > limit - used.get(name, 0):  # existing machines can stay
             if compute:
                 raise _of_compute(name, location, limit, before.get(name, 0), wanted - own)
             raise _of_aks(name, location, max(limit - used.get(name, 0), 0), wanted)
 
 
 def _of_aks(name: str, location: str, left: int, wanted: int) -> ArmError:
-    """AKS's words (Azure/karpenter-provider-azure#192, reports of 2025 and 2026), which differ for the region's."""
+    """Returns AKS's error (Azure/karpenter-provider-azure#192, reports of 2025 and 2026). Regional quota differs."""
     what = f"Insufficient vcpu quota requested {wanted}, remaining {left} for family {name} for region {location}."
     if name == TOTAL:
         left_there = f"left regional vcpu quota {left}, requested quota {wanted}."
@@ -67,7 +67,7 @@ def _of_aks(name: str, location: str, left: int, wanted: int) -> ArmError:
 
 
 def _of_compute(name: str, location: str, limit: int, used: int, wanted: int) -> ArmError:
-    """The words of Microsoft.Compute (Azure/AKS#5808)."""
+    """Returns the error of Microsoft.Compute (Azure/AKS#5808)."""
     what = "Total Regional Cores" if name == TOTAL else "LowPriorityCores" if name == SPOT else f"{name} Cores"
     message = (
         f"Operation could not be completed as it results in exceeding approved {what} quota. Additional details - "
@@ -79,7 +79,7 @@ def _of_compute(name: str, location: str, limit: int, used: int, wanted: int) ->
 
 
 def usages(world: World, location: str, without: ResourceId | None) -> dict[str, int]:
-    """Cores in use in a region by family, not counting one pool. What is reserved counts whether it is used or not."""
+    """Returns the cores in use in a region by family, without one pool. Unused reservations count too."""
     used: dict[str, int] = {}
     unused: dict[tuple[str, str], int] = {}
     for group, size, machines in reservations.reserved(world, location):
@@ -101,14 +101,14 @@ def _add(used: dict[str, int], sku: skus.VmSku, machines: int, *, spot: bool = F
 
 
 def view(world: World, asked: Asked) -> Body:
-    """Usage_List of Microsoft.Compute."""
+    """Returns vCPU usages (Usage_List of Microsoft.Compute)."""
     used = usages(world, asked["region"].lower(), without=None)
     limits = world.subscription.quota.items()
     return {"value": [_usage(name, _DISPLAYED.get(name, name), used.get(name, 0), limit) for name, limit in limits]}
 
 
 def networks(world: World, asked: Asked) -> Body:
-    """Usages_List of Microsoft.Network, of the types that are simulated."""
+    """Returns usages of the simulated network types (Usages_List of Microsoft.Network)."""
     region, listed = asked["region"].lower(), []
     above = f"/subscriptions/{world.subscription.subscription_id}/providers/Microsoft.Network/locations/{region}/usages"
     for text, limit in _NETWORK_LIMITS.items():

@@ -1,6 +1,6 @@
-"""The images of the simulated registries: which tags a registry holds, not what is in them.
+"""The images of simulated registries: only their tags, not their content.
 
-A folder per registry, `<registry>/<repository>/<tag>` an empty file each, so that a push needs no running simulator.
+Each image is an empty file `<registry>/<repository>/<tag>`, so that a push needs no running simulator.
 """
 
 from __future__ import annotations
@@ -17,30 +17,29 @@ _TAG = re.compile(r"\w[\w.-]{0,127}")
 
 
 class RegistryNotFound(Exception):
-    """There is no such registry in the simulated subscription."""
+    """The registry does not exist in the simulated subscription."""
 
 
 class Registries:
-    """Raises ValueError for what is no repository or tag (the rules of the Open Container Initiative)."""
+    """The registries on disk. Methods raise ValueError for a repository or tag that violates the OCI rules."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or paths.home() / "registries"
         self.port: int | None = None
-        """Where clients come in (`registry_front.py`), once they do."""
+        """The port of the server (`registry_front.py`), or None before it starts."""
 
     def add(self, registry: str) -> None:
-        """A new registry, which is empty; one that is there keeps its images."""
+        """Creates an empty registry. An existing one keeps its images."""
         self._of(registry).mkdir(parents=True, exist_ok=True)
 
     def remove(self, registry: str) -> None:
         shutil.rmtree(self._of(registry), ignore_errors=True)
 
     def names(self) -> list[str]:
-        """All registries there are."""
         return sorted(folder.name for folder in self._folder.glob("*/"))
 
     def push(self, registry: str, repository: str, tag: str) -> None:
-        """Registers an image. Raises RegistryNotFound."""
+        """Adds an image. Raises RegistryNotFound."""
         if not self._of(registry).is_dir():
             raise RegistryNotFound(
                 f"There is no registry {registry}{DOMAIN} in the simulated Azure: `make up` makes the stack's own."
@@ -53,13 +52,13 @@ class Registries:
         return self._image(registry, repository, tag).is_file()
 
     def images(self, registry: str) -> list[str]:
-        """All that it holds, as `<repository>:<tag>`, in order."""
+        """Returns the registry's images as `<repository>:<tag>`, in order."""
         folder = self._of(registry)
         files = (file.relative_to(folder) for file in folder.rglob("*") if file.is_file())
         return sorted(f"{file.parent.as_posix()}:{file.name}" for file in files)
 
     def _of(self, registry: str) -> Path:
-        return self._folder / registry.lower()  # names are compared without case
+        return self._folder / registry.lower()  # names are case-insensitive
 
     def _image(self, registry: str, repository: str, tag: str) -> Path:
         if not _REPOSITORY.fullmatch(repository):

@@ -1,7 +1,7 @@
-"""The door of all registries, by HTTPS on 127.0.0.1: who may come in, and nothing of what lies behind.
+"""The HTTPS server of all registries on 127.0.0.1. It simulates only network access, not tokens or layers.
 
-A client's first request is for `/v2/`. Azure answers 401 and where tokens are to be had; of a registry without public
-access, who comes to the public address is refused (docker/build-push-action#1214). Tokens and layers are not served.
+A client's first request is for `/v2/`. Azure responds with 401 and the token endpoint. If the registry has no public
+access, Azure rejects requests to the public address (docker/build-push-action#1214).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from simulator.azure.registries import DOMAIN
 from simulator.azure.types.container_registry import rules as container_registries
 
 CameTo = Callable[[int], ResourceId | None]
-"""The registry at whose private endpoint a client is, by the client's port (`gateway.py`)."""
+"""A function that maps a client's port to the registry, if it uses its private endpoint (`gateway.py`)."""
 _CLIENT = "203.0.113.1"
-"""Stands for the address that Azure would see (RFC 5737: of documentation, nobody's)."""
+"""The client address in Azure's error text. It is a documentation address (RFC 5737)."""
 
 
 class RegistryFront(HttpsServer):
-    """Serves until stopped, at a free port, which the world's registries tell."""
+    """The server. It serves at a free port, which it stores in the world's registries, until stopped."""
 
     def __init__(self, world: World, came_to: CameTo) -> None:
         super().__init__(0, trust.authority(), _Handler, trust.REGISTRY)
@@ -57,5 +57,5 @@ class _Handler(Handler):
 
     def _send(self, status: HTTPStatus, code: str, message: str, headers: dict[str, str] | None = None) -> None:
         content = json.dumps({"errors": [{"code": code, "message": message}]}).encode()
-        self.close_connection = True  # a body that was sent along is not read
+        self.close_connection = True  # the request's body is not read
         self.reply(status, (headers or {}).items(), content)

@@ -1,6 +1,6 @@
-"""Capacity reservation groups (`Microsoft.Compute`): what ARM shows of them, and what they are to pools and quota.
+"""Capacity reservation groups (`Microsoft.Compute`): ARM's view of them, and their effect on pools and quota.
 
-They are the subscription's, as somebody else made them: none is made or changed here.
+They are part of the subscription's data. The simulator does not create or change them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KEY = "capacityReservationGroupID"
 
 
 def is_about(world: World, path: Path) -> bool:
-    """Groups, their reservations, and the identities that may use them."""
+    """Returns whether the path is a group, a reservation of one, or an identity that can use one."""
     if path.tail:
         return False
     if path.type.lower() == IDENTITIES.lower():
@@ -32,7 +32,7 @@ def is_about(world: World, path: Path) -> bool:
 
 
 def view(world: World, path: Path) -> Body:
-    """A group or one of its reservations, each named after its VM size, or an identity. Raises ArmError (404)."""
+    """Returns a group, a reservation (named after its VM size), or an identity. Raises ArmError (404)."""
     resource = path.id
     if resource.type.lower() == IDENTITIES.lower():
         ids = {"clientId": guid(resource.text, "client"), "principalId": guid(resource.text)}
@@ -53,10 +53,10 @@ def view(world: World, path: Path) -> Body:
 
 
 def check(world: World, cluster: Record, properties: Body) -> None:
-    """Raises ArmError where the pool cannot take machines from the group that it names.
+    """Raises ArmError if the pool cannot use its capacity reservation group.
 
-    In our words: nobody quotes Azure's. The rules are those of AKS's page on capacity reservation groups, and of
-    Azure's on capacity reservations.
+    The rules are those of AKS's page on capacity reservation groups and of Azure's page on capacity reservations. The
+    texts are not Azure's, which are unknown.
     """
     group = properties.get(_KEY)
     if not group:
@@ -79,14 +79,14 @@ def check(world: World, cluster: Record, properties: Body) -> None:
 
 
 def reserved(world: World, location: str) -> Iterator[tuple[str, str, int]]:
-    """What counts against the quota whether it is used or not: group, VM size and machines."""
+    """Yields reserved capacity, which counts against the quota even if unused: group, VM size and machines."""
     for name, group in world.subscription.reservations.items():
         if group.location == location:
             yield from ((name, size, machines) for size, machines in group.machines.items())
 
 
 def free(world: World, properties: Body, without: ResourceId | None) -> int:
-    """Machines that the pool's group still has for it, with one pool left out of account."""
+    """Returns the number of free machines in the pool's group, not counting the pool `without`."""
     group = _find(world, properties.get(_KEY, ""))
     if group is None:
         return 0
@@ -97,7 +97,7 @@ def free(world: World, properties: Body, without: ResourceId | None) -> int:
 
 
 def taken(properties: Body, unused: dict[tuple[str, str], int]) -> int:
-    """How many of its machines a pool takes out of what is `unused` of a region's reservations."""
+    """Returns the number of the pool's machines that are reserved, and subtracts them from `unused`."""
     key = (_short(properties.get(_KEY, "")), properties["vmSize"])
     machines = min(int(properties["count"]), unused.get(key, 0))
     if machines:
@@ -110,7 +110,7 @@ def _find(world: World, resource_id: str) -> Reservation | None:
 
 
 def _short(resource_id: str) -> str:
-    """As the subscription names it: <resource group>/<name>."""
+    """Returns `<resource group>/<name>` in lower case, the key in the subscription's data."""
     if not resource_id:
         return ""
     resource = parse_id(resource_id)

@@ -1,4 +1,4 @@
-"""A request to the Resource Manager and its answer, without HTTP."""
+"""Requests to Resource Manager and its responses, without HTTP."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from simulator.azure.subscription import Principal
 
 CORRELATION = "x-ms-correlation-request-id"
 CREATOR = "x-simulator-creator"
-"""Of a GET's answer, and not Azure's: what its creation had as `CORRELATION`."""
+"""A response header of GET that Azure does not have: the `CORRELATION` of the request that created the resource."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """`query` and `headers` have names in lower case; `body` is the parsed JSON."""
+    """A request. `query` and `headers` have lower-case names; `body` is the parsed JSON."""
 
     method: str
     path: str
@@ -23,7 +23,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
     caller: Principal | None = None
-    """None is the deployer."""
+    """The caller, or None for the deployer."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Asked:
     """A request to a path with parameters (`lookups.py`)."""
 
     names: Mapping[str, str]
-    """The parameters, as `/subscriptions/{subscription}` names them."""
+    """The parameters of the path, such as `subscription` of `/subscriptions/{subscription}`."""
     query: Mapping[str, str]
     body: Any = None
     caller: Principal | None = None
@@ -40,7 +40,7 @@ class Asked:
         return self.names[name]
 
     def field(self, name: str) -> str:
-        """Returns a string of the request's body, empty where it has none."""
+        """Returns a string property of the body, or an empty string."""
         found = self.body.get(name) if isinstance(self.body, dict) else None
         return found if isinstance(found, str) else ""
 

@@ -1,7 +1,7 @@
-"""The resource types that the simulated Resource Manager serves: every folder of `types/` is the room of one.
+"""The resource types that simulated Resource Manager serves. Each folder of `types/` is the package of a type.
 
-A room has `schema.yaml`, the type's shape and what others make of it (`schema.py`), and `rules.py`, whose KIND is its
-rules and its life (`kind.py`). Nothing else lists the types.
+A package has `schema.yaml`, the type's shape and its names in SDKs (`schema.py`), and `rules.py` with KIND, its rules
+and operations (`kind.py`). No other list of types exists.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from simulator.azure.store import Record
 
 @functools.cache
 def kinds() -> Mapping[str, Kind]:
-    """By the name of the type in lower case. Rooms are imported at the first call, since they use each other."""
+    """Returns all types by lower-case name. The first call imports the packages, because they import each other."""
     package = f"{__package__}.types"
     return {
         schema.type.lower(): importlib.import_module(f"{package}.{room}.rules").KIND for room, schema in rooms().items()
@@ -27,14 +27,14 @@ def kinds() -> Mapping[str, Kind]:
 
 
 def known(world: World) -> Iterator[tuple[Kind, Record]]:
-    """All resources of the types, each with its own."""
+    """Yields all resources, each with its type."""
     for record in world.store.all():
         if kind := kinds().get(record.id.type.lower()):
             yield kind, record
 
 
 def uses(world: World, resource: ResourceId, but: ResourceId | None = None) -> Iterator[Use]:
-    """Every use that is made of a resource, by others than `but`: Azure does not delete it before them."""
+    """Yields every use of a resource by others than `but`. Azure does not delete a resource in use."""
     for kind, record in known(world):
         if record.id != but:
             yield from (use for use in kind.uses(world, record) if use.of.lower() == resource.key)

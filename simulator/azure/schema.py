@@ -1,7 +1,7 @@
-"""What ARM knows of each resource type: properties, types, limits, defaults, what is read-only, what never changes.
+"""ARM's schema of each resource type: properties, types, limits, defaults, read-only and immutable properties.
 
-The data is in `types/<room>/schema.yaml`, one for each type. There, a field is written as the name of a JSON type, as
-a list of the strings that it may be, or as a mapping with the keys of `Field`.
+The data of a type is in `types/<package>/schema.yaml`. A field there is the name of a JSON type, a list of the allowed
+strings, or a mapping with the keys of `Field`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _JSON: Mapping[str, type | tuple[type, ...]] = {
 
 
 def sdk_name(name: str) -> str:
-    """A nested property as Pulumi's SDKs call it: scan-interval is scanInterval."""
+    """Returns the name of a nested property in Pulumi's SDKs: scanInterval for scan-interval."""
     first, *others = name.split("-")
     return first + "".join(map(str.capitalize, others))
 
 
 class Field(BaseModel):
-    """One property. `minimum`/`maximum` bound numbers, and the length of strings and arrays."""
+    """A property. `minimum` and `maximum` limit numbers, and the length of strings and arrays."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     type: Kind = "object"
@@ -50,19 +50,19 @@ class Field(BaseModel):
     maximum: float | None = None
     pattern: str | None = None
     hint: str = ""
-    """What the pattern asks for, in words."""
+    """A description of the pattern for error messages."""
     checked: bool = False
-    """Whether these limits are in Azure's specification, so that a client refuses what breaks them."""
+    """Whether these limits are in Azure's specification, so that clients check them too."""
     required: bool = False
     read_only: bool = False
     default: Any = None
-    """What ARM fills in when the property is left out."""
+    """The value that ARM sets if the property is omitted."""
     fields: dict[str, Field] = {}
     items: Field | None = None
     values: Field | None = None
-    """Of a map: what its values are."""
+    """The schema of a map's values."""
     string_set: bool = False
-    """A map of which only the keys matter; Pulumi's SDKs write it as a list of them."""
+    """Whether only the keys of the map matter. Pulumi's SDKs have a list of them."""
 
     @model_validator(mode="before")
     @classmethod
@@ -79,84 +79,84 @@ class Field(BaseModel):
 
     @property
     def flat(self) -> Mapping[str, Field]:
-        """Its fields as Pulumi's SDKs have them: what ARM has under `properties` stands beside the rest."""
+        """The fields as in Pulumi's SDKs, with ARM's `properties` merged into the top level."""
         inner = self.fields[CONTAINER].fields if CONTAINER in self.fields else {}
         outer = {name: field for name, field in self.fields.items() if not inner or name != CONTAINER}
         return {sdk_name(name): field for name, field in {**outer, **inner}.items()}
 
 
 class Sdk(BaseModel):
-    """What Pulumi's azure-native makes of a type. `path` is ARM's, with the SDK's names of its parameters."""
+    """A type in Pulumi's azure-native. `path` is ARM's, with the SDK's parameter names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     token: str
     path: str
-    """The last of its parameters is the resource's name."""
+    """The path. Its last parameter is the resource's name."""
     autoname: Literal["random", "copy", "uuid"]
     replaces: frozenset[str] = frozenset()
-    """Properties, by their paths in the SDK's shape, that cannot be updated in the provider's opinion."""
+    """The properties, as SDK paths, that the provider cannot update: it replaces the resource."""
     maintained: frozenset[str] = frozenset()
-    """Lists of children that may be resources of their own."""
+    """Lists of children that can also be separate resources."""
     defaults: dict[str, bool | str] = {}
-    """Of properties at the top, what the SDK sends where a program leaves them out."""
+    """The values that the SDK sends for omitted top-level properties."""
     renamed: dict[str, str] = {}
-    """Properties that the SDK calls otherwise than ARM does: its name, and ARM's."""
+    """ARM's names of properties by SDK name, where they differ."""
     flattens: bool = True
-    """Whether `properties` of the ARM body are top-level in the SDK."""
+    """Whether the ARM body's `properties` are top-level in the SDK."""
 
 
 class Published(BaseModel):
-    """Where Microsoft's Python packages have the type: `tests/contract/azure_models` holds ours to it."""
+    """The type in Microsoft's Python packages, which `tests/contract/azure_models` compares with ours."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     package: str
     models: list[str]
-    """Of the answer, and of the request where that has one of its own."""
+    """The model of the response, and that of the request if it differs."""
     request: str
-    """The function that builds the request, below the package's `operations`."""
+    """The function in the package's `operations` that builds the request."""
     name: str
-    """That function's parameter with the resource's name."""
+    """That function's parameter for the resource's name."""
     api_version: str = ""
-    """Where it is another one than ours."""
+    """The package's API version if it differs from ours."""
     stricter: str = ""
-    """How Azure's documentation restricts names further than the request does."""
+    """Azure's documented restriction of names that the request does not check."""
 
 
 class Schema(BaseModel):
-    """One resource type."""
+    """A resource type."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     type: str
     api_versions: list[str]
     name: Field
     immutable: list[str] = []
-    """Dotted paths that an update must not change."""
+    """The dotted paths that an update must not change."""
     sdk: Sdk
     published: Published
     body: Field
 
     def problems(self, body: Mapping[str, Any]) -> list[Problem]:
-        """Everything wrong with the shape of a request's body. Read-only properties are allowed: ARM ignores them."""
+        """Returns all schema errors of a request's body. Read-only properties are allowed, because ARM ignores them."""
         return list(_check(body, self.body, "", f"{self.type} {self.api_versions[-1]}"))
 
     def name_problems(self, name: str) -> list[Problem]:
-        """Why ARM refuses the name for a new resource."""
+        """Returns all errors in the name of a new resource."""
         return list(_check(name, self.name, "name", self.type))
 
     def complete(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The body without read-only properties and nulls, with the defaults that ARM fills in."""
+        """Returns the body with ARM's defaults, without read-only properties and nulls."""
         completed: dict[str, Any] = _complete(body, self.body)
         return completed
 
     def changed_immutables(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-        """Paths that never change and that differ; one left out of `new` keeps its value and does not count."""
+        """Returns the immutable paths that differ. A path omitted from `new` keeps its value and does not count."""
         return [
             path for path in self.immutable if (value := lookup(new, path)) is not None and value != lookup(old, path)
         ]
 
 
 def lookup(body: Mapping[str, Any], path: str) -> Any:
-    """The value at a dotted path, None where there is none."""
+    """Returns the value at a dotted path, or None."""
     value: Any = body
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -164,7 +164,7 @@ def lookup(body: Mapping[str, Any], path: str) -> Any:
 
 
 def merged(body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the body with the changes of a PATCH (RFC 7396): null takes a property out. Tags are replaced whole."""
+    """Returns the body with a PATCH applied (RFC 7396): null removes a property. Tags are replaced as a whole."""
     found = dict(body)
     for name, value in changes.items():
         if value is None:
@@ -179,7 +179,7 @@ def merged(body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 @functools.cache
 def rooms() -> dict[str, Schema]:
-    """All resource types by the folders that they live in."""
+    """Returns all resource types by package name."""
     return {
         file.parent.name: Schema.model_validate(_data(file.parent.name))
         for file in sorted(FOLDER.glob("*/schema.yaml"))
@@ -188,7 +188,7 @@ def rooms() -> dict[str, Schema]:
 
 @functools.cache
 def schemas() -> dict[str, Schema]:
-    """All resource types by their name in lower case."""
+    """Returns all resource types by lower-case name."""
     return {schema.type.lower(): schema for schema in rooms().values()}
 
 
@@ -198,14 +198,14 @@ def _data(room: str) -> dict[str, Any]:
 
 
 def _reference(room: str) -> dict[str, Any]:
-    """The `properties` of another room's type, with the resource's name among them (an inline agent pool)."""
+    """Returns the `properties` of another type, plus the resource's name (an inline agent pool)."""
     source = _data(room)
     name = source["name"] | {"required": True, "checked": True}
     return {"type": "object", "fields": {"name": name} | source["body"]["fields"]["properties"]["fields"]}
 
 
 def _child(room: str) -> dict[str, Any]:
-    """Another room's type as it stands inline in its parent, by its name (a subnet)."""
+    """Returns another type's body as an inline child with a name (a subnet)."""
     fields = _data(room)["body"]["fields"]
     return {"type": "object", "fields": fields | {"name": {"type": "string", "required": True}}}
 
@@ -229,7 +229,7 @@ def _check(value: Any, field: Field, path: str, what: str) -> Iterator[Problem]:
 
 
 def _check_inner(value: Any, field: Field, path: str, what: str) -> Iterator[Problem]:
-    """What is in an array or a map: there null leaves nothing out."""
+    """Checks an item of an array or a map, where null is an error and not an omission."""
     if value is None:
         yield Problem(path, f"'{path}' must be of type {field.type}, not null.")
     else:
@@ -254,7 +254,7 @@ def _check_object(value: Mapping[str, Any], field: Field, path: str, what: str) 
 
 
 def _check_map(value: Mapping[str, Any], field: Field, path: str, what: str) -> Iterator[Problem]:
-    """A map called `tags` holds the tags of a resource, whatever its type."""
+    """Checks a map. For every type, a map named `tags` contains the resource's tags."""
     if path.rpartition(".")[2] == "tags":
         yield from tags.problems(what.partition(" ")[0], path, value)
     for key, item in value.items():
@@ -294,5 +294,5 @@ def _complete(value: Any, field: Field) -> Any:
         elif inner.default is not None:
             completed[name] = copy.deepcopy(inner.default)
         elif inner.type == "object" and inner.fields and (filled := _complete({}, inner)):
-            completed[name] = filled  # an object that is left out still gets the defaults inside it
+            completed[name] = filled  # an omitted object still gets its inner defaults
     return completed

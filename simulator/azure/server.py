@@ -1,6 +1,6 @@
-"""HTTPS in front of the simulated Resource Manager: 127.0.0.1 only, and only with a bearer token.
+"""The HTTPS server of simulated Resource Manager. It listens on 127.0.0.1 and requires a bearer token.
 
-The same server has what gives those tokens, and says where the Resource Manager is.
+It also serves the endpoints that issue tokens, and the metadata endpoint of the cloud.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CLIENTS_ID = "x-ms-client-request-id"
 
 
 class Server:
-    """The simulated Azure. `start` returns at once; clusters that the store holds boot in the background."""
+    """Simulated Azure. `start` returns at once; stored clusters start in the background."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class Server:
         blobs: BlobBackend,
         folder: Path | None = None,
     ) -> None:
-        """Port 0 takes a free one; `folder` is `azure/` of the simulator's home by default.
+        """Loads the store; port 0 takes a free one, `folder` defaults to `azure/` in the simulator's home.
 
-        Raises OSError when the port is taken, and BadRecords.
+        Raises OSError if the port is in use, and BadRecords.
         """
         folder = folder or paths.home() / "azure"
         registries, faults = Registries(folder.parent / "registries"), FaultStore(folder.parent)
@@ -68,21 +68,21 @@ class Server:
         self.operations.resume()
 
     def stop(self) -> None:
-        """Answers nothing more; clusters and the blob service are their backends' to stop."""
+        """Stops the server and its operations. The backends stop clusters and the blob service."""
         self._http.stop()
         self.operations.stop()
 
 
 @dataclass(frozen=True)
 class _Front:
-    """What answers: the Resource Manager, clusters' guard, and what is asked before there is a token for these."""
+    """The router of requests to Resource Manager, the clusters' guard, Graph and the endpoints without a token."""
 
     world: World
     api: Api
     tokens: Tokens
 
     def answer(self, request: Request, content: bytes) -> Response:
-        """`request` has no body yet. Raises ArmError or LoginError."""
+        """Answers a request with the body `content`. Raises ArmError or LoginError."""
         open_to_all = self._without_token(request, content)
         if open_to_all is not None:
             return Response(HTTPStatus.OK, open_to_all)
@@ -95,7 +95,7 @@ class _Front:
         return self.api.handle(replace(request, body=_json(content), caller=caller))
 
     def _without_token(self, request: Request, content: bytes) -> Any:
-        """None where it takes a token."""
+        """Returns the response of an endpoint without a token, or None if the endpoint requires one."""
         path, headers, tokens, host = request.path, request.headers, self.tokens, _host(request)
         served: dict[str, tuple[str, Callable[[], Any]]] = {
             domains.IDENTITY: (
@@ -119,12 +119,12 @@ class _Front:
         return None
 
     def _check_token(self, given: str, audience: str) -> Principal | None:
-        """Returns the caller by its token; None for the simulator's own, which its stand-in has. Raises ArmError."""
+        """Returns the caller of a token, or None for the simulator's own secret. Raises ArmError."""
         if not given:
             message = "Authentication failed. The 'Authorization' header is missing."
             raise ArmError(HTTPStatus.UNAUTHORIZED, "AuthenticationFailed", message)
         scheme, _, token = given.partition(" ")
-        if scheme.lower() != "bearer":  # RFC 9110, 11.1: the scheme's case does not count
+        if scheme.lower() != "bearer":  # RFC 9110, 11.1: the scheme is case-insensitive
             message = "Authentication failed. The 'Authorization' header is provided in an invalid format."
             raise ArmError(HTTPStatus.UNAUTHORIZED, "AuthenticationFailedInvalidHeader", message)
         if hmac.compare_digest(token.encode(), self.tokens.secret.encode()):
@@ -132,7 +132,7 @@ class _Front:
         claims = self.tokens.claims(token)
         if claims is None:
             raise ArmError(HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationToken", "The access token is invalid.")
-        # As quoted at learn.microsoft.com/azure/logic-apps/create-single-tenant-workflows-azure-portal.
+        # Error text: learn.microsoft.com/azure/logic-apps/create-single-tenant-workflows-azure-portal.
         if claims["exp"] < time.time():
             ended, now = _utc(claims["exp"]), _utc()
             message = f"The access token expiry UTC time '{ended}' is earlier than current UTC time '{now}'."
@@ -161,7 +161,7 @@ class _Handler(Handler):
             response = Response(error.status, error.body(), error.headers)
         except LoginError as error:
             response = Response(error.status, error.body)
-        except Exception as error:  # noqa: BLE001 - a fault of the simulator is answered, and logged, as the server's
+        except Exception as error:  # noqa: BLE001 - an error in the simulator is logged and returned as 500
             _log.exception("%s %s", self.command, self.path)
             body = ArmError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerError", repr(error)).body()
             response = Response(HTTPStatus.INTERNAL_SERVER_ERROR, body)
@@ -177,7 +177,7 @@ class _Handler(Handler):
         return self.server.front.answer(Request(self.command, unquote(url.path), query, headers), content)
 
     def _content(self) -> bytes:
-        """The request's body. Raises ArmError where it has no end that is known; the connection is then of no use."""
+        """Returns the request's body. Raises ArmError, and closes the connection, if its length is invalid."""
         try:
             if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
                 return b"".join(_chunks(self.rfile))
@@ -192,7 +192,7 @@ class _Handler(Handler):
         self.reply(response.status, (*response.headers.items(), *self._ids().items()), content)
 
     def _ids(self) -> dict[str, str]:
-        """By which each request is known: Azure's page "Common API details" of the contract of resource providers."""
+        """Returns the request's id headers (Azure's page "Common API details" of the resource provider contract)."""
         found = {"x-ms-request-id": str(uuid.uuid4())}
         found[CORRELATION] = self.headers.get(CORRELATION) or str(uuid.uuid4())
         given = self.headers.get(_CLIENTS_ID)
@@ -210,7 +210,7 @@ def _utc(seconds: float | None = None) -> str:
 
 
 def _chunks(stream: BufferedIOBase) -> Iterator[bytes]:
-    """A body in pieces, each behind its size (RFC 9112, 7.1). Raises ValueError."""
+    """Yields the chunks of a chunked body (RFC 9112, 7.1). Raises ValueError."""
     while size := _size(stream.readline().decode("latin-1").partition(";")[0].strip(), 16):
         yield stream.read(size)
         stream.readline()
@@ -219,7 +219,7 @@ def _chunks(stream: BufferedIOBase) -> Iterator[bytes]:
 
 
 def _size(text: str, base: int) -> int:
-    """Raises ValueError for anything but digits: `int` takes signs and underscores too."""
+    """Parses a size. Raises ValueError for signs and underscores, which `int` accepts."""
     if not text.isalnum():
         raise ValueError(repr(text))
     return int(text, base)
@@ -230,6 +230,6 @@ def _json(content: bytes) -> Any:
         return None
     try:
         return json.loads(content)
-    except (ValueError, RecursionError) as error:  # too deep
+    except (ValueError, RecursionError) as error:  # RecursionError: nested too deeply
         message = f"The request content was invalid and could not be deserialized: '{error}'."
         raise ArmError(HTTPStatus.BAD_REQUEST, "InvalidRequestContent", message) from error

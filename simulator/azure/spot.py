@@ -1,9 +1,9 @@
-"""Evictions of Spot machines: Azure's notice, AKS's drain, and half a minute later the machine is gone.
+"""Evictions of Spot machines: Azure's notice, AKS's drain, and the removal of the machine 30 seconds later.
 
-Azure's page on Spot scale sets: 30 seconds. AKS's page on node auto-drain: on Preempt cordon and drain, best effort,
-and the taint; on its node problem detector: the condition and the events, of which the words are quoted by
-maksim-paskal/aks-node-termination-handler#98. Its page on Spot pools: with the policy Delete the pool has a node less,
-and somebody else has to bring another; with Deallocate the machine stays, stopped.
+Sources: Azure's page on Spot scale sets (30 seconds). AKS's pages on node auto-drain (Preempt: cordon and drain, best
+effort, and the taint), on its node problem detector (condition and events; texts:
+maksim-paskal/aks-node-termination-handler#98) and on Spot pools: the policy Delete reduces the pool's count, and AKS
+does not replace the node; Deallocate stops the machine and keeps it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _log = logging.getLogger(__name__)
 
 
 def machines(pools: Iterable[Record]) -> dict[str, tuple[Record, int]]:
-    """All Spot machines, as `life.by_node` has them."""
+    """Returns the pool and number of all Spot machines by node name."""
     return life.by_node(
         pool for pool in pools if pool.properties.get("scaleSetPriority") == "Spot" and pool.state != "Deleting"
     )
 
 
 class Evictor:
-    """Takes machines back, as it is asked to, until `stop`."""
+    """The loop that performs requested evictions until `stop`."""
 
     def __init__(
         self,
@@ -55,10 +55,10 @@ class Evictor:
         store: EvictionStore,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`client` gives that of a cluster, by its id, where it runs."""
+        """Starts the loop. `client` returns a cluster's client by id, or None if it does not run."""
         self._world, self._operations, self._client, self._store, self._clock = world, operations, client, store, clock
         self._noticed: dict[str, float] = {}
-        """When Azure told of it, by node."""
+        """The time of Azure's notice, by node."""
         self._rate: Rate | None = None
         self._random, self._next = random.Random(), 0.0  # noqa: S311 - which node, and when
         self._stopped = threading.Event()
@@ -71,7 +71,7 @@ class Evictor:
         while not self._stopped.wait(_TICK_S):
             try:
                 self.look()
-            except Exception:  # noqa: BLE001 - one eviction's fault must not stop the others; the daemon's log has it
+            except Exception:  # noqa: BLE001 - one eviction's error must not stop the others; it is logged
                 _log.exception("evictions")
 
     def look(self) -> None:
@@ -86,7 +86,7 @@ class Evictor:
                 self._advance(eviction, pool, number)
 
     def _draw(self, found: Iterable[str]) -> None:
-        """At the rate that is asked for, as the seed has it: one of the nodes that there are then."""
+        """Requests evictions of random nodes at the configured rate, repeatable by its seed."""
         now, rate = self._clock(), self._store.rate()
         if rate != self._rate:
             self._rate = rate
@@ -99,7 +99,7 @@ class Evictor:
                 self._store.ask(Eviction(self._random.choice(staying), rate.drains))
 
     def _price(self, found: Mapping[str, tuple[Record, int]]) -> None:
-        """Who would pay less than machines cost now loses them."""
+        """Requests evictions from pools with a maximum price below the current price."""
         going = {eviction.node for eviction in self._store.all()}
         for node, (pool, _) in found.items():
             if node not in going and faults.too_dear(self._world, pool):
@@ -122,7 +122,7 @@ class Evictor:
                 _tell(kube, node, began + NOTICE_S - now)
             if kube and node and eviction.drains:
                 _drain(kube, node)
-        except (ApiError, httpx.HTTPError):  # the API server restarts, and the machine goes all the same
+        except (ApiError, httpx.HTTPError):  # the API server restarts; the eviction continues
             return
 
     def _take(self, eviction: Eviction, pool: Record, number: int) -> None:
@@ -139,7 +139,7 @@ class Evictor:
 
 
 def _tell(kube: KubeClient, node: Object, left_s: float) -> None:
-    """As AKS's node problem detector does once the metadata service has the event."""
+    """Sets the condition and records the events of AKS's node problem detector."""
     at = datetime.datetime.now(datetime.UTC)
     when = email.utils.format_datetime(at + datetime.timedelta(seconds=left_s), usegmt=True)
     message = (

@@ -1,4 +1,4 @@
-"""The simulated subscription on disk: one JSON file per resource, replaced atomically, so that a kill loses nothing."""
+"""The simulated subscription on disk: one JSON file per resource, replaced atomically to survive a kill."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _PARTIAL = ".partial"
 
 @dataclass
 class Record:
-    """A resource as ARM keeps it. `body` has no id, name and type; those are the id's."""
+    """A stored resource. `body` does not contain id, name and type, which come from `id`."""
 
     id: ResourceId
     body: Body
     error: Body | None = None
-    """Why the last operation failed, as in ARM's errors."""
+    """The ARM error of the last operation, or None if it did not fail."""
     correlation: str = ""
     """`x-ms-correlation-request-id` of the request that created it."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """What the simulator remembers of the moment of creation and ARM does not show."""
+    """State of the simulator about the resource that ARM does not show."""
 
     @property
     def properties(self) -> Body:
@@ -50,12 +50,12 @@ class Record:
 
     @property
     def busy(self) -> bool:
-        """Whether an operation on it goes on (or was cut short by a kill)."""
+        """Whether an operation on it is running, or was interrupted by a kill."""
         return self.state not in ("Succeeded", "Failed", "Canceled")
 
 
 class _OnDisk(BaseModel):
-    """A file of it."""
+    """The content of a resource's file."""
 
     model_config = ConfigDict(extra="forbid")
     id: str
@@ -66,7 +66,7 @@ class _OnDisk(BaseModel):
 
 
 class BadRecords(Exception):
-    """Resources on disk that cannot be read: which, why, and what mends it."""
+    """Unreadable resources on disk. The message lists the files, the errors and the fix."""
 
     def __init__(self, found: Mapping[Path, str]) -> None:
         listed = "".join(f"\n  {file}: {why}" for file, why in found.items())
@@ -81,15 +81,15 @@ class BadRecords(Exception):
 
 
 class Store:
-    """All resources. Callers that read and then write hold `lock`."""
+    """All resources. Callers that read and then write must hold `lock`."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises BadRecords."""
+        """Loads all resources. Raises BadRecords."""
         self._folder = folder
         self.lock = threading.RLock()
         folder.mkdir(parents=True, exist_ok=True)
         for partial in folder.glob(f"*{_PARTIAL}"):
-            partial.unlink()  # written by a process that was killed before it could replace the file: never happened
+            partial.unlink()  # left by a process that was killed before it replaced the file
         self._records = {record.id.key: record for record in records(folder)}
 
     def get(self, resource: ResourceId) -> Record | None:
@@ -98,18 +98,18 @@ class Store:
             return _copy(found) if found else None
 
     def all(self, resource_type: str = "") -> list[Record]:
-        """Those of a type (every one by default), ordered by id."""
+        """Returns all resources, or those of a type, ordered by id."""
         with self.lock:
             found = [_copy(record) for _, record in sorted(self._records.items())]
         wanted = resource_type.lower()
         return [record for record in found if not wanted or record.id.type.lower() == wanted]
 
     def within(self, parent: ResourceId) -> list[Record]:
-        """All that is deleted with this resource."""
+        """Returns the resources that are deleted with this one."""
         return [record for record in self.all() if parent.holds(record.id)]
 
     def put(self, record: Record) -> None:
-        """Writes it; after a kill either the old or the new version is there."""
+        """Writes a resource. After a kill, either the old or the new version exists."""
         with self.lock:
             file = self.file(record.id)
             partial = file.with_suffix(_PARTIAL)
@@ -127,7 +127,6 @@ class Store:
             self._records.pop(resource.key, None)
 
     def file(self, resource: ResourceId) -> Path:
-        """Where it is kept."""
         kind = resource.type.rpartition("/")[2]
         readable = re.sub(r"[^\w-]", "_", resource.name)[:60]
         digest = hashlib.sha256(resource.key.encode()).hexdigest()[:12]
@@ -135,13 +134,13 @@ class Store:
 
 
 def records(folder: Path) -> list[Record]:
-    """All that a folder holds now; also for others than the process whose store it is. Raises BadRecords."""
+    """Returns the current resources of a folder, also for processes that do not own the store. Raises BadRecords."""
     found, bad = [], {}
     for file in sorted(folder.glob("*.json")):
         try:
             found.append(_read(file.read_bytes()))
         except FileNotFoundError:
-            continue  # its resource has been deleted meanwhile
+            continue  # the resource was just deleted
         except ValueError as error:
             bad[file] = str(error)
     if bad:
@@ -150,7 +149,6 @@ def records(folder: Path) -> list[Record]:
 
 
 def _read(content: bytes) -> Record:
-    """Raises ValueError for what is no record."""
     try:
         read = _OnDisk.model_validate_json(content)
     except ValidationError as error:

@@ -15,7 +15,7 @@ _DISPLAYED = "Simulator"
 
 
 def check_subscription(subscription: Subscription, asked: str) -> None:
-    """Raises ArmError (404) for another one."""
+    """Raises ArmError (404) if this is not the simulated subscription."""
     mine = subscription.subscription_id
     if asked.lower() != mine:
         message = f"The subscription '{asked}' could not be found. The simulated one is '{mine}'."

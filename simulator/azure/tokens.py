@@ -1,7 +1,8 @@
 """Access tokens of the simulated Entra: JWTs in the shape of its version 1.0, signed with RS256.
 
-Whoever has the published keys can check them: the API servers of clusters do. Claims: Entra's page "Access token claims
-reference"; names and object ids are those that AKS's guard reads (kubeguard/guard, auth/providers/azure/azure.go).
+Clients, such as the clusters' API servers, verify them with the published keys. Claims: Entra's page "Access token
+claims reference", with the names and object ids that AKS's guard reads (kubeguard/guard,
+auth/providers/azure/azure.go).
 """
 
 from __future__ import annotations
@@ -22,26 +23,26 @@ from simulator.azure.subscription import Principal, Subscription
 LIFETIME_S = 3600
 STORAGE = "https://storage.azure.com"
 GRAPH = "https://graph.microsoft.com"
-"""Nobody answers there: the azure-native plugin reads in a token for it who is signed in (auth_getclientconfig.go)."""
+"""Microsoft Graph. azure-native only reads the caller from a token for it (auth_getclientconfig.go)."""
 AKS = "6dae42f8-4368-4678-94ff-3960e28e3630"
-"""The API servers of all AKS clusters: an application that is the same in every tenant (Azure/kubelogin)."""
+"""The application of all AKS API servers, the same in every tenant (Azure/kubelogin)."""
 _ALGORITHM = "RS256"
 _SIGNATURE_ALONE: Options = {"verify_aud": False, "verify_exp": False, "verify_iat": False, "verify_nbf": False}
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Issues tokens, and reads them again. `secret` is the simulator's own, `key` what it signs with."""
+    """The issuer and verifier of tokens. `secret` is the simulator's own, `key` signs tokens."""
 
     secret: str
     key: RSAPrivateKey
     subscription: Subscription
     arm: str
-    """The endpoint of the Resource Manager, which also is the audience of its tokens."""
+    """The endpoint of Resource Manager, which is also the audience of its tokens."""
 
     @property
     def audiences(self) -> tuple[str, ...]:
-        """What tokens are asked for from outside."""
+        """The audiences that clients can request."""
         return STORAGE, GRAPH, AKS, self.arm
 
     @property
@@ -49,13 +50,13 @@ class Tokens:
         return f"https://sts.windows.net/{self.subscription.tenant_id}/"
 
     def knows(self, audience: str) -> bool:
-        """Whether it is one of ours; clients write it with and without a slash at the end."""
+        """Returns whether tokens for the audience exist. Clients write it with or without a trailing slash."""
         return audience.rstrip("/") in self.audiences
 
     def issue(self, audience: str, principal: Principal | None = None, now: float | None = None) -> tuple[str, int]:
-        """A token for one audience (`https://storage.azure.com`), and when it ends (seconds since 1970).
+        """Issues a token for an audience (`https://storage.azure.com`) to a principal, by default the deployer.
 
-        It is for who is signed in, or for whom is named.
+        Returns the token and its expiry time (seconds since 1970).
         """
         begin, whose = int(time.time() if now is None else now), principal or self.subscription.deployer
         claims = {
@@ -76,12 +77,12 @@ class Tokens:
         return jwt.encode(claims, self.key, _ALGORITHM, {"kid": self._jwk["kid"]}), begin + LIFETIME_S
 
     def principal(self, token: str) -> str | None:
-        """The object id of whom a token was issued for; None for a token of somebody else."""
+        """Returns the object id of a token's principal, or None if the signature is invalid."""
         claims = self.claims(token)
         return None if claims is None else str(claims.get("oid", ""))
 
     def claims(self, token: str) -> dict[str, Any] | None:
-        """What a token says; None for a token of somebody else. Times are not looked at."""
+        """Returns the claims of a token, or None if the signature is invalid. Does not check times."""
         try:
             claims: dict[str, Any] = jwt.decode(token, self.key.public_key(), [_ALGORITHM], options=_SIGNATURE_ALONE)
         except jwt.InvalidTokenError:
@@ -89,7 +90,7 @@ class Tokens:
         return claims
 
     def keys(self) -> dict[str, Any]:
-        """The public key, as Entra publishes its own (a JSON Web Key Set)."""
+        """Returns the public key as a JSON Web Key Set, as Entra publishes it."""
         return {"keys": [self._jwk]}
 
     @cached_property

@@ -1,6 +1,6 @@
-"""The authority of simulated Azure, which signs the certificate of all its services, and how clients trust it.
+"""The certificate authority of all services of simulated Azure, and the trust of clients in it.
 
-Beside it lies the key that simulated Entra signs tokens with.
+Its folder also contains simulated Entra's key for signing tokens.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from simulator.host.certificates import Authority, rsa_key
 
 SERVER = "server"
 FRONT = "front"
-"""The certificate of simulated Resource Manager, which answers for hosts of Microsoft too."""
+"""The certificate of simulated Resource Manager, which also answers for hosts of Microsoft."""
 STORAGE = "storage"
-"""The certificate of storage accounts, which has their names too."""
+"""The certificate of storage accounts, with their host names."""
 REGISTRY = "registry"
-"""That of registries. Data endpoints have a region in their names, and serve nothing here."""
+"""The certificate of registries. It does not cover their data endpoints, which are not served."""
 _ACCOUNTS = (f"*.{domains.BLOBS}", f"*.{domains.DFS}")
 _REGISTRIES = f"*.{domains.REGISTRIES}"
 _HERE = ("127.0.0.1", "localhost")
@@ -33,7 +33,7 @@ _VARIABLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")
 
 
 def authority(home: Path | None = None) -> Authority:
-    """Made once per home of a simulator, by the first of several processes; it has issued all certificates."""
+    """Returns the authority of a simulator's home, with all certificates. The first process creates it."""
     with _own(home) as folder:
         made = Authority(folder, "simulated-azure-ca")
         made.issue(SERVER, "127.0.0.1", hosts=_HERE, server=True)
@@ -44,28 +44,28 @@ def authority(home: Path | None = None) -> Authority:
 
 
 def token_key(home: Path | None = None) -> RSAPrivateKey:
-    """Made once too."""
+    """Returns the signing key for tokens. The first process creates it."""
     with _own(home) as folder:
         return rsa_key(folder / "tokens.key")
 
 
 def bundle() -> Path:
-    """A file (PEM) of the authorities that this machine trusts, and ours; for the variables that name one."""
+    """Returns a CA bundle (PEM) for clients: the authorities that this machine trusts, and the simulator's."""
     own = _folder() / "bundle.pem"
     if str(own) in (os.environ.get(name) for name in _VARIABLES) and own.exists():
-        return own  # made when this environment was entered, from what stood there before
+        return own  # created when the user entered this environment, from the previous bundle
     files.replace(own, _trusted_here().read_text() + "\n" + authority().pem)
     return own
 
 
 def client(home: Path | None = None) -> ssl.SSLContext:
-    """For a client of simulated Azure, and of nobody else."""
+    """Returns a TLS context that trusts only simulated Azure."""
     return ssl.create_default_context(cadata=authority(home).pem)
 
 
 @contextmanager
 def _own(home: Path | None) -> Iterator[Path]:
-    """The folder, while no other process makes anything there."""
+    """Yields the folder under a lock that excludes other processes."""
     folder = _folder(home)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (folder / "lock").open("w") as lock:
@@ -78,7 +78,7 @@ def _folder(home: Path | None = None) -> Path:
 
 
 def _trusted_here() -> Path:
-    """What the user chose (a proxy's authority, for example), else the system's file, else certifi's."""
+    """Returns the user's CA bundle (for example of a proxy), else the system's, else certifi's."""
     chosen = [os.environ.get(name, "") for name in _VARIABLES]
     system = ssl.get_default_verify_paths().cafile or ""
     return next((Path(name) for name in (*chosen, system) if name and Path(name).is_file()), Path(certifi.where()))

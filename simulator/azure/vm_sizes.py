@@ -1,4 +1,4 @@
-"""VM sizes of the subscription's regions, in the shape of ListAvailableResourceSkusForARegion (Microsoft.Compute)."""
+"""The list of VM sizes by region, in the shape of ListAvailableResourceSkusForARegion (Microsoft.Compute)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILTER = re.compile(r"location eq '(\w+)'")
 
 
 def skus(world: World, asked: Asked) -> Body:
-    """Raises ArmError for another filter than by location."""
+    """Returns the VM sizes. Raises ArmError for filters other than location."""
     subscription, chosen = world.subscription, asked.query.get("$filter")
     match = _FILTER.fullmatch(chosen) if chosen else None
     if chosen and match is None:
