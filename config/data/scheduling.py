@@ -27,7 +27,6 @@ SCRATCH_MOUNT = "/mnt/nvme"
 SCRATCH_FOLDER = f"{SCRATCH_MOUNT}/scratch"
 """A folder that exists only once that file system is mounted; pods use it as a hostPath of type Directory."""
 SYSTEM_NODES = {"kubernetes.azure.com/mode": "system"}
-"""The node selector of the system pool."""
 SYSTEM_PRIORITY = "system-cluster-critical"
 """The priority class of operators that jobs depend on: evicted last, except for parts of a node. MLBatch gives its
 operators system-node-critical (project-codeflare/mlbatch, setup.k8s/*/manager_resources_patch.yaml).

@@ -241,7 +241,6 @@ class GpuModel(Facts):
     compute: str
     """Compute capability, as in 9.0."""
     mig: bool
-    """Whether it supports MIG."""
 
 
 def written_differently(name: str, known: Iterable[str]) -> list[str]:

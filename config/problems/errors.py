@@ -45,9 +45,7 @@ class Problem:
     what: str
     """The error, as the rest of a sentence that begins with the path."""
     allowed: str
-    """The allowed values."""
     suggestion: Fix
-    """The fix."""
     shows_value: bool = True
     """Whether `what` and `suggestion` may contain the value that was set."""
     lacking: Path = ()

@@ -108,7 +108,6 @@ class _Reading:
     inventory: Inventory
     privacy: Privacy
     problems: list[Problem] = field(default_factory=list)
-    """The problems so far."""
 
     def settings(self, keys: Keys) -> Settings:
         """Returns the settings in the text of these keys; raises SettingsError."""

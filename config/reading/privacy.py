@@ -23,7 +23,6 @@ class Privacy:
     """The secrets in the settings of one stack."""
 
     secret: Collection[str]
-    """The top-level keys that contain a secret."""
     inventory: Inventory
 
     def shown(self, problem: Problem) -> Problem:

@@ -24,7 +24,6 @@ AKS_UNREADY_NODES = 3
 """AKS's default of `ok-total-unready-count`."""
 Minutes = Annotated[int, Field(ge=0, le=1440), PLAIN_DIGITS]
 SYSTEM_DISK_GB, SYSTEM_DISK_TYPE = 128, "Managed"
-"""The OS disk of the system pool's nodes."""
 
 PLACEMENT_GROUP_NODES = 100
 """The maximum number of VMs in a single placement group, which AKS sets for sizes with RDMA (Azure/AKS, CHANGELOG.md,
@@ -95,8 +94,8 @@ class AutoscalerSettings(Model):
     """
 
     expander: Literal["random", "least-waste", "most-pods", "priority"] = "random"
-    """How to choose between several suitable pools: `random`, `least-waste`, `most-pods`, or `priority`
-    (`autoscale.priority` of the pools).
+    """Choice between several suitable pools: `random`, `least-waste`, `most-pods`, or `priority` (`autoscale.priority`
+    of the pools).
     """
     unneeded_minutes: Minutes = 10
     """Minutes until an unneeded node is deleted."""

@@ -17,7 +17,6 @@ from config.schema.base import Model, Text, may_be, unfit
 USER = "azureuser"
 """The login name; only SSH keys can log in."""
 DISK_TYPE = "Premium_LRS"
-"""The type of its disk."""
 _LENGTH = struct.Struct(">I")
 _KINDS = ("ssh-ed25519", "ssh-rsa")
 """The key types of Azure's Linux machines (SshEncryptionTypes of Microsoft.Compute); ecdsa is not documented."""
@@ -57,7 +56,7 @@ def _fields(data: bytes) -> Iterator[bytes]:
 
 
 def _small_machine(name: str) -> str:
-    """Rejects other sizes; suggests the size if only the spelling differs."""
+    """Rejects other sizes than those without GPUs; suggests a size if only the spelling differs."""
     usable = sorted((size for size in catalogue().values() if not size.gpus), key=lambda size: size.vcpus)
     names = [size.name for size in usable]
     if name not in names:

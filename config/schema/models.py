@@ -106,9 +106,9 @@ class StackFile(Model):
     slack_gpus: Annotated[Gpus, protects("limit")] = 0
     """GPUs that no team owns. All teams may borrow them from a queue without jobs."""
     charts: Charts = Charts()
-    """Where charts come from, instead of their own repositories."""
+    """Source of charts, instead of their own repositories."""
     images: Images = Images()
-    """Where images come from, instead of their own registries."""
+    """Source of images, instead of their own registries."""
     registry: RegistrySettings = RegistrySettings()
     """The container registry for the images of `docker/`."""
     storage: StorageSettings = StorageSettings()
@@ -168,7 +168,6 @@ class Lending(Model, Generic[Shared]):
     """The output `platform`, which consumer stacks read. It contains no secrets."""
 
     settings: Shared
-    """The shared settings."""
     login_server: str
     """The host of the registry with the images of `docker/`."""
     containers: dict[str, dict[str, Any]] = {}

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from config.schema.models import StackFile
 
 DriverUpgrades = Literal["manual", "when-idle"]
-"""Restarts of drivers after a change of version or configuration: `manual`, or by NVIDIA's operators node by node, each
-after all pods of the node have ended.
+"""Restarts of changed drivers: `manual`, or `when-idle` by NVIDIA's operators, node by node, each after all of its pods
+have ended.
 """
 Scheduler = Literal["volcano", "scheduler-plugins-scheduler"]
 """The scheduler of pods on GPU nodes, as in `schedulerName`."""
@@ -130,7 +130,7 @@ class OperatorSpec(Protocol[Own]):
 
     @property
     def is_for_gpu_pools(self) -> bool:
-        """Whether it is useless in a stack without GPU pools."""
+        """Whether only stacks with GPU pools need it."""
         return False
 
     def provides(self, settings: Own) -> Mapping[Capability, str]:
@@ -147,7 +147,6 @@ class OperatorSpec(Protocol[Own]):
 
 
 OperatorCatalogue = Mapping[str, OperatorSpec[Any]]
-"""All operators by name."""
 
 
 def key_of(name: str) -> str:
@@ -164,8 +163,8 @@ class Operators(Model):
     """The operators of the cluster. config/schema/inventory.py adds a field for each operator."""
 
     driver_upgrades: DriverUpgrades = "manual"
-    """Upgrades of OFED and the GPU driver on running nodes: `manual`, or `when-idle`: NVIDIA's operators upgrade one
-    node at a time, after all its pods have ended, except those of DaemonSets.
+    """Upgrades of OFED and the GPU driver on running nodes: `manual`, or `when-idle`. Then NVIDIA's operators upgrade
+    one node at a time, after all its pods have ended, except those of DaemonSets.
     """
     scheduler: Scheduler = VOLCANO
     """The only scheduler of pods on GPU nodes: `volcano`, or `scheduler-plugins-scheduler`, which is Kubernetes'

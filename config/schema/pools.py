@@ -63,7 +63,7 @@ GpuSku = Annotated[
 NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES), PLAIN_DIGITS]
 
 REGULAR_PRICE = -1.0
-"""The maximum price of Spot nodes that means: up to the regular price, without evictions because of the price."""
+"""The maximum price of Spot nodes that allows the regular price, without evictions because of the price."""
 _CENTS = 5  # decimals that Azure accepts
 MAX_SLICES = 250
 """The maximum number of slices per GPU: AKS allows 250 pods per node (its page on quotas), each with a slice."""
@@ -161,7 +161,7 @@ class PoolSettings(Model):
     CNI Overlay. A change replaces the pool.
     """
     replace: Literal["create-first", "delete-first"] = "create-first"
-    """How to replace the pool if Azure cannot change it: `create-first`, or `delete-first` if the quota is too small
+    """Order of replacement if Azure cannot change the pool: `create-first`, or `delete-first` if the quota is too small
     for both pools.
     """
 
