@@ -1,4 +1,4 @@
-"""The state that the rules of Resource Manager's types read and change."""
+"""The state of the simulated subscription and its backends."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from simulator.world.faults import FaultStore
 
 @dataclass(frozen=True)
 class World:
-    """A simulated subscription and its backends."""
-
     store: Store
     subscription: Subscription
     backend: ClusterBackend

@@ -129,7 +129,7 @@ def too_dear(world: World, pool: Record) -> float | None:
 def machines_left(world: World, pool: Record, has: int, spot: int) -> int | None:
     """Returns how many more machines the pool can get, or None without a limit.
 
-    `has` counts the pool's machines, `spot` the Spot machines of its size in all pools. It can get reserved machines.
+    `has` counts the pool's machines, `spot` the Spot machines of its size in all pools. Reserved ones are always free.
     """
     if too_dear(world, pool) or world.faults.find(FaultKind.NODE_SETUP):
         return 0

@@ -73,7 +73,7 @@ def _changed(world: World, asked: Asked, state: str) -> str:
 
 
 def _stored(world: World, name: str) -> ResourceId:
-    """Returns the id of a changed state in the store. It has no parent: a restart would delete it as an orphan."""
+    """Returns the id of a changed state in the store. Without a parent, it survives restarts, which delete orphans."""
     scope = f"/subscriptions/{world.subscription.subscription_id}"
     return ResourceId(scope, "Microsoft.Features/states", (name.replace("/", "."),))
 

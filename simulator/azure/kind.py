@@ -118,7 +118,10 @@ class Kind(ABC):
     # -- asynchronous operations ---------------------------------------------------------------------------------------
 
     def turn(self, resource: ResourceId) -> ResourceId:
-        """Returns the resource that serializes its operations. If that is itself, it starts with the simulator."""
+        """Returns the resource that serializes its operations, such as the cluster of a pool.
+
+        A resource that returns itself starts with the simulator.
+        """
         return resource
 
     def prepare(self, world: World, record: Record, pause: Callable[[float], object]) -> None:  # noqa: B027

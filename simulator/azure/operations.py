@@ -23,7 +23,7 @@ _THREADS = 8
 
 
 class Operations:
-    """The runner of operations. A cluster and its pools run one at a time; other resources run in parallel."""
+    """The runner of operations: one at a time for a cluster and its pools, in parallel for other resources."""
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -123,8 +123,6 @@ class Published(BaseModel):
 
 
 class Schema(BaseModel):
-    """A resource type."""
-
     model_config = ConfigDict(frozen=True, extra="forbid")
     type: str
     api_versions: list[str]

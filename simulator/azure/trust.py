@@ -1,4 +1,4 @@
-"""The certificate authority of all services of simulated Azure, and the trust of clients in it.
+"""The certificate authority of simulated Azure's services, and the CA bundle of clients.
 
 Its folder also contains simulated Entra's key for signing tokens.
 """

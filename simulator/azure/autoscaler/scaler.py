@@ -82,7 +82,6 @@ class Scaler:
         self._reporter.write(summary(found, refusals, could_go, healthy=view.healthy))
 
     def _starting(self, nodes: Sequence[Object], since: float) -> set[str]:
-        """Returns the unready nodes that were registered after `since`."""
         names = {node["metadata"]["name"]: is_ready(node) for node in nodes}
         self._seen = {name: self._seen.get(name, self._clock()) for name in names}
         return {name for name, ready in names.items() if not ready and self._seen[name] > since}

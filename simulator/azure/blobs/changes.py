@@ -1,7 +1,7 @@
 """A log of the blobs that users wrote or deleted since the simulator started, by container.
 
-Real blob storage has no such immediate log. With it, simulated mounts, which are copies, do not list their whole
-container for each pod (`simulator/kubelet/csi/contents.py`).
+It saves simulated mounts, which are copies, from listing their whole container for each pod
+(`simulator/kubelet/csi/contents.py`). Real blob storage has no such immediate log.
 """
 
 from __future__ import annotations

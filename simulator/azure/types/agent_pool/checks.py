@@ -35,7 +35,7 @@ def check(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) -> None
 
 
 def _autoscale_problem(properties: Body, *, scaled: bool) -> str:
-    """Returns the error. If the pool was `scaled`, AKS accepts bounds without its count, and changes it later."""
+    """Returns the error. If the pool was `scaled`, AKS accepts bounds that exclude its count and changes it later."""
     least, most = properties.get("minCount"), properties.get("maxCount")
     if not is_scaled(properties):
         return "minCount and maxCount need enableAutoScaling." if least is not None or most is not None else ""

@@ -176,7 +176,7 @@ def leads_nowhere(world: World, properties: Body) -> bool:
 
 
 def _check_ranges(world: World, cluster: Record, subnet: Record) -> None:
-    """Raises ArmError for overlaps with existing subnets. Service ranges can be elsewhere in the network's range."""
+    """Raises ArmError for overlaps with existing subnets. Service ranges can be in unused parts of the network."""
     if problems := list(_clashes(world, cluster, subnet)):
         raise invalid(problems)
 

@@ -20,8 +20,6 @@ _CHECK_NAME = "https://docs.microsoft.com/en-us/rest/api/containerregistry/regis
 
 
 class ContainerRegistries(Kind):
-    """Registries, which are empty until images are pushed."""
-
     patches_tags = False
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:

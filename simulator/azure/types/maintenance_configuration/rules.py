@@ -13,8 +13,6 @@ NAMES = ("default", "aksManagedAutoUpgradeSchedule", "aksManagedNodeOSUpgradeSch
 
 
 class MaintenanceConfigurations(Kind):
-    """Maintenance windows."""
-
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         if record.id.name not in NAMES:
             message = f"Maintenance configuration '{record.id.name}' must be named one of {', '.join(NAMES)}."

@@ -53,7 +53,6 @@ def user(world: World, cluster: Record, query: Mapping[str, str]) -> Body:
 
 
 def no_local_accounts(cluster: Record) -> bool:
-    """Returns whether the administrator's certificate is not available."""
     return bool(cluster.properties.get("disableLocalAccounts"))
 
 

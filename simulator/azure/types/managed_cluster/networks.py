@@ -77,7 +77,10 @@ def check(network: Body) -> None:
 
 
 def _engine(network: Body) -> Iterator[Problem]:
-    """Requires Cilium for both or none (Azure/AKS-Construction#535, AdminTurnedDevOps/DevOps-The-Hard-Way-Azure#1)."""
+    """Yields an error if only one of data plane and policy engine is Cilium.
+
+    Texts: Azure/AKS-Construction#535, AdminTurnedDevOps/DevOps-The-Hard-Way-Azure#1.
+    """
     target, plane, policy = "networkProfile.networkPolicy", network["networkDataplane"], network["networkPolicy"]
     if plane == "cilium" and policy != "cilium":
         yield Problem(target, "Cilium dataplane requires network policy cilium.", "BadRequest")

@@ -28,8 +28,6 @@ _ISSUER_SINCE = 34
 
 
 class ManagedClusters(Kind):
-    """Clusters, with their inline pools."""
-
     asynchronous = True
     actions = {
         "listclusteradmincredential": lambda world, record, *_: credentials.admin(world, record),
@@ -151,7 +149,6 @@ def _stop(world: World, record: Record) -> None:
 
 
 def _start(world: World, record: Record) -> None:
-    """Starts the control plane and boots all nodes."""
     record.properties.pop("powerState", None)
     world.store.put(record)
     for node in life.by_node(of_cluster(world, record.id)):

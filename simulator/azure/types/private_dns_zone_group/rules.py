@@ -22,8 +22,6 @@ _TTL_S = 10
 
 
 class PrivateDnsZoneGroups(Kind):
-    """Zone groups, child resources of an endpoint."""
-
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         for other in world.store.all(TYPE):
             if other.id.parent == record.id.parent and other.id != record.id:

@@ -21,8 +21,6 @@ _FILTER = re.compile(r"(?P<at>atScope\(\))?(?: and )?(?:(?:assignedTo\(|principa
 
 
 class RoleAssignments(Kind):
-    """Assignments of a role to a principal on a scope."""
-
     shown_deleted = True
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
@@ -43,7 +41,7 @@ class RoleAssignments(Kind):
         world.store.put(record)
 
     def chosen(self, world: World, scope: str, records: Sequence[Record], text: str) -> Sequence[Record]:
-        """Filters as in Azure's page "List Azure role assignments using the REST API": `atScope()` includes above."""
+        """Filters as in Azure's page "List Azure role assignments using the REST API"; `atScope()` adds those above."""
         found = _FILTER.fullmatch(text)
         if found is None:
             ours = "atScope(), assignedTo('<id>') and principalId eq '<id>'"

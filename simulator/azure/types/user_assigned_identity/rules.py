@@ -17,8 +17,6 @@ TYPE = "Microsoft.ManagedIdentity/userAssignedIdentities"
 
 
 class UserAssignedIdentities(Kind):
-    """Identities, each with a client id and an object id in Entra."""
-
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.place(world, record, body, existing)
         record.body = body

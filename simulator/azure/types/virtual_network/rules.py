@@ -22,8 +22,6 @@ TYPE = "Microsoft.Network/virtualNetworks"
 
 
 class VirtualNetworks(Kind):
-    """Networks with their subnets, which can be inline."""
-
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.place(world, record, body, existing)
         inline: list[Body] | None = body["properties"].pop("subnets", None)

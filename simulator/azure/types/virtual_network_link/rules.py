@@ -18,8 +18,6 @@ NETWORKS = "Microsoft.Network/virtualNetworks"
 
 
 class VirtualNetworkLinks(Kind):
-    """Links, child resources of a zone."""
-
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         body["location"] = _rules.everywhere(record.id, body)
         _rules.check_fixed(record.id, body, existing)
