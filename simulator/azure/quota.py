@@ -58,7 +58,7 @@ def check(
 
 
 def _of_aks(name: str, location: str, left: int, wanted: int) -> ArmError:
-    """Returns AKS's error, for a family or the region (Azure/karpenter-provider-azure#192, reports of 2025 and 2026)."""
+    """Returns AKS's error for a family or region (Azure/karpenter-provider-azure#192, reports of 2025 and 2026)."""
     what = f"Insufficient vcpu quota requested {wanted}, remaining {left} for family {name} for region {location}."
     if name == TOTAL:
         left_there = f"left regional vcpu quota {left}, requested quota {wanted}."
