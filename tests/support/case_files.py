@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from pathlib import Path
@@ -61,7 +62,7 @@ def case_table(test: str, key: str, /, *, file: str = "", **texts: str) -> pytes
 
 def title(value: Any) -> str:
     """Returns a short name for a case. Raises TypeError for values whose text is not the same in each process."""
-    return _text(value)[:MAX_TITLE] or "empty"
+    return _text(value)[:MAX_TITLE].encode("unicode_escape").decode() or "empty"
 
 
 def _text(value: Any) -> str:
@@ -69,6 +70,8 @@ def _text(value: Any) -> str:
         return ", ".join(f"{key}: {_text(each)}" for key, each in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(_text, value))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return ", ".join(_text(getattr(value, field.name)) for field in dataclasses.fields(value))
     if value is None or isinstance(value, str | int | float):
         return " ".join(str(value).split())
     raise TypeError(value)

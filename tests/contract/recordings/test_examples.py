@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-import yaml
 
+from config.data import data
 from simulator.azure.types.agent_pool import nodes
 from simulator.world.faults import new_fault
 from tests.support import networks as net
@@ -46,11 +46,9 @@ PLACES = {
 }
 """The words in angle brackets."""
 TEXTS = [file.read_text("utf-8") for file in sorted(Path(__file__).parent.glob("examples*.yaml"))]
-SECTIONS: dict[str, dict[str, Any]] = {
-    name: section
-    for text in TEXTS
-    for name, section in yaml.safe_load(re.sub(r"<(\w+)>", lambda word: PLACES[word[1]], text)).items()
-}
+TABLES = [data.parsed(re.sub(r"<(\w+)>", lambda word: PLACES[word[1]], text)) for text in TEXTS]
+SECTIONS: dict[str, dict[str, Any]] = {name: section for table in TABLES for name, section in table.items()}
+assert len(SECTIONS) == sum(map(len, TABLES)), "two files have a section of the same name"
 KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 

@@ -16,8 +16,6 @@ from tests.support.azure_plugin import AzurePlugin
 
 SCOPE = f"/subscriptions/{SUBSCRIPTION.subscription_id}"
 SIZES = f"{SCOPE}/providers/Microsoft.Compute/skus"
-ASSIGNMENTS = "providers/Microsoft.Authorization/roleAssignments"
-PERMISSIONS = "providers/Microsoft.Authorization/permissions"
 ROLE = f"{CLUSTER}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-4000-8000-0000000000ff"
 TABLE = f"{GROUP}/providers/Microsoft.Network/routeTables/out"
 Start = Callable[..., Arm]

@@ -10,7 +10,7 @@ from tests.support.arm import CLUSTER, SUBSCRIPTION, Arm, cluster_body, pool_bod
 from tests.support.case_files import case_table
 
 SPOT = {"scaleSetPriority": "Spot"}
-A100, ND_A100, D4S = "Standard_NC24ads_A100_v4", "Standard_ND96asr_v4", "Standard_D4s_v5"
+A100, D4S = "Standard_NC24ads_A100_v4", "Standard_D4s_v5"
 
 
 def upgrades(**settings: str) -> dict[str, Any]:

@@ -21,8 +21,6 @@ from tests.support.azure_plugin import GROUP as GROUP_TYPE
 from tests.support.azure_plugin import AzurePlugin, failure
 from tests.support.sizes import H100
 
-GRACE = SUBSCRIPTION.directory["grace"]
-
 ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
 REGISTRY = f"{GROUP}/providers/Microsoft.ContainerRegistry/registries/images1"
 ROLE = f"{REGISTRY}/providers/Microsoft.Authorization/roleAssignments/{guid('role')}"

@@ -30,8 +30,8 @@ def test_the_program_reads_patterns_as_azure_does(pattern: str, excluded: str, a
 
 
 ROLES = {role["name"]: role["id"] for role in built_in().values()}
-CLUSTER_ADMIN, ADMIN, WRITER, READER = (
-    f"Azure Kubernetes Service RBAC {name}" for name in ("Cluster Admin", "Admin", "Writer", "Reader")
+CLUSTER_ADMIN, WRITER, READER = (
+    f"Azure Kubernetes Service RBAC {name}" for name in ("Cluster Admin", "Writer", "Reader")
 )
 GRACE = SUBSCRIPTION.directory["grace"]
 

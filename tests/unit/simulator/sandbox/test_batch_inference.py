@@ -13,7 +13,6 @@ from tests.support.sizes import H200
 from tests.unit.simulator.sandbox.ray_and_vllm_pods import Inference
 
 GATED = "meta-llama/Llama-3.1-8B-Instruct"
-LARGE = "meta-llama/Llama-3.1-70B-Instruct"
 
 
 def test_the_batch_is_answered_and_both_end_well(tmp_path: Path) -> None:

@@ -18,13 +18,12 @@ from simulator.sandbox import machine, sandbox
 from simulator.world import snapshot
 from simulator.world.faults import Fault, new_fault
 from simulator.world.hardware import node_hardware
-from tests.support.case_files import case_table, read
+from tests.support.case_files import case_table
 from tests.support.pools import A100
 from tests.support.sizes import H100, T4
 from tests.unit.simulator.sandbox.node import NAME, Node
 
 OK, PROBLEM, UNKNOWN = 0, 1, 2
-FAULTS = read(__file__, "node_conditions")["faults"]
 NC80 = "Standard_NC80adis_H100_v5"
 DRIVER, OFED = "run/nvidia/driver/usr/bin/nvidia-smi", "run/mellanox/drivers/.driver-ready"
 
