@@ -119,12 +119,6 @@ def test_drivers_and_node_tools_bear_it(stack: Stack, bad: str) -> None:
     assert gpus(node(stack, bad)) == 8
 
 
-@pytest.mark.long
-def test_it_is_checked_again_and_fails_again(stack: Stack, bad: str) -> None:
-    assert checked(stack, bad).startswith(FAILED)
-    assert "NoExecute" in taint(stack, bad)
-
-
 def test_healed_it_passes_and_everything_of_it_is_gone(stack: Stack, bad: str) -> None:
     stack.world.simulator("heal")
     assert checked(stack, bad).startswith("VERDICT: PASS")
