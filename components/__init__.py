@@ -1,1 +1,1 @@
-"""The platform: Pulumi components, which create resources and nothing else, and what they share with workloads."""
+"""The platform: Pulumi components, and the types that they share with workloads."""

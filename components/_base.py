@@ -1,4 +1,4 @@
-"""Base of every component."""
+"""The base class of all components."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ PROJECT = "ai-on-aks"
 
 
 class Component(pulumi.ComponentResource):
-    """A component whose type is `ai-on-aks:<module>:<Class>`, from the module that defines it."""
+    """A component of the type `ai-on-aks:<module>:<Class>`."""
 
     def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None, *, module: str = "") -> None:
-        """`module` names another module in the type than the one that defines the class."""
+        """Uses `module` in the type, by default the module that defines the class."""
         here = (module or type(self).__module__).removeprefix("components.").replace(".", "/")
         super().__init__(f"{PROJECT}:{here}:{type(self).__name__}", name, None, opts)
 
     def child(self, **options: Any) -> pulumi.ResourceOptions:
-        """Options of a resource inside this component. The caller's own options never leak into children."""
+        """Returns the options of a child resource, without the component's own options."""
         return pulumi.ResourceOptions(parent=self, **options)
 
     def kept_until_replaced(self, **options: Any) -> pulumi.ResourceOptions:
-        """Options of a resource whose contents must not go before its successor is there.
+        """Returns the options of a resource that must stay until its replacement exists.
 
-        The azure-native provider deletes first whatever has a name of the program's own, also if that name changes: if
-        the new one is then refused (taken by somebody else), images or data would be gone.
+        If the program sets a resource's name, azure-native deletes before it creates. If Azure then rejects a new name
+        because it is taken, images or data would be lost.
         """
         return self.child(delete_before_replace=False, **options)

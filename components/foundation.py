@@ -1,4 +1,4 @@
-"""What Azure Resource Manager makes for a platform: group, registry, data, network and cluster."""
+"""The Azure resources of a platform: resource group, registry, storage, network and cluster."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from config.schema.storage import Account
 
 
 class Foundation(Component):
-    """Everything that can be made from outside of a private network: no GPU nodes, and nothing in the cluster.
+    """All resources that do not need access to a private network. Excludes GPU nodes and objects in the cluster.
 
-    Registry and storage need no cluster, so that data outlives clusters.
+    Registry and storage do not depend on the cluster, so that data outlives clusters.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Foundation(Component):
         within: bool,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`within` is whether the deployer reaches the network: from outside, no SAS is signed."""
+        """Signs SAS only if the deployer reaches the network (`within`)."""
         super().__init__(name, opts)
         self.settings = settings
         self._within = within
@@ -83,7 +83,7 @@ class Foundation(Component):
         return JumpBox("jump-box", self.settings, chosen, network, self.resource_group, opts=self.child())
 
     def _storage(self, account: Account, endpoints: PrivateEndpoints | None) -> Storage:
-        """The deployer signs SAS: with a jump box, that is its identity, unless the settings name another."""
+        """Creates a storage account. A jump box's identity signs SAS, unless the settings name another deployer."""
         named = self.settings.cluster.deployer_object_id is not None
         return Storage(
             account.named("storage"),

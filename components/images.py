@@ -1,7 +1,7 @@
-"""Where images come from: each from its own place, or all from the mirror that `images.registry` names.
+"""Image references: from each image's own registry, or all from the mirror that `images.registry` names.
 
-A mirror has every image under its own path: nvcr.io/nvidia/driver becomes <registry>/nvidia/driver. The images of
-`docker/` come from the stack's own registry, under the tag of their content.
+A mirror keeps the path of each image: nvcr.io/nvidia/driver becomes <registry>/nvidia/driver. Images of `docker/` come
+from the stack's own registry. Their tag is a hash of their content.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from config.data.content_tags import content_tag
 from config.data.versions import versions
 
 _PLACES = ("repository", "image_registry")
-"""What charts call the keys that say where an image comes from."""
+"""Keys of chart values that contain the registry and path of an image."""
 _REGISTRY = "registry"
-"""What they call the host, where the repository beside it is without."""
+"""The key that contains only the host, in charts with a separate key for the repository."""
 _REFERENCE = "image"
-"""What they call one that has an image's name alone, or in some its whole reference."""
+"""The key that contains an image's name or, in some charts, its full reference."""
 
 
 def mirrored(place: str, registry: str | None) -> str:
-    """A registry, with a path or not, as `registry` has it."""
+    """Returns `place`, a registry with or without a path, with its host replaced by `registry`, if given."""
     if registry is None:
         return place
     _, slash, path = place.partition("/")
@@ -29,20 +29,19 @@ def mirrored(place: str, registry: str | None) -> str:
 
 
 def repository(name: str, registry: str | None) -> str:
-    """Where a pinned image lies, without its own name."""
+    """Returns the repository of a pinned image, without the image's name."""
     return mirrored(versions().images[name].repository, registry)
 
 
 def reference(name: str, registry: str | None) -> str:
-    """The whole reference of a pinned image."""
     return f"{repository(name, registry)}/{name}:{versions().images[name].version}"
 
 
 def own(name: str, *, login_server: str, mirror: str | None) -> str:
-    """The whole reference of an image that a workload names: a pinned one, or else one of `docker/`.
+    """Returns the full reference of an image that a workload names: a pinned image, or one of `docker/`.
 
-    The latter is in the stack's registry, whose host name `login_server` is (as in myregistry.azurecr.io), or in the
-    mirror (`images.registry`). Raises UnknownImage.
+    Images of `docker/` are in the mirror (`images.registry`), if set, or in the stack's registry. `login_server` is its
+    host name, such as myregistry.azurecr.io. Raises UnknownImage.
     """
     if name in versions().images:
         return reference(name, mirror)
@@ -51,7 +50,7 @@ def own(name: str, *, login_server: str, mirror: str | None) -> str:
 
 
 def chart_values(chart: str, registry: str | None) -> dict[str, Any]:
-    """Values that make a chart take its images from the mirror: its keys file says where it has them from."""
+    """Returns values that make a chart pull its images from the mirror. The chart's keys file lists the keys to set."""
     values: dict[str, Any] = {}
     if registry is None:
         return values

@@ -1,7 +1,7 @@
-"""What operators without a chart are installed from: upstream's manifests, looked up before anything is declared.
+"""Manifests of operators that have no chart, loaded before any resource is declared.
 
-From the folder that `charts.source` names, where they are taken as they are, like charts. Else they are made here, of
-the pinned Go module, by kubectl: what upstream has as `kubectl apply -k`.
+If `charts.source` names a folder, the manifests in it are used unchanged, like charts. Otherwise kubectl builds them
+from the pinned Go module, like upstream's `kubectl apply -k`.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from config.schema.models import Settings
 
 Manifest = dict[str, Any]
 _FOLDER = ".simulator/upstream-charts"
-"""Where `make upstream-charts` puts them."""
+"""The folder to which `make upstream-charts` writes."""
 
 
 def check_manifests(settings: Settings, operators: Mapping[str, Operator[Any]]) -> None:
-    """Raises pulumi.RunError where manifests of an operator that the stack wants cannot be had, or are not sound."""
+    """Raises pulumi.RunError if the manifests of an enabled operator cannot be loaded or are invalid."""
     for name in versions().manifests.keys() & operators.keys():
         if operators[name].is_wanted(settings):
             manifests(name, settings.charts.source)
@@ -45,7 +45,7 @@ def check_manifests(settings: Settings, operators: Mapping[str, Operator[Any]]) 
 
 @functools.cache
 def manifests(name: str, source: str | None) -> tuple[Manifest, ...]:
-    """All objects that an operator's release has, not to be changed. Raises pulumi.RunError."""
+    """Returns all objects of an operator's release, which callers must not modify. Raises pulumi.RunError."""
     pin = versions().manifests[name]
     place = f"{source.rstrip('/')}/{name}/{INSTALL}" if source else pin.address
     text = _read(place) if source else _fetched(pin)
@@ -60,7 +60,7 @@ def manifests(name: str, source: str | None) -> tuple[Manifest, ...]:
 
 
 def _read(file: str) -> str:
-    """Relative to the program's folder, where it runs."""
+    """Returns the text of a file. A relative path starts at the program's folder."""
     try:
         return Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -68,7 +68,6 @@ def _read(file: str) -> str:
 
 
 def _fetched(pin: Kustomization) -> str:
-    """The pinned release, checked."""
     try:
         status, content = arm.fetch(pin.address)
         why = "" if status == HTTPStatus.OK else f"it answers {status}"
@@ -82,7 +81,7 @@ def _fetched(pin: Kustomization) -> str:
 
 
 def unreachable(pin: Kustomization, why: str) -> str:
-    """What is wrong, and what mends it."""
+    """Returns the error message for a failed download."""
     folder = set_command(("charts", "source"), _FOLDER).text(pulumi.get_stack())
     return lines(
         f"{pin.name} {pin.version} has no chart, and its released manifests cannot be fetched.",
@@ -94,7 +93,7 @@ def unreachable(pin: Kustomization, why: str) -> str:
 
 
 def another(pin: Kustomization, found: str) -> str:
-    """The same of a module that somebody has changed since it was pinned."""
+    """Returns the error message for a module with another checksum than the pinned one."""
     return lines(
         f"the manifests of {pin.name} {pin.version} are not those that were pinned: {pin.address}",
         f"has the sum {found}; in config/data/versions.yaml it is {pin.sum}.",
@@ -104,21 +103,21 @@ def another(pin: Kustomization, found: str) -> str:
 
 
 def sum_of(archive: bytes) -> str:
-    """A module's checksum by Go's algorithm `h1` (golang.org/x/mod, sumdb/dirhash); for what is no archive a text."""
+    """Returns Go's `h1` checksum of a module (golang.org/x/mod, sumdb/dirhash), or a text for a damaged archive."""
     try:
         with ZipFile(BytesIO(archive)) as module:
             sums = [f"{sha256(module.read(name)).hexdigest()}  {name}\n" for name in sorted(module.namelist())]
-    except (BadZipFile, EOFError, RuntimeError, ValueError, zlib.error):  # what ZipFile raises for damaged ones
+    except (BadZipFile, EOFError, RuntimeError, ValueError, zlib.error):  # ZipFile's errors for damaged archives
         return "of no archive"
     return f"h1:{b64encode(sha256(''.join(sums).encode()).digest()).decode()}"
 
 
 def made_by_kubectl(pin: Kustomization, archive: bytes) -> str:
-    """All of its objects, in the pinned namespace. Raises pulumi.RunError where kubectl is not there or refuses."""
+    """Returns all objects in the pinned namespace. Raises pulumi.RunError if kubectl is missing or fails."""
     with tempfile.TemporaryDirectory() as folder:
         with ZipFile(BytesIO(archive)) as module:
             module.extractall(folder)
-        # By its own name, which begins with a host's, kustomize would take the folder for a repository to be fetched.
+        # The module's own folder name begins with a host, so kustomize would treat it as a remote repository.
         Path(folder, f"{pin.module}@{pin.version}").rename(Path(folder, "module"))
         images = [{"name": image, "newTag": pin.version} for image in pin.images]
         whole = {"resources": [f"module/{pin.folder}"], "namespace": pin.namespace, "images": images}
@@ -133,6 +132,6 @@ def made_by_kubectl(pin: Kustomization, archive: bytes) -> str:
 
 
 def without_kubectl(pin: Kustomization) -> str:
-    """What is wrong, and what mends it."""
+    """Returns the error message for a missing kubectl."""
     what = f"kubectl makes the manifests of {pin.name} {pin.version}, and there is none on PATH. Nothing was changed."
     return f"{what} Install it:\n    az aks install-cli"

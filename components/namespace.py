@@ -11,7 +11,7 @@ import pulumi_kubernetes as kubernetes
 from components._base import Component
 
 Level = Literal["baseline", "privileged"]
-"""What pods of a namespace may do, as Kubernetes' pod-security standards have it."""
+"""A level of the Kubernetes Pod Security Standards."""
 
 
 def namespace(
@@ -24,10 +24,10 @@ def namespace(
     depends_on: Sequence[pulumi.Resource] = (),
     keeps_files: bool = False,
 ) -> kubernetes.core.v1.Namespace | kubernetes.core.v1.NamespacePatch:
-    """Creates the namespace `name`. The pod-security `level` limits its pods.
+    """Creates the namespace `name`, which enforces the Pod Security `level`.
 
-    One that `keeps_files` stays when the stack no longer has it, because its claims would go with it. A Patch resource
-    takes it over when the stack has it again.
+    If `keeps_files`, the namespace stays in the cluster when the stack removes it, so that its claims are not deleted.
+    A Patch resource adopts it if the stack declares it again.
     """
     metadata: dict[str, Any] = {
         "name": name,

@@ -1,4 +1,4 @@
-"""What an operator is to the platform, and all of a stack's installed, each behind those that it follows."""
+"""The interface of operators, and the installation of all that a stack enables, in the order of their dependencies."""
 
 from __future__ import annotations
 
@@ -21,35 +21,33 @@ from config.schema.operators import OperatorSpec, Own
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """Where operators go, and what they find there."""
+    """The install context of an operator."""
 
     settings: Settings
     pools: Mapping[str, GpuPool]
     image: Callable[[str], str]
-    """Reference of an image of `docker/`, by the name of its folder."""
+    """Returns the reference of an image of `docker/`, given the name of its folder."""
     registry: pulumi.Resource
-    """Of these images. Where Azure refuses another one, no DaemonSet must have got the name of an image there."""
+    """The registry of these images. If Azure rejects a new registry, DaemonSets must not refer to images there."""
     installed: Mapping[str, Installed[Any]]
-    """The operators that it follows, as far as the stack has them."""
+    """The installed operators that this one follows."""
     namespace: kubernetes.core.v1.Namespace
     scheduler: str | None
-    """What alone places pods on GPU nodes, as pods name it; None where the stack installs nothing that does."""
+    """The name of the only scheduler that places pods on GPU nodes, or None if the stack installs no such scheduler."""
 
 
 class Installed(Component, Generic[Own]):
-    """One operator in the cluster. Its resources are children of it."""
+    """One operator in the cluster, with its resources as children."""
 
     followed: Sequence[pulumi.Resource] = ()
-    """What operators that follow it depend on."""
+    """The resources that later operators depend on."""
     policies: Sequence[pulumi.Resource] = ()
-    """What decides which drivers a new node gets."""
+    """The resources that determine the drivers of a new node."""
     outputs: Mapping[str, Any] = MappingProxyType({})
-    """What the stack exports of it."""
     webhooks: Sequence[pulumi.Resource] = ()
-    """What must answer before jobs are made. Drivers they wait for in their queue, until nodes offer what they request.
-    """
+    """The webhooks that must answer before jobs are created. Jobs do not wait for drivers here, but in their queue."""
     provisioners: Sequence[pulumi.Resource] = ()
-    """What makes the StorageClass of shared files and its volumes."""
+    """The resources that create the StorageClass of shared files and its volumes."""
 
     def __init__(self, name: str, site: Site, settings: Own, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
@@ -57,20 +55,20 @@ class Installed(Component, Generic[Own]):
         self.register_outputs({})
 
     def create(self, site: Site, settings: Own) -> None:
-        """Creates its resources, and sets what others need of them."""
+        """Creates the operator's resources, and sets the attributes that other components read."""
         raise NotImplementedError
 
 
 class Operator(OperatorSpec[Own], Protocol[Own]):
-    """One operator, a package of `operators/`: what the settings must know of it, and how it is installed."""
+    """One operator, which is a package of `operators/`: its settings and its installation."""
 
     @property
     def component(self) -> type[Installed[Own]]:
-        """What installs it."""
+        """The component that installs it."""
 
     @property
     def follows(self) -> Sequence[str]:
-        """Names of operators that come before it, where the stack has them."""
+        """The names of operators that must be installed before it, if the stack has them."""
         return ()
 
     @property
@@ -80,13 +78,10 @@ class Operator(OperatorSpec[Own], Protocol[Own]):
 
     @property
     def level(self) -> Level:
-        """What pods of its namespace may do."""
         return "privileged"
 
 
 class Operators(Component):
-    """The operators that the stack wants."""
-
     installed: dict[str, Installed[Any]]
 
     def __init__(
@@ -132,20 +127,16 @@ class Operators(Component):
 
     @property
     def policies(self) -> list[pulumi.Resource]:
-        """What decides which drivers a new node gets."""
         return [policy for each in self.installed.values() for policy in each.policies]
 
     @property
     def outputs(self) -> dict[str, Any]:
-        """What the stack exports of them."""
         return {name: value for each in self.installed.values() for name, value in each.outputs.items()}
 
     @property
     def provisioners(self) -> list[pulumi.Resource]:
-        """What makes the StorageClass of shared files and its volumes."""
         return [each for operator in self.installed.values() for each in operator.provisioners]
 
     @property
     def webhooks(self) -> list[pulumi.Resource]:
-        """What must answer before jobs are made."""
         return [webhook for each in self.installed.values() for webhook in each.webhooks]

@@ -1,4 +1,4 @@
-"""The platform: GPU pools, access to the cluster, operators and the namespace of workloads, on its foundation."""
+"""The platform on top of its foundation: cluster access, operators, GPU pools and the namespace of workloads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from config.schema.operators import MONITORING, NODE_HEALTH
 
 
 class Platform(Component):
-    """Everything that workloads need besides the foundation. It needs a deployer who reaches the cluster."""
+    """Everything that workloads need besides the foundation. The deployer must be able to reach the cluster."""
 
     def __init__(
         self,
@@ -47,14 +47,14 @@ class Platform(Component):
         self.operators = Operators(
             "operators", operators, settings, self.image, registry.resource, hooks, opts=in_cluster
         )
-        # Side by side at first, to save minutes. Later, new nodes must not get drivers that this very update changes.
+        # The first update creates both in parallel, which saves minutes. Later, new nodes must get the updated drivers.
         policies = self.operators.policies if existing.cluster else []
         self.pools = NodePools(
             "pools", cluster, settings, there=existing.node_counts, after=policies, opts=self.child()
         )
         if settings.cluster.autoscaler.expander == "priority":
             AutoscalerPriorities("autoscaler-priorities", settings, hooks, opts=in_cluster)
-        # All of them, also for pods that users bring along.
+        # The namespace gets all containers, because pods that users deploy may mount any of them.
         self.federation = self._identities() if settings.storage.by_identity() else None
         checks = self.operators.installed.get(NODE_HEALTH)
         self.workspace = Workspace(
@@ -85,17 +85,15 @@ class Platform(Component):
         )
 
     def image(self, name: str) -> str:
-        """Returns the reference of an image of `docker/`."""
         mirror = self.settings.images.registry
         return images.own(name, login_server=self.foundation.registry.login_server, mirror=mirror)
 
     def context_of(self, _: Placement[Any]) -> WorkloadContext:
-        """Returns the context of a workload: all of them are in one namespace."""
+        """Returns the context of a workload. All workloads are in one namespace."""
         return self.context
 
     @cached_property
     def context(self) -> WorkloadContext:
-        """The context of all workloads."""
         foundation = self.foundation
         return WorkloadContext(
             provider=self.access.provider,
@@ -107,7 +105,7 @@ class Platform(Component):
             image=self.image,
             volumes=self.workspace.volumes,
             shared_class=self._shared_class,
-            # A registry or a pool that Azure refuses must stop jobs from being replaced by ones that could not run.
+            # If Azure rejects a registry or pool, jobs must not be replaced by ones that could not run.
             ready=[
                 foundation.registry.resource,
                 *foundation.entrances,

@@ -1,13 +1,12 @@
 """Prevents `pulumi destroy` of a platform in use: an admission policy rejects the deletion of a sentinel ConfigMap.
 
-No code of this program runs while a stack is destroyed, nor does a stack know who uses it. So the API server decides.
-Pulumi deletes the ConfigMap before all else. One ValidatingAdmissionPolicy keeps it while other stacks run on the
-platform: each of these leaves a ServiceAccount in the platform's namespace. Another one keeps it while claims keep
-files. It looks at PersistentVolumes, which exist for claims of every stack and of users.
+This program does not run while a stack is destroyed, and a stack does not know its consumers. So the API server
+decides. Pulumi deletes the ConfigMap before everything else. One ValidatingAdmissionPolicy rejects that while other
+stacks run on the platform: each creates a ServiceAccount in the platform's namespace. Another policy rejects it while
+claims have files. It checks PersistentVolumes, which exist for claims of every stack and of users.
 
-The API server watches both kinds anyway (PersistentVolumes for its node authorizer). It would see no change of
-ConfigMaps any more once the policy's binding has been deleted and made again (tried with 1.35: a consumer stack that
-had gone was still counted).
+The API server watches both kinds anyway (PersistentVolumes for its node authorizer). With ConfigMaps, it would miss
+changes after the policy's binding is deleted and re-created (tested with 1.35: it still counted a deleted consumer).
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from k8s.templates import filled
 
 _HERE = Path(__file__).parent
 NAME = "platform-in-use"
-"""Of the policy, of its binding and of the ConfigMap."""
+"""The name of the policy, of its binding and of the ConfigMap."""
 FILES = f"{NAME}-files"
-"""The name of the policy that keeps claims with files, and of its binding."""
+"""The name of the policy that protects claims with files, and of its binding."""
 FILES_OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {FILES}"
-"""The command that gives the files up where `pulumi up` is refused."""
+"""The command that removes the protection of files if the policy rejects `pulumi up`."""
 _GIVE_UP = "ai-on-aks/files-override"
-"""The annotation of the ConfigMap that makes that policy act. Its value is the command that gives the files up.
+"""The annotation of the ConfigMap that activates the policy for files. Its value is the command that deletes them.
 
-It is not in `data`: the provider replaces a ConfigMap whose data change, which the policies refuse.
+It is not in `data`: if data change, the provider replaces the ConfigMap, which the policies reject.
 """
 GUEST_LABELS = {"ai-on-aks/guest": "true"}
-"""The label of the ServiceAccount of a stack that runs on the platform of another."""
+"""The label of a consumer stack's ServiceAccount."""
 _STACK = "ai-on-aks/stack"
 _SELECTOR = ",".join(f"{key}={value}" for key, value in GUEST_LABELS.items())
 _NO_PROTECTION = set_command(("storage", "protect"), False)
@@ -46,7 +45,7 @@ _OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {NAME}"
 
 
 def guest(stack: str, opts: pulumi.ResourceOptions) -> kubernetes.core.v1.ServiceAccount:
-    """What tells the platform that a stack runs on it. No pod runs under it, and it may do nothing."""
+    """Creates the ServiceAccount that registers this stack as a consumer. It has no rights, and no pod uses it."""
     metadata = {
         "name": f"guest-{stack}",
         "namespace": WORKLOAD_NAMESPACE,
@@ -59,7 +58,7 @@ def guest(stack: str, opts: pulumi.ResourceOptions) -> kubernetes.core.v1.Servic
 
 
 class PlatformGuard(Component):
-    """The policies and what they keep. They follow all else of the stack, so that they go first or nothing does."""
+    """The policies and their ConfigMap. They depend on all other resources, so Pulumi deletes them first or stops."""
 
     def __init__(
         self,
@@ -70,7 +69,7 @@ class PlatformGuard(Component):
         *,
         protects_files: bool,
     ) -> None:
-        """Keeps files too if `protects_files`; claims in `operator_namespaces` do not count."""
+        """Protects files too if `protects_files`. Claims in `operator_namespaces` do not count."""
         super().__init__(name, pulumi.ResourceOptions(providers={"kubernetes": context.provider}))
         stack = pulumi.get_stack()
         give_up = f"{_NO_PROTECTION.text(stack)} && pulumi up -s {stack} && pulumi destroy -s {stack}"
@@ -93,7 +92,7 @@ class PlatformGuard(Component):
     ) -> pulumi.Resource:
         """Creates the policy, and the binding that evaluates it for each object that `selector` matches.
 
-        Without such an object the deletion is allowed. Namespaced objects are looked for beside the ConfigMap.
+        If no object matches, the deletion is allowed. Namespaced objects are looked up in the ConfigMap's namespace.
         """
         policy = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicy(
             f"{name}-policy", metadata={"name": name}, spec=spec, opts=self.child(depends_on=after)
@@ -110,12 +109,12 @@ class PlatformGuard(Component):
 
 
 def policy_spec() -> dict[str, Any]:
-    """Returns the policy that refuses to delete the ConfigMap while other stacks run on the platform."""
+    """Returns the policy that rejects the deletion of the ConfigMap while other stacks run on the platform."""
     names = {"name": NAME, "stack": _STACK, "namespace": WORKLOAD_NAMESPACE, "selector": _SELECTOR}
     return filled(_HERE / "platform_in_use.yaml", **names, override=_OVERRIDE)
 
 
 def files_policy_spec(operator_namespaces: Collection[str]) -> dict[str, Any]:
-    """Returns the policy that refuses to delete the annotated ConfigMap while a claim keeps files."""
+    """Returns the policy that rejects the deletion of the annotated ConfigMap while a claim has files."""
     file = _HERE / "platform_in_use_files.yaml"
     return filled(file, name=NAME, giveUp=_GIVE_UP, operatorNamespaces=sorted(operator_namespaces))

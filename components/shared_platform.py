@@ -1,6 +1,6 @@
 """The platform of another stack, for a stack that only runs workloads.
 
-A workload of a team runs in the team's namespace, beside those of other stacks, as a user of that team.
+A team's workload runs as a user of that team, in the team's namespace, which it shares with other stacks.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from config.schema.workload import Member
 
 
 class TeamSpace(Component):
-    """A provider that impersonates a user of a team, so that the workload has only the team's rights; and volumes.
+    """A provider that impersonates a user of a team, so that a workload has only the team's rights, and its volumes.
 
-    The namespace exists already. PersistentVolumes belong to no namespace, so the deployer creates them.
+    The namespace already exists. PersistentVolumes are not namespaced, so the deployer creates them.
     """
 
     provider: kubernetes.Provider
     volumes: Mapping[str, BlobVolume]
-    """By container."""
+    """Volumes by container name."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class TeamSpace(Component):
         cluster: pulumi.Output[Any],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`name` is the workload's. `prefix` begins names in the namespace. Each of `containers` is mounted by SAS."""
+        """Creates the space of the workload `name`. Names begin with `prefix`. All `containers` are mounted by SAS."""
         super().__init__(name, opts)
         self.provider = kubernetes.Provider(
             name,
@@ -87,7 +87,7 @@ class SharedPlatform(Component):
         kept_before: Collection[str] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`kept_before` are claims with files that earlier updates of the stack created."""
+        """Keeps the namespace if `kept_before`, the claims with files from earlier updates, is not empty."""
         super().__init__(name, opts)
         self._kept_before = kept_before
         self.settings = settings
@@ -98,7 +98,7 @@ class SharedPlatform(Component):
         self.provider = kubernetes.Provider(
             "kubernetes",
             kubeconfig=self.kubeconfig,
-            # So that the provider, and all that it made, is replaced with the cluster and not with its credentials.
+            # If the cluster is replaced, so are the provider and its resources. New credentials do not replace them.
             cluster_identifier=self.cluster_id,
             opts=self.child(),
         )
@@ -154,7 +154,7 @@ class SharedPlatform(Component):
 
     @property
     def _prefix(self) -> str:
-        """The prefix of names in a team's namespace, which other stacks use too."""
+        """The prefix of this stack's names in a team's namespace, which other stacks use too."""
         return f"{self.settings.stack}-"
 
     def _containers(self) -> dict[str, ContainerAccess]:
@@ -162,11 +162,9 @@ class SharedPlatform(Component):
         return {name: read_container(plain, sas[name]) for name, plain in self.lender.lending.containers.items()}
 
     def image(self, name: str) -> str:
-        """Returns the reference of an image of `docker/`."""
         return images.own(name, login_server=self.lender.lending.login_server, mirror=self.settings.images.registry)
 
     def context_of(self, placed: Placement[Any]) -> WorkloadContext:
-        """Returns the context of a workload."""
         if member := placed.options.member:
             space = self._team_spaces[placed.name]
             return self._context(
@@ -184,7 +182,7 @@ class SharedPlatform(Component):
         )
 
     def _context(self, **place: Any) -> WorkloadContext:
-        """The platform is up already, so there is nothing to wait for."""
+        """Returns a context that does not wait for anything, because the platform already exists."""
         return WorkloadContext(
             pools=gpu_pools(self.settings),
             rdma_resource=self.settings.rdma_resource,

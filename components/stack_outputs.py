@@ -1,11 +1,10 @@
-"""The outputs of a stack: what each holds, and which of them are secret.
+"""The outputs of a stack: their contents, and which of them are secret.
 
-`docs/configuration.md` describes them to users. Their names are in
-`config/data/output_names.py`. Some outputs come from elsewhere: an operator declares its own
-(`Installed.outputs`), and a workload states its commands (`Deployed` in workloads/_lib/base.py).
+`docs/configuration.md` describes them to users. Their names are in `config/data/output_names.py`. Operators declare
+additional outputs (`Installed.outputs`), and workloads their commands (`Deployed` in workloads/_lib/base.py).
 
-A stack on a shared platform reads the platform's outputs. `config/rules/platform_stack.py` checks them first. The
-functions that read `platform` and `sas` are below those that write them.
+A stack on a shared platform reads the platform's outputs, after `config/rules/platform_stack.py` has validated them.
+The functions that read `platform` and `sas` are below those that write them.
 """
 
 from __future__ import annotations
@@ -53,16 +52,15 @@ def export(outputs: Mapping[str, Any]) -> None:
 
 
 def price_outputs(cost: Cost) -> dict[str, Any]:
-    """Returns the output with the price of the stack."""
     return {PRICE: cost.output()}
 
 
 def foundation_outputs(foundation: Foundation, next_command: str | None) -> dict[str, Any]:
-    """Returns the outputs of what Azure Resource Manager makes.
+    """Returns the outputs of the Azure resources.
 
     Args:
         foundation: The foundation of the stack's own platform.
-        next_command: What to do after this phase. None if the stack has only one phase.
+        next_command: The next step after this phase, or None if the stack has only one phase.
     """
     return {
         "resourceGroup": foundation.resource_group.name,
@@ -75,7 +73,6 @@ def foundation_outputs(foundation: Foundation, next_command: str | None) -> dict
 
 
 def platform_outputs(platform: Platform) -> dict[str, Any]:
-    """Returns the outputs of a stack's own platform and its foundation."""
     containers = platform.foundation.containers
     next_command = NOTHING if platform.settings.network.two_phases else None
     return {
@@ -89,7 +86,7 @@ def platform_outputs(platform: Platform) -> dict[str, Any]:
 
 
 def shared_platform_outputs(platform: SharedPlatform) -> dict[str, Any]:
-    """Returns the outputs of a stack about the platform of another stack that it runs on."""
+    """Returns the outputs about the shared platform that a stack runs on."""
     return {
         PLATFORM_STACK: str(platform.lender.stack),
         CLUSTER_ID: platform.cluster_id,
@@ -156,7 +153,7 @@ def read_federation(plain: Mapping[str, Any]) -> Federation:
 
 
 def describe_container(access: ContainerAccess) -> dict[str, Any]:
-    """Returns a blob container as `platform` describes it: everything except the SAS."""
+    """Returns a blob container in the format of the output `platform`: everything except the SAS."""
     sas = access.sas
     opens = {"rotation": sas.rotation, "start": sas.start, "expiry": sas.expiry} if sas else {"scope": access.scope}
     return {
@@ -172,7 +169,7 @@ def describe_container(access: ContainerAccess) -> dict[str, Any]:
 
 
 def describe_sas(access: ContainerAccess) -> dict[str, pulumi.Output[str]]:
-    """Returns the SAS of a blob container as the output `sas` has them."""
+    """Returns the SAS of a blob container in the format of the output `sas`."""
     if access.sas is None:
         return {}
     return {"sas": access.sas.mount, **({"uploadSas": access.sas.upload} if access.sas.upload is not None else {})}

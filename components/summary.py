@@ -1,7 +1,7 @@
-"""Reports of previews and updates about the whole stack: its target, the placement of workloads, and the price.
+"""Logs of previews and updates about the whole stack: its target, the placement of workloads, and the price.
 
-Without a terminal, Pulumi prints each message twice (when it comes, and under "Diagnostics"). So an update, which
-mostly follows a preview, repeats the heading of the price and no table.
+Without a terminal, Pulumi prints each message twice: when it arrives, and under "Diagnostics". An update usually
+follows a preview, so it logs only the heading of the price, not the table.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def report_plan(settings: Settings) -> None:
 
 
 def report_price(settings: Settings, existing: Existing, cost: Cost) -> None:
-    """Logs the hourly price; in previews also the price of each part, and of pools that are replaced."""
+    """Logs the hourly price. Previews also log the price of each part and of pools that are replaced."""
     before = existing.outputs.get(PRICE)
     if not pulumi.runtime.is_dry_run():
         pulumi.log.info(cost.heading(before))

@@ -1,4 +1,4 @@
-"""Where workloads of one stack run: a namespace, their accounts in it, and the blob containers mounted there."""
+"""The namespace of a stack's workloads, their service accounts, and the blob containers mounted there."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MPI_ACCOUNT = "mpi-worker-view"
 
 
 class Workspace(Component):
-    """The namespace. Its pods may pin memory (IPC_LOCK) and mount scratch, which only the privileged level allows."""
+    """The namespace. Its pods may lock memory (IPC_LOCK) and mount scratch, which only the privileged level allows."""
 
     namespace: pulumi.Output[str]
     account: pulumi.Output[str]
     volumes: Mapping[str, BlobVolume]
-    """By container."""
+    """Volumes by container name."""
 
     def __init__(
         self,
@@ -39,12 +39,11 @@ class Workspace(Component):
         keeps_files: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`keeps_files` leaves the namespace in the cluster when the stack goes, with its claims.
+        """Creates the namespace, with only those SAS and roles that its pods use to mount `containers`.
 
-        `containers` are those that are mounted there. A namespace holds no SAS and no role that its pods do not use.
-
-        `federation` is there where any of the platform's are mounted by identity. `checks` bring the role by which pods
-        tell what they have found of their node; None where there is none.
+        `federation` is set if identities open any of the platform's containers. `checks` create the role that lets pods
+        report their node's health, if the platform has it. If `keeps_files`, the namespace and its claims stay in the
+        cluster when the stack is destroyed.
         """
         super().__init__(name, opts)
         space = namespace(space_name, "privileged", parent=self, hooks=hooks, keeps_files=keeps_files)
@@ -76,7 +75,7 @@ class Workspace(Component):
 
 
 class CheckAccount(Component):
-    """The service account of pods that check their node; a policy bounds what it may (operators/node_health)."""
+    """The service account of pods that check their node. A policy limits its rights (operators/node_health)."""
 
     def __init__(
         self,
@@ -88,7 +87,7 @@ class CheckAccount(Component):
         by_identity: bool,
         parent: Component,
     ) -> None:
-        """A role cannot be bound before it is there by somebody who may not do everything."""
+        """Binds the role after it exists: before that, only a deployer with all rights could bind it."""
         super().__init__(name, parent.child())
         inside = space.metadata["name"]
         kubernetes.core.v1.ServiceAccount(
@@ -106,7 +105,7 @@ class CheckAccount(Component):
 
 
 class MpiAccount(Component):
-    """The service account of MPI masters: it may see the pods of its namespace, and nothing else."""
+    """The service account of MPI masters. It may only read the pods of its namespace."""
 
     name: pulumi.Output[str]
 
@@ -130,6 +129,6 @@ class MpiAccount(Component):
             subjects=[{"kind": "ServiceAccount", "name": account.metadata["name"], "namespace": space}],
             opts=self.child(),
         )
-        # Whoever uses the account may do so only once it has its rights.
+        # Users of the account must wait until it has its rights.
         self.name = pulumi.Output.all(account.metadata["name"], binding.id).apply(lambda parts: str(parts[0]))
         self.register_outputs({"name": self.name})

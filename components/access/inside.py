@@ -1,7 +1,7 @@
-"""Whether this machine is inside: whether it reaches what only a private network reaches.
+"""Checks whether this machine reaches a private network.
 
-A cluster is asked itself. Before there is one, only Azure's metadata service knows where a machine is, and it knows no
-network by name: so its address is looked for among the addresses of that network.
+An existing cluster is contacted directly. Before that, only Azure's metadata service can locate a machine, but it does
+not report network names. So the machine's addresses are compared with those of the network.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from components.preflight.arm import MachineTrust
 
 _TIMEOUT_S = 10.0
 _METADATA_TIMEOUT_S = 2.0
-"""It answers from the machine's own host, or not at all."""
+"""The metadata service runs on the machine's own host, so it answers fast or not at all."""
 _METADATA = "AZURE_POD_IDENTITY_AUTHORITY_HOST"
-"""Names another place of that service, as to Azure's SDKs (azure-identity, _credentials/imds.py)."""
+"""The variable that overrides the service's address, as in Azure's SDKs (azure-identity, _credentials/imds.py)."""
 _INTERFACES = "/metadata/instance/network/interface?api-version=2021-02-01"
 
 
 def answers(host: str) -> bool:
-    """Whether an API server answers, by whatever proxy the environment names: kubectl and the plugins go that way too.
+    """Returns whether an API server answers. Uses the environment's proxy, as kubectl and the plugins do.
 
-    Which one it is, its certificate need not prove: nothing is told to it. But it is one of Kubernetes: a name may also
-    lead to a portal or a proxy that answers everything.
+    The certificate is not verified, because the request contains no secrets. The answer must come from Kubernetes: a
+    name may also resolve to a portal or a proxy that answers everything.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureRequestWarning)
@@ -41,20 +41,19 @@ def answers(host: str) -> bool:
 
 
 def _is_of_kubernetes(found: Any) -> bool:
-    """Its version, or why it is not told: a Status (Kubernetes' API reference, "Status v1 meta")."""
+    """Returns whether this is a version, or a Status that denies it (Kubernetes' API reference, "Status v1 meta")."""
     if not isinstance(found, dict):
         return False
     return "gitVersion" in found or (found.get("kind"), found.get("apiVersion")) == ("Status", "v1")
 
 
 def is_in(ranges: Iterable[str]) -> bool:
-    """Whether this machine has an address in one of these ranges; False for one that is not Azure's."""
+    """Returns whether this machine has an address in one of these ranges. Machines outside Azure have none."""
     networks = [IPv4Network(range_) for range_ in ranges if ":" not in range_]
     return bool(networks) and any(address in network for address in _addresses() for network in networks)
 
 
 def _addresses() -> list[IPv4Address]:
-    """Returns the private addresses of this machine, as Azure knows them."""
     url = f"{os.environ.get(_METADATA, 'http://169.254.169.254')}{_INTERFACES}"
     with requests.Session() as session:
         session.trust_env = False  # a proxy would report its own addresses

@@ -1,6 +1,6 @@
-"""The way into a network that the stack makes: a machine in it, and the Bastion by which one logs in there.
+"""Access to a network that the stack creates: a machine in it, and a Bastion for logins to the machine.
 
-The machine has no public address and no password. Its identity deploys: whoever is logged in has its rights.
+The machine has no public address and no password. Its identity deploys, so every user who logs in has its rights.
 """
 
 from __future__ import annotations
@@ -24,10 +24,7 @@ _TIMEOUTS = pulumi.CustomTimeouts(create="40m", delete="40m")
 
 
 class JumpBox(Component):
-    """It needs no cluster, and outlives any."""
-
     deployer: roles.Principal
-    """Its identity."""
 
     def __init__(
         self,
@@ -56,7 +53,7 @@ class JumpBox(Component):
         self.register_outputs({"identity": identity.id})
 
     def admin_of(self, cluster: Cluster) -> authorization.RoleAssignment:
-        """Lets it into a cluster with Entra login."""
+        """Makes the machine's identity an admin of a cluster with Entra login."""
         return roles.assign(
             "jump-box-cluster-admin",
             role=roles.RBAC_CLUSTER_ADMIN,
@@ -66,7 +63,7 @@ class JumpBox(Component):
         )
 
     def _rights(self) -> None:
-        """Those by which the rest of the stack is made: all in its group, but of roles only the program's own."""
+        """Assigns the rights to deploy the rest of the stack: all in its group, but only the roles of this program."""
         scope = self._group.id
         roles.assign("jump-box-contributor", role=roles.CONTRIBUTOR, scope=scope, principal=self.deployer, parent=self)
         roles.assign(
@@ -111,7 +108,7 @@ class JumpBox(Component):
                 security_type=compute.SecurityTypes.TRUSTED_LAUNCH,
                 uefi_settings=compute.UefiSettingsArgs(secure_boot_enabled=True, v_tpm_enabled=True),
             ),
-            # What it booted with, Azure does not change; nor is the machine that may run this very update made anew.
+            # Azure cannot change these after the first boot, and the machine may be running this update.
             opts=self.child(custom_timeouts=_TIMEOUTS, ignore_changes=["osProfile", "storageProfile"]),
         )
 
@@ -127,7 +124,7 @@ class JumpBox(Component):
         )
 
     def _bastion(self) -> None:
-        """Of the tier that lets ssh through (Azure's page on Bastion's configuration settings)."""
+        """Creates a Bastion of the tier that supports ssh (Azure's page on Bastion's configuration settings)."""
         name, location = f"{self._name}-bastion", self._settings.location
         address = public_address(self, "bastion-address", name, self._group.name, location)
         azure.BastionHost(
@@ -149,18 +146,17 @@ class JumpBox(Component):
 
 
 def jump_box_name(settings: Settings) -> str:
-    """Of the machine, and of all that it has of its own."""
     return f"{settings.names.cluster[:_LONGEST]}-jump"
 
 
 _LONGEST = 64 - len("-jump")
-"""Azure's page on naming rules: names of Linux machines."""
+"""The limit of names of Linux machines (Azure's page on naming rules)."""
 
 
 def login_command(settings: Settings, group: str, key: str) -> str:
-    """What one types to be on it, with Azure's CLI and its extensions `bastion` and `ssh`.
+    """Returns the command that logs in to the jump box, with Azure's CLI and its extensions `bastion` and `ssh`.
 
-    The first asks for the second, whatever way of logging in is chosen (Azure/azure-cli-extensions,
+    The former requires the latter for each login method (Azure/azure-cli-extensions,
     src/bastion/azext_bastion/custom.py, ssh_bastion_host).
     """
     name = jump_box_name(settings)

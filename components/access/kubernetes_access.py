@@ -1,4 +1,4 @@
-"""A way into the cluster: a kubeconfig, a Kubernetes provider, and the rights that they need."""
+"""Access to the cluster: a kubeconfig, a Kubernetes provider, and the rights that they need."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from components.preflight.checks import missing_programs
 from config.schema.cluster import ClusterSettings
 
 _REFUSED = "Getting static credential is not allowed"
-"""ARM's words where a cluster has local accounts off."""
+"""ARM's error if a cluster has local accounts disabled."""
 
 
 class KubernetesAccess(Component):
     """Credentials and provider.
 
-    With local accounts: the admin certificate, which needs no login. Without: a kubeconfig that calls kubelogin, and a
-    role assignment, because Azure RBAC gives an owner of the cluster no right inside it. The settings refuse clusters
+    With local accounts, the credential is the admin certificate. Without, it is a kubeconfig that calls kubelogin, and
+    a role assignment, because Azure RBAC gives an owner of the cluster no rights in it. The settings reject clusters
     with neither local accounts nor Entra ID.
 
-    Turning local accounts off later revokes no certificate: `az aks rotate-certs` does.
+    Disabling local accounts later does not revoke certificates: run `az aks rotate-certs`.
     """
 
     kubeconfig: pulumi.Output[str]
     provider: kubernetes.Provider
     first_contact: pulumi.ResourceHookBinding | None
-    """For namespaces and volumes: bears with a role assignment that does not act yet."""
+    """The hook for namespaces and volumes, which retries 403 responses until the role assignment applies."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class KubernetesAccess(Component):
         admin: pulumi.Resource | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`admin` is the role of whoever deploys, where that has been assigned already."""
+        """Assigns the deployer's role if local accounts are off, unless `admin` is that assignment."""
         super().__init__(name, opts)
         self.cluster = cluster
         self.settings = settings
@@ -51,7 +51,7 @@ class KubernetesAccess(Component):
         self.provider = kubernetes.Provider(
             "kubernetes",
             kubeconfig=self.kubeconfig,
-            # So that the provider, and all that it made, is replaced with the cluster and not with its credentials.
+            # If the cluster is replaced, so are the provider and its resources. New credentials do not replace them.
             cluster_identifier=cluster.id,
             opts=self.child(depends_on=needs),
         )
@@ -62,10 +62,10 @@ class KubernetesAccess(Component):
         return place.apply(lambda names: self._certificate(*names))
 
     def _certificate(self, group: str, cluster: str) -> pulumi.Output[str]:
-        """The admin kubeconfig.
+        """Returns the admin kubeconfig.
 
-        A preview that turns local accounts on cannot get it yet. With an unknown kubeconfig it would show most objects
-        as updated, so it uses the login that the cluster still has, if its programs are installed.
+        A preview that enables local accounts cannot get it yet. With an unknown kubeconfig, most objects would show as
+        updated. So the preview uses the login that the cluster still has, if its programs are installed.
         """
         try:
             credentials = containerservice.list_managed_cluster_admin_credentials(

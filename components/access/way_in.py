@@ -1,10 +1,10 @@
-"""From where a stack with a private network can be deployed, and how much of it.
+"""Decides which part of a stack with a private network can be deployed from this machine.
 
-Of a network that the stack makes, nobody is inside at first. So from outside there is a first phase: whatever Resource
-Manager makes, but no GPU nodes, which cost, no SAS and nothing of Kubernetes, which need the inside. The group's tag
-says that no more has been declared yet: the second phase takes it off before all else, and from then on the program
-is refused outside, where it would take down what it cannot reach. Outputs do not do for that: an update that fails
-keeps those of the last.
+No machine is in a new network at first. So a first phase from outside creates the Azure resources without GPU nodes,
+which cost money. SAS and Kubernetes objects need access to the network. A tag of the resource group records the first
+phase. The second phase changes the tag before everything else. From then on the program refuses to run outside, because
+it would delete what it cannot reach. Outputs cannot record this: after a failed update, they are those of the previous
+one.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _FIRST, _SECOND = "outside", "inside"
 
 
 def deploys_inside(settings: Settings, existing: Existing) -> bool:
-    """Whether all of the stack is to be declared; False: what can be made from outside.
+    """Returns True to declare the whole stack, False to declare only what can be created from outside.
 
-    Raises pulumi.RunError, with the ways in, where that has been done.
+    Raises pulumi.RunError, with the access paths, if the second phase has begun and this machine is outside.
     """
     if not settings.network.private or _is_inside(settings, existing):
         return True
@@ -51,7 +51,7 @@ def deploys_inside(settings: Settings, existing: Existing) -> bool:
 
 
 def check_guest(settings: Settings, lender: Lender) -> None:
-    """Raises pulumi.RunError, with the fix, if a stack on another's platform does not get into its cluster."""
+    """Raises pulumi.RunError, with the fix, if a consumer stack cannot access the cluster of its shared platform."""
     outputs = outputs_of(str(lender.stack))
     check_running(outputs, settings.stack)
     kubeconfig = outputs[KUBECONFIG]
@@ -68,20 +68,19 @@ def _guest_refusal(settings: Settings, lender: Lender) -> Iterator[str]:
 
 
 def tags(settings: Settings, *, within: bool) -> dict[str, str] | None:
-    """Those of the resource group."""
     return {_TAG: _SECOND if within else _FIRST} if settings.network.two_phases else None
 
 
 def _is_inside(settings: Settings, existing: Existing) -> bool:
     if existing.cluster:
         profile, host = existing.cluster.api_server_access_profile, existing.cluster.private_fqdn
-        # One whose making failed may have no name yet: nobody is inside of that.
+        # If the creation failed, the cluster may not have a name yet, so no machine reaches it.
         return inside.answers(host) if host else not (profile and profile.enable_private_cluster)
     return settings.network.inside or _seems_inside(settings, existing.group)
 
 
 def _seems_inside(settings: Settings, group: str) -> bool:
-    """By its address, which a machine of another network may have too: so it is told."""
+    """Returns whether this machine has an address in the network. Logs that: other networks may use the same ones."""
     found = inside.is_in(_ranges(settings, group))
     if found:
         pulumi.log.info(_BY_ADDRESS)
@@ -89,7 +88,7 @@ def _seems_inside(settings: Settings, group: str) -> bool:
 
 
 def _ranges(settings: Settings, group: str) -> Iterator[str]:
-    """Addresses of the network and of those that it is peered with, if it is there."""
+    """Yields the address ranges of the network, if it exists, and of its peered networks."""
     of_group = f"/subscriptions/{subscription_id()}/resourceGroups/{group}/providers/Microsoft.Network/virtualNetworks/"
     path = network_path(settings.network.id or f"{of_group}{settings.names.cluster}")
     found = answers_at(connect(settings.location), [path])[path]
@@ -122,7 +121,6 @@ def _has_nothing_inside(existing: Existing) -> bool:
 
 
 def next_command(settings: Settings, group: str) -> str:
-    """What to do after the first phase."""
     jump_box = settings.network.jump_box
     if jump_box and jump_box.ssh_public_key:
         return login_command(settings, group, jump_box.ssh_public_key)
@@ -130,7 +128,6 @@ def next_command(settings: Settings, group: str) -> str:
 
 
 def after_first_phase(settings: Settings, group: str) -> str:
-    """What to say at its end."""
     return lines(
         "This machine is outside the network that the stack makes. So this is the first of two phases: no GPU "
         "nodes, no SAS and nothing in the cluster yet. Go on from inside (docs/way-in.md):",

@@ -1,4 +1,4 @@
-"""Gives every resource in Azure the tags of the stack, and explains Azure's errors."""
+"""Adds the stack's tags to every Azure resource, and explains Azure's errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POOL = "pool-"
 
 
 def prepare_all(settings: Settings) -> None:
-    """Call it before any resource is declared."""
+    """Registers the tags and the error hook. Call it before any resource is declared."""
     hooks = pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("explain-azure-error", _explainer(settings))])
 
     def prepare(declared: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
@@ -31,7 +31,7 @@ def prepare_all(settings: Settings) -> None:
 
 
 def tagged(props: Any, tags: Mapping[str, str]) -> Any:
-    """The inputs of a resource with the tags among its own, if its type takes tags; its own tags win."""
+    """Returns a resource's inputs with the stack's tags, if its type has tags. Its own tags take precedence."""
     inputs = props if isinstance(props, dict) else vars(props)
     if tags and "tags" in inputs:
         inputs["tags"] = {**tags, **(inputs["tags"] or {})}

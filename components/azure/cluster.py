@@ -21,23 +21,23 @@ from config.schema.models import Settings
 from config.schema.storage import StorageSettings
 
 SYSTEM_POOL = "system"
-# Creating takes 4 to 15 minutes. An upgrade is the control plane's alone: pools follow (azure/node_pools.py).
+# Creating takes 4 to 15 minutes. An upgrade covers only the control plane: pools follow (azure/node_pools.py).
 _TIMEOUTS = pulumi.CustomTimeouts(create="40m", update="2h", delete="40m")
 
 
 class Cluster(Component):
-    """The cluster. GPU pools are resources of their own: an inline one could never be replaced alone."""
+    """The cluster. GPU pools are separate resources, because an inline pool cannot be replaced alone."""
 
     resource_group: pulumi.Output[str]
     name: pulumi.Output[str]
     id: pulumi.Output[str]
 
     kubelet_object_id: pulumi.Output[str]
-    """Who pulls images: the identity of the kubelets."""
+    """The object id of the identity that pulls images."""
     issuer: pulumi.Output[str]
-    """Of the tokens of its service accounts: a URL."""
+    """The URL of the issuer of service account tokens."""
     subnet: pulumi.Input[str] | None
-    """Of its nodes; None in AKS's own network."""
+    """The subnet of its nodes, or None in AKS's own network."""
 
     def __init__(
         self,
@@ -52,9 +52,10 @@ class Cluster(Component):
         protect: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`node_os_channel` and `ip_ranges` are what the cluster has now, if it is `there`.
+        """Creates the cluster, in AKS's own network unless `own_network` is set.
 
-        Without `own_network` it is in AKS's. `protect` lets Pulumi refuse to delete or replace it.
+        If the cluster exists (`there`), `node_os_channel` and `ip_ranges` are its current values. `protect` makes
+        Pulumi refuse to delete or replace it.
         """
         super().__init__(name, opts)
         self.settings = settings
@@ -93,21 +94,21 @@ class Cluster(Component):
             node_resource_group=names.node_resource_group,
             kubernetes_version=cluster.kubernetes_version,
             sku=containerservice.ManagedClusterSKUArgs(name="Base", tier=cluster.tier),
-            # The two go together (AKS's page on pricing tiers, "Create an AKS cluster in the Premium tier").
+            # AKS requires both together (its page on pricing tiers, "Create an AKS cluster in the Premium tier").
             support_plan="AKSLongTermSupport" if cluster.lts else None,
             identity=identity(cluster, own),
             enable_rbac=True,
             aad_profile=self._entra(),
             disable_local_accounts=not cluster.local_accounts,
             api_server_access_profile=api_server(self.settings, with_nodes(ip_ranges, own)),
-            # Pods trade the issuer's tokens for identities in Azure: those that mount blobs (azure/identity.py)
-            # and those that users bring along, to which AKS's webhook hands what they need. Either can come in place.
+            # Pods exchange the issuer's tokens for Azure identities: those that mount blobs (azure/identity.py), and
+            # users' own, which AKS's webhook configures. Both can be enabled in place.
             oidc_issuer_profile=containerservice.ManagedClusterOIDCIssuerProfileArgs(enabled=True),
             security_profile=containerservice.ManagedClusterSecurityProfileArgs(
                 workload_identity=containerservice.ManagedClusterSecurityProfileWorkloadIdentityArgs(enabled=True)
             ),
             network_profile=network_profile(self.settings.network),
-            # A node that is upgraded under a running job kills it: only a change of the settings upgrades any.
+            # Upgrading a node kills the jobs on it, so only a change of the settings upgrades nodes.
             auto_upgrade_profile=containerservice.ManagedClusterAutoUpgradeProfileArgs(
                 upgrade_channel="none", node_os_upgrade_channel=node_os_channel
             ),
@@ -120,7 +121,7 @@ class Cluster(Component):
                 depends_on=own.needs if own else None,
                 hooks=hooks,
                 hide_diffs=[PROFILES],
-                # AKS widens it in place (preflight/existing_network.py); the provider would replace the cluster.
+                # AKS widens it in place (preflight/existing_network.py). The provider would replace the cluster.
                 ignore_changes=["networkProfile.podCidr"],
             ),
         )
@@ -153,7 +154,7 @@ class Cluster(Component):
         )
 
     def _let_groups_in(self) -> None:
-        """Lets groups of cluster admins and of teams get a kubeconfig, which no right inside does."""
+        """Lets groups of cluster admins and of teams get a kubeconfig, which Kubernetes rights do not include."""
         cluster = self.settings.cluster
         of_teams = (group for team in self.settings.teams.values() for group in team.groups)
         groups = {str(each).lower(): str(each) for each in (*of_teams, *cluster.admin_group_object_ids)}
@@ -162,9 +163,9 @@ class Cluster(Component):
             roles.assign(f"kubeconfig-{group}", role=roles.CLUSTER_USER, scope=self.id, principal=who, parent=self)
 
     def _found(self) -> pulumi.Output[Any]:
-        """Asked of Azure: in the preview of an update the resource's own outputs are unknown.
+        """Reads the cluster from Azure, because the resource's own outputs are unknown in the preview of an update.
 
-        The role that hangs on them would be shown as replaced, with the cluster's access to its images.
+        With unknown outputs, the preview would show the role that lets the cluster pull images as replaced.
         """
         return containerservice.get_managed_cluster_output(
             resource_group_name=self.resource_group,
@@ -184,9 +185,10 @@ class Cluster(Component):
 
 
 def chosen_channel(settings: Settings, has: str | None) -> str:
-    """That of the settings; unset, it stays as the cluster `has` it where another would make all nodes anew.
+    """Returns the OS channel of the settings, or the current one (`has`) if it must stay.
 
-    Both are told as a warning.
+    An unset channel stays if the default would re-create all nodes. Logs a warning if nodes are, or would be,
+    re-created.
     """
     cluster, path = settings.cluster, ("cluster", "nodeOsChannel")
     wanted: str = cluster.node_os_channel
@@ -208,9 +210,9 @@ def chosen_channel(settings: Settings, has: str | None) -> str:
 
 
 def chosen_ranges(settings: Settings, has: Sequence[str], *, gateway: bool = False) -> list[str]:
-    """Those of the settings; unset, those that the cluster `has`, which another tool may have set. Both are told.
+    """Returns the settings' ranges. If unset, the current ones (`has`) stay, which another tool may have set.
 
-    With a `gateway` it has one more, that of its nodes.
+    Logs a warning in both cases. If there is a `gateway`, the cluster has one more range, for its nodes.
     """
     cluster, names, path = settings.cluster, settings.names, ("cluster", "authorizedIpRanges")
     wanted = sorted(set(cluster.authorized_ip_ranges))
@@ -232,7 +234,6 @@ def chosen_ranges(settings: Settings, has: Sequence[str], *, gateway: bool = Fal
 
 
 def _system_pool_version(pools: Iterable[Any] | None) -> str | None:
-    """What its nodes run."""
     return next((pool.current_orchestrator_version for pool in pools or () if pool.name == SYSTEM_POOL), None)
 
 
@@ -256,9 +257,9 @@ def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPr
 
 
 def _storage_profile(storage: StorageSettings) -> containerservice.ManagedClusterStorageProfileArgs:
-    """AKS's blob CSI driver, or none beside the chart's, whose objects have the same names.
+    """Returns the profile of AKS's blob CSI driver. It is off if the chart installs one: object names would clash.
 
-    Stated when off too, or turning it off would change nothing.
+    `False` is sent explicitly, because AKS keeps the previous value of omitted fields.
     """
     blob = containerservice.ManagedClusterStorageProfileBlobCSIDriverArgs(enabled=storage.needs("addon"))
     return containerservice.ManagedClusterStorageProfileArgs(blob_csi_driver=blob)
@@ -267,9 +268,10 @@ def _storage_profile(storage: StorageSettings) -> containerservice.ManagedCluste
 def _system_pool(
     pool: SystemPool, subnet: pulumi.Input[str] | None, tags: Mapping[str, str]
 ) -> containerservice.ManagedClusterAgentPoolProfileArgs:
-    """Without a version: AKS refuses one here unless all pools of the cluster are in the request with theirs.
+    """Returns the system pool without a Kubernetes version.
 
-    (NotAllAgentPoolOrchestratorVersionSpecifiedAndUnchanged, Azure/ARO-HCP#662.)
+    AKS rejects a version here unless the request has all pools of the cluster with theirs
+    (NotAllAgentPoolOrchestratorVersionSpecifiedAndUnchanged, Azure/ARO-HCP#662).
     """
     return containerservice.ManagedClusterAgentPoolProfileArgs(
         name=SYSTEM_POOL,
@@ -284,5 +286,5 @@ def _system_pool(
         node_taints=[SYSTEM_TAINT] if pool.taint else [],
         max_pods=pool.max_pods,
         vnet_subnet_id=subnet,
-        tags=tags or None,  # pools do not inherit those of the cluster (https://learn.microsoft.com/azure/aks/use-tags)
+        tags=tags or None,  # pools do not inherit the cluster's (https://learn.microsoft.com/azure/aks/use-tags)
     )

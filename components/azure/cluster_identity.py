@@ -1,8 +1,8 @@
-"""The identity of a control plane in a network that is not AKS's, and the roles that it needs there.
+"""The identity of a control plane in a custom network, and the roles that it needs there.
 
-A system-assigned one comes with the cluster, too late for both: AKS looks whether it may join the nodes' subnet before
-it makes the cluster, and takes none for a private DNS zone of one's own (its pages on CNI networking, on private
-clusters and on system-assigned identities).
+A system-assigned identity does not work, because it is created with the cluster. Before AKS creates the cluster, it
+checks whether the identity may join the nodes' subnet. AKS does not accept one for a custom private DNS zone either
+(its pages on CNI networking, on private clusters and on system-assigned identities).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from config.schema.resource_ids import ResourceName
 
 
 class ClusterIdentity(Component):
-    """One that the stack makes, or the user's (`cluster.identity`).
+    """An identity that the stack creates, or the user's (`cluster.identity`).
 
-    The user's has its roles on what was there before from the user (components/preflight/network.py looks), and on what
-    the stack makes from here.
+    The user assigns its roles on existing resources (components/preflight/network.py checks that). This class assigns
+    those on resources that the stack creates.
     """
 
     id: pulumi.Input[str]
     principal: roles.Principal
     roles: list[pulumi.Resource]
-    """What the cluster has to wait for."""
+    """The role assignments that the cluster must wait for."""
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class ClusterIdentity(Component):
         return identity.id, identity.principal_id
 
     def _needed(self) -> Iterator[tuple[str, str, pulumi.Output[str]]]:
-        """Name, role and scope of each assignment.
+        """Yields the name, role and scope of each assignment.
 
-        On the whole network, since AKS joins that too when it links its zone (MicrosoftDocs/azure-aks-docs#110). On the
-        gateway too: who writes a subnet must be able to join what the subnet has, and the cluster does so for some
-        Services (LinkedAuthorizationFailed, microsoft/tyger#320).
+        The scope is the whole network, because AKS also joins it to link its DNS zone
+        (MicrosoftDocs/azure-aks-docs#110). The cluster updates the subnet for some Services, which requires the right
+        to join the subnet's NAT gateway (LinkedAuthorizationFailed, microsoft/tyger#320).
         """
         settings, network = self._settings, self._network
         ours = settings.cluster.identity is None

@@ -1,4 +1,4 @@
-"""What a cluster is told of its network: pure functions of the settings."""
+"""The network settings of a cluster, as pure functions of the stack's settings."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ from config.schema.models import Settings
 from config.schema.network import NetworkSettings
 
 _OUTBOUND = {"natGateway": "userAssignedNATGateway"}
-"""AKS's names of `network.outbound`, where they differ."""
+"""AKS's names for values of `network.outbound`, where they differ."""
 SYSTEM_ZONE = "system"
-"""The private DNS zone that AKS makes itself."""
+"""The value that makes AKS create the private DNS zone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnNetwork:
-    """What a cluster in another network than AKS's has of it."""
+    """The parts of a custom network that a cluster uses."""
 
     subnet: pulumi.Input[str]
-    """Of all its nodes."""
     identity: pulumi.Input[str]
-    """Of its control plane."""
+    """The identity of the control plane."""
     needs: Sequence[pulumi.Resource]
-    """What has to be there before it."""
+    """The resources that must exist before the cluster."""
     outbound_address: pulumi.Output[str] | None = None
-    """From which its nodes go out, where the stack has made the gateway."""
+    """The outbound address of nodes, if the stack creates the gateway."""
 
 
 def identity(cluster: ClusterSettings, own: OwnNetwork | None) -> containerservice.ManagedClusterIdentityArgs:
-    """Of the control plane. Another one changes in place (AKS's page on managed identities)."""
+    """Returns the identity of the control plane. It can change in place (AKS's page on managed identities)."""
     kinds = containerservice.ResourceIdentityType
     id_ = own.identity if own else cluster.identity
     if id_ is None:
@@ -42,7 +41,7 @@ def identity(cluster: ClusterSettings, own: OwnNetwork | None) -> containerservi
 
 
 def network_profile(network: NetworkSettings) -> containerservice.ContainerServiceNetworkProfileArgs:
-    """CNI Overlay: pods have addresses of their own. In AKS's network, services have AKS's range."""
+    """Returns the profile of CNI Overlay: pods have their own range. In AKS's network, services use AKS's range."""
     of_ones_own = {"service_cidr": network.service_range, "dns_service_ip": network.dns_service} if network.own else {}
     return containerservice.ContainerServiceNetworkProfileArgs(
         network_plugin="azure",
@@ -57,10 +56,11 @@ def network_profile(network: NetworkSettings) -> containerservice.ContainerServi
 
 
 def with_nodes(ip_ranges: list[str], own: OwnNetwork | None) -> pulumi.Input[list[str]]:
-    """Authorized ranges, with the address from which nodes come.
+    """Returns the authorized ranges, with the outbound address of nodes.
 
-    AKS adds that of its load balancer by itself, but no gateway's (its page on authorized IP ranges, "Recommended IP
-    ranges to allow"): nodes could not join, and the cluster would fail (MicrosoftDocs/azure-docs#111834).
+    AKS adds the address of its load balancer itself, but not that of a gateway (its page on authorized IP ranges,
+    "Recommended IP ranges to allow"). Without it, nodes cannot join and the cluster fails
+    (MicrosoftDocs/azure-docs#111834).
     """
     if not ip_ranges or own is None or own.outbound_address is None:
         return ip_ranges
@@ -70,10 +70,10 @@ def with_nodes(ip_ranges: list[str], own: OwnNetwork | None) -> pulumi.Input[lis
 def api_server(
     settings: Settings, ip_ranges: pulumi.Input[list[str]]
 ) -> containerservice.ManagedClusterAPIServerAccessProfileArgs:
-    """From where the API server may be reached.
+    """Returns the profile that limits access to the API server.
 
-    Ranges are stated when empty too, or taking them away would change nothing. A private one has none, and no name
-    outside the network: by default AKS gives it one that the whole world can resolve, if not reach.
+    Empty ranges are sent explicitly, because AKS keeps the previous value of omitted fields. A private API server has
+    no ranges and no public name. By default, AKS would give it a name that everybody can resolve, but not reach.
     """
     if not settings.network.private:
         return containerservice.ManagedClusterAPIServerAccessProfileArgs(authorized_ip_ranges=ip_ranges)

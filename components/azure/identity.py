@@ -1,12 +1,12 @@
-"""The identity by which the pods of one namespace open blob containers: no secret, no expiry, and no account's key.
+"""The identity that opens blob containers for the pods of one namespace, without secret, expiry or account key.
 
-A pod's token says who its service account is, and the cluster's issuer vouches for that. Entra ID trades such a token
-for one of a managed identity where a federated credential names issuer, subject and audience so; what that may do, its
-roles say. Who has made a file may also set its permissions, as blobfuse2 does in a hierarchical namespace (Azure's page
-on access control lists in Data Lake Storage: the owning user), so that a Contributor is enough.
+A pod's token names its service account, and the cluster's issuer signs it. Entra ID exchanges the token for one of a
+managed identity with a federated credential for the same issuer, subject and audience. The role Contributor is enough:
+in a hierarchical namespace, the owner of a file may set its permissions, as blobfuse2 does (Azure's page on access
+control lists in Data Lake Storage: the owning user).
 
-The blob CSI driver does the trading (kubernetes-sigs/blob-csi-driver at 0744a60, pkg/blob/nodeserver.go,
-NodePublishVolume: the token comes from the kubelet; pkg/blob/blob.go, GetAuthEnv: it is handed to blobfuse2 as a file).
+The blob CSI driver exchanges the token (kubernetes-sigs/blob-csi-driver at 0744a60, pkg/blob/nodeserver.go,
+NodePublishVolume: the token comes from the kubelet; pkg/blob/blob.go, GetAuthEnv: blobfuse2 gets it as a file).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from components.storage.container_access import ContainerAccess
 from config.data.blobfuse import ACCOUNT, AUDIENCE
 
 CLIENT_ANNOTATION = "azure.workload.identity/client-id"
-"""For pods that sign in by themselves, labelled azure.workload.identity/use: the driver does not read it."""
+"""The annotation for pods that sign in themselves (label azure.workload.identity/use). The driver does not read it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Federation:
-    """Where the identities of a platform's namespaces are made, and who vouches for service accounts of its cluster."""
+    """The location of the identities of a platform's namespaces, and the issuer of its cluster's tokens."""
 
     resource_group: pulumi.Input[str]
     location: str
     cluster: str
-    """Its name, with which theirs begin."""
+    """The prefix of identities' names."""
     issuer: pulumi.Input[str]
 
 
@@ -54,7 +54,7 @@ class WorkloadIdentity(Component):
         needs: kubernetes.core.v1.Namespace,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`needs` is the namespace of that name. One identity has one credential: Azure refuses two at once."""
+        """Creates an identity with one credential: Azure rejects two at once. `needs` is the namespace."""
         super().__init__(name, opts)
         identity = managedidentity.UserAssignedIdentity(
             "identity",

@@ -1,4 +1,4 @@
-"""The network of a stack's own, or the one that is there already, in which its nodes and private endpoints are."""
+"""The network of nodes and private endpoints: a new one, or an existing one."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ from config.schema.network import BASTION, ENDPOINTS, JUMP_BOX, NODES, layout
 
 
 class Network(Component):
-    """It needs no cluster, and outlives any. Make it only where nodes are not in AKS's own network."""
+    """A network, which outlives clusters. Create it only if nodes are not in AKS's own network."""
 
     id: pulumi.Output[str]
     node_subnet: pulumi.Output[str]
     endpoint_subnet: pulumi.Output[str]
-    """Of no use but to what is private."""
     nat_gateway: pulumi.Output[str] | None = None
-    """The id of the one that the stack makes."""
+    """The id of the gateway that the stack creates."""
     outbound_address: pulumi.Output[str] | None = None
-    """From which nodes then go out."""
+    """The outbound address of nodes with that gateway."""
     made: bool
-    """Whether the stack has made it."""
 
     def __init__(
         self,
@@ -33,8 +31,10 @@ class Network(Component):
         has_way_in: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`has_way_in`: it has the subnets of a jump box now. They stay when that goes, which comes after the network's
-        own update: Azure refuses to take away subnets that are in use.
+        """Creates the network, or refers to an existing one.
+
+        If the network has the subnets of a jump box now (`has_way_in`), they stay. Pulumi deletes the jump box after it
+        updates the network, and Azure refuses to remove subnets that are in use.
         """
         super().__init__(name, opts)
         self._settings, self._has_way_in = settings, has_way_in
@@ -52,12 +52,12 @@ class Network(Component):
         self.register_outputs({"id": self.id})
 
     def _virtual_network(self, address_space: str) -> azure.VirtualNetwork:
-        """With its subnets inline: as resources of their own, two that are written at once would be a 409."""
+        """Creates the network with inline subnets. If they were resources, concurrent writes would fail with 409."""
         subnets = layout(address_space)
         self.nat_gateway = outbound = self._nat_gateway().id if self._settings.network.nat_gateway else None
         way_in = [
             _subnet(JUMP_BOX, str(subnets.jump_box), outbound),
-            azure.SubnetArgs(name=BASTION, address_prefix=str(subnets.bastion)),  # which Azure manages
+            azure.SubnetArgs(name=BASTION, address_prefix=str(subnets.bastion)),  # managed by Azure
         ]
         return azure.VirtualNetwork(
             "virtual-network",
@@ -74,11 +74,10 @@ class Network(Component):
         )
 
     def subnet(self, name: str) -> pulumi.Output[str]:
-        """The id of one that the stack makes."""
         return pulumi.Output.concat(self.id, f"/subnets/{name}")
 
     def _nat_gateway(self) -> azure.NatGateway:
-        """AKS's own cannot be had in one's own network (its page on NAT gateways)."""
+        """Creates a NAT gateway. AKS does not offer its own in a custom network (its page on NAT gateways)."""
         name, location = self._settings.names.cluster, self._settings.location
         address = public_address(self, "outbound-address", f"{name}-outbound", self._resource_group, location)
         self.outbound_address = address.ip_address.apply(str)
@@ -96,7 +95,7 @@ class Network(Component):
 def public_address(
     parent: Component, logical: str, name: str, resource_group: pulumi.Input[str], location: str
 ) -> azure.PublicIPAddress:
-    """One that stays the same, of the tier that NAT gateways and Bastions want."""
+    """Creates a static address, in the tier that NAT gateways and Bastions require."""
     return azure.PublicIPAddress(
         logical,
         public_ip_address_name=name,
@@ -109,9 +108,9 @@ def public_address(
 
 
 def _subnet(name: str, prefix: str, nat_gateway: pulumi.Input[str] | None = None) -> azure.SubnetArgs:
-    """Without default outbound access, which AKS has given up; stated, because this API version still gives it.
+    """Returns a subnet without default outbound access. AKS no longer uses it, but this API version still enables it.
 
-    Private endpoints answer whatever rules the subnet may get: policies for them are off, as Azure's default is.
+    Network policies for private endpoints are off (Azure's default), so that rules of the subnet do not affect them.
     """
     return azure.SubnetArgs(
         name=name,

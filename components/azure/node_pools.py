@@ -1,4 +1,4 @@
-"""GPU node pools: one AgentPool, and so one scale set and one InfiniBand fabric, for each pool of the settings."""
+"""GPU node pools. Each pool of the settings is one AgentPool, and so one scale set and one InfiniBand fabric."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from components.context import GpuPool
 from config.schema.models import Settings
 from config.schema.pools import PoolSettings, agent_pool_name, node_labels, node_taints
 
-# A pool of ND nodes takes 6 to 15 minutes, AllocationFailed comes late; an upgrade goes node by node.
+# Creating a pool of ND nodes takes 6 to 15 minutes, AllocationFailed comes late, and an upgrade goes node by node.
 _TIMEOUTS = pulumi.CustomTimeouts(create="60m", update="2h", delete="60m")
 
-# The provider would try to update these in place, and ARM would answer 400 PropertyChangeNotAllowed.
+# The provider would update these in place, and ARM would answer 400 PropertyChangeNotAllowed.
 _IMMUTABLE = [
     "gpuProfile.driver",
     "maxPods",
@@ -31,15 +31,15 @@ _IMMUTABLE = [
     "type",
 ]
 
-# The autoscaler changes `count`. A new pool starts with the least number; later updates send the one in Pulumi's state,
+# The autoscaler changes `count`. A new pool starts with the minimum. Later updates send the count in Pulumi's state,
 # which AKS ignores for an autoscaled pool, bounds included (Azure/AKS, releases 2019-10-28 and 2019-12-02).
 _AUTOSCALED = ["count"]
 CONFIG_MAP, NAMESPACE = "cluster-autoscaler-priority-expander", "kube-system"
-"""Its name and place (AKS's page articles/aks/cluster-autoscaler-overview.md)."""
+"""The name and namespace of the ConfigMap (AKS's page articles/aks/cluster-autoscaler-overview.md)."""
 
 
 class NodePools(Component):
-    """All GPU pools. A pool's ARM name follows what cannot change, so that its successor can stand beside it."""
+    """All GPU pools. A pool's ARM name depends on its immutable properties, so a replacement can exist beside it."""
 
     pools: dict[str, GpuPool]
     resources: list[pulumi.Resource]
@@ -54,7 +54,7 @@ class NodePools(Component):
         after: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`there` are the names in ARM of pools that exist; `after` is what pools follow."""
+        """Creates the pools after the resources in `after`. `there` has the ARM names of existing pools."""
         super().__init__(name, opts)
         self._there = there
         self._cluster = cluster
@@ -74,7 +74,7 @@ class NodePools(Component):
             agent_pool_name=name,
             mode="User",
             type="VirtualMachineScaleSets",
-            # Else its nodes would stay at the version that they were made with when the control plane's is upgraded.
+            # Without it, nodes would stay at their first version when the control plane is upgraded.
             orchestrator_version=self._version,
             vm_size=pool.vm_sku,
             count=pool.min_nodes,
@@ -83,7 +83,7 @@ class NodePools(Component):
             os_disk_size_gb=pool.disk.gb,
             os_disk_type=pool.disk.type,
             capacity_reservation_group_id=pool.capacity_reservation_group,
-            # AKS installs no driver: the GPU operator does.
+            # The GPU operator installs the driver, not AKS.
             gpu_profile=containerservice.GPUProfileArgs(driver="None"),
             max_pods=pool.max_pods,
             node_labels=node_labels(key, pool),
@@ -103,13 +103,12 @@ class NodePools(Component):
 
 
 def gpu_pools(settings: Settings) -> dict[str, GpuPool]:
-    """All GPU pools by key, as workloads see them."""
     scheduler, scratch = settings.operators.scheduler, settings.scratch_folder
     return {key: gpu_pool(key, pool, scheduler, scratch) for key, pool in settings.gpu_pools().items()}
 
 
 def gpu_pool(key: str, pool: PoolSettings, scheduler: str, scratch_folder: str | None) -> GpuPool:
-    """The pool as workloads see it; `scratch_folder` is where nodes have NVMe scratch, if anything makes it."""
+    """Returns the pool as workloads see it. `scratch_folder` is the folder of NVMe scratch, if the stack mounts it."""
     return GpuPool(
         agent_pool=agent_pool_name(key, pool),
         sku=pool.sku,
@@ -128,15 +127,17 @@ def _scaling(pool: PoolSettings, rdma_resource: str) -> dict[str, Any]:
     bounds = {"enable_auto_scaling": True, "min_count": pool.autoscale.min, "max_count": pool.autoscale.max}
     if pool.sku.infiniband is None:
         return bounds
-    # From no node, the autoscaler knows a new one's GPUs by the VM size, and other devices by tags of the scale set
-    # (its README for Azure), to which AKS hands those of the pool.
+    # If a pool has no nodes, the autoscaler gets a new node's GPUs from the VM size, and other devices from tags of the
+    # scale set (its README for Azure). AKS copies the pool's tags to the scale set.
     offer = f"k8s.io_cluster-autoscaler_node-template_resources_{rdma_resource.replace('/', '_')}"
     return {**bounds, "tags": {offer: str(pool.sku.infiniband.hcas)}}
 
 
 def _upgrades(pool: PoolSettings) -> dict[str, Any]:
-    """In place, a node after the other, where a node more is seldom to be had: AKS would add one first, which needs its
-    vCPUs in the quota too (AKS's page on rolling upgrades). Spot pools set neither (azurerm#19355, #31129).
+    """Upgrades nodes in place, one after another, if an extra node is hard to get.
+
+    By default, AKS adds a node first, which also needs vCPUs in the quota (AKS's page on rolling upgrades). Spot pools
+    accept neither setting (azurerm#19355, #31129).
     """
     if pool.spot or pool.sku.infiniband is None:
         return {}
@@ -154,7 +155,7 @@ def _priority(pool: PoolSettings) -> dict[str, Any]:
 
 
 class AutoscalerPriorities(Component):
-    """The ConfigMap that the autoscaler's expander `priority` reads whenever a pool is to grow."""
+    """The ConfigMap that the autoscaler's expander `priority` reads before each scale-up."""
 
     def __init__(
         self,
@@ -174,11 +175,11 @@ class AutoscalerPriorities(Component):
 
 
 def priorities(pools: Mapping[str, PoolSettings]) -> str:
-    """As YAML: below each number expressions for the scale sets of its pools, of which the highest number wins.
+    """Returns YAML: for each number, patterns for the scale sets of its pools. The highest number wins.
 
-    Every pool that scales is among them: one that no expression matches would never grow beside another that one does
-    (cluster-autoscaler/expander/priority/priority.go, BestOption). AKS calls the scale set of a pool
-    aks-<pool>-<digits>-vmss (as its pages show names of nodes: create-node-pools.md); a pool's name has no hyphen.
+    All autoscaled pools have a pattern. Otherwise a pool would never grow while a pool with a pattern can
+    (cluster-autoscaler/expander/priority/priority.go, BestOption). AKS names the scale set of a pool
+    aks-<pool>-<digits>-vmss (node names in its page create-node-pools.md); a pool's name has no hyphen.
     """
     found: dict[int, list[str]] = {}
     for key, pool in pools.items():

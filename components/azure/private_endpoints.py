@@ -1,9 +1,9 @@
-"""Private endpoints of the registry and of storage accounts, and the DNS zones by which their names lead there.
+"""Private endpoints of the registry and of storage accounts, and the DNS zones that resolve their names.
 
-A name such as `<account>.blob.core.windows.net` is an alias of one in `privatelink.blob.core.windows.net`, which
-whoever is in a network that is linked to that zone looks up there (Azure's page on private endpoint DNS). Azure writes
-the records: the group of an endpoint says into which zones. A registry's has two names, its own and that of its data,
-in one zone (Azure's page on private endpoints of registries).
+A name such as `<account>.blob.core.windows.net` is an alias of one in `privatelink.blob.core.windows.net`. Clients in a
+network that is linked to that zone resolve it there (Azure's page on private endpoint DNS). An endpoint's zone group
+names the zones into which Azure writes records. A registry has two names in one zone, its own and that of its data
+(Azure's page on private endpoints of registries).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _EVERYWHERE: Final = "Global"
 
 
 class PrivateEndpoints(Component):
-    """They need no cluster, as what they lead to needs none."""
+    """Private endpoints, which outlive clusters."""
 
     ready: list[pulumi.Resource]
-    """What there must be before a name leads to an address in the network."""
+    """The resources that must exist before names resolve to addresses in the network."""
 
     def __init__(
         self,
@@ -46,10 +46,10 @@ class PrivateEndpoints(Component):
         self.register_outputs({})
 
     def lead_to(self, name: str, target: pulumi.Input[str], uses: tuple[Use, ...], key: str = "") -> None:
-        """Makes an endpoint for each use of a resource, by its id and its name in ARM.
+        """Creates an endpoint for each use of the resource with the id `target` and the ARM name `name`.
 
-        `key` tells apart what a stack has several of: names in ARM change, those of Pulumi must not. One after the
-        other: two at once to one account fail by StorageAccountOperationInProgress
+        `key` distinguishes resources of one kind in Pulumi names, which must stay the same when ARM names change.
+        Endpoints are created one after another: two at once on one account fail with StorageAccountOperationInProgress
         (hashicorp/terraform-provider-azurerm#28112).
         """
         last: list[pulumi.Resource] = []
@@ -81,13 +81,12 @@ class PrivateEndpoints(Component):
         )
 
     def _zone(self, use: Use) -> pulumi.Input[str]:
-        """The zone of these names, which all endpoints of a kind share."""
         if use not in self._zones:
             self._zones[use] = self._theirs(use) or self._ours(use)
         return self._zones[use]
 
     def _theirs(self, use: Use) -> str | None:
-        """The user's, linked to a network that the stack makes. A network that is there, they have linked."""
+        """Returns the user's zone, and links it to a network that the stack creates. Users link existing networks."""
         found = self._settings.network.zone(use, self._settings.location)
         if found and self._network.made:
             place = ResourceName.of(found)

@@ -14,11 +14,10 @@ from config.schema.registry import login_server
 
 
 class Registry(Component):
-    """Azure Container Registry, without an admin user: who pushes logs in, who pulls has a role."""
+    """Azure Container Registry without an admin user: pushing needs a login, pulling a role."""
 
     name: str
     login_server: str
-    """Host of its images."""
     resource: containerregistry.Registry
 
     def __init__(
@@ -44,7 +43,7 @@ class Registry(Component):
         self.register_outputs({"id": self.resource.id, "loginServer": self.login_server})
 
     def attach(self, cluster: Cluster) -> authorization.RoleAssignment:
-        """Lets the cluster's nodes pull. The registry itself needs no cluster."""
+        """Lets the cluster's nodes pull images."""
         return roles.assign(
             "kubelet-pulls",
             role=roles.ACR_PULL,

@@ -1,7 +1,7 @@
-"""Capacity that pools take from reservations: looked at before anything is declared.
+"""Capacity reservations of pools, checked before any resource is declared.
 
-AKS makes a pool with a warning only where its group has nothing for it (its page on capacity reservation groups), and
-nobody reads that in time.
+If a group has no reservation for a pool, AKS still creates the pool and only warns (its page on capacity reservation
+groups), which users notice too late.
 """
 
 from __future__ import annotations
@@ -25,33 +25,30 @@ KEY = "capacityReservationGroup"
 
 @dataclass(frozen=True)
 class Group:
-    """A capacity reservation group."""
-
     location: str
     reserved: Mapping[str, int]
-    """Machines by VM size."""
+    """The number of machines by VM size."""
 
 
 Groups = Mapping[str, Group | None]
-"""Those that pools name, by the keys of the pools; None is one that Azure does not have."""
+"""The groups that pools name, by pool key. A group that Azure does not have is None."""
 
 
 def groups(settings: Settings) -> Groups:
-    """What Azure has of them."""
     pools = settings.gpu_pools().items()
     return {key: _group(pool.capacity_reservation_group) for key, pool in pools if pool.capacity_reservation_group}
 
 
 def reserved_nodes(settings: Settings, found: Groups) -> dict[str, int]:
-    """How many nodes each pool finds reserved, by its key. Which pools share a group is not looked at."""
+    """Returns the number of reserved nodes by pool key. Ignores that pools may share a group."""
     pools = settings.gpu_pools()
     return {key: group.reserved.get(pools[key].vm_sku, 0) for key, group in found.items() if group}
 
 
 def check_reservations(settings: Settings, found: Groups) -> None:
-    """Raises pulumi.RunError for groups that cannot serve their pools, and for an identity that there is not.
+    """Raises pulumi.RunError for groups that cannot serve their pools, and for an identity that does not exist.
 
-    Warns of groups that hold too little.
+    Warns of groups that reserve too little.
     """
     pools = settings.gpu_pools()
     wrong = [problem for key, group in found.items() for problem in problems(settings, key, pools[key], group)]
@@ -76,7 +73,7 @@ def _identity_problems(settings: Settings) -> Iterator[Problem]:
 
 
 def problems(settings: Settings, key: str, pool: PoolSettings, group: Group | None) -> Iterator[Problem]:
-    """Why a pool cannot take its nodes from a group; None is one that Azure does not have."""
+    """Yields the reasons why a pool cannot take its nodes from a group, which is None if Azure does not have it."""
     path = ("pools", key, KEY)
     if group is None:
         yield Problem(
@@ -98,7 +95,7 @@ def problems(settings: Settings, key: str, pool: PoolSettings, group: Group | No
 
 
 def shortage(key: str, pool: PoolSettings, group: Group) -> str:
-    """Of nodes that the group does not hold."""
+    """Returns a warning if the group reserves fewer nodes than the pool may have, else an empty text."""
     reserved = group.reserved.get(pool.vm_sku, 0)
     if not reserved or pool.max_nodes <= reserved:
         return ""

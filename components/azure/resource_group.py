@@ -1,4 +1,4 @@
-"""The resource group that holds everything of a stack."""
+"""The resource group of a stack, separate from the cluster so that registry and data outlive clusters."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from config.schema.models import Settings
 
 
 class ResourceGroup(Component):
-    """It stands apart from the cluster, so that registry and data outlive any cluster."""
-
     name: pulumi.Output[str]
     id: pulumi.Output[str]
 

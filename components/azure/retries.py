@@ -1,11 +1,11 @@
-"""Error hooks that retry what is refused only for a while, because something new does not act yet.
+"""Error hooks that retry requests until a new role or webhook takes effect.
 
-- Roles: Azure RBAC needs up to five minutes to let a new one into a cluster (Microsoft's Entra ID guide for AKS).
-  Until then the API server answers 403 Forbidden. Nothing in Azure reports when it is over, so the first objects in a
-  cluster, its namespaces and volumes, are retried; everything else comes after a namespace. So is a cluster whose
-  identity may not join its network yet: AKS checks that before it makes anything.
-- Webhooks: Helm waits until an operator's pods are ready. Only after that does the control plane list them behind the
-  webhook's Service, and a manager that restarts does not answer (pulumi/pulumi-kubernetes#1098, kyverno/kyverno#7294).
+- Roles: Azure RBAC needs up to five minutes to apply a new role in a cluster (Microsoft's Entra ID guide for AKS), and
+  does not report when it applies. Until then the API server answers 403 Forbidden. So the first objects in a cluster,
+  its namespaces and volumes, are retried; everything else depends on a namespace. A cluster is retried too until its
+  identity may join its network: AKS checks that before it creates anything.
+- Webhooks: Helm waits until an operator's pods are ready. Only later does the control plane add them to the webhook's
+  Service, and a restarting manager does not answer (pulumi/pulumi-kubernetes#1098, kyverno/kyverno#7294).
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ import re
 import pulumi
 
 PAUSE_SECONDS, ATTEMPTS = 15, 28
-"""For roles: seven minutes in all."""
+"""The retries for roles: seven minutes in total."""
 WEBHOOK_PAUSE_SECONDS, WEBHOOK_ATTEMPTS = 5, 24
-"""Two minutes in all."""
+"""The retries for webhooks: two minutes in total."""
 _NOT_JOINED = re.compile(
     r"MissingPermission|Check access result not allowed|Microsoft\.Network/\S+/join/action", re.IGNORECASE
 )
-"""In the words of AKS and ARM where a control plane's identity lacks a role on its network or its zone
-(Azure/AKS#3470, Azure/Azure-Landing-Zones#2892, MicrosoftDocs/azure-aks-docs#110).
+"""Errors of AKS and ARM if a control plane's identity lacks a role on its network or its zone (Azure/AKS#3470,
+Azure/Azure-Landing-Zones#2892, MicrosoftDocs/azure-aks-docs#110).
 """
 _NOT_ANSWERED = re.compile(r"failed calling webhook.*(no endpoints available|connection refused)", re.DOTALL)
-"""In the API server's words: kubernetes, staging/src/k8s.io/apiserver/pkg/util/webhook/error.go, ErrCallingWebhook."""
+"""The API server's error: kubernetes, staging/src/k8s.io/apiserver/pkg/util/webhook/error.go, ErrCallingWebhook."""
 _OBJECTS, _RELEASE = "kubernetes:", "kubernetes:helm.sh/v3:Release"
-"""Releases are not among them: what failed half-way keeps its name ("cannot reuse a name that is still in use")."""
+"""Helm releases are not retried: a failed one keeps its name ("cannot reuse a name that is still in use")."""
 
 
 async def again_while_forbidden(args: pulumi.ErrorHookArgs) -> bool:
-    """Whether to try again, after a pause. `args.errors` has the errors so far, the newest first."""
+    """Pauses and returns True if a 403 is to be retried. `args.errors` has the errors so far, the newest first."""
     return await _again(args, late="forbidden" in args.errors[0].lower())
 
 
 async def again_until_joined(args: pulumi.ErrorHookArgs) -> bool:
-    """The same of a cluster whose identity may not join its network."""
+    """Pauses and returns True if a cluster is to be retried because its identity may not join its network yet."""
     return await _again(args, late=bool(_NOT_JOINED.search(args.errors[0])))
 
 
 async def again_until_answered(args: pulumi.ErrorHookArgs) -> bool:
-    """The same of an object whose webhook does not answer yet."""
+    """Pauses and returns True if an object is to be retried because its webhook does not answer yet."""
     late = bool(_NOT_ANSWERED.search(args.errors[0]))
     return await _again(args, late=late, pause_s=WEBHOOK_PAUSE_SECONDS, attempts=WEBHOOK_ATTEMPTS)
 
@@ -50,7 +50,7 @@ async def again_until_answered(args: pulumi.ErrorHookArgs) -> bool:
 async def _again(
     args: pulumi.ErrorHookArgs, *, late: bool, pause_s: float = PAUSE_SECONDS, attempts: int = ATTEMPTS
 ) -> bool:
-    """Pauses and returns True, if what was asked is only `late` and there are attempts left."""
+    """Pauses and returns True if the error is temporary (`late`) and attempts are left."""
     if not late or len(args.errors) > attempts:
         return False
     await asyncio.sleep(pause_s)
@@ -58,17 +58,17 @@ async def _again(
 
 
 def patience() -> pulumi.ResourceHookBinding:
-    """For the resources that come first in a cluster; make it once."""
+    """Returns the hook for the first resources in a cluster. Call it once."""
     return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("role-not-acting-yet", again_while_forbidden)])
 
 
 def patience_to_join() -> pulumi.ResourceHookBinding:
-    """For a cluster that joins a network by a new role."""
+    """Returns the hook for a cluster that joins a network with a new role."""
     return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("network-role-not-acting-yet", again_until_joined)])
 
 
 def retry_webhooks() -> None:
-    """Has all Kubernetes objects tried again. Call it before any resource is declared."""
+    """Adds the hook to all Kubernetes objects. Call it before any resource is declared."""
     hook = pulumi.ErrorHook("webhook-not-answering-yet", again_until_answered)
     hooks = pulumi.ResourceOptions(hooks=pulumi.ResourceHookBinding(on_error=[hook]))
 

@@ -1,4 +1,4 @@
-"""Azure RBAC: role assignments, who deploys, and to which subscription."""
+"""Azure RBAC: role assignments, the deployer, and the subscription."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from config.schema.cluster import ClusterSettings, PrincipalType
 
 RBAC_CLUSTER_ADMIN = guid("Azure Kubernetes Service RBAC Cluster Admin")
 CLUSTER_USER = guid("Azure Kubernetes Service Cluster User Role")
-"""`az aks get-credentials` (AKS's page on access to kubeconfigs)."""
+"""The role for `az aks get-credentials` (AKS's page on access to kubeconfigs)."""
 CONTRIBUTOR = guid("Contributor")
 RBAC_ADMINISTRATOR = guid("Role Based Access Control Administrator")
 ACR_PULL = guid("AcrPull")
 BLOB_DATA_READER = guid("Storage Blob Data Reader")
 BLOB_DATA_CONTRIBUTOR = guid("Storage Blob Data Contributor")
 BLOB_DATA_OWNER = guid("Storage Blob Data Owner")
-"""Who alone may set permissions of files."""
+"""The only blob role that may set permissions of files."""
 NETWORK_CONTRIBUTOR = guid("Network Contributor")
 PRIVATE_DNS_ZONE_CONTRIBUTOR = guid("Private DNS Zone Contributor")
 STORAGE_ACCOUNT_CONTRIBUTOR = guid("Storage Account Contributor")
@@ -41,25 +41,23 @@ HANDED_OUT = {
         STORAGE_ACCOUNT_CONTRIBUTOR,
     )
 }
-"""Those that this program gives to others, by name: whoever deploys must be able to."""
+"""The roles that this program assigns, with their names. The deployer must be allowed to assign them."""
 TO_JUMP_BOX = {role: name_of(role) for role in (CONTRIBUTOR, RBAC_ADMINISTRATOR)}
-"""Those that a jump box gets beside them, from whoever makes it."""
+"""The roles that the jump box gets in addition, from the deployer that creates it."""
 
 _NAMESPACE = uuid.UUID("6f0f7c0e-3a0e-5a53-9d0c-5b6a1c1f3a77")
-"""Of the assignments' names: ARM wants GUIDs, and the same one each time."""
+"""The namespace of assignment names. ARM requires GUIDs, and each update must produce the same ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Principal:
-    """Who holds a role."""
-
     object_id: pulumi.Output[str]
     kind: pulumi.Input[PrincipalType]
-    """Stated, because a service principal that is new to Azure RBAC is looked up in vain for a while."""
+    """The type. It is explicit, because Azure RBAC cannot look up new service principals for a while."""
 
 
 def deployer(settings: ClusterSettings, parent: Component) -> Principal:
-    """The identity that Pulumi is logged in as, or the one that the settings name."""
+    """Returns the identity that Pulumi is logged in as, or the one that the settings name."""
     told = settings.deployer_type
     if chosen := settings.deployer_object_id:
         return Principal(object_id=pulumi.Output.from_input(str(chosen)), kind=told or "User")
@@ -72,9 +70,9 @@ def _type_of_client(client_id: str) -> PrincipalType:
 
 
 def only(handed_out: Iterable[str]) -> str:
-    """The condition by which RBAC_ADMINISTRATOR gives and takes these roles alone.
+    """Returns the condition that lets RBAC_ADMINISTRATOR assign and remove only these roles.
 
-    In the words of Azure's page with examples of delegated role assignments ("Constrain roles").
+    Source: Azure's page with examples of delegated role assignments ("Constrain roles").
     """
     guids = ", ".join(sorted(handed_out))
     attribute = "Microsoft.Authorization/roleAssignments:RoleDefinitionId"
@@ -95,7 +93,7 @@ def assign(
     parent: Component,
     condition: str | None = None,
 ) -> authorization.RoleAssignment:
-    """Gives the principal a role, by the GUID of its definition, at a scope, by its ARM id."""
+    """Assigns a role to the principal. `role` is the GUID of its definition, `scope` an ARM id."""
     return authorization.RoleAssignment(
         name,
         role_assignment_name=pulumi.Output.all(scope, principal.object_id).apply(
@@ -117,5 +115,5 @@ def _definition(scope: str, role: str) -> str:
 
 
 def subscription_id() -> str:
-    """Its id, at once and not as an output, because names in Azure that are derived from it are in other names."""
+    """Returns the id directly and not as an output, because names of Azure resources derive from it."""
     return str(authorization.get_client_config().subscription_id)

@@ -1,8 +1,8 @@
-"""GETs of Azure Resource Manager, for what the azure-native SDK has no functions for.
+"""GET requests to Azure Resource Manager that the azure-native SDK has no functions for.
 
-They carry the token of the plugin's own login, which goes to the endpoint and to no other host. A missing answer is an
-`Unread`, never an exception: that something cannot be looked up is no reason not to deploy. A `Question` is asked
-before anything is declared.
+They use the token of the plugin's own login, and send it only to the endpoint. A missing answer is an `Unread`, never
+an exception, because a failed lookup must not prevent a deployment. A `Question` is asked before any resource is
+declared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from config.schema.regions import cloud
 
 Json = dict[str, Any]
 _METADATA = "/metadata/endpoints?api-version=2022-09-01"
-"""Where the plugin reads the endpoint of a custom cloud (pulumi-azure-native, pkg/azure/cloud/metadata)."""
+"""The path of a custom cloud's endpoint, as the plugin reads it (pulumi-azure-native, pkg/azure/cloud/metadata)."""
 _TIMEOUT_S = 20.0
 _RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 """The statuses that the plugin retries (its client_azcore.go)."""
@@ -41,25 +41,23 @@ _SIDE_BY_SIDE = 10
 
 @dataclass(frozen=True)
 class Unread:
-    """Why Azure has not told."""
+    """The reason why Azure has not answered."""
 
     why: str
 
     @property
     def absent(self) -> bool:
-        """Whether there is no such thing."""
+        """Whether the resource does not exist."""
         return self.why.startswith(str(int(HTTPStatus.NOT_FOUND)))
 
 
 @dataclass(frozen=True)
 class Arm:
-    """A Resource Manager, and a token for it."""
-
     endpoint: str
     token: str = field(repr=False)
 
     def get(self, paths: Mapping[str, str]) -> dict[str, Json | Unread]:
-        """What is at each of these paths (with their queries), all asked for at once; pages of lists are joined."""
+        """Returns the answers at these paths (with queries), requested in parallel. Joins the pages of lists."""
         with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
             return dict(zip(paths, pool.map(self._whole, paths.values()), strict=True))
 
@@ -80,7 +78,7 @@ class Arm:
 
 
 def connect(region: str) -> Arm | Unread:
-    """The Resource Manager of the region's cloud, or of the one that `metadataHost` names, as the plugin has it."""
+    """Returns the Resource Manager of the region's cloud, or of the one that `metadataHost` names, like the plugin."""
     endpoint = _endpoint(region)
     if isinstance(endpoint, Unread):
         return endpoint
@@ -105,7 +103,7 @@ def _read(url: str, token: str = "") -> Json | Unread:
     where = url.partition("?")[0]
     try:
         status, content = fetch(url, token)
-    except (OSError, ValueError) as error:  # no connection, no TLS, no time left; no URL
+    except (OSError, ValueError) as error:  # no connection, TLS failure, timeout; invalid URL
         return Unread(f"{where}: {error}")
     found = _json(content)
     if status != HTTPStatus.OK:
@@ -122,17 +120,17 @@ def _json(content: bytes) -> Json | None:
 
 
 def _code(refusal: Json | None) -> str:
-    """Returns ARM's code of a refusal; empty if the answer is not ARM's."""
+    """Returns ARM's error code, or an empty text if the answer is not from ARM."""
     error = (refusal or {}).get("error")
     return str(error.get("code", "")) if isinstance(error, dict) else ""
 
 
 def fetch(url: str, token: str = "") -> tuple[int, bytes]:
-    """Returns the status and the content of one GET. Retries what may pass.
+    """Returns the status and content of one GET request. Retries temporary failures.
 
     Raises:
-        OSError: Nothing answers.
-        ValueError: The URL is not one of HTTPS.
+        OSError: The host does not answer.
+        ValueError: The URL is not HTTPS.
     """
     if not url.startswith("https://"):
         raise ValueError("no URL of HTTPS, by which alone a token may go")
@@ -149,7 +147,7 @@ def fetch(url: str, token: str = "") -> tuple[int, bytes]:
 
 
 class MachineTrust(HTTPAdapter):
-    """Trusts what the machine trusts (SSL_CERT_FILE, its own store), not only the list of the library."""
+    """An adapter that trusts the machine's certificates (SSL_CERT_FILE, system store), not only the library's."""
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         super().init_poolmanager(*args, ssl_context=_trusted(), **options)
@@ -160,27 +158,25 @@ class MachineTrust(HTTPAdapter):
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """To read all certificates takes longer than a request."""
+    """Returns a cached context: reading all certificates takes longer than a request."""
     return ssl.create_default_context()
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of Azure."""
-
     about: str
-    """As a message calls it that could not be read."""
+    """The name of the subject in a message, if it could not be read."""
     paths: tuple[str, ...]
-    """Where the answer is; the first that is answered counts."""
+    """The places of the answer. The first one that is answered counts."""
     judge: Callable[[Json], Iterable[Objection]]
     absent: str = ""
-    """What to say where there is nothing of that kind; empty where that is no reason to stop."""
+    """The error if the resource does not exist; empty if that does not stop the update."""
     list_: str = ""
-    """The command that lists what there is."""
+    """The command that lists existing resources."""
 
 
 def looked_up(asked: Sequence[Question], arm: Arm | Unread) -> Iterator[Objection]:
-    """What the answers say of all of them, which are asked for at once."""
+    """Yields all objections from the answers. Asks all questions in parallel."""
     answers = answers_at(arm, [path for question in asked for path in question.paths])
     for question in asked:
         found = [answers[path] for path in question.paths]
@@ -189,7 +185,7 @@ def looked_up(asked: Sequence[Question], arm: Arm | Unread) -> Iterator[Objectio
 
 
 def answers_at(arm: Arm | Unread, paths: Iterable[str]) -> Mapping[str, Json | Unread]:
-    """What is at each path, or why that is not known."""
+    """Returns the answer at each path, or the reason why it is missing."""
     return dict.fromkeys(paths, arm) if isinstance(arm, Unread) else arm.get({path: path for path in paths})
 
 

@@ -1,7 +1,7 @@
-"""What Azure would refuse in the middle of an update, looked up before anything is declared, in previews too.
+"""Checks for everything that Azure would reject in the middle of an update. They also run in previews.
 
-Quota and VM sizes are looked up for pools that are made or grow, providers and rights for a cluster that is not there
-yet. So most updates ask nothing. That machines are to be had, nobody can look up (AllocationFailed).
+Quota and VM sizes are checked for pools that are created or grow; providers and rights for a cluster that does not
+exist yet. So most updates ask nothing. The available capacity cannot be checked (AllocationFailed).
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ _ASSIGNMENTS = "/providers/Microsoft.Authorization/roleAssignments?api-version=2
 
 
 def check_subscription(settings: Settings, existing: Existing, reserved: Mapping[str, int]) -> None:
-    """Raises pulumi.RunError, with everything that Azure would refuse. What cannot be looked up is a warning.
+    """Raises pulumi.RunError with everything that Azure would reject. Warns of what cannot be looked up.
 
-    `reserved` is how many nodes pools find reserved, by their keys.
+    `reserved` is the number of reserved nodes by pool key.
     """
     tell(_objections(settings, existing, reserved))
 
 
 def check_rights(resource_group: str, region: str) -> None:
-    """The same of the rights alone: an identity of a stack on another's platform has its roles in that one's group."""
+    """Checks only the rights in a shared platform's group, where identities of consumer stacks get their roles."""
     login = authorization.get_client_config()
     group = f"/subscriptions/{login.subscription_id}/resourceGroups/{resource_group}"
     tell(looked_up(list(_about_rights(group, login.object_id)), connect(region)))
 
 
 def tell(found: Iterable[Objection]) -> None:
-    """Logs warnings. Raises pulumi.RunError with all that stops the update."""
+    """Logs warnings. Raises pulumi.RunError with everything that stops the update."""
     objections = list(found)
     for each in objections:
         if not each.stops:
@@ -64,7 +64,7 @@ def tell(found: Iterable[Objection]) -> None:
 
 def _objections(settings: Settings, existing: Existing, reserved: Mapping[str, int]) -> Iterator[Objection]:
     growing = growths(settings, existing.pools, SYSTEM_POOL, reserved)
-    identities = bool(settings.storage.by_identity())  # new containers and namespaces get roles later too
+    identities = bool(settings.storage.by_identity())  # containers and namespaces that come later get roles too
     if existing.cluster and not growing and not identities:
         return
     login = authorization.get_client_config()
@@ -113,7 +113,7 @@ def _about_providers(namespaces: Iterable[str], scope: str) -> Iterator[Question
 
 
 def _about_rights(group: str, deployer: str, given: Mapping[str, str] = HANDED_OUT) -> Iterator[Question]:
-    """On a resource group, by its id: to give these roles, by GUID."""
+    """Asks for the right to assign the roles `given` (by GUID) on a resource group, by its id."""
     scope = group.partition("/resourceGroups/")[0]
     yield Question(
         "whether whoever deploys may assign roles",

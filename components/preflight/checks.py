@@ -1,4 +1,4 @@
-"""What an update needs of the machine that it runs on, looked for before anything is declared."""
+"""Checks of the machine that runs an update, before any resource is declared."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _INSTALL = {
 
 
 def check_login(login: str | None, platform: str) -> None:
-    """Raises pulumi.RunError where the Kubernetes provider could not log in to the cluster of the stack `platform`.
+    """Raises pulumi.RunError if the Kubernetes provider could not log in to the cluster of the stack `platform`.
 
-    By a certificate (None) it needs nothing. Else it calls kubelogin, which by `azurecli` calls Azure's CLI
-    (Azure/kubelogin, pkg/internal/token/azureclicredential.go); its other ways read the environment.
+    A certificate (None) needs no program. Other methods call kubelogin. With `azurecli`, it calls Azure's CLI
+    (Azure/kubelogin, pkg/internal/token/azureclicredential.go); its other methods read the environment.
     """
     if login is None:
         return
@@ -29,13 +29,12 @@ def check_login(login: str | None, platform: str) -> None:
 
 
 def missing_programs(login: str) -> list[str]:
-    """Returns the programs of a login that are not on PATH."""
     needed = ("kubelogin", "az") if login == "azurecli" else ("kubelogin",)
     return [name for name in needed if which(name) is None]
 
 
 def check_all(checks: Iterable[Callable[[], None]]) -> None:
-    """Runs all of them, and raises one pulumi.RunError with what they refuse: what takes days is begun together."""
+    """Runs all checks, and raises one pulumi.RunError with all errors, so that fixes that take days start together."""
     refused: list[str] = []
     for check in checks:
         try:
@@ -47,7 +46,7 @@ def check_all(checks: Iterable[Callable[[], None]]) -> None:
 
 
 def refusal(missing: list[str], login: str, platform: str) -> str:
-    """Which programs are missing, and what puts them there."""
+    """Returns the error for missing programs, with the commands that install them."""
     certificate = set_command(("cluster", "localAccounts"), True).text(platform)
     return lines(
         f"PATH has no {' and no '.join(missing)}, by which cluster.login {login} gets into the cluster.",

@@ -1,7 +1,7 @@
-"""What Azure has of a stack already and cannot change: read before anything is declared, and refused with the way out.
+"""Reads what exists of a stack, before any resource is declared, and rejects changes that are not possible.
 
-Pulumi would replace the storage account, with all data in it, or everything there is in another region or group; and
-Azure would refuse another VM size of the system pool, or another SKU of an account, in the middle of an update.
+Without this, Pulumi would replace the storage account with all its data, or everything if the region or group changes.
+Azure would reject a new VM size of the system pool, or a new SKU of an account, in the middle of an update.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ from config.schema.storage import Account, AccountSku
 
 Found = TypeVar("Found")
 _ABSENT = ("ResourceNotFound", "ResourceGroupNotFound")
-"""Codes of ARM's 404, which the provider hands on (pulumi-azure-native, provider/pkg/provider/provider.go, Invoke)."""
+"""ARM's 404 codes, as the provider returns them (pulumi-azure-native, provider/pkg/provider/provider.go, Invoke)."""
 
 
 @dataclass(frozen=True)
 class Existing:
-    """What Azure and Pulumi have of a stack before its program declares anything."""
+    """The state of a stack in Azure and Pulumi before its program declares anything."""
 
     outputs: Mapping[str, Any]
-    """Empty before the first `up`; one that fails keeps those there are."""
+    """The stack's outputs. They are empty before the first `up`, and a failed update keeps them."""
     group: str
     cluster_name: str
     cluster: containerservice.GetManagedClusterResult | None
     accounts: Mapping[str, storage.GetStorageAccountResult]
-    """Storage accounts of the settings that are there, by their keys (config/schema/storage.py, Account)."""
+    """The settings' storage accounts that exist, by key (config/schema/storage.py, Account)."""
     own_network: network.GetVirtualNetworkResult | None
-    """That the stack has made, if it has."""
+    """The network that the stack has created, if any."""
     registry: containerregistry.GetRegistryResult | None = None
 
     @property
     def address_space(self) -> str | None:
-        """Of that network."""
+        """The address space of that network."""
         space = self.own_network.address_space if self.own_network else None
         return next(iter((space and space.address_prefixes) or ()), None)
 
@@ -73,7 +73,7 @@ class Existing:
 
     @property
     def node_os_channel(self) -> str | None:
-        """Of the cluster that is up; one without has no patches, as by `None`."""
+        """The OS channel of the existing cluster. A cluster without one gets no patches, as with `None`."""
         if self.cluster is None:
             return None
         profile = self.cluster.auto_upgrade_profile
@@ -81,13 +81,13 @@ class Existing:
 
     @property
     def ip_ranges(self) -> list[str]:
-        """From where the API server of the cluster that is up may be reached; empty for anywhere."""
+        """The ranges from which the existing cluster's API server is reachable; empty for all addresses."""
         profile = self.cluster.api_server_access_profile if self.cluster else None
         return list((profile and profile.authorized_ip_ranges) or ())
 
     @property
     def pools(self) -> dict[str, Nodes]:
-        """What each pool of the cluster has now, by its name in ARM."""
+        """The current nodes of each pool, by the pool's ARM name."""
         pools = (self.cluster.agent_pool_profiles if self.cluster else None) or ()
         return {
             pool.name: Nodes(
@@ -101,14 +101,13 @@ class Existing:
 
     @property
     def node_counts(self) -> dict[str, int]:
-        """How many nodes each has."""
         return {name: pool.count for name, pool in self.pools.items()}
 
 
 def check_existing(settings: Settings) -> Existing:
-    """What there is already.
+    """Returns what exists, and logs warnings.
 
-    Raises pulumi.RunError, which the engine shows without a traceback, where settings ask for what cannot be had.
+    Raises pulumi.RunError, which the engine shows without a traceback, if the settings require an impossible change.
     """
     existing = _look(settings)
     if why := "\n".join(_refusals(settings, existing)):
@@ -121,7 +120,7 @@ def check_existing(settings: Settings) -> Existing:
 
 
 def own_outputs() -> Mapping[str, Any]:
-    """Returns what the stack's last `up` has exported; nothing before the first."""
+    """Returns the outputs of the stack's last `up`, or nothing before the first."""
     return if_there(lambda: outputs_of(str(this_stack()))) or {}
 
 
@@ -139,7 +138,7 @@ def _look(settings: Settings) -> Existing:
 def _network(
     settings: Settings, group: str, cluster: containerservice.GetManagedClusterResult | None
 ) -> network.GetVirtualNetworkResult | None:
-    """Asked for only where there may be such a network."""
+    """Reads the network, but only if it may exist."""
     in_subnets = any(pool.vnet_subnet_id for pool in (cluster.agent_pool_profiles if cluster else None) or ())
     if not (in_subnets or settings.network.address_space):
         return None
@@ -148,7 +147,7 @@ def _network(
 
 
 def _warnings(settings: Settings, existing: Existing) -> Iterator[str]:
-    """Of what may well be meant, and is seen too late otherwise."""
+    """Yields warnings about changes that may be intended but would be noticed too late."""
     if existing.cluster is None and existing.outputs.get(CLUSTER_ID):
         again = f"PULUMI_K8S_DELETE_UNREACHABLE=true pulumi up --refresh -s {settings.stack}"
         yield (
@@ -203,7 +202,7 @@ def _accounts(settings: Settings, group: str) -> dict[str, storage.GetStorageAcc
 
 
 def _warn_of_the_registry(settings: Settings, registry: containerregistry.GetRegistryResult | None) -> None:
-    """Of GPU nodes that come before it, and of another tier that it gets by default."""
+    """Warns of GPU nodes that start before the registry exists, and of a new default tier."""
     wanted = settings.registry.sku
     if registry is None:
         nodes = any(pool.min_nodes for pool in settings.gpu_pools().values())
@@ -215,7 +214,7 @@ def _warn_of_the_registry(settings: Settings, registry: containerregistry.GetReg
 
 
 def _held(existing: Existing) -> Iterator[str]:
-    """What is there that nothing in the program can make again."""
+    """Yields existing resources that the program cannot re-create."""
     if cluster := existing.cluster:
         yield f"cluster {cluster.name}: what runs there, and what that keeps on persistent volumes"
     if registry := existing.outputs.get(REGISTRY):
@@ -228,7 +227,7 @@ def _held(existing: Existing) -> Iterator[str]:
 
 
 def if_there(ask: Callable[[], Found]) -> Found | None:
-    """What Azure answers; None where there is no such resource, or no group for it, as before a stack's first `up`."""
+    """Returns Azure's answer, or None if the resource or its group does not exist, as before a stack's first `up`."""
     try:
         return ask()
     except Exception as error:  # noqa: BLE001 - invokes raise bare exceptions
@@ -238,9 +237,9 @@ def if_there(ask: Callable[[], Found]) -> Found | None:
 
 
 def images_first(settings: Settings) -> str:
-    """Of GPU nodes that come with the registry: images are pushed when all is up, and by then nodes cost.
+    """Returns the warning about GPU nodes that start with the registry: they cost money before images are pushed.
 
-    Beside an autoscaled pool, a fixed one gets bounds and no `count`, as by the warning of config/rules/advice.py.
+    If another pool autoscales, a fixed one gets bounds and no `count`, as in the warning of config/rules/advice.py.
     """
     pools = {key: pool for key, pool in settings.gpu_pools().items() if pool.min_nodes}
     nodes = sum(pool.min_nodes for pool in pools.values())
@@ -261,7 +260,7 @@ def images_first(settings: Settings) -> str:
 def account_refusals(there: storage.GetStorageAccountResult, account: Account, stack: str) -> Iterator[str]:
     """Yields an error for each setting that an existing storage account cannot get.
 
-    The provider replaces an account for another `isHnsEnabled`. Azure rejects another kind, and changes to or from ZRS
+    The provider replaces an account if `isHnsEnabled` changes. Azure rejects another kind, and changes to or from ZRS
     and Premium (https://learn.microsoft.com/azure/storage/common/redundancy-migration).
     """
     settings = account.settings

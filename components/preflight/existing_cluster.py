@@ -1,16 +1,16 @@
-"""What an update does to a cluster and to node pools that are up.
+"""Checks of updates to an existing cluster and its node pools.
 
-AKS takes no minor version back, skips none, and keeps Entra. Warnings: bounds of the autoscaler that exclude the nodes
-which a pool has, and nodes that the update removes, with their pods and what these wrote to the nodes' disks.
+AKS does not downgrade or skip a minor version, and never disables Entra. Warnings cover autoscaler bounds that exclude
+a pool's current nodes, and nodes that the update removes, with their pods and the data on their disks.
 
-Nothing is updated in a stopped cluster (`az aks stop`), whose API server does not answer: Pulumi's Kubernetes provider
-would advise to forget all objects of the cluster, and these would run on.
+A stopped cluster (`az aks stop`) is not updated. Its API server does not answer, so Pulumi's Kubernetes provider would
+advise to remove all its objects from the state, although they would run again.
 
-A hook reports what an update of the cluster does to node pools, in place of the engine's own diff of them. Azure lists
-all node pools in a cluster's `agentPoolProfiles`, and `pulumi refresh` copies that list into the state. The program
-declares the system pool there and no other, so the engine shows the other pools as removed. They are not: Azure keeps
-pools that an update of the cluster omits (pulumi-azure-native#579). `ignore_changes` would be harmful, because the next
-update would send the copied list, with old node counts and deleted pools (pulumi-azure-native#2719).
+A hook reports how an update of the cluster changes node pools, because the engine's own diff is misleading. `pulumi
+refresh` copies all node pools into the cluster's `agentPoolProfiles` in the state. The program only declares the system
+pool there, so the engine shows the others as removed. Azure keeps them (pulumi-azure-native#579). With
+`ignore_changes`, the next update would send the copied list, with old node counts and deleted pools
+(pulumi-azure-native#2719).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from config.schema.pools import agent_pool_name
 _VERSION, _ENTRA = ("cluster", "kubernetesVersion"), ("cluster", "entra")
 PROFILES = "agentPoolProfiles"
 Profiles = Mapping[str, Mapping[str, Any]]
-"""Properties of node pools, by their names."""
+"""Properties of node pools, by name."""
 
 
 def check_running(platform: Mapping[str, Any], stack: str) -> None:
@@ -53,7 +53,6 @@ def check_running(platform: Mapping[str, Any], stack: str) -> None:
 
 
 def is_stopped(cluster: containerservice.GetManagedClusterResult | None) -> bool:
-    """Returns whether Azure reports that the cluster is stopped."""
     return bool(cluster and cluster.power_state and cluster.power_state.code == "Stopped")
 
 
@@ -93,11 +92,11 @@ def excluded_nodes(settings: Settings, cluster: containerservice.GetManagedClust
 
 
 def cluster_refusals(settings: Settings, cluster: containerservice.GetManagedClusterResult) -> Iterator[str]:
-    """Yields an error for each setting that AKS would refuse, or ignore, for the cluster that is there.
+    """Yields an error for each setting that AKS would reject or ignore for the existing cluster.
 
-    Versions: https://learn.microsoft.com/azure/aks/upgrade-aks-cluster. Those without support, or with long-term
-    support alone, may skip some (tests/contract/recordings/clusters.yaml).
-    Entra "can't be disabled": https://learn.microsoft.com/azure/aks/enable-authentication-microsoft-entra-id.
+    Versions: https://learn.microsoft.com/azure/aks/upgrade-aks-cluster. Versions without support, or with only
+    long-term support, may skip some (tests/contract/recordings/clusters.yaml). Entra "can't be disabled":
+    https://learn.microsoft.com/azure/aks/enable-authentication-microsoft-entra-id.
     """
     wanted, runs = settings.cluster.kubernetes_version, cluster.current_kubernetes_version or ""
     stack, step = settings.stack, _minor(wanted) - _minor(runs) if runs else 0
@@ -125,8 +124,8 @@ def removed_nodes(settings: Settings, outputs: Mapping[str, Any], counts: Mappin
 
     Args:
         settings: The settings of this update.
-        outputs: The stack's outputs of the last update, of which `pools` has the pools' names in ARM by their keys.
-        counts: How many nodes each pool of the cluster has now, by its name in ARM.
+        outputs: The stack's outputs of the last update. Their `pools` has the ARM names of pools by key.
+        counts: The current number of nodes by the pool's ARM name.
     """
     names = {key: agent_pool_name(key, pool) for key, pool in settings.gpu_pools().items()}
     wanted = {names[key]: pool for key, pool in settings.gpu_pools().items()}
@@ -147,7 +146,7 @@ def removed_nodes(settings: Settings, outputs: Mapping[str, Any], counts: Mappin
 
 
 def report_pool_changes() -> pulumi.ResourceHook:
-    """Returns a hook for updates of the cluster; it runs in previews too."""
+    """Returns a hook for updates of the cluster, which also runs in previews."""
 
     def report(update: pulumi.ResourceHookArgs) -> None:
         for line in pool_changes(_profiles(update.old_inputs), _profiles(update.new_inputs)):

@@ -1,8 +1,8 @@
-"""Why a cluster that is up stays in its network.
+"""Rejects changes to the network of an existing cluster.
 
-AKS moves no cluster to other subnets, and makes none private later (its page on private clusters tells of no way but
-API Server VNet Integration). The provider would replace it where the policy engine, the ranges or the way out change
-(pulumi-azure-native's own rules for networkProfile), with all that runs on it.
+AKS cannot move a cluster to other subnets, and cannot make it private later, except by API Server VNet Integration (its
+page on private clusters). If the policy engine, the ranges or the outbound type change, the provider would replace the
+cluster with everything on it (pulumi-azure-native's rules for networkProfile).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OUTBOUND: Mapping[str, str] = {"userAssignedNATGateway": "natGateway", "loadBal
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that the settings want otherwise than it is, and what keeps it."""
+    """A difference between the settings and Azure, and the fix that keeps Azure's value."""
 
     what: str
     keep: Fix
@@ -34,9 +34,9 @@ class Difference:
 
 
 def network_refusal(settings: Settings, cluster: Any, address_space: str | None) -> str:
-    """Of settings that want another network of a cluster (None: there is none); empty where there is nothing to say.
+    """Returns the error if the settings require another network than `cluster` has, or an empty text.
 
-    `address_space` is of the network that the stack has made before, if it has.
+    `cluster` is None if it does not exist. `address_space` is that of the network that the stack has created, if any.
     """
     found = [*_address_space(settings, address_space), *(_cluster(settings, cluster, address_space) if cluster else ())]
     if not found:
@@ -59,7 +59,7 @@ def network_refusal(settings: Settings, cluster: Any, address_space: str | None)
 
 
 def jump_box_warnings(settings: Settings, group: str, machine: Any) -> Iterator[str]:
-    """Of a jump box that goes, and of a key that it does not get. `machine` is the virtual machine that is there."""
+    """Yields warnings about a jump box that is deleted, or a key that it does not get. `machine` is its VM."""
     path: Path = ("network", "jumpBox", "sshPublicKey")
     keys = [each.key_data for each in machine.os_profile.linux_configuration.ssh.public_keys]
     chosen = settings.network.jump_box
@@ -77,7 +77,6 @@ def jump_box_warnings(settings: Settings, group: str, machine: Any) -> Iterator[
 
 
 def _is_private(cluster: Any) -> bool:
-    """Whether a cluster is private."""
     access = cluster.api_server_access_profile if cluster else None
     return bool(access and access.enable_private_cluster)
 
@@ -119,7 +118,7 @@ def _cluster(settings: Settings, cluster: Any, address_space: str | None) -> Ite
 
 
 def _policy_command(settings: Settings, has: str) -> str:
-    """Returns the command that installs a policy engine, or replaces Calico by Cilium. None takes an engine away.
+    """Returns the command that installs a policy engine, or replaces Calico by Cilium. Engines cannot be removed.
 
     https://learn.microsoft.com/azure/aks/use-network-policies; AKS requires both options for Cilium
     (Azure/azure-container-networking#4417).
@@ -144,7 +143,7 @@ def _wider_pod_range(settings: Settings, has: str) -> str:
 
 
 def _zone(settings: Settings, has: str | None) -> Iterator[Difference]:
-    """The private DNS zone of the API server's name, which changes to `none` alone (AKS's page on private clusters)."""
+    """Yields a changed DNS zone of the API server. It can only change to `none` (AKS's page on private clusters)."""
     zones, found = settings.network.zones, settings.network.zone("cluster", settings.location)
     if has in (None, "none") or str(has).lower() == (found or SYSTEM_ZONE).lower():
         return
@@ -155,7 +154,7 @@ def _zone(settings: Settings, has: str | None) -> Iterator[Difference]:
 
 
 def _subnet(settings: Settings, cluster: Any, address_space: str | None) -> Iterator[Difference]:
-    """Where its nodes are, by its first pool."""
+    """Yields a changed subnet of the nodes, which the first pool shows."""
     has = next((pool.vnet_subnet_id for pool in cluster.agent_pool_profiles or () if pool.vnet_subnet_id), None)
     if has and _is_ours(settings, has):
         if not settings.network.address_space and address_space:
@@ -169,7 +168,7 @@ def _subnet(settings: Settings, cluster: Any, address_space: str | None) -> Iter
 
 
 def _out(settings: Settings) -> Fix:
-    """Takes out whatever says that there is a network of one's own."""
+    """Returns the fix that removes all settings of a custom network."""
     left = {"policy"} & settings.network.model_fields_set
     return say("take all but policy out of network in the stack file") if left else remove_command(("network",))
 

@@ -1,4 +1,4 @@
-"""Refuses another VM size, or other `maxPods`, of a system pool that is up: Azure changes neither."""
+"""Rejects another VM size or `maxPods` of an existing system pool, because Azure cannot change them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEXT_POOL = "systemnext"
 
 
 def keep_system_pool(settings: Settings, cluster: containerservice.GetManagedClusterResult | None) -> Settings:
-    """Returns the settings with the VM size and the number of nodes that the system pool has, unless they are set."""
+    """Returns the settings with the VM size and node count of the existing system pool, unless they are set."""
     wanted, has = settings.cluster.system_pool, _system_pool(cluster)
     kept = _kept(wanted, has)
     if has and (kept.vm_sku, kept.count) != (wanted.vm_sku, wanted.count):
@@ -36,13 +36,12 @@ def keep_system_pool(settings: Settings, cluster: containerservice.GetManagedClu
 
 
 def _system_pool(cluster: containerservice.GetManagedClusterResult | None) -> Any:
-    """Returns the profile of the system pool, or None."""
     pools = (cluster.agent_pool_profiles if cluster else None) or ()
     return next((pool for pool in pools if pool.name == SYSTEM_POOL), None)
 
 
 def _kept(wanted: SystemPool, has: Any) -> SystemPool:
-    """Returns the settings of the pool, with what it has where nothing is set and the program knows the VM size."""
+    """Returns the settings of the pool. Existing values replace unset ones, a VM size only if it is known."""
     size = next((name for name in catalogue() if has and name.lower() == (has.vm_size or "").lower()), None)
     own = {"vm_sku": size, "count": has and has.count}
     return wanted.model_copy(
@@ -51,7 +50,7 @@ def _kept(wanted: SystemPool, has: Any) -> SystemPool:
 
 
 def system_pool_refusals(settings: Settings, cluster: containerservice.GetManagedClusterResult) -> Iterator[str]:
-    """Yields the error if the settings ask for another system pool than the cluster has."""
+    """Yields the error if the settings require another system pool than the cluster has."""
     names, has = settings.names, _system_pool(cluster)
     wanted = _kept(settings.cluster.system_pool, has)
     size, pods = (has.vm_size or "", has.max_pods) if has else ("", None)
@@ -67,9 +66,9 @@ def system_pool_refusals(settings: Settings, cluster: containerservice.GetManage
 def system_pool_refusal(
     pool: SystemPool, size: str, stack: str, cluster: str, pods: int | None = None, place: str = ""
 ) -> str:
-    """Returns why a system pool of `size` cannot get another VM size, or other `maxPods` than the `pods` that it has.
+    """Returns the error for a system pool of `size` that cannot change its VM size, or `maxPods` if `pods` is given.
 
-    `cluster` names the cluster to Azure's CLI, `place` its subnet and zones: either all pools have a subnet or none
+    `cluster` names the cluster for Azure's CLI, `place` its subnet and zones: either all pools have a subnet or none
     (Azure/AKS#2927). A pool's VM size and pods are fixed, and a system pool can be deleted once another exists
     (https://learn.microsoft.com/azure/aks/resize-node-pool, .../aks/use-system-pools).
     """

@@ -1,7 +1,8 @@
 """AKSInfinibandSupport: the feature of a subscription that puts the nodes of a pool on one InfiniBand fabric.
 
-AKS reads it when a pool is made, and says nothing without it; the jobs on that pool fail. So the program reads it
-before it declares anything. It does not set it: it is the whole subscription's, and takes a quarter of an hour to act.
+AKS reads the feature when it creates a pool. If it is missing, AKS does not warn, and jobs on the pool fail. So the
+program checks it before it declares any resource. It does not register the feature, because that affects the whole
+subscription and takes a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from config.schema.pools import PoolSettings
 NAMESPACE, FEATURE = "Microsoft.ContainerService", "AKSInfinibandSupport"
 _REGISTERED = "Registered"
 _HIDDEN = "AuthorizationFailed"
-"""ARM's code of a 403."""
+"""ARM's code for 403."""
 _NAMES = f"--namespace {NAMESPACE} --name {FEATURE}"
 
 
 def check_infiniband(pools: Mapping[str, PoolSettings], *, checked_before: bool = False) -> None:
-    """Raises pulumi.RunError, which the engine shows without a traceback, where a pool would be made the wrong way.
+    """Raises pulumi.RunError if a pool needs another state of the feature.
 
-    Where it has been `checked_before`, by somebody else, whoever deploys need not be able to look: that is a warning.
+    If another deployer has `checked_before`, a missing right to read the feature is only a warning.
     """
     sizes = {key: pool.sku for key, pool in pools.items() if pool.sku.infiniband}
     if not sizes:
@@ -43,7 +44,7 @@ def check_infiniband(pools: Mapping[str, PoolSettings], *, checked_before: bool 
 
 
 def refusal(sizes: Mapping[str, VmSku], state: str) -> str | None:
-    """Why pools of these sizes, by key, cannot be made while the feature is in that state, and what mends it."""
+    """Returns the error and its fix if the feature has the wrong state for pools of these sizes, by key."""
     registered = state == _REGISTERED
     wrong = [key for key, size in sizes.items() if size.infiniband and size.infiniband.aks_feature is not registered]
     if not wrong:

@@ -1,7 +1,7 @@
-"""Looks up management locks before anything is declared: Azure would refuse a change or a deletion half-way.
+"""Checks management locks before any resource is declared, because Azure would reject a change or deletion half-way.
 
 Answers are of Microsoft.Authorization/locks (azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel). A lock
-also holds for all scopes below its own. ReadOnly forbids POST requests too, such as the one for the cluster's
+also applies to all scopes below its own. ReadOnly forbids POST requests too, such as the one for the cluster's
 credentials (learn.microsoft.com/azure/azure-resource-manager/management/lock-resources).
 """
 
@@ -24,12 +24,12 @@ _VERSION = "api-version=2016-09-01"
 
 
 def lock_objections(locks: Iterable[Json], group: str, deleted: Iterable[str]) -> Iterator[Objection]:
-    """Yields what each lock forbids.
+    """Yields an objection for each lock.
 
     Args:
-        locks: The locks of the group, of what is in it, and of its subscription.
+        locks: The locks of the group, of its resources, and of its subscription.
         group: The id of the stack's resource group.
-        deleted: What the update deletes, as messages name it.
+        deleted: What the update deletes, as named in messages.
     """
     pools = ", ".join(deleted)
     for lock in {str(each["id"]).lower(): each for each in locks}.values():
@@ -51,7 +51,7 @@ def lock_objections(locks: Iterable[Json], group: str, deleted: Iterable[str]) -
 
 
 def check_locks(settings: Settings, existing: Existing) -> None:
-    """Warns of locks. Raises pulumi.RunError for one that forbids what the update does.
+    """Warns of locks. Raises pulumi.RunError if one forbids the update.
 
     Locks that cannot be read are not reported, because few subscriptions have any.
     """

@@ -1,10 +1,10 @@
-"""Why a stack that is up is not moved to another region, group or name, and the three ways that there are.
+"""Rejects moving an existing stack to another region, group or name, and describes the three alternatives.
 
-Azure moves none of it: the provider replaces a resource whose location or path changes (pulumi-azure-native#77), and
-all data goes with it. Nor does Pulumi get through: to find what must go before the group, it asks the Kubernetes
-provider whether another cluster replaces it, and on a yes closes the very connection over which the cluster's objects
-are deleted next (Registry.Diff in pkg/resource/deploy/providers/registry.go, v3.246.0 and still v3.259.0). `grpc: the
-client connection is closing` is all that it then says (pulumi/pulumi#14650). `pulumi destroy` asks nothing, and works.
+Azure cannot move it: the provider replaces a resource if its location or path changes (pulumi-azure-native#77), and all
+data is lost. Pulumi fails too. To find what to delete before the group, it asks the Kubernetes provider whether another
+cluster replaces it. If so, it closes the connection over which it then deletes the cluster's objects (Registry.Diff in
+pkg/resource/deploy/providers/registry.go, v3.246.0 and still v3.259.0). It only prints `grpc: the client connection is
+closing` (pulumi/pulumi#14650). `pulumi destroy` does not ask, and works.
 """
 
 from __future__ import annotations
@@ -22,20 +22,17 @@ _GROUP = ("cluster", "resourceGroup")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a stack is in Azure."""
-
     location: str
     group: str
     cluster: str
 
 
 def chosen_place(settings: Settings) -> Place:
-    """Where the settings want it."""
     return Place(settings.location, settings.names.resource_group, settings.names.cluster)
 
 
 def moving_refusal(settings: Settings, place: Place, lost: Iterable[str]) -> str:
-    """Of settings that put a stack elsewhere than `place`, where it has what nothing in the program can make again."""
+    """Returns the error for settings that move a stack from `place`. `lost` lists what cannot be re-created."""
     differences = list(_differences(settings, place))
     keep = [f"    {fix.text(settings.stack)}" for _, fix in differences]
     protected = any(account.settings.protect for account in settings.storage.made_accounts())
@@ -58,7 +55,6 @@ def moving_refusal(settings: Settings, place: Place, lost: Iterable[str]) -> str
 
 
 def _differences(settings: Settings, place: Place) -> Iterator[tuple[str, Fix]]:
-    """What is wrong, and the command that takes it back."""
     wanted = chosen_place(settings)
     if wanted.cluster != place.cluster:
         was = place.cluster.removeprefix(f"{settings.project}-")
@@ -77,7 +73,7 @@ def _differences(settings: Settings, place: Place) -> Iterator[tuple[str, Fix]]:
 
 
 def _beside(settings: Settings, place: Place) -> Iterator[str]:
-    """Commands that bring up a second stack with the same settings, but for names that only one stack can have."""
+    """Yields commands that create a second stack with the same settings, except for names that must be unique."""
     other = f"{settings.stack}-2"
     yield f"pulumi stack init {other} --copy-config-from {settings.stack} --no-select"
     names: dict[Path, str | None] = {

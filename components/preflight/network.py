@@ -1,6 +1,4 @@
-"""What only Azure can tell of a network that is there, of its zones and of who may join it: asked while the cluster is
-not there yet.
-"""
+"""Checks an existing network, its zones and its roles in Azure, before the cluster exists."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ _NETWORK_API, _ZONE_API, _ROLE_API = "2024-05-01", "2024-06-01", "2022-04-01"
 
 
 def groups_for_roles(settings: Settings) -> list[str]:
-    """Groups of what is there, by their ids, on which the stack's own identity gets roles."""
+    """Returns the ids of existing resource groups in which the stack's own identity gets roles."""
     if settings.cluster.identity:
         return []
     zone = settings.network.zone("cluster", settings.location)
@@ -40,7 +38,7 @@ def groups_for_roles(settings: Settings) -> list[str]:
 
 
 def objections(settings: Settings, arm: Arm | Unread) -> Iterator[Objection]:
-    """All that stands in the way of a new cluster there."""
+    """Yields everything that prevents a new cluster in the network."""
     network = settings.network.id
     found = _found(network, arm) if network and (settings.network.routed or settings.network.zones) else {}
     asked = [*_about_the_network(settings), *_about_roles(settings)]
@@ -56,7 +54,7 @@ def objections(settings: Settings, arm: Arm | Unread) -> Iterator[Objection]:
 
 
 def _found(network: str, arm: Arm | Unread) -> Json:
-    """Returns what Azure has of the network; empty if that cannot be read, which is reported elsewhere."""
+    """Returns the network from Azure; empty if it cannot be read, which is reported elsewhere."""
     path = network_path(network)
     answer = answers_at(arm, [path])[path]
     return {} if isinstance(answer, Unread) else answer
@@ -74,12 +72,12 @@ def _about_the_network(settings: Settings) -> Iterator[Question]:
 
 
 def network_path(network: str) -> str:
-    """Where Resource Manager tells of a network, by its id: of whatever subscription, unlike what the SDK asks."""
+    """Returns the path of a network, by its id. It may be in any subscription, unlike in the SDK's functions."""
     return f"{network}?api-version={_NETWORK_API}"
 
 
 def _about_roles(settings: Settings) -> Iterator[Question]:
-    """Of the user's identity; that of the stack gets its roles."""
+    """Asks for the roles of the user's identity. The stack assigns the roles of its own."""
     zone = settings.network.zone("cluster", settings.location)
     reserved = sorted({pool.capacity_reservation_group or "" for pool in settings.gpu_pools().values()})
     needed = [("Network Contributor", settings.network.id), ("Private DNS Zone Contributor", zone)]
@@ -94,7 +92,7 @@ def _about_roles(settings: Settings) -> Iterator[Question]:
 
 
 def _principal(settings: Settings) -> str | None:
-    """That of `cluster.identity`; one that there is not is told by components/reservations.py."""
+    """Returns the principal of `cluster.identity`. components/azure/reservations.py reports a missing identity."""
     if settings.cluster.identity is None:
         return None
     place = ResourceName.of(settings.cluster.identity)
@@ -104,7 +102,7 @@ def _principal(settings: Settings) -> str | None:
 
 
 def _about_zones(settings: Settings, *, forwarded: bool) -> Iterator[Question]:
-    """Of the user's: AKS links its own, the stack what it makes the network of, and the user the rest."""
+    """Asks for the user's zones. AKS links its own zone, the stack links new networks, and the user links the rest."""
     cluster = settings.network.zone("cluster", settings.location)
     for zone in settings.network.zones:
         links = f"{zone}/virtualNetworkLinks?api-version={_ZONE_API}"
@@ -121,9 +119,10 @@ def _about_zones(settings: Settings, *, forwarded: bool) -> Iterator[Question]:
 
 
 def _zones_elsewhere(settings: Settings) -> Iterator[Objection]:
-    """Of another subscription, where azure-native makes no link to the network that the stack makes.
+    """Yields zones in another subscription, which azure-native cannot link to the network that the stack creates.
 
-    AKS links that of the API server, wherever it is. The last comes first: to take it out moves no other.
+    AKS links the API server's zone in any subscription. The last zone comes first, because removing it does not
+    renumber the others.
     """
     if settings.network.address_space is None or not settings.network.zones:
         return
@@ -138,9 +137,9 @@ def _zones_elsewhere(settings: Settings) -> Iterator[Objection]:
 
 
 def _about_other_zones(settings: Settings, network: str, arm: Arm | Unread) -> Iterator[Question]:
-    """Of zones in the network's subscription by the names of those that the stack will make.
+    """Asks for existing zones in the network's subscription with the same names as zones that the stack will create.
 
-    Those of other subscriptions, nobody can look up from the network's side.
+    Zones in other subscriptions cannot be found from the network.
     """
     region, names = settings.location, [ZONE_NAMES[use] for use in made_zones(settings)]
     subscription = "/".join(network.split("/")[:3])
@@ -149,7 +148,7 @@ def _about_other_zones(settings: Settings, network: str, arm: Arm | Unread) -> I
         return
     answer = answers_at(arm, [path])[path]
     if isinstance(answer, Unread):
-        yield Question(f"private DNS zones of {region}", (path,), lambda _: ())  # which tells that it cannot be read
+        yield Question(f"private DNS zones of {region}", (path,), lambda _: ())  # reports that it cannot be read
         return
     for zone in zones_named(answer, names):
         judge = partial(link_objections, zone=zone, network=network, wanted=False)
@@ -157,6 +156,6 @@ def _about_other_zones(settings: Settings, network: str, arm: Arm | Unread) -> I
 
 
 def made_zones(settings: Settings) -> list[Use]:
-    """What the stack makes zones for."""
+    """Returns the uses for which the stack creates zones."""
     uses = dict.fromkeys(settings.entrances())
     return [use for use in uses if settings.network.zone(use, settings.location) is None]

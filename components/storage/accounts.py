@@ -1,4 +1,4 @@
-"""Blob storage: an account, its containers, and what opens them."""
+"""Blob storage: an account, its containers, and access to them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from config.schema.storage import Account, ContainerSettings
 
 
 class Storage(Component):
-    """One storage account. It needs no cluster: data outlives clusters. Make it only where there are containers."""
+    """One storage account, which outlives clusters. Create it only if it has containers."""
 
     account: Account
     account_name: str
@@ -35,9 +35,10 @@ class Storage(Component):
         signs: bool = True,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`deployer` is who signs SAS, if not who runs this; without `signs`, which needs the inside, there are none.
+        """Creates the account, with private `endpoints` if given.
 
-        `endpoints` lead to the account where it is private.
+        `deployer` signs SAS, by default the identity that runs this program. Without `signs`, no SAS are issued,
+        because signing needs access to the network.
         """
         super().__init__(name, opts)
         self._deployer, self._signs = deployer, signs
@@ -70,7 +71,7 @@ class Storage(Component):
             sku=storage.SkuArgs(name=chosen.sku),
             allow_blob_public_access=False,
             public_network_access="Disabled" if self._settings.network.private else None,
-            # A key opens everything in the account, for ever: only where something has to be signed with it.
+            # A key opens everything in the account and never expires: only enable it if it must sign something.
             allow_shared_key_access=chosen.uses("service"),
             enable_https_traffic_only=True,
             minimum_tls_version=storage.MinimumTlsVersion.TLS1_2,
@@ -79,7 +80,7 @@ class Storage(Component):
         )
 
     def _signing_role(self) -> authorization.RoleAssignment:
-        """A user-delegation SAS can do no more than who signed it. Keys for signing are given out per account."""
+        """Assigns the signer's role, which limits user-delegation SAS. Signing keys are issued per account."""
         containers = self.account.settings.containers.values()
         changes_permissions = any(each.sas == "user-delegation" and "p" in each.permissions for each in containers)
         return roles.assign(

@@ -1,4 +1,4 @@
-"""What it takes to use one blob container, as one stack has it and another may be given it."""
+"""Access to one blob container, for the stack that creates it and for others."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from config.schema.storage import ContainerSettings
 
 @dataclass(frozen=True, kw_only=True)
 class Sas:
-    """The SAS that open a container, all of one window."""
+    """The SAS of a container, all with one validity period."""
 
     rotation: str
-    """The setting that issued them."""
+    """The value of the setting that issued them."""
     start: pulumi.Input[str]
     expiry: pulumi.Input[str]
-    """Their window, as ISO 8601 has times."""
+    """The end of the validity period. Both times are in ISO 8601."""
     mount: pulumi.Output[str]
     upload: pulumi.Output[str] | None
-    """Where the settings ask for `upload`."""
+    """The SAS for uploads, if the settings enable `upload`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerAccess:
-    """A container and what opens it. The SAS are secret and kept apart: all else can be read without them."""
+    """A container and its access. The SAS are secret and separate: everything else can be read without them."""
 
     account: str
     account_key: str = ""
-    """Which of the stack's it is (config/schema/storage.py, Account)."""
+    """The key of its storage account in the settings (config/schema/storage.py, Account)."""
     container: str
     hierarchical_namespace: bool
     settings: ContainerSettings
     generation: str
     """See Account.generation."""
     url: pulumi.Input[str]
-    """Of the container, without a SAS."""
+    """The URL of the container, without a SAS."""
     sas: Sas | None
-    """None where identities open it, by roles at `scope`."""
+    """The SAS, or None if identities open the container by roles at `scope`."""
     scope: pulumi.Input[str]
-    """Its id in ARM."""
+    """The container's ARM id."""

@@ -1,9 +1,8 @@
-"""Claims that keep users' files after a workload is removed: the stack's output `files`, and what follows from it.
+"""Claims that keep users' files after a workload is removed, and the stack output `files` that lists them.
 
-Pulumi forgets a claim that it retains. So each update reads the output of the last one: it still names the claim.
-
-Warns of stored data and images that an update deletes, and of protection that it ends. The outputs of the last update
-show what exists: `storage`, `registry`, and in `platform` the settings of that update.
+Pulumi forgets a claim that it retains. So each update reads the output of the last one, which still lists the claim.
+Its other outputs (`storage`, `registry`, and the settings in `platform`) show what exists, for warnings about data and
+images that an update deletes, and about protection that it ends.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ _IN_USE = "in use"
 
 
 def kept_before(outputs: Mapping[str, Any]) -> Mapping[str, str]:
-    """Returns the claims in a stack's last outputs, as namespace/name, each with `in use` or what deletes it."""
+    """Returns the claims in the last outputs, as namespace/name, each with `in use` or the command that deletes it."""
     return outputs.get(FILES) or {}
 
 
 def cluster_keeps_files(settings: Settings, outputs: Mapping[str, Any]) -> bool:
-    """Returns whether files of claims would be deleted with the cluster."""
+    """Returns whether deleting the cluster would delete files of claims."""
     return settings.keeps_files or bool(kept_before(outputs))
 
 
 def protects_cluster(settings: Settings, outputs: Mapping[str, Any]) -> bool:
-    """Returns whether `pulumi destroy` must refuse to delete the cluster, because files of claims go with it."""
+    """Returns whether `pulumi destroy` must refuse to delete the cluster, because that deletes files of claims."""
     return settings.storage.protect and cluster_keeps_files(settings, outputs)
 
 
@@ -71,15 +70,15 @@ class _Stored(NamedTuple):
     """A storage account of the last update."""
 
     key: str
-    """The key of the account whose `protect` counts."""
+    """The key of the account in the settings. That account sets `protect`."""
     name: str
     stays: bool
     data: Mapping[str, bool]
-    """The settings of its data, such as `storage.containers.data`, and whether the data stays."""
+    """The settings of its data, such as `storage.containers.data`, each with whether the data stays."""
 
 
 def storage_warnings(settings: Settings, outputs: Mapping[str, Any]) -> Iterator[str]:
-    """Yields a warning for a registry that goes and each account that loses data, and one for all protection that ends.
+    """Yields a warning for a deleted registry, for each account that loses data, and one for all protection that ends.
 
     Args:
         settings: The settings of this update.
@@ -115,7 +114,7 @@ def storage_warnings(settings: Settings, outputs: Mapping[str, Any]) -> Iterator
 
 
 def _registry(settings: Settings, host: str | None) -> Iterator[str]:
-    """Yields a warning if the registry at `host` goes, with the command that keeps it."""
+    """Yields a warning if the update deletes the registry at `host`, with the command that keeps it."""
     if not host:
         return
     new, default = (

@@ -1,7 +1,7 @@
-"""Shared access signatures (SAS): what opens one blob container, for a time that stands in the state.
+"""Shared access signatures (SAS), which open one blob container for a period that is stored in the state.
 
-A SAS is issued once and stays the same from `pulumi up` to `pulumi up`, until its rotation, days or permissions change
-in the settings. The clock is read for nothing but to say that it ends soon, or has ended.
+A SAS stays the same across updates until its rotation, days or permissions change in the settings. The program reads
+the clock only to report that a SAS ends soon or has ended.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from config.schema.storage import UPLOAD_PERMISSIONS, ContainerSettings, account
 LONGEST_WARNING = timedelta(days=14)
 ALERT = "SASEnds"
 _ARM_SIGNS = frozenset("racwdl")
-"""What ARM can sign for a container.
+"""The permissions of a container that ARM can sign.
 
-Its `listServiceSas` signs for version 2015-04-05 and knows r, d, w, l, a, c, u and p, the last one for "process" (Azure
-REST API, ServiceSasParameters.signedPermission). Move and permissions came with version 2020-02-10.
+`listServiceSas` signs for version 2015-04-05 and knows r, d, w, l, a, c, u and p, where p means "process" (Azure REST
+API, ServiceSasParameters.signedPermission). Move and permissions came with version 2020-02-10.
 """
 _VERSION = "2020-12-06"
-"""Fixed, so that equal arguments make an equal SAS whatever the SDK's version."""
+"""The version in SAS. It is fixed, so that equal arguments give an equal SAS in all versions of the SDK."""
 _CONTAINER = "c"
 
 
 class SasWindow(pulumi.dynamic.Resource, module="ai-on-aks", name="SasWindow"):
-    """From when until when SAS are valid."""
+    """The validity period of SAS."""
 
     start: pulumi.Output[str]
     expiry: pulumi.Output[str]
@@ -78,7 +78,7 @@ class DelegationSas(pulumi.dynamic.Resource, module="ai-on-aks", name="Delegatio
 
 
 class ContainerSas(Component):
-    """The SAS of one container: for mounts and, where the settings ask for it, for uploads. Without a leading `?`."""
+    """The SAS of one container without a leading `?`: for mounts and, if the settings enable it, for uploads."""
 
     mount: pulumi.Output[str]
     upload: pulumi.Output[str] | None
@@ -96,7 +96,7 @@ class ContainerSas(Component):
         needs: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`name` is the container's; `needs` are what lets the deployer sign user-delegation SAS: a role, ways."""
+        """Issues the SAS of container `name`. `needs` must exist before the deployer can sign user-delegation SAS."""
         super().__init__(f"sas-{name}", opts)
         self._container_name, self._container = name, container
         self._account, self._resource_group, self._needs = account, resource_group, needs
@@ -107,7 +107,7 @@ class ContainerSas(Component):
         self.register_outputs({"expiry": self.window.expiry})
 
     def _service_sas(self, _use: str, permissions: str) -> pulumi.Output[str]:
-        """Signed with the account's first key: equal arguments make an equal SAS."""
+        """Signs with the account's first key: equal arguments give an equal SAS."""
         if set(permissions) <= _ARM_SIGNS:
             return self._arm_sas(permissions)
         found = storage.list_storage_account_keys_output(
@@ -152,10 +152,9 @@ class ContainerSas(Component):
 
 
 def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: str | None = None) -> None:
-    """Says, in previews too, that a container's SAS, if it has one, ends soon. `stack` issues it, where not this one.
+    """Warns, in previews too, if a container's SAS ends soon. `stack` is the stack that issues it, by default this one.
 
-    One that has ended fails previews and updates with pulumi.RunError where workloads use it (`users`): their pods
-    would wait for the mount for ever.
+    Raises pulumi.RunError if it has ended and workloads use it (`users`): their pods would wait for the mount forever.
     """
     if access.sas is None:
         return
@@ -171,7 +170,7 @@ def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: s
         if warning and users and instant(expiry) <= now:
             raise pulumi.RunError(f"{warning}\n{', '.join(users)} would wait for it for ever.")
         if warning:
-            pulumi.log.warn(warning)  # of no resource: the engine may end before what waits for a URN
+            pulumi.log.warn(warning)  # without a resource: the engine may end before its URN is known
 
     pulumi.Output.all(access.sas.start, access.sas.expiry).apply(check)
 
@@ -179,7 +178,7 @@ def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: s
 def expiry_warning(
     container: str, start: str, expiry: str, rotation: str, *, now: datetime, stack: str, account_key: str = ""
 ) -> str | None:
-    """What to say of a SAS that has ended, or that ends soon."""
+    """Returns the warning for a SAS that has ended or ends soon, or None."""
     ends = instant(expiry)
     if ends - now > warned_for(start, expiry):
         return None
@@ -192,22 +191,20 @@ def expiry_warning(
 
 
 def warned_for(start: str, expiry: str) -> timedelta:
-    """How long before its end it is spoken of: a third of its time, 14 days at most."""
+    """Returns how long before its end a SAS causes warnings: a third of its validity, at most 14 days."""
     return min((instant(expiry) - instant(start)) / 3, LONGEST_WARNING)
 
 
 def renewal(account_key: str, rotation: str, stack: str) -> str:
-    """The command that issues new ones."""
     path = (*account_path(account_key), "rotation")
     return str(set_command(path, next_rotation(rotation)).in_stack(stack, ["storage"]))
 
 
 def sign(key: str, *, account: str, container: str, permissions: str, start: str, expiry: str) -> str:
-    """The SAS, by HTTPS alone and without a leading `?`; `key` is the account's, in base64.
+    """Returns a SAS for HTTPS only, without a leading `?`. `key` is the account key in base64.
 
-    The text that is signed is of sixteen lines, most of them empty here (Azure, "Create a service SAS", version
-    2020-12-06 and later): identifier and addresses before the protocol, snapshot and encryption scope, five response
-    headers.
+    The signed text has sixteen lines, most of them empty here: identifier and addresses before the protocol, snapshot
+    and encryption scope, five response headers (Azure, "Create a service SAS", version 2020-12-06 and later).
     """
     fields = {"sv": _VERSION, "sr": _CONTAINER, "st": start, "se": expiry, "sp": permissions, "spr": "https"}
     before = [permissions, start, expiry, f"/blob/{account}/{container}", "", ""]
@@ -217,7 +214,7 @@ def sign(key: str, *, account: str, container: str, permissions: str, start: str
 
 
 class SasAlert(Component):
-    """A PrometheusRule that fires before SAS end. Another window is another rule, by the same `pulumi up`."""
+    """A PrometheusRule that fires before SAS end. If SAS are renewed, the same `pulumi up` updates the rule."""
 
     def __init__(
         self,
@@ -227,7 +224,7 @@ class SasAlert(Component):
         monitoring: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`monitoring` brings the kind."""
+        """Creates the rule. `monitoring` installs its kind."""
         super().__init__(name, opts)
         kubernetes.apiextensions.CustomResource(
             name,
@@ -248,12 +245,11 @@ def _rule_of(signed: tuple[ContainerAccess, Sas]) -> pulumi.Output[dict[str, Any
 
 
 def spec(rules: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Of the PrometheusRule."""
     return {"groups": [{"name": "storage", "rules": list(rules)}]}
 
 
 def rule(container: str, start: str, expiry: str, *, fix: str) -> dict[str, Any]:
-    """It fires from when previews warn, too, and as long as the SAS is not another. Its value is the seconds left."""
+    """Returns an alert that fires from the first warning in previews until the SAS is renewed. Its value is seconds."""
     left = warned_for(start, expiry)
     return {
         "alert": ALERT,

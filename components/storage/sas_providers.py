@@ -1,8 +1,8 @@
-"""What Azure Resource Manager cannot do for shared access signatures (SAS): remember their time, sign with Entra keys.
+"""Dynamic providers that store the period of SAS and sign with Entra keys, which Azure Resource Manager cannot do.
 
-Two providers for dynamic resources. Pulumi pickles them and runs them in a process of their own (`pulumi.dynamic`), by
-reference to this module: it imports nothing heavy, and the providers hold no state. They may do what the program may
-not, read the clock and call the storage account.
+Pulumi pickles the two providers by reference to this module, and runs them in a separate process (`pulumi.dynamic`). So
+the module imports nothing heavy, and the providers have no state. Unlike the program, they may read the clock and call
+the storage account.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pulumi import dynamic
 Properties = dict[str, Any]
 
 CLOCK_SKEW = timedelta(minutes=15)
-"""How much earlier than now a SAS begins, for clocks that are behind (Microsoft's advice for SAS)."""
+"""The time before now at which a SAS begins, for clocks that are behind (Microsoft's advice for SAS)."""
 PAUSE_SECONDS = 15
 ATTEMPTS = 41
-"""Ten minutes, in which Azure promises that a new role assignment acts on blobs (Microsoft, RBAC troubleshooting)."""
+"""Attempts for ten minutes: by then, a new role assignment applies to blobs (Microsoft, RBAC troubleshooting)."""
 _OTHER_LOGINS = ("ARM_CLIENT_ID", "ARM_USE_MSI", "ARM_USE_OIDC")
-"""Environment variables with which the azure-native provider does not use Azure's CLI to log in.
+"""Environment variables that make the azure-native provider log in without Azure's CLI.
 
 https://www.pulumi.com/registry/packages/azure-native/installation-configuration/
 """
@@ -32,42 +32,41 @@ _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def instant(text: str) -> datetime:
-    """The time that a SAS states."""
+    """Parses a time of a SAS."""
     return datetime.strptime(text, _TIME).replace(tzinfo=UTC)
 
 
 class WindowProvider(dynamic.ResourceProvider):
-    """From when until when the SAS of a container are valid: read off the clock once, and kept in the state.
+    """The validity period of a container's SAS: read from the clock once, then kept in the state.
 
-    Inputs `rotation` (any text) and `days`; outputs `start` and `expiry`, as a SAS has them. Only another input makes
-    another window.
+    The inputs are `rotation` (any text) and `days`; the outputs are `start` and `expiry`, in the format of SAS. Only a
+    changed input creates a new window.
     """
 
     serialize_as_secret_always = False
 
     def create(self, props: Properties) -> dynamic.CreateResult:
-        """A window that begins now."""
         start = datetime.now(UTC) - CLOCK_SKEW
         expiry = start + timedelta(days=props["days"])
         times = {"start": start.strftime(_TIME), "expiry": expiry.strftime(_TIME)}
         return dynamic.CreateResult(str(uuid.uuid4()), {**props, **times})
 
     def diff(self, _id: str, olds: Properties, news: Properties) -> dynamic.DiffResult:
-        """Replaced by another window when an input changes."""
+        """Replaces the window if an input changes."""
         return _replaced(olds, news, ("rotation", "days"))
 
 
 class DelegationProvider(dynamic.ResourceProvider):
-    """A user-delegation SAS of a container: signed with a key that the storage account gives to an Entra login.
+    """A user-delegation SAS of a container, signed with a key that the storage account gives to an Entra login.
 
-    Inputs `endpoint` (of the account's blobs), `account`, `container`, `permissions`, `start`, `expiry`; output `sas`.
-    A SAS cannot be taken back one by one, so deleting it does nothing: it ends with its window.
+    The inputs are `endpoint` (of the account's blobs), `account`, `container`, `permissions`, `start` and `expiry`; the
+    output is `sas`. A single SAS cannot be revoked, so deleting it does nothing: it ends with its window.
     """
 
     serialize_as_secret_always = False
 
     def create(self, props: Properties) -> dynamic.CreateResult:
-        """Signs. Raises ValueError for a window that is over, PermissionError while no role lets the login sign."""
+        """Signs. Raises ValueError if the window is over, and PermissionError if no role lets the login sign."""
         if instant(props["expiry"]) <= datetime.now(UTC):
             raise ValueError(
                 f"the time of the SAS for container {props['container']} ended at {props['expiry']}. Another rotation "
@@ -77,7 +76,7 @@ class DelegationProvider(dynamic.ResourceProvider):
         return dynamic.CreateResult(str(uuid.uuid4()), {**props, "sas": sas})
 
     def diff(self, _id: str, olds: Properties, news: Properties) -> dynamic.DiffResult:
-        """Signed anew when anything that is signed changes. Where the account listens is not."""
+        """Replaces the SAS if anything that is signed changes. The endpoint is not signed."""
         return _replaced(olds, news, ("account", "container", "permissions", "start", "expiry"))
 
 
@@ -87,7 +86,7 @@ def _replaced(olds: Mapping[str, Any], news: Mapping[str, Any], names: Iterable[
 
 
 def _delegation_key(props: Properties) -> Any:
-    """The account's key for the login, for the time of the SAS. A role that was just assigned is waited for."""
+    """Returns the account's key for the login and the window. Retries until a new role assignment applies."""
     from azure.core.exceptions import HttpResponseError
     from azure.storage.blob import BlobServiceClient
 

@@ -1,10 +1,10 @@
-"""Shared files by NFS: an account of Azure Files in the stack's own network, and the class that makes shares in it.
+"""Shared files by NFS: an Azure Files account in the stack's own network, and the StorageClass of its shares.
 
-The account is the stack's and not the driver's. One that azurefile-csi-driver makes with `networkEndpointType:
-privateEndpoint` has its endpoint, zone and link made in the network's group, by an identity that may write all of that
-there, and nobody takes them away (cloud-provider-azure, EnsureStorageAccount): the network could not be destroyed any
-more. With an account that is there, the driver makes and removes shares through Resource Manager, and nothing else
-(controllerserver.go, CreateVolume), so the control plane's identity needs a role on that account alone.
+The stack creates the account, not the driver. With `networkEndpointType: privateEndpoint`, azurefile-csi-driver would
+also create the endpoint, zone and link, which needs broad rights in the network's group. Nothing would delete them
+(cloud-provider-azure, EnsureStorageAccount), so the network could not be destroyed. In an existing account, the driver
+only creates and deletes shares, through Resource Manager (controllerserver.go, CreateVolume), and only needs a role
+there.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from config.schema.network import OF_FILES
 from config.schema.storage import SHARED_CLASS
 
 SKU = "Premium_LRS"
-"""NFS is on premium accounts alone, whose shares have 100 GiB or more (driver-parameters.md, `skuName`).
+"""The SKU of the account. NFS requires premium, with shares of at least 100 GiB (driver-parameters.md, `skuName`).
 
-PremiumV2_LRS, which AKS's page on Azure Files recommends, would be for driver 1.35 and later: Kubernetes 1.34 has 1.34.
+PremiumV2_LRS, which AKS's page on Azure Files recommends, requires driver 1.35. Kubernetes 1.34 has 1.34.
 """
 MOUNT_OPTIONS = ["nconnect=4", "noresvport", "actimeo=30"]
-"""AKS's page on Azure Files ("Recommended mount options for NFS shares"); version and security are the driver's."""
+"""AKS's page on Azure Files ("Recommended mount options for NFS shares"). The driver adds version and security."""
 
 
 class SharedFiles(Component):
-    """The account, which needs no cluster and outlives any. Make it only with `storage.sharedFiles` `nfs`."""
+    """The account, which outlives clusters. Create it only if `storage.sharedFiles` is `nfs`."""
 
     account_name: str
 
@@ -66,7 +66,7 @@ class SharedFiles(Component):
         self.register_outputs({"account": self.account_name})
 
     def _account(self, settings: Settings) -> storage.StorageAccount:
-        """Without secure transfer, which NFS is not (Azure's page on troubleshooting NFS shares), and without keys."""
+        """Creates it without keys or secure transfer, which NFS lacks (Azure's page on troubleshooting NFS shares)."""
         return storage.StorageAccount(
             "files-account",
             account_name=self.account_name,
@@ -85,7 +85,7 @@ class SharedFiles(Component):
     def offer(
         self, provider: pulumi.ProviderResource, hooks: pulumi.ResourceHookBinding | None
     ) -> kubernetes.storage.v1.StorageClass:
-        """Makes the class in a cluster, once shares can be made and reached."""
+        """Creates the class in a cluster, after shares can be created and reached."""
         return kubernetes.storage.v1.StorageClass(
             SHARED_CLASS,
             metadata={"name": SHARED_CLASS},
@@ -97,9 +97,10 @@ class SharedFiles(Component):
 def shared_class(
     settings: Settings, made: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions
 ) -> SharedClass | None:
-    """What claims of shared files are of.
+    """Returns the class of shared files, or None without shared files.
 
-    A class that somebody else has made is read: without it previews fail, with this resource's name, which is the key.
+    Reads the class if neither the stack nor AKS creates it. If it does not exist, previews fail and show this
+    resource's name, which is the key of the setting.
     """
     name = settings.shared_class
     if name is None:
@@ -110,10 +111,10 @@ def shared_class(
 
 
 def storage_class(account: str, resource_group: pulumi.Input[str]) -> dict[str, Any]:
-    """The class without its name. A share goes when its claim does.
+    """Returns the class without its name. A share is deleted with its claim.
 
-    `networkEndpointType` says where nodes find the share, at `<account>.privatelink.file.core.windows.net`; without it
-    the driver would put service endpoints on all subnets of the network (CreateVolume, updateSubnetServiceEndpoints).
+    `networkEndpointType` makes nodes use the share at `<account>.privatelink.file.core.windows.net`. Without it, the
+    driver would add service endpoints to all subnets of the network (CreateVolume, updateSubnetServiceEndpoints).
     """
     parameters = {
         "protocol": "nfs",

@@ -1,8 +1,7 @@
-"""Blob containers as volumes: a PersistentVolume and a claim each, in the namespace of those who mount them; a secret
-with the SAS, where one opens them.
+"""Blob containers as volumes: a PersistentVolume, a claim and, with SAS, a Secret for each namespace that mounts them.
 
-The keys are what the blob CSI driver reads (kubernetes-sigs/blob-csi-driver, docs/driver-parameters.md). Another SAS is
-another volume (`generation`): under the same name, a node would go on with the mount that it has.
+The keys are those of the blob CSI driver (kubernetes-sigs/blob-csi-driver, docs/driver-parameters.md). A new SAS needs
+a new volume (`generation`): under the same name, a node would keep using its current mount.
 """
 
 from __future__ import annotations
@@ -21,12 +20,10 @@ from components.storage.container_access import ContainerAccess, Sas
 from config.data.blobfuse import DRIVER, mount_options
 
 STORAGE_CLASS = "ai-on-aks-blob"
-"""There is no such class: the text keeps a default class from making a volume, and binds claim and volume."""
+"""A class that does not exist. The name prevents provisioning by a default class, and binds claim and volume."""
 
 
 class ContainerVolume(Component):
-    """One container in one namespace."""
-
     volume: BlobVolume
 
     def __init__(
@@ -42,14 +39,16 @@ class ContainerVolume(Component):
         identity: WorkloadIdentity | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`space` is the namespace, if the stack makes it, and `space_goes` if it is deleted with the stack.
+        """Creates the objects. `identity` opens the container if it has no SAS.
 
-        `hooks` are its own; `identity` opens what no SAS does.
+        `space` is the namespace, if the stack creates it, and `space_goes` if it is deleted with the stack. `hooks` are
+        those of the volume.
 
-        The volume comes beside the namespace, not after it: it goes only once its claim is gone, and a claim that a
-        killed update did not record goes with its namespace. If that waited for the volume, both would wait for ever.
-        So would a claim that is deleted before its namespace, where pods use it that are not the program's (batches):
-        storage object in use protection keeps it, and only the namespace's end is theirs too.
+        The volume does not depend on the namespace. A claim that a killed update did not record is deleted with its
+        namespace, and the volume only after its claim. If the namespace waited for the volume, both would wait forever.
+
+        The claim is not deleted before the namespace either. If users' pods (batches) mount it, storage object in use
+        protection keeps it until they end, and only deleting the namespace ends them.
         """
         super().__init__(name, opts)
         self._names = volume_names(access, namespace, prefix)
@@ -68,7 +67,7 @@ class ContainerVolume(Component):
             spec=claim_spec(access, volume.metadata["name"]),
             opts=self.child(depends_on=[*self._after, *secrets], deleted_with=space if space_goes else None),
         )
-        # Not in another's namespace, whose members read its secrets: no job there uploads.
+        # Not in a namespace of another stack: its members read its secrets, and no job there uploads.
         own = sas.upload if sas and space else None
         upload = None
         if own is not None:
@@ -93,20 +92,18 @@ class ContainerVolume(Component):
 
 
 class VolumeNames(NamedTuple):
-    """Names of the objects that mount a container into a namespace, new ones for each new SAS."""
+    """Names of the objects that mount a container into a namespace. Each new SAS has new ones."""
 
     namespace: str
     claim: str
     secret: str
-    """The secret that the driver reads."""
     upload: str
-    """The secret that uploads read."""
     volume: str
-    """The volume in the cluster, which other namespaces share."""
+    """The PersistentVolume, which needs a unique name in the cluster."""
 
 
 def volume_names(access: ContainerAccess, namespace: str, prefix: str) -> VolumeNames:
-    """Returns the names; `prefix` begins them where other stacks have theirs in the same namespace."""
+    """Returns the names. They begin with `prefix` if other stacks use the same namespace."""
     stem, generation = f"{prefix}{access.container}", access.generation
     claim = f"{stem}-{generation}"
     return VolumeNames(
@@ -117,10 +114,11 @@ def volume_names(access: ContainerAccess, namespace: str, prefix: str) -> Volume
 def volume_spec(
     access: ContainerAccess, names: VolumeNames, client_id: pulumi.Input[str] | None = None
 ) -> core.PersistentVolumeSpecArgs:
-    """The PersistentVolume: nothing but the secret, or the identity of that client id, gets into the container.
+    """Returns the PersistentVolume's spec. Only the Secret, or the identity `client_id`, opens the container.
 
-    By identity the driver mounts for each pod apart, with that pod's token (nodeserver.go, NodePublishVolume). Were
-    mountWithWorkloadIdentityToken not there, it would get the account's key by it (blob.go, GetAuthEnv).
+    With an identity, the driver mounts separately for each pod, with the pod's token (nodeserver.go,
+    NodePublishVolume). Without mountWithWorkloadIdentityToken, it would use the identity to get the account's key
+    (blob.go, GetAuthEnv).
     """
     opened_by: dict[str, pulumi.Input[str]] = (
         {"AzureStorageAuthType": "SAS"}
@@ -137,7 +135,7 @@ def volume_spec(
     return core.PersistentVolumeSpecArgs(
         capacity={"storage": f"{access.settings.size_gib}Gi"},
         access_modes=_access_modes(access),
-        persistent_volume_reclaim_policy="Retain",  # the container is Azure's, and not this volume's to delete
+        persistent_volume_reclaim_policy="Retain",  # deleting the volume must not delete the container
         storage_class_name=STORAGE_CLASS,
         claim_ref=core.ObjectReferenceArgs(namespace=names.namespace, name=names.claim),
         mount_options=mount_options(
@@ -153,7 +151,7 @@ def volume_spec(
 
 
 def claim_spec(access: ContainerAccess, volume: pulumi.Input[str]) -> core.PersistentVolumeClaimSpecArgs:
-    """The claim that is bound to that volume and no other."""
+    """Returns the spec of a claim that only binds to that volume."""
     return core.PersistentVolumeClaimSpecArgs(
         access_modes=_access_modes(access),
         storage_class_name=STORAGE_CLASS,
@@ -167,10 +165,10 @@ def _driver_keys(access: ContainerAccess, sas: Sas) -> dict[str, pulumi.Input[st
 
 
 def _access_modes(access: ContainerAccess) -> list[str]:
-    """Many nodes at once; the driver adds `-o ro` to mounts of the first mode."""
+    """Returns modes for many nodes at once. The driver adds `-o ro` to mounts with ReadOnlyMany."""
     return ["ReadOnlyMany" if access.settings.read_only else "ReadWriteMany"]
 
 
 def _digest(sas: str) -> str:
-    """Stands for a SAS, and tells nothing of it: its signature alone has 256 bits."""
+    """Returns a text that identifies a SAS without exposing it: its signature alone has 256 bits."""
     return hashlib.sha256(sas.encode()).hexdigest()[:12]
