@@ -1,4 +1,4 @@
-"""An operator that has no chart: its released manifests, each object a resource of its own."""
+"""Installs an operator without a chart: each object of its released manifests is a resource."""
 
 from __future__ import annotations
 
@@ -19,32 +19,30 @@ from config.data.scheduling import SYSTEM_NODES, SYSTEM_PRIORITY, SYSTEM_TOLERAT
 from operators._lib.release import merge
 
 CHECKSUM = "checksum/config"
-"""Of pods, whose operator reads its configuration when it starts: with another one they are others."""
+"""The annotation that replaces pods when the configuration changes, because operators only read it at start."""
 _RUNS_PODS = ("Deployment", "DaemonSet", "StatefulSet")
 _FIRST, _SERVICES, _PODS, _CRDS = "first", "services", "pods", "crds"
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What a stack has other than it was released."""
-
     configuration: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Contents of config maps, by their names."""
+    """The contents of ConfigMaps, by name."""
     arguments: Sequence[str] = ()
-    """Of containers, after their own."""
+    """Arguments of containers, after those of the release."""
     resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Of containers, over their own."""
+    """Resources of containers, over those of the release."""
     without: Collection[str] = ()
-    """Names of CRDs that are left out."""
+    """Names of CRDs to omit."""
 
 
 def install(
     name: str, site: Site, changes: Changes, *, parent: Component, after: Iterable[pulumi.Resource] = ()
 ) -> list[pulumi.Resource]:
-    """The pinned release of an operator, in its namespace; what must be there before it is used.
+    """Installs the pinned release of an operator in its namespace. Returns the resources that users of it depend on.
 
-    Pods follow all that they need to become ready, but for Services, which are waited for until they have pods. CRDs
-    come last, so that they go first: their objects have finalizers, which only the operator takes off.
+    Pods depend on everything that they need to become ready, except for Services, because Pulumi waits until those have
+    pods. CRDs are created last and so deleted first: only the operator removes the finalizers of their objects.
     """
     released = manifests(name, site.settings.charts.source)
     made: dict[str, list[pulumi.Resource]] = {_FIRST: [], _SERVICES: [], _PODS: [], _CRDS: []}
@@ -62,9 +60,9 @@ def _step(kind: str) -> str:
 
 
 def transformed(objects: Iterable[Manifest], changes: Changes, registry: str | None) -> list[Manifest]:
-    """Released objects as a stack has them: pods on the system pool, images from the mirror, and the changes.
+    """Returns the released objects with the changes, with pods on the system pool and images from the mirror.
 
-    Without its namespace, which the program makes. Raises pulumi.RunError where what is changed is not among them.
+    Omits the namespace, which the program creates. Raises pulumi.RunError if the changes name a missing object.
     """
     names = {(each["kind"], each["metadata"]["name"]) for each in objects}
     wanted = [("ConfigMap", name) for name in changes.configuration]
@@ -109,7 +107,7 @@ def _transformed(manifest: Manifest, changes: Changes, registry: str | None) -> 
 
 
 def _resource(manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.Resource:
-    """By the SDK's class for its kind, which knows what of it is secret."""
+    """Creates the object with the SDK's class for its kind, which marks secret fields."""
     group, _, version = manifest["apiVersion"].rpartition("/")
     module = importlib.import_module(f"pulumi_kubernetes.{group.partition('.')[0] or 'core'}.{version}")
     properties = {to_snake(key): value for key, value in manifest.items() if key not in ("apiVersion", "kind")}

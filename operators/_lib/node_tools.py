@@ -1,4 +1,4 @@
-"""DaemonSets of our own images, which prepare and describe nodes."""
+"""DaemonSets with the images of `docker/`, which prepare and describe nodes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from components.operators import Site
 
 Manifest = dict[str, Any]
 NOBODY = {"runAsNonRoot": True, "runAsUser": 65534, "runAsGroup": 65534}
-"""Security context of pods that need no rights of their node."""
+"""The security context of pods that need no rights on their node."""
 CONFINED = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
-"""Of their containers."""
+"""The security context of their containers."""
 
 
 def daemon_set_spec(name: str, pod: Manifest) -> Manifest:
-    """A DaemonSet of the pod; a new version reaches a quarter of the nodes at a time."""
+    """Returns a DaemonSet of the pod. A new version is rolled out to a quarter of the nodes at a time."""
     labels = {"app.kubernetes.io/name": name}
     return {
         "selector": {"matchLabels": labels},
@@ -36,13 +36,12 @@ def daemon_set(
     parent: Component,
     depends_on: Sequence[pulumi.Resource] = (),
 ) -> kubernetes.apps.v1.DaemonSet:
-    """The DaemonSet `name` in the site's namespace."""
     return kubernetes.apps.v1.DaemonSet(
         name,
         metadata={
             "name": name,
             "namespace": site.namespace.metadata["name"],
-            # Its image is pushed once the registry stands (`make images`), so `pulumi up` must not wait for its pods.
+            # Its image is pushed after the registry exists (`make images`), so `pulumi up` must not wait for its pods.
             "annotations": {"pulumi.com/skipAwait": "true"},
         },
         spec=daemon_set_spec(name, dict(pod)),

@@ -1,4 +1,4 @@
-"""One Helm release of a pinned chart, from its own place or from where `charts.source` redirects it."""
+"""A Helm release of a pinned chart, from its own repository or from `charts.source`."""
 
 from __future__ import annotations
 
@@ -19,26 +19,24 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True)
 class ChartLocation:
-    """Where Helm finds a chart."""
-
     chart: str
     repository: str | None
     version: str | None
-    """None for a folder: its Chart.yaml says, and a pin would show as a difference for ever."""
+    """The version, or None for a folder, which has it in Chart.yaml. A pin would always show as a difference."""
 
 
 def locate(chart: Chart, source: str | None) -> ChartLocation:
-    """The chart in its own place, or below `source`: an OCI registry, or a folder of unpacked charts."""
+    """Returns the chart's own location, or one below `source`: an OCI registry, or a folder of unpacked charts."""
     if source is None:
         return ChartLocation(chart.oci or chart.name, chart.repository, chart.version)
     if source.startswith("oci://"):
         return ChartLocation(f"{source.rstrip('/')}/{chart.name}", None, chart.version)
-    # Relative to the program's folder and kept so: an absolute path would be a difference on every other machine.
+    # The path stays relative to the program's folder: an absolute path would be a difference on every other machine.
     return ChartLocation(f"{source.rstrip('/')}/{chart.name}", None, None)
 
 
 def merge(values: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
-    """`values` with `over` on top: maps are merged, everything else is replaced, as Helm does."""
+    """Returns `values` overridden by `over`: maps are merged, everything else is replaced, as Helm does."""
     merged = dict(values)
     for key, value in over.items():
         below = merged.get(key)
@@ -59,10 +57,10 @@ def release(
     hooks: pulumi.ResourceHookBinding | None = None,
     awaited: bool = True,
 ) -> kubernetes.helm.v3.Release:
-    """The release `name` of the pinned chart `name`, or one `called` otherwise, in the site's namespace or another.
+    """Creates a release of the pinned chart `name`, in the site's namespace unless `namespace` is given.
 
-    The user's values come last.
-    It waits for what the chart itself makes, unless it is not `awaited`; never for what an operator makes later.
+    The release's name is `called`, by default `name`. The user's values take precedence. If `awaited`, Pulumi waits for
+    the chart's own objects, but never for what an operator creates later.
     """
     chart = versions().charts[name]
     location = locate(chart, site.settings.charts.source)
@@ -77,6 +75,6 @@ def release(
         values=merge(merge(chart_values(name, site.settings.images.registry), values), user_values),
         timeout=chart.timeout_s,
         skip_await=None if awaited else True,
-        # Also of a release that goes elsewhere: no namespace of ours, no right in the cluster yet (retries).
+        # Releases in other namespaces depend on it too: only namespaces are retried until the deployer's role applies.
         opts=parent.child(depends_on=[site.namespace, *depends_on], hooks=hooks),
     )

@@ -1,4 +1,4 @@
-"""What pods of operators may do in the cluster: accounts with their rights, and the policies that bound these."""
+"""Rights of operators' pods in the cluster: service accounts, and the policies that limit them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def cluster_account(
 ) -> tuple[kubernetes.core.v1.ServiceAccount, kubernetes.rbac.v1.ClusterRoleBinding]:
     """Creates the service account `name` in the site's namespace, and binds a ClusterRole with these rules to it.
 
-    The ClusterRole comes `after` these. Pods of the account depend on what is returned.
+    The ClusterRole is created `after` these. Pods of the account depend on the returned resources.
     """
     space = site.namespace.metadata["name"]
     account = kubernetes.core.v1.ServiceAccount(
@@ -41,7 +41,7 @@ def cluster_account(
 def policy_binding(
     policy: str, namespaces: Mapping[str, str] | None = None, *, action: Literal["Deny", "Warn"] = "Deny"
 ) -> dict[str, Any]:
-    """The spec of a policy's binding: it holds everywhere, or in `namespaces` with these labels."""
+    """Returns the spec of a policy's binding, which applies everywhere or in `namespaces` with these labels."""
     where = {"matchResources": {"namespaceSelector": {"matchLabels": namespaces}}} if namespaces else {}
     return {"policyName": policy, "validationActions": [action], **where}
 
@@ -54,9 +54,7 @@ def admission_policy(
     after: Sequence[pulumi.Resource],
     binding: Mapping[str, Any] | None = None,
 ) -> pulumi.Resource:
-    """Creates the ValidatingAdmissionPolicy `name` `after` these, and returns its binding: by default it holds
-    everywhere.
-    """
+    """Creates the ValidatingAdmissionPolicy `name`. Returns its binding, which applies everywhere by default."""
     kinds = kubernetes.admissionregistration.v1
     policy = kinds.ValidatingAdmissionPolicy(
         f"{name}-policy", metadata={"name": name}, spec=spec, opts=parent.child(depends_on=after)

@@ -1,4 +1,4 @@
-"""AppWrapper: starts the objects of a team's job together, and again where they fail or their node is bad."""
+"""AppWrapper: starts the objects of a team's job together, and restarts them if they fail or their node is bad."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from operators._lib.manifests import Changes, install
 
 NAME = "appwrapper"
 _S, _MINUTE, _HOUR = 10**9, 60 * 10**9, 3600 * 10**9
-"""Durations are Go's, in nanoseconds: its configuration takes no units."""
+"""Go durations in nanoseconds, because the configuration does not accept units."""
 
 RESOURCES = {"requests": {"memory": "250Mi"}, "limits": {"memory": "1000Mi"}}
-"""As MLBatch has them (its setup.k8s/appwrapper/base/manager_resources_patch.yaml): it keeps all pods of the cluster in
-memory (v1.2.1, cmd/main.go: a cache without selectors), for which the 128Mi of its release are few.
+"""MLBatch's values (its setup.k8s/appwrapper/base/manager_resources_patch.yaml). The operator caches all pods of the
+cluster (v1.2.1, cmd/main.go: a cache without selectors), so the 128Mi of its release are too little.
 """
 
 
@@ -40,13 +40,14 @@ class AppWrapper(Installed[QueuedOperatorSettings]):
 
 
 def configuration(warm_up_minutes: int, scheduler: str | None) -> dict[str, Any]:
-    """What AppWrapper 1.2 reads (its pkg/config/config.go); where nothing is said of a number, it is upstream's.
+    """Returns the configuration of AppWrapper 1.2 (its pkg/config/config.go). Numbers without a comment are upstream's.
 
-    Jobs change what is in `faultTolerance` for themselves, by annotations, and by these alone say which exit codes are
-    worth another try. Members of teams may wrap what they could not make by themselves, since Kueue queues it all.
-    Pods that name no scheduler get the one that places all others on GPU nodes. AppWrappers that name no queue get the
-    queue of teams, as in MLBatch (its setup.k8s/appwrapper/coscheduling/config_patch.yaml). Kueue ignores that label
-    outside of teams' namespaces (0.19.2, feature gate ManagedJobsNamespaceSelectorAlwaysRespected, locked to true).
+    Jobs can override `faultTolerance` by annotations. Only annotations can list the exit codes that are worth a retry.
+    Members of teams may wrap objects that they may not create themselves, because Kueue queues all of them.
+
+    Pods that name no scheduler get the one for GPU nodes. AppWrappers that name no queue get the queue of teams, as in
+    MLBatch (its setup.k8s/appwrapper/coscheduling/config_patch.yaml). Kueue ignores that label outside of teams'
+    namespaces (0.19.2, feature gate ManagedJobsNamespaceSelectorAlwaysRespected, locked to true).
     """
     return {
         "controllerManager": {
@@ -79,7 +80,7 @@ def configuration(warm_up_minutes: int, scheduler: str | None) -> dict[str, Any]
 
 
 def bad_nodes() -> list[dict[str, str]]:
-    """Labels of nodes by which jobs are kept off their GPUs, or taken from them; the words are those of taints."""
+    """Returns node labels that keep jobs off a node's GPUs, or remove them. Effects have the names of taint effects."""
     found = {"WARN": "PreferNoSchedule", "TESTING": "NoSchedule", "EVICT": "NoExecute"}
     key, _, value = BAD_NODE.partition("=")
     return [

@@ -1,4 +1,4 @@
-"""Autopilot: checks the GPUs of nodes again and again, and labels nodes with what it finds."""
+"""Autopilot: checks the GPUs of nodes periodically, and labels nodes with the results."""
 
 from __future__ import annotations
 
@@ -19,40 +19,41 @@ _TEST: Path = (*_KEY, "testSharedFiles")
 _INTERVALS = ("repeat", "invasive")
 NAME = "autopilot"
 IMAGE_TAG = "v2.1.3"
-"""Of its release. By default the chart has `latest`, which is built from main since: that takes intervals with units
-(IBM/autopilot 09a177d, pkg/cmd/main.go) and ends at once with the whole hours of this chart.
+"""The tag of its release. The chart's default is `latest`, which is built from main. That requires intervals with units
+(IBM/autopilot 09a177d, pkg/cmd/main.go) and exits at once with the whole hours of this chart.
 """
 NEVER_HOURS = 10 * 365 * 24
-"""Of the checks that take all GPUs of a node past queue and scheduler (pkg/utils/functions.go, CreateJob: `nodeName`).
-0, which is to turn them off, ends Autopilot: `time.NewTicker` panics.
+"""The interval that disables invasive checks, which take all GPUs of a node and bypass queue and scheduler
+(pkg/utils/functions.go, CreateJob: `nodeName`). 0 ends Autopilot: `time.NewTicker` panics.
 """
 CHECKS, LAST = ("pciebw", "remapped", "gpupower"), "ping"
-"""A check that fails to run ends the round (pkg/healthcheck/healthcheck.go, RunHealthLocalNode), so what depends on
-other nodes comes last. `dcgm` is left out: the image has DCGM 3 and CUDA 12.1 (autopilot-daemon/Dockerfile), which
-reject the CUDA 13 of the GPU Operator's driver (NVIDIA/DCGM#59, #249). Its script then prints ABORT, and that counts as
-passed.
+"""The checks of a round. A check that fails to run ends the round (pkg/healthcheck/healthcheck.go, RunHealthLocalNode),
+so the one that depends on other nodes comes last. `dcgm` is omitted: the image has DCGM 3 and CUDA 12.1
+(autopilot-daemon/Dockerfile), which reject the CUDA 13 of the GPU Operator's driver (NVIDIA/DCGM#59, #249). Its script
+then prints ABORT, which counts as passed.
 """
 ANNOTATIONS = {"ai-on-aks/ping": "by-pod-ip"}
-"""Of its pods, so that there is one: `ping` looks for Multus' annotation, and without any annotation it fails with a
-TypeError in place of the KeyError after which it uses pod IPs (network/ping-entrypoint.py, check_local_ifaces).
+"""An annotation of its pods, for `ping`. That looks for Multus' annotation, and uses pod IPs after a KeyError. Without
+any annotation, it fails with a TypeError (network/ping-entrypoint.py, check_local_ifaces).
 """
 
 
 class AutopilotSettings(ChartSettings):
-    """It is off unless it is asked for: its image has the freedom of GPU nodes."""
+    """Settings of Autopilot. It is off by default, because its image has full access to GPU nodes."""
 
     enabled: bool = False
-    """Whether the stack has it."""
+    """Whether the stack installs it."""
     test_shared_files: bool = False
-    """Whether each node also makes, and takes away, a claim of the class of shared files with every round of checks. A
-    node whose claim is not bound within 90 seconds gets the label of one with a warning.
+    """Whether each node also creates and deletes a claim of the class of shared files in every round of checks. If the
+    claim is not bound within 90 seconds, the node gets the label of a warning.
     """
 
 
 def problems(stack: StackFile, settings: AutopilotSettings) -> Iterator[Problem]:
-    """Intervals with which it would end, and a test of shared files where there are none.
+    """Yields a problem for intervals that would end Autopilot, and for a test of shared files in a stack without them.
 
-    `time.NewTicker` panics with 0 (pkg/cmd/main.go of 2.1.3), though by its help 0 turns the invasive checks off.
+    `time.NewTicker` panics with 0 (pkg/cmd/main.go of 2.1.3), although according to its help 0 disables invasive
+    checks.
     """
     for name in _INTERVALS:
         given = settings.values.get(name)
@@ -67,7 +68,7 @@ def problems(stack: StackFile, settings: AutopilotSettings) -> Iterator[Problem]
 
 
 class Autopilot(Installed[AutopilotSettings]):
-    """The release, whose pods get onto the nodes and to their GPUs by a patch."""
+    """The release, and a patch that lets its pods run on GPU nodes and use their GPUs."""
 
     def create(self, site: Site, settings: AutopilotSettings) -> None:
         tested = site.settings.shared_class if settings.test_shared_files else None
@@ -85,14 +86,14 @@ class Autopilot(Installed[AutopilotSettings]):
 
 
 _NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
-"""Its pods wait for drivers, which come to each node in their time."""
+"""The annotation that makes Pulumi not wait for its pods, because they wait for each node's driver."""
 
 
 def values(tested_class: str | None = None) -> Values:
-    """Values of the chart. With `tested_class` each round makes and takes away a claim of that storage class.
+    """Returns values of the chart. With `tested_class`, each round creates and deletes a claim of that class.
 
-    A list replaces the chart's whole: the environment has all four of it. What counts as fatal must be there and empty
-    (gpu-dcgm/entrypoint.py, patch_node: else it goes by the letters of that text).
+    A list replaces the chart's list, so `env` has all four variables. The list of fatal errors must exist and be empty:
+    otherwise each letter of the text counts (gpu-dcgm/entrypoint.py, patch_node).
     """
     env = {
         "PERIODIC_CHECKS": ",".join([*CHECKS, *(["pvc"] if tested_class else []), LAST]),
@@ -109,14 +110,14 @@ def values(tested_class: str | None = None) -> Values:
 
 
 def pod() -> Values:
-    """What of its pods the chart has no values for: taints of GPU nodes, and the runtime that gives it their GPUs.
+    """Returns the pod fields that the chart has no values for: tolerations of GPU nodes, and the runtime for GPUs.
 
-    It asks for none (`nvidia.com/gpu: 0`) and was written for nodes whose runtime is NVIDIA's by default; since 25.10
-    the GPU Operator leaves that as it is (v26.7.0, controllers/object_controls.go, transformToolkitCtrForCDI). With the
-    class, the runtime gives a container what its environment names, and its image, of nvidia/cuda, names all GPUs.
+    Autopilot requests no GPU (`nvidia.com/gpu: 0`) and expects NVIDIA's runtime as the default, which the GPU Operator
+    does not set since 25.10 (v26.7.0, controllers/object_controls.go, transformToolkitCtrForCDI). With the runtime
+    class, a container gets the GPUs that its environment names. The image is based on nvidia/cuda and names all.
 
-    Helm leaves fields alone that neither the old nor the new chart has (helm v3, pkg/kube/client.go, createPatch: a
-    three-way merge); the kubernetes plugin is not on Helm 4 yet (pulumi/pulumi-kubernetes#4190).
+    Helm keeps fields that neither the old nor the new chart has (helm v3, pkg/kube/client.go, createPatch: a three-way
+    merge); the kubernetes plugin does not use Helm 4 yet (pulumi/pulumi-kubernetes#4190).
     """
     return {"tolerations": ANY_TAINT, "runtimeClassName": NVIDIA_RUNTIME}
 
@@ -132,7 +133,6 @@ class _Autopilot(Operator[AutopilotSettings]):
     needs: Mapping[Capability, str] = {"GPUs": "checks them by the runtime that it brings"}
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        """Intervals that end it, and a test of storage that there is none of."""
         if installation.stack.operators.of(self).enabled:
             yield from problems(installation.stack, installation.stack.operators.of(self))
 

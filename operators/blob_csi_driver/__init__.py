@@ -1,7 +1,7 @@
-"""The blob CSI driver from its chart: what mounts blob containers, where AKS's own add-on is not wanted.
+"""The blob CSI driver from its chart, which mounts blob containers instead of AKS's add-on.
 
-Both have the same names, and a cluster has one: `storage.driver` chooses. From the add-on to the chart, AKS takes its
-driver away before the chart comes. From the chart to the add-on, `none` has to come between.
+Both have the same names, so a cluster can only have one: `storage.driver` selects it. From the add-on to the chart, AKS
+removes its driver before the chart is installed. From the chart to the add-on, set `none` in between.
 """
 
 from __future__ import annotations
@@ -19,20 +19,18 @@ from operators._lib.release import Values, release
 
 NAME = "blob-csi-driver"
 NAMESPACE = "kube-system"
-"""Where its objects are looked for (kubernetes-sigs/blob-csi-driver, charts/README.md)."""
+"""The namespace of its objects (kubernetes-sigs/blob-csi-driver, charts/README.md)."""
 
 
 class BlobCsiDriver(Installed[ChartSettings]):
-    """The release."""
-
     def create(self, site: Site, settings: ChartSettings) -> None:
         release(NAME, site, parent=self, values=values(), user_values=settings.values, namespace=NAMESPACE)
 
 
 def values() -> Values:
-    """Values of the chart: mounting happens on every node, whatever its taints, and by blobfuse2 alone."""
+    """Returns values of the chart: mount on every node, with any taints, and only with blobfuse2."""
     return {
-        # The controller makes volumes, and those of this program are there already. Two would need two system nodes.
+        # The controller creates volumes, but this program's already exist. A second replica needs a second system node.
         "controller": {"replicas": 1, **ON_SYSTEM_POOL},
         "node": {"tolerations": ANY_TAINT, "enableAznfsMount": False},
     }
@@ -42,16 +40,14 @@ class _BlobCsiDriver(Operator[ChartSettings]):
     name = NAME
     title = "the blob CSI driver"
     summary = "The chart of the blob driver; installed with `storage.driver` `chart` and a container."
-    namespace = NVIDIA_NAMESPACE  # not its own, and it follows that one's creation: see BlobCsiDriver
+    namespace = NVIDIA_NAMESPACE  # not where its objects are, but it depends on it: see BlobCsiDriver
     settings = ChartSettings
     component = BlobCsiDriver
 
     def is_wanted(self, stack: StackFile) -> bool:
-        """With `storage.driver: chart` and a container."""
         return stack.operators.of(self).enabled and stack.storage.needs("chart")
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        """The driver comes once: as AKS's add-on, which takes no values and has no switch here, or as its chart."""
         storage, chart = installation.stack.storage, installation.stack.operators.of(self)
         path: Path = ("operators", "blobCsiDriver")
         if storage.driver == "addon" and chart != ChartSettings():
@@ -68,7 +64,7 @@ class _BlobCsiDriver(Operator[ChartSettings]):
             yield from self._of_identity(installation, (*path, "values"), auth)
 
     def _of_identity(self, installation: Installation, path: Path, auth: str) -> Iterator[Problem]:
-        """A driver that mounts by identity, and goes on to bring each mount its next token."""
+        """Yields a problem if the driver cannot mount by identity, or would not refresh the tokens of mounts."""
         since, (image, again) = versions().identity_mounts, (("image", "blob", "tag"), ("feature", "requiresRepublish"))
         tag = installation.value(self, *image) or versions().charts[NAME].version
         if since.is_older(str(tag)):

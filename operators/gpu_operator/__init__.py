@@ -16,14 +16,14 @@ from operators.gpu_operator.settings import GpuOperatorSettings, KernelModules, 
 
 NAME = "gpu-operator"
 WHOLE_GPUS = "whole-gpus"
-"""Name of the device plugin's configuration on nodes whose GPUs are not sliced."""
+"""The name of the device plugin's configuration for nodes without time slicing."""
 
 
 class GpuOperator(Installed[GpuOperatorSettings]):
-    """The release, which makes the ClusterPolicy too.
+    """The release, which also creates the ClusterPolicy.
 
-    It follows the NicClusterPolicy's creation, where there is one, and not its readiness: the driver pod waits for OFED
-    by itself, once the Network Operator has labelled its node, so that images are pulled while OFED compiles.
+    If there is a NicClusterPolicy, the release waits until it is created, but not until it is ready. The driver pod
+    itself waits for OFED after the Network Operator has labelled its node, so images are pulled while OFED compiles.
     """
 
     def create(self, site: Site, settings: GpuOperatorSettings) -> None:
@@ -48,7 +48,7 @@ class GpuOperator(Installed[GpuOperatorSettings]):
 
 
 def driver_made_of(release: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a release's inputs is in the template of the driver's DaemonSet, the chart's version on its labels too.
+    """Returns the inputs of a release that affect the template of the driver's DaemonSet. Its labels have the version.
 
     gpu-operator v26.7.0: TransformDriver and applyCommonDaemonsetConfig (controllers/object_controls.go).
     """
@@ -65,12 +65,13 @@ def values(
     monitored: bool = False,
     modules: KernelModules = "auto",
 ) -> Values:
-    """Values of the chart. `rdma` loads nvidia-peermem, which waits for OFED: never where nothing installs that.
-    `monitored` brings the exporter of what the operator has validated on each node.
+    """Returns values of the chart.
 
-    It waits on every node, so the settings refuse pools with InfiniBand beside pools without, unless they turn it off.
+    `rdma` loads nvidia-peermem, which waits for OFED on every node, so it must be off if no operator installs OFED. The
+    settings reject pools with InfiniBand beside pools without, unless the user turns it off. `monitored` adds the
+    exporter of the operator's validation results on each node.
     """
-    # Without a value, the chart's default is `auto`. One more value would be reported as a change of the driver.
+    # If unset, the chart uses `auto`. An explicit value would be reported as a change of the driver.
     of_modules = {} if modules == "auto" else {"kernelModuleType": modules}
     return {
         "nfd": {"enabled": False},
@@ -79,14 +80,14 @@ def values(
         "driver": {
             "enabled": True,
             "rdma": {"enabled": rdma},
-            # By default a node that is cordoned for another reason, one in four, would hold up all others.
+            # With the default of 25%, nodes that are cordoned for other reasons could block the upgrades of all others.
             "upgradePolicy": {**upgrade_policy(upgrades), "maxUnavailable": "100%"},
             **of_modules,
         },
         "toolkit": {"enabled": True},
         **_slices(pools),
         "migManager": _mig_manager(pools),
-        # Virtual machines, which AKS nodes do not have (Azure/ai-infrastructure-on-azure).
+        # For virtual machines on nodes, which AKS does not have (Azure/ai-infrastructure-on-azure).
         "vgpuDeviceManager": {"enabled": False},
         "vfioManager": {"enabled": False},
         "sandboxDevicePlugin": {"enabled": False},
@@ -95,10 +96,10 @@ def values(
 
 
 def _slices(pools: Mapping[str, PoolSettings]) -> Values:
-    """The device plugin's configurations by name, of which the nodes' labels choose.
+    """Returns the device plugin's configurations by name. Node labels select one of them.
 
-    The default is named, and has whole GPUs: else a node without a label may take what configuration there is, if there
-    is but one (NVIDIA/k8s-device-plugin, cmd/config-manager/main.go, fallback strategy single).
+    The default is explicit and has whole GPUs. Otherwise a node without a label would use the only configuration, if
+    there is just one (NVIDIA/k8s-device-plugin, cmd/config-manager/main.go, fallback strategy single).
     """
     chosen = {name: pool.gpu_slices for pool in pools.values() if (name := pool.slicing_profile)}
     if not chosen:
@@ -113,9 +114,9 @@ def _time_slicing(slices: int) -> str:
 
 
 def _mig_manager(pools: Mapping[str, PoolSettings]) -> Values:
-    """It reboots a node whose GPUs do not change their mode (NVIDIA/mig-parted, reconfigure_mig.go): an A100 has to be
-    reset for it (NVIDIA's MIG User Guide). AKS's own gpuInstanceProfile does nothing with driver None (AgentBaker,
-    cse_main.sh).
+    """Returns values that let the MIG manager reboot a node, if its GPUs do not change their mode otherwise
+    (NVIDIA/mig-parted, reconfigure_mig.go). An A100 needs a reset for that (NVIDIA's MIG User Guide). AKS's own
+    gpuInstanceProfile has no effect with driver None (AgentBaker, cse_main.sh).
     """
     if not any(pool.mig_profile for pool in pools.values()):
         return {"enabled": False}

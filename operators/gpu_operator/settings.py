@@ -1,4 +1,4 @@
-"""Settings of the NVIDIA GPU Operator, and what must hold of them among a stack's others."""
+"""Settings of the NVIDIA GPU Operator, and their validation against the other settings of a stack."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ class GpuOperatorSettings(ChartSettings):
 
     @property
     def gpu_driver_minutes(self) -> int:
-        """How many minutes the GPU driver is compiled at most (docs/drivers.md)."""
+        """The maximum time that compiling the GPU driver takes, in minutes (docs/drivers.md)."""
         driver = self.values.get("driver")
         chosen = driver if isinstance(driver, dict) else {}
         return 8 if chosen.get("enabled", True) and not chosen.get("usePrecompiled") else 0
 
 
 def one_kind_of_fabric(operator: OperatorSpec[GpuOperatorSettings], installation: Installation) -> Iterator[Problem]:
-    """With driver.rdma, the GPU driver waits for OFED on all nodes with a function of vendor 15b3 (k8s-driver-manager).
+    """Yields a problem if driver.rdma is on in a stack with pools both with and without InfiniBand.
 
-    Accelerated networking gives each VM such a function, of Ethernet, and OFED comes to nodes with InfiniBand only: a
-    node without would wait for ever. The ClusterPolicy has one driver for all nodes.
+    With driver.rdma, the GPU driver waits for OFED on all nodes with a PCI function of vendor 15b3
+    (k8s-driver-manager). Accelerated networking gives each VM such a function, for Ethernet. OFED is installed only on
+    nodes with InfiniBand, so others would wait forever. The ClusterPolicy has one driver for all nodes.
     """
     sizes = {key: pool.sku for key, pool in installation.stack.gpu_pools().items()}
     without = [key for key, size in sizes.items() if not size.infiniband]
@@ -53,7 +54,7 @@ def one_kind_of_fabric(operator: OperatorSpec[GpuOperatorSettings], installation
 
 
 def sharing_is_the_pools(operator: OperatorSpec[GpuOperatorSettings], installation: Installation) -> Iterator[Problem]:
-    """Values of the chart that would take away what pools say of their GPUs."""
+    """Yields a problem for chart values that would override how pools share their GPUs."""
     pools = installation.stack.gpu_pools()
     sliced = [key for key, pool in pools.items() if pool.slicing_profile]
     partitioned = [key for key, pool in pools.items() if pool.mig_profile]

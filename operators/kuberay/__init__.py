@@ -1,4 +1,4 @@
-"""KubeRay: makes the pods of teams' RayClusters, and a cluster for each RayJob, which goes with it."""
+"""KubeRay: creates the pods of teams' RayClusters, and a temporary cluster for each RayJob."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from operators._lib.manifests import Changes, install
 
 NAME = "kuberay"
 UNUSED = ("raycronjobs.ray.io",)
-"""The CRD of what the operator does only behind a feature gate, and Kueue does not queue."""
+"""The CRD of a kind that needs a feature gate and that Kueue does not queue."""
 RESOURCES = {"requests": {"memory": "100Mi"}, "limits": {"cpu": "500m", "memory": "1000Mi"}}
-"""As MLBatch has them (its setup.k8s/kuberay/manager_resources_patch.yaml): a tenth of a CPU, as released, is little
-for the clusters of many jobs at once.
+"""MLBatch's values (its setup.k8s/kuberay/manager_resources_patch.yaml). The released tenth of a CPU is too little for
+the clusters of many jobs at once.
 """
 
 
 class KubeRay(Installed[QueuedOperatorSettings]):
-    """The release, as upstream has it: it schedules nothing.
+    """The release without changes to scheduling.
 
-    Its `batchScheduler` would make gangs, and as of 1.5 to 1.7 fail every RayJob with scheduler-plugins (there, in
-    pkg of ray-operator, controllers/ray/batchscheduler: "currently only RayCluster is supported").
+    Its `batchScheduler` would create gangs, but with scheduler-plugins, versions 1.5 to 1.7 fail every RayJob
+    (ray-operator, controllers/ray/batchscheduler: "currently only RayCluster is supported").
     """
 
     def create(self, site: Site, settings: QueuedOperatorSettings) -> None:

@@ -1,4 +1,4 @@
-"""Kueue: holds jobs back until their team's quota, or what others lend it, has room for all of their pods."""
+"""Kueue: holds jobs until their team's quota, or quota that others lend, is enough for all of their pods."""
 
 from __future__ import annotations
 
@@ -20,36 +20,39 @@ _NEEDED = (
     ("kueue", "kueue", "it is Kueue that goes by a topology"),
     ("node-labeler", "nodeLabeler", "a topology is of the labels that it sets"),
 )
-"""Operators, how settings name them, and why."""
+"""Operators that a topology needs, their keys in the settings, and the reason."""
 NAME = "kueue"
 UNCOUNTED = ("ephemeral-storage",)
-"""What a job may ask for beside its quota. Of a resource that no quota has Kueue admits none, ever (0.19.2,
-pkg/scheduler/flavorassigner/flavorassigner.go:1071, "unavailable in ClusterQueue"); nodes have this by themselves.
+"""Resources that jobs may request although they are in no quota. Kueue never admits a job that requests a resource
+without a quota (0.19.2, pkg/scheduler/flavorassigner/flavorassigner.go:1071, "unavailable in ClusterQueue"); every node
+has this one.
 """
 
 MEMORY = "2Gi"
-"""The manager's memory limit: it caches all Workloads and, with a topology, all pods and nodes. The value is that of
+"""The manager's memory limit. It caches all Workloads and, with a topology, all pods and nodes. The value is that of
 upstream's example for TopologyAwareScheduling (kubernetes-sigs/kueue, charts/kueue/README.md); the chart has 512Mi.
 """
 DAY_MINUTES, PAUSE_MINUTES = 24 * 60, 30
 
 
 class KueueSettings(ChartSettings):
-    """It is off unless it is asked for: a cluster with one user has no need of quotas."""
+    """Settings of Kueue. It is off by default, because a cluster with one user does not need quotas."""
 
     enabled: bool = False
-    """Whether the stack has it."""
+    """Whether the stack installs it."""
     topology: bool = False
     """Whether Kueue knows which GPU nodes reach each other over InfiniBand, so that jobs can ask for such nodes."""
 
 
 def topology_problems(installation: Installation) -> Iterator[Problem]:
-    """Kueue passes over nodes that lack the label (0.19.2, pkg/util/tas, NodeMatchesFlavor), and looks for room on
-    nodes that are there: for more the cluster autoscaler would have to be asked by ProvisioningRequests
-    (keps/2724-topology-aware-scheduling, "support Cluster Autoscaler without ProvisioningRequest" is no goal).
+    """Yields a problem for each setting with which a topology does not work.
 
-    Either scheduler will do: Kueue names each pod's node while a scheduling gate holds the pod, and Volcano passes over
-    such pods, too (1.15.1, pkg/scheduler/actions/allocate/allocate.go, SchGated).
+    Kueue skips nodes without the label (0.19.2, pkg/util/tas, NodeMatchesFlavor), and only considers existing nodes.
+    New nodes would need ProvisioningRequests (keps/2724-topology-aware-scheduling, "support Cluster Autoscaler without
+    ProvisioningRequest" is not a goal).
+
+    Both schedulers work: Kueue selects each pod's node while a scheduling gate holds the pod, and Volcano skips such
+    pods too (1.15.1, pkg/scheduler/actions/allocate/allocate.go, SchGated).
     """
     stack = installation.stack
     for name, key, why in _NEEDED:
@@ -76,7 +79,7 @@ def topology_problems(installation: Installation) -> Iterator[Problem]:
 
 
 class Kueue(Installed[KueueSettings]):
-    """The release, and the teams that queue by it."""
+    """The release, and the teams that use its queues."""
 
     def create(self, site: Site, settings: KueueSettings) -> None:
         before = [each for other in site.installed.values() for each in other.followed]
@@ -88,8 +91,8 @@ class Kueue(Installed[KueueSettings]):
 
 
 def values(warm_up_minutes: int = Operators().warm_up_minutes, *, monitored: bool = False) -> Values:
-    """Values of the chart: it runs on the system pool, with a configuration of which nothing is left to defaults that
-    change with its versions. `monitored` brings its ServiceMonitor, whose kind has to be there.
+    """Returns values of the chart: it runs on the system pool, and its configuration does not use defaults, because
+    they change between versions. `monitored` adds a ServiceMonitor, which requires that kind.
     """
     text = yaml.safe_dump(configuration(warm_up_minutes), sort_keys=False)
     return {
@@ -103,15 +106,15 @@ def values(warm_up_minutes: int = Operators().warm_up_minutes, *, monitored: boo
 
 
 def configuration(warm_up_minutes: int) -> Values:
-    """What Kueue 0.19 reads (its apis/config/v1beta2).
+    """Returns the configuration of Kueue 0.19 (its apis/config/v1beta2).
 
-    Kinds of jobs whose CRD is not there are waited for: it may come later. In namespaces of teams a job without a queue
-    never starts; elsewhere Kueue leaves all jobs alone. What has room is admitted; whose pods are not ready in time
-    goes back into its queue, and waits longer each time.
+    Kueue waits for missing CRDs of job kinds, because they may be installed later. In namespaces of teams, a job
+    without a queue never starts; elsewhere Kueue ignores all jobs. A job is admitted if it fits. If its pods are not
+    ready in time, it returns to its queue, and waits longer each time.
     """
-    # AppWrappers as many at once as Jobs: one by one, the first of many starts when the last has its Workload.
+    # As many AppWrappers as Jobs in parallel. One by one, the first of many would wait for the Workload of the last.
     jobs = {"Job.batch": 5, "AppWrapper.workload.codeflare.dev": 5}
-    timeout = warm_up_minutes + 10  # else Kueue would take from AppWrapper what that still waits for
+    timeout = warm_up_minutes + 10  # otherwise Kueue would evict jobs that AppWrapper still waits for
     concurrency = {**jobs, "Workload.kueue.x-k8s.io": 10, "LocalQueue.kueue.x-k8s.io": 5}
     requeuing = {
         "timestamp": "Eviction",
@@ -134,8 +137,8 @@ def configuration(warm_up_minutes: int) -> Values:
         "managedJobsNamespaceSelector": {"matchLabels": TEAM_LABELS},
         "waitForPodsReady": {
             "timeout": f"{timeout}m",
-            # Disabled: AppWrapper restarts its own jobs, and Kueue may never release the quota of a job that it evicts
-            # meanwhile (kubernetes-sigs/kueue#14811). Its default is `timeout`.
+            # Disabled: AppWrapper restarts its own jobs. If Kueue evicts a job during that, it may never release the
+            # quota (kubernetes-sigs/kueue#14811). Its default is `timeout`.
             "recoveryTimeout": "0s",
             "blockAdmission": False,
             "requeuingStrategy": requeuing,
@@ -146,7 +149,7 @@ def configuration(warm_up_minutes: int) -> Values:
 
 
 def requeue_limit(timeout_minutes: int) -> int:
-    """Returns after how many requeues Kueue deactivates a job whose pods are never ready: at least a day of attempts.
+    """Returns the number of requeues before Kueue deactivates a job with unready pods: at least a day of attempts.
 
     Each attempt takes the timeout and then a pause, which doubles from one minute to `PAUSE_MINUTES`. Three more
     attempts make up for the first, shorter pauses. Kueue clears the count only when it deactivates the job (0.19.2,
@@ -165,14 +168,14 @@ class _Kueue(Operator[KueueSettings]):
     component = Kueue
     follows = (
         MONITORING,
-        *("appwrapper", "kuberay", "training-operator"),  # whose jobs are in namespaces of teams, which go before them
+        *("appwrapper", "kuberay", "training-operator"),  # their jobs are in teams' namespaces, which are deleted first
     )
 
     def provides(self, settings: KueueSettings) -> Mapping[Capability, str]:
         return {"queues": NAME}
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        """Teams are nothing without it, nor a topology without it and the labels of nodes."""
+        """Yields a problem for teams without Kueue, or for a topology without Kueue or the node labeler."""
         stack = installation.stack
         asked = [key for key, given in (("teams", stack.teams), ("slackGpus", stack.slack_gpus)) if given]
         if asked and not stack.operators.of(self).enabled:

@@ -1,7 +1,7 @@
-"""The policies of teams' namespaces (`policies/`): they reject what bypasses the queue or belongs to others. Pure.
+"""The policies of teams' namespaces (`policies/`). They reject what bypasses the queue or belongs to others.
 
-RBAC is not enough (rights.py): members make jobs, whatever these ask for, AppWrapper makes for them what they may not,
-and others may have more rights there. Kueue holds back what has no queue, but does not report it.
+RBAC is not enough (rights.py). Members create jobs with any content, AppWrapper creates objects for them that they may
+not create themselves, and others may have more rights there. Kueue holds jobs without a queue, but does not report it.
 """
 
 from __future__ import annotations
@@ -20,20 +20,18 @@ from operators.monitoring import NAMESPACE as MONITORING_NAMESPACE
 QUEUES, PODS, SERVICES, HOPELESS = "team-queues", "team-pods", "team-services", "team-hopeless-jobs"
 """The policies, and their bindings. The last one only warns."""
 SECURITY = "team-pod-security"
-"""The policy of namespaces whose pods may pin memory, and its binding."""
+"""The policy of namespaces in which pods may lock memory, and its binding."""
 SECURITY_LABELS = {"ai-on-aks/pins-memory": "true"}
-"""The labels of these namespaces."""
 ISOLATION = "team-isolation"
-"""The NetworkPolicy of each team's namespace."""
 
 
 def policies(scheduler: str | None, gpus: int, of_node: Mapping[str, int], rdma_resource: str) -> dict[str, Any]:
-    """Returns the specs of the policies of all teams by their names.
+    """Returns the specs of the policies of all teams by name.
 
     Args:
         scheduler: The only scheduler that may place pods on GPU nodes, if there is such a rule.
         gpus: The GPUs of all quotas together.
-        of_node: The most that one node has of each device, by resource.
+        of_node: The largest number of each device on one node, by resource.
         rdma_resource: The resource of InfiniBand HCAs.
     """
     queue = {"label": QUEUE_LABEL, "queue": LOCAL_QUEUE}
@@ -54,7 +52,6 @@ def policies(scheduler: str | None, gpus: int, of_node: Mapping[str, int], rdma_
 
 
 def security_policy() -> dict[str, Any]:
-    """Returns the spec of the policy of namespaces whose pods may pin memory."""
     return _policy(SECURITY)
 
 

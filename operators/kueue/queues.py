@@ -1,4 +1,4 @@
-"""Queues and their quotas, as Kueue's resources have them. Pure."""
+"""Specs of Kueue's queues and quotas."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from k8s.scheduling import tolerations
 
 API = "kueue.x-k8s.io/v1beta2"
 FLAVOR, TOPOLOGY_FLAVOR = "default-flavor", "infiniband-flavor"
-"""Of the GPU nodes, without a topology, and how the names of those with one begin."""
+"""The flavor of GPU nodes without a topology, and the prefix of flavors with one."""
 TOPOLOGY = "infiniband"
 """Kueue's feature gate TopologyAwareScheduling is on by default since 0.14 (pkg/features/kube_features.go, v0.19.2)."""
 BLOCK = "ai-on-aks/ib-pkey"
-"""The node labeler's label: nodes with the same value reach each other over InfiniBand."""
+"""The node labeler's label. Nodes with the same value reach each other over InfiniBand."""
 COHORT = "default-cohort"
 TAKES_BACK = {"pulumi.com/patchForce": "true"}
 """Annotations of the slack queue. The node-health job sets its lending limit (docker/node-health/slack_queue.py).
 
-The program leaves the limit out, and the kubernetes plugin compares only what the program states, also after a refresh
-(pulumi-kubernetes, provider/pkg/provider/provider.go, pruneLiveState): so `pulumi up` sees no change. `ignore_changes`
+The program omits the limit. `pulumi up` sees no change, because the kubernetes plugin only compares what the program
+declares, also after a refresh (pulumi-kubernetes, provider/pkg/provider/provider.go, pruneLiveState). `ignore_changes`
 could not name the field: the plugin does not find paths through lists (provider/pkg/await/await.go,
-handleSSAIgnoreFields). For server-side apply, `spec.resourceGroups` is one field (Kueue's CRD: list type atomic). After
-the job's patch, an update of the quota is therefore a conflict unless it is forced. A forced update removes the
-limit, and the job's next round sets it again.
+handleSSAIgnoreFields). For server-side apply, `spec.resourceGroups` is one field (Kueue's CRD: list type atomic). So
+after the job's patch, an update of the quota is a conflict unless it is forced. A forced update removes the limit, and
+the job's next round sets it again.
 """
 
 
 def flavor_spec(pools: Iterable[PoolSettings], topology: bool = False) -> dict[str, Any]:
-    """Jobs that are admitted go to GPU nodes, whatever taints their pools have; to Spot nodes only if they say so."""
+    """Returns a flavor of GPU nodes that tolerates the taints of all pools. Jobs must tolerate Spot themselves."""
     taints = [taint for pool in pools for taint in pool.taints]
     spec = {"nodeLabels": {GPU_LABEL: "true"}, "tolerations": tolerations(taints)}
     return {**spec, "topologyName": TOPOLOGY} if topology else spec
 
 
 def flavor_name(spec: Mapping[str, Any]) -> str:
-    """With a topology, another for other tolerations: such a flavor lets none of its fields be changed
+    """Returns a flavor's name. With a topology, it depends on the spec, because such a flavor is immutable
     (apis/kueue/v1beta2/resourceflavor_types.go, v0.19.2, "tolerations are immutable when topologyName is set").
     """
     if "topologyName" not in spec:
@@ -52,12 +52,11 @@ def flavor_name(spec: Mapping[str, Any]) -> str:
 
 
 def topology_spec() -> dict[str, Any]:
-    """Blocks of nodes, and the nodes in them: the last level has Kueue count what is free node by node."""
+    """Returns two levels: blocks of nodes, and nodes. The last one makes Kueue count free resources node by node."""
     return {"levels": [{"nodeLabel": BLOCK}, {"nodeLabel": "kubernetes.io/hostname"}]}
 
 
 def queue_name(team: str) -> str:
-    """Of its ClusterQueue."""
     return f"{team}{QUEUE_SUFFIX}"
 
 
@@ -67,13 +66,13 @@ def cluster_queue_spec(
     limits: Mapping[str, dict[str, str]] | None = None,
     flavor: str = FLAVOR,
 ) -> dict[str, Any]:
-    """A team's share of the cluster, or one that no namespace can queue for.
+    """Returns the ClusterQueue of a team, or, without `namespace`, one that no namespace can queue for.
 
-    Whoever borrows gives back at once, whatever the priorities, when the owner's jobs wait. In its own queue a team's
-    more important or older job comes first. `borrowWithinCohort` is MLBatch's, and keeps nobody from ending others'
-    jobs to borrow: by fair sharing (component.py), one that has to borrow ends those of who has borrowed more (v0.19.2,
-    pkg/scheduler/flavorassigner/flavorassigner.go:1382, canPreemptWhileBorrowing; preemption/fairsharing/strategy.go).
-    `limits` are of lending and borrowing.
+    If the owner's jobs wait, borrowers give quota back immediately, whatever the priorities. In its own queue, a team's
+    more important or older job comes first. `borrowWithinCohort` is MLBatch's. It does not stop preemption by
+    borrowers: with fair sharing (`configuration` in operators/kueue), a job that borrows preempts jobs of a team that
+    has borrowed more (v0.19.2, pkg/scheduler/flavorassigner/flavorassigner.go:1382, canPreemptWhileBorrowing;
+    preemption/fairsharing/strategy.go). `limits` are those of lending and borrowing.
     """
     selector = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}} if namespace else {}
     resources = [
@@ -97,16 +96,16 @@ def cluster_queue_spec(
 def team_queue_spec(
     name: str, team: TeamSettings, pools: Sequence[PoolSettings], rdma_resource: str, flavor: str = FLAVOR
 ) -> dict[str, Any]:
-    """Of a team's own queue: what is said of its GPUs holds for their share of all else."""
+    """Returns a team's own queue. Its limits of GPUs also limit their share of all other resources."""
     said = {"lendingLimit": team.lending_limit, "borrowingLimit": team.borrowing_limit}
     limits = {key: quotas(gpus, pools, rdma_resource) for key, gpus in said.items() if gpus is not None}
     return cluster_queue_spec(quotas(team.gpus, pools, rdma_resource), name, limits, flavor)
 
 
 def quotas(gpus: int, pools: Sequence[PoolSettings], rdma_resource: str) -> dict[str, str]:
-    """So many GPUs, and of all else their share of what a node offers.
+    """Returns a quota of so many GPUs, and of their share of all other resources.
 
-    Where pools differ, it is the most that nodes of one have beside a GPU, so that a job of whole nodes fits anywhere.
+    If pools differ, the share is the largest of them, so that a job of whole nodes fits anywhere.
     """
 
     def share(of_node: Callable[[PoolSettings], int]) -> int:

@@ -1,4 +1,4 @@
-"""What members of a team may do, in their team's namespace and nowhere else, and their jobs' priorities. Pure."""
+"""The rights of a team's members in the team's namespace, and the priority classes of their jobs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ CLASSES = {
     "default-priority": (5, "Jobs that are as important as most."),
     "high-priority": (10, "Jobs that come before all others of their team."),
 }
-"""Of teams, with their values and what they are for: MLBatch's (its setup.k8s/mlbatch-priorities.yaml).
+"""Classes of teams with their values and descriptions, from MLBatch (its setup.k8s/mlbatch-priorities.yaml).
 
-There one of them is every pod's that names none. Here none is: it would be that of AKS's own pods, and of all others in
-the cluster.
+MLBatch has a default class. Here no class is the default, because it would also apply to AKS's own pods and all others
+in the cluster.
 """
 ROLE = "mlbatch-edit"
 FRAMEWORKS = {
@@ -24,7 +24,7 @@ FRAMEWORKS = {
     "ray.io/rayjob": "rayjobs",
     "workload.codeflare.dev/appwrapper": "appwrappers",
 }
-"""Kinds of jobs that Kueue queues, by its names for them: of nothing else may members make pods."""
+"""Kinds of jobs that Kueue queues, by its names for them. Members can only create pods through these."""
 _READ = ("get", "list", "watch")
 _END = ("delete", *_READ)
 _EDIT = ("create", "patch", "update", *_END)
@@ -32,7 +32,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def priority_class(name: str) -> dict[str, Any]:
-    """One of them. The queue alone takes quota from jobs: a scheduler would end pods of others for these."""
+    """Returns a class that never preempts. Only the queue preempts jobs: a scheduler would end pods of other teams."""
     value, description = CLASSES[name]
     return {
         "metadata": {"name": name},
@@ -44,10 +44,10 @@ def priority_class(name: str) -> dict[str, Any]:
 
 
 def rules() -> list[dict[str, Any]]:
-    """Of the ClusterRole that is bound in each team's namespace.
+    """Returns the rules of the ClusterRole that is bound in each team's namespace.
 
-    MLBatch's has the same, but for Jobs, which it queues by AppWrapper alone. Pods, Deployments and StatefulSets can be
-    looked at and ended, and not made: they would go past the queue.
+    They are those of MLBatch, plus Jobs, which MLBatch only queues in AppWrappers. Members can view and delete Pods,
+    Deployments and StatefulSets, but not create them, because they would bypass the queue.
     """
     core = ("services", "secrets", "configmaps", "persistentvolumeclaims")
     return [
@@ -55,7 +55,7 @@ def rules() -> list[dict[str, Any]]:
         _rule("", core, _EDIT),
         _rule("", ("pods",), _END),
         _rule("apps", ("deployments", "statefulsets"), _END),
-        _rule("scheduling.x-k8s.io", ("podgroups",), _EDIT),  # coscheduling's, of gangs
+        _rule("scheduling.x-k8s.io", ("podgroups",), _EDIT),  # gangs of coscheduling
         _rule("", ("events",), _READ),
         _rule("", ("namespaces", "pods/log"), ("get",)),
         _rule("", ("pods/exec", "pods/portforward"), ("create",)),
@@ -69,7 +69,7 @@ def _rule(group: str, resources: tuple[str, ...], verbs: tuple[str, ...]) -> dic
 
 
 def binding(team: TeamSettings) -> dict[str, Any]:
-    """Who has the role in a team's namespace. Names count as they are written, and tokens have groups in lower case."""
+    """Returns the binding of the role to a team's members. Names are case-sensitive. Tokens have lower-case groups."""
     groups = sorted({name.lower() for name in team.groups})
     people = [("User", name) for name in sorted({*team.users})] + [("Group", name) for name in groups]
     return {

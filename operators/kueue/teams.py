@@ -1,4 +1,4 @@
-"""Teams in the cluster: for each a namespace, a queue with its quota, and its members' rights there."""
+"""Teams in the cluster: a namespace for each, a queue with its quota, and its members' rights there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from operators.kueue import admission, queues, rights
 
 
 class Teams(Component):
-    """What all teams share, and each of them. They follow Kueue, whose webhooks must answer."""
+    """All teams and what they share. They depend on Kueue, because its webhooks must answer."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Teams(Component):
         flavor_spec = queues.flavor_spec(pools, topology)
         flavor_name = queues.flavor_name(flavor_spec)
         flavor = self._flavor(flavor_name, flavor_spec, kueue)
-        # Like all that comes after a namespace, it is made once whoever deploys may (components/azure/retries.py).
+        # It depends on a namespace, so it is created after the deployer's role applies (components/azure/retries.py).
         role = kubernetes.rbac.v1.ClusterRole(
             rights.ROLE, metadata={"name": rights.ROLE}, rules=rights.rules(), opts=self.child(depends_on=[kueue])
         )
@@ -55,7 +55,7 @@ class Teams(Component):
         self.register_outputs({})
 
     def _flavor(self, name: str, spec: dict[str, Any], kueue: pulumi.Resource) -> pulumi.Resource:
-        """What all quotas are of, after its topology if it names one."""
+        """Creates the flavor of all quotas, after its topology if it names one."""
         before = kueue
         if topology := spec.get("topologyName"):
             before = _made("Topology", topology, queues.topology_spec(), opts=self.child(depends_on=[kueue]))
@@ -64,7 +64,7 @@ class Teams(Component):
     def _rules(
         self, policies: Mapping[str, Any], teams: Collection[TeamSettings], kueue: pulumi.Resource
     ) -> Iterator[pulumi.Resource]:
-        """The classes of priorities, and what is refused, as far as members must find them there."""
+        """Yields the priority classes and admission policies, which must exist before members get their rights."""
         for name in rights.CLASSES:
             yield kubernetes.scheduling.v1.PriorityClass(
                 name, **rights.priority_class(name), opts=self.child(depends_on=[kueue])
@@ -77,11 +77,12 @@ class Teams(Component):
 
 
 class Team(Component):
-    """Its namespace follows its ClusterQueue, which can only go when none of its jobs is there any more.
+    """The namespace, queue and members' rights of one team.
 
-    Members get their rights once there is all that keeps them within the queue (`rules`). Pods there may do what the
-    level `baseline` allows: nothing of their node's, since others have pods on it. A policy says that where they pin
-    memory (policies/team-pod-security.yaml).
+    The namespace depends on the ClusterQueue, which can only be deleted after the last of its jobs. Members get their
+    rights after everything that keeps them within the queue (`rules`). Their pods may do what the level `baseline`
+    allows, and get no access to their node, because it also runs pods of others. If they may lock memory, a policy
+    enforces that level (policies/team-pod-security.yaml).
     """
 
     def __init__(
@@ -132,7 +133,6 @@ def _made(
     opts: pulumi.ResourceOptions,
     annotations: Mapping[str, str] | None = None,
 ) -> kubernetes.apiextensions.CustomResource:
-    """One of Kueue's resources that are in no namespace."""
     metadata = {"name": name, **({"annotations": annotations} if annotations else {})}
     return kubernetes.apiextensions.CustomResource(
         name, api_version=queues.API, kind=kind, metadata=metadata, spec=spec, opts=opts

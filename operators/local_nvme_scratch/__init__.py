@@ -15,36 +15,36 @@ from config.schema.operators import NODE_TOOLS_NAMESPACE, Capability, Installati
 from operators._lib.node_tools import CONFINED, NOBODY, Manifest, daemon_set
 
 NAME = "local-nvme-scratch"
-"""Of the DaemonSet and of its image in `docker/`."""
+"""The name of the DaemonSet and of its image in `docker/`."""
 _PARENT = str(PurePosixPath(SCRATCH_MOUNT).parent)
 _SMALL = {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "256Mi"}}
 
 
 class LocalNvmeScratchSettings(OperatorSettings):
-    """What it may do to disks."""
+    """Settings for the disks of local NVMe scratch."""
 
     wipe_foreign: bool = False
-    """Whether it wipes local NVMe disks that hold data of others (LVM, RAID, file systems, partition tables), on all
-    nodes; by default it refuses them. Disks in use are refused in any case.
+    """Whether to wipe local NVMe disks with other data (LVM, RAID, file systems, partition tables), on all nodes. By
+    default they are rejected. Disks in use are always rejected.
     """
 
 
 class LocalNvmeScratch(Installed[LocalNvmeScratchSettings]):
-    """The DaemonSet, on nodes that carry the label. A pod of it is Ready when its node's scratch is mounted."""
+    """The DaemonSet on nodes with the label. Its pod is Ready when its node's scratch is mounted."""
 
     def create(self, site: Site, settings: LocalNvmeScratchSettings) -> None:
         daemon_set(NAME, site, pod_spec(site.image(NAME), wipe_foreign=settings.wipe_foreign), parent=self)
 
 
 def pod_spec(image: str, *, wipe_foreign: bool = False) -> dict[str, Any]:
-    """A pod whose init container makes and mounts the file system, and whose container only shows that it is there.
+    """Returns a pod with an init container that creates and mounts the file system. Its container only watches that.
 
-    The file system stays when the pod goes: jobs use it, and the next pod finds it.
+    The file system stays when the pod is deleted: jobs use it, and the next pod finds it.
     """
     return {
         "nodeSelector": {SCRATCH_LABEL: "true"},
         "tolerations": ANY_TAINT,
-        # Jobs of its node wait for it: it must not wait for room.
+        # Jobs on its node wait for it, so it must not wait for resources.
         "priorityClassName": "system-node-critical",
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": 1,
@@ -66,7 +66,7 @@ def _setup(image: str, wipe_foreign: bool) -> Manifest:
         "command": ["local-nvme-scratch"],
         "env": [{"name": "MOUNT_POINT", "value": SCRATCH_MOUNT}, *wipe],
         "resources": _SMALL,
-        # It opens the node's disks and mounts on the node (propagation Bidirectional), which only this allows.
+        # It opens the node's disks and mounts on the node (propagation Bidirectional), which requires this.
         "securityContext": {"privileged": True},
         "volumeMounts": [
             {"name": "dev", "mountPath": "/dev"},
@@ -83,7 +83,7 @@ def _witness(image: str) -> Manifest:
         "command": ["sleep", "infinity"],
         "resources": _SMALL,
         "securityContext": {"runAsNonRoot": True, "runAsUser": NOBODY["runAsUser"], **CONFINED},
-        # The folder lies on the file system itself, so it is gone when that is not mounted any more.
+        # The folder is on the file system itself, so it is missing if that is not mounted.
         "readinessProbe": {"exec": {"command": ["test", "-d", SCRATCH_FOLDER]}, "periodSeconds": 10},
         "volumeMounts": [
             {"name": "mounts", "mountPath": _PARENT, "mountPropagation": "HostToContainer", "readOnly": True}
@@ -104,11 +104,10 @@ class _LocalNvmeScratch(Operator[LocalNvmeScratchSettings]):
         return {"NVMe scratch": SCRATCH_FOLDER}
 
     def is_wanted(self, stack: StackFile) -> bool:
-        """On pools that have `localNvmeScratch`."""
         return stack.operators.of(self).enabled and any(pool.scratch for pool in stack.gpu_pools().values())
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        """A pool that asks for scratch needs what makes it; where a VM size merely has the disks, it may be off."""
+        """Yields a problem if a pool asks for scratch and this is off, but not if its VM size just has disks."""
         if installation.stack.operators.of(self).enabled:
             return
         path = ("operators", "localNvmeScratch", "enabled")

@@ -1,4 +1,4 @@
-"""Monitoring: metrics of GPUs, nodes, queues and jobs, dashboards and alerts, by kube-prometheus-stack."""
+"""Monitoring by kube-prometheus-stack: metrics of GPUs, nodes, queues and jobs, with dashboards and alerts."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ DISKS = "managed-csi"
 NAME = MONITORING
 NAMESPACE = "monitoring"
 RELEASE = "prometheus"
-"""By which Autopilot's ServiceMonitor asks to be found: its chart has `release: prometheus` and no value for it."""
+"""The name that Autopilot's ServiceMonitor has in its label `release`, for which its chart has no value."""
 NODE_EXPORTER_PORT = 9110
-"""Of the node, as its pods are in its network: 9100 is what another one there would have."""
+"""A port of the node, because the pods use the host network. Another node exporter there would use 9100."""
 _PROMETHEUS_GI, _ALERTMANAGER_GI, _GRAFANA_GI = 50, 50, 20
 PUBLISHED = (("nvidia-dcgm-exporter", 12239, 2), ("autopilot", 23123, 1))
 """Dashboards of NVIDIA and of Autopilot: name, number and revision."""
@@ -32,29 +32,29 @@ _NODE_LABELS = (AGENT_POOL_LABEL, SPOT_LABEL, AUTOPILOT_LABEL)
 
 
 def _is_of_disks(name: str) -> str:
-    """Prometheus keeps its data on no share: its documentation (storage.md) rules out NFS, and what is not POSIX."""
+    """Rejects classes of shares: Prometheus supports neither NFS nor non-POSIX file systems (its storage.md)."""
     if name in (SHARED_CLASS, *aks_classes().files, *aks_classes().blobs):
         raise unfit(f"is {name}, a class of shares, on which Prometheus's data do not keep", DISKS)
     return name
 
 
 class MonitoringSettings(ChartSettings):
-    """It is off unless it is asked for: it costs three disks, and room on the system pool."""
+    """Settings of monitoring. It is off by default, because it needs three disks, and resources of the system pool."""
 
     enabled: bool = False
-    """Whether the stack has it."""
+    """Whether the stack installs it."""
     storage_class: Annotated[
         ClassName,
         may_be(f"a storage class of disks, as in {DISKS}"),
         AfterValidator(_is_of_disks),
     ] = DISKS
-    """Storage class of the disks of Prometheus, Alertmanager and Grafana, which stay when monitoring goes. Once they
-    are there, another class is refused by the cluster.
+    """The storage class of the disks of Prometheus, Alertmanager and Grafana. The disks stay when monitoring is
+    removed. Once they exist, the cluster rejects another class.
     """
 
 
 class Monitoring(Installed[MonitoringSettings]):
-    """The release, which brings the kinds of what comes after it: whose metrics are read, and rules."""
+    """The release, then the monitors and rules of the kinds that it installs."""
 
     def create(self, site: Site, settings: MonitoringSettings) -> None:
         own = values(settings.storage_class, published=not site.settings.images.registry)
@@ -70,7 +70,7 @@ class Monitoring(Installed[MonitoringSettings]):
         self.outputs = {"monitoring": commands()}
 
     def _dashboards(self, opts: pulumi.ResourceOptions) -> None:
-        """As ConfigMaps, which Grafana's sidecar finds by their label."""
+        """Creates ConfigMaps, which Grafana's sidecar finds by their label."""
         for name, dashboard in dashboards().items():
             metadata = {"name": f"dashboard-{name}", "namespace": NAMESPACE, "labels": {"grafana_dashboard": "1"}}
             data = {f"{name}.json": grafana_json(name, dashboard)}
@@ -83,10 +83,10 @@ def _custom(kind: str, name: str, spec: dict[str, Any], opts: pulumi.ResourceOpt
 
 
 def values(storage_class: str, *, published: bool = True) -> Values:
-    """Values of the chart: what AKS manages and shows to nobody is not asked, and monitors of all namespaces count.
+    """Returns values of the chart. They exclude components that AKS manages, and include monitors of all namespaces.
 
-    With `published`, Grafana fetches dashboards from grafana.com as it starts; where it cannot, it waits a minute for
-    each and goes without (grafana/helm-charts, _config.tpl: the exit code that counts is of the sed behind the curl).
+    With `published`, Grafana downloads dashboards from grafana.com when it starts. If it cannot, it waits a minute for
+    each and starts without them (grafana/helm-charts, _config.tpl: the exit code is that of sed, not of curl).
     """
     kept = {"whenDeleted": "Retain", "whenScaled": "Retain"}
     disk = {"persistentVolumeClaimRetentionPolicy": kept}
@@ -96,7 +96,7 @@ def values(storage_class: str, *, published: bool = True) -> Values:
         **{f"{each}SelectorNilUsesHelmValues": False for each in of_all},
         **disk,
         **ON_SYSTEM_POOL,
-        "retentionSize": f"{_PROMETHEUS_GI * 9 // 10}GiB",  # else a disk that is full ends it
+        "retentionSize": f"{_PROMETHEUS_GI * 9 // 10}GiB",  # a full disk would end it
         "storageSpec": _claim(storage_class, _PROMETHEUS_GI),
     }
     return {
@@ -124,7 +124,7 @@ def _claim(storage_class: str, gi: int) -> Values:
 
 
 def _grafana_disk(storage_class: str) -> Values:
-    """A StatefulSet's claim, which stays when that goes."""
+    """Returns the claim of a StatefulSet, which stays when the StatefulSet is deleted."""
     return {
         "enabled": True,
         "type": "sts",
@@ -135,8 +135,9 @@ def _grafana_disk(storage_class: str) -> Values:
 
 
 def _published_dashboards() -> Values:
-    """Of others, by their numbers at grafana.com."""
-    # Their data source is a variable, in a text or in a map: a list has the chart fill that in, a text only the former.
+    """Returns dashboards that others have published, by their numbers at grafana.com."""
+    # Their data source is a variable, in a text or in a map. If it is a list here, the chart replaces it in both; if it
+    # is a text, only in texts.
     source = {"datasource": [{"name": "DS_PROMETHEUS", "value": "prometheus"}]}
     found = {name: {"gnetId": number, "revision": revision, **source} for name, number, revision in PUBLISHED}
     folder = "published"
@@ -151,12 +152,12 @@ def _published_dashboards() -> Values:
 
 
 def _node_exporter_ports() -> Values:
-    """Its pods listen at the first (templates/daemonset.yaml), its Service asks at the second."""
+    """Returns the port of its pods (templates/daemonset.yaml), and the target port of its Service."""
     return {"port": NODE_EXPORTER_PORT, "targetPort": NODE_EXPORTER_PORT}
 
 
 def commands() -> dict[str, str]:
-    """What opens each of it on this machine. Grafana's password its chart makes once, in a Secret that it keeps."""
+    """Returns commands that open each part on this machine. The chart creates Grafana's password once, in a Secret."""
     forward = f"kubectl port-forward -n {NAMESPACE} svc/{RELEASE}"
     secret = f"kubectl get secret -n {NAMESPACE} {RELEASE}-grafana -o jsonpath='{{.data.admin-password}}'"
     return {

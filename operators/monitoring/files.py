@@ -1,4 +1,4 @@
-"""What Prometheus and Grafana read: alert rules and dashboards, files beside this, and whom to ask. Pure."""
+"""Alert rules and dashboards, which are files in this folder, and the endpoints that Prometheus scrapes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from config.schema.operators import MLBATCH_NAMESPACE, NVIDIA_NAMESPACE
 _HERE = Path(__file__).resolve().parent
 ALERTS = _HERE / "alerts.yaml"
 _DATA_SOURCE = {"type": "prometheus", "uid": "prometheus"}
-"""By the name that the chart gives it (grafana.sidecar.datasources.uid)."""
+"""The data source, with the name that the chart gives it (grafana.sidecar.datasources.uid)."""
 _WIDTH, _HEIGHT, _PER_ROW = 12, 8, 2
 _SCHEMA_VERSION = 39
-"""Of Grafana 11, which newer ones read, too."""
+"""The schema of Grafana 11, which newer versions also read."""
 API = "monitoring.coreos.com/v1"
 _SECURE = {
     "port": "https",
@@ -26,14 +26,16 @@ _SECURE = {
     "tlsConfig": {"insecureSkipVerify": True},
     "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
 }
-"""Of who asks the API server whether Prometheus may read metrics; its certificate is of its own making."""
+"""Endpoints that ask the API server whether Prometheus may read metrics. Their certificates are self-signed."""
 _PLAIN = {"port": "monitoring-port"}
 _NETWORK_OPERATOR_PORT = 8080
-"""Its default, which its chart leaves so (Mellanox/network-operator v26.4.1, main.go:168, templates/operator.yaml)."""
+"""The operator's default, which its chart keeps (Mellanox/network-operator v26.4.1, main.go:168,
+templates/operator.yaml).
+"""
 
 
 class Panel(BaseModel):
-    """A graph of what one query finds over time."""
+    """A graph of the results of one query over time."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -45,8 +47,6 @@ class Panel(BaseModel):
 
 
 class Dashboard(BaseModel):
-    """Graphs of one subject."""
-
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     title: str
@@ -54,19 +54,18 @@ class Dashboard(BaseModel):
 
 
 def rules() -> dict[str, Any]:
-    """The spec of a PrometheusRule, which is a file of rules as Prometheus reads them."""
+    """Returns the spec of a PrometheusRule, which has the format of Prometheus's rule files."""
     spec: dict[str, Any] = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))
     return spec
 
 
 def dashboards() -> Mapping[str, Dashboard]:
-    """By name."""
     text = (_HERE / "dashboards.yaml").read_text(encoding="utf-8")
     return TypeAdapter(dict[str, Dashboard]).validate_python(yaml.safe_load(text))
 
 
 def grafana_json(name: str, dashboard: Dashboard) -> str:
-    """The dashboard as Grafana imports it, from a file or by hand."""
+    """Returns the dashboard in the format that Grafana imports, from a file or manually."""
     return json.dumps(
         {
             "uid": f"ai-on-aks-{name}",
@@ -96,7 +95,7 @@ def _panel(number: int, panel: Panel) -> dict[str, Any]:
 
 
 def service_monitors() -> dict[str, dict[str, Any]]:
-    """Specs by name, of operators whose released manifests bring none. One of what is not there finds nothing."""
+    """Returns specs by name, for operators without one in their manifests. They are harmless without the operator."""
     return {
         "appwrapper": _spec("appwrapper-system", {"app.kubernetes.io/name": "appwrapper"}, _SECURE),
         "kuberay": _spec(MLBATCH_NAMESPACE, {"app.kubernetes.io/name": "kuberay"}, _PLAIN),
@@ -105,10 +104,10 @@ def service_monitors() -> dict[str, dict[str, Any]]:
 
 
 def pod_monitors() -> dict[str, dict[str, Any]]:
-    """Specs by name, of operators whose charts bring no Service either.
+    """Returns specs by name, for operators without a Service in their charts.
 
-    Nor does the network operator's pod declare its port, by which Prometheus would find it: its one container is found
-    without (prometheus-operator v0.93.0, pkg/prometheus/promcfg.go:1570), and told where to be asked.
+    The network operator's pod does not declare its port either. Prometheus still finds its only container
+    (prometheus-operator v0.93.0, pkg/prometheus/promcfg.go:1570), and a relabeling sets the port.
     """
     address = {
         "sourceLabels": ["__meta_kubernetes_pod_ip"],

@@ -1,4 +1,4 @@
-"""NVIDIA Network Operator: OFED drivers and the device plugin that offers InfiniBand HCAs to pods."""
+"""NVIDIA Network Operator: OFED drivers, and the device plugin that advertises InfiniBand HCAs to pods."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from operators.network_operator.settings import NetworkOperatorSettings, autosca
 
 NAME = "network-operator"
 POLICY = "nic-cluster-policy"
-"""A singleton: the operator ignores any other name."""
+"""The name of the only policy: the operator ignores others."""
 _NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
-"""The policy is ready only when no node has a driver of an older template, which may take weeks."""
+"""The annotation that makes Pulumi not wait. The policy is ready only when all nodes have the new driver: weeks."""
 _OFED = {
     # Compiling the driver takes up to 12 minutes (network-operator#318); the operator's own probes allow for 20.
     "forcePrecompiled": False,
@@ -36,8 +36,6 @@ _OFED = {
 
 
 class NetworkOperator(Installed[NetworkOperatorSettings]):
-    """The release and its NicClusterPolicy."""
-
     def create(self, site: Site, settings: NetworkOperatorSettings) -> None:
         upgrades = site.settings.operators.driver_upgrades
         installed = release(
@@ -60,22 +58,23 @@ class NetworkOperator(Installed[NetworkOperatorSettings]):
 
 
 def operator_made_of(release: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a release's inputs is in the template of OFED's DaemonSet, which another version may word otherwise.
+    """Returns the inputs of a release that affect the template of OFED's DaemonSet, which differs between versions.
 
-    Of its values, the image of an init container: state_ofed.go, getInitContainerConfig (network-operator v26.4.1).
+    Of the chart's values, that is the image of an init container: state_ofed.go, getInitContainerConfig
+    (network-operator v26.4.1).
     """
     operator = (release.get("values") or {}).get("operator") or {}
     return {"version of the chart": release.get("version"), "operator.ofedDriver": operator.get("ofedDriver")}
 
 
 def ofed_made_of(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a NicClusterPolicy is in that template (manifests/state-ofed-driver/0050_ofed-driver-ds.yaml)."""
+    """Returns the inputs of a NicClusterPolicy for it (manifests/state-ofed-driver/0050_ofed-driver-ds.yaml)."""
     spec = policy["spec"]
     return {**settings_of(spec["ofedDriver"]), "tolerations": spec.get("tolerations")}
 
 
 def values() -> Values:
-    """Values of the chart. Its own feature rules match Ethernet functions too, which every AKS node has."""
+    """Returns values of the chart. Its own feature rules also match Ethernet functions, which every AKS node has."""
     return {
         "nfd": {"enabled": False, "deployNodeFeatureRules": False},
         "operator": ON_SYSTEM_POOL,
@@ -83,7 +82,7 @@ def values() -> Values:
 
 
 def policy_spec(settings: NetworkOperatorSettings, upgrades: DriverUpgrades, registry: str | None) -> dict[str, Any]:
-    """The NicClusterPolicy: DOCA-OFED, and one SR-IOV device plugin. A second plugin would claim the same devices."""
+    """Returns a policy with DOCA-OFED and one SR-IOV device plugin. A second plugin would claim the same devices."""
     env = [{"name": name, "value": value} for name, value in sorted(settings.ofed_env.items())]
     return {
         "ofedDriver": {
@@ -101,7 +100,7 @@ def policy_spec(settings: NetworkOperatorSettings, upgrades: DriverUpgrades, reg
 
 
 def _resource(name: str) -> dict[str, Any]:
-    # The link type keeps the VM's Ethernet function out.
+    # The link type excludes the VM's Ethernet function.
     selectors = {"vendors": [pci_vendor("mellanox")], "linkTypes": ["infiniband"], "isRdma": True}
     return {"resourcePrefix": "nvidia.com", "resourceName": name, "selectors": selectors}
 
@@ -127,11 +126,9 @@ class _NetworkOperator(Operator[NetworkOperatorSettings]):
         return {"InfiniBand": settings.resource_name}
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        """A name that the autoscaler does not understand."""
         yield from autoscaler_problems(installation, installation.stack.operators.of(self).rdma_resource)
 
     def is_wanted(self, stack: StackFile) -> bool:
-        """Where a pool has InfiniBand."""
         has_infiniband = any(pool.sku.infiniband for pool in stack.gpu_pools().values())
         return has_infiniband and stack.operators.of(self).enabled
 

@@ -18,7 +18,7 @@ OfedVersion = Annotated[
     AS_TEXT,
     may_be("a version of DOCA OFED's image, as in doca3.4.1-26.04-1.1.0.0-1 or 25.01-0.6.0.0-0"),
 ]
-"""As in every release of the operator from 23.4 to 26.7 (`hack/release.yaml` of Mellanox/network-operator)."""
+"""The format of all releases of the operator from 23.4 to 26.7 (`hack/release.yaml` of Mellanox/network-operator)."""
 
 EnvName = Annotated[
     str,
@@ -28,8 +28,8 @@ EnvName = Annotated[
 
 
 def autoscaler_problems(installation: Installation, resource: str) -> Iterator[Problem]:
-    """Of a name that a tag of a scale set cannot say: there the autoscaler takes each `_` for a `/`, as it does `~2`
-    (cluster-autoscaler 1.35, azure_template.go, extractAllocatableResourcesFromScaleSet).
+    """Yields a problem for a name that a scale set's tag cannot contain: the autoscaler reads each `_` there as `/`,
+    like `~2` (cluster-autoscaler 1.35, azure_template.go, extractAllocatableResourcesFromScaleSet).
     """
     pools = installation.stack.gpu_pools().items()
     scaled = [key for key, pool in pools if pool.sku.infiniband and pool.autoscale and not pool.autoscale.min]
@@ -50,12 +50,10 @@ class NetworkOperatorSettings(ChartSettings):
         StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$"),
         may_be("at most 63 lower-case letters, digits, '-', '_' and '.', a letter or digit at both ends"),
     ] = "mlnxnics"
-    """The resource's name after `nvidia.com/`."""
+    """The name of the resource after `nvidia.com/`."""
     ofed_version: Annotated[OfedVersion | None, EMPTY_IS_UNSET] = None
-    """Tag of the OFED driver's image, as `doca3.4.1-26.04-1.1.0.0-1`; by default the one in
-    `config/data/versions.yaml`.
-
-    Without operating system and architecture.
+    """The tag of the OFED driver's image without operating system and architecture, such as
+    `doca3.4.1-26.04-1.1.0.0-1`. By default, it is the one in `config/data/versions.yaml`.
     """
 
     ofed_env: dict[EnvName, Text] = {}
@@ -66,10 +64,9 @@ class NetworkOperatorSettings(ChartSettings):
 
     @property
     def resource_name(self) -> str:
-        """What pods request, e.g. nvidia.com/mlnxnics."""
         return f"nvidia.com/{self.rdma_resource}"
 
     @property
     def rdma_driver_minutes(self) -> int:
-        """How many minutes OFED is compiled at most (network-operator#318)."""
+        """The maximum time that compiling OFED takes, in minutes (network-operator#318)."""
         return 12

@@ -1,4 +1,4 @@
-"""Node Feature Discovery: the labels by which both NVIDIA operators find their nodes. One instance serves both."""
+"""Node Feature Discovery: sets the labels by which both NVIDIA operators select nodes. One instance serves both."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from operators._lib.release import Values, release
 
 NAME = "node-feature-discovery"
 PCI_CLASSES = ["03", "0300", "0302", "0207"]
-"""Display controllers, and InfiniBand. Not 02 or 0200: every VM with accelerated networking has an Ethernet function of
-vendor 15b3, and its label would bring OFED to nodes without InfiniBand.
+"""Display controllers and InfiniBand. 02 and 0200 are excluded: every VM with accelerated networking has an Ethernet
+function of vendor 15b3, and its label would install OFED on nodes without InfiniBand.
 """
 NVIDIA, MELLANOX = pci_vendor("nvidia"), pci_vendor("mellanox")
 
@@ -43,7 +43,7 @@ class NodeFeatureDiscovery(Installed[ChartSettings]):
 
 
 def values() -> Values:
-    """Values of the chart: controllers on the system pool, workers on GPU nodes."""
+    """Returns values of the chart: controllers on the system pool, workers on GPU nodes."""
     pci = {"deviceClassWhitelist": PCI_CLASSES, "deviceLabelFields": ["vendor"]}
     return {
         "master": {**ON_SYSTEM_POOL, "config": {"extraLabelNs": ["nvidia.com"]}},
@@ -57,12 +57,11 @@ def values() -> Values:
 
 
 def gpu_rule() -> dict[str, Any]:
-    """Labels nodes that have an NVIDIA GPU."""
     return _pci_rule("nvidia-gpu", NVIDIA, {"class": _in("0300", "0302")})
 
 
 def infiniband_rule() -> dict[str, Any]:
-    """Labels nodes that have an InfiniBand function: the device alone would do, the class makes it certain."""
+    """Returns the rule that labels nodes with an InfiniBand function. The class is an extra check."""
     devices = {size.infiniband.device_id for size in catalogue().values() if size.infiniband}
     return _pci_rule("infiniband", MELLANOX, {"device": _in(*sorted(devices)), "class": _in("0207")})
 
@@ -94,7 +93,7 @@ class _NodeFeatureDiscovery(Operator[ChartSettings]):
         return {_OWN_LABELS: "feature.node.kubernetes.io"}
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        """Two would fight over the labels of the nodes: charts that need them can bring one along."""
+        """Yields a problem if another chart installs its own NFD: two would overwrite each other's labels of nodes."""
         for other in installation.operators.values():
             if _OWN_LABELS in other.needs and installation.value(other, "nfd", "enabled") is True:
                 path = ("operators", key_of(other.name), "values", "nfd", "enabled")

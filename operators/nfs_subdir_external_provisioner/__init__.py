@@ -1,4 +1,4 @@
-"""nfs-subdir-external-provisioner: each claim of its StorageClass is a folder on an NFS server that is there."""
+"""nfs-subdir-external-provisioner: each claim of its StorageClass is a folder on an existing NFS server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from operators._lib.release import Values, release
 
 CLASS = "nfs-client-pokprod"
 PROVISIONER = "k8s-sigs.io/pokprod-nfs-subdir-external-provisioner"
-"""As seed 004 has them."""
+"""The names in project-codeflare/mlbatch."""
 _LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 _FOLDER = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"
 Server = Annotated[
@@ -30,7 +30,7 @@ Server = Annotated[
     may_be("the name or the IPv4 address of an NFS server, as in 10.1.0.4"),
     Field(examples=["10.1.0.4"]),
 ]
-"""The chart has it in YAML without quotation marks, where what begins with a digit may be a number."""
+"""The chart does not quote it in YAML, where a text that begins with a digit may be a number."""
 Export = Annotated[
     str,
     StringConstraints(pattern=rf"^/({_FOLDER}(/{_FOLDER})*)?$", max_length=255),
@@ -40,11 +40,11 @@ Export = Annotated[
 NAME = "nfs-subdir-external-provisioner"
 NAMESPACE = "nfs-provisioner"
 RELEASE = "pokprod"
-"""As seed 004 calls it."""
+"""The name in project-codeflare/mlbatch."""
 
 
 def _is_free(name: str) -> str:
-    """Refuses a class of others."""
+    """Rejects a class that AKS or this program creates."""
     if name in aks_classes().all:
         raise unfit(f"is {name}, AKS's own", CLASS)
     if name == SHARED_CLASS:
@@ -53,20 +53,20 @@ def _is_free(name: str) -> str:
 
 
 class NfsProvisionerSettings(ChartSettings):
-    """It is off unless it is asked for: it needs an NFS server."""
+    """Settings of the NFS provisioner. It is off by default, because it needs an NFS server."""
 
     enabled: bool = False
-    """Whether the stack has it."""
+    """Whether the stack installs it."""
     server: Annotated[Server | None, EMPTY_IS_UNSET] = None
-    """The NFS server, by name or IPv4 address, which all nodes must reach; needed where it is on. Volumes that are
-    there keep theirs.
+    """The NFS server, by name or IPv4 address, which all nodes must reach. Required if enabled. Existing volumes keep
+    their server.
     """
     path: Annotated[Export | None, EMPTY_IS_UNSET] = None
-    """The folder on the server in which each volume is a folder; needed where it is on."""
+    """The folder on the server in which each volume is a folder. Required if enabled."""
     storage_class: Annotated[
         ClassName, may_be(f"the name of a new StorageClass, as in {CLASS}"), AfterValidator(_is_free)
     ] = CLASS
-    """The StorageClass that it makes; shared files are of it, unless `storage.sharedFiles` or `storage.sharedClass` is
+    """The StorageClass that it creates. Shared files use it unless `storage.sharedFiles` or `storage.sharedClass` is
     set.
     """
     provisioner: Annotated[
@@ -74,24 +74,21 @@ class NfsProvisionerSettings(ChartSettings):
         StringConstraints(pattern=rf"^{_LABEL}(\.{_LABEL})*/[A-Za-z0-9]([A-Za-z0-9._-]{{0,61}}[A-Za-z0-9])?$"),
         may_be(f"a name with a domain before it, as in {PROVISIONER}"),
     ] = PROVISIONER
-    """By what name it answers for that class. Kubernetes lets no class change it: another needs another class, too."""
+    """The name of the provisioner in that class. A class cannot change it, so another name needs another class."""
 
     @property
     def shared_class(self) -> str | None:
-        """The class that it makes."""
         return self.storage_class
 
 
 class NfsProvisioner(Installed[NfsProvisionerSettings]):
-    """The release, with the StorageClass."""
-
     def create(self, site: Site, settings: NfsProvisionerSettings) -> None:
         made = release(NAME, site, parent=self, values=values(settings), user_values=settings.values, called=RELEASE)
         self.followed = self.provisioners = [made]
 
 
 def own_values(settings: NfsProvisionerSettings) -> dict[tuple[str, str], str | None]:
-    """Values of the chart that have a setting, by their paths."""
+    """Returns the chart's values that have a setting, by path."""
     return {
         ("nfs", "server"): settings.server,
         ("nfs", "path"): settings.path,
@@ -101,10 +98,10 @@ def own_values(settings: NfsProvisionerSettings) -> dict[tuple[str, str], str | 
 
 
 def values(settings: NfsProvisionerSettings) -> Values:
-    """Values of the chart: it runs on the system pool.
+    """Returns values of the chart: it runs on the system pool.
 
-    What becomes of the folder of a claim that is gone stays as the chart has it: it is kept, as `archived-<folder>`.
-    Nobody loses files by it, and Kubernetes lets no class change that later (its parameters are immutable).
+    They keep the chart's default for the folder of a deleted claim, which is to rename it to `archived-<folder>`. So no
+    files are lost, and a class could not change it later (its parameters are immutable).
     """
     made: Values = {**ON_SYSTEM_POOL}
     for (part, key), value in own_values(settings).items():
@@ -114,7 +111,7 @@ def values(settings: NfsProvisionerSettings) -> Values:
 
 _PATH: Path = ("operators", key_of(NAME))
 _KEYS = {"server": "server", "path": "path", "name": "storageClass", "provisionerName": "provisioner"}
-"""What its settings are called here, by the last part of their paths among the chart's values."""
+"""The names of its settings, by the last part of the value's path in the chart."""
 _EXAMPLES = {"server": "10.1.0.4", "path": "/exports/ai"}
 
 
@@ -128,7 +125,6 @@ class _NfsProvisioner(Operator[NfsProvisionerSettings]):
     component = NfsProvisioner
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        """No server, no path, and values that have a setting, by which others know them."""
         own = installation.stack.operators.of(self)
         if not own.enabled:
             return

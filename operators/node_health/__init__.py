@@ -1,4 +1,4 @@
-"""Node health: rights of checks, and the CronJob that decides what becomes of nodes that have failed."""
+"""Node health: the rights of checks, and the CronJob that handles nodes with failed checks."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ from operators.node_problem_detector.conditions import condition_type, condition
 
 POLICY = "health-checks-own-node"
 MAX_GRACE = 7 * 24 * 60
-"""Minutes."""
+"""The maximum in minutes: a week."""
 
 
 class NodeHealthSettings(OperatorSettings):
-    """The taint `aznhc=failed`."""
+    """Settings of the taint `aznhc=failed`."""
 
     taint_effect: Literal["NoSchedule", "NoExecute"] = "NoSchedule"
-    """What happens to jobs on a node whose check fails (taint `aznhc=failed`). With `NoSchedule`, they keep running for
+    """The effect on jobs on a node with a failed check (taint `aznhc=failed`). With `NoSchedule`, they keep running for
     `graceMinutes`. With `NoExecute`, they are ended within about ten minutes, after AppWrapper could move them.
     """
     grace_minutes: Annotated[int, Field(ge=0, le=MAX_GRACE), PLAIN_DIGITS] = 60
-    """After which jobs on a bad node are ended: AppWrapper gets its label, then the taint is `NoExecute`."""
+    """Minutes until jobs on a bad node are ended: AppWrapper gets its label, then the taint becomes `NoExecute`."""
 
     @property
     def failure_effect(self) -> str | None:
-        """The effect of the taint that a check's pod sets. The CronJob makes it `NoExecute` later."""
+        """The effect of the taint that a check's pod sets. The CronJob later changes it to `NoExecute`."""
         return "NoSchedule"
 
 
@@ -63,11 +63,11 @@ SLACK_RULES = [
     }
 ]
 MINUTES = 5
-"""Between two rounds."""
+"""The time between two rounds."""
 
 
 class NodeHealth(Installed[NodeHealthSettings]):
-    """The role of checks, after the policy that bounds it; the account of those in teams' namespaces; the CronJob."""
+    """The role of checks, after the policy that limits it; accounts of checks in teams' namespaces; the CronJob."""
 
     def create(self, site: Site, settings: NodeHealthSettings) -> None:
         after = [site.namespace]
@@ -81,7 +81,7 @@ class NodeHealth(Installed[NodeHealthSettings]):
         self._cron_job(site, settings)
 
     def _accounts(self, teams: list[str], role: pulumi.Resource, kueue: list[Installed[Any]]) -> None:
-        """Members of teams can make none. The teams' namespaces are Kueue's room's."""
+        """Creates accounts, because members of teams cannot. Kueue's component creates the teams' namespaces."""
         for team in teams:
             kubernetes.core.v1.ServiceAccount(
                 f"{team}-{HEALTH_ACCOUNT}",
@@ -123,13 +123,12 @@ class NodeHealth(Installed[NodeHealthSettings]):
 
 
 def policy_spec() -> dict[str, Any]:
-    """Returns the policy that limits what a pod that checks its node may change."""
     accounts = {"account": HEALTH_ACCOUNT, "blobAccount": ACCOUNT}
     return filled(Path(__file__).with_name("policy.yaml"), **accounts, taint=HEALTH_TAINT)
 
 
 def cron_job_spec(pod: dict[str, Any]) -> dict[str, Any]:
-    """One round at a time; a round that fails is seen, and the next one does its work."""
+    """Returns a spec that runs one round at a time. A failed round is visible, and the next one does its work."""
     template = {"metadata": {"labels": {"app.kubernetes.io/name": NODE_HEALTH}}, "spec": pod}
     return {
         "schedule": f"*/{MINUTES} * * * *",
@@ -144,14 +143,14 @@ def cron_job_spec(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def critical() -> list[str]:
-    """Types of the conditions after which no job should be on the node; there where node-problem-detector is on."""
+    """Returns condition types that should keep jobs off a node. They exist if node-problem-detector is on."""
     return [condition_type(name) for name, each in conditions().items() if each.alert.severity == "critical"]
 
 
 def slack_variables(settings: Settings) -> dict[str, str]:
-    """Returns the variables by which the pod sets what the slack queue lends, empty if there is no such queue.
+    """Returns the pod's variables for the lending limit of the slack queue, or nothing without such a queue.
 
-    Pools that autoscale are left out: nodes that are missing there can come.
+    Autoscaled pools are excluded, because missing nodes can still be added there.
     """
     if not settings.slack_gpus:
         return {}
@@ -164,7 +163,7 @@ def slack_variables(settings: Settings) -> dict[str, str]:
 
 
 def pod_spec(image: str, settings: NodeHealthSettings, slack: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Returns a pod without any privilege, on the system pool."""
+    """Returns an unprivileged pod on the system pool."""
     variables = {
         "BAD_CONDITIONS": ",".join(critical()),
         "BAD_LABELS": f"{AUTOPILOT_LABEL}=EVICT",

@@ -1,4 +1,4 @@
-"""Node labeler: what Azure's host and InfiniBand say of a GPU node, as labels that Azure's support asks for."""
+"""Node labeler: labels GPU nodes with data of Azure's host and InfiniBand that Azure's support asks for."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from operators._lib.node_tools import CONFINED, NOBODY, daemon_set
 from operators._lib.rights import cluster_account
 
 NAME = "node-labeler"
-"""Of the DaemonSet, of its image in `docker/`, and of its account and rights."""
+"""The name of the DaemonSet, of its image in `docker/`, and of its account and rights."""
 RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}]
 _HYPERV = "/var/lib/hyperv"
 
 
 class NodeLabeler(Installed[OperatorSettings]):
-    """The DaemonSet on GPU nodes, and an account that may read and patch nodes, and nothing else."""
+    """The DaemonSet on GPU nodes, and an account that may only read and patch nodes."""
 
     def create(self, site: Site, settings: OperatorSettings) -> None:
         granted = cluster_account(NAME, site, RULES, parent=self, after=[site.namespace])
@@ -25,7 +25,7 @@ class NodeLabeler(Installed[OperatorSettings]):
 
 
 def pod_spec(image: str) -> dict[str, Any]:
-    """A pod without any privilege: Hyper-V's files and sysfs can be read by everyone (kvp pools have mode 644).
+    """Returns an unprivileged pod: every user can read Hyper-V's files (kvp pools have mode 644) and sysfs.
 
     InfiniBand needs no mount: every container sees the node's HCAs in its own /sys.
     """
@@ -45,7 +45,7 @@ def pod_spec(image: str) -> dict[str, Any]:
                 "volumeMounts": [{"name": "hyperv", "mountPath": _HYPERV, "readOnly": True}],
             }
         ],
-        # Not there where Hyper-V's daemon does not run: the node then has InfiniBand's labels only.
+        # It is missing if Hyper-V's daemon does not run: the node then only gets InfiniBand's labels.
         "volumes": [{"name": "hyperv", "hostPath": {"path": _HYPERV, "type": "DirectoryOrCreate"}}],
     }
 

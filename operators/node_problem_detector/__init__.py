@@ -22,29 +22,31 @@ from operators.node_problem_detector.alerts import rules
 from operators.node_problem_detector.conditions import configurations
 
 NAME = "node-problem-detector"
-"""Of its image in `docker/`, its account and its rights; begins the names of its DaemonSets."""
+"""The name of its image in `docker/`, its account and its rights; the prefix of its DaemonSets."""
 POLICY = f"{NAME}-own-node"
 NODE_RULES = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
     {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
 ]
-"""What it asks: its node, once, and conditions (v1.34.0, pkg/exporters/k8sexporter/problemclient/problem_client.go)."""
+"""The rights for its requests: its node, once, and conditions (v1.34.0,
+pkg/exporters/k8sexporter/problemclient/problem_client.go).
+"""
 EVENT_RULES = [{"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}]
 _EVENTS_OF_NODES = "default"
-"""The namespace of events of what has none (client-go, tools/record/event.go)."""
+"""The namespace of events about objects without a namespace (client-go, tools/record/event.go)."""
 _CONFIG, _LOGS = "/config", "/var/log"
 _HOST_PATHS = {"logs": _LOGS, "nvidia": "/run/nvidia", "mellanox": "/run/mellanox"}
 
 
 class NodeProblemDetectorSettings(OperatorSettings):
-    """It is off unless it is asked for: its pods have the freedom of GPU nodes."""
+    """Settings of node-problem-detector. It is off by default, because its pods have full access to GPU nodes."""
 
     enabled: bool = False
-    """Whether the stack has it."""
+    """Whether the stack installs it."""
 
 
 class NodeProblemDetector(Installed[NodeProblemDetectorSettings]):
-    """Nodes of one VM size have the same limits: so each size has a DaemonSet, whose configuration has them."""
+    """One DaemonSet for each VM size, because the limits in its configuration depend on the size."""
 
     def create(self, site: Site, settings: NodeProblemDetectorSettings) -> None:
         self._site, self._space = site, site.namespace.metadata["name"]
@@ -55,7 +57,7 @@ class NodeProblemDetector(Installed[NodeProblemDetectorSettings]):
             called = called_for(sku)
             config = kubernetes.core.v1.ConfigMap(
                 f"{called}-config",
-                # Read when it starts: with other files its pods are others.
+                # It is only read at start, so other files need other pods.
                 metadata={"name": f"{called}-{_digest(files)}", "namespace": self._space},
                 data=files,
                 opts=self.child(),
@@ -94,13 +96,12 @@ class NodeProblemDetector(Installed[NodeProblemDetectorSettings]):
 
 
 def policy_spec() -> Manifest:
-    """Returns the policy that lets each pod report the conditions of its own node only."""
     user = f"system:serviceaccount:{NODE_TOOLS_NAMESPACE}:{NAME}"
     return filled(Path(__file__).with_name("policy.yaml"), user=user)
 
 
 def called_for(sku: VmSku) -> str:
-    """The DaemonSet of a VM size: node-problem-detector-nd96isr-h100-v5."""
+    """Returns the name of a VM size's DaemonSet, such as node-problem-detector-nd96isr-h100-v5."""
     return f"{NAME}-{sku.name.removeprefix('Standard_').replace('_', '-').lower()}"
 
 
@@ -109,14 +110,14 @@ def _digest(files: Mapping[str, str]) -> str:
 
 
 def pod_spec(image: str, sku: VmSku, config: str, files: list[str]) -> Manifest:
-    """A pod that opens no port: AKS's own node-problem-detector has 20256 and 20257 of the node, and kube-state-metrics
-    tells of conditions.
+    """Returns a pod that opens no port. AKS's own node-problem-detector uses 20256 and 20257 of the node, and
+    kube-state-metrics reports the conditions.
     """
     monitors = ",".join(f"{_CONFIG}/{file}" for file in files)
     return {
         "nodeSelector": {GPU_LABEL: "true", INSTANCE_TYPE: sku.name},
         "tolerations": ANY_TAINT,
-        # It tells why others cannot run: it must not wait for room.
+        # It reports why other pods cannot run, so it must not wait for resources.
         "priorityClassName": "system-node-critical",
         "serviceAccountName": NAME,
         "containers": [
@@ -135,8 +136,8 @@ def pod_spec(image: str, sku: VmSku, config: str, files: list[str]) -> Manifest:
                     {"name": "KERNEL_LOGS", "value": _LOGS},
                 ],
                 "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
-                # nvidia-smi opens each GPU of the node, which a pod without GPUs of its own may only with this.
-                # NVIDIA's runtime would bring the devices, too, but a node without driver starts no pod of its class.
+                # nvidia-smi opens each GPU of the node, which a pod without GPUs may only do with this. NVIDIA's
+                # runtime would also add the devices, but a node without driver starts no pod of that runtime class.
                 "securityContext": {"privileged": True, "readOnlyRootFilesystem": True},
                 "volumeMounts": _mounts(),
             }
@@ -146,7 +147,7 @@ def pod_spec(image: str, sku: VmSku, config: str, files: list[str]) -> Manifest:
 
 
 def _mounts() -> list[dict[str, Any]]:
-    # Drivers mount their root on the node, whenever they come (HostToContainer).
+    # Drivers may mount their root on the node later (HostToContainer).
     of_node = [
         {"name": name, "mountPath": path, "readOnly": True, "mountPropagation": "HostToContainer"}
         for name, path in _HOST_PATHS.items()
@@ -179,7 +180,7 @@ class _NodeProblemDetector(Operator[NodeProblemDetectorSettings]):
     component = NodeProblemDetector
     follows = (MONITORING, "network-operator")
     needs: Mapping[Capability, str] = {"GPUs": "asks the driver that it brings"}
-    is_for_gpu_pools = True  # whose driver is never AKS's (`gpuProfile.driver` None)
+    is_for_gpu_pools = True  # AKS never installs the driver there (`gpuProfile.driver` None)
 
 
 OPERATOR = _NodeProblemDetector()

@@ -1,8 +1,8 @@
-"""An alert for each condition, and for what nobody knows. Pure.
+"""An alert for each condition, and for unknown conditions.
 
-They ask kube-state-metrics and not node-problem-detector itself: it knows the third state (a gauge of the latter is 0
-for unknown as for well, pkg/problemmetrics/problem_metrics.go of v1.34.0), has the node's name, and goes on when a pod
-of the latter is gone.
+They query kube-state-metrics, not node-problem-detector. It reports the state `unknown` (a gauge of
+node-problem-detector is 0 for unknown and for no problem, pkg/problemmetrics/problem_metrics.go of v1.34.0) and the
+node's name, and it still works if a pod of node-problem-detector is gone.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ UNKNOWN, AWAY = "NodeConditionUnknown", "NodeProblemDetectorAway"
 
 
 def alert_name(condition: str) -> str:
-    """Of a condition's alert: those of DCGM and node-exporter have names of their own."""
+    """Returns the name of a condition's alert, which must differ from alerts of DCGM and node-exporter."""
     return f"Node{condition}"
 
 
 def rules() -> dict[str, Any]:
-    """The spec of a PrometheusRule."""
     return {"groups": [{"name": "node-conditions", "rules": [*_problems(), _unknown(), _away()]}]}
 
 

@@ -1,4 +1,4 @@
-"""Conditions of GPU nodes: read from their file, and what is made of them for a VM size. Pure."""
+"""Conditions of GPU nodes, read from their file, and the configuration of each VM size."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from config.data.scheduling import CONDITION_PREFIX
 from config.data.skus import VmSku, gpu_models
 
 CHECKS = "/opt/checks"
-"""Where the image has the scripts."""
+"""The folder of the scripts in the image."""
 TIMEOUT_S = 25
-"""Of a check: nvidia-smi, which loads the driver's state anew at each call, takes seconds."""
+"""The timeout of a check: nvidia-smi takes seconds, because each call loads the driver's state again."""
 MESSAGE_BYTES = 256
 REMAPPED_SINCE = 8.0
-"""Compute capability of Ampere, the first whose rows can be remapped (NVIDIA, GPU memory error management). Of sizes
-with several GPUs, those before it have no NVLink.
+"""The compute capability of Ampere, the first with row remapping (NVIDIA, GPU memory error management). Older VM sizes
+with several GPUs have no NVLink.
 """
 _FILE = Path(__file__).with_name("conditions.yaml")
 
@@ -30,23 +30,21 @@ class _Data(BaseModel):
 
 
 class Well(_Data):
-    """What a condition says while there is no problem."""
+    """The content of a condition without a problem."""
 
     reason: str
     message: str
 
 
 class AlertRule(_Data):
-    """When who looks after nodes is told."""
+    """The settings of a condition's alert."""
 
     severity: Literal["info", "warning", "critical"]
     lasts: str
-    """How long the problem must be there first, as Prometheus has it: 2m."""
+    """The minimum duration of the problem, in Prometheus's format: 2m."""
 
 
 class NodeCondition(_Data):
-    """One of them."""
-
     check: str
     every_s: int
     where: Literal["all", "remapping", "nvlink", "infiniband", "ofed"]
@@ -58,18 +56,18 @@ class NodeCondition(_Data):
 
 @functools.cache
 def conditions() -> dict[str, NodeCondition]:
-    """By name: the reason while there is a problem, and the end of the condition's type."""
+    """Returns the conditions by name, which is the reason of a problem, and the suffix of the condition's type."""
     read = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
     return TypeAdapter(dict[str, NodeCondition]).validate_python(read)
 
 
 def condition_type(name: str) -> str:
-    """As nodes have it. AKS's node-problem-detector has names without a prefix, so neither writes over the other's."""
+    """Returns a type with a prefix. AKS's node-problem-detector uses none, so they do not overwrite each other's."""
     return f"{CONDITION_PREFIX}{name}"
 
 
 def of_size(sku: VmSku, *, ofed: bool) -> dict[str, NodeCondition]:
-    """Those that nodes of the size can have; `ofed` is whether ours is installed on them."""
+    """Returns the conditions of nodes of the size. `ofed` is whether the stack installs OFED there."""
     remaps = float(gpu_models()[sku.gpu_model].compute) >= REMAPPED_SINCE
     fits = {
         "all": True,
@@ -82,10 +80,10 @@ def of_size(sku: VmSku, *, ofed: bool) -> dict[str, NodeCondition]:
 
 
 def configurations(sku: VmSku, *, ofed: bool) -> dict[str, str]:
-    """Files of node-problem-detector, by name: one for each condition.
+    """Returns files of node-problem-detector, by name: one for each condition.
 
-    A monitor tells all conditions of its file with each result, those that it has not looked at yet as False
-    (pkg/custompluginmonitor/custom_plugin_monitor.go of v1.34.0, generateStatus): so each has one of its own.
+    With each result, a monitor reports all conditions of its file, and those that it has not checked yet as False
+    (pkg/custompluginmonitor/custom_plugin_monitor.go of v1.34.0, generateStatus). So each condition has its own file.
     """
     found = sorted(of_size(sku, ofed=ofed).items())
     return {f"{name}.json": json.dumps(_monitor(name, each, sku), indent=1) for name, each in found}
@@ -104,7 +102,7 @@ def _monitor(name: str, each: NodeCondition, sku: VmSku) -> dict[str, Any]:
             "max_output_length": MESSAGE_BYTES,
             "concurrency": 1,
             "enable_message_change_based_condition_update": True,
-            "skip_initial_status": True,  # nobody has looked yet
+            "skip_initial_status": True,  # not checked yet
         },
         "source": "ai-on-aks-node-problem-detector",
         "metricsReporting": False,

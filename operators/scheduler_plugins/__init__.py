@@ -1,6 +1,6 @@
-"""scheduler-plugins: Kubernetes' scheduler with Coscheduling, where a stack chooses it and not Volcano.
+"""scheduler-plugins: Kubernetes' scheduler with Coscheduling, if a stack selects it instead of Volcano.
 
-It places a gang as a whole or not at all.
+It schedules all pods of a gang together, or none of them.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from operators._lib.release import Values, release
 
 NAME = "scheduler-plugins"
 PLUGINS = ("Coscheduling",)
-"""That are on: the chart has three more, which count quotas beside Kueue's and spread pods that are to be packed."""
+"""The plugins to enable. The chart's other three count quotas in addition to Kueue, and spread pods."""
 GANG_WAITS_S = 300
-"""How long pods of a gang keep their nodes for the others of it, which may still be made."""
+"""The time for which pods of a gang keep their nodes until the others are created and placed."""
 _VALUES: Path = ("operators", "schedulerPlugins", "values")
 
 
 class SchedulerPlugins(Installed[ChartSettings]):
-    """The release. Jobs depend on it: their gangs are of its kind."""
+    """The release. Jobs depend on it, because it installs the kind of their gangs."""
 
     def create(self, site: Site, settings: ChartSettings) -> None:
         self.webhooks = [release(NAME, site, parent=self, values=values(), user_values=settings.values)]
 
 
 def values() -> Values:
-    """Values of the chart: all of it runs on the system pool, and is the last to be evicted there.
+    """Returns values of the chart: everything runs on the system pool, and is evicted last there.
 
-    Nodes whose GPUs are taken most come first, so that jobs of whole nodes find whole ones.
+    Nodes with the most GPUs in use come first, so that jobs of whole nodes find free ones.
     """
     place = {**ON_SYSTEM_POOL, "priorityClassName": SYSTEM_PRIORITY}
     shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
@@ -56,7 +56,7 @@ def values() -> Values:
 
 
 def problems(stack: StackFile, values: Mapping[str, Any]) -> Iterator[Problem]:
-    """A cluster that is too new for it, and values without which no pod, or no gang, is placed."""
+    """Yields a problem if the cluster is too new, or if the values keep pods or gangs from being placed."""
     yield from _too_new(stack.cluster.kubernetes_version)
     scheduler, plugins = _map(values.get("scheduler")), _map(values.get("plugins"))
     name, enabled = scheduler.get("name", COSCHEDULER), plugins.get("enabled")
@@ -96,11 +96,9 @@ class _SchedulerPlugins(Operator[ChartSettings]):
         return {"scheduler": COSCHEDULER}
 
     def is_wanted(self, stack: StackFile) -> bool:
-        """Where it schedules."""
         return stack.operators.of(self).enabled and stack.operators.scheduler == COSCHEDULER
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        """A cluster that is too new for it, and values without which no gang is placed."""
         if self.is_wanted(installation.stack):
             yield from problems(installation.stack, installation.values(self))
 

@@ -1,4 +1,4 @@
-"""Kubeflow's training operator: makes the pods of a PyTorchJob, each with its rank and the address of the first.
+"""Kubeflow's training operator: creates the pods of a PyTorchJob, each with its rank and the address of the first.
 
 The pods are a gang of the stack's scheduler.
 """
@@ -14,14 +14,13 @@ from operators._lib.manifests import Changes, install
 
 NAME = "training-operator"
 KIND = "pytorchjob"
-"""The kind of jobs that it runs: of its others Kueue queues none here, and members of teams may make none."""
+"""The kind of jobs that it runs. Kueue queues none of its others here, and members of teams may not create them."""
 OTHERS = tuple(f"{kind}s.kubeflow.org" for kind in ("jaxjob", "mpijob", "paddlejob", "tfjob", "xgboostjob"))
-"""Their CRDs."""
 WAITING_IMAGE = "docker.io/library/alpine:3.10"
-"""The one whose nslookup waits for the master in pods of workers (pkg/config/config.go): `alpine:3.10`, spelt out."""
+"""The image in which workers wait for the master with nslookup (pkg/config/config.go): `alpine:3.10`, in full."""
 
 _TRY_S = 2
-"""Between two tries (pkg/controller.v1/pytorch/initcontainer.go)."""
+"""The interval between two attempts (pkg/controller.v1/pytorch/initcontainer.go)."""
 
 
 class TrainingOperator(Installed[QueuedOperatorSettings]):
@@ -35,12 +34,11 @@ class TrainingOperator(Installed[QueuedOperatorSettings]):
 
 
 def arguments(scheduler: str | None, registry: str | None, warm_up_minutes: int) -> list[str]:
-    """Whose gangs it makes, where there is a scheduler of gangs, and how workers wait for the master, with what.
+    """Returns the arguments: the scheduler of gangs, if any, and the init container with which workers wait.
 
-    They wait until its name can be looked up, which is once its node has pulled its image: of the Service in front of
-    it only a pod that is Ready has an address (pkg/controller.v1/common/service.go). Upstream's 100 tries are over
-    after 200 s, and then the pod has failed. Every scheduler's name but Volcano's is that of one with Coscheduling
-    (cmd/training-operator.v1/main.go).
+    Workers wait until the master's name resolves. That is after its node has pulled its image, because a Service only
+    has addresses of Ready pods (pkg/controller.v1/common/service.go). Upstream's 100 attempts end after 200 s, and then
+    the pod fails. The operator uses Coscheduling for every scheduler except Volcano (cmd/training-operator.v1/main.go).
     """
     gangs = [f"--gang-scheduler-name={scheduler}"] if scheduler else []
     return [
@@ -61,7 +59,7 @@ class _TrainingOperator(Operator[QueuedOperatorSettings]):
     settings = QueuedOperatorSettings
     component = TrainingOperator
     needs: Mapping[Capability, str] = {"queues": "runs what its queues admit"}
-    follows = ("scheduler-plugins", "volcano")  # whose gangs it makes
+    follows = ("scheduler-plugins", "volcano")  # it creates gangs of their kinds
 
 
 OPERATOR = _TrainingOperator()

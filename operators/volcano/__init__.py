@@ -1,6 +1,6 @@
-"""Volcano: the scheduler of all pods on GPU nodes, unless a stack has another.
+"""Volcano: the scheduler of all pods on GPU nodes, unless a stack selects another.
 
-It schedules a job's pods all together or not at all.
+It schedules all pods of a job together, or none of them.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ tiers:
   - name: nodeorder
   - name: binpack
 """
-"""The chart's own configuration of the scheduler without overcommit and proportion.
+"""The chart's own configuration of the scheduler, without overcommit and proportion.
 
-These let no pod of a job be made before there are nodes for all of them, and the autoscaler makes nodes for pods that
-wait: neither would begin (volcano#3910). Nor would a job drive others out, which it does once it is let in
-(pkg/scheduler/actions/preempt/preempt.go, v1.15.1: jobs that are pending are passed over). Gangs are still placed as a
-whole; that is the plugin gang's. What goes with proportion are shares of queues, of which this program uses one.
+These two prevent the creation of a job's pods until nodes for all of them exist, but the autoscaler only adds nodes for
+pending pods (volcano#3910). They would also prevent preemption, because a job must be admitted first
+(pkg/scheduler/actions/preempt/preempt.go, v1.15.1: pending jobs are skipped). The plugin gang still places gangs as a
+whole. Without proportion, queues have no shares, but this program uses only one queue.
 """
 
 
 class VolcanoSettings(ChartSettings):
-    """Who may drive whom out."""
+    """Settings of preemption between jobs."""
 
     preemption: bool = False
-    """Whether pods of a higher priority class take the GPUs of those of a lower one; else priorities only order those
-    that wait.
+    """Whether pods of a higher priority class preempt those of a lower one to get their GPUs. Otherwise priorities only
+    order pending pods.
     """
 
     @property
@@ -53,7 +53,7 @@ class VolcanoSettings(ChartSettings):
 
 
 class Volcano(Installed[VolcanoSettings]):
-    """The release. Jobs depend on it: its admission webhook must answer before the first one."""
+    """The release. Jobs depend on it, because its admission webhook must answer before the first one."""
 
     def create(self, site: Site, settings: VolcanoSettings) -> None:
         autoscaled = any(pool.min_nodes < pool.max_nodes for pool in site.pools.values())
@@ -62,14 +62,12 @@ class Volcano(Installed[VolcanoSettings]):
 
 
 def values(*, autoscaled: bool, preemption: bool = False) -> Values:
-    """Values of the chart: everything of it runs on the system pool. `autoscaled` is whether nodes come because pods
-    wait.
-    """
+    """Returns values of the chart: it runs on the system pool. `autoscaled` is whether pending pods add nodes."""
     actions = ["enqueue", "allocate", *(["preempt"] if preemption else []), "backfill"]
     override = {"scheduler_config_override": _SCHEDULER.format(actions=", ".join(actions))}
     return {
         "basic": {
-            "image_pull_policy": "IfNotPresent",  # the image's tag never moves
+            "image_pull_policy": "IfNotPresent",  # the image's tag is immutable
             "image_tag_version": versions().images["vc-scheduler"].version,
         },
         "custom": {
@@ -98,7 +96,6 @@ class _Volcano(Operator[VolcanoSettings]):
         return {"scheduler": VOLCANO}
 
     def is_wanted(self, stack: StackFile) -> bool:
-        """Where it schedules."""
         return stack.operators.of(self).enabled and stack.operators.scheduler == VOLCANO
 
 
