@@ -1,8 +1,7 @@
 """`python -m tools.image_build <registry>`: builds images of `docker/` and pushes them by content tag.
 
-All of them, or those that `--images` names. With docker (buildx), podman, or by the registry itself (`az acr build`),
-whichever is there first. An image that the registry has under its tag already is not built again: the tag stands for
-the content.
+Builds all of them, or those in `--images`, with the first available builder: docker (buildx), podman, or the registry
+itself (`az acr build`). Skips images if the registry already has the tag, because the tag is a hash of the content.
 """
 
 from __future__ import annotations
@@ -21,21 +20,19 @@ from config.data.content_tags import IMAGES, UnknownImage, chosen_images, conten
 from simulator.tools.errors import ToolError
 
 PLATFORM = "linux/amd64"
-"""Of every VM size that is supported; the GB200 and GB300 sizes, which are arm64, are not."""
+"""The platform of all supported VM sizes. GB200 and GB300 sizes, which are arm64, are not supported."""
 ACR = ".azurecr.io"
 _REGISTRY = r"[\w.-]+(:\d+)?(/[\w./-]+)?"
-"""A host, and perhaps a port and a path, without a scheme."""
+"""A host with an optional port and path, without a scheme."""
 ACR_BUILD_S = 4 * 3600
-"""Azure ends a build after an hour by default (az acr build, `--timeout`), and PyTorch's bases have tens of GB."""
+"""The timeout. Azure's default is an hour (az acr build, `--timeout`), and PyTorch's bases have tens of GB."""
 Command = Sequence[str]
 Run = Callable[[Command, dict[str, str]], int]
-"""Runs a command with more environment and returns its exit code."""
+"""Runs a command with additional environment variables and returns its exit code."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """One image to be."""
-
     registry: str
     name: str
     tag: str
@@ -50,19 +47,16 @@ class Target:
 
     @property
     def acr(self) -> str:
-        """The registry's name in Azure."""
         return self.registry.removesuffix(ACR)
 
 
 @dataclass(frozen=True)
 class Builder:
-    """One way to build."""
-
     program: str
     probe: Command
-    """Ends with 0 where this machine can build so."""
+    """The command that exits with 0 if this machine can build with it."""
     present: Callable[[Target], Command]
-    """Ends with 0 where the registry has the image."""
+    """The command that exits with 0 if the registry has the image."""
     build: Callable[[Target], list[Command]]
 
 
@@ -97,7 +91,7 @@ BUILDERS = {
 
 
 def choose(registry: str, wanted: str | None, works: Callable[[Command], bool]) -> str:
-    """The builder to use. Raises ToolError where there is none, with what to do."""
+    """Returns the builder to use. Raises ToolError, with the fix, if there is none."""
     if not re.fullmatch(_REGISTRY, registry):
         raise ToolError(f"{registry!r} is no registry; give its host, as in myregistry{ACR}")
     usable = [name for name in BUILDERS if name != "acr" or registry.endswith(ACR)]
@@ -115,9 +109,9 @@ def choose(registry: str, wanted: str | None, works: Callable[[Command], bool]) 
 
 
 def push_all(registry: str, builder: str, run: Run, *, azure_cli: bool, names: Sequence[str] = ()) -> list[str]:
-    """Builds and pushes what the registry does not have of the images `names`, or of all; the references pushed.
+    """Builds and pushes images that the registry does not have, all or only `names`. Returns the pushed references.
 
-    Raises ToolError, and UnknownImage.
+    Raises ToolError and UnknownImage.
     """
     chosen = chosen_images(names)
     _log_in(registry, builder, run, azure_cli=azure_cli)
@@ -136,7 +130,6 @@ def push_all(registry: str, builder: str, run: Run, *, azure_cli: bool, names: S
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0, or 1 after telling what is wrong."""
     parser = argparse.ArgumentParser(prog="python -m tools.image_build", description=__doc__)
     parser.add_argument("registry", help="where to push: the stack output `registry`, or a mirror")
     parser.add_argument("--builder", choices=list(BUILDERS))
@@ -154,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _log_in(registry: str, builder: str, run: Run, *, azure_cli: bool) -> None:
-    """`az acr login` gives docker or podman a token; az itself needs none. Other registries: the user has logged in."""
+    """Runs `az acr login` for docker or podman. az needs no token, and users log in to other registries."""
     if builder == "acr" or not registry.endswith(ACR):
         return
     if not azure_cli:
@@ -176,7 +169,7 @@ def _works(probe: Command) -> bool:
 
 
 def _run(command: Command, environment: dict[str, str]) -> int:
-    """Only a build shows its output; whether an image is there is a question, not a failure."""
+    """Runs a command. Only a build shows its output, because a missing image is not a failure."""
     asking = "inspect" in command or "show" in command
     sink = subprocess.DEVNULL if asking else None
     env = {**os.environ, **environment}

@@ -1,7 +1,7 @@
 """`python -m tools.image_lock`: writes the digest of each base image into the Dockerfiles of `docker/`.
 
-A base is `name:tag` in a FROM, or in an ARG that a FROM names; it becomes `name:tag@sha256:...`, with the digest that
-the registry has for the tag now. Asks registries as anybody may, without a login.
+A base is `name:tag` in a FROM, or in an ARG that a FROM names. It becomes `name:tag@sha256:...`, with the digest that
+the registry has for the tag now. Requests to registries are anonymous.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _MANIFESTS = (
     "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
-"""An index first, so that the digest stands for all architectures."""
+"""An index comes first, so that the digest covers all architectures."""
 _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 _TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True)
 class Base:
-    """`host` is a registry's API, which for Docker Hub is another than in the reference."""
+    """A base image. `host` is the registry's API, which differs from the reference for Docker Hub."""
 
     host: str
     repository: str
@@ -41,7 +41,7 @@ class Base:
 
 
 def parse(reference: str) -> Base:
-    """A reference with a tag; without a host it is Docker Hub's, without a folder there an official image."""
+    """Parses a reference with a tag. The default host is Docker Hub, and its default folder is for official images."""
     name, _, tag = reference.rpartition(":")
     host, slash, path = name.partition("/")
     if slash and ("." in host or ":" in host):
@@ -50,9 +50,9 @@ def parse(reference: str) -> Base:
 
 
 def bases(dockerfile: str) -> list[str]:
-    """The references of a Dockerfile's bases, without digests. An ARG counts only where a FROM names it.
+    """Returns the references of a Dockerfile's bases, without digests. Ignores an ARG that no FROM names.
 
-    Names of other stages have no tag, and so are not among them.
+    Names of other stages have no tag, so they are not included.
     """
     found = []
     for line in dockerfile.splitlines():
@@ -63,7 +63,7 @@ def bases(dockerfile: str) -> list[str]:
 
 
 def digest(client: httpx.Client, base: Base) -> str:
-    """What the registry has for the tag: sha256:... Raises Unreachable, or ToolError for an image that is not there."""
+    """Returns the registry's sha256:... of the tag. Raises Unreachable, or ToolError if the image does not exist."""
     url = f"https://{base.host}/v2/{base.repository}/manifests/{base.tag}"
     headers = {"Accept": ", ".join(_MANIFESTS)}
     try:
@@ -86,7 +86,7 @@ def digest(client: httpx.Client, base: Base) -> str:
 
 
 def lock(client: httpx.Client, folder: Path = IMAGES) -> list[str]:
-    """Writes digests into all Dockerfiles, or none if one cannot be had; the locked references. Raises ToolError."""
+    """Writes digests into all Dockerfiles, or into none if one fails. Returns the references. Raises ToolError."""
     dockerfiles = {file: file.read_text(encoding="utf-8") for file in sorted(folder.glob("*/Dockerfile"))}
     references = sorted({reference for text in dockerfiles.values() for reference in bases(text)})
     locked = {reference: f"{reference}@{digest(client, parse(reference))}" for reference in references}
@@ -98,7 +98,6 @@ def lock(client: httpx.Client, folder: Path = IMAGES) -> list[str]:
 
 
 def main() -> int:
-    """0, or 1 after telling what is wrong."""
     try:
         with httpx.Client(timeout=_TIMEOUT_S, follow_redirects=True) as client:
             for reference in lock(client):
@@ -116,7 +115,7 @@ def _is_base(argument: str, dockerfile: str) -> bool:
 
 
 def _anonymous_token(client: httpx.Client, challenge: str) -> str:
-    """What `WWW-Authenticate: Bearer realm=...,service=...,scope=...` asks for (distribution, token specification)."""
+    """Returns the token that `WWW-Authenticate: Bearer realm=...` asks for (distribution, token specification)."""
     parts = dict(_CHALLENGE.findall(challenge))
     realm = parts.pop("realm", "")
     if not realm.startswith("https://"):

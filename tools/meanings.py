@@ -1,7 +1,7 @@
-"""What each field of a model means: the docstring below it, read from the source when somebody asks.
+"""The meaning of each field of a model: the docstring below it, read from the source on demand.
 
-Pydantic reads them itself if told to (`use_attribute_docstrings`), but as each model is made, by a look at every module
-that is there: that was a quarter of what the program imports, for pages that only this folder writes.
+Pydantic can read it (`use_attribute_docstrings`), but it searches every module whenever a model is created. That took a
+quarter of the program's import time, for pages that only this folder writes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 @functools.cache
 def meanings(model: type[BaseModel]) -> Mapping[str, str]:
-    """By field. What the field itself is given as its description follows the docstring, which it may do without."""
+    """Returns the meanings by field. A field's own description follows its docstring, or replaces it."""
     found: dict[str, str] = {}
     for each in reversed(model.__mro__):
         found |= _docstrings(each)
@@ -28,7 +28,7 @@ def meanings(model: type[BaseModel]) -> Mapping[str, str]:
 
 @functools.cache
 def _docstrings(of: type) -> Mapping[str, str]:
-    """Those below the fields of a class; none of a class without a source of its own (`create_model`)."""
+    """Returns the docstrings below the fields of a class, or none if it has no source of its own (`create_model`)."""
     try:
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(of))).body
     except (OSError, TypeError):

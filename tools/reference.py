@@ -1,7 +1,7 @@
-"""What users read of the settings, from their models: docs/configuration.md's tables, Pulumi.yaml, stack files' schema;
-and of nodes' conditions and Azure's errors, from their files.
+"""Generates the reference of settings from their models: docs/configuration.md, Pulumi.yaml and the stack schema.
 
-After a change of a model: `python -m tools.reference`, and read the difference before committing it.
+Also generates the tables of node conditions and Azure errors from their files. After a change of a model, run `python
+-m tools.reference` and review the diff before you commit it.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ INVENTORY = Inventory(operators.find(), workloads.find())
 STACK_FILE = INVENTORY.stack_file
 HEADER = "| key | default | meaning |\n|---|---|---|\n"
 TABLE = re.compile(r"(?<=^<!-- keys: )(.+)( -->\n\n)(?:\|.*\n)*", re.MULTILINE)
-"""A table of the page, and what stands above it to say whose keys it has."""
+"""A table of the page, after the comment that names it."""
 
 _ERROR_CODE = re.compile(r"(?<![*+])\b(?:[A-Z]\w*[a-z]\w*[A-Z]\w*\b(?!\\)|AADSTS)")
 
 Row = tuple[str, str, str]
-"""A key's path, its default and its meaning."""
+"""A key's path, default and meaning."""
 
 
 def model_in(annotation: Any) -> type[BaseModel] | None:
-    """The model that a type is or holds: itself, `Model | None`, `dict[str, Model]`."""
+    """Returns the model that a type is or contains: itself, `Model | None`, `dict[str, Model]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for part in get_args(annotation) if (found := model_in(part))), None)
 
 
 def shown(default: Any) -> str:
-    """A default as the table has it; empty for what is not set."""
+    """Returns a default as the table shows it; empty if unset."""
     if isinstance(default, tuple):
         return ", ".join(map(shown, default))
     if isinstance(default, bool):
@@ -62,14 +62,14 @@ def shown(default: Any) -> str:
 
 
 def meaning(model: type[BaseModel], name: str) -> str:
-    """What a field's docstring says to users, without the dot at its end."""
+    """Returns the first paragraph of a field's docstring, without the final dot."""
     return first_paragraph(meanings(model).get(name, "")).rstrip(".")
 
 
 def keys(model: type[BaseModel], prefix: str = "", above: str = "", *, folded: bool = True) -> Iterator[Row]:
-    """All settings below a model; `above` says what the model itself is for.
+    """Yields all settings below a model. `above` is the meaning of the model itself.
 
-    `folded` leaves out the keys of a model that the one above it has too: they stand there.
+    `folded` omits the keys of a model that the model above it has too.
     """
     for name, field in model.model_fields.items():
         path = f"{prefix}{field.alias or name}"
@@ -85,7 +85,7 @@ def keys(model: type[BaseModel], prefix: str = "", above: str = "", *, folded: b
 
 
 def options(workload: str, common: Sequence[Row] = ()) -> list[Row]:
-    """The options of a workload beside those that all of them have."""
+    """Returns the options of a workload, except those of all workloads."""
     model = INVENTORY.workloads[workload].options
     inherited = {
         field.alias for base in model.__bases__ if issubclass(base, BaseModel) for field in base.model_fields.values()
@@ -95,7 +95,7 @@ def options(workload: str, common: Sequence[Row] = ()) -> list[Row]:
 
 
 def tables() -> dict[str, list[Row]]:
-    """The rows of each table, by the name that stands above it in the page."""
+    """Returns the rows of each table, by the name above it in the page."""
     lodger = (*LODGER_KEYS, *INVENTORY.workload_keys)
     top = [row for row in keys(STACK_FILE) if row[0] != "workloadOptions"]
     common = list(keys(WorkloadOptions))
@@ -108,12 +108,11 @@ def tables() -> dict[str, list[Row]]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Rows as Markdown."""
     return HEADER + "".join(f"| `{key}` |{f' `{default}`' * bool(default)} | {text} |\n" for key, default, text in rows)
 
 
 def page(text: str) -> str:
-    """The page with its tables from the models; all else is as in `text`."""
+    """Returns the page with tables from the models. The rest stays as in `text`."""
     found = tables()
     lacking = found.keys() - {match[1] for match in TABLE.finditer(text)}
     if lacking:
@@ -125,7 +124,7 @@ def page(text: str) -> str:
 
 
 def names_below(field: FieldInfo) -> str:
-    """The keys of a map, with theirs in brackets."""
+    """Returns the keys of a map, with keys below them in parentheses."""
     model = model_in(field.annotation)
     if model is None:
         return ""
@@ -137,7 +136,7 @@ def names_below(field: FieldInfo) -> str:
 
 
 def project(text: str) -> str:
-    """Pulumi.yaml with its section `config` from the models; what stands before it is as in `text`."""
+    """Returns Pulumi.yaml with its section `config` from the models. The text before that stays."""
     before, section, _ = text.partition("\nconfig:\n")
     return before + section + "".join(map(_declared, STACK_FILE.model_fields))
 
@@ -151,7 +150,6 @@ def _declared(name: str) -> str:
 
 
 def conditions_page(text: str) -> str:
-    """The page with its table of conditions from their file."""
     rows = (
         (f"`{condition_type(name)}`", each.alert.severity, each.alert.lasts, each.means, each.do)
         for name, each in conditions().items()
@@ -162,7 +160,6 @@ def conditions_page(text: str) -> str:
 
 
 def errors_page(text: str) -> str:
-    """The page with its table of Azure's errors from their file."""
     lines = ["| Azure's error | means | what to do |", "|---|---|---|"]
     for entry in entries():
         codes = [f"`{code}`" for code in dict.fromkeys(_ERROR_CODE.findall(entry.error.replace(r"\b", " ")))]
@@ -187,11 +184,10 @@ FILES: dict[Path, Callable[[str], str]] = {
     ERRORS: errors_page,
     PAGE: page,
 }
-"""What makes of each file's text the one that it is to have. The page comes last: it may lack a line for a table."""
+"""Functions that return a file's new text. The page is last, because it may lack a line for a table."""
 
 
 def written(file: Path) -> str:
-    """One of the files, as it is to be."""
     return FILES[file](file.read_text("utf-8"))
 
 

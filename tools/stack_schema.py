@@ -1,4 +1,4 @@
-"""A JSON schema of stack files, by which editors complete and check them: the models', as Pulumi stores values."""
+"""Generates a JSON schema of stack files from the models, in Pulumi's format. Editors complete and check with it."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _SECRET: Schema = {
 }
 _UNSET: Schema = {"const": ""}
 _JSON_TEXT: Schema = {"type": "string", "pattern": r"^\s*(\{|$)"}
-"""What Pulumi also takes for a map, and nothing for one that is not set."""
+"""The JSON text that Pulumi also accepts for a map, or an empty text for an unset one."""
 _AS_TEXT: Mapping[str, Schema] = {
     "integer": {"type": "string", "pattern": "^[0-9]+$"},
     "number": {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"},
     "boolean": {"enum": ["true", "false"]},
 }
-"""How Pulumi stores a scalar that it was given on the command line."""
+"""The text in which Pulumi stores scalars from the command line."""
 _OF_PULUMI = ("encryptionsalt", "encryptedkey", "secretsprovider")
 
 
 def first_paragraph(text: str) -> str:
-    """On one line."""
+    """Returns the first paragraph in one line."""
     return " ".join(text.partition("\n\n")[0].split())
 
 
 class _AsWritten(GenerateJsonSchema):
-    """What may be written: also what a validator makes text or None of. With what each key means."""
+    """The schema of user input, before validators convert it to text or None, with the meaning of each key."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> Schema:
         found: Schema = super().model_schema(schema)
@@ -60,7 +60,7 @@ class _AsWritten(GenerateJsonSchema):
 
 
 def stored(schema: Schema) -> Schema:
-    """A schema of a value as it may stand in a stack file: scalars also as text or as a secret."""
+    """Returns the schema of a value in a stack file, where scalars may also be text or a secret."""
     about = {"description": first_paragraph(schema["description"])} if "description" in schema else {}
     if isinstance(schema.get("default"), str | int | float):
         about["default"] = schema["default"]
@@ -103,7 +103,7 @@ def _map(schema: Schema) -> Schema:
 
 
 def at_the_top(schema: Schema) -> Schema:
-    """A key of the project: it may be empty, and a map also JSON text or secret as a whole."""
+    """Returns the schema of a key of the project: it may be empty, and a map may also be JSON text or a secret."""
     about = {key: value for key, value in schema.items() if key in ("description", "default")}
     bare = {key: value for key, value in schema.items() if key not in about}
     choices = bare.get("anyOf", [bare])
@@ -113,7 +113,6 @@ def at_the_top(schema: Schema) -> Schema:
 
 
 def stack_schema(inventory: Inventory) -> str:
-    """The schema, as JSON text."""
     options = {name: each.options for name, each in inventory.workloads.items()}
     models: list[type[BaseModel]] = [inventory.stack_file, *options.values()]
     refs, found = models_json_schema(
@@ -155,7 +154,7 @@ def stack_schema(inventory: Inventory) -> str:
 
 
 def _names(known: list[str]) -> list[Schema]:
-    """Names in a list, or as text with commas between them."""
+    """Returns schemas for names in a list, or in a text with commas."""
     one = rf"\s*({'|'.join(known)})\s*"
     return [
         {"type": "string", "pattern": rf"^({one}(,{one})*|\s*\[.*)$"},

@@ -1,7 +1,7 @@
-"""`python -m tools.upstream_charts <folder>`: fetches the pinned charts from where upstream publishes them.
+"""`python -m tools.upstream_charts <folder>`: downloads the pinned charts from upstream.
 
-Each is unpacked into a folder with its name, as `charts.source` wants it. The manifests of operators without a chart
-are put there too. What is there is kept.
+Each is unpacked into a folder with its name, as `charts.source` requires. The manifests of operators without a chart
+are added. Existing files are kept.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Run = Callable[[Sequence[str]], int]
 
 
 def fetch_all(folder: Path, run: Run) -> list[str]:
-    """The charts that were fetched, as `<name> <version>`. Raises ToolError; then the others are kept."""
+    """Returns the charts that were fetched, as `<name> <version>`. Raises ToolError, but keeps those."""
     folder.mkdir(parents=True, exist_ok=True)
     return [f"{chart.name} {chart.version}" for chart in versions().charts.values() if _fetch(chart, folder, run)]
 
 
 def _fetch(chart: Chart, folder: Path, run: Run) -> bool:
-    """False where the chart is there. Raises ToolError for one of another version, Unreachable where there is none."""
+    """Returns False if the chart exists. Raises ToolError for another version, Unreachable if it cannot be fetched."""
     place = folder / chart.name
     if (metadata := place / "Chart.yaml").is_file():
         found = str(yaml.safe_load(metadata.read_text(encoding="utf-8")).get("version"))
@@ -46,7 +46,7 @@ def _fetch(chart: Chart, folder: Path, run: Run) -> bool:
 
 
 def add_manifests(folder: Path, made: Path = paths.ROOT / "simulator" / "charts") -> None:
-    """Each in a file of its operator's folder: `made` has them since the tools are, of upstream's module by kubectl."""
+    """Writes each into its operator's folder. `made` has those that kubectl has built from upstream's modules."""
     for name in versions().manifests:
         if not (file := folder / name / INSTALL).is_file():
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -54,13 +54,12 @@ def add_manifests(folder: Path, made: Path = paths.ROOT / "simulator" / "charts"
 
 
 def pull(chart: Chart, folder: str) -> list[str]:
-    """The command that unpacks a chart into a folder."""
+    """Returns the command that unpacks a chart into a folder."""
     place = [chart.oci] if chart.oci else [chart.name, "--repo", str(chart.repository)]
     return [str(paths.tool("helm")), "pull", *place, "--version", chart.version, "--untar", "--untardir", folder]
 
 
 def main(arguments: list[str]) -> int:
-    """0, or 1 after telling what is wrong."""
     (folder,) = arguments
     try:
         for chart in fetch_all(Path(folder), lambda command: subprocess.run(command, check=False).returncode):
