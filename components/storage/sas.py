@@ -249,7 +249,7 @@ def spec(rules: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def rule(container: str, start: str, expiry: str, *, fix: str) -> dict[str, Any]:
-    """Returns an alert that fires from the first warning in previews until the SAS is renewed. Its value is seconds."""
+    """Returns an alert that fires when previews warn, until the SAS is renewed. Its value is the seconds left."""
     left = warned_for(start, expiry)
     return {
         "alert": ALERT,
