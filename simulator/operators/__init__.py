@@ -1,6 +1,6 @@
 """The operators of the program's charts: real ones, and others simulated at their custom resources.
 
-`PROGRAMS` says which container images the simulator stands for, and what their pods wait for.
+`PROGRAMS` maps container images to the code that emulates them, and to what their pods wait for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PLUGIN_IMAGE = "k8s-device-plugin"
 
 REAL = _real.find()
 
-# Several programs share an image and are told apart by a word of their command: the first that matches runs.
+# Programs that share an image differ by a word of their command. The first match runs.
 PROGRAMS: tuple[ImageProgram, ...] = (
     *(program for operator in REAL for program in operator.programs),
     ImageProgram(_NETWORK_IMAGE, OneShot(crds.apply_crds("network-operator")), "/apply-crds"),

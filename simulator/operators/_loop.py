@@ -1,4 +1,4 @@
-"""What the simulated controllers share: a reconcile loop, applying objects, small questions about pods and nodes."""
+"""Shared code of the simulated controllers: a reconcile loop, server-side apply, and helpers for pods and nodes."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def reconcile(
     seconds: float = 1.0,
     watched: Iterable[tuple[str, str]] = (),
 ) -> None:
-    """Calls `step` every so many seconds until told to stop; where kinds are `watched`, only if one of them changed.
+    """Calls `step` periodically until `stop` is set. If kinds are `watched`, calls it only after one of them changed.
 
-    Even then it looks now and then, for what it does not watch. What the API server refuses is logged once and tried
-    again.
+    Even then it calls `step` from time to time, for changes that it does not watch. Logs errors of the API server once,
+    and retries.
     """
     with contextlib.closing(Changes(ctx.kube, watched)) as changes:
         told, due = "", 0.0
@@ -56,14 +56,14 @@ def reconcile(
 
 
 class Applier:
-    """Applies objects server-side, again only when they change, were lost, or have not been looked at for a while."""
+    """Applies objects server-side; sends them again only if they changed, were lost, or after a resync period."""
 
     def __init__(self, kube: KubeClient, manager: str) -> None:
         self._kube, self._manager = kube, manager
         self._done: dict[tuple[str, str, str], tuple[str, float]] = {}
 
     def apply(self, obj: Object, *, lost: bool = False) -> bool:
-        """True when the object had to be sent."""
+        """Applies the object if needed. Returns True if its content changed."""
         metadata = obj["metadata"]
         key = (obj["kind"], metadata.get("namespace", ""), metadata["name"])
         digest, at = self._done.get(key, ("", 0.0))
@@ -76,17 +76,17 @@ class Applier:
 
 
 class Operator(ABC):
-    """What every operator of custom resources has. `step` is one round: it looks at everything and acts."""
+    """The base of all operators of custom resources. `step` is one round: it reads everything and acts."""
 
     def __init__(self, ctx: PodContext, manager: str, resource: tuple[str, str]) -> None:
-        """`manager` is its name as field manager of what it applies, `resource` the kind that it acts on."""
+        """`manager` is the field manager of applied objects; `resource` is the kind that the operator acts on."""
         self._ctx, self._kube = ctx, ctx.kube
         self._watched = (resource, ("v1", "Node"), ("v1", "Pod"), ("apps/v1", "DaemonSet"))
         self._namespace: str = ctx.pod["metadata"]["namespace"]
         self._applier = Applier(ctx.kube, manager)
 
     def run(self, stop: threading.Event) -> None:
-        """Rounds, until told to stop."""
+        """Runs rounds until `stop` is set."""
         reconcile(self._ctx, stop, self.step, watched=self._watched)
 
     @abstractmethod
@@ -103,7 +103,7 @@ class Operator(ABC):
 
 
 def is_rolled_out(daemonset: Object) -> bool:
-    """Returns whether all pods are up to date and available. True if no node needs a pod."""
+    """Reports whether all pods are up to date and available. True if no node needs a pod."""
     status = daemonset.get("status", {})
     desired = status.get("desiredNumberScheduled", 0)
     if status.get("observedGeneration") != daemonset["metadata"]["generation"]:
@@ -112,7 +112,7 @@ def is_rolled_out(daemonset: Object) -> bool:
 
 
 def digest_of(value: Any) -> str:
-    """A short name for a value's content."""
+    """Returns a short hash of a value."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -122,12 +122,12 @@ def label(obj: Object, name: str) -> str | None:
 
 
 def labelled(objects: Iterable[Object], name: str, value: str | None = None) -> list[Object]:
-    """Those that carry the label, with that value if one is given."""
+    """Returns the objects with the label, and with the value if one is given."""
     return [obj for obj in objects if (found := label(obj, name)) is not None and value in (None, found)]
 
 
 def set_labels(kube: Nodes, node: Object, wanted: Mapping[str, str | None]) -> bool:
-    """Sets a node's labels, None removes one; False when the node is so already."""
+    """Sets a node's labels; None removes one. Returns False if nothing changed."""
     labels = node["metadata"].setdefault("labels", {})
     changes = {key: value for key, value in wanted.items() if labels.get(key) != value}
     if changes:

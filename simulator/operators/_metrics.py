@@ -1,4 +1,4 @@
-"""Prometheus's text format, as exporters answer in it."""
+"""Prometheus's text format, for simulated exporters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Family:
-    """A gauge by its labels."""
+    """A gauge, with a value for each set of labels."""
 
     name: str
     help: str
@@ -16,7 +16,7 @@ class Family:
 
 
 def exposition(families: Iterable[Family]) -> str:
-    """The page of metrics."""
+    """Returns the page of metrics."""
     return "".join(line + "\n" for family in families for line in _lines(family))
 
 

@@ -1,9 +1,8 @@
-"""Real operators: a folder with tools.yaml, which names its executables, is one.
+"""Finds real operators: each folder with a tools.yaml, which names its executables, is one.
 
-`PROGRAMS` of its `programs.py` is which of the chart's containers each executable is and how it is called, `STATUS`
-what `make status` reports. A folder without one has a manager that needs a network or a file system to itself, because
-no option changes where it listens or keeps its certificates: it runs in a sandbox, by its image's recipe in
-`simulator/sandbox/recipes`.
+`PROGRAMS` in its `programs.py` maps the chart's containers to executables and their arguments; `STATUS` is for `make
+status`. Without `programs.py`, its manager has no options for its listening addresses or certificate folder. It then
+needs its own network or file system, and runs in a sandbox by its image's recipe in `simulator/sandbox/recipes`.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from simulator.kubelet.programs import ImageProgram, PodContext
 
 @dataclass(frozen=True)
 class Pins:
-    """What a real operator's tools.yaml pins."""
+    """The version and executables that a real operator's tools.yaml pins."""
 
     version: str
     tools: tuple[str, ...]
-    """Its executables, all of which are made when a pod first needs one: they share most of what is built."""
+    """Its executables. All are built when a pod first needs one, because they share most of the build."""
 
 
 @dataclass(frozen=True)
@@ -37,23 +36,23 @@ class RealOperator:
 
 
 def pins(package: Path) -> Pins:
-    """`package` is the operator's folder."""
+    """Returns the pins of the operator in the folder `package`."""
     entries = yaml.safe_load((package / "tools.yaml").read_text(encoding="utf-8"))
     return Pins(str(entries[0]["version"]), tuple(entry["name"] for entry in entries if "build" in entry))
 
 
 def find() -> tuple[RealOperator, ...]:
-    """All of them, in order of their names."""
+    """Returns all real operators, ordered by name."""
     return tuple(_read(file.parent) for file in sorted(Path(__file__).parent.glob("*/tools.yaml")))
 
 
 def serves(*ports: int) -> Callable[[PodContext], Mapping[int, int]]:
-    """The local port for each of these ports of a container."""
+    """Returns a function that maps these ports of a container to local ports."""
     return lambda ctx: {port: ctx.local_port(port) for port in ports}
 
 
 def configuration(ctx: PodContext, path: str, whose: str) -> dict[str, Any]:
-    """The pod's configuration in YAML. Raises ValueError where it is none; the program itself checks what is in it."""
+    """Returns the pod's YAML configuration. Raises ValueError for other files. The program checks the content."""
     try:
         return dict(yaml.safe_load(ctx.file(path) or b""))
     except (yaml.YAMLError, TypeError, ValueError):

@@ -1,8 +1,8 @@
-"""IBM's Autopilot, played: its Go module cannot be had, and its checks are CUDA's and DCGM's programs.
+"""Emulates IBM's Autopilot. Its Go module is not available, and its checks are CUDA and DCGM programs.
 
-What of it is here: flags that end it, what it waits for, when a check fails and the node's label, its claims of
-storage, and the metrics of GPUs. Nodes always reach each other, if `ping` runs at all. Source: IBM/autopilot,
-autopilot-v2.1.3, pkg/cmd/main.go and pkg/healthcheck/healthcheck.go.
+Emulates the flags that make it exit, what it waits for, failed checks and the node's label, its storage claims, and the
+metrics of GPUs. If `ping` runs at all, nodes always reach each other. Source: IBM/autopilot, autopilot-v2.1.3,
+pkg/cmd/main.go and pkg/healthcheck/healthcheck.go.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from simulator.world.performance import numbers
 
 IMAGE, METRICS_PORT = "autopilot/autopilot", 8081
 HOUR_S = 10.0
-"""An hour between checks lasts so long here."""
+"""The simulated duration of an hour between checks."""
 STATUS = "Autopilot: played, with its labels, its claims and the metrics of GPUs; an hour between checks lasts 10 s"
 _FLAG = re.compile(r"--?(w|invasive-check-timer)[ =](\S+)")
 _CLAIM_S = 90.0
-"""Within which a claim must be bound (pkg/healthcheck/functions.go, ListPVC)."""
+"""The time within which a claim must be bound (pkg/healthcheck/functions.go, ListPVC)."""
 
 
 def gate(ctx: PodContext) -> str | None:
-    """Its init container: NVIDIA's runtime brings nvidia-smi, to pods of that class, or to all where it is the default.
+    """Waits for nvidia-smi like the init container. NVIDIA's runtime mounts it if it is the pod's class or the default.
 
-    It is where AKS brought the driver (AgentBaker, pkg/agent/baker.go, containerd's default_runtime_name).
+    It is the default where AKS installed the driver (AgentBaker, pkg/agent/baker.go, containerd's
+    default_runtime_name).
     """
     if reason := gates.runtime_gate(ctx):
         return reason
@@ -52,7 +53,7 @@ def _is_default(ctx: PodContext) -> bool:
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
-    """Rounds of checks. Raises ValueError for what ends the real one, which is then started again."""
+    """Runs rounds of checks. Raises ValueError for errors that crash the real one, which Kubernetes then restarts."""
     repeat, invasive = intervals(ctx.argv())
     while not stop.is_set():
         _round(ctx, stop)
@@ -63,7 +64,7 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def intervals(argv: Sequence[str]) -> tuple[int, int]:
-    """Hours between checks and between invasive ones. Raises ValueError for others than whole numbers."""
+    """Returns the hours between checks and between invasive ones. Raises ValueError unless they are whole numbers."""
     given = {"w": "24", "invasive-check-timer": "4", **dict(_FLAG.findall(" ".join(argv)))}
     for name, text in given.items():
         if not text.isdecimal():
@@ -77,7 +78,7 @@ def _round(ctx: PodContext, stop: threading.Event) -> None:
     checks = env.get("PERIODIC_CHECKS", "").split(",")
     if "ping" in checks and not ctx.pod["metadata"].get("annotations"):
         ctx.log("TypeError: 'NoneType' object is not subscriptable")  # network/ping-entrypoint.py, check_local_ifaces
-        checks = checks[: checks.index("ping")]  # an error ends the round, which is no failure
+        checks = checks[: checks.index("ping")]  # an error ends the round, which does not count as a failure
     failed = [f"{name} {where}" for name, where in failures(hardware_of(ctx.node)) if name in checks]
     if "pvc" in checks and not _claim_is_bound(ctx, env.get("PVC_TEST_STORAGE_CLASS", ""), stop):
         failed.append("pvc")
@@ -89,8 +90,8 @@ def _round(ctx: PodContext, stop: threading.Event) -> None:
 
 
 def failures(hardware: NodeHardware) -> Iterator[tuple[str, str]]:
-    """Checks that fail, each with the GPU. One that is lost fails none: with an error of nvidia-smi all checks of GPUs
-    are given up, which is no failure (utils/briefings.sh; "cannot be run").
+    """Yields checks that fail, each with the GPU. A lost GPU fails none: Autopilot skips GPU checks without a failure
+    after an error of nvidia-smi (utils/briefings.sh; "cannot be run").
     """
     gpus = nvidia_gpus(hardware)
     if all(gpu.healthy for gpu in gpus):
@@ -99,7 +100,7 @@ def failures(hardware: NodeHardware) -> Iterator[tuple[str, str]]:
 
 
 def _claim_is_bound(ctx: PodContext, storage_class: str, stop: threading.Event) -> bool:
-    """Makes a claim, called as the pod is, and takes it away again."""
+    """Creates a claim with the pod's name, waits for it, and deletes it."""
     name, namespace = ctx.pod["metadata"]["name"], ctx.pod["metadata"]["namespace"]
     claim = ("v1", "PersistentVolumeClaim", name, namespace)
     spec = {
@@ -110,7 +111,7 @@ def _claim_is_bound(ctx: PodContext, storage_class: str, stop: threading.Event) 
     metadata = {"name": name, "namespace": namespace}
     try:
         ctx.kube.create({"apiVersion": "v1", "kind": claim[1], "metadata": metadata, "spec": spec})
-    except ApiError as error:  # of an earlier round, or refused: no verdict, as of the real one
+    except ApiError as error:  # it exists, or was denied: no result, as in the real one
         ctx.log(f"[PVC Create] Failed. ABORT. {error}")
         return True
     until = time.monotonic() + _CLAIM_S
@@ -125,7 +126,7 @@ def _is_bound(claim: Object) -> bool:
 
 
 def text(hardware: NodeHardware, _: Sequence[Holder]) -> str:
-    """The page: what was measured last. Checks that were given up change nothing of it, and DCGM is not there."""
+    """Returns the page of the last measurements. Skipped checks do not change it, and DCGM's are missing."""
     found = Family("autopilot_health_checks", "Summary of the health checks measurements on compute nodes.")
     bandwidth = (skus.sku(hardware.sku).health.gpu_host_gbs or 0) * float(numbers()["health_over_limit"])
     for gpu in nvidia_gpus(hardware):

@@ -1,4 +1,4 @@
-"""The charts' hook Jobs that bring CRDs up to date."""
+"""Emulates the charts' hook Jobs that update CRDs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ OURS = ("app.kubernetes.io/part-of", "simulator")
 
 
 def apply_crds(chart: str) -> Callable[[PodContext], None]:
-    """A hook that brings the CRDs of one of the simulator's charts up to date."""
+    """Returns a hook that updates the CRDs of one of the simulator's charts."""
     return functools.partial(_apply, chart)
 
 
 def _apply(chart: str, ctx: PodContext) -> None:
-    """Creates what is missing and updates what is the simulator's own: CRDs of an upstream chart stay as they are."""
+    """Creates missing CRDs, and updates the simulator's own. CRDs of an upstream chart stay unchanged."""
     for file in sorted((paths.ROOT / "simulator" / "charts" / chart / "crds").glob("*.yaml")):
         for crd in yaml.safe_load_all(file.read_text(encoding="utf-8")):
             name = crd["metadata"]["name"]

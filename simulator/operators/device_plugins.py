@@ -1,4 +1,4 @@
-"""The extended resources of a node: what its device plugins would register with the kubelet. Pure."""
+"""Computes the extended resources that a node's device plugins register with the kubelet."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Configs = Callable[[Object, str], bytes | None]
 
 
 class PluginConfigError(ValueError):
-    """A device plugin's configuration that it would not start with."""
+    """A configuration with which a device plugin would not start."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class Pool:
 def extended_resources(
     node: Object, pods_on_node: Sequence[Object], hardware: NodeHardware, configs: Configs
 ) -> dict[str, int]:
-    """What the node offers now. `configs` gives a file that a pod mounts, None where there is none.
+    """Returns the node's current extended resources. `configs` returns a file that a pod mounts, or None.
 
-    Configurations that a plugin would refuse give nothing; its pod says why.
+    Skips configurations that a plugin would reject; its pod reports the reason.
     """
     pods = [pod for pod in pods_on_node if is_ready(pod)]
     resources: dict[str, int] = {}
     for pod in labelled(pods, "app", DEVICE_PLUGIN_APP):
         if has_driver(node, pods):
-            with contextlib.suppress(SharingError):  # as below
+            with contextlib.suppress(SharingError):  # the pod's gate reports it
                 shared = _sharing(node, pod, configs, hardware)
                 resources[shared.resource] = shared.shares * sum(gpu.healthy for gpu in nvidia_gpus(hardware))
     has_ofed = bool(labelled(pods, OFED_POD_LABEL))
@@ -59,12 +59,12 @@ def extended_resources(
         try:
             resources |= _count(_pools(pod, configs), hcas)
         except PluginConfigError:
-            continue  # the pod's gate has told why; it cannot be ready for long
+            continue  # the pod's gate reported the error, so the pod becomes unready soon
     return resources
 
 
 def sriov_pools(text: bytes | None) -> list[Pool]:
-    """The SR-IOV device plugin's config.json; raises PluginConfigError."""
+    """Returns the pools in the SR-IOV device plugin's config.json. Raises PluginConfigError."""
     return [
         Pool(f"{entry.get('resourcePrefix', 'intel.com')}/{entry['resourceName']}", _selectors(entry))
         for entry in _entries(text, "resourceList")
@@ -72,7 +72,7 @@ def sriov_pools(text: bytes | None) -> list[Pool]:
 
 
 def shared_pools(text: bytes | None) -> list[Pool]:
-    """The RDMA shared device plugin's config.json; raises PluginConfigError."""
+    """Returns the pools in the RDMA shared device plugin's config.json. Raises PluginConfigError."""
     return [
         Pool(
             f"{entry.get('resourcePrefix', 'rdma')}/{entry['resourceName']}",
@@ -92,7 +92,7 @@ def _pools(pod: Object, configs: Configs) -> list[Pool]:
 
 
 def _count(pools: Sequence[Pool], hcas: Sequence[Hca]) -> dict[str, int]:
-    """A device belongs to the first pool that takes it, shared ones apart."""
+    """Counts devices by resource. A device belongs to the first pool that selects it; shared pools take none away."""
     counts: dict[str, int] = {}
     free = list(hcas)
     for pool in pools:
@@ -106,7 +106,7 @@ def _count(pools: Sequence[Pool], hcas: Sequence[Hca]) -> dict[str, int]:
 
 
 def _offered(hca: Hca, *, has_ofed: bool) -> bool:
-    """An InfiniBand function has its link only once DOCA OFED is loaded; a port that is down is not offered."""
+    """Reports whether a plugin offers the HCA: its port is active, and InfiniBand also needs DOCA OFED."""
     return hca.state == "ACTIVE" and (has_ofed or hca.link_layer != "InfiniBand")
 
 
@@ -125,7 +125,7 @@ def _entries(text: bytes | None, key: str) -> list[Object]:
 
 
 def _selectors(entry: Mapping[str, Any], devices: str = "devices") -> tuple[Mapping[str, Any], ...]:
-    """One selector or a list of them; those that the simulator cannot judge are refused."""
+    """Returns the selectors, given as one or a list. Raises PluginConfigError for those that are not simulated."""
     given = entry.get("selectors", {})
     known = {"vendors", devices, "linkTypes", "isRdma", "pciAddresses", "drivers"}
     selectors = []
@@ -140,12 +140,12 @@ def _selectors(entry: Mapping[str, Any], devices: str = "devices") -> tuple[Mapp
 
 
 def _is_choice(value: Any) -> bool:
-    """Whether a selector can have it: `isRdma` is true or false."""
+    """Reports whether a selector may have the value; `isRdma` is a boolean."""
     return isinstance(value, bool | None) or (isinstance(value, list) and all(isinstance(each, str) for each in value))
 
 
 def _selected(selector: Mapping[str, Any], hca: Hca) -> bool:
-    """Empty lists select everything; every HCA here is RDMA-capable and driven by mlx5_core."""
+    """Reports whether a selector matches. Empty lists match all; every HCA supports RDMA and uses mlx5_core."""
     facts = {"vendors": MELLANOX, "devices": hca.device, "pciAddresses": hca.pci, "drivers": "mlx5_core"}
     if any(selector.get(key) and fact not in selector[key] for key, fact in facts.items()):
         return False

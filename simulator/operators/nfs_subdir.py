@@ -1,7 +1,7 @@
-"""The NFS provisioner: a folder of the server for each claim of its class, kept or deleted when the claim is gone.
+"""Emulates the NFS provisioner: creates a folder on the server for each claim of its class, and keeps or deletes it.
 
-It acts as upstream's image v4.0.2 does (kubernetes-sigs/nfs-subdir-external-provisioner, cmd/.../provisioner.go, on
-sig-storage-lib-external-provisioner v6.0.0, controller.go). Its Go module is not to be had, so it cannot run itself.
+It acts like upstream's image v4.0.2 (kubernetes-sigs/nfs-subdir-external-provisioner, cmd/.../provisioner.go, on
+sig-storage-lib-external-provisioner v6.0.0, controller.go). Its Go module is not available, so the real one cannot run.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import reconcile
 
 _ROOT = "/persistentvolumes"
-"""Where its pod mounts the server's folder."""
+"""The path where its pod mounts the server's folder."""
 _ASKED = "volume.beta.kubernetes.io/storage-provisioner"
-"""By which the controller-manager says whose claim it is."""
+"""The annotation with which the controller-manager assigns a claim to a provisioner."""
 _CLAIM, _VOLUME, _CLASS = (
     ("v1", "PersistentVolumeClaim"),
     ("v1", "PersistentVolume"),
@@ -28,13 +28,13 @@ _CLAIM, _VOLUME, _CLASS = (
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
-    """The provisioner, until told to stop."""
+    """Runs the provisioner until `stop` is set."""
     provisioner = Provisioner(ctx)
     reconcile(ctx, stop, provisioner.step, watched=(_CLAIM, _VOLUME))
 
 
 class Provisioner:
-    """One of a pod, by its environment."""
+    """The provisioner of a pod, configured by its environment."""
 
     def __init__(self, ctx: PodContext) -> None:
         env = ctx.env()
@@ -43,7 +43,7 @@ class Provisioner:
         self._told: set[tuple[str, str]] = set()
 
     def step(self) -> None:
-        """Makes the volumes that are missing, and sees to those that nobody claims any more."""
+        """Creates missing volumes, and deletes released ones."""
         volumes = self._kube.list(*_VOLUME)
         there = {volume["metadata"]["name"] for volume in volumes}
         for claim in self._kube.list(*_CLAIM):
@@ -65,7 +65,7 @@ class Provisioner:
         metadata, spec = claim["metadata"], claim["spec"]
         made_by = self._kube.find(*_CLASS, spec["storageClassName"])
         if made_by is None or made_by["provisioner"] != self._name:
-            return  # it was changed meanwhile; its next one may be ours again
+            return  # the class changed in the meantime; the next one may be ours again
         if spec.get("selector"):
             why = f'failed to provision volume with StorageClass "{spec["storageClassName"]}"'
             self._warn(claim, "ProvisioningFailed", f"{why}: claim Selector is not supported")
@@ -95,7 +95,7 @@ class Provisioner:
     def _delete(self, volume: Object) -> None:
         name, class_name = volume["metadata"]["name"], volume["spec"]["storageClassName"]
         folder = self._root / Path(volume["spec"]["nfs"]["path"]).name
-        if folder.is_dir():  # else it is skipped: of a server that it had before, say
+        if folder.is_dir():  # skips folders of an earlier server
             made_by = self._kube.find(*_CLASS, class_name)
             if made_by is None:
                 why = f'storageclasses.storage.k8s.io "{class_name}" not found'
@@ -106,7 +106,7 @@ class Provisioner:
         self._ctx.log(f"volume {name} deleted")
 
     def _warn(self, obj: Object, reason: str, message: str) -> None:
-        """Once for each object and cause; it is tried again."""
+        """Records an event once for each object and cause. The operation is retried."""
         key = (obj["metadata"]["uid"], message)
         if key not in self._told:
             self._told.add(key)
@@ -114,7 +114,7 @@ class Provisioner:
 
 
 def _dispose(folder: Path, parameters: Object) -> None:
-    """`onDelete` counts before `archiveOnDelete`, without which a folder is kept under another name."""
+    """Deletes, keeps or archives a folder. `onDelete` overrides `archiveOnDelete`; archiving is the default."""
     on_delete = parameters.get("onDelete")
     if on_delete == "delete" or (on_delete != "retain" and parameters.get("archiveOnDelete") == "false"):
         shutil.rmtree(folder)

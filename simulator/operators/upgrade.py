@@ -1,8 +1,8 @@
-"""Rolls a driver whose DaemonSet changed (strategy OnDelete), node by node; NVIDIA's own share this too.
+"""Upgrades a driver whose DaemonSet changed (strategy OnDelete), node by node, like NVIDIA's operators.
 
-States and their order are those of NVIDIA/k8s-operator-libs, pkg/upgrade, as gpu-operator v26.7.0 has it
-(common_manager.go, upgrade_inplace.go, pod_manager.go, drain_manager.go). Left out: requests by annotation, safe load,
-and all that runs out of time there (waiting, evictions, validation).
+States and their order are those of NVIDIA/k8s-operator-libs, pkg/upgrade, in gpu-operator v26.7.0 (common_manager.go,
+upgrade_inplace.go, pod_manager.go, drain_manager.go). Not simulated: requests by annotation, safe load, and timeouts
+(waiting, evictions, validation).
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ _IDLE = ("", DONE, REQUIRED)
 
 @dataclass(frozen=True)
 class Driver:
-    """What is upgraded."""
+    """The driver to upgrade."""
 
     name: str
     prefix: str
-    """Of labels and annotations: `nvidia.com/<driver>-driver-upgrade`."""
+    """The prefix of labels and annotations: `nvidia.com/<driver>-driver-upgrade`."""
     uses: Callable[[Object], bool] | None = None
-    """Pods that must leave even without a drain."""
+    """Selects pods that must leave even without a drain."""
     validator: str = ""
-    """Selects pods that must be ready before the node is given back."""
+    """Selects pods that must be ready before the node is uncordoned."""
     same: Callable[[Object, Object], bool] = lambda running, wanted: False
-    """Whether two pod specs install the same: no job has to go for that restart."""
+    """Whether two pod specs install the same driver. If so, the restart does not evict jobs."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """One look at the cluster. Driver pods, and the newer templates of those that are outdated, are by node."""
+    """The state of the cluster. Driver pods, and newer templates of outdated ones, are by node."""
 
     policy: Mapping[str, Any]
     pods: Mapping[str, Object]
     templates: Mapping[str, Object]
 
     def rules(self, name: str) -> Mapping[str, Any]:
-        """A part of the policy."""
+        """Returns a part of the policy."""
         found: Mapping[str, Any] = self.policy.get(name) or {}
         return found
 
 
 @dataclass
 class Upgrader:
-    """`step` does the next thing for each node; its state is in the nodes' labels, so that a restart goes on."""
+    """Does the next step for each node. States are in the nodes' labels, so that they survive a restart."""
 
     driver: Driver
     kube: KubeClient
@@ -64,7 +64,7 @@ class Upgrader:
     def step(
         self, policy: Mapping[str, Any], daemonsets: Sequence[Object], pods: Sequence[Object], nodes: Sequence[Object]
     ) -> None:
-        """`policy` is the driver's upgradePolicy, `pods` are its pods. Without autoUpgrade, states are forgotten."""
+        """Runs a round. `policy` is the driver's upgradePolicy, `pods` its pods. Without autoUpgrade, clears states."""
         if not policy.get("autoUpgrade"):
             for node in nodes:
                 if label(node, self._label) is not None:
@@ -77,7 +77,7 @@ class Upgrader:
         free = self._free(policy, managed)
         for node in managed:
             if node["metadata"]["name"] not in by_node:
-                continue  # its driver's pod is being made anew
+                continue  # its driver's pod is being re-created
             state = label(node, self._label) or ""
             if state == REQUIRED:
                 free -= self._begin(node, now, free)
@@ -108,7 +108,7 @@ class Upgrader:
             self._set(node, DONE)
 
     def _begin(self, node: Object, now: Round, free: int) -> bool:
-        """Whether the node's turn has come. One that is cordoned anyway does not wait for it."""
+        """Starts the upgrade if the node's turn has come, and returns whether it did. Cordoned nodes do not wait."""
         if free <= 0 and not node["spec"].get("unschedulable"):
             return False
         name = node["metadata"]["name"]
@@ -131,7 +131,7 @@ class Upgrader:
             self._set(node, POD_DELETION)
 
     def _delete_users(self, node: Object, now: Round) -> None:
-        """Upstream's evictions take all pods or none: where one may not go, the node is drained, or has failed."""
+        """Evicts pods that use the driver. If one must not be evicted, none is: the node is drained, or fails."""
         if not (uses := self.driver.uses):
             self._set(node, DRAIN)
         elif not (users := [pod for pod in self._pods(node) if uses(pod) and not has_ended(pod)]):
@@ -169,7 +169,7 @@ class Upgrader:
         self._set(node, DONE, None if leave else False, **{self._was_cordoned: None})
 
     def _look_again(self, node: Object, now: Round) -> None:
-        """Somebody has restarted the driver by hand."""
+        """Continues if a user restarted the driver manually."""
         name = node["metadata"]["name"]
         if name not in now.templates and is_ready(now.pods[name]):
             self._set(node, UNCORDON)
@@ -185,7 +185,7 @@ class Upgrader:
         return f"{self.driver.prefix}.node-initial-state.unschedulable"
 
     def _free(self, policy: Mapping[str, Any], managed: Sequence[Object]) -> int:
-        """How many nodes may begin (GetUpgradesAvailable)."""
+        """Returns how many nodes may start (GetUpgradesAvailable)."""
         states = [label(node, self._label) or "" for node in managed]
         most = policy.get("maxParallelUpgrades", 1)
         free = states.count(REQUIRED) if most == 0 else most - sum(state not in _IDLE for state in states)
@@ -199,7 +199,7 @@ class Upgrader:
         return self.kube.list("v1", "Pod", labels=selector, fields=f"spec.nodeName={node['metadata']['name']}")
 
     def _evict(self, node: Object, pods: Sequence[Object], rules: Mapping[str, Any]) -> bool:
-        """Asks all of them to go; False, and nothing asked, where one of them may not."""
+        """Evicts all pods. Returns False, without evicting any, if one must not be evicted."""
         for pod in pods:
             if reason := obstacle(pod, rules):
                 self._tell(node, f"cannot go on: pod {pod['metadata']['name']} {reason}")
@@ -216,7 +216,7 @@ class Upgrader:
         return True
 
     def _set(self, node: Object, state: str, unschedulable: bool | None = None, **annotations: str | None) -> None:
-        """Writes the node's next state; `unschedulable` None leaves it as it is."""
+        """Writes the node's next state. If `unschedulable` is None, does not change it."""
         self.log(f"{self.driver.name} upgrade of node {node['metadata']['name']}: {state}")
         self._patch(node, unschedulable, labels={self._label: state}, annotations=annotations)
 
@@ -232,7 +232,7 @@ class Upgrader:
 
 
 def newer_template(pod: Object, daemonsets: Sequence[Object]) -> Object | None:
-    """The template of the pod's DaemonSet, where the pod was made from an older one."""
+    """Returns the template of the pod's DaemonSet if the pod was created from an older one."""
     owner = next((ref for ref in pod["metadata"].get("ownerReferences", []) if ref["kind"] == "DaemonSet"), None)
     daemonset = next((ds for ds in daemonsets if owner and ds["metadata"]["uid"] == owner["uid"]), None)
     if daemonset is None:
@@ -243,7 +243,7 @@ def newer_template(pod: Object, daemonsets: Sequence[Object]) -> Object | None:
 
 
 def obstacle(pod: Object, rules: Mapping[str, Any]) -> str | None:
-    """Why the pod may not be evicted (kubectl drain's rules), None where it may."""
+    """Returns why the pod must not be evicted (kubectl drain's rules), or None."""
     if not pod["metadata"].get("ownerReferences") and not rules.get("force"):
         return "declares no controller and force is false"
     if any("emptyDir" in volume for volume in pod["spec"].get("volumes", [])) and not rules.get("deleteEmptyDir"):
@@ -256,7 +256,7 @@ def _of_daemon_set(pod: Object) -> bool:
 
 
 def _amount(most: Any, of: int) -> int:
-    """A number, or a percentage rounded up; all where nothing is said."""
+    """Returns a number, or a percentage rounded up; `of` without a value."""
     if most is None:
         return of
     text = str(most)

@@ -1,4 +1,4 @@
-"""Acts on the ClusterPolicy as the GPU operator does: node labels, DaemonSets in its order, status and conditions."""
+"""Reconciles the ClusterPolicy like the GPU operator: node labels, DaemonSets in order, status and conditions."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ UPGRADE_ANNOTATION = "nvidia.com/gpu-driver-upgrade-enabled"
 
 
 def uses_gpu(pod: Object) -> bool:
-    """Whether a container asks for GPUs."""
+    """Reports whether a container requests GPUs."""
     limits = [container.get("resources", {}).get("limits", {}) for container in pod["spec"]["containers"]]
     return any(name.startswith("nvidia.com/gpu") for resources in limits for name in resources)
 
 
 def installs_same(running: Object, wanted: Object) -> bool:
-    """As DRIVER_CONFIG_DIGEST tells upstream (internal/predicates/restart_only.go): tolerations, say, are not in it."""
+    """Reports whether pods install the same driver, like DRIVER_CONFIG_DIGEST (internal/predicates/restart_only.go)."""
     return all(
         [container.get(key) for container in running["containers"]]
         == [container.get(key) for container in wanted["containers"]]
@@ -47,12 +47,12 @@ GPU_DRIVER = Driver(
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
-    """The operator, until told to stop."""
+    """Runs the operator until `stop` is set."""
     Controller(ctx).run(stop)
 
 
 class Controller(Operator):
-    """One round per `step`."""
+    """The operator, with one round per `step`."""
 
     def __init__(self, ctx: PodContext) -> None:
         super().__init__(ctx, "gpu-operator", (API, KIND))
@@ -85,7 +85,7 @@ class Controller(Operator):
             self._kube.patch("v1", "Node", node["metadata"]["name"], None, body)
 
     def _tell_conflict(self, node: Object, policy: Object) -> None:
-        """A warning on the node: its image has a driver, the policy brings another (cause and effect 4)."""
+        """Records a warning on a node whose image already has a driver (cause and effect 4)."""
         name = node["metadata"]["name"]
         if name in self._conflicts or not policy["spec"]["driver"].get("enabled"):
             return
@@ -138,7 +138,7 @@ class Controller(Operator):
     # -- objects -------------------------------------------------------------------------------------------------------
 
     def _pre_requisites(self, policy: Object) -> None:
-        """Runtime classes: the operator may create but not patch them."""
+        """Creates missing runtime classes. The operator may create but not patch them."""
         existing = {item["metadata"]["name"] for item in self._kube.list("node.k8s.io/v1", "RuntimeClass")}
         for name in RUNTIME_CLASSES:
             if name not in existing:
@@ -147,7 +147,7 @@ class Controller(Operator):
                 self._kube.create(body)
 
     def _deploy(self, operand: Operand, policy: Object, live: Mapping[str, Object], os_tag: str) -> bool:
-        """True when the operand's DaemonSet is as wanted and ready."""
+        """Applies the operand's DaemonSet. Returns True if it is up to date and ready."""
         wanted = daemonset(operand, policy["spec"], self._namespace, os_tag)
         for obj in (*rbac.objects(operand.service_account, self._namespace), wanted):
             obj["metadata"]["ownerReferences"] = [owner_reference(policy, controller=True)]
@@ -159,10 +159,10 @@ class Controller(Operator):
                 obj["metadata"]["ownerReferences"] = [owner_reference(policy, controller=True)]
                 self._create_or_update(obj)
         found = live.get(operand.daemonset)
-        return found is not None and is_rolled_out(found)  # also where no node fits
+        return found is not None and is_rolled_out(found)  # true also if no node matches
 
     def _create_or_update(self, wanted: Object) -> None:
-        """With the rights that the operator has of monitors, which it may not patch."""
+        """Creates or replaces an object, because the operator may not patch monitors."""
         metadata = wanted["metadata"]
         found = self._kube.find(wanted["apiVersion"], wanted["kind"], metadata["name"], self._namespace)
         if found is None:
@@ -173,7 +173,7 @@ class Controller(Operator):
             self._kube.replace({**wanted, "spec": spec, "metadata": {**metadata, "resourceVersion": version}})
 
     def _is_monitored(self, spec: Mapping[str, Any]) -> bool:
-        """Whether exporters are asked for, by a kind that there is."""
+        """Reports whether monitoring of exporters is enabled and the CRD of monitors exists."""
         wanted = spec["dcgmExporter"].get("serviceMonitor", {}).get("enabled", False)
         return bool(wanted) and self._kube.find(CRD_API, "CustomResourceDefinition", SERVICE_MONITORS) is not None
 
@@ -196,7 +196,7 @@ class Controller(Operator):
 
 
 def _os_tag(labels: Mapping[str, str]) -> str:
-    """`ubuntu24.04`, from NFD's labels; raises LookupError where its system source is off."""
+    """Returns the OS from NFD's labels, as `ubuntu24.04`. Raises LookupError if NFD's system source is off."""
     for name in (OS_LABEL, OS_VERSION_LABEL):
         if name not in labels:
             raise LookupError(f"unable to retrieve the OS of the GPU nodes from label {name}")
@@ -204,7 +204,7 @@ def _os_tag(labels: Mapping[str, str]) -> str:
 
 
 def _condition(old: Sequence[Object], kind: str, status: str, reason: str, message: str) -> Object:
-    """Keeps the transition time of a condition whose status stays."""
+    """Returns a condition. Keeps the transition time if the status has not changed."""
     at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     for condition in old:
         if condition["type"] == kind and condition["status"] == status:

@@ -1,4 +1,4 @@
-"""The DaemonSets that a ClusterPolicy asks for: pure functions of the policy.
+"""Builds the DaemonSets of a ClusterPolicy.
 
 Names, selectors, order and tolerations are those of gpu-operator v26.7.0 (its assets and controllers).
 """
@@ -21,7 +21,7 @@ Container = Callable[[Policy, str], list[Object]]
 
 @dataclass(frozen=True)
 class Operand:
-    """One state of the operator: the policy's field that switches it, and what its DaemonSet is called."""
+    """One state of the operator: the policy field that enables it, and its DaemonSet."""
 
     state: str
     field: str
@@ -41,13 +41,13 @@ class Operand:
 
 
 def image(component: Mapping[str, Any]) -> str:
-    """`repository/image:version`, or `@` before a digest."""
+    """Returns `repository/image:version`, or `@` before a digest."""
     separator = "@" if str(component["version"]).startswith("sha256:") else ":"
     return f"{component['repository']}/{component['image']}{separator}{component['version']}"
 
 
 def daemonset(operand: Operand, policy: Policy, namespace: str, os_tag: str) -> Object:
-    """The operand's DaemonSet; `os_tag` is the GPU nodes' OS, e.g. `ubuntu24.04`."""
+    """Returns the operand's DaemonSet. `os_tag` is the GPU nodes' OS, e.g. `ubuntu24.04`."""
     common, component = policy["daemonsets"], policy.get(operand.field, {})
     labels = {"app": operand.daemonset}
     pod_labels = labels | ({"app.kubernetes.io/component": "nvidia-driver"} if operand.field == "driver" else {})
@@ -82,7 +82,7 @@ def daemonset(operand: Operand, policy: Policy, namespace: str, os_tag: str) -> 
 
 
 def _update_strategy(operand: Operand, common: Mapping[str, Any]) -> Object:
-    """The driver restarts only when its pod is deleted, whatever the policy says."""
+    """Returns the update strategy. The driver only restarts when its pod is deleted, whatever the policy sets."""
     if operand.field == "driver" or common.get("updateStrategy") == "OnDelete":
         return {"type": "OnDelete"}
     most = common.get("rollingUpdate", {}).get("maxUnavailable") or "1"
@@ -139,7 +139,7 @@ def _device_plugin(policy: Policy, _: str) -> list[Object]:
 
 
 def _sharing(policy: Policy) -> tuple[list[Object], list[Object]]:
-    """Environment and mounts by which the device plugin and gpu-feature-discovery know how GPUs are shared."""
+    """Returns the variables and mounts with the GPU sharing, for the device plugin and gpu-feature-discovery."""
     config = policy["devicePlugin"].get("config", {})
     env = [{"name": "MIG_STRATEGY", "value": policy.get("mig", {}).get("strategy", "single")}]
     if not config.get("name"):
@@ -223,4 +223,4 @@ OPERANDS = (
         default_on=False,
     ),
 )
-"""In the order in which the operator steps through them."""
+"""All operands, in the order in which the operator processes them."""

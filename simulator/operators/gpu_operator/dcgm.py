@@ -1,4 +1,4 @@
-"""What DCGM's exporter tells of a node's simulated GPUs, under the names of NVIDIA's, and who finds it."""
+"""Emulates NVIDIA's DCGM exporter for simulated GPUs, and builds its Service and ServiceMonitor."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _MIB_PER_GB = 10**9 / 2**20
 
 
 def text(hardware: NodeHardware, holders: Sequence[Holder]) -> str:
-    """The page. A GPU that is off the bus has its last Xid, and nothing else can be read of it.
+    """Returns the page of metrics. A GPU that has fallen off the bus only has its last Xid.
 
-    One is busy while a pod that ends by itself holds it and runs; with others, as notebooks and servers, it is idle.
+    A GPU is busy while a running pod that ends by itself holds it. With other pods, such as notebooks or servers, it is
+    idle.
     """
     util = Family("DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %).")
     used = Family("DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).")
@@ -66,7 +67,7 @@ def _has_gpus(container: Object) -> bool:
 
 
 def found_by(policy: Mapping[str, Any], namespace: str) -> list[Object]:
-    """Service and ServiceMonitor of the exporters (assets/state-dcgm-exporter of the operator)."""
+    """Returns Service and ServiceMonitor of the exporters (assets/state-dcgm-exporter of the operator)."""
     labels = {"app": NAME}
     monitor = policy["dcgmExporter"].get("serviceMonitor", {})
     endpoint = {"port": "gpu-metrics", "path": "/metrics", "interval": monitor.get("interval", "15s")}

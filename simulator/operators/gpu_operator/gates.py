@@ -1,6 +1,6 @@
-"""What the GPU operator's pods wait for on their node before they are ready.
+"""Readiness conditions of the GPU operator's pods on their node.
 
-In life these are init containers that look for files under /run; the order is the same.
+In the real operator, init containers wait for files under /run, in the same order.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ DRIVER_APP = "nvidia-driver-daemonset"
 TOOLKIT_APP = "nvidia-container-toolkit-daemonset"
 DEVICE_PLUGIN_APP = "nvidia-device-plugin-daemonset"
 DRIVER_ROOT_FILE = "run/nvidia/driver/usr/bin/nvidia-smi"
-"""On a node: the driver's pod mounts its root there (gpu-operator v26.7.0, cmd/nvidia-validator/main.go)."""
+"""The path on a node where the driver's pod mounts its root (gpu-operator v26.7.0, cmd/nvidia-validator/main.go)."""
 
 
 def driver_gate(ctx: PodContext) -> str | None:
-    """k8s-driver-manager: no second driver beside the node image's; with GPUDirect RDMA, OFED first."""
+    """Emulates k8s-driver-manager: allows no second driver besides the node image's; GPUDirect RDMA waits for OFED."""
     if has_host_driver(ctx.node):
         set_labels(ctx.kube, ctx.node, {DEPLOY_DRIVER: DRIVER_PREINSTALLED})
         return (
@@ -32,7 +32,7 @@ def driver_gate(ctx: PodContext) -> str | None:
         )
     env = ctx.env()
     if env.get("GPU_DIRECT_RDMA_ENABLED") == "true" and env.get("USE_HOST_MOFED") != "true":
-        # As the driver manager: any Mellanox function counts, the one of accelerated networking too.
+        # Any Mellanox function counts, as in the driver manager, also that of accelerated networking.
         has_nic = any(function.vendor == MELLANOX for function in hardware_of(ctx.node).pci)
         if has_nic and not any(is_ready(pod) for pod in labelled(ctx.pods_on_node(), OFED_POD_LABEL)):
             return "GPUDirectRDMA is enabled, waiting for MOFED to be installed"
@@ -44,7 +44,7 @@ def toolkit_gate(ctx: PodContext) -> str | None:
 
 
 def runtime_gate(ctx: PodContext) -> str | None:
-    """For what needs GPUs in containers: driver and toolkit."""
+    """Waits for driver and toolkit, which GPUs in containers need."""
     pods = ctx.pods_on_node()
     if not has_driver(ctx.node, pods):
         return "waiting for the NVIDIA driver"
@@ -52,7 +52,7 @@ def runtime_gate(ctx: PodContext) -> str | None:
 
 
 def device_plugin_gate(ctx: PodContext) -> str | None:
-    """As `runtime_gate`; the plugin also fails where it finds no GPU (FAIL_ON_INIT_ERROR)."""
+    """Waits like `runtime_gate`. The plugin also fails without a GPU (FAIL_ON_INIT_ERROR)."""
     if reason := runtime_gate(ctx):
         return reason
     try:
@@ -63,7 +63,7 @@ def device_plugin_gate(ctx: PodContext) -> str | None:
 
 
 def validator_gate(ctx: PodContext) -> str | None:
-    """Driver, toolkit, CUDA and plugin validation, in this order."""
+    """Waits for driver, toolkit, CUDA and plugin validation, in this order."""
     if reason := runtime_gate(ctx):
         return reason
     plugins = labelled(ctx.pods_on_node(), "app", DEVICE_PLUGIN_APP)
@@ -71,10 +71,10 @@ def validator_gate(ctx: PodContext) -> str | None:
 
 
 def has_driver(node: Object, pods: Sequence[Object]) -> bool:
-    """The node image's driver, or a driver pod that is ready."""
+    """Reports whether the node image has a driver, or a driver pod is ready."""
     return has_host_driver(node) or any(is_ready(pod) for pod in labelled(pods, "app", DRIVER_APP))
 
 
 def has_runtime(node: Object, pods: Sequence[Object]) -> bool:
-    """The node image with a driver also has the container toolkit; else its pod must be ready."""
+    """Reports whether the node has the container toolkit, from a node image with a driver or from a ready pod."""
     return has_host_driver(node) or any(is_ready(pod) for pod in labelled(pods, "app", TOOLKIT_APP))

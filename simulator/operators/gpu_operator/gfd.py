@@ -1,4 +1,4 @@
-"""gpu-feature-discovery: what the GPUs of a node are, as labels, through a NodeFeature that NFD's master applies."""
+"""Emulates gpu-feature-discovery: labels a node's GPUs with a NodeFeature, which NFD's master applies."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MIB_PER_GB = 1024
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
-    """GFD of one node, until told to stop."""
+    """Runs GFD of one node until `stop` is set."""
     reconcile(ctx, stop, lambda: publish(ctx, node_feature(ctx)), INTERVAL_S)
 
 
 def publish(ctx: PodContext, wanted: Object) -> None:
-    """Creates or corrects a NodeFeature with the rights that GFD's role gives: get, create, update."""
+    """Creates or updates a NodeFeature with the verbs of GFD's role: get, create, update."""
     metadata = wanted["metadata"]
     found = ctx.kube.find(API, "NodeFeature", metadata["name"], metadata["namespace"])
     if found is None:
@@ -39,7 +39,7 @@ def publish(ctx: PodContext, wanted: Object) -> None:
 
 
 def node_feature(ctx: PodContext) -> Object:
-    """The object as it should be."""
+    """Returns the wanted NodeFeature."""
     node = ctx.node["metadata"]["name"]
     env, hardware = ctx.env(), hardware_of(ctx.node)
     product = next((gpu.product for gpu in nvidia_gpus(hardware)), "")
@@ -62,7 +62,7 @@ def node_feature(ctx: PodContext) -> Object:
 
 
 def driver_version(ctx: PodContext) -> str:
-    """From the tag of the driver pod's image (`595.91.07-ubuntu24.04`); empty for the node image's driver."""
+    """Returns the version in the driver image's tag (`595.91.07-ubuntu24.04`); empty for the node image's driver."""
     for pod in ctx.pods_on_node():
         if label(pod, "app") == DRIVER_APP:
             tag: str = pod["spec"]["containers"][0]["image"].rpartition(":")[2]
@@ -71,10 +71,10 @@ def driver_version(ctx: PodContext) -> str:
 
 
 def labels(hardware: NodeHardware, driver: str, mig_strategy: str, shared: Sharing) -> dict[str, str]:
-    """GFD's labels for one node; empty where it finds no GPU.
+    """Returns GFD's labels for one node; none without a GPU.
 
-    How GPUs are shared changes product, count and replicas (NVIDIA/k8s-device-plugin, internal/lm/resource.go and
-    mig-strategy.go). What a partition has of its own (memory, engines, slices) is left out.
+    GPU sharing changes product, count and replicas (NVIDIA/k8s-device-plugin, internal/lm/resource.go and
+    mig-strategy.go). The labels of partitions (memory, engines, slices) are not simulated.
     """
     gpus = nvidia_gpus(hardware)
     if not gpus:
@@ -103,7 +103,7 @@ def labels(hardware: NodeHardware, driver: str, mig_strategy: str, shared: Shari
 
 
 def _product(name: str, shared: Sharing) -> str:
-    """Its name, with `-MIG-<partition>` and `-SHARED`, the latter unless the slices have a name of their own."""
+    """Returns the product name with `-MIG-<partition>`, and `-SHARED` unless the shared resource is renamed."""
     parts = [name, *(["MIG", shared.partition] if shared.partition else [])]
     renamed = shared.resource != GPU_RESOURCE
     return "-".join([*parts, *(["SHARED"] if shared.replicas > 1 and not renamed else [])]).replace(" ", "-")

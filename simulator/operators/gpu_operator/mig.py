@@ -1,7 +1,7 @@
-"""The MIG manager of one node: partitions its GPUs as the node's label asks, and says so by another label.
+"""Emulates a node's MIG manager: partitions its GPUs by the node's label, and reports the state in another label.
 
-NVIDIA/mig-parted, deployments and reconfigure_mig.go: `pending`, where the mode of the GPUs changes `rebooting`, then
-`success` or `failed`.
+States are as in NVIDIA/mig-parted (deployments and reconfigure_mig.go): `pending`, then `rebooting` if the GPUs' mode
+changes, then `success` or `failed`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ DISABLED = "all-disabled"
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
-    """Looks at the label each second, until told to stop."""
+    """Checks the label each second until `stop` is set."""
     reconcile(ctx, stop, lambda: step(ctx))
 
 
 def step(ctx: PodContext) -> None:
-    """One look: nothing to do where what is asked for is done, or has failed already."""
+    """Does the next step. Does nothing if the wanted configuration is applied, or has failed already."""
     name = ctx.node["metadata"]["name"]
     node = ctx.kube.find("v1", "Node", name) or ctx.node
     wanted, state = label(node, MIG_LABEL), label(node, MIG_STATE_LABEL)
@@ -47,7 +47,7 @@ def step(ctx: PodContext) -> None:
 
 
 def _problem(ctx: PodContext, node: Object, wanted: str, now: str) -> str:
-    """Why it cannot be done; a configuration of one's own is not simulated."""
+    """Returns why the configuration is not possible, or an empty text. Custom configurations are not simulated."""
     gpus = nvidia_gpus(hardware_of(node))
     if wanted != DISABLED and not any(wanted in mig_profiles(gpu.product) for gpu in gpus):
         return "the GPUs of this node do not have it (or it is not simulated)"
@@ -61,6 +61,9 @@ def _changes_mode(wanted: str, now: str) -> bool:
 
 
 def _needs_reset(node: Object) -> bool:
-    """A100 alone (NVIDIA's MIG User Guide, deployment considerations). That a VM cannot reset it is inferred."""
+    """Reports whether the GPUs need a reset: only A100 (NVIDIA's MIG User Guide, deployment considerations).
+
+    That a VM cannot reset it is inferred.
+    """
     models = gpu_models()
     return any(models[gpu.model].family == "ampere" for gpu in nvidia_gpus(hardware_of(node)) if gpu.model in models)

@@ -1,4 +1,4 @@
-"""Service accounts and rights of the operands, as small as what they do in the simulator (gpu-operator's assets)."""
+"""Service accounts and RBAC rules of the operands, limited to what they do in the simulator (gpu-operator's assets)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RULES: dict[str, list[Object]] = {
 
 
 def objects(account: str, namespace: str) -> list[Object]:
-    """The account and its roles and bindings."""
+    """Returns the account with its roles and bindings."""
     result = [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": namespace}}]
     if rules := CLUSTER_RULES.get(account):
         result += _role("Cluster", account, namespace, rules)

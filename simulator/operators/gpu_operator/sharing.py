@@ -1,4 +1,4 @@
-"""How the GPUs of a node are shared: what the device plugin and gpu-feature-discovery make of their configuration."""
+"""Reads the GPU sharing of a node from the configuration of the device plugin and gpu-feature-discovery."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from simulator.operators._loop import label
 from simulator.operators.gpu_operator.daemonsets import CONFIG_FOLDER
 
 MIG_ANNOTATION = "simulator/mig"
-"""Of a node: the configuration by which its GPUs are partitioned now."""
+"""The node annotation with the current partitioning of its GPUs."""
 
 
 class SharingError(ValueError):
-    """A configuration that the device plugin does not start with."""
+    """A configuration with which the device plugin does not start."""
 
 
 @dataclass(frozen=True)
 class Sharing:
-    """Each GPU has `partitions`, as nvidia-smi calls one `partition` (empty: a whole GPU), counted `replicas` times."""
+    """Each GPU has `partitions`, named `partition` as in nvidia-smi (empty: a whole GPU), each with `replicas`."""
 
     resource: str = GPU_RESOURCE
     replicas: int = 1
@@ -32,12 +32,12 @@ class Sharing:
 
     @property
     def shares(self) -> int:
-        """How often the resource counts a GPU."""
+        """The number of units of the resource per GPU."""
         return self.partitions * self.replicas
 
 
 def sharing(node: Object, env: Mapping[str, str], config: Callable[[str], bytes | None], product: str) -> Sharing:
-    """Returns the sharing of a node, for a plugin with that environment. `config` returns its file of a path, or None.
+    """Returns the sharing of a node, for a plugin with that environment. `config` returns a file by its path, or None.
 
     Raises SharingError.
     """
@@ -53,7 +53,7 @@ def sharing(node: Object, env: Mapping[str, str], config: Callable[[str], bytes 
 
 
 def _time_slicing(node: Object, env: Mapping[str, str], config: Callable[[str], bytes | None]) -> tuple[str, int]:
-    """Name and replicas of the GPU resource."""
+    """Returns name and replicas of the GPU resource."""
     choice = label(node, SLICING_LABEL) or env.get("DEFAULT_CONFIG", "")
     text = config(f"{CONFIG_FOLDER}/{choice}") if choice else None
     slicing = ((yaml.safe_load(text or b"") or {}).get("sharing") or {}).get("timeSlicing") or {}

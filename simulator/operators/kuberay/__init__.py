@@ -1,1 +1,1 @@
-"""KubeRay: its real operator."""
+"""The real operator of KubeRay."""

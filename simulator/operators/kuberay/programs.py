@@ -1,7 +1,7 @@
-"""KubeRay's own pod: the real operator of the release's version, with the release's arguments.
+"""Runs the real KubeRay operator of the release's version, with the release's arguments.
 
-All that differs is where it listens, that it reaches the API server by a kubeconfig, and Ray's dashboards by the API
-server's proxy: their pods' addresses lead nowhere here.
+Differences: its listening addresses, a kubeconfig for the API server, and the API server's proxy for Ray's dashboards,
+because the addresses of their pods are not reachable here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STATUS = f"KubeRay: real {_PINS.version}, which is made when a stack first has i
 
 
 def _argv(ctx: PodContext) -> list[str]:
-    """Of a flag that is given twice the last counts."""
+    """Returns the command. If a flag is repeated, the last one counts."""
     own = [f"{flag}=127.0.0.1:{ctx.local_port(port)}" for flag, port in _LISTENS.items()]
     own += [f"--leader-election-namespace={ctx.pod['metadata']['namespace']}", "--use-kubernetes-proxy"]
     return ["env", f"KUBECONFIG={ctx.kubeconfig()}", str(paths.tool(_OPERATOR)), *ctx.argv()[1:], *own]

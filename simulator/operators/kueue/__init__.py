@@ -1,1 +1,1 @@
-"""Kueue: its real controllers, webhooks and visibility API."""
+"""The real controllers, webhooks and visibility API of Kueue."""

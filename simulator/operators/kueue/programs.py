@@ -1,7 +1,7 @@
-"""Kueue's own pod: the real manager of the chart's version, with the chart's configuration and arguments.
+"""Runs the real Kueue manager of the chart's version, with the chart's configuration and arguments.
 
-All that differs is where it listens, which its configuration says. Its webhooks, those that convert its CRDs and the
-visibility API are reached as on AKS: by their Services, which lead to the pod.
+Only the listening addresses in its configuration differ. Webhooks, CRD conversion and the visibility API are reached as
+on AKS, through their Services.
 """
 
 from __future__ import annotations
@@ -25,16 +25,14 @@ _LISTENS = {
     ("webhook", "port"): 9443,
     ("visibilityServer", "bindPort"): 8082,
 }
-"""Where the configuration says at which port each part of it serves, and upstream's default."""
+"""The field of the configuration with the port of each part, and upstream's default."""
 _PINS = pins(Path(__file__).parent)
 (_MANAGER,) = _PINS.tools
 STATUS = f"Kueue: real {_PINS.version}, which is made when a stack first has it"
 
 
 def local(config: Mapping[str, Any], ctx: PodContext) -> dict[str, Any]:
-    """The pod's configuration as it holds here: what a file of every pod tells Kueue in a cluster, and this machine's
-    ports in place of its own.
-    """
+    """Returns the pod's configuration with local ports, and with the namespace, which pods read from a file."""
     namespace = ctx.pod["metadata"]["namespace"]
     ports = {part: ctx.local_port(port) for (part, _), port in _container_ports(config).items()}
     own = {
@@ -57,14 +55,14 @@ def _part(config: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _argv(ctx: PodContext) -> list[str]:
-    """In a folder where it finds what its image has below the root."""
+    """Returns the command. It runs in a folder that has the files of its image's root."""
     kubeconfig = Path(ctx.kubeconfig())
     folder = kubeconfig.with_name("manager")
     folder.mkdir(exist_ok=True)
     files.link(folder / _VISIBILITY.lstrip("/"), Path(ctx.host_path(_VISIBILITY)))
     config = folder / "config.yaml"
     files.replace(config, yaml.safe_dump(local(configuration(ctx, _CONFIG, "Kueue"), ctx)))
-    own = [f"--config={config}", f"--kubeconfig={kubeconfig}"]  # of a flag that is given twice the last counts
+    own = [f"--config={config}", f"--kubeconfig={kubeconfig}"]  # the last of repeated flags counts
     return ["env", "-C", str(folder), str(paths.tool(_MANAGER)), *ctx.argv()[1:], *own]
 
 

@@ -1,1 +1,1 @@
-"""kube-prometheus-stack: its real operator, Prometheus and kube-state-metrics."""
+"""The real operator, Prometheus and kube-state-metrics of kube-prometheus-stack."""

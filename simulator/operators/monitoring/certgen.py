@@ -1,7 +1,7 @@
-"""kube-webhook-certgen, played: hooks of upstream's chart make the webhooks' certificate by it, and hand out its CA.
+"""Emulates kube-webhook-certgen, with which hooks of upstream's chart create the webhooks' certificate and set its CA.
 
-Its Go module cannot be had. Source: its README, as kubernetes/ingress-nginx has it (images/kube-webhook-certgen);
-the Secret's keys are the files that the chart's operator reads.
+Its Go module is not available. Source: its README in kubernetes/ingress-nginx (images/kube-webhook-certgen). The
+Secret's keys are the files that the chart's operator reads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _KEYS = {"ca.crt": "ca", "tls.crt": "cert", "tls.key": "key"}
 
 
 def create(ctx: PodContext) -> None:
-    """A Secret with CA, certificate and key; one that is there stays."""
+    """Creates a Secret with CA, certificate and key, unless it exists."""
     options = _options(ctx)
     name, namespace = options["--secret-name"], options["--namespace"]
     if ctx.kube.find("v1", "Secret", name, namespace) is not None:
@@ -31,7 +31,7 @@ def create(ctx: PodContext) -> None:
 
 
 def patch(ctx: PodContext) -> None:
-    """The Secret's CA into all webhooks of that name, and their failure policy, where one is given."""
+    """Sets the Secret's CA, and the failure policy if given, in all webhooks of that name."""
     options = _options(ctx)
     secret = ctx.kube.get("v1", "Secret", options["--secret-name"], options["--namespace"])
     for option, kind in _KINDS.items():

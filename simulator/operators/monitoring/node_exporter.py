@@ -1,4 +1,4 @@
-"""What node exporters tell of simulated nodes: their InfiniBand ports, and nothing else."""
+"""Emulates node exporters of simulated nodes, for InfiniBand ports only."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from simulator.world.hardware import NodeHardware
 
 _PORT = 9100
 _STATES = {"ACTIVE": 4, "INIT": 2, "DOWN": 1}
-"""As of the kernel's ib_verbs.h, which node_exporter's collector `infiniband` passes on."""
+"""The port states of the kernel's ib_verbs.h, which node_exporter's collector `infiniband` reports."""
 
 
 def port(container: Object) -> int:
-    """Of its first port."""
+    """Returns the container's first port, or the default."""
     return int(next((each["containerPort"] for each in container.get("ports", [])), _PORT))
 
 
 def text(hardware: NodeHardware, _: Sequence[Holder]) -> str:
-    """The page: states and rates of ports, in bytes per second."""
+    """Returns the page: states and rates of ports, in bytes per second."""
     ports = [(hca, {"device": hca.name, "port": "1"}) for hca in hardware.hcas if hca.link_layer == "InfiniBand"]
     state = Family(
         "node_infiniband_state_id", "State of the InfiniBand port (0: no change, 1: down, 2: init, 4: active)"

@@ -1,7 +1,7 @@
-"""Pods of kube-prometheus-stack: the real operator, Prometheus and kube-state-metrics, as their pods call them.
+"""Runs the real operator, Prometheus and kube-state-metrics of kube-prometheus-stack, with their pods' arguments.
 
-What differs is where they listen and where their files lie. Alertmanager and Grafana are faked; exporters of nodes
-answer with what is simulated.
+Only listening addresses and file paths differ. Alertmanager and Grafana do not run; node exporters report simulated
+nodes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNKNOWN = ("--web.console.", "--storage.tsdb.wal-compression")
 
 
 def _operator(ctx: PodContext) -> list[str]:
-    """Of a flag that is given twice the last counts."""
+    """Returns the operator's command. If a flag is repeated, the last one counts."""
     files = [f"--web.{part}-file={ctx.host_path(f'/cert/{part}')}" for part in ("cert", "key")]
     listen = f"--web.listen-address=127.0.0.1:{ctx.local_port(_OPERATOR_PORT)}"
     kept = [each for each in ctx.argv() if not each.startswith(("--web.cert-file", "--web.key-file", "--web.listen"))]
@@ -34,7 +34,7 @@ def _operator(ctx: PodContext) -> list[str]:
 
 
 def _prometheus(ctx: PodContext) -> list[str]:
-    """The configuration is the one that the reloader writes; Prometheus looks by itself whether that has changed."""
+    """Returns the command. The reloader writes the configuration, and Prometheus detects changes itself."""
     given = [each for each in ctx.argv() if each.startswith("--") and not each.startswith(_UNKNOWN)]
     kept = [each for each in given if not each.startswith((_CONFIG_FLAG, _DATA_FLAG, "--web.config.file"))]
     own = [
@@ -69,7 +69,7 @@ PROGRAMS = (
     ),
     ImageProgram("kube-webhook-certgen", OneShot(certgen.create), command="create"),
     ImageProgram("kube-webhook-certgen", OneShot(certgen.patch), command="patch"),
-    # Grafana's disk is given to its user before it starts: simulated disks have no owners.
+    # The hook changes the owner of Grafana's disk. Simulated disks have no owners.
     ImageProgram(
         "library/busybox", OneShot(lambda ctx: ctx.log("simulated: disks have no owners")), "chown -R 472:472"
     ),

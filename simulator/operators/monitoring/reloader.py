@@ -1,4 +1,4 @@
-"""The config reloader of a pod: what the operator has put into a Secret, as the pod's program can use it here."""
+"""Emulates a pod's config reloader: converts the operator's Secret for the pod's program on this machine."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _POLL_S = 2.0
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
-    """Keeps it up to date, until told to stop."""
+    """Updates the configuration until `stop` is set."""
     while not stop.is_set():
         once(ctx)
         stop.wait(_POLL_S)
 
 
 def once(ctx: PodContext) -> None:
-    """Raises ValueError where the operator has written nothing that can be read."""
+    """Updates the configuration once. Raises ValueError if the operator has not written a readable one."""
     source, result = told(ctx, "--config-file"), Path(ctx.host_path(told(ctx, "--config-envsubst-file")))
     text = ctx.file(source)
     if text is None:
@@ -38,7 +38,7 @@ def once(ctx: PodContext) -> None:
 
 
 def _filled(text: str, ctx: PodContext) -> str:
-    """With the container's variables where it names them, `$(SHARD)`."""
+    """Replaces references to the container's variables, `$(SHARD)`."""
     env = ctx.env()
     return re.sub(r"\$\((\w+)\)", lambda found: env.get(found[1], found[0]), text)
 
@@ -48,8 +48,8 @@ def told(ctx: PodContext, flag: str) -> str:
 
 
 def local(config: Any, ctx: PodContext) -> Any:
-    """The configuration as it holds here: files where they lie on this machine, the API server by a kubeconfig, and
-    what is scraped, or told of alerts, through the proxy into the cluster.
+    """Returns the configuration for this machine: local paths, a kubeconfig for the API server, and a proxy for scrape
+    targets and alertmanagers.
     """
     found = _with_files(config, ctx)
     for asked in (*found.get("scrape_configs", []), *found.get("alerting", {}).get("alertmanagers", [])):

@@ -1,4 +1,4 @@
-"""Acts on the NicClusterPolicy as the network operator does: DaemonSets, the nodes' wait label, status."""
+"""Reconciles the NicClusterPolicy like the network operator: DaemonSets, the nodes' wait label, status."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ API = "mellanox.com/v1alpha1"
 KIND = "NicClusterPolicy"
 NAME = "nic-cluster-policy"
 METRICS_PORT = 8080
-# States of the operator that the simulator does not do, by the policy's field.
+# States of the operator that are not simulated, by the policy's field.
 NOT_SIMULATED = {
     "secondaryNetwork": "state-multus-cni",
     "ibKubernetes": "state-ib-kubernetes",
@@ -35,7 +35,7 @@ OFED = Driver("OFED", "nvidia.com/ofed-driver-upgrade")
 
 @dataclass(frozen=True)
 class World:
-    """What the controller looks at, read once per round."""
+    """The objects that the controller reads once per round."""
 
     nodes: Sequence[Object]
     daemonsets: Sequence[Object]
@@ -43,12 +43,12 @@ class World:
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
-    """The operator, until told to stop."""
+    """Runs the operator until `stop` is set."""
     Controller(ctx).run(stop)
 
 
 def text(_: NodeHardware, __: Sequence[Holder]) -> str:
-    """The page of metrics: of controller-runtime's, the one that does not depend on what has happened (v0.22.5)."""
+    """Returns the page with the one metric of controller-runtime (v0.22.5) that does not depend on past events."""
     found = Family(
         "controller_runtime_max_concurrent_reconciles", "Maximum number of concurrent reconciles per controller"
     )
@@ -57,7 +57,7 @@ def text(_: NodeHardware, __: Sequence[Holder]) -> str:
 
 
 class Controller(Operator):
-    """One round per `step`."""
+    """The operator, with one round per `step`."""
 
     def __init__(self, ctx: PodContext) -> None:
         super().__init__(ctx, "network-operator", (API, KIND))
@@ -132,7 +132,7 @@ class Controller(Operator):
         names = {obj["metadata"]["name"] for obj in wanted if obj["kind"] == "DaemonSet"}
         stale = {name: ds for name, ds in live.items() if name not in names}
         self._delete(stale)
-        # No node that fits is not ready for this operator: it waits for hardware to be found.
+        # Without a matching node this operator is not ready: it waits until hardware is found.
         ready = names and not stale and all(name in live and _is_rolled_out_on_a_node(live[name]) for name in names)
         return {"name": state, "state": "ready" if ready else "notReady"}
 

@@ -1,4 +1,4 @@
-"""The objects that a NicClusterPolicy asks for: pure functions of the policy and the nodes.
+"""Builds the objects of a NicClusterPolicy from the policy and the nodes.
 
 Names, selectors and tolerations are those of network-operator v26.4.1 (its manifests and pkg/state).
 """
@@ -24,7 +24,7 @@ WAIT_LABEL = "network.nvidia.com/operator.mofed.wait"
 OWNER_LABEL = "ds-owner"
 STATE_LABEL = "nvidia.network-operator.state"
 GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-# Taints that every DaemonSet pod tolerates (Kubernetes' DaemonSet controller), for pods with the host's network.
+# Taints that every DaemonSet pod with the host's network tolerates (Kubernetes' DaemonSet controller).
 DAEMONSET_TOLERATIONS = tuple(
     {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
     for name, effect in (
@@ -42,12 +42,12 @@ STARTUP_DEFAULTS = {"initialDelaySeconds": 30, "periodSeconds": 10, "failureThre
 
 
 class PolicyError(ValueError):
-    """The policy asks for what cannot be; the text goes to its status."""
+    """The policy requests something impossible. The message is written to its status."""
 
 
 @dataclass(frozen=True, order=True)
 class HostGroup:
-    """Nodes that one OFED DaemonSet serves: same OS, kernel and architecture."""
+    """Nodes that one OFED DaemonSet serves, with the same OS, kernel and architecture."""
 
     os: str
     os_version: str
@@ -56,12 +56,12 @@ class HostGroup:
 
     @property
     def name(self) -> str:
-        """`ubuntu24.04-<hash of the kernel>`, as the DaemonSet's name carries it."""
+        """The part of the DaemonSet's name for the group, `ubuntu24.04-<hash of the kernel>`."""
         return f"{self.os}{self.os_version}-{digest_of(self.kernel)[:10]}"
 
 
 def host_groups(nodes: Iterable[Object], tolerations: Sequence[Object]) -> list[HostGroup]:
-    """The groups among nodes that have the NIC label and no taint that the policy leaves untolerated."""
+    """Returns the groups of nodes that have the NIC label and only taints that are tolerated."""
     accepted = [*tolerations, GPU_TOLERATION, *DAEMONSET_TOLERATIONS]
     groups = set()
     for node in nodes:
@@ -75,7 +75,7 @@ def host_groups(nodes: Iterable[Object], tolerations: Sequence[Object]) -> list[
 
 
 def image(component: Mapping[str, Any], policy: Mapping[str, Any]) -> str:
-    """`repository/image:version`, the first and the last from spec.global where the component has none."""
+    """Returns `repository/image:version`. Repository and version default to those in spec.global."""
     common = policy.get("global", {})
     parts = {key: component.get(key) or common.get(key, "") for key in ("repository", "version")}
     for key, value in parts.items():
@@ -86,7 +86,7 @@ def image(component: Mapping[str, Any], policy: Mapping[str, Any]) -> str:
 
 
 def ofed(policy: Mapping[str, Any], groups: Iterable[HostGroup], namespace: str) -> list[Object]:
-    """Service account, and per group of hosts the DaemonSet that installs DOCA OFED there."""
+    """Returns the service account, and for each group of hosts the DaemonSet that installs DOCA OFED."""
     account = service_account("ofed-driver", namespace, "state-OFED")
     return [account, *(ofed_daemonset(policy, group, namespace) for group in groups)]
 
@@ -97,7 +97,7 @@ def service_account(name: str, namespace: str, state: str) -> Object:
 
 
 def ofed_daemonset(policy: Mapping[str, Any], group: HostGroup, namespace: str) -> Object:
-    """The DaemonSet for one group of hosts."""
+    """Returns the DaemonSet for one group of hosts."""
     driver = policy["ofedDriver"]
     reference = image(driver, policy)
     if driver.get("forcePrecompiled") and "@" not in reference:
@@ -138,7 +138,7 @@ def ofed_daemonset(policy: Mapping[str, Any], group: HostGroup, namespace: str) 
 
 
 def sriov_device_plugin(policy: Mapping[str, Any], namespace: str) -> list[Object]:
-    """Config map and DaemonSet of the SR-IOV device plugin."""
+    """Returns ConfigMap and DaemonSet of the SR-IOV device plugin."""
     plugin = policy["sriovDevicePlugin"]
     container = {
         "name": "kube-sriovdp",
@@ -154,7 +154,7 @@ def sriov_device_plugin(policy: Mapping[str, Any], namespace: str) -> list[Objec
 
 
 def rdma_shared_device_plugin(policy: Mapping[str, Any], namespace: str) -> list[Object]:
-    """Config map and DaemonSet of the RDMA shared device plugin."""
+    """Returns ConfigMap and DaemonSet of the RDMA shared device plugin."""
     plugin = policy["rdmaSharedDevicePlugin"]
     container = {
         "name": "rdma-shared-dp",

@@ -1,1 +1,1 @@
-"""Node Feature Discovery: the real one, on simulated nodes."""
+"""The real Node Feature Discovery, on simulated nodes."""

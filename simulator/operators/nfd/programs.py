@@ -1,7 +1,7 @@
-"""NFD's own pods: real nfd-master, nfd-worker and nfd-gc of the chart's version, with the chart's arguments.
+"""Runs the real nfd-master, nfd-worker and nfd-gc of the chart's version, with the chart's arguments.
 
-A worker sees its node's simulated /sys and /etc/os-release through the chart's own volumes. It looks for them in its
-working directory (tools.yaml), where links stand for its mounts.
+A worker reads its node's simulated /sys and /etc/os-release from the chart's volumes. It expects them in its working
+directory (tools.yaml), which has links to its mounts.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from simulator.world.nodes import hardware_of
 
 IMAGE = "node-feature-discovery"
 SOURCES = ("kernel", "pci", "system")
-"""Feature sources that simulated nodes have files for; the others would find this machine's CPU, or log errors."""
+"""Feature sources for which simulated nodes have files. Others would report this machine's CPU, or log errors."""
 _PORT = 8080
 _HOST = "/host-"
 _CONFIG = "/etc/kubernetes/node-feature-discovery/{tool}.conf"
 _OF_THE_MACHINE = ("/proc/modules", "/proc/config.gz")
-"""What else of the machine's kernel a worker would publish."""
+"""Other files from which a worker would report this machine's kernel."""
 _PINS = pins(Path(__file__).parent)
 STATUS = f"NFD: real {_PINS.version}, on the simulated nodes' /sys"
 
 
 def sources(config: bytes | None) -> list[str]:
-    """The feature sources that nfd-worker.conf enables, as far as they are simulated: names, `all`, `-name` for not.
+    """Returns the simulated feature sources that nfd-worker.conf enables: names, `all`, `-name` to exclude.
 
-    What is wrong with the file NFD itself says: it reads it too.
+    NFD also reads the file, and reports its errors.
     """
     try:
         core = yaml.safe_load(config or b"")["core"]
@@ -53,13 +53,13 @@ def _argv(tool: str) -> Callable[[PodContext], list[str]]:
         if tool == "nfd-worker":
             before = [*_on_node(ctx), *before]
             own.append(f"-feature-sources={','.join(sources(ctx.file(config)))}")
-        return [*before, str(paths.tool(tool)), *ctx.argv()[1:], *own]  # of a flag that is given twice the last counts
+        return [*before, str(paths.tool(tool)), *ctx.argv()[1:], *own]  # the last of repeated flags counts
 
     return build
 
 
 def _on_node(ctx: PodContext) -> list[str]:
-    """Begins the command of a worker: in a folder with its mounts, and with its node's kernel in /proc."""
+    """Returns the start of a worker's command: a folder with its mounts, and its node's kernel in /proc."""
     folder = Path(ctx.kubeconfig()).with_name("host")
     for path in (mount["mountPath"] for mount in ctx.container.get("volumeMounts", [])):
         if path.startswith(_HOST):
@@ -75,7 +75,7 @@ def _on_node(ctx: PodContext) -> list[str]:
 
 
 def _ports(ctx: PodContext) -> Mapping[int, int]:
-    """All serve health and metrics at one port, but for the hook that takes labels back."""
+    """Returns the port with health and metrics. The hook that removes labels has none."""
     words: Sequence[str] = ctx.argv()
     if "-prune" in words:
         return {}

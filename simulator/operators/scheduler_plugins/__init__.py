@@ -1,1 +1,1 @@
-"""scheduler-plugins: its real scheduler, and the controller of its pod groups."""
+"""The real scheduler of scheduler-plugins, and the controller of its PodGroups."""

@@ -1,7 +1,7 @@
-"""Pods of scheduler-plugins: real scheduler and controller of 0.33.5, under the chart of 0.34.7, which does not build.
+"""Runs scheduler and controller of scheduler-plugins 0.33.5 under the chart of 0.34.7, which does not build.
 
-The scheduler has the chart's configuration; what of it 0.33.5 does not know, it refuses itself, by name. All that
-differs is where both listen, and that they reach the API server by a kubeconfig.
+The scheduler gets the chart's configuration, and rejects by name what 0.33.5 does not know. Only the listening
+addresses differ, and the kubeconfig for the API server.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def _scheduler(ctx: PodContext) -> list[str]:
     files.replace(file, yaml.safe_dump(config))
     logins = [f"--{kind}-kubeconfig={kubeconfig}" for kind in ("authentication", "authorization")]
     own = [f"--config={file}", *logins, "--bind-address=127.0.0.1", f"--secure-port={ctx.local_port(_SECURE_PORT)}"]
-    return [str(paths.tool(_SCHEDULER)), *ctx.argv()[1:], *own]  # of a flag that is given twice the last counts
+    return [str(paths.tool(_SCHEDULER)), *ctx.argv()[1:], *own]  # the last of repeated flags counts
 
 
 def _controller(ctx: PodContext) -> list[str]:
-    """The chart gives arguments and no command."""
+    """Returns the command. The chart sets arguments, but no command."""
     own = [f"{flag}=127.0.0.1:{ctx.local_port(port)}" for flag, port in _CONTROLLER_PORTS.items()]
     return ["env", f"KUBECONFIG={ctx.kubeconfig()}", str(paths.tool(_CONTROLLER)), *ctx.argv(), *own]
 

@@ -1,1 +1,1 @@
-"""Volcano: its real scheduler, controllers and webhooks."""
+"""The real scheduler, controllers and webhooks of Volcano."""

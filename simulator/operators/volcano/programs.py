@@ -1,7 +1,7 @@
-"""Volcano's own pods: real vc-scheduler, vc-controller-manager and vc-webhook-manager of 1.10 under the chart of 1.15.
+"""Runs the real vc-scheduler, vc-controller-manager and vc-webhook-manager 1.10 under the chart of 1.15.
 
-Newer ones do not build from their modules. Arguments that 1.10 knows are passed on, those that change nothing for a
-single replica are dropped, and any other is refused with its name.
+Newer ones do not build from their modules. Passes on arguments that 1.10 knows, drops those without effect for a single
+replica, and rejects others by name.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _HARMLESS = {
     "--sharding-configmap-namespace": None,
     "--graceful-shutdown-time": None,
 }
-"""Arguments newer than 1.10 that may be left out, with the values for which that is so (None: any)."""
+"""Arguments newer than 1.10 that can be dropped, with the values for which this holds (None: any)."""
 _FILES = ("--scheduler-conf", "--tls-cert-file", "--tls-private-key-file", "--ca-cert-file", "--admission-conf")
 _HANDLED = ("--healthz-address", "--listen-address", "--kubeconfig", "--port", "--plugins-dir")
 _SOCKETS = "/tmp/klog-socks"
-_BEHIND_FRONT = 18443  # of the real webhook manager, in no manifest
+_BEHIND_FRONT = 18443  # the real webhook manager's, not in any manifest
 _FRONT = Path(__file__).with_name("admission_front.py")
 ANSWERED = ALLOWED | frozenset(REFUSED)
 
@@ -46,11 +46,11 @@ def _known_flags(tool: str) -> frozenset[str]:
 
 
 def map_arguments(args: list[str], known: frozenset[str], path: Callable[[str], str]) -> list[str]:
-    """The chart's arguments as 1.10 takes them; `path` maps a mounted file. Raises ValueError for what it cannot do."""
+    """Returns the chart's arguments for 1.10. `path` maps a mounted file. Raises ValueError for unsupported ones."""
     mapped, refused = [], []
     for arg in args:
         flag, _, value = arg.partition("=")
-        if flag in _HANDLED or not arg.startswith("-"):  # upstream's chart has a stray "2>&1", which does nothing
+        if flag in _HANDLED or not arg.startswith("-"):  # upstream's chart has a stray "2>&1" without effect
             continue
         if flag in _FILES:
             mapped.append(f"{flag}={path(value)}")
@@ -89,7 +89,7 @@ def _front(ctx: PodContext, mapped: list[str]) -> list[str]:
 
 
 def _trust(ctx: PodContext) -> None:
-    """Puts the CA into the webhooks that only 1.15 knows, as its webhook manager would; 1.10 sees to its own."""
+    """Sets the CA in webhooks that only 1.15 knows, as its webhook manager would. 1.10 sets its own."""
     authority = ctx.file(_option(ctx, "--ca-cert-file")) or b""
     service = _option(ctx, "--webhook-service-name")
     bundle = base64.b64encode(authority).decode()
@@ -120,7 +120,7 @@ def _ports(ctx: PodContext) -> Mapping[int, int]:
 
 
 def make_admission_secret(ctx: PodContext) -> None:
-    """What the hook Job's gen-admission-secret.sh does: a CA and a serving certificate for the webhook's Service."""
+    """Emulates the hook Job's gen-admission-secret.sh: creates a CA and a certificate for the webhook's Service."""
     options = _options(ctx.argv())
     service, namespace, name = options["--service"], options.get("--namespace", "default"), options["--secret"]
     names = (service, f"{service}.{namespace}", f"{service}.{namespace}.svc")
@@ -137,7 +137,7 @@ def make_admission_secret(ctx: PodContext) -> None:
 
 
 def _options(argv: list[str]) -> dict[str, str]:
-    """`--service x` pairs, also where they stand in one shell line."""
+    """Returns `--service x` pairs, also from one shell line."""
     words = " ".join(argv).replace("=", " ").split()
     return {word: words[i + 1] for i, word in enumerate(words[:-1]) if word.startswith("--")}
 
@@ -148,4 +148,4 @@ PROGRAMS = (
     ImageProgram("vc-webhook-manager", OneShot(make_admission_secret), command="gen-admission-secret"),
     *(ImageProgram(tool, HostProcess(_argv(tool), _ports, _PINS.tools)) for tool in _PINS.tools),
 )
-"""The chart's images are named as the executables."""
+"""The programs. The chart's images have the names of the executables."""
