@@ -1,4 +1,4 @@
-"""The simulated /sys of a node and the device files of a pod, as plain files that the sandbox binds."""
+"""Writes a node's simulated /sys and a pod's device files, as plain files that the sandbox binds."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from simulator.host import files
 from simulator.world.hardware import FLAPS, MELLANOX, Hca, NodeHardware, PciDevice
 
-# InfiniBand names of link rates in Gb/s with four lanes, as the kernel's `rate` file has them.
+# InfiniBand names of link rates in Gb/s with four lanes, as in the kernel's `rate` file.
 RATE_NAMES = {50: "4X FDR10", 100: "4X EDR", 200: "4X HDR", 400: "4X NDR", 800: "4X XDR"}
 
 
 def write_sys(folder: Path, hardware: NodeHardware) -> None:
-    """Brings the node's /sys up to date, disks apart. All HCAs show in every pod: sysfs knows no pods.
+    """Updates the node's /sys, except disks. Every pod sees all HCAs, because sysfs is not namespaced.
 
-    It changes under the pods that run: a fault shows at once.
+    Running pods see changes, such as a fault, immediately.
     """
     for hca in hardware.hcas:
         _write_hca(folder / "class" / "infiniband" / hca.name, hca)
@@ -26,7 +26,7 @@ def write_sys(folder: Path, hardware: NodeHardware) -> None:
 
 
 def device_nodes(hardware: NodeHardware, gpus: Iterable[int], hcas: Iterable[str], *, privileged: bool) -> list[str]:
-    """Device files of a container: its allocated devices only; every device of the node for a privileged one."""
+    """Returns the device files of a container: its allocated devices, or all of the node if it is privileged."""
     indices = [gpu.index for gpu in hardware.gpus] if privileged else list(gpus)
     names = {hca.name for hca in hardware.hcas} if privileged else set(hcas)
     nodes = [f"/dev/nvidia{index}" for index in indices]
@@ -52,14 +52,14 @@ def _write_hca(folder: Path, hca: Hca) -> None:
         "rate": f"{hca.gbps} Gb/sec ({RATE_NAMES.get(hca.gbps, '4X')})",
         "counters/link_downed": str(FLAPS if hca.flapping and hca.link_layer == "InfiniBand" else 0),
         "pkeys/0": hca.pkey,
-        "pkeys/1": "0x7fff",  # the limited default partition, which every port holds
+        "pkeys/1": "0x7fff",  # the limited default partition, which every port has
         "gids/0": f"fe80:0000:0000:0000:{hca.guid}",
     }
     write_files(folder / "ports" / "1", port)
 
 
 def _write_pci(folder: Path, functions: Sequence[PciDevice]) -> None:
-    """The bus, without functions that are gone from it. Subsystem ids are the function's own (inferred)."""
+    """Writes PCI functions, and removes lost ones. Subsystem ids equal the function's ids (inferred)."""
     for function in functions:
         ids = {"vendor": f"0x{function.vendor}", "device": f"0x{function.device}"}
         subsystem = {f"subsystem_{name}": text for name, text in ids.items()}
@@ -73,7 +73,7 @@ def _pci_class(hca: Hca) -> str:
 
 
 def write_files(folder: Path, contents: Mapping[str, str]) -> None:
-    """Files of one line each."""
+    """Writes files of one line each."""
     for name, text in contents.items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Programs that a sandbox needs, and where they appear inside: real ones with their libraries, and simulated ones."""
+"""Finds the programs of a sandbox and their paths in it: real ones with their libraries, and simulated ones."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from simulator.sandbox import PATH
 PYTHON_HOME = "/opt/simulator/python"
 PYTHON = f"{PYTHON_HOME}/bin/python3"
 EXTENSION_MODULES = ("binascii", "pyexpat", "_hashlib", "_ssl")
-"""Those that scripts and simulated commands use and that load libraries of their own."""
+"""Modules of scripts and simulated commands that load additional libraries."""
 COMMANDS = "/opt/simulator/lib"
-"""Where the modules of simulated commands are."""
+"""The folder with the modules of simulated commands."""
 SHARED = (
     *("__init__.py", "host/__init__.py", "host/files.py", "host/relay.py"),
     *("sandbox/__init__.py", "world/__init__.py", "world/network.py"),
@@ -31,11 +31,11 @@ SHARED = (
 _LIBRARY = re.compile(r"(/\S+) \(0x[0-9a-f]+\)")
 
 Bind = tuple[str, str]
-"""(path on this machine, path in the sandbox), both absolute."""
+"""A path on this machine and the path in the sandbox, both absolute."""
 
 
 class MissingExecutables(LookupError):
-    """Programs that an image needs and this machine lacks."""
+    """Programs that an image needs are missing on this machine."""
 
     def __init__(self, names: Iterable[str]) -> None:
         super().__init__(
@@ -45,7 +45,7 @@ class MissingExecutables(LookupError):
 
 @functools.cache
 def binds(names: tuple[str, ...]) -> tuple[Bind, ...]:
-    """The programs by name, as /usr/bin/<name>, and every library they load. Raises MissingExecutables."""
+    """Returns binds for the programs, as /usr/bin/<name>, and their libraries. Raises MissingExecutables."""
     found = {name: shutil.which(name, path=PATH) for name in names}
     if missing := sorted(name for name, path in found.items() if path is None):
         raise MissingExecutables(missing)
@@ -55,9 +55,9 @@ def binds(names: tuple[str, ...]) -> tuple[Bind, ...]:
 
 @functools.cache
 def python_binds(home: str = PYTHON_HOME) -> tuple[Bind, ...]:
-    """The interpreter that runs this, as `home`/bin/python3, and its standard library.
+    """Returns binds for the running interpreter, as `home`/bin/python3, and its standard library.
 
-    Below PYTHON_HOME it is away from PATH, for the simulated commands only; an image's own is in /usr/local.
+    PYTHON_HOME is not on PATH: only simulated commands use it. Python of images is in /usr/local.
     """
     executable = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -73,16 +73,16 @@ def python_binds(home: str = PYTHON_HOME) -> tuple[Bind, ...]:
 
 @functools.cache
 def package_binds(packages: Path, target: str) -> tuple[Bind, ...]:
-    """Packages for an image's Python, as the folder `target`, with the libraries that they and its own modules load."""
+    """Returns binds for packages of an image's Python, as the folder `target`, and for the libraries of all modules."""
     standard = Path(functools.__file__).parent.resolve() / "lib-dynload"
     modules = [str(file) for folder in (packages, standard) for file in sorted(folder.rglob("*.so"))]
     return ((str(packages), target), *_libraries(tuple(modules)))
 
 
 def command_binds() -> tuple[Bind, ...]:
-    """The modules of simulated commands as they are now, compiled: a job starts dozens of them, and none can write.
+    """Returns binds for the compiled modules of simulated commands: a job starts dozens, and none can write bytecode.
 
-    A folder of its own for each state of them: containers that run keep theirs.
+    Each version has its own folder, so that running containers keep theirs.
     """
     package = paths.ROOT / "simulator"
     own = [sorted((package / "sandbox" / folder).glob("*.py")) for folder in ("commands", "library")]
@@ -98,7 +98,7 @@ def command_binds() -> tuple[Bind, ...]:
         fresh.chmod(0o755)
         try:
             fresh.rename(folder)
-        except OSError:  # another process was first
+        except OSError:  # another process created it first
             shutil.rmtree(fresh)
     return ((str(folder), COMMANDS),)
 
@@ -114,13 +114,13 @@ def _compile(source: Path, folder: Path, name: Path) -> None:
 
 
 def _libraries(programs: tuple[str, ...]) -> list[Bind]:
-    """All shared libraries of the programs, the loader included. Static programs have none."""
+    """Returns all shared libraries of the programs, and the loader. Static programs have none."""
     ldd = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False)
     found = sorted(set(_LIBRARY.findall(ldd.stdout)))
     return [(str(Path(path).resolve()), _inside(path)) for path in found]
 
 
 def _inside(library: str) -> str:
-    """Where the loader looks for it; /lib is a link to /usr/lib in the sandbox, as in current distributions."""
+    """Returns the path in which the loader looks. /lib links to /usr/lib, as in current distributions."""
     merged = re.sub(r"^/lib", "/usr/lib", library)
     return merged if re.match(r"/usr/lib(32|64)?/", merged) else f"/usr/lib/{Path(library).name}"

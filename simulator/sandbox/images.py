@@ -1,4 +1,4 @@
-"""What an image holds, from its recipe and its own Dockerfile, as they are when a container of it starts."""
+"""Reads the content of an image from its recipe and its Dockerfile."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _PROGRAMS = _HERE / "programs"
 _SETS = _HERE / "sets.yaml"
 PYTHON = "python3"
 SHIM = "/opt/simulator/shim"
-"""Begins every container; there in all images."""
+"""The program that starts every container, in all images."""
 
 
 @dataclass(frozen=True)
 class Image:
-    """One image that can be run."""
+    """One image that can run."""
 
     name: str
     executables: tuple[str, ...]
@@ -41,23 +41,23 @@ class Image:
     env: dict[str, str] = field(default_factory=dict)
     workdir: str = "/"
     python: bool = False
-    """It has the Python that runs the simulator: `python3` among the recipe's executables."""
+    """Whether it has the Python that runs the simulator: `python3` in the recipe's executables."""
     packages: Path | None = None
-    """The folder of this machine with the packages that its Python has."""
+    """The folder of this machine with the packages of its Python."""
     entrypoint: tuple[str, ...] = ()
-    """What a container without a command runs."""
+    """The program of a container without a command."""
     user: int = 0
     kubernetes_api: bool = False
-    """Its sandbox has a way to the Kubernetes API: `kubernetesApi` in its recipe."""
+    """Whether its sandbox can reach the Kubernetes API: `kubernetesApi` in its recipe."""
 
 
 class Recipe(BaseModel):
-    """What a file of `recipes/` may say; most of it goes to `Image` as it is."""
+    """The schema of files in `recipes/`. `Image` takes most fields unchanged."""
 
     model_config = ConfigDict(extra="forbid")
 
     executables: tuple[str, ...]
-    """Programs, and sets of them, of sets.yaml."""
+    """Names of programs, and of sets of programs in sets.yaml."""
     commandSets: tuple[str, ...] = ()
     commands: dict[str, str] = {}
     files: dict[str, str] = {}
@@ -66,39 +66,39 @@ class Recipe(BaseModel):
     env: dict[str, str] = {}
     workdir: str = "/"
     packages: str = ""
-    """The tool that has the packages of its Python."""
+    """The tool with the packages of its Python."""
     entrypoint: tuple[str, ...] = ()
     user: int = 0
     kubernetesApi: bool = False
 
 
 class RecipeError(Exception):
-    """The image cannot be run; the message says why."""
+    """The image cannot run. The message says why."""
 
 
 @functools.cache
 def programs() -> dict[str, Any]:
-    """The recipes of programs, by name, as plain data: a sandbox has no YAML."""
+    """Returns the recipes of programs by name, as plain data, because sandboxes have no YAML parser."""
     return {file.stem: _read(file) for file in sorted(_PROGRAMS.glob("*.yaml"))}
 
 
 def image_name(reference: str) -> str:
-    """The last part of a reference without tag and digest: `host/team/nccl-test:1` is `nccl-test`."""
+    """Returns the last part of a reference without tag and digest: `nccl-test` for `host/team/nccl-test:1`."""
     return reference.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
 def names() -> list[str]:
-    """All images that can be run: one recipe each."""
+    """Returns the names of all images that can run, one for each recipe."""
     return sorted(file.stem for file in RECIPES.glob("*.yaml"))
 
 
 def has_recipe(reference: str) -> bool:
-    """Whether containers of the image can be run; without a recipe they are faked."""
+    """Reports whether containers of the image can run. Without a recipe they are faked."""
     return _recipe(image_name(reference)).is_file()
 
 
 def image_named(name: str) -> Image:
-    """Raises RecipeError where there is no recipe, or one that says nothing useful."""
+    """Returns the image. Raises RecipeError if its recipe is missing or invalid."""
     files = (_recipe(name), _SETS, _dockerfile(name))
     if not has_recipe(name):
         raise RecipeError(f"no recipe for image {name!r}; there is one for {', '.join(names())}")
@@ -107,7 +107,7 @@ def image_named(name: str) -> Image:
 
 @functools.lru_cache
 def _image(name: str, _: tuple[int, ...]) -> Image:
-    """Kept for as long as none of its files has another time of change, which the second argument has."""
+    """Returns the image. The second argument, the modification times of its files, is only a cache key."""
     recipe, sets = _read_recipe(_recipe(name)), _read(_SETS)
     if faults := list(_faults(recipe, sets)):
         raise RecipeError(f"recipes/{name}.yaml: {'; '.join(faults)}")
@@ -151,7 +151,7 @@ def _read_recipe(file: Path) -> Recipe:
 
 
 def _faults(recipe: Recipe, sets: Mapping[str, Any]) -> Iterator[str]:
-    """What the recipe names that is not there. Programs of this machine are looked for when a sandbox is made."""
+    """Yields names in the recipe that do not exist. Programs of this machine are checked when a sandbox starts."""
     for name in recipe.commandSets:
         if name not in sets["commands"]:
             yield f"commandSets names {name!r}; there are {', '.join(sets['commands'])}"
@@ -176,7 +176,7 @@ def _read(file: Path) -> Any:
 
 
 def _instructions(dockerfile: Path) -> list[tuple[str, str]]:
-    """(instruction, rest of line) of the last build stage; an image without a Dockerfile has none."""
+    """Returns (instruction, rest of line) of the last build stage; nothing without a Dockerfile."""
     if not dockerfile.exists():
         return []
     text = dockerfile.read_text(encoding="utf-8").replace("\\\n", " ")
@@ -187,7 +187,7 @@ def _instructions(dockerfile: Path) -> list[tuple[str, str]]:
 
 
 def _copied(folder: Path, rest: str) -> list[Bind]:
-    """Files that a COPY takes from the image's folder; what it takes from other stages is built, not copied."""
+    """Returns the files that a COPY takes from the image's folder. Ignores other stages, which are not built here."""
     words = shlex.split(rest)
     if any(word.startswith("--from=") for word in words):
         return []

@@ -1,7 +1,7 @@
-"""The file system of a simulated node: the part of it that scripts reach through hostPath volumes and /sys.
+"""The file system of a simulated node, as far as scripts reach it through hostPath volumes and /sys.
 
-It is kept as long as its node: what a pod wrote there, the next pod finds. Disks are files in `dev/` that hold what is
-written on them; `sys/block/` and `proc/1/mounts` are what the kernel knows of them now.
+It lives as long as its node, so that pods find the files of earlier pods. Disks are files in `dev/` with their content;
+`sys/block/` and `proc/1/mounts` are the kernel's current state of them.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from simulator.world.hardware import Disk, NodeHardware
 KVP_POOL = "var/lib/hyperv/.kvp_pool_3"
 MOUNTS = "proc/1/mounts"
 OS_RELEASE = "etc/os-release"
-SWAPS = "proc/swaps"  # none, as AKS has it unless asked
+SWAPS = "proc/swaps"  # none, the default of AKS
 MODEL_LENGTH = 40
-"""NVMe fills the model up with blanks to so many characters (NVM Express, Identify Controller)."""
+"""The number of characters to which NVMe pads the model with blanks (NVM Express, Identify Controller)."""
 KERNEL_LOG = "var/log/syslog"
 _FOLDERS = ("dev", "etc", "mnt", "proc/1", "sys/block", "var/lib/hyperv", "var/log")
 
 
 def write(folder: Path, hardware: NodeHardware) -> None:
-    """Makes what the hardware has and the folder has not, and brings its sysfs and Hyper-V's pool up to date."""
+    """Creates missing files of the hardware, and updates sysfs, logs and Hyper-V's pool."""
     for name in _FOLDERS:
         _own(folder, name).mkdir(parents=True, exist_ok=True)
     devices.write_sys(folder / "sys", hardware)
@@ -46,7 +46,7 @@ def os_release(hardware: NodeHardware) -> str:
 
 
 def _own(folder: Path, relative: str) -> Path:
-    """A path below the node's root. Pods may write there: links that they put in its way lead nowhere, but go."""
+    """Returns a path below the node's root. Removes symbolic links in it, since pods may create them to escape."""
     path = folder
     for part in Path(relative).parts:
         path /= part
@@ -56,7 +56,7 @@ def _own(folder: Path, relative: str) -> Path:
 
 
 def _write_os_disk(folder: Path, disk: Disk) -> str:
-    """Returns the name of its partition, which holds the node's root."""
+    """Writes the OS disk, and returns the name of its partition with the node's root."""
     partition = f"{disk.name}p1" if disk.name[-1].isdigit() else f"{disk.name}1"
     _write_disk(folder, disk)
     _own(folder, f"sys/block/{disk.name}/{partition}").mkdir(exist_ok=True)
@@ -65,7 +65,7 @@ def _write_os_disk(folder: Path, disk: Disk) -> str:
 
 
 def _remove_lost_disks(folder: Path, there: set[str]) -> None:
-    """Takes away disks that fell off the bus, with what is written on them; an array of RAID 0 is broken then."""
+    """Removes disks that fell off the bus, with their content. Marks their RAID 0 arrays as broken."""
     block = _own(folder, "sys/block")
     for sysfs in block.iterdir():
         if sysfs.name not in there and not sysfs.name.startswith("md"):

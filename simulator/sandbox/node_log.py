@@ -1,7 +1,7 @@
-"""The log of a simulated node, `/var/log/syslog`: its boots, Xids of its GPUs, links of its HCAs that were lost.
+"""Writes the log of a simulated node, `/var/log/syslog`: boots, Xids of its GPUs, lost links of its HCAs.
 
-With the timestamps of rsyslog on Ubuntu 24.04, which leaves its traditional format out of its configuration. What is
-healed was never logged; what a reboot has ended stays above the line of the boot.
+Timestamps are those of rsyslog on Ubuntu 24.04, which does not configure its traditional format. Healing a fault
+removes its lines; faults that a reboot ended stay above the line of the boot.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ _TEXTS = {
     74: "NVLink: fatal error detected on link 0",
     79: "GPU has fallen off the bus.",
 }
-"""Of Xids, as NVIDIA's driver logs them (Xid Errors, its documentation); of others, and of 64 and 74, made up."""
+"""Texts of Xids from NVIDIA's documentation of its driver (Xid Errors); those of 64, 74 and others are invented."""
 _NETWORKD = "systemd-networkd[801]: "
 _WITHOUT_PROCESS = {
     145: "RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x00000004 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)",
     149: "NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x00000004 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)",
     154: "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)",
 }
-"""Of Xids that name no process (NVIDIA/open-gpu-kernel-modules#1150; NVIDIA/NVSentinel, tests of its Xid parser)."""
+"""Texts of Xids without a process (NVIDIA/open-gpu-kernel-modules#1150; NVIDIA/NVSentinel, tests of its Xid parser)."""
 _OURS = re.compile(
     rf"kernel: NVRM: Xid \(\S+\): (\d+, {re.escape(_OF_NOBODY)}, |"
     + "|".join(re.escape(f"{code}, {text}") for code, text in _WITHOUT_PROCESS.items())
     + rf")|{re.escape(_NETWORKD)}ib"
 )
-"""What a fault may have logged; other lines, of whoever wrote them, stay."""
+"""Lines that a fault may have logged. All other lines stay."""
 
 
 def write(file: Path, hardware: NodeHardware) -> None:
-    """Logs what has happened since the last time, and forgets what is healed."""
+    """Logs new events, and removes those of healed faults."""
     old = file.read_text().splitlines() if file.exists() else []
     if not old or (hardware.booted and hardware.booted > _time(_boots(old)[-1])):
         old.append(_line(datetime.now(UTC), hardware, f"kernel: {BOOT} {hardware.kernel}"))
@@ -62,9 +62,9 @@ def _xid(code: int) -> str:
 
 
 def _carriers(hardware: NodeHardware) -> Iterator[str]:
-    """Of the link over InfiniBand of each HCA that flaps: that of mlx5_2 is ibP259p0s0.
+    """Yields the lost link of each flapping HCA; that of mlx5_2 is ibP259p0s0.
 
-    systemd names it by the domain of its PCI function, which on Azure is 257 (0x101) for mlx5_0.
+    The name has the domain of the PCI function, which on Azure is 257 (0x101) for mlx5_0 (systemd).
     """
     for hca in hardware.hcas:
         if hca.flapping:
@@ -72,7 +72,7 @@ def _carriers(hardware: NodeHardware) -> Iterator[str]:
 
 
 def _times(texts: Iterable[str]) -> Iterator[tuple[datetime, str]]:
-    """A link is lost again and again, a minute after it came back, and last of all just now."""
+    """Yields texts with their times. A flapping link is lost each minute, and last of all now."""
     now = datetime.now(UTC)
     for text in texts:
         if not text.startswith(_NETWORKD):
@@ -89,7 +89,7 @@ def _line(time: datetime, hardware: NodeHardware, text: str) -> str:
 
 
 def _what(line: str) -> str:
-    """What a line tells, without time and node; of a link that came back, that it was lost."""
+    """Returns a line without time and node. A restored link counts as its loss."""
     return " ".join(line.split(" ")[2:]).replace("Gained", "Lost")
 
 

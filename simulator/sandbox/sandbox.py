@@ -1,4 +1,4 @@
-"""Runs a container's command in a bubblewrap sandbox that holds what its image would and nothing of this machine."""
+"""Runs a container's command in a bubblewrap sandbox that has the image's files and nothing of this machine."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from simulator.sandbox.spec import SandboxError, SandboxSpec
 from simulator.world import performance
 
 MINIMUM_BWRAP = (0, 8)  # --size and --disable-userns
-MEMLOCK_BYTES = 64 * 1024  # what a container without IPC_LOCK may pin (Azure/aks-rdma-infiniband's documentation)
+MEMLOCK_BYTES = 64 * 1024  # the limit of a container without IPC_LOCK (Azure/aks-rdma-infiniband's documentation)
 ROOT_BYTES = 2**30
 NOBODY = 65534
-# Beyond processes /proc is the machine's: no namespace guards what its root may write there, and we may run as root.
-# The same paths as the OCI runtimes' defaults: some read-only, others hidden.
+# Except for processes, /proc is the machine's: no namespace protects what its root may write there, and we may be root.
+# These paths are the defaults of OCI runtimes: some read-only, others hidden.
 PROC_READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 PROC_HIDDEN = (
     "acpi",
@@ -37,15 +37,15 @@ PROC_HIDDEN = (
     "timer_list",
 )
 IMAGE_PYTHON = "/usr/local"
-"""Where images that have Python have it, as the official ones do."""
+"""The folder of Python in images that have it, as in the official ones."""
 PACKAGES = "/opt/packages"
-"""Where images whose recipe has `packages` have them."""
+"""The folder of the recipe's `packages` in an image."""
 _PACKAGE = paths.ROOT / "simulator"
 
 
 @functools.cache
 def available() -> str | None:
-    """Why no sandbox can be had on this machine; None when it can."""
+    """Returns why this machine cannot run sandboxes, or None."""
     binary = _bwrap()
     if binary is None:
         return "bubblewrap is not installed (Debian, Ubuntu: apt-get install bubblewrap)"
@@ -62,9 +62,9 @@ def available() -> str | None:
 
 
 def start(spec: SandboxSpec, stdout: int) -> subprocess.Popen[bytes]:
-    """Prepares and starts the container; both of its streams go to the file descriptor `stdout`. Raises SandboxError.
+    """Prepares and starts the container, with both output streams to the file descriptor `stdout`. Raises SandboxError.
 
-    Killing the process returned kills everything in the sandbox.
+    Killing the returned process kills everything in the sandbox.
     """
     if reason := available():
         raise SandboxError(reason)
@@ -81,7 +81,7 @@ def start(spec: SandboxSpec, stdout: int) -> subprocess.Popen[bytes]:
 
 
 def overlaid(others: Mapping[str, Path]) -> list[str]:
-    """Begins a command that has this machine, but other files in these places; nothing where no sandbox can be had."""
+    """Returns the start of a command on this machine with other files at these paths; empty without sandboxes."""
     if available():
         return []
     pairs = [word for place, file in others.items() for word in ("--ro-bind", str(file), place)]
@@ -89,7 +89,7 @@ def overlaid(others: Mapping[str, Path]) -> list[str]:
 
 
 def prepare(spec: SandboxSpec) -> None:
-    """Writes run_dir: /etc, what simulated commands know of their pod. Forgets an earlier container's state."""
+    """Writes run_dir: /etc, and the data for simulated commands. Deletes the state of an earlier container."""
     image_of(spec)
     shutil.rmtree(spec.run_dir / "pod", ignore_errors=True)
     (spec.run_dir / "pod").mkdir(parents=True)
@@ -111,7 +111,7 @@ def prepare(spec: SandboxSpec) -> None:
 
 
 def command(spec: SandboxSpec) -> list[str]:
-    """The argument vector; to be run with `environment(spec)` and nothing else as environment. Raises SandboxError."""
+    """Returns the command. Run it with `environment(spec)` as its complete environment. Raises SandboxError."""
     return [
         *_limits(spec),
         _bwrap() or "bwrap",
@@ -127,25 +127,25 @@ def command(spec: SandboxSpec) -> list[str]:
 
 
 def _workdir(spec: SandboxSpec) -> list[str]:
-    """The container begins there; runtimes make it where an image has it not."""
+    """Returns options for the working directory, which runtimes create if the image does not have it."""
     folder = spec.workdir or image_of(spec).workdir
     return ["--dir", folder, "--chdir", folder]
 
 
 def environment(spec: SandboxSpec) -> dict[str, str]:
-    """The container's whole environment: the image's, the runtime's, the pod's."""
+    """Returns the container's complete environment: the image's, the runtime's and the pod's."""
     service = {"HOST": "127.0.0.1", "PORT": str(port)} if (port := _api_port(spec)) else {}
     cluster = {f"KUBERNETES_SERVICE_{name}": value for name, value in service.items()}
     return {"HOME": "/root", "HOSTNAME": spec.hostname, **cluster, **image_of(spec).env, **spec.env}
 
 
 def _api_port(spec: SandboxSpec) -> int:
-    """0 where the container has no way to the Kubernetes API."""
+    """Returns the port of the Kubernetes API, or 0 if the container cannot reach it."""
     return spec.api_port if spec.api_port is not None and image_of(spec).kubernetes_api else 0
 
 
 def image_of(spec: SandboxSpec) -> Image:
-    """Raises SandboxError for an image without a recipe."""
+    """Returns the container's image. Raises SandboxError if it has no valid recipe."""
     try:
         return image_named(spec.image)
     except RecipeError as error:
@@ -158,7 +158,7 @@ def _bwrap() -> str | None:
 
 
 def _limits(spec: SandboxSpec) -> list[str]:
-    """Locked memory: without IPC_LOCK a container may pin 64 KiB; with it, as much as this machine lets us."""
+    """Returns the limit of locked memory: 64 KiB without IPC_LOCK, else this machine's limit."""
     hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
     unbounded = spec.privileged or "IPC_LOCK" in spec.capabilities
     limit = hard if unbounded else MEMLOCK_BYTES if hard == resource.RLIM_INFINITY else min(hard, MEMLOCK_BYTES)
@@ -167,7 +167,7 @@ def _limits(spec: SandboxSpec) -> list[str]:
 
 
 def _isolation(spec: SandboxSpec) -> list[str]:
-    """Every namespace of its own: no network, no process, no user of the machine; who is in it is nobody outside."""
+    """Returns options for separate namespaces: no network, processes or users of the machine, and no rights outside."""
     namespaces = ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     rights = ["--unshare-cgroup-try", "--disable-userns", "--cap-drop", "ALL"]
     who = ["--uid", str(_user(spec)), "--gid", str(spec.group)]
@@ -175,7 +175,7 @@ def _isolation(spec: SandboxSpec) -> list[str]:
 
 
 def _system(spec: SandboxSpec) -> list[str]:
-    """An empty root in memory, and the kernel's own folders with simulated devices."""
+    """Returns options for an empty root in memory, and the kernel's folders with simulated devices."""
     arguments = ["--size", str(ROOT_BYTES), "--tmpfs", "/", "--proc", "/proc", *_proc(spec), "--dev", "/dev"]
     arguments += ["--size", str(spec.shm_bytes), "--tmpfs", "/dev/shm"]
     for node in devices.device_nodes(spec.hardware, spec.gpus, spec.hcas, privileged=spec.privileged):
@@ -189,7 +189,7 @@ def _system(spec: SandboxSpec) -> list[str]:
 
 
 def _proc(spec: SandboxSpec) -> list[str]:
-    """Guards of what /proc shows of the machine itself."""
+    """Returns options that protect the parts of /proc that show the machine."""
     arguments: list[str] = []
     for path in (Path("/proc") / name for name in PROC_READ_ONLY if (Path("/proc") / name).exists()):
         arguments += ["--ro-bind", str(path), str(path)]
@@ -199,7 +199,7 @@ def _proc(spec: SandboxSpec) -> list[str]:
 
 
 def _program_files(image: Image) -> list[str]:
-    """Real programs, the image's files, and the simulated commands with the interpreter that runs them."""
+    """Returns binds for real programs, the image's files, and the simulated commands with their interpreter."""
     try:
         programs = executables.binds(image.executables)
     except executables.MissingExecutables as error:
@@ -222,7 +222,7 @@ def _program_files(image: Image) -> list[str]:
 
 
 def _pod_files(spec: SandboxSpec) -> list[str]:
-    """/etc, volumes, and /run/simulator, through which simulated commands see the world."""
+    """Returns binds for /etc, volumes, and /run/simulator, through which simulated commands see the world."""
     arguments: list[str] = []
     for name in _etc(spec):
         arguments += ["--ro-bind", str(spec.run_dir / "etc" / name), f"/etc/{name}"]
@@ -241,10 +241,10 @@ def _pod_files(spec: SandboxSpec) -> list[str]:
 
 
 def _disks(spec: SandboxSpec) -> list[str]:
-    """The node's disks, for a privileged container that mounts its /dev; without privilege nobody can open them.
+    """Returns binds for the node's disks, if the container is privileged and mounts the node's /dev.
 
-    They are links to files that simulated commands read and write, as they do what the kernel would in sysfs and in its
-    table of mounts.
+    They are links to files that simulated commands read and write. These commands also update sysfs and the mount
+    table, as the kernel would.
     """
     if not spec.privileged:
         return []
@@ -257,7 +257,7 @@ def _disks(spec: SandboxSpec) -> list[str]:
 
 
 def _inside(target: str) -> str:
-    """Bubblewrap makes no folders behind a symbolic link, which /var/run is."""
+    """Returns the path without the symbolic link /var/run: bubblewrap cannot create folders behind it."""
     return target.removeprefix("/var") if target.startswith("/var/run/") else target
 
 

@@ -1,4 +1,4 @@
-"""One container as a sandbox is told of it."""
+"""The specification of one container for a sandbox."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from simulator.world.snapshot import DEFAULT_SHM_BYTES
 
 
 class SandboxError(RuntimeError):
-    """The sandbox cannot be had, or not for this container; the text is for the user."""
+    """The sandbox is not available, or not for this container. The message is for the user."""
 
 
 @dataclass(frozen=True)
 class Mount:
-    """A volume: a file or folder of this machine, made for this pod, and where the container sees it."""
+    """A volume: a file or folder of this machine for this pod, and its path in the container."""
 
     source: Path
     target: str
     read_only: bool = True
     shared: bool = False
-    """What is mounted below it inside is mounted on the node (mountPropagation Bidirectional)."""
+    """Whether mounts below it in the container are also on the node (mountPropagation Bidirectional)."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class SandboxSpec:
     """One container of one pod."""
 
     pod: str
-    """"namespace/name", its key in world.json."""
+    """The pod's "namespace/name", its key in world.json."""
     image: str
-    """Name of its recipe."""
+    """The name of its recipe."""
     argv: tuple[str, ...]
     hostname: str
     hardware: NodeHardware
     run_dir: Path
-    """The pod's own folder; `prepare` writes it, and simulated daemons leave their state in its `pod/`."""
+    """The pod's folder. `prepare` writes it, and simulated daemons keep their state in its `pod/`."""
     world_dir: Path
     """The folder of world.json."""
     env: Mapping[str, str] = field(default_factory=dict)
@@ -49,19 +49,19 @@ class SandboxSpec:
     capabilities: frozenset[str] = frozenset()
     privileged: bool = False
     user: int | None = None
-    """By number; None: the image's own."""
+    """The user id, or None for the image's."""
     group: int = 0
     ip: str = ""
     api_port: int | None = None
-    """Of the API server on this machine, for images that call it; the uplink in `world_dir` must let it through."""
+    """The API server's port on this machine, for images that call it. The uplink in `world_dir` must allow it."""
     uid: str = ""
-    """The pod's own: a pod of the same name may have been there before."""
+    """The pod's uid, to tell it from an earlier pod of the same name."""
     neighbours: Mapping[int, str] = field(default_factory=dict)
-    """Ports that other containers of the pod say they have, and these by name: a pod has one network. Their run folders
-    are beside this one's.
+    """Declared ports of the pod's other containers, with their names: a pod has one network. Their run folders are
+    next to this one.
     """
     node_dir: Path | None = None
-    """The file system of its node (`machine.py`); one of its own where there is none."""
+    """The file system of its node (`machine.py`), or None for a separate one."""
 
     @property
     def node(self) -> Path:

@@ -1,5 +1,6 @@
-"""The way out of sandboxes, which have no network: a Unix socket by which they reach a few servers of this machine, and
-ports of pods. Simulated commands alone know of it.
+"""Connects sandboxes, which have no network, to a few servers of this machine and ports of pods through a Unix socket.
+
+Only simulated commands use it.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ Address = tuple[str, int]
 
 
 class Uplink:
-    """Listens in a folder that sandboxes see (that of world.json), where it also leaves the authorities they trust.
+    """The server. It listens in the folder of world.json, which sandboxes see, and puts the CAs that they trust there.
 
-    A client names host and port in one line, is answered `ok`, and then talks to that server; others are refused.
+    A client sends host and port in one line, gets `ok`, and is then connected to that server. Others are refused.
     """
 
     def __init__(
@@ -36,9 +37,9 @@ class Uplink:
         proxy: Callable[[Address], str] = lambda _: "",
         pods: Callable[[str, int], socket.socket | None] = lambda *_: None,
     ) -> None:
-        """`allows` tells which servers may be reached, `proxy` by which URL others are; `authorities` is PEM.
+        """`allows` selects servers to reach directly; `proxy` returns the proxy URL for others; `authorities` is PEM.
 
-        `pods` connects to addresses inside the cluster, of which it knows; None for others.
+        `pods` connects to known addresses of the cluster, and returns None for others.
         """
         folder.mkdir(parents=True, exist_ok=True)
         files.replace(folder / AUTHORITIES, authorities)
@@ -48,7 +49,7 @@ class Uplink:
         self._thread.start()
 
     def stop(self) -> None:
-        """Takes no more clients."""
+        """Stops accepting clients."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -61,7 +62,7 @@ class _Server(socketserver.ThreadingUnixStreamServer):
     pods: Callable[[str, int], socket.socket | None]
 
     def dial(self, address: Address) -> socket.socket:
-        """Raises OSError, also for what is not allowed."""
+        """Connects to the address. Raises OSError, also if the address is not allowed."""
         if self.allows(address):
             return socket.create_connection(address, _TIMEOUT_S)
         if by := self.proxy(address):
@@ -77,7 +78,7 @@ def _server(
     proxy: Callable[[Address], str],
     pods: Callable[[str, int], socket.socket | None],
 ) -> _Server:
-    """Named by a descriptor of its folder: addresses of Unix sockets have 107 bytes at most, folders may have more."""
+    """Returns a server bound through a descriptor of its folder: Unix socket addresses are limited to 107 bytes."""
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
         server = _Server(f"/proc/self/fd/{descriptor}/{SOCKET}", _Client)
@@ -88,7 +89,7 @@ def _server(
 
 
 class _Client(socketserver.StreamRequestHandler):
-    rbufsize = 0  # what follows the first line is the server's
+    rbufsize = 0  # no buffer: data after the first line is for the server
     server: _Server
 
     def handle(self) -> None:

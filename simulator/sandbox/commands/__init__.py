@@ -1,3 +1,3 @@
-"""Simulated commands, one a module with a `main`. They run inside the sandbox, by the
-interpreter bound there, with the standard library only; what they share is in `simulator/sandbox/library`.
+"""Simulated commands, one module with a `main` each. The sandbox's interpreter runs them, with the standard library and
+`simulator/sandbox/library` only.
 """

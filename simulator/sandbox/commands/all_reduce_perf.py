@@ -1,4 +1,4 @@
-"""`all_reduce_perf` of nccl-tests, started without mpirun, which plays it for all ranks itself."""
+"""`all_reduce_perf` of nccl-tests without mpirun, which otherwise simulates it for all ranks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from simulator.sandbox.library.ranks import Rank
 
 
 def main(arguments: list[str]) -> int:
-    """One process with this pod's GPUs."""
+    """Runs one process with this pod's GPUs."""
     known = view.load()
     variables = {**nccl_net.nccl_configuration(), **os.environ}
     return nccl_tests.run([Rank(known.me, 0, 1)], ["all_reduce_perf", *arguments], variables, known)

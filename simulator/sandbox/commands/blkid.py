@@ -1,4 +1,4 @@
-"""`blkid --probe`: the label of a file system."""
+"""`blkid --probe`, for the label of a file system."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NOTHING_FOUND = 2
 
 
 def main(arguments: list[str]) -> int:
-    """0, or 2 where there is no file system with a label."""
+    """Returns 0, or 2 without a file system with a label."""
     if arguments[:-1] != ARGUMENTS:
         return block.not_simulated("blkid", arguments)
     try:

@@ -1,4 +1,4 @@
-"""`chroot`, into the root of NVIDIA's driver: there nvidia-smi is, which sees GPUs whose devices the container has."""
+"""`chroot` into the root of NVIDIA's driver, for its nvidia-smi, which sees the GPUs of the container's devices."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from simulator.sandbox.library import nvidia_smi, view
 
 FAILED, NOT_FOUND = 125, 127
-"""As coreutils' own."""
+"""Exit codes of coreutils."""
 
 
 def main(arguments: list[str]) -> int:
-    """The command's exit code."""
+    """Returns the command's exit code."""
     root, command, *rest = arguments
     known = view.load()
     if not Path(root).is_dir():

@@ -1,4 +1,4 @@
-"""`curl` of a sandbox: real HTTPS to the servers that the uplink reaches, and olmo-data.org in small."""
+"""`curl`: real HTTPS to servers that the uplink reaches, and a small emulation of olmo-data.org."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from simulator.sandbox.library.olmo_data import Answer
 BAD_OPTION, UNRESOLVED, UNREACHABLE, HTTP_ERROR, WRITE_ERROR, BAD_FILE, TIMED_OUT = 2, 6, 7, 22, 23, 26, 28
 CERTIFICATE, EMPTY_ANSWER = 60, 52
 TRANSIENT = (408, 429, 500, 502, 503, 504)
-SECONDS = 1 / 20  # of a wait between tries, for each second on real Azure
+SECONDS = 1 / 20  # a wait between retries, for each second on real Azure
 TIMEOUT_S = 60.0
 _ADDRESS = re.compile(r"[0-9.]+")
 _REACHED = rf"{_ADDRESS.pattern}|[a-z0-9]+\.blob\.core\.windows\.net"
-"""Hosts that the uplink may lead to."""
+"""Hosts that the uplink may reach."""
 
 
 class CurlError(Exception):
-    """Ends curl with `code`."""
+    """An error that ends curl with `code`."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -40,7 +40,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: list[str]) -> int:
-    """The exit codes are those of the real one."""
+    """Runs curl. Returns the exit codes of the real one."""
     silent = show = False
     try:
         options = parse(arguments)
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """The command line, and the address that a --config file names. Raises CurlError."""
+    """Parses the command line, and the URL in a --config file. Raises CurlError."""
     parser = _Parser(add_help=False, allow_abbrev=False)
     for flag in ("-s/--silent", "-S/--show-error", "-f/--fail", "-L/--location", "-I/--head", "--retry-all-errors"):
         parser.add_argument(*flag.split("/"), action="store_true")

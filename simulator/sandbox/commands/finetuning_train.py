@@ -1,7 +1,7 @@
-"""`finetuning.ray_train` of docker/ray-finetuning as Ray's job: no model, and the loss is invented.
+"""Simulates `finetuning.ray_train` of docker/ray-finetuning as Ray's job, without a model and with an invented loss.
 
-Command line, checks, files of lines, packing, folders of checkpoints and all that it says are the image's own modules,
-which need no torch. Whether the model can be had, and fits, is not simulated.
+The image's own modules, which do not need torch, provide the command line, checks, line files, packing, checkpoint
+folders and all messages. Whether the model is available, and fits, is not simulated.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _POLL_S = 0.5
 
 
 class WorkerLost(Failed):
-    """One of the workers does not answer: Ray starts all of them again."""
+    """A worker does not answer. Ray restarts all of them."""
 
 
 class StartTimedOut(Failed):
-    """There were not enough GPUs for all workers in time."""
+    """Not enough GPUs for all workers were available in time."""
 
 
 def main(arguments: list[str]) -> int:
-    """The exit codes are those of the image."""
+    """Runs the job. Returns the exit codes of the image."""
     sys.path.insert(0, str(Path.cwd()))
     options, recipe = _own("options"), view.program("finetuning_train")
     try:
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
         return int(error.code or 0)
     limits, failures = {WorkerLost: options.RETRIES, StartTimedOut: options.START_RETRIES}, dict[type[Failed], int]()
     try:
-        while True:  # as often as Ray Train does (failure_handling/default.py)
+        while True:  # as often as Ray Train retries (failure_handling/default.py)
             try:
                 _train(chosen, recipe, _group(chosen.workers, recipe))
             except (WorkerLost, StartTimedOut) as error:
@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _group(wanted: int, recipe: Recipe) -> list[Pod]:
-    """Nodes with so many GPUs together, once they have joined. Raises Failed."""
+    """Returns nodes with this many GPUs in total, once they have joined. Raises Failed."""
     timeout = float(os.environ.get("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S") or recipe["start_timeout_s"])
     deadline = time.monotonic() + timeout
     while True:
@@ -84,7 +84,7 @@ def _group(wanted: int, recipe: Recipe) -> list[Pod]:
 
 
 def _train(chosen: Namespace, recipe: Recipe, group: Sequence[Pod]) -> None:
-    """From the newest checkpoint on. Raises Failed, and ValueError for what another try would not fix."""
+    """Trains from the newest checkpoint. Raises Failed, and ValueError for errors that a retry would not fix."""
     report = _own("report")
     examples, tokens, steps = _planned(chosen, recipe)
     _check(group, recipe)
@@ -114,20 +114,20 @@ def _train(chosen: Namespace, recipe: Recipe, group: Sequence[Pod]) -> None:
 
 @dataclass
 class Run(Training):
-    """A training that logs and saves as the image does."""
+    """A training that logs and saves like the image."""
 
     chosen: Namespace = field(kw_only=True)
     about: dict[str, Any] = field(kw_only=True)
-    """What a checkpoint must be of, for this training to continue it."""
+    """Settings that a checkpoint must match to be continued."""
     ip: str = field(kw_only=True)
-    """Of the first worker."""
+    """The address of the first worker."""
 
     @property
     def folder(self) -> Path:
         return Path(self.chosen.output / "checkpoints")
 
     def tell(self, line: str) -> None:
-        """What the first worker prints, as Ray shows it in the driver's log."""
+        """Prints a line of the first worker, as Ray shows it in the driver's log."""
         print(self.recipe["texts"]["worker"].format(ip=self.ip, line=line), flush=True)
 
     def log(self, step: int, took: float) -> None:
@@ -144,7 +144,7 @@ class Run(Training):
 
 
 def _planned(chosen: Namespace, recipe: Recipe) -> tuple[int, int, int]:
-    """Returns examples, tokens and steps. Raises ValueError."""
+    """Returns the numbers of examples, tokens and steps. Raises ValueError."""
     options, lines = _own("options"), _own("lines")
     if chosen.data:
         size = recipe["characters_of_a_token"]
@@ -160,7 +160,7 @@ def _planned(chosen: Namespace, recipe: Recipe) -> tuple[int, int, int]:
 
 
 def _restored(played: Run) -> int:
-    """The step of the newest checkpoint, 0 without any. Raises ValueError for another training's."""
+    """Returns the step of the newest checkpoint, or 0. Raises ValueError for a checkpoint of another training."""
     played.folder.mkdir(parents=True, exist_ok=True)
     complete = _own("folders").complete(played.folder)
     if not complete:
@@ -188,5 +188,5 @@ def _check_head(known: view.View, recipe: Recipe) -> None:
 
 
 def _own(name: str) -> Any:
-    """A module of the image's."""
+    """Returns a module of the image."""
     return importlib.import_module(f"finetuning.{name}")

@@ -1,7 +1,7 @@
-"""`gpu_burn` of wilicc/gpu-burn: loads this pod's GPUs for so long and says whether they are well.
+"""`gpu_burn` of wilicc/gpu-burn: loads this pod's GPUs for some seconds and reports whether they are healthy.
 
-It takes the time of life. What shares a GPU shares its rate. The output is that of gpu_burn-drv.cpp (0831a45), where
-progress overwrites itself.
+It takes as long as the real one. Pods that share a GPU share its rate. The output is that of gpu_burn-drv.cpp
+(0831a45), in which progress overwrites itself.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from simulator.sandbox.library import view
 from simulator.sandbox.library.view import View
 
 NO_DEVICE = 19
-"""ENODEV."""
+"""The value of ENODEV."""
 _FLAGS_WITH_VALUE = ("-m", "-stts", "-i", "-c")
 _OPERATIONS = 2 * 8192**3
-"""Of one product of its matrices (OPS_PER_MUL)."""
+"""The operations of one product of its matrices (OPS_PER_MUL)."""
 _STEP_S = 0.5
 
 
 def main(arguments: list[str]) -> int:
-    """0, or as gpu-burn ends without a GPU; a GPU that is lost is told as FAULTY, with 0 too."""
+    """Returns 0, also with a lost GPU, which is reported as FAULTY; without a GPU, gpu-burn's exit code."""
     seconds = _seconds(arguments)
     known = view.load()
     gpus = known.gpus_of(known.me)
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _seconds(arguments: list[str]) -> int:
-    """The one argument that belongs to no flag; ten without it."""
+    """Returns the one argument that belongs to no flag, or 10 without it."""
     plain = [
         word
         for before, word in zip(["", *arguments], arguments, strict=False)
@@ -57,7 +57,7 @@ def _seconds(arguments: list[str]) -> int:
 
 
 def _gflops(gpu: Mapping[str, Any], known: View) -> float:
-    """Of single precision: what the GPU reaches, by the pods that are at work on it."""
+    """Returns the GPU's rate in single precision, divided by the number of pods that use it."""
     numbers = view.numbers()
     peaks: dict[str, float] = numbers["fp32_tflops"]
     reached: float = numbers["gpu_burn_fraction"]

@@ -1,4 +1,4 @@
-"""`metaseq-train`: takes what each rank is given, and plays the training of all ranks up to its last update."""
+"""`metaseq-train`: reads each rank's options, and simulates the training of all ranks until its last update."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMES = ("barrierlesstcpr", "tcpr", "tcp")
 
 
 class Rank(NamedTuple):
-    """One rank: where it runs, and with which options."""
+    """One rank, with its pod and its options."""
 
     pod: view.Pod
     options: Namespace
@@ -28,7 +28,7 @@ class Rank(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """What training the model costs, by the options of one rank."""
+    """The memory and time that training the model needs, by the options of one rank."""
 
     options: Namespace
     gpus: int
@@ -50,7 +50,7 @@ class Model:
         return int(layers * (12 * width**2 + 13 * width) + embeddings * width)
 
     def memory(self) -> float:
-        """Bytes of one GPU at the peak: states, activations, logits, and the layers that are gathered at a time."""
+        """Returns one GPU's peak bytes: states, activations, logits, and the layers that are gathered at a time."""
         options, width, split = self.options, self.options.decoder_embed_dim, self.options.model_parallel_size
         sequence, micro = options.tokens_per_sample, options.batch_size
         states = (12 if options.memory_efficient_fp16 else 16) * self.parameters / self.gpus
@@ -66,8 +66,9 @@ class Model:
         return float(states + activations + attention + logits + gathered + 44 * sequence * micro * width / split)
 
     def update(self, *, groups_span_nodes: bool) -> Update:
-        """One update: 6 operations for each weight and token, and attention. Every micro-batch gathers weights twice
-        (once where they stay) and reduces gradients once.
+        """Returns the cost of one update: 6 operations for each weight and token, and attention.
+
+        Every micro-batch gathers weights twice (once if they stay) and reduces gradients once.
         """
         options, width, layers = self.options, self.options.decoder_embed_dim, self.options.decoder_layers
         sequence = options.tokens_per_sample
@@ -80,7 +81,7 @@ class Model:
 
 
 def main(arguments: list[str]) -> int:
-    """One rank's process: 2 for a command line that is not understood, else it leaves a call for mpirun."""
+    """Leaves one rank's call for mpirun. Returns 1 without mpirun; exits with 2 for a wrong command line."""
     options = recipe.parser(view.program("metaseq")["options"]).parse_args(arguments)
     if options.task != "dummy_lm":
         print(f"simulator: metaseq-train is simulated with --task dummy_lm, not {options.task}", file=sys.stderr)
@@ -92,7 +93,7 @@ def main(arguments: list[str]) -> int:
 
 
 def simulate(calls: Sequence[Call], variables: Mapping[str, str], log: Log) -> tuple[int, int]:
-    """All ranks at once. Returns the first that failed, and its exit code, or (0, 0)."""
+    """Simulates all ranks. Returns the first rank that failed and its exit code, or (0, 0)."""
     started = [Rank(call.rank.pod, Namespace(**call.options)) for call in calls]
     try:
         _train(started, variables, log)
@@ -132,7 +133,7 @@ def _train(started: Sequence[Rank], variables: Mapping[str, str], log: Log) -> N
 
 
 def _meet(started: Sequence[Rank], program: recipe.Recipe, log: Log) -> list[Rank]:
-    """The ranks in order, once all have met at rank 0. Raises Failed for those that wait in vain or are refused."""
+    """Returns the ranks in order, once all have met at rank 0. Raises Failed if some are missing or refused."""
     sizes = {rank.options.distributed_world_size for rank in started}
     wanted, by_rank = max(sizes), dict[int, Rank]()
     if len(sizes) > 1 or wanted > len(started):
@@ -158,9 +159,10 @@ def _meet(started: Sequence[Rank], program: recipe.Recipe, log: Log) -> list[Ran
 
 
 def _check_head(first: Rank, program: recipe.Recipe, log: Log) -> None:
-    """Raises Failed if the address does not lead to rank 0, which connects to it too.
+    """Raises Failed unless the address leads to rank 0, which connects to it too.
 
-    The image's PyTorch (2.1.0a0) is taken to be from before pull request 108191, since which it is a DistNetworkError.
+    The image's PyTorch (2.1.0a0) is assumed to predate pull request 108191, which changed the error to
+    DistNetworkError.
     """
     method = first.options.distributed_init_method or ""
     where = urlparse(method)
@@ -176,6 +178,6 @@ def _check_head(first: Rank, program: recipe.Recipe, log: Log) -> None:
 
 
 def _groups_span_nodes(by_rank: Sequence[Rank], split: int) -> bool:
-    """Whether any model-parallel group has GPUs of several nodes."""
+    """Reports whether any model-parallel group has GPUs of several nodes."""
     groups = (by_rank[start : start + split] for start in range(0, len(by_rank), split))
     return any(len({rank.pod.key for rank in group}) > 1 for group in groups)

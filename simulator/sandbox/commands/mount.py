@@ -1,4 +1,4 @@
-"""`mount -o <options> <device> <folder>`: on the node, where the folder lies in a volume that is shared with it."""
+"""`mount -o <options> <device> <folder>`: mounts on the node if the folder is in a volume shared with it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from simulator.sandbox.library import block, view
 
 FAILED = 32
-"""mount(8): the mount failed."""
+"""The exit code if the mount failed (mount(8))."""
 
 
 def main(arguments: list[str]) -> int:
-    """0 or 32."""
+    """Returns 0 or 32."""
     if len(arguments) != 4 or arguments[0] != "-o":
         return block.not_simulated("mount", arguments)
     options, device, point = arguments[1], arguments[2], Path(arguments[3])
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
         _mount_on_node(filesystem, point)
         with block.MOUNTS.open("a") as table:
             table.write(f"{device} {point} {filesystem['type']} rw,{options} 0 0\n")
-    # Else it is mounted in the container alone: the node, and so every other pod, sees nothing of it.
+    # Otherwise it is mounted in the container only, and neither the node nor other pods see it.
     return 0
 
 

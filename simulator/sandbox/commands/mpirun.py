@@ -1,4 +1,4 @@
-"""`mpirun`: maps ranks to the hosts of its host file, reaches each by ssh, and runs the program there, rank by rank."""
+"""`mpirun`: maps ranks to the hosts of its host file, reaches each by ssh, and runs the program there for each rank."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ RULE = "-" * 74
 
 @dataclass(frozen=True)
 class Host:
-    """A line of the host file; `slots` is 0 where it does not say."""
+    """A line of the host file. `slots` is 0 if the line does not set it."""
 
     name: str
     slots: int = 0
 
 
 def main(arguments: list[str]) -> int:
-    """The program's exit code, or 1 when it was not started."""
+    """Returns the program's exit code, or 1 if it was not started."""
     try:
         options = mpi_arguments.parse(arguments)
         return _run(options, view.load())
@@ -52,7 +52,7 @@ def _run(options: Options, known: view.View) -> int:
 
 
 def hosts_of(options: Options) -> list[Host]:
-    """From --host or the host file; without either, this pod. Raises MpiError."""
+    """Returns the hosts of --host or the host file; without either, this pod. Raises MpiError."""
     if options.hosts:
         parts = [entry.partition(":") for entry in options.hosts.split(",")]
         return [Host(name, int(slots or 1)) for name, _, slots in parts]
@@ -69,7 +69,7 @@ def hosts_of(options: Options) -> list[Host]:
 
 
 def place(options: Options, pods: list[tuple[view.Pod, int]]) -> list[Rank]:
-    """Ranks in order; `pods` gives each pod's slots. Raises MpiError when they do not fit."""
+    """Returns ranks in order. `pods` has each pod's slots. Raises MpiError if the ranks do not fit."""
     total = sum(slots for _, slots in pods)
     limits = [options.per_node if options.map_by == "ppr" else slots for _, slots in pods]
     np = options.np or sum(limits)
@@ -98,7 +98,7 @@ def _host(words: list[str]) -> Host:
 
 
 def _counts(np: int, limits: list[int], *, by_node: bool) -> list[int]:
-    """Ranks of each host; `by_node` balances how many each gets."""
+    """Returns the number of ranks of each host. `by_node` balances them."""
     counts = [0] * len(limits)
     if by_node:
         for rank in range(np):
@@ -111,10 +111,10 @@ def _counts(np: int, limits: list[int], *, by_node: bool) -> list[int]:
 
 
 def _reach(known: view.View, hosts: Iterable[Host]) -> list[tuple[view.Pod, Host]]:
-    """Each host's pod; any but this one must let this pod in by ssh. All are tried, and each ssh tells its own error.
+    """Returns each host's pod. Every other pod must accept ssh from this one. Tries all, and each ssh prints its error.
 
-    Open MPI adds one text, which names no host (4.1, orte/mca/errmgr/base/help-errmgr-base.txt, failed-daemon-launch):
-    its first sentence here.
+    Open MPI adds a text without a host (4.1, orte/mca/errmgr/base/help-errmgr-base.txt, failed-daemon-launch). Its
+    first sentence is printed here.
     """
     reached, failed = [], False
     for host in hosts:

@@ -1,7 +1,6 @@
-"""`nhc` with the tests of aznhc: reads its configuration, runs each check on the simulated node, logs as the real one.
+"""`nhc` with the tests of aznhc: reads its configuration, runs each check on the simulated node, and writes its log.
 
-Options, log lines and what happens to checks that do not exist are those of mej/nhc 1.4.3 under `-a`; other options are
-refused.
+Options, log lines and the handling of unknown checks are those of mej/nhc 1.4.3 under `-a`. Rejects other options.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from simulator.sandbox.library.nhc_report import Failed, Warned
 SETTINGS = ("CONFFILE", "LOGFILE", "TIMEOUT", "DETACHED_MODE", "MARK_OFFLINE")
 OPTIONS = ("-a", "-v")
 CHECKS: dict[str, Callable[[view.View, Sequence[str]], str | None]] = {**nhc_node.CHECKS, **nhc_gpu.CHECKS}
-"""Each returns the lines that it passed with, or None where the real one prints none; raises Failed."""
+"""Checks by name. Each returns the lines of its success, or None if the real one prints none; raises Failed."""
 _LINE = re.compile(r"\s*(\S+)\s*\|\|\s*(\S.*?)\s*")
 
 
 def main(arguments: list[str]) -> int:
-    """How many checks failed; 0 also without a configuration, as the real one has it: no checks, no failures."""
+    """Returns the number of failed checks. Without a configuration it is 0, as in the real one."""
     options = [word for word in arguments if word.startswith("-")]
     settings = dict(word.partition("=")[::2] for word in arguments if not word.startswith("-"))
     if unknown := sorted({*options} - {*OPTIONS} | {*settings} - {*SETTINGS}):
@@ -55,7 +54,7 @@ class Run:
     failures: list[str] = field(default_factory=list)
 
     def line(self, text: str, number: int) -> None:
-        """One `<hosts> || <check>`; `*` is every host."""
+        """Runs one line, `<hosts> || <check>`; `*` is every host."""
         parsed = _LINE.fullmatch(text)
         if parsed is None:
             self._write(f"nhc: line {number}: syntax error near {text.strip()!r}")
@@ -81,7 +80,7 @@ class Run:
                 self._tell(f"SUCCESS:  nhc:  Health check passed:  {text}")
 
     def ended(self) -> int:
-        """Says how it went, and returns the exit code."""
+        """Logs the result, and returns the exit code."""
         if self.failures:
             self._tell(f"ERROR:  nhc:  {len(self.failures)} health checks failed.")
         elif self.verbose:
@@ -93,7 +92,7 @@ class Run:
         self._tell(f"ERROR:  nhc:  Health check failed:  {text}")
 
     def _tell(self, text: str) -> None:
-        """Results go to both, the log and the caller."""
+        """Writes a result to both the log and standard output."""
         self._write(text)
         print(text, flush=True)
 

@@ -1,4 +1,4 @@
-"""`nvidia-smi`: the GPUs of this pod, plain, as a list (-L), as CSV (--query-gpu and others), their NVLinks."""
+"""`nvidia-smi`: the GPUs of this pod as a table, as a list (-L), as CSV (--query-gpu and others), and their NVLinks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from simulator.sandbox.library import nvidia_smi, view
 
 
 def main(arguments: list[str]) -> int:
-    """Its exit code."""
+    """Returns its exit code."""
     known = view.load()
     return nvidia_smi.answer(arguments, known.gpus_of(known.me))

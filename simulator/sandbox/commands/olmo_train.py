@@ -1,4 +1,4 @@
-"""`scripts/train.py` of OLMo under the simulated torchrun: its checks, log and checkpoints; the loss is invented."""
+"""`scripts/train.py` of OLMo under the simulated torchrun: its checks, log and checkpoints, with an invented loss."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = {
     "sharded": ("checkpoint", "final checkpoint"),
     "unsharded": ("unsharded checkpoint", "final unsharded model checkpoint"),
 }
-"""Kinds of checkpoints; what a save is called during the training, and at its end."""
+"""Kinds of checkpoints, with OLMo's names of a save during the training and at its end."""
 
 
 def main(_: list[str]) -> int:
@@ -25,7 +25,7 @@ def main(_: list[str]) -> int:
 
 
 def prepare(arguments: list[str], team: Team) -> Config:
-    """Each node by itself: reads config and data. Raises Failed."""
+    """Reads config and data on each node. Raises Failed."""
     if not arguments:
         raise Failed("OLMoCliError: Usage: scripts/train.py [CONFIG_PATH] [OPTIONS]")
     try:
@@ -40,7 +40,7 @@ def prepare(arguments: list[str], team: Team) -> Config:
 
 
 def train(config: Config, team: Team) -> None:
-    """All ranks, on the first node. Raises Failed."""
+    """Simulates all ranks, on the first node. Raises Failed."""
     pods = team.check()
     gpus = len(pods) * team.launch.options.nproc_per_node
     folder = Path(config.text("save_folder"))
@@ -86,7 +86,7 @@ def train(config: Config, team: Team) -> None:
 
 
 def _update(config: Config, gpus: int) -> Update:
-    """FSDP gathers the weights twice and scatters gradients once for each micro-batch, two bytes a weight."""
+    """Returns an update's cost. FSDP gathers weights twice and scatters gradients once per micro-batch, as 2 bytes."""
     micro_batches = config.number("global_train_batch_size") / (gpus * config.number("device_train_microbatch_size"))
     exchanged = 3 * 2 * config.parameters[0] * math.ceil(micro_batches)
     return Update(flops=config.arithmetic_per_token * config.tokens_per_step, exchanged=exchanged)
@@ -94,7 +94,7 @@ def _update(config: Config, gpus: int) -> Update:
 
 @dataclass
 class Run(Training):
-    """A training with its folder of checkpoints: `step<n>` are sharded, `step<n>-unsharded` whole."""
+    """A training with its checkpoint folder: `step<n>` are sharded, `step<n>-unsharded` are not."""
 
     config: Config = field(kw_only=True)
     team: Team = field(kw_only=True)
@@ -110,13 +110,13 @@ class Run(Training):
         self.say("claimed")
 
     def restore(self) -> None:
-        """Continues from the latest checkpoint. A training that begins saves one first, to be sure that it can."""
+        """Continues from the latest checkpoint. A new training first saves one, to test that it can."""
         found = self._latest() if self.config.yes("try_load_latest_save") else None
         if found is None:
             self._save(0, "sharded" if self._keeps("sharded") else "unsharded", "pre-train checkpoint")
             return
         self.say("restored", checkpoint=found)
-        # A training that was at its end already takes another step, as on real Azure.
+        # A training that is at its end already takes another step, as on real Azure.
         self.first = min(_step(found), self.last - 1)
 
     def saves(self, step: int) -> bool:
@@ -128,7 +128,7 @@ class Run(Training):
                 self._save(step, kind, announced)
 
     def save_last(self) -> None:
-        """Saves the end of the training, unless its step is saved."""
+        """Saves the last step, unless it is saved already."""
         kind = "unsharded" if self._setting("unsharded", "save_interval{}") else "sharded"
         if self._keeps(kind) and self.saved.get(kind) != self.last:
             self._save(self.last, kind, KINDS[kind][1])
@@ -144,14 +144,14 @@ class Run(Training):
         return bool(interval) and self._keeps(kind) and step % interval == 0
 
     def _latest(self) -> Path | None:
-        """As `find_latest_checkpoint` of olmo/util.py: sharded ones first; saves that did not end do not count."""
+        """Returns the latest complete checkpoint, sharded ones first, like `find_latest_checkpoint` of olmo/util.py."""
         whole = [path for path in self.folder.glob("step*") if path.is_dir() and _step(path) >= 0]
         return max(whole, key=lambda path: (_step(path), not path.name.endswith("-unsharded")), default=None)
 
     def _save(self, step: int, kind: str, announced: str) -> None:
-        """Writes a checkpoint beside its final name first. Raises OSError.
+        """Writes a checkpoint under a temporary name, then renames it. Raises OSError.
 
-        Rank 0 alone makes the folder and renames it, and the others wait for both (olmo/checkpoint.py, _temporary_wd).
+        Only rank 0 creates and renames the folder, and the others wait for both (olmo/checkpoint.py, _temporary_wd).
         """
         whole = kind == "unsharded"
         target = self.folder / f"step{step}{'-unsharded' if whole else ''}"
@@ -172,6 +172,6 @@ class Run(Training):
 
 
 def _step(checkpoint: Path) -> int:
-    """The step of a checkpoint; -1 for a folder that is not one."""
+    """Returns the step of a checkpoint, or -1 for other folders."""
     number = checkpoint.name.removeprefix("step").removesuffix("-unsharded")
     return int(number) if number.isdigit() else -1

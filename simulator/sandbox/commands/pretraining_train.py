@@ -1,6 +1,7 @@
-"""`pretraining.train` of docker/pytorch-pretraining under the simulated torchrun: no model, and the loss is invented.
+"""Simulates `pretraining.train` of docker/pytorch-pretraining under torchrun, without a model. The loss is invented.
 
-Command line, memory, checkpoints' folders and all that it says are the image's own modules, which need no torch.
+The image's own modules, which do not need torch, provide the command line, memory plan, checkpoint folders and
+messages.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def main(_: list[str]) -> int:
 
 
 def prepare(arguments: list[str], _: Team) -> Namespace:
-    """Each node by itself: the command line, and the data. Raises Failed."""
+    """Reads the command line and checks the data on each node. Raises Failed."""
     sys.path.insert(0, str(Path.cwd()))
     try:
         chosen: Namespace = _own("options").parsed(arguments)
@@ -38,7 +39,7 @@ def prepare(arguments: list[str], _: Team) -> Namespace:
 
 
 def train(chosen: Namespace, team: Team) -> None:
-    """All ranks, on the first node. Raises Failed."""
+    """Simulates all ranks, on the first node. Raises Failed."""
     ranks, folders, report = team.connect(), _own("folders"), _own("report")
     gpus, memory = len(ranks.devices), _own("memory")
     shape = _own("shape").Shape(chosen.layers, chosen.width, chosen.heads, chosen.vocabulary, chosen.sequence)
@@ -55,7 +56,7 @@ def train(chosen: Namespace, team: Team) -> None:
     print(report.begun(shape, gpus, plan, chosen.batch // gpus // plan.micro, played.first))
     speed = speeds.of_pretraining(ranks.collective.sku, shape.parameters, plan.way, fp8=chosen.fp8)
     print(f"simulator: {speed.source}")
-    # Gradients, 4 bytes for each parameter, are reduced and weights, 2 bytes, gathered once.
+    # Each update reduces gradients, 4 bytes per parameter, and gathers weights, 2 bytes, once.
     update = Update(flops=shape.flops_per_token * played.tokens, exchanged=(4 + 2) * shape.parameters)
     stopped = training.play(played, lambda: ranks.seconds(update, speed.value), team.stopped)
     if stopped is not None:
@@ -64,7 +65,7 @@ def train(chosen: Namespace, team: Team) -> None:
 
 @dataclass
 class Run(Training):
-    """A training that logs and saves as the image does."""
+    """A training that logs and saves like the image."""
 
     chosen: Namespace = field(kw_only=True)
     shape: Any = field(kw_only=True)
@@ -77,7 +78,7 @@ class Run(Training):
         report.keep(self.chosen.output, found)
 
     def save(self, step: int) -> None:
-        """Writes a word in place of each rank's share."""
+        """Writes a placeholder for each rank's share."""
         folders, about = _own("folders"), {**asdict(self.shape), "steps": step, "size": self.shape.parameters}
         part = folders.begin(self.chosen.output / "checkpoints", step)
         for rank in range(self.gpus):
@@ -87,7 +88,7 @@ class Run(Training):
 
 
 def _refused(call: Callable[[], Any]) -> Any:
-    """What a function of the image returns. Raises Failed for what the image refuses."""
+    """Returns the result of a function of the image. Raises Failed if the image rejects its input."""
     try:
         return call()
     except ValueError as error:
@@ -95,5 +96,5 @@ def _refused(call: Callable[[], Any]) -> Any:
 
 
 def _own(name: str) -> Any:
-    """A module of the image's, which is found where torchrun was started."""
+    """Returns a module of the image, which is in torchrun's working directory."""
     return importlib.import_module(f"pretraining.{name}")

@@ -1,4 +1,4 @@
-"""`python -m` of an image: its recipe names by their files the modules that are emulated; others run as they are."""
+"""`python -m` of an image: emulates the modules whose files its recipe names, and runs other modules unchanged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simulator.sandbox.library.main import run
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code of the module."""
+    """Returns the exit code of the module."""
     if arguments[:1] != ["-m"] or len(arguments) == 1:
         print("simulator: of Python there is `python -m MODULE` alone", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""`ray`, as KubeRay's pods call it: `start`, `health-check` and `job`; the latter by real HTTP, over the uplink."""
+"""`ray start`, `ray health-check` and `ray job` for KubeRay's pods. `job` uses real HTTP through the uplink."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _TIMEOUT_S = 30.0
 
 
 class Unanswered(Failed):
-    """The head's node is gone: nobody answers, and a connection that is there is not closed either."""
+    """The head's node is gone: requests get no answer, and open connections stay open."""
 
 
 class _Connection(http.client.HTTPConnection):
-    """To a port of another pod."""
+    """A connection to a port of another pod."""
 
     def connect(self) -> None:
         self.sock = uplink_client.connect(self.host, self.port, _TIMEOUT_S)
 
 
 def main(arguments: list[str]) -> int:
-    """The exit codes are those of the real one."""
+    """Runs the command. Returns the exit codes of the real one."""
     program = view.program("ray")
     words = arguments[1:] if arguments[:1] == ["job"] else arguments
     command = words[0] if words else ""
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _start(chosen: Namespace, program: Recipe) -> None:
-    """Stays a node of its cluster for as long as its head answers. Raises Failed at the end."""
+    """Stays a node of its cluster while its head answers. Then raises Failed."""
     known = view.load()
     head = known.me.key if chosen.head else _head(str(chosen.address), program)
     print(program["started"].format(ip=known.me.ip))
@@ -75,14 +75,14 @@ def _start(chosen: Namespace, program: Recipe) -> None:
 
 
 def _head(address: str, program: Recipe) -> str:
-    """The key of the head's pod. Raises Failed."""
+    """Returns the key of the head's pod. Raises Failed."""
     if head := ray_cluster.head_at(view.load(), address):
         return head.key
     raise Failed(program["no_head"].format(address=address))
 
 
 def _job(command: str, chosen: Namespace, program: Recipe) -> None:
-    """Raises Failed. How the job fares is not an exit code of this command's."""
+    """Runs a subcommand of `job`. Raises Failed. A failed job does not change the exit code."""
     print(f"Job submission server address: {chosen.address}")
     if command == "submit":
         body = {"entrypoint": shlex.join(chosen.entrypoint), "submission_id": chosen.submission_id or None}
@@ -98,7 +98,7 @@ def _job(command: str, chosen: Namespace, program: Recipe) -> None:
 
 
 def _tell_log(chosen: Namespace, program: Recipe) -> None:
-    """Without an answer it waits for ever, as on a WebSocket."""
+    """Prints the log of a job. Without an answer it waits forever, as on a WebSocket."""
     told, ended = 0, False
     while not ended:
         try:
@@ -114,13 +114,13 @@ def _tell_log(chosen: Namespace, program: Recipe) -> None:
 
 
 def _tell(program: Recipe, name: str, details: dict[str, Any]) -> None:
-    """Prints how a job is."""
+    """Prints the status of a job."""
     rule = "-" * 40
     print(program["statuses"][details["status"]].format_map({"rule": rule, "name": name, **details}))
 
 
 def _ask(address: str, program: Recipe, method: str, path: str, body: Any = None) -> dict[str, Any]:
-    """What a head's API of jobs answers. Raises Failed."""
+    """Returns the answer of a head's job API. Raises Failed."""
     parts, known = urlsplit(address), view.load()
     pod = known.resolve(parts.hostname or "")
     refused = program["no_dashboard"].format(address=address)

@@ -1,11 +1,11 @@
-"""Runs a container's command beside what its kubelet and its node give it, as a container runtime's shim does.
+"""Starts a container's command with the services of its kubelet and node, like a container runtime's shim.
 
-Called by the sandbox as `shim <port of the Kubernetes API, or 0> -- <command>...`. Beside the command it
-- answers the kubelet on a Unix socket: runs further commands in the container, opens connections to its ports, sends
-  signals to the command;
-- brings the API's port of 127.0.0.1 to that very address of the machine, by the uplink;
-- brings ports of the pod's other containers, whose network is the same, to these, by their shims.
-All live in processes that end with the sandbox.
+The sandbox calls `shim <port of the Kubernetes API, or 0> -- <command>...`. While the command runs, the shim
+- serves the kubelet on a Unix socket: runs other commands in the container, connects to its ports, sends signals to the
+  command;
+- forwards the API's port on 127.0.0.1 to the same port of the machine, through the uplink;
+- forwards ports of the pod's other containers, which share the pod's network, through their shims.
+All this runs in processes that end with the sandbox.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ HOST = "127.0.0.1"
 SOCKET = view.FOLDER / "pod" / "shim"
 TIMEOUT_S = 60.0
 NOT_FOUND = 127
-"""As shells and container runtimes report a command that is not there."""
+"""The exit code of shells and container runtimes for a missing command."""
 _REQUEST_BYTES = 2**17
 
 
 def main(arguments: list[str]) -> int:
-    """Becomes the command."""
+    """Starts the services, and replaces this process by the command."""
     port, command = int(arguments[0]), arguments[2:]
     kubelet = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     kubelet.bind(str(SOCKET))
@@ -53,9 +53,9 @@ def main(arguments: list[str]) -> int:
 
 
 def _beside(listener: socket.socket, serve: Callable[[socket.socket], None]) -> None:
-    """Serves each client in a process of its own, and goes on meanwhile."""
+    """Serves each client in a separate process, in the background."""
     if child := os.fork():
-        os.waitpid(child, 0)  # the listener is not the command's child
+        os.waitpid(child, 0)  # the listener must not be the command's child
         listener.close()
         return
     if os.fork():
@@ -73,13 +73,13 @@ def _beside(listener: socket.socket, serve: Callable[[socket.socket], None]) -> 
 
 
 def _forward(client: socket.socket, port: int) -> None:
-    """A refused client is closed at once, as by a server that does not answer."""
+    """Forwards a client to the API. Closes a refused client immediately."""
     with contextlib.suppress(ConnectionRefusedError), uplink_client.connect(HOST, port, TIMEOUT_S) as server:
         relay(client, server)
 
 
 def _next_door(name: str, port: int) -> None:
-    """The port is this container's, too. A client is closed at once where nobody answers there."""
+    """Listens on a port of another container. Closes clients immediately if nothing answers there."""
     shim = view.FOLDER / "neighbours" / name / "pod" / "shim"
 
     def forward(client: socket.socket) -> None:
@@ -95,7 +95,7 @@ def _next_door(name: str, port: int) -> None:
 
 
 def _answer(kubelet: socket.socket, command: int) -> None:
-    """One request of the kubelet, in JSON, with the files that go with it. `command` is the process to send signals."""
+    """Handles one JSON request of the kubelet, with its file descriptors. `command` is the process for signals."""
     message, files, _, _ = socket.recv_fds(kubelet, _REQUEST_BYTES, 3)
     request: dict[str, Any] = json.loads(message)
     if "connect" in request:
@@ -108,7 +108,7 @@ def _answer(kubelet: socket.socket, command: int) -> None:
 
 
 def _connect(kubelet: socket.socket, port: int) -> None:
-    """Sends the connection itself."""
+    """Sends a connected socket to the kubelet."""
     try:
         with socket.create_connection((HOST, port), TIMEOUT_S) as server:
             server.settimeout(None)
@@ -118,7 +118,7 @@ def _connect(kubelet: socket.socket, port: int) -> None:
 
 
 def _run(argv: list[str], files: list[int], *, terminal: bool) -> dict[str, Any]:
-    """The exit code of a command whose standard streams are `files`, as shells tell it; or why it did not start."""
+    """Runs a command with `files` as standard streams. Returns its exit code as in shells, or why it did not start."""
 
     def take_terminal() -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -131,7 +131,7 @@ def _run(argv: list[str], files: list[int], *, terminal: bool) -> dict[str, Any]
             stdout=stdout,
             stderr=stderr,
             start_new_session=True,
-            preexec_fn=take_terminal if terminal else None,  # no other thread is here
+            preexec_fn=take_terminal if terminal else None,  # this process has no other threads
         )
     except FileNotFoundError:
         return {"error": f'exec: "{argv[0]}": executable file not found in $PATH'}

@@ -1,4 +1,4 @@
-"""`ssh` between simulated pods: succeeds only where the real one would, and runs a few commands in simulated form."""
+"""`ssh` between simulated pods: succeeds only if the real one would, and emulates a few remote commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FLAGS = "46AaCfGgKkMNnqsTtVvXxYy"
 
 @dataclass(frozen=True)
 class Call:
-    """A parsed command line; options have lower-case names, as ssh takes them in any case."""
+    """A parsed command line. Option names are lower-case, since ssh ignores their case."""
 
     host: str
     command: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class Call:
 
 
 def main(arguments: list[str]) -> int:
-    """The remote command's exit code, or 255."""
+    """Returns the remote command's exit code, or 255."""
     try:
         call = parse(arguments)
         pod = connect(view.load(), call.host, call.options)
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
 
 
 def parse(arguments: list[str]) -> Call:
-    """Raises SshError for options that ssh does not have."""
+    """Parses the command line. Raises SshError for unknown options."""
     options: dict[str, str] = {}
     rest = list(arguments)
     while rest and rest[0].startswith("-"):

@@ -1,4 +1,4 @@
-"""`ssh-keygen`: `-A` is satisfied, since simulated servers need no host keys; making other keys is refused."""
+"""`ssh-keygen`: accepts `-A`, since simulated servers need no host keys, and refuses to create other keys."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def main(arguments: list[str]) -> int:
-    """0 for -A, else 1 with the reason."""
+    """Returns 0 for -A, otherwise prints the reason and returns 1."""
     if arguments == ["-A"]:
         return 0
     print(

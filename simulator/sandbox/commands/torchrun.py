@@ -1,4 +1,4 @@
-"""`torchrun`: one agent on each node; all meet at the first one, which then plays the training of all ranks at once."""
+"""`torchrun`: one agent on each node. All meet at the first node, which then simulates the training of all ranks."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from simulator.sandbox.library.torch_team import (
 from simulator.sandbox.library.view import Pod
 
 _TOLD_SECONDS = 30
-"""How long a pod may take to say that it has ended, on a busy machine."""
+"""The time for a pod to report its end, on a busy machine."""
 
 
 def main(arguments: list[str]) -> int:
-    """0 when the program has ended well on all nodes."""
+    """Runs this node's agent. Returns 0 if the program succeeded on all nodes."""
     texts = view.program("torchrun")
     try:
         launch = _launch(arguments, texts)
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _launch(arguments: list[str], texts: recipe.Recipe) -> Launch:
-    """Reads the command line. Ends the process with 2 for one that torchrun refuses."""
+    """Reads the command line. Exits with 2 if torchrun would reject it."""
     parser = recipe.parser(texts["options"])
     options = parser.parse_args(arguments)
     least, _, most = options.nnodes.partition(":")
@@ -78,7 +78,7 @@ def _launch(arguments: list[str], texts: recipe.Recipe) -> Launch:
 
 
 def _module(launch: Launch, texts: recipe.Recipe) -> str:
-    """Returns the module of the program. Ends the process with 2 for one that cannot be run."""
+    """Returns the module of the program. Exits with 2 if the program cannot run."""
     program = launch.options.program[0]
     path = Path(f"{program.replace('.', '/')}.py" if launch.options.module else program).resolve()
     module = view.load_self()["commands"].get(str(path))
@@ -90,9 +90,9 @@ def _module(launch: Launch, texts: recipe.Recipe) -> str:
 
 
 def _meet(team: Team, texts: recipe.Recipe) -> str:
-    """Waits until all agents have reached the first node; returns the key of its pod. Raises Failed.
+    """Waits until all agents have reached the first node, and returns the key of its pod. Raises Failed.
 
-    The first node connects to its own address too, which is tried until time is up.
+    The first node also connects to its own address, which it retries until the timeout.
     """
     launch, warned = team.launch, False
     team.tell(WAITING)
@@ -122,7 +122,7 @@ def _is_first(pods: Mapping[int, Pod], there: Pod | None) -> bool:
 
 
 def _follow(team: Team, texts: recipe.Recipe, first: str) -> None:
-    """Waits for the first node to end. Raises Failed when it fails or goes away."""
+    """Waits for the first node to end. Raises Failed if it fails or disappears."""
     while True:
         pod = view.load().pods.get(first)
         if pod is not None and (phase(pod) == DONE or pod.facts["phase"] == "Succeeded"):
@@ -133,7 +133,7 @@ def _follow(team: Team, texts: recipe.Recipe, first: str) -> None:
         try:
             team.check()
         except Failed:
-            if _has_ended(first):  # the next round tells how
+            if _has_ended(first):  # the next iteration reports the result
                 continue
             raise
         team.follow(said(pod))
@@ -141,7 +141,7 @@ def _follow(team: Team, texts: recipe.Recipe, first: str) -> None:
 
 
 def _has_ended(key: str) -> bool:
-    """Whether it has by itself. What it published goes with its process, a moment before its pod says how it ended."""
+    """Reports whether the process ended by itself. Its published state disappears before the pod reports its end."""
     until = time.monotonic() + _TOLD_SECONDS
     while time.monotonic() < until:
         known = view.load()
@@ -149,6 +149,6 @@ def _has_ended(key: str) -> bool:
         if pod is None or not known.node_of(pod)["ready"]:
             return False
         if not pod.running or phase(pod):
-            return not pod.running or phase(pod) in (FAILED, DONE)  # else it was started again
+            return not pod.running or phase(pod) in (FAILED, DONE)  # otherwise it was restarted
         time.sleep(POLL_SECONDS)
     return False

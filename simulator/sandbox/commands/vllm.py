@@ -1,4 +1,4 @@
-"""`vllm` of the image vllm-openai: `serve` and `bench serve`. No model runs; speeds are estimates."""
+"""`vllm serve` and `vllm bench serve` of the image vllm-openai. No model runs; speeds are estimates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _COMMANDS = {"serve": vllm_server.main, "bench serve": vllm_bench.main}
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code."""
+    """Returns the exit code."""
     program = view.program("vllm")
     for name, run in _COMMANDS.items():
         words = name.split()

@@ -1,1 +1,1 @@
-"""What simulated commands share: the world as they find it, NCCL, ranks, logs. No command is imported here."""
+"""Code that simulated commands share: their view of the world, NCCL, ranks, logs. Imports no command."""

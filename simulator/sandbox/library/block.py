@@ -1,10 +1,9 @@
-"""The simulated block layer: what is written on disks, which arrays run, what is mounted. Shared by its commands.
+"""The simulated block layer: content of disks, running arrays and mounts, for all commands that use disks.
 
-A disk is a file in /run/simulator/dev. Empty, it is blank; else it holds as JSON either `raid`, the superblock of a
-member, or `filesystem`, or `signatures`, the types of others (LVM2_member, gpt). An array is like a disk; its content
-is kept in `.arrays` under its UUID, for its name may be another after a restart. The files of a file system are kept
-in `.contents`, and moved to where it is mounted. What the kernel knows is in /sys/block and /run/simulator/proc, as
-on a real node.
+A disk is a file in /run/simulator/dev. An empty file is a blank disk. Otherwise it has JSON with `raid` (a member's
+superblock), `filesystem`, or `signatures` (types of others: LVM2_member, gpt). Arrays are like disks; their content is
+in `.arrays` under their UUID, because their names may change at a restart. Files of a file system are in `.contents`,
+and are moved to its mount point. The kernel's state is in /sys/block and /run/simulator/proc, as on a real node.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ Json = dict[str, Any]
 
 
 class Refused(Exception):
-    """What the real command refuses; the text is for stderr."""
+    """The real command would fail. The message is its output on stderr."""
 
 
 def disk_name(path: str) -> str:
-    """The name of the disk or array at /dev/<name>. Raises Refused where there is none."""
+    """Returns the name of the disk or array at /dev/<name>. Raises Refused if it does not exist."""
     name = path.removeprefix("/dev/")
     if not (DISKS / name).is_file() or not path.startswith("/dev/"):
         raise Refused(f"cannot open {path}: No such file or directory")
@@ -37,39 +36,39 @@ def disk_name(path: str) -> str:
 
 
 def read(name: str) -> Json:
-    """What is written on a disk."""
+    """Returns the content of a disk."""
     text = (DISKS / name).read_text()
     found: Json = json.loads(text) if text else {}
     return found
 
 
 def write(name: str, content: Json) -> None:
-    """Overwrites what is on a disk; the files of a file system that was there are gone with it."""
+    """Overwrites the content of a disk, and deletes the files of an earlier file system."""
     before = read(name).get("filesystem")
     if before and before != content.get("filesystem"):
         shutil.rmtree(contents(before), ignore_errors=True)
-    files.replace((DISKS / name).resolve(), json.dumps(content) if content else "")  # an array's file is linked to
+    files.replace((DISKS / name).resolve(), json.dumps(content) if content else "")  # an array's file is a link
 
 
 def contents(filesystem: Json) -> Path:
-    """Where the files of a file system are while it is not mounted."""
+    """Returns the folder with the files of a file system while it is not mounted."""
     return DISKS / ".contents" / str(filesystem["uuid"])
 
 
 def mounts() -> Iterator[tuple[str, str]]:
-    """(device, mount point) of each line of the node's table."""
+    """Yields device and mount point for each line of the node's mount table."""
     for line in MOUNTS.read_text().splitlines():
         device, point, *_ = line.split()
         yield device, point
 
 
 def holders(name: str) -> list[str]:
-    """Arrays that a disk is a member of, running or not."""
+    """Returns the arrays that have the disk as a member, running or not."""
     return sorted(entry.name for entry in (BLOCK / name / "holders").iterdir())
 
 
 def refuse_busy(name: str) -> None:
-    """Raises Refused for a disk that is mounted or held, or has a partition that is: it can have no second user."""
+    """Raises Refused if the disk or one of its partitions is mounted or belongs to an array."""
     partitions = {entry.name for entry in (BLOCK / name).iterdir() if entry.name.startswith(name)}
     used = {device.removeprefix("/dev/") for device, _ in mounts()}
     if holders(name) or used & {name, *partitions}:
@@ -77,7 +76,7 @@ def refuse_busy(name: str) -> None:
 
 
 def new_array(number: int, array: str, *, state: str, members: list[str]) -> str:
-    """Makes /dev/md<number> of the members of the array of that UUID, and returns its name."""
+    """Creates /dev/md<number> for the members of the array with that UUID, and returns its name."""
     name = f"md{number}"
     sysfs = BLOCK / name
     for folder in ("md", "slaves", "holders"):
@@ -97,7 +96,7 @@ def new_array(number: int, array: str, *, state: str, members: list[str]) -> str
 
 
 def remove_array(name: str) -> None:
-    """Takes an array apart; what is on its members stays."""
+    """Stops an array. The content of its members stays."""
     for member in (BLOCK / name / "slaves").iterdir():
         (BLOCK / member.name / "holders" / name).rmdir()
     shutil.rmtree(BLOCK / name)
@@ -106,12 +105,12 @@ def remove_array(name: str) -> None:
 
 
 def not_simulated(command: str, arguments: list[str]) -> int:
-    """Says that a command is not simulated with these arguments; its exit code."""
+    """Prints that a command is not simulated with these arguments, and returns its exit code."""
     print(f"simulator: {command} {' '.join(arguments)} is not simulated", file=sys.stderr)
     return 2
 
 
 def complain(command: str, error: Refused) -> int:
-    """Prints what a command refuses; its exit code."""
+    """Prints the error of a command, and returns its exit code."""
     print(f"{command}: {error}", file=sys.stderr)
     return 1

@@ -1,4 +1,4 @@
-"""Serves an HTTP API of a simulated program: one function answers all requests."""
+"""Serves the HTTP API of a simulated program, with one function for all requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answer = tuple[int, Any]
 
 
 class Request(NamedTuple):
-    """One request; the path is without its query."""
+    """One request. The path has no query."""
 
     method: str
     path: str
@@ -27,11 +27,11 @@ class Request(NamedTuple):
 
 
 def serve(host: str, port: int, answer: Callable[[Request], Answer]) -> ThreadingHTTPServer:
-    """Serves in threads of its own; port 0 chooses a free one."""
+    """Serves in separate threads. Port 0 selects a free one."""
 
     class Handler(BaseHTTPRequestHandler):
         def _respond(self) -> None:
-            # The body is read in any case: else a refused client may get a reset, and no answer.
+            # Always reads the body: otherwise a refused client may get a reset instead of an answer.
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             status, said = answer(Request(self.command, self.path.partition("?")[0], self.headers, body))
             plain = said is None or isinstance(said, str)
@@ -45,13 +45,13 @@ def serve(host: str, port: int, answer: Callable[[Request], Answer]) -> Threadin
         do_GET = do_POST = _respond
 
         def log_message(self, format: str, *args: object) -> None:
-            """Requests are not logged."""
+            """Does not log requests."""
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
 
         def handle_error(self, *_: Any) -> None:
-            """The client is gone."""
+            """Ignores clients that have disconnected."""
 
     server = Server((host, port), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()

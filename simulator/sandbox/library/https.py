@@ -1,4 +1,4 @@
-"""HTTPS out of a sandbox, by the uplink: apart from it, since most commands have no use for what HTTP imports."""
+"""HTTPS through the uplink, in a separate module because its imports are slow and few commands need them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from simulator.sandbox.library import uplink_client
 
 
 class HttpsConnection(http.client.HTTPSConnection):
-    """To a server outside."""
+    """A connection to a server outside of the sandbox."""
 
     def connect(self) -> None:
         context = ssl.create_default_context(cafile=str(uplink_client.FOLDER / uplink_client.AUTHORITIES))

@@ -1,4 +1,4 @@
-"""Just enough of ssh's key files to tell whether a private key is among the authorized ones."""
+"""Reads ssh's key files, to check whether a private key is authorized."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class BadKey(ValueError):
 
 
 def authorized(text: str) -> list[str]:
-    """The base64 key of each line of an authorized_keys file; options before the key type are passed over."""
+    """Returns the base64 key of each line of an authorized_keys file. Ignores options before the key type."""
     lines = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return [word for words in lines for word in words if word.startswith("AAAA")]
 
 
 def public_key(private: str) -> str:
-    """The base64 public key, as authorized_keys has it, of an unencrypted private key. Raises BadKey."""
+    """Returns the base64 public key, as in authorized_keys, of an unencrypted private key. Raises BadKey."""
     label = private.strip().partition("-----BEGIN ")[2].partition("-----")[0]
     body = "".join(line for line in private.splitlines() if line and not line.startswith("-----"))
     try:
@@ -39,7 +39,7 @@ def public_key(private: str) -> str:
 
 
 def _from_pkcs1(raw: bytes) -> bytes:
-    """SEQUENCE { version, modulus, exponent, ... } (RFC 8017 A.1.2) to ssh's wire form (RFC 4253 6.6)."""
+    """Converts SEQUENCE { version, modulus, exponent, ... } (RFC 8017 A.1.2) to ssh's wire format (RFC 4253 6.6)."""
     _, start, _ = _der(raw, 0)
     _, _, end = _der(raw, start)
     _, modulus_start, modulus_end = _der(raw, end)
@@ -48,7 +48,7 @@ def _from_pkcs1(raw: bytes) -> bytes:
 
 
 def _from_openssh(raw: bytes) -> bytes:
-    """The public key follows cipher, kdf, its options and the number of keys (PROTOCOL.key of OpenSSH)."""
+    """Returns the public key, which follows cipher, kdf, its options and the key count (OpenSSH's PROTOCOL.key)."""
     if not raw.startswith(OPENSSH_MAGIC):
         raise BadKey("invalid format")
     position = len(OPENSSH_MAGIC)
@@ -60,7 +60,7 @@ def _from_openssh(raw: bytes) -> bytes:
 
 
 def _der(raw: bytes, position: int) -> tuple[int, int, int]:
-    """(tag, start, end) of the contents of the DER element at `position`."""
+    """Returns (tag, start, end) of the contents of the DER element at `position`."""
     length, start = raw[position + 1], position + 2
     if length & 0x80:
         size = length & 0x7F

@@ -11,8 +11,8 @@ from simulator.sandbox.library import view
 
 
 def main() -> int:
-    """The exit code of the command under whose path this process was started."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as any program in a pipe: `mpirun ... | head` ends quietly
+    """Returns the exit code of the command with whose path this process was started."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # like other programs: `mpirun ... | head` ends without an error
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     try:
         return run(view.load_self()["commands"][os.path.realpath(sys.argv[0])], sys.argv[1:])

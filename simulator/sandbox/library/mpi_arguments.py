@@ -1,4 +1,4 @@
-"""The command line of Open MPI 4's `mpirun`, as far as jobs here use it; anything else is an error, as it is there."""
+"""Parses the part of Open MPI 4's `mpirun` options that jobs here use. Other options are errors."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ PER_RESOURCE = re.compile(r"ppr:(\d+):node(?::pe=(\d+))?$", re.IGNORECASE)
 
 
 class MpiError(Exception):
-    """What mpirun would refuse; exit code 1."""
+    """An error of mpirun, with exit code 1."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """A parsed command line. `map_by` is "slot", "node" or "ppr"; `cores` is how many each rank is bound to.
+    """A parsed command line. `map_by` is "slot", "node" or "ppr"; `cores` is the number of cores for each rank.
 
-    `rank_by` is "slot", which numbers the ranks of one node after the other, or "node", which takes nodes in turn.
+    `rank_by` is "slot", which numbers the ranks of one node after the other, or "node", which alternates between nodes.
     """
 
     program: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Options:
 
 
 def parse(arguments: list[str]) -> Options:
-    """Raises MpiError naming the argument."""
+    """Parses the arguments. Raises MpiError, which names the wrong argument."""
     found: dict[str, str] = {}
     flags: dict[str, Any] = {}
     exports: list[str] = []
@@ -84,7 +84,7 @@ def parse(arguments: list[str]) -> Options:
 
 
 def exported(options: Options, environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """The variables that remote ranks get by -x, and the names asked for that are not set."""
+    """Returns the variables that remote ranks get by -x, and the requested names that are not set."""
     variables: dict[str, str] = {}
     missing: list[str] = []
     for export in options.exports:

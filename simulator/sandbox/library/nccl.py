@@ -1,4 +1,4 @@
-"""Sets up a simulated NCCL communicator: logs what NCCL would, fails where it would, and says how fast it will be."""
+"""Sets up a simulated NCCL communicator: logs NCCL's lines, fails as NCCL would, and determines its speed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Setup:
-    """What the communicator is made of. `variables` and `networks` are by pod key."""
+    """The parts of the communicator. `variables` and `networks` are by pod key."""
 
     devices: Sequence[Device]
     pods: Sequence[view.Pod]
@@ -53,16 +53,16 @@ class Setup:
 
 @dataclass(frozen=True)
 class Communicator:
-    """Ranks that know each other, and have no channels yet: the first collective makes those (since NCCL 2.22)."""
+    """Ranks that know each other but have no channels yet. The first collective creates them (since NCCL 2.22)."""
 
     setup: Setup
     sku: str
     algorithms: Set[str]
-    """What could be used here."""
+    """The algorithms that are possible here."""
     aligned: bool
 
     def connect(self, log: Log) -> Collective:
-        """What the first collective does. Raises NcclError."""
+        """Does the work of the first collective. Raises NcclError."""
         setup = self.setup
         _shared_memory(setup, log)
         _channels(setup, log, sharp="CollnetChain" in self.algorithms)
@@ -83,7 +83,7 @@ class Communicator:
 
 
 def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: view.View, log: Log) -> Communicator:
-    """`variables` are the ranks' environment, to which each node's /etc/nccl.conf adds. Raises NcclError."""
+    """Creates a communicator. `variables` are the ranks' environment, added to /etc/nccl.conf. Raises NcclError."""
     pods = list({device.pod.key: device.pod for device in devices}.values())
     by_pod = environments(pods, variables)
     networks = {pod.key: nccl_net.choose(known, pod, by_pod[pod.key]) for pod in pods}
@@ -100,7 +100,7 @@ def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: v
 
 
 def environments(pods: Sequence[view.Pod], variables: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
-    """What NCCL goes by on each pod, by its key: its /etc/nccl.conf, and above it the ranks' environment."""
+    """Returns NCCL's settings by pod key: /etc/nccl.conf, overridden by the ranks' environment."""
     return {pod.key: {**pod.nccl_files.get("nccl_conf", {}), **variables} for pod in pods}
 
 
@@ -127,7 +127,7 @@ def _milestone(setup: Setup, what: str, log: Log) -> None:
 
 
 def _address(device: Device) -> str:
-    """Of the communicator in the rank's memory: made up, and another one for each rank."""
+    """Returns the communicator's memory address in the rank, which is invented and differs between ranks."""
     return f"{0x55D000000000 + device.process.rank * 0x100000:#x}"
 
 
@@ -142,7 +142,7 @@ def _connected(setup: Setup, log: Log, *, nvls: bool) -> None:
 
 
 def _topology(setup: Setup, known: view.View, log: Log) -> bool:
-    """Whether NCCL knows on every node which HCA is beside which GPU. In a VM only a topology file can tell."""
+    """Reports whether NCCL knows the HCA next to each GPU on all nodes. In a VM, that needs a topology file."""
     aligned = True
     for pod in setup.pods:
         first = next(device.process for device in setup.devices if device.pod is pod)
@@ -168,9 +168,9 @@ def _topology(setup: Setup, known: view.View, log: Log) -> bool:
 
 
 def _networks(setup: Setup, log: Log, *, sharp: bool) -> None:
-    """What NCCL says of each network that it tries, in its order: plugin, InfiniBand, TCP (src/plugin/net.cc).
+    """Logs NCCL's lines about networks, in the order of its attempts: plugin, InfiniBand, TCP (src/plugin/net.cc).
 
-    A process says so also where it will use no network at all.
+    A process also logs them if it does not use a network.
     """
     for device in setup.devices:
         network = setup.networks[device.pod.key]
@@ -200,7 +200,7 @@ def _networks(setup: Setup, log: Log, *, sharp: bool) -> None:
 
 
 def _network_name(transport: str, *, sharp: bool) -> str:
-    """SHARP's plugin brings an InfiniBand of its own."""
+    """Returns the name of the network. SHARP's plugin has its own InfiniBand transport."""
     return PLUGIN if sharp and transport == INFINIBAND else transport
 
 
@@ -210,7 +210,7 @@ def _hca_text(index: int, hca: Mapping[str, Any], *, sharp: bool) -> str:
 
 
 def _shared_memory(setup: Setup, log: Log) -> None:
-    """Ranks of one node exchange through /dev/shm: one segment for each."""
+    """Checks /dev/shm, which ranks of one node use with one segment each. Raises NcclError if it is too small."""
     for device in setup.devices:
         local = sum(other.pod is device.pod for other in setup.devices)
         disabled = setup.variables[device.pod.key].get("NCCL_SHM_DISABLE", "0") == "1"
@@ -223,7 +223,7 @@ def _shared_memory(setup: Setup, log: Log) -> None:
 
 
 def _channels(setup: Setup, log: Log, *, sharp: bool) -> None:
-    """Connects the ring's edges, those that leave a node over every HCA in use, and SHARP's trees."""
+    """Connects the ring's edges, those between nodes over every HCA in use, and SHARP's trees."""
     for device, peer in zip(setup.devices, [*setup.devices[1:], setup.devices[0]], strict=True):
         if device.pod is not peer.pod:
             _between_nodes(setup, device, peer, log, sharp=sharp)
@@ -271,7 +271,7 @@ def _end(device: Device) -> str:
 
 
 def _algorithms(setup: Setup, facts: Mapping[str, Any]) -> set[str]:
-    """What NCCL could use here: SHARP needs the fabric's and the user's consent, NVLS an NVSwitch that reduces."""
+    """Returns the possible algorithms. SHARP needs the fabric and a setting; NVLS needs an NVSwitch that reduces."""
     found = {"Ring", "Tree"}
     by_ib = all(network.transport == INFINIBAND for network in setup.networks.values())
     sharp = facts.get("sharp") and by_ib and setup.environment.get("NCCL_COLLNET_ENABLE", "0") == "1"
@@ -284,7 +284,7 @@ def _algorithms(setup: Setup, facts: Mapping[str, Any]) -> set[str]:
 
 
 def _choose_algorithms(setup: Setup, possible: Set[str], log: Log) -> Set[str]:
-    """What NCCL_ALGO leaves of them. Raises NcclError when that is nothing."""
+    """Returns the algorithms that NCCL_ALGO allows. Raises NcclError if there are none."""
     setting = setup.environment.get("NCCL_ALGO", "")
     if not setting:
         return possible

@@ -1,4 +1,4 @@
-"""Writes what NCCL and nccl-tests print, at the pace of a real run in fast motion."""
+"""Prints the lines of NCCL and nccl-tests, faster than in a real run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT_SUBSYSTEMS = "INIT,BOOTSTRAP,ENV"
 
 @dataclass(frozen=True)
 class Process:
-    """Who writes: one GPU of one rank."""
+    """The process that logs: one GPU of one rank."""
 
     rank: int
     host: str
@@ -22,7 +22,7 @@ class Process:
 
 
 class Log:
-    """NCCL's own output, filtered by NCCL_DEBUG and NCCL_DEBUG_SUBSYS, and the program's."""
+    """The output of NCCL, filtered by NCCL_DEBUG and NCCL_DEBUG_SUBSYS, and of the program."""
 
     def __init__(self, variables: Mapping[str, str], *, tag: bool = False) -> None:
         level = variables.get("NCCL_DEBUG", "NONE").upper()
@@ -33,7 +33,7 @@ class Log:
         self._tag = tag
 
     def line(self, text: str, rank: int = 0) -> None:
-        """A line of the program itself."""
+        """Prints a line of the program."""
         print(f"[1,{rank}]<stdout>:{text}" if self._tag else text, flush=True)
 
     def version(self, text: str) -> None:
@@ -41,12 +41,12 @@ class Log:
             self.line(text)
 
     def info(self, process: Process, text: str, subsystems: str) -> None:
-        """`subsystems`: the comma-separated ones that the line belongs to; one of them suffices."""
+        """Logs a line if one of the comma-separated `subsystems` is enabled."""
         if self._level >= LEVELS.index("INFO") and self._wanted(set(subsystems.split(","))):
             self.line(f"{_prefix(process)} NCCL INFO {text}", process.rank)
 
     def warn(self, process: Process, place: str, text: str) -> None:
-        """`place` is the source line in NCCL that warns so."""
+        """Logs a warning. `place` is its source line in NCCL."""
         if self._level >= LEVELS.index("WARN"):
             self.line("", process.rank)
             self.line(f"{_prefix(process)} {place} NCCL WARN {text}", process.rank)
@@ -61,6 +61,6 @@ def _prefix(process: Process) -> str:
 
 
 def pause(seconds: float) -> None:
-    """Lets what was written out and waits."""
+    """Flushes the output and waits."""
     sys.stdout.flush()
     time.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Which network NCCL picks on a node, by its devices and its environment."""
+"""Selects the network that NCCL uses on a node, from its devices and its environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NCCL_CONFIGURATION = Path("/etc/nccl.conf")
 
 @dataclass(frozen=True)
 class Network:
-    """What one node uses: `hcas` are entries of world.json, empty with TCP."""
+    """The network of one node. `hcas` are entries of world.json; empty with TCP."""
 
     transport: str
     hcas: tuple[Mapping[str, Any], ...] = ()
@@ -27,12 +27,12 @@ class Network:
 
     @property
     def speeds(self) -> tuple[float, ...]:
-        """The share of its rated speed that each HCA gives to other nodes."""
+        """The share of its rated speed that each HCA has to other nodes."""
         return tuple(min(hca["gbps"], hca["rail_gbps"]) / hca["rated_gbps"] for hca in self.hcas)
 
 
 def choose(known: view.View, pod: view.Pod, variables: Mapping[str, str]) -> Network:
-    """InfiniBand (or RoCE) when the pod can open an active HCA that NCCL_IB_HCA allows, else TCP."""
+    """Returns InfiniBand (or RoCE) if the pod can open an active HCA that NCCL_IB_HCA allows, otherwise TCP."""
     if variables.get("NCCL_IB_DISABLE", "0") == "1" or variables.get("NCCL_NET", "IB").lower() == "socket":
         return Network(SOCKET)
     pattern = variables.get("NCCL_IB_HCA", "")
@@ -41,7 +41,7 @@ def choose(known: view.View, pod: view.Pod, variables: Mapping[str, str]) -> Net
 
 
 def selected(name: str, pattern: str) -> bool:
-    """NCCL_IB_HCA and NCCL_SOCKET_IFNAME: a list of prefixes; `=` makes them exact, `^` excludes. Ports are 1 here."""
+    """Matches NCCL_IB_HCA and NCCL_SOCKET_IFNAME, lists of prefixes. `=` means exact, `^` excludes. All ports are 1."""
     excluding, rest = pattern.startswith("^"), pattern.removeprefix("^")
     exact, rest = rest.startswith("="), rest.removeprefix("=")
     entries = [entry.partition(":") for entry in rest.split(",") if entry]
@@ -52,14 +52,14 @@ def selected(name: str, pattern: str) -> bool:
 
 
 def interface(variables: Mapping[str, str]) -> str | None:
-    """The interface that bootstrap and TCP use; None when NCCL_SOCKET_IFNAME names none that a pod has."""
+    """Returns the interface of bootstrap and TCP, or None if NCCL_SOCKET_IFNAME matches none of the pod's."""
     pattern = variables.get("NCCL_SOCKET_IFNAME", "")
     candidates = [name for name in INTERFACES if selected(name, pattern) and (pattern or name != "lo")]
     return candidates[-1] if candidates else None
 
 
 def nccl_configuration() -> dict[str, str]:
-    """Variables of /etc/nccl.conf, which NCCL reads in every process of this container."""
+    """Returns the variables in /etc/nccl.conf, which NCCL reads in every process of this container."""
     lines = NCCL_CONFIGURATION.read_text().splitlines() if NCCL_CONFIGURATION.exists() else []
     pairs = [line.strip().partition("=") for line in lines if "=" in line and not line.lstrip().startswith("#")]
     return {name.strip(): value.strip() for name, _, value in pairs}

@@ -34,11 +34,11 @@ GIB = 2**30
 
 
 class UsageError(Exception):
-    """A command line that nccl-tests refuses."""
+    """A command line that nccl-tests rejects."""
 
 
 class CudaError(Exception):
-    """A failed CUDA call; nccl-tests exits with 2."""
+    """A failed CUDA call, after which nccl-tests exits with 2."""
 
 
 def run(
@@ -49,7 +49,7 @@ def run(
     *,
     tag: bool = False,
 ) -> int:
-    """All processes of the test at once. Returns the exit code: 1 usage, 2 CUDA, 3 NCCL, as the real program does."""
+    """Runs all processes of the test. Returns the real program's exit code: 1 usage, 2 CUDA, 3 NCCL."""
     log = nccl_log.Log(variables, tag=tag)
     name, host = Path(command[0]).name, ranks[0].pod.hostname
     try:
@@ -73,7 +73,7 @@ def run(
 
 
 def parse(arguments: Sequence[str]) -> dict[str, str]:
-    """Settings by their short option. Raises UsageError."""
+    """Returns settings by their short option. Raises UsageError."""
     settings = dict(DEFAULTS)
     rest = list(arguments)
     while rest:
@@ -98,7 +98,7 @@ def parse(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def _check_sizes(settings: Mapping[str, str]) -> None:
-    """Raises UsageError, also for steps that go nowhere: the real program measures the same size for ever."""
+    """Raises UsageError, also for steps of zero, with which the real program would measure one size forever."""
     first, last = size(settings["b"]), size(settings["e"])
     if first > last:
         raise UsageError(f"invalid sizes: -b {settings['b']} is more than -e {settings['e']}")
@@ -108,7 +108,7 @@ def _check_sizes(settings: Mapping[str, str]) -> None:
 
 
 def size(text: str) -> int:
-    """Bytes of `8`, `32M`, `16G`; binary multiples. Raises UsageError."""
+    """Returns the bytes of `8`, `32M` or `16G` (binary multiples). Raises UsageError."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGkmg]?)", text)
     if match is None:
         raise UsageError(f"failed to parse size {text!r}")
@@ -127,7 +127,7 @@ def _devices(
             if number >= len(gpus):
                 raise CudaError("invalid device ordinal")
             if not gpus[number]["healthy"]:
-                raise CudaError("unspecified launch failure")  # what CUDA says after Xid 79
+                raise CudaError("unspecified launch failure")  # CUDA's message after Xid 79
             process = nccl_log.Process(
                 index * per_process + number % per_process, rank.pod.hostname, 60 + rank.local, number
             )
@@ -136,7 +136,7 @@ def _devices(
 
 
 def visible(gpus: list[dict[str, Any]], variables: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Those that CUDA_VISIBLE_DEVICES leaves, in its order."""
+    """Returns the GPUs that CUDA_VISIBLE_DEVICES selects, in its order."""
     chosen = variables.get("CUDA_VISIBLE_DEVICES")
     if chosen is None:
         return gpus
@@ -161,9 +161,9 @@ def _header(log: nccl_log.Log, name: str, options: Mapping[str, str], devices: S
 
 
 def _table(log: nccl_log.Log, options: Mapping[str, str], communicator: nccl.Communicator) -> None:
-    """The first run makes the channels, and so NCCL's lines of them stand below the columns' names."""
+    """Prints the table. The first run creates the channels, so NCCL logs them below the column names."""
     memory = min(int(device.gpu["memory_gb"]) for device in communicator.setup.devices) * 10**9
-    fits = (memory - GIB) // (3 if options["c"] != "0" else 2)  # send, receive and, to check, expected buffers
+    fits = (memory - GIB) // (3 if options["c"] != "0" else 2)  # buffers: send, receive and, to check, expected
     largest = size(options["e"])
     if largest > fits:
         log.line(f"#\n# Reducing maxBytes to {fits} due to memory limitation")
@@ -184,7 +184,7 @@ def _table(log: nccl_log.Log, options: Mapping[str, str], communicator: nccl.Com
 
 
 def _sizes(options: Mapping[str, str], largest: int) -> Iterator[int]:
-    """One at least: where memory does not suffice for the smallest, that is made smaller too (src/common.cu, run)."""
+    """Yields at least one size: if memory is too small for the smallest, it is reduced too (src/common.cu, run)."""
     message = min(size(options["b"]), largest)
     while message <= largest:
         yield message
@@ -192,7 +192,7 @@ def _sizes(options: Mapping[str, str], largest: int) -> Iterator[int]:
 
 
 def _next_size(message: int, options: Mapping[str, str]) -> int:
-    """As nccl-tests: a factor of 1 or less counts as none."""
+    """Returns the next size. Like nccl-tests, ignores factors of 1 or less."""
     factor = int(options["f"])
     return message * factor if factor > 1 else message + size(options["i"])
 

@@ -16,11 +16,11 @@ from simulator.sandbox.library.nhc_report import NOT_RUN, Failed, Warned, number
 from simulator.sandbox.library.ranks import Rank
 
 XIDS = (48, 56, 57, 58, 62, 63, 64, 65, 68, 69, 73, 74, 79, 80, 81, 92, 119, 120)
-"""GPU errors for which aznhc fails a node."""
+"""The GPU errors for which aznhc fails a node."""
 XID_HOURS = 2
-"""How old they may be, unless it is told."""
+"""The default maximum age of an error, in hours."""
 LOST_EXIT_CODE = 15
-"""Of nvidia-smi, for a GPU that fell off the bus."""
+"""The exit code of nvidia-smi for a GPU that fell off the bus."""
 NCCL_VARIABLES = {"NCCL_IB_PCI_RELAXED_ORDERING": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "NCCL_SOCKET_IFNAME": "eth0"}
 
 
@@ -39,7 +39,7 @@ def _healthmon(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _xid(known: view.View, arguments: Sequence[str]) -> str | None:
-    """Takes an error whose time it cannot read for an old one, as the real check does."""
+    """Checks for Xids. Like the real check, treats an error with an unreadable time as old."""
     log = node_log()
     if log is None:
         return None
@@ -80,7 +80,7 @@ def _ecc(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _throttling(known: view.View, arguments: Sequence[str]) -> None:
-    """The real one only warns: here of a GPU that its hardware slows down (0x8), for it is too hot (0x40)."""
+    """Warns, like the real check, about GPUs that hardware slows down (0x8) because they are too hot (0x40)."""
     reason = "reason=0x0000000000000048"
     slowed = [f"Warning: GPU {gpu['index']} throttled, {reason}" for gpu in known.gpus_of(known.me) if gpu["slowed"]]
     if slowed:
@@ -101,7 +101,7 @@ def _nvlink(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _allreduce(known: view.View, arguments: Sequence[str]) -> str:
-    """Limit in GB/s, repeats, message size, topology file, which the real one does not use any more."""
+    """Measures all-reduce. Arguments: limit in GB/s, repeats, message size, and a topology file, which is unused."""
     limit = number("check_nccl_allreduce", arguments, 0)
     found = _bus_bandwidth(known, "nccl_allreduce", arguments[2] if len(arguments) > 2 else "")
     if found < limit:
@@ -111,7 +111,7 @@ def _allreduce(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _loopback(known: view.View, arguments: Sequence[str]) -> str:
-    """The same, but all goes through the HCAs, of which the slowest decides."""
+    """Measures all-reduce through the HCAs. The slowest HCA determines the result."""
     name = "check_nccl_allreduce_ib_loopback"
     limit = number(name, arguments, 0)
     _bus_bandwidth(known, "nccl_allreduce (IB loopback)", arguments[2] if len(arguments) > 2 else "")
@@ -124,7 +124,7 @@ def _loopback(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _bus_bandwidth(known: view.View, what: str, size: str) -> float:
-    """Average of all_reduce_perf on all GPUs of this pod, GB/s; a wrong size fails as it does the real program."""
+    """Returns the average of all_reduce_perf on all GPUs of this pod, GB/s. Fails like it for a wrong size."""
     gpus = known.gpus_of(known.me)
     ranks = [Rank(known.me, index, len(gpus)) for index in range(len(gpus))]
     command = ["all_reduce_perf", "-b", size, "-f", "2", "-g", "1", "-e", size, "-c", "1"]
@@ -138,7 +138,7 @@ def _bus_bandwidth(known: view.View, what: str, size: str) -> float:
 
 
 def _rdma(known: view.View, arguments: Sequence[str]) -> str:
-    """GPUDirect RDMA writes of each HCA to itself, Gb/s."""
+    """Measures GPUDirect RDMA writes of each HCA to itself, in Gb/s."""
     limit = number("check_ib_bw_gdr", arguments, 0)
     passed = []
     if not known.me.may_pin_memory or _lost(known):

@@ -1,4 +1,4 @@
-"""Checks of aznhc that look at the node: processors, memory, InfiniBand ports, interfaces, disks, its log."""
+"""Checks of aznhc for the node: processors, memory, InfiniBand ports, interfaces, disks, its log."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _KIB = {"kB": 1, "MB": 2**10, "GB": 2**20, "TB": 2**30}
 
 
 def node_log() -> list[str] | None:
-    """Lines of the node's log where aznhc looks for it; None if there is none, and the check is skipped."""
+    """Returns the lines of the node's log from aznhc's path, or None without it, which skips the check."""
     file = _root() / "syslog"
     return file.read_text(errors="replace").splitlines() if file.exists() else None
 
 
 def date(line: str) -> datetime | None:
-    """When it was logged: its first three words, which `date` has to know as `Mon dd hh:mm:ss`; None for others."""
+    """Returns the time of a line whose first three words are `Mon dd hh:mm:ss`, or None for other lines."""
     with contextlib.suppress(ValueError):
         return datetime.strptime(f"{' '.join(line.split()[:3])} {datetime.now().year}", "%b %d %H:%M:%S %Y")
     return None
@@ -57,7 +57,7 @@ def _physmem(known: view.View, arguments: Sequence[str]) -> None:
 
 
 def kib(text: str) -> int:
-    """Sizes as NHC reads them: kB, MB and GB are binary."""
+    """Returns a size in KiB. As in NHC, kB, MB and GB are binary."""
     match = re.fullmatch(r"(\d+)(kB|MB|GB|TB)", text)
     if match is None:
         raise Failed(f"nhc_common_parse_size:  {text} is not a size. {NOT_RUN}")
@@ -65,14 +65,14 @@ def kib(text: str) -> int:
 
 
 def _swap(known: view.View, arguments: Sequence[str]) -> None:
-    """Nodes of AKS have none."""
+    """Checks the swap size, which is 0 on AKS nodes."""
     least = kib(arguments[0])
     if least > 0:
         raise Failed(f"check_hw_swap:  Actual SWAP size (0 kB) less than minimum allowed ({least} kB).")
 
 
 def _ib(known: view.View, arguments: Sequence[str]) -> None:
-    """An active port of that rate; `device:port`."""
+    """Checks that the port `device:port` is active with that rate."""
     rate, name = arguments
     device, _, port = name.partition(":")
     folder = INFINIBAND / device / "ports" / port
@@ -92,7 +92,7 @@ def _eth(known: view.View, arguments: Sequence[str]) -> None:
 
 
 def _topology(known: view.View, arguments: Sequence[str]) -> str:
-    """The real one compares lstopo with the image's file for the VM size; here the node's devices are built from it."""
+    """Passes. The real check compares lstopo with the image's file, from which simulated devices are built."""
     sku = known.node_of(known.me)["sku"]
     name = view.numbers()["skus"][sku]["topology"]
     if name is None:
@@ -109,7 +109,7 @@ def _nvme(known: view.View, arguments: Sequence[str]) -> str:
 
 
 def _flapping(known: view.View, arguments: Sequence[str]) -> str | None:
-    """Compares the last event with the one that an earlier run noted in aznhc's log, and knows no other time."""
+    """Compares the last event with the one that an earlier run noted in aznhc's log, and checks no other time."""
     log = node_log()
     if log is None:
         return None

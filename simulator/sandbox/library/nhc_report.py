@@ -1,11 +1,11 @@
-"""How checks of aznhc end other than well, and how they read their arguments."""
+"""Results of failed aznhc checks, and a parser of their arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 NOT_RUN = "FaultCode: NHCNA"
-"""What aznhc writes where a check could not run, so that nothing is known of the node."""
+"""The fault code of aznhc for a check that could not run, so that the node's state is unknown."""
 
 
 class Failed(Exception):
@@ -13,11 +13,11 @@ class Failed(Exception):
 
 
 class Warned(Exception):
-    """What a check that passes logs, where the real one only warns."""
+    """A check that passes with a warning, with the text that the real one logs."""
 
 
 def number(check: str, arguments: Sequence[str], index: int) -> float:
-    """An argument that the real check compares a measurement with; raises Failed where it is none."""
+    """Returns an argument with the limit for a measurement. Raises Failed if it is not a number."""
     try:
         return float(arguments[index])
     except (IndexError, ValueError):

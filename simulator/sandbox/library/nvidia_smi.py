@@ -1,4 +1,4 @@
-"""What nvidia-smi prints of some GPUs, and its exit codes."""
+"""Prints nvidia-smi's output for some GPUs, and returns its exit codes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 Json = dict[str, Any]
 DRIVER, CUDA = "580.95.05", "13.0"
 NVLINKS = {"A100": 12, "H100": 18, "H200": 18}
-"""Of each GPU of these models, where a node has several (NVIDIA's data sheets)."""
+"""The number of links of each GPU of these models on nodes with several GPUs (NVIDIA's data sheets)."""
 NVLINK_GBS = {"A100": 25.0, "H100": 26.562, "H200": 26.562}
-"""Of each link, as nvidia-smi prints it."""
+"""The speed of each link, as nvidia-smi prints it."""
 LOST = "Unable to determine the device handle for GPU{}: {}: Unknown Error"
 
 
@@ -47,13 +47,13 @@ FIELDS: dict[str, dict[str, Callable[[Json], str]]] = {
         "remapped_rows.failure": lambda gpu: _remapped(gpu, "remap_failed"),
     },
 }
-"""By what is queried (`--query-gpu`, `--query-remapped-rows`)."""
+"""The fields by query (`--query-gpu`, `--query-remapped-rows`)."""
 
 
 def answer(arguments: Sequence[str], gpus: Sequence[Json]) -> int:
-    """Prints what nvidia-smi would where these are all GPUs.
+    """Prints nvidia-smi's output if these are all GPUs.
 
-    0, or 6 without a GPU, 15 with a lost one, 2 for what is not simulated.
+    Returns 0, 6 without a GPU, 15 with a lost one, or 2 for arguments that are not simulated.
     """
     if not gpus:
         print("No devices were found")
@@ -82,12 +82,12 @@ def answer(arguments: Sequence[str], gpus: Sequence[Json]) -> int:
 
 
 def bus_id(gpu: Json) -> str:
-    """As nvidia-smi prints it: a domain of eight digits, capitals."""
+    """Returns the bus id as in nvidia-smi: a domain of eight digits, in capitals."""
     return f"0000{gpu['pci']}".upper()
 
 
 def memory_mib(gpu: Json) -> int:
-    """The marketing number read as GiB, near what nvidia-smi shows."""
+    """Returns the marketing number read as GiB, which is close to nvidia-smi's value."""
     return int(gpu["memory_gb"]) * 1024
 
 
@@ -96,7 +96,7 @@ def _heading(gpu: Json) -> str:
 
 
 def _remapped(gpu: Json, what: str) -> str:
-    """Rows are remapped from Ampere on (NVIDIA, GPU memory error management)."""
+    """Returns a row remapping value; only Ampere and newer GPUs remap rows (NVIDIA, GPU memory error management)."""
     return str(int(gpu[what])) if gpu["model"] != "T4" else "[N/A]"
 
 

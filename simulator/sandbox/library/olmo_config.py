@@ -1,4 +1,4 @@
-"""OLMo's training config as the simulated trainer reads it: the plain part of YAML that those files use; overrides."""
+"""Parses OLMo's training config for the simulated trainer: the plain YAML that these files use, and overrides."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pathlib import Path
 from simulator.sandbox.library.recipe import Failed
 
 FILE_TOKENS = 12_000_000_000
-"""What a data file counts as, whatever its size: of OLMo-1B's 3.1T tokens in 249 files."""
+"""The tokens of a data file, whatever its size: OLMo-1B has 3.1T tokens in 249 files."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """Settings by dotted name (`model.d_model`); the files of `data.paths`, then those of the evaluations."""
+    """Settings by dotted name (`model.d_model`), and the files of `data.paths`, then those of the evaluations."""
 
     values: Mapping[str, str]
     files: tuple[str, ...]
     data_files: int
-    """How many of the files are the training's."""
+    """The number of files of the training."""
 
     def text(self, name: str, default: str = "") -> str:
-        """Empty for null."""
+        """Returns the setting, or an empty text for null."""
         value = self.values.get(name, default)
         return "" if value == "null" else value
 
@@ -36,7 +36,7 @@ class Config:
 
     @property
     def parameters(self) -> tuple[int, int]:
-        """All, and those without the input embedding: the shapes of olmo/model.py (sequential blocks with SwiGLU)."""
+        """All parameters, and those without the input embedding: the shapes of olmo/model.py (sequential, SwiGLU)."""
         width, layers = self.number("model.d_model"), self.number("model.n_layers")
         hidden = self.number("model.mlp_hidden_size") or self.number("model.mlp_ratio") * width
         norm = width if self.yes("model.layer_norm_with_affine") else 0
@@ -49,12 +49,12 @@ class Config:
 
     @property
     def state_bytes(self) -> int:
-        """In float32, as `fsdp.precision: mixed` keeps them: weights, gradients and AdamW's two moments."""
+        """Weights, gradients and AdamW's two moments in float32, as with `fsdp.precision: mixed`."""
         return 16 * self.parameters[0]
 
     @property
     def arithmetic_per_token(self) -> float:
-        """Operations for a token: the output's weights take part also where they are the embedding's."""
+        """Operations for a token. The output's weights count even if they are the embedding's."""
         everything, without = self.parameters
         weights = everything if self.yes("model.weight_tying") else without
         return 6 * weights + 12 * self.number("model.n_layers") * self.number("model.d_model") * self.sequence_length
@@ -69,7 +69,7 @@ class Config:
 
     @property
     def max_steps(self) -> int:
-        """`max_duration`: steps, tokens (`2e12T`) or epochs (`1ep`)."""
+        """Steps from `max_duration`, which has steps, tokens (`2e12T`) or epochs (`1ep`)."""
         duration = self.text("max_duration").replace("_", "")
         if duration.endswith("ep"):
             return int(duration[:-2]) * self.data_files * FILE_TOKENS // self.tokens_per_step
@@ -79,7 +79,7 @@ class Config:
 
 
 def load(path: Path, overrides: Iterable[str], known: Sequence[str]) -> Config:
-    """Raises Failed for an override that OLMo does not know, and OSError."""
+    """Loads a config. Raises OSError, and Failed for an override that OLMo does not know."""
     values, data, evaluation = _parse(path.read_text())
     for word in overrides:
         # `--name=value` or `--name`, as `clean_opt` of olmo/util.py reads them
@@ -97,7 +97,7 @@ def load(path: Path, overrides: Iterable[str], known: Sequence[str]) -> Config:
 
 
 def _parse(text: str) -> tuple[dict[str, str], list[str], list[str]]:
-    """Scalars down to the second level, and the lists of files."""
+    """Returns scalars down to the second level, and the lists of files."""
     values: dict[str, str] = {}
     files: dict[str, list[str]] = {"data": [], "evaluators": []}
     section = ""

@@ -1,4 +1,4 @@
-"""olmo-data.org in small: every data file that a training config can name is there, with bytes made of its path."""
+"""Emulates olmo-data.org: it has every data file that a training config can name, with bytes derived from the path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FOLDERS = ("/preprocessed/", "/eval-data/")
 
 @dataclass(frozen=True)
 class Answer:
-    """Of an HTTP server."""
+    """An answer of an HTTP server."""
 
     status: int
     reason: str
@@ -22,12 +22,12 @@ class Answer:
 
 
 def content(path: str) -> bytes:
-    """The file's bytes: the same each time, others for another path."""
+    """Returns the file's bytes, which only depend on the path."""
     return hashlib.shake_256(path.encode()).digest(FILE_BYTES)
 
 
 def answer(method: str, path: str, byte_range: str) -> Answer:
-    """What the server says; `byte_range` is `first-last`, or empty for all."""
+    """Returns the server's answer. `byte_range` is `first-last`, or empty for all."""
     if not (path.startswith(_FOLDERS) and path.endswith(".npy")):
         return Answer(404, "Not Found", {"Content-Length": "0"})
     if method not in ("GET", "HEAD"):

@@ -1,4 +1,4 @@
-"""What mpirun makes of a program of the image: runs it as every rank, then plays the framework that they called."""
+"""Runs a program of the image for mpirun as every rank, and then simulates the framework that the ranks called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simulator.sandbox.library.ranks import Rank
 
 @dataclass(frozen=True)
 class Call:
-    """What one rank asked of a framework: parsed options, as the framework's module left them."""
+    """One rank's call of a framework, with the options that the framework's module parsed."""
 
     rank: Rank
     options: Mapping[str, Any]
@@ -25,13 +25,13 @@ class Framework(Protocol):
     """A simulated command that leaves calls."""
 
     def simulate(self, calls: Sequence[Call], variables: Mapping[str, str], log: nccl_log.Log) -> tuple[int, int]:
-        """Plays all ranks at once. Returns the first rank that failed, and its exit code, or (0, 0)."""
+        """Simulates all ranks. Returns the first rank that failed and its exit code, or (0, 0)."""
 
 
 def run(
     placed: Sequence[Rank], program: Sequence[str], variables: Mapping[str, str], *, tag: bool = False
 ) -> tuple[int, int]:
-    """The first rank that failed, and its exit code, or (0, 0). Raises MpiError when a node is lost."""
+    """Returns the first rank that failed and its exit code, or (0, 0). Raises MpiError if a node is lost."""
     log = nccl_log.Log(variables, tag=tag)
     try:
         ended = ranks.run(placed, program, variables)

@@ -1,8 +1,8 @@
-"""How mpirun runs a program on other nodes: their sshd really runs it, once for each rank, in their own sandbox.
+"""Runs a program on other nodes for mpirun: each node's sshd really runs it in its sandbox, once for each rank.
 
-mpirun publishes an order (as "mpirun"), which each node's sshd finds in the world, carries out and answers (as
-"ranks"). A simulated framework that a rank starts does not train: it leaves a call (`leave_call`). Once all ranks have
-ended well, mpirun hands the calls to the framework's module, which plays all ranks at once.
+mpirun publishes an order (as "mpirun"). Each node's sshd finds it in the world, executes it and answers (as "ranks"). A
+simulated framework that a rank starts does not train: it leaves a call (`leave_call`). Once all ranks have succeeded,
+mpirun passes the calls to the framework's module, which simulates all ranks at once.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from simulator.sandbox.library import view
 
 ORDER, ANSWER = "mpirun", "ranks"
 CALL = "SIMULATOR_RANK_CALL"
-"""Where a framework that a rank starts leaves its call."""
+"""The variable with the path for a framework's call."""
 POLL_SECONDS = 0.2
-MAX_OUTPUT = 32_000  # characters of a rank's output that are kept: answers of more than a megabyte are not passed on
+MAX_OUTPUT = 32_000  # the limit of a rank's output in characters: answers of more than a megabyte are not passed on
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Ended:
-    """How one rank ended: exit code, both output streams, and the call that it left, if any."""
+    """The end of one rank: exit code, both output streams, and the call that it left, if any."""
 
     rank: int
     code: int
@@ -48,11 +48,11 @@ class Ended:
 
 
 class Lost(Exception):
-    """A node that went away, or whose sshd did, before its ranks ended."""
+    """A node, or its sshd, disappeared before its ranks ended."""
 
 
 def run(ranks: Sequence[Rank], program: Sequence[str], variables: Mapping[str, str]) -> list[Ended]:
-    """Runs the program for every rank, in the order of ranks; a node's ranks follow each other. Raises Lost."""
+    """Runs the program for every rank, on each node one at a time. Returns results in rank order. Raises Lost."""
     known = view.load()
     order = f"{known.me.key}-{time.time_ns()}"
     tasks: dict[str, list[dict[str, str]]] = {}
@@ -73,13 +73,13 @@ def run(ranks: Sequence[Rank], program: Sequence[str], variables: Mapping[str, s
 
 
 def serve() -> None:
-    """Carries out orders for this pod, one after the other, for ever: the rest of what sshd does."""
+    """Executes orders for this pod, one at a time and forever, as part of sshd."""
     done: set[str] = set()
     while True:
         time.sleep(POLL_SECONDS)
         try:
             known = view.load()
-        except TimeoutError:  # the simulator is being started again
+        except TimeoutError:  # the simulator is restarting
             continue
         for pod in known.pods.values():
             order = pod.said(ORDER)
@@ -91,7 +91,7 @@ def serve() -> None:
 
 
 def leave_call(module: str, call: Mapping[str, Any]) -> bool:
-    """Leaves a call for mpirun to simulate by a module of this folder; False where no mpirun started this process."""
+    """Leaves a call for mpirun, which runs a module of `commands` for it. Returns False without mpirun."""
     place = os.environ.get(CALL)
     if place is None:
         return False
@@ -100,7 +100,7 @@ def leave_call(module: str, call: Mapping[str, Any]) -> bool:
 
 
 def _variables(rank: Rank, size: int, exported: Mapping[str, str]) -> dict[str, str]:
-    """A rank's whole environment. As over the real ssh, nothing of the container's comes along."""
+    """Returns a rank's complete environment. As over the real ssh, it has no variables of the container."""
     return {
         "HOME": "/root",
         "PATH": PATH,
@@ -121,7 +121,7 @@ def _answer(known: view.View, key: str, order: str) -> list[Ended] | None:
 
 
 def _carry_out(tasks: Sequence[Mapping[str, str]], program: Sequence[str], workdir: str) -> list[Ended]:
-    """Stops at the first rank that fails, as the others would be killed."""
+    """Runs ranks until one fails, after which mpirun would kill the others."""
     ended: list[Ended] = []
     for variables in tasks:
         ended.append(_run_one(variables, program, workdir))

@@ -1,6 +1,6 @@
-"""What a head of Ray serves: health, and the API of jobs, as far as KubeRay and `ray job` ask it; and its jobs.
+"""Serves a Ray head's health checks and job API, as far as KubeRay and `ray job` use them, and runs its jobs.
 
-Source: Ray 2.60.0, dashboard/modules/job/job_head.py, job_supervisor.py and reporter/healthz_agent.py; for tokens,
+Source: Ray 2.60.0, dashboard/modules/job/job_head.py, job_supervisor.py and reporter/healthz_agent.py. Tokens:
 dashboard/http_server_head.py and _private/authentication/http_token_authentication.py.
 """
 
@@ -28,12 +28,12 @@ ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 _TOLD_LINES = 10
 _PUBLIC = ("/", "/api/healthz", "/api/gcs_healthz", "/api/local_raylet_healthz")
 _TOKEN_HEADERS = ("Authorization", "X-Ray-Authorization")
-"""The second one is KubeRay's."""
+"""Headers that may have the token; the second one is KubeRay's."""
 
 
 @dataclass
 class Job:
-    """One entrypoint, run beside the head."""
+    """One entrypoint, which runs next to the head."""
 
     name: str
     entrypoint: str
@@ -47,7 +47,7 @@ class Job:
     process: subprocess.Popen[bytes] | None = None
 
     def run(self) -> None:
-        """Until it has ended."""
+        """Runs the job until it ends."""
         with self.log.open("wb") as log:
             shell = ["/bin/sh", "-c", self.entrypoint]
             self.process = subprocess.Popen(
@@ -62,13 +62,13 @@ class Job:
         return self.log.read_text(errors="replace")
 
     def stop(self) -> None:
-        """By SIGTERM to all of its processes."""
+        """Sends SIGTERM to all processes of the job."""
         if self.process and self.status not in ENDED:
             self.stopped = True
             os.killpg(self.process.pid, signal.SIGTERM)
 
     def details(self) -> dict[str, Any]:
-        """As the API has it; times in ms."""
+        """Returns the job as in the API, with times in ms."""
         last = "".join(self.text().splitlines(keepends=True)[-_TOLD_LINES:])
         message = self.messages[self.status].format(code=self.code, last=last)
         told = {"entrypoint": self.entrypoint, "status": self.status, "message": message}
@@ -77,7 +77,7 @@ class Job:
 
 
 def bearer() -> str:
-    """The header's value where the environment asks for a token, else empty."""
+    """Returns the expected header value if the environment requires a token, otherwise an empty text."""
     asks = os.environ.get("RAY_AUTH_MODE", "disabled") == "token"
     return f"Bearer {os.environ.get('RAY_AUTH_TOKEN', '')}" if asks else ""
 
@@ -90,20 +90,20 @@ def serve(program: Recipe, *, head: bool) -> None:
 
 
 def health(request: Request) -> Answer:
-    """What every node answers."""
+    """Returns the health of a node."""
     answers = {"/api/healthz": "raylet: success\ngcs: success", "/api/local_raylet_healthz": "success"}
     return (200, answers[request.path]) if request.path in answers else (404, "404: Not Found")
 
 
 class Dashboard:
-    """What a head answers beside."""
+    """The dashboard and job API of a head."""
 
     def __init__(self, messages: Recipe) -> None:
         self._messages, self._logs = messages, Path(tempfile.mkdtemp())
         self._jobs: dict[str, Job] = {}
 
     def answer(self, request: Request) -> Answer:
-        """Refuses requests without the token, if the cluster has one."""
+        """Handles a request. Rejects it without the token, if the cluster has one."""
         given = next(filter(None, (request.headers.get(name) for name in _TOKEN_HEADERS)), "")
         if bearer() and request.path not in _PUBLIC and given != bearer():
             missing, wrong = "Unauthorized: Missing authentication token", "Forbidden: Invalid authentication token"

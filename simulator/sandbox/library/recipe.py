@@ -1,8 +1,9 @@
-"""Reads a recipe of a program (simulator/sandbox/programs): its options, its refusals and its lines.
+"""Reads a recipe of a program (simulator/sandbox/programs): its options, its errors and its lines.
 
-Options are named by kind: `switches`, `whole`, `fraction`, `text`, `lists`, `choices`; `words` have no dashes. An entry
-of `fails` has a text, and conditions on the values that must all hold: `when` and `unless` compare; `indivisible`,
-`below` and `not_below` name two values. `lines` are templates, by when the program prints them, after the `prefix`.
+Options are listed by kind: `switches`, `whole`, `fraction`, `text`, `lists`, `choices`; `words` have no dashes. An
+entry of `fails` has a text, and conditions on values that must all hold: `when` and `unless` compare; `indivisible`,
+`below` and `not_below` name two values. `lines` are templates, by the time when the program prints them, after the
+`prefix`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Recipe = Mapping[str, Any]
 
 
 class Failed(Exception):
-    """Ends a program or all ranks: text (empty if it is printed already), first rank that failed, exit code."""
+    """An error that ends a program or all ranks: text (empty if already printed), first failed rank, exit code."""
 
     def __init__(self, text: str = "", rank: int = 0, code: int = 1) -> None:
         super().__init__(text)
@@ -29,7 +30,7 @@ class Failed(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """Refuses a command line with exit code 2, in the words of the recipe where it has any."""
+    """Rejects a command line with exit code 2, with the recipe's message if it has one."""
 
     refusal = ""
 
@@ -66,7 +67,7 @@ def refusal(fails: Iterable[Recipe], values: Mapping[str, Any]) -> str:
 
 
 def lines(recipe: Recipe, name: str, values: Mapping[str, Any]) -> list[str]:
-    """Returns what the program prints at a point that the recipe names."""
+    """Returns the lines that the program prints at a point that the recipe names."""
     known = {"now": datetime.now(UTC), **values}
     return [f"{recipe.get('prefix', '')}{line}".format_map(known) for line in recipe["lines"][name]]
 

@@ -1,4 +1,4 @@
-"""How fast our own trainers are: measured on some GPUs and models (docs/performance.md), estimated for others."""
+"""Speeds of our trainers: measured on some GPUs and models (docs/performance.md), estimated for others."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _MEASURED, _NEAR = "H200", 0.05
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([mb])(?![a-z])", re.IGNORECASE)
 _UNITS = {"m": 1e6, "b": 1e9}
 _DEFAULT = 1e9
-"""Parameters, of a model whose name does not include its size."""
+"""The assumed parameters of a model whose name does not include its size."""
 
 
 class Speed(NamedTuple):
-    """Share of the GPUs' peak in bf16 (more than 1 perhaps in FP8), or tokens/s of each GPU; and its source."""
+    """The share of the GPUs' peak in bf16 (may exceed 1 in FP8), or tokens/s of each GPU; and its source."""
 
     value: float
     source: str
 
 
 def of_pretraining(sku: str, parameters: int, way: Any, *, fp8: bool) -> Speed:
-    """Of a model on GPUs of that VM size; `way` is the trainer's own word for how it lies on them (its `memory`)."""
+    """Returns a model's speed on a VM size. `way` is the trainer's distribution over GPUs (its `memory`)."""
     numbers = view.numbers()
     model, known = numbers["skus"][sku]["gpu_model"], numbers["pretraining_mfu"]
     rows = {float(billions): mfu for billions, mfu in known.get(model, known[_MEASURED]).items()}
@@ -38,7 +38,7 @@ def of_pretraining(sku: str, parameters: int, way: Any, *, fp8: bool) -> Speed:
 
 
 def of_finetuning(sku: str, model: str) -> Speed:
-    """Of a model, whose name has its size, on GPUs of that VM size, without padding."""
+    """Returns the speed, without padding, of a model whose name has its size, on GPUs of a VM size."""
     numbers = view.numbers()
     measured, card = numbers["finetuning"], numbers["skus"][sku]["gpu_model"]
     rates = measured["tokens_per_s"]
@@ -53,6 +53,6 @@ def of_finetuning(sku: str, model: str) -> Speed:
 
 
 def _parameters(model: str) -> float:
-    """The last size in the name, 0 without any: Llama-3.1-8B has 8e9."""
+    """Returns the last size in the name, or 0 without any: 8e9 for Llama-3.1-8B."""
     found = _SIZE.findall(model)
     return float(found[-1][0]) * _UNITS[found[-1][1].lower()] if found else 0

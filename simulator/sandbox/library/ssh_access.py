@@ -1,4 +1,4 @@
-"""Whether one pod's ssh gets into another: what a client, and whoever works through one, meets there."""
+"""Checks whether one pod can log in to another by ssh, with the errors that a client gets."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ FOLDER = Path("/root/.ssh")
 
 
 class SshError(Exception):
-    """ssh's own complaint; its exit code is 255."""
+    """An error message of ssh, with exit code 255."""
 
 
 def connect(known: view.View, host: str, options: Mapping[str, str], folder: Path = FOLDER) -> view.Pod:
-    """The pod behind the host, if its ssh server would let this pod in. Raises SshError.
+    """Returns the pod behind the host if its ssh server would accept this pod. Raises SshError.
 
-    Its words are OpenSSH's (sshconnect.c, ssh_connect_direct; ssh.c, resolve_host) and the C library's for errno.
+    Messages are those of OpenSSH (sshconnect.c, ssh_connect_direct; ssh.c, resolve_host), and the C library's for
+    errno.
     """
     settings = {**_configured(folder / "config", host), **options}
     target = settings.get("hostname", host)
@@ -28,12 +29,13 @@ def connect(known: view.View, host: str, options: Mapping[str, str], folder: Pat
     if pod is None and not view.is_address(target):
         raise SshError(f"ssh: Could not resolve hostname {target}: Name or service not known")
     if pod is None or not known.node_of(pod)["ready"]:
-        # Not "No route to host": Azure's virtual networks are layer-3 overlays (their FAQ); no ARP goes unanswered.
+        # Not "No route to host": Azure's virtual networks are layer-3 overlays (their FAQ), so ARP requests do not time
+        # out.
         raise SshError(f"ssh: connect to host {target} port {port}: Connection timed out")
     if not pod.running or pod.sshd is None or pod.sshd["port"] != port:
         raise SshError(f"ssh: connect to host {target} port {port}: Connection refused")
     if settings.get("stricthostkeychecking", "ask") not in ("no", "off", "accept-new"):
-        raise SshError("Host key verification failed.")  # nobody is there to be asked
+        raise SshError("Host key verification failed.")  # no user is there to confirm it
     if _own_key(Path(settings.get("identityfile", folder / "id_rsa"))) not in pod.sshd["authorized_keys"]:
         raise SshError(f"root@{target}: Permission denied (publickey).")
     return pod
@@ -55,7 +57,7 @@ def _own_key(file: Path) -> str | None:
 
 
 def _configured(file: Path, host: str) -> dict[str, str]:
-    """Settings of the configuration file for this host; as in ssh, the first value found holds."""
+    """Returns the configuration file's settings for this host. As in ssh, the first value applies."""
     settings: dict[str, str] = {}
     applies = True
     for line in file.read_text().splitlines() if file.exists() else []:

@@ -1,4 +1,4 @@
-"""NCCL topology files: what they say, and whether it is true of a node."""
+"""Reads NCCL topology files, and checks them against a node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Topology = dict[str, Any]
 
 
 def parse(text: str) -> Topology:
-    """Reads what matters of the XML: which devices share a PCI bridge."""
+    """Returns the devices that share a PCI bridge in the XML."""
     try:
         system = ElementTree.fromstring(text)  # noqa: S314 - the user's own file, in the user's own sandbox
     except ElementTree.ParseError as error:
@@ -26,7 +26,7 @@ def parse(text: str) -> Topology:
 
 
 def found_in(folders: Iterable[str]) -> dict[str, Topology]:
-    """All topology files below some paths of this container, by path."""
+    """Returns all topology files below some paths of this container, by path."""
     files: dict[str, Topology] = {}
     for folder in map(Path, folders):
         for file in [folder] if folder.is_file() else sorted(folder.rglob("*.xml")):
@@ -36,6 +36,6 @@ def found_in(folders: Iterable[str]) -> dict[str, Topology]:
 
 
 def aligned(topology: Topology, gpus: Iterable[str], hcas: Iterable[str]) -> bool:
-    """Whether the file puts each GPU beside the HCA that really is on its switch."""
+    """Reports whether the file puts each GPU next to the HCA on its switch."""
     groups = [set(group) for group in topology.get("groups", [])]
     return all(any({gpu, hca} <= group for group in groups) for gpu, hca in zip(gpus, hcas, strict=False))

@@ -1,4 +1,4 @@
-"""The agents of one torchrun launch: how they find each other, and what the program that they run asks of them."""
+"""The agents of one torchrun launch: how they find each other, and what they do for the program."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Program(Protocol):
     """A simulated command that torchrun starts."""
 
     def prepare(self, arguments: list[str], team: Team) -> Any:
-        """What each node does alone: command line and files. Raises Failed."""
+        """Reads command line and files on each node. Raises Failed."""
 
     def train(self, prepared: Any, team: Team) -> None:
-        """What the first node plays for all ranks. Raises Failed."""
+        """Simulates all ranks on the first node. Raises Failed."""
 
 
 def refuse_alone(name: str) -> int:
@@ -52,22 +52,22 @@ class Launch(NamedTuple):
 
 
 class Team:
-    """The agents of one launch, seen by one of them."""
+    """The agents of one launch, as one of them sees them."""
 
     def __init__(self, launch: Launch, texts: Recipe, program: Recipe) -> None:
         self.launch, self.program = launch, program
         self._texts = texts
         self._more: dict[str, Any] = {}
         self._signals: list[int] = []
-        """SIGTERM, as often as it came to this process."""
+        """One entry for each SIGTERM that this process received."""
 
     def catch_sigterm(self) -> None:
-        """Remembers SIGTERM from now on, if the program saves before it stops; else SIGTERM ends the process."""
+        """Records SIGTERM from now on if the program saves before it stops. Otherwise SIGTERM ends the process."""
         if self.program.get("stops_on_sigterm"):
             signal.signal(signal.SIGTERM, lambda number, _: self._signals.append(number))
 
     def pods(self, known: View) -> dict[int, Pod]:
-        """By node rank: those that run and have published themselves. Raises Failed for a rank taken twice."""
+        """Returns running pods that have published themselves, by node rank. Raises Failed for a duplicate rank."""
         found: dict[int, Pod] = {}
         for pod, document in self._agents(known):
             if document["rank"] in found:
@@ -76,7 +76,7 @@ class Team:
         return found
 
     def check(self) -> list[Pod]:
-        """The pods in the order of ranks. Raises Failed when one has gone or has failed."""
+        """Returns the pods in rank order. Raises Failed if one has gone or has failed."""
         known = view.load()
         pods = self.pods(known)
         for node in range(self.launch.nodes):
@@ -87,7 +87,7 @@ class Team:
         return [pods[node] for node in range(self.launch.nodes)]
 
     def tell(self, phase: str, **more: Any) -> None:
-        """Publishes how far this agent is, and what NCCL reads here; `more` stays."""
+        """Publishes this agent's phase and NCCL's settings here. `more` is kept for later calls."""
         self._more |= more
         environment = {name: value for name, value in os.environ.items() if name.startswith("NCCL_")}
         files = topology.found_in(filter(None, [environment.get("NCCL_TOPO_FILE")]))
@@ -96,23 +96,23 @@ class Team:
         view.tell(DOCUMENT, {**self._more, **known, "phase": phase, "nccl_conf": environment, "topologies": files})
 
     def connect(self) -> training.Ranks:
-        """NCCL over all GPUs of all nodes. Raises Failed."""
+        """Connects NCCL over all GPUs of all nodes. Raises Failed."""
         places = [(pod, index) for pod in self.check() for index in range(self.launch.options.nproc_per_node)]
         return training.connect(places, dict(os.environ), nccl_log.Log(os.environ), self.program["cuda_error"])
 
     def stopped(self) -> bool:
-        """Whether any node was told to stop. Raises Failed when one has gone."""
+        """Reports whether any node received SIGTERM. Raises Failed if one has gone."""
         return bool(self._signals) or any(said(pod).get("stop") for pod in self.check())
 
     def show(self, folder: Path) -> None:
-        """Waits until all nodes see a folder. Raises Failed where one does not."""
+        """Waits until all nodes see a folder. Raises Failed if one does not."""
         number = self._more.get("folder", (0, ""))[0] + 1
         self.tell(STARTED, folder=(number, str(folder)))
         while any(said(pod).get("seen") != number for pod in self.check()[1:]):
             time.sleep(POLL_SECONDS)
 
     def follow(self, first: Mapping[str, Any]) -> None:
-        """What another node does while the first one trains: reports a signal, looks for a folder. Raises Failed."""
+        """Reports signals and looks for a folder, on other nodes while the first one trains. Raises Failed."""
         if self._signals and not self._more.get("stop"):
             self.tell(STARTED, stop=True)
         number, folder = first.get("folder", (0, ""))
@@ -126,7 +126,7 @@ class Team:
         self.tell(STARTED, seen=number)
 
     def uncaught(self, error: Exception) -> Failed:
-        """How the program ends by an exception that it does not handle."""
+        """Returns the end of a program by an exception that it does not handle."""
         values = {"host": view.load().me.hostname, "kind": type(error).__name__, "error": error}
         return Failed("\n".join(recipe.lines(self.program, "uncaught", values)))
 
@@ -139,7 +139,7 @@ class Team:
 
 
 def said(pod: Pod) -> Mapping[str, Any]:
-    """What the agent of a pod has published."""
+    """Returns the data that the agent of a pod has published."""
     return pod.said(DOCUMENT) or {}
 
 

@@ -1,4 +1,4 @@
-"""Plays a training: its ranks, how long each step takes on the hardware as it is, and what stops it."""
+"""Simulates a training: its ranks, the duration of each step on the current hardware, and failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.sandbox.library.recipe import Failed, Recipe
 from simulator.world import network
 from simulator.world.network import INFINIBAND, SOCKET, Collective
 
-RESERVED = 0.1  # of a GPU's memory, for CUDA, NCCL and fragmentation
+RESERVED = 0.1  # the share of a GPU's memory for CUDA, NCCL and fragmentation
 NCCL_ERROR = "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp"
 GPU_FAILURE = "CUDA error: unspecified launch failure"
 
@@ -26,12 +26,12 @@ class Update:
     exchanged: float = 0
     """Bytes of weights and gradients that each node exchanges with the others."""
     misplaced: float = 0
-    """Bytes that cross nodes because a model-parallel group does, which a well-placed training would not send."""
+    """Bytes that cross nodes because a model-parallel group does. A well-placed training has none."""
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """All ranks of a training, each with its GPU; they have a communicator."""
+    """All ranks of a training, each with its GPU, and their communicator."""
 
     devices: Sequence[nccl.Device]
     variables: Mapping[str, str]
@@ -43,7 +43,7 @@ class Ranks:
         return min(float(device.gpu["memory_gb"]) for device in self.devices) * 1e9
 
     def check_memory(self, needed: float, kind: str) -> None:
-        """Raises Failed as torch does, by an exception of that kind, where a GPU lacks memory."""
+        """Raises Failed with torch's text for an exception of that kind if a GPU lacks memory."""
         if (short := needed - self.gpu_bytes * (1 - RESERVED)) > 0:
             raise Failed(
                 f"{kind}: CUDA out of memory. Tried to allocate {max(short / 2**30, 0.02):.2f} GiB. GPU 0 has a total "
@@ -52,7 +52,7 @@ class Ranks:
             )
 
     def seconds(self, update: Update, mfu: float | None = None) -> float:
-        """Returns the duration of an update on the links as they are now."""
+        """Returns the duration of an update on the links in their current state."""
         return seconds(update, self._now(view.load()), view.numbers(), mfu)
 
     def check(self, cuda_error: str) -> None:
@@ -69,7 +69,7 @@ class Ranks:
             raise Failed(f"{NCCL_ERROR}, {nccl.REMOTE_ERROR}")
 
     def _now(self, known: view.View) -> Collective:
-        """The same communicator with the links as they are now."""
+        """Returns the same communicator with the links in their current state."""
         by_pod = nccl.environments([device.pod for device in self.devices], self.variables)
         networks = [nccl_net.choose(known, known.pods[key], variables) for key, variables in by_pod.items()]
         transport = SOCKET if any(found.transport == SOCKET for found in networks) else INFINIBAND
@@ -77,7 +77,7 @@ class Ranks:
 
 
 def connect(places: Sequence[tuple[view.Pod, int]], variables: Mapping[str, str], log: Log, cuda_error: str) -> Ranks:
-    """Connects ranks that have a pod and a GPU of it each. Raises Failed for a GPU or a link that does not work."""
+    """Connects ranks with a pod and a GPU of it each. Raises Failed for a GPU or a link that does not work."""
     known, devices = view.load(), list[nccl.Device]()
     for rank, (pod, index) in enumerate(places):
         gpus = nccl_tests.visible(known.gpus_of(pod), variables)
@@ -98,7 +98,7 @@ def connect(places: Sequence[tuple[view.Pod, int]], variables: Mapping[str, str]
 
 
 def seconds(update: Update, collective: Collective, numbers: Mapping[str, Any], mfu: float | None = None) -> float:
-    """Duration of an update. The utilisation is that of healthy trainings, so their exchange is part of it already."""
+    """Returns the duration of an update. The utilisation is that of healthy trainings and includes their exchange."""
     sku = numbers["skus"][collective.sku]
     arithmetic = update.flops / (collective.ranks * sku["tflops"] * 1e12 * (mfu or numbers["training_mfu"]))
     if collective.nodes == 1:
@@ -112,20 +112,20 @@ def seconds(update: Update, collective: Collective, numbers: Mapping[str, Any], 
 
 @dataclass
 class Training:
-    """One training, from the step after `first` to the `last`; programs with other lines or files override methods."""
+    """One training, from the step after `first` to the `last`. Subclasses override methods for other lines or files."""
 
     recipe: Recipe
     last: int
     tokens: float
-    """Of a step, over all GPUs."""
+    """Tokens of a step, over all GPUs."""
     gpus: int
     first: int = 0
     log_steps: int = 1
     save_steps: int = 0
     loss: tuple[float, float] = (11.0, 0.0)
-    """Before anything is learnt, and at the end."""
+    """The loss before the first step, and at the end."""
     values: dict[str, Any] = field(default_factory=dict)
-    """What the recipe's lines may name beside the numbers of a step."""
+    """Values for the recipe's lines, in addition to the numbers of a step."""
     write: Callable[[str], None] = print
     elapsed: float = 0
 
@@ -139,7 +139,7 @@ class Training:
         self.say("first" if step == self.first + 1 else "step", **self.numbers(step, took))
 
     def numbers(self, step: int, took: float) -> dict[str, float]:
-        """Returns the numbers of a step. The loss is a function of it, so it is the same in a training that resumed."""
+        """Returns the numbers of a step. The loss depends on the step only, so a resumed training has the same loss."""
         before, end = self.loss
         shrinks = (1 + step) ** -0.5
         rate = self.tokens / took
@@ -162,15 +162,15 @@ class Training:
         return bool(self.save_steps) and (step % self.save_steps == 0 or step == self.last)
 
     def wait(self, took: float, step: int) -> None:
-        """Waits for a step, less long than it would take."""
+        """Waits for a step, but less long than it would take."""
         fast = step - self.first <= self.recipe.get("fast_steps", math.inf)
         pause(min(took / (self.recipe.get("faster", 1) if fast else 1), self.recipe.get("longest_s", math.inf)))
 
 
 def play(training: Training, seconds: Callable[[], float], stopped: Callable[[], bool] = lambda: False) -> int | None:
-    """Plays all steps. Returns the step that is saved if the training was told to stop, else None.
+    """Simulates all steps. Returns the step that was saved if the training was asked to stop, otherwise None.
 
-    `seconds` returns the duration of the next step, and raises Failed for what has failed by now.
+    `seconds` returns the duration of the next step, and raises Failed for a failure.
     """
     since, count = 0.0, 0
     for step in range(training.first + 1, training.last + 1):

@@ -1,4 +1,4 @@
-"""The other end of `simulator/sandbox/uplink.py`: connections out of the sandbox, trusted as the image trusts Azure."""
+"""The client of `simulator/sandbox/uplink.py`: connections out of the sandbox, with the image's trust in Azure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ SOCKET, AUTHORITIES = "uplink", "authorities.pem"
 
 
 def connect(host: str, port: int, timeout: float) -> socket.socket:
-    """A connection to a server outside. Raises ConnectionRefusedError where the simulator lets none through."""
+    """Connects to a server outside of the sandbox. Raises ConnectionRefusedError if the simulator does not allow it."""
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(timeout)
     try:
         connection.connect(str(FOLDER / SOCKET))
         connection.sendall(f"{host} {port}\n".encode("ascii"))
-        answer = connection.recv(16)  # `ok`; the server itself speaks only when spoken to
+        answer = connection.recv(16)  # `ok`; the server itself does not send first
     except OSError as error:
         connection.close()
         raise ConnectionRefusedError(f"Failed to connect to {host} port {port}") from error

@@ -1,4 +1,4 @@
-"""What a command in a sandbox sees of the simulated world, under /run/simulator."""
+"""The simulated world under /run/simulator, for commands in a sandbox."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Pod:
-    """One pod of world.json; `key` is "namespace/name"."""
+    """One pod of world.json. `key` is "namespace/name"."""
 
     key: str
     facts: Mapping[str, Any]
@@ -52,16 +52,16 @@ class Pod:
 
     @property
     def sshd(self) -> Json | None:
-        """What its ssh server published; None where none runs."""
+        """The data that its ssh server published, or None without one."""
         return self.said("sshd")
 
     @property
     def nccl_files(self) -> Json:
-        """What NCCL reads in its container, as its ssh server or its torchrun published it."""
+        """NCCL's files and settings in its container, as its ssh server or its torchrun published them."""
         return self.said("sshd") or self.said("torchrun") or {}
 
     def said(self, name: str) -> Json | None:
-        """What a simulated command in it published under this name (`tell`); None where none did."""
+        """Returns the document that a simulated command in it published under this name (`tell`), or None."""
         return (self.facts.get("state") or {}).get(name)
 
     @property
@@ -70,12 +70,12 @@ class Pod:
 
     @property
     def names(self) -> set[str]:
-        """By which pods of its namespace find it: address and headless services' records. Ended pods have neither."""
+        """The names for pods of its namespace: address and records of headless services. Ended pods have none."""
         return self._names(SERVICE_SUFFIXES)
 
     @property
     def names_elsewhere(self) -> set[str]:
-        """Returns the names by which pods of other namespaces find it: they state its namespace."""
+        """The names for pods of other namespaces, which include its namespace."""
         return self._names(SERVICE_SUFFIXES[1:])
 
     def _names(self, suffixes: tuple[str, ...]) -> set[str]:
@@ -88,16 +88,16 @@ class Pod:
 
 @dataclass(frozen=True)
 class View:
-    """All nodes and pods, and which pod this is."""
+    """All nodes and pods, and this command's pod."""
 
     nodes: Mapping[str, Json]
     pods: Mapping[str, Pod]
     me: Pod
 
     def resolve(self, host: str) -> Pod | None:
-        """Returns the pod of that name or address; names of pods without an address do not resolve.
+        """Returns the pod with that name or address. Names of pods without an address do not resolve.
 
-        None also for an address that leads nowhere (`is_address`), which is no lack of a name.
+        Also returns None for an address without a pod (`is_address`), which is not an unknown name.
         """
         if host in (self.me.hostname, *LOOPBACK):
             return self.me
@@ -110,18 +110,18 @@ class View:
         return self.nodes.get(pod.node, {"sku": "", "ready": False, "cpus": 1, "gpus": [], "hcas": []})
 
     def gpus_of(self, pod: Pod) -> list[Json]:
-        """The GPUs allocated to the pod, in PCI order, which is CUDA's."""
+        """Returns the GPUs allocated to the pod, in PCI order, which is CUDA's."""
         held = set(pod.facts["gpus"])
         return [gpu for gpu in self.node_of(pod)["gpus"] if gpu["index"] in held]
 
     def hcas_of(self, pod: Pod) -> list[Json]:
-        """The HCAs that the pod can open: those allocated to it, or all of its node's if it is privileged."""
+        """Returns the HCAs that the pod can open: its allocated ones, or all of the node if it is privileged."""
         held = set(pod.facts["hcas"])
         return [hca for hca in self.node_of(pod)["hcas"] if pod.facts.get("privileged") or hca["name"] in held]
 
 
 def is_address(host: str) -> bool:
-    """Whether it is an IP address, which no DNS is asked for."""
+    """Reports whether the host is an IP address, which needs no DNS lookup."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -130,13 +130,13 @@ def is_address(host: str) -> bool:
 
 
 def load_self() -> Json:
-    """What the sandbox was told of its own pod: key, uid, commands, mounts."""
+    """Returns the data of this sandbox's own pod: key, uid, commands, mounts."""
     found: Json = json.loads((FOLDER / "self.json").read_text())
     return found
 
 
 def load() -> View:
-    """The world now. Waits for it to show this pod, which has only just been made. Raises TimeoutError."""
+    """Returns the current world. Waits until it has this pod, which may be new. Raises TimeoutError."""
     itself = load_self()
     own = itself["pod"]
     file = FOLDER / "world" / "world.json"
@@ -151,7 +151,7 @@ def load() -> View:
 
 
 def tell(name: str, document: Json) -> None:
-    """Publishes a document of this pod, replacing an earlier one; all pods see it in world.json soon after."""
+    """Publishes a document of this pod, replacing an earlier one. All pods see it in world.json soon after."""
     target = FOLDER / "pod" / f"{name}.json"
     unfinished = target.with_suffix(".new")
     unfinished.write_text(json.dumps(document))
@@ -159,9 +159,9 @@ def tell(name: str, document: Json) -> None:
 
 
 def stand_by(name: str) -> TextIO:
-    """The file of a document told: closed, or at the end of all processes that have it, the document holds no more.
+    """Returns the file of a published document. The document expires when all processes have closed the file.
 
-    For those that count only while their daemon lives (`STANDING` of simulator/world/snapshot.py).
+    For documents that are valid only while their daemon lives (`STANDING` of simulator/world/snapshot.py).
     """
     file = (FOLDER / "pod" / f"{name}.json").open()
     fcntl.flock(file, fcntl.LOCK_SH)
@@ -169,12 +169,12 @@ def stand_by(name: str) -> TextIO:
 
 
 def numbers() -> Json:
-    """The performance data (`simulator/world/performance.py`)."""
+    """Returns the performance data (`simulator/world/performance.py`)."""
     found: Json = json.loads((FOLDER / "performance.json").read_text())
     return found
 
 
 def program(name: str) -> Json:
-    """The recipe of a program (`simulator/sandbox/programs`)."""
+    """Returns the recipe of a program (`simulator/sandbox/programs`)."""
     found: Json = json.loads((FOLDER / "programs.json").read_text())[name]
     return found

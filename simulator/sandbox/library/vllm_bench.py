@@ -1,7 +1,7 @@
-"""`vllm bench serve`: sends the prompts to the server, and counts in the seconds that the server says it would take.
+"""`vllm bench serve`: sends the prompts to the server, and uses the seconds that the server estimates.
 
-Table and keys of the JSON are those of vLLM 0.33.0, vllm/benchmarks/serve.py. All answers of a run take equally long:
-means and percentiles are the same.
+Table and JSON keys are those of vLLM 0.33.0, vllm/benchmarks/serve.py. All answers of a run take equally long, so means
+and percentiles are equal.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from simulator.sandbox.library.vllm_server import snapshot_of
 
 _TIMEOUT_S = 60.0
 _TOLD = 10
-"""Errors that are printed at most."""
+"""The maximum number of errors to print."""
 
 
 def main(chosen: Namespace, program: Recipe) -> int:
-    """0 also where prompts have failed, which the table shows."""
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # the server may be gone
+    """Runs the benchmark. Returns 0 even if prompts failed; the table shows them."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # the server may have disconnected
     if os.environ.get("HF_HUB_OFFLINE") == "1" and not snapshot_of(chosen.model).exists():
         print(
             f"OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find them in "
@@ -104,7 +104,7 @@ def _statistics(chosen: Namespace) -> list[str]:
 
 
 def _table(chosen: Namespace, program: Recipe, result: dict[str, Any]) -> Iterator[str]:
-    """In vLLM's lines."""
+    """Yields vLLM's table."""
     yield f"{' Serving Benchmark Result ':=^50}"
     for key, name in program["table"].items():
         yield f"{name:<40} {result[key]:<10.2f}" if isinstance(result[key], float) else f"{name:<40} {result[key]:<10}"

@@ -1,6 +1,6 @@
-"""`vllm serve`: fetches a model, or finds it in the cache; takes the GPUs' memory; answers by HTTP. No model runs.
+"""`vllm serve`: downloads a model or finds it in the cache, reserves GPU memory, and answers by HTTP. No model runs.
 
-Waiting is shorter than on real Azure; the seconds that it prints and answers are not.
+Waits are shorter than on real Azure. The seconds that it prints and returns are not.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _BYTES, _GIB, _LOOKS_S = 2, 2**30, 1.0
 
 
 class Model:
-    """A language model on GPUs of this pod: how much memory it takes, and how long an answer takes."""
+    """A language model on GPUs of this pod, with its memory use and the duration of answers."""
 
     def __init__(self, program: Recipe, name: str, gpus: int, longest: int | None, utilization: float) -> None:
-        """Raises Failed where vLLM would end: without the GPUs, the model, a right to it or the memory."""
+        """Raises Failed if vLLM would fail: without the GPUs, the model, access to it or enough memory."""
         known, numbers = view.load(), view.numbers()
         self.program, self.name, self.gpus = program, name, gpus
         held = _healthy(known)
@@ -47,14 +47,14 @@ class Model:
         self._check(program["fails"][3:])
 
     def say(self, line: str, seconds: float = 0, **values: Any) -> None:
-        """Prints the recipe's lines of that name, after so many seconds of real Azure."""
+        """Prints the recipe's lines of that name, after `seconds` of real Azure."""
         time.sleep(min(seconds / self.program["faster"], self.program["longest_s"]))
         at_once = self.values["tokens"] / self.longest
         for text in recipe.lines(self.program, line, {**self.values, "seconds": seconds, "at_once": at_once, **values}):
             print(text)
 
     def load(self) -> None:
-        """Fetches the weights, unless they are there, and reads them."""
+        """Downloads the weights unless they are cached, and reads them."""
         there, size = snapshot_of(self.name), self.facts["weight_bytes"]
         if not there.exists():
             part = there.with_name(f"{os.getpid()}.incomplete")
@@ -67,10 +67,10 @@ class Model:
         self.say("compiled", self.serving["compile_s"])
 
     def seconds(self, at_once: int, prompt: int, tokens: int) -> dict[str, float]:
-        """Seconds to the first token of each of `at_once` answers, and between two.
+        """Returns the seconds to the first token of each of `at_once` answers, and between two tokens.
 
-        A step reads the weights and the keys and values of all; a prompt takes its arithmetic. Prompts for which the
-        cache has no room wait for others.
+        A step reads the weights and all keys and values; a prompt takes its arithmetic. Prompts wait if the cache is
+        full.
         """
         most = max(1, int(self.cache // ((prompt + tokens) * self.kv_bytes)))
         together = min(at_once, most)
@@ -82,7 +82,7 @@ class Model:
         return {"first": waits + first, "between": step}
 
     def answer(self, request: Request) -> Answer:
-        """OpenAI's API, as far as it is used here. A completion has one prompt, or a list of prompts of one length."""
+        """Serves the used part of OpenAI's API. A completion has one prompt, or several of equal length."""
         if request.method == "GET":
             entry = {"id": self.name, "object": "model", "root": self.name, "max_model_len": self.longest}
             answers = {"/health": None, "/v1/models": {"object": "list", "data": [entry]}}
@@ -106,9 +106,9 @@ class Model:
 
 
 def main(chosen: Namespace, program: Recipe) -> int:
-    """Serves until it is told to stop, or a GPU fails."""
+    """Serves until SIGTERM, or until a GPU fails."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # the client may be gone
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # the client may have disconnected
     try:
         asked = (chosen.model, chosen.tensor_parallel_size, chosen.max_model_len, chosen.gpu_memory_utilization)
         model = Model(program, *asked)
@@ -122,15 +122,15 @@ def main(chosen: Namespace, program: Recipe) -> int:
     while len(_healthy(view.load())) == model.values["held"]:
         time.sleep(_LOOKS_S)
     print("vllm.v1.engine.exceptions.EngineDeadError: a GPU is lost", file=sys.stderr, flush=True)
-    os._exit(1)  # at once: a regular end may abort while threads answer requests
+    os._exit(1)  # immediately: a normal exit may abort while threads answer requests
 
 
 def _healthy(known: view.View) -> list[view.Json]:
-    """The GPUs of this pod that work."""
+    """Returns the healthy GPUs of this pod."""
     return [gpu for gpu in known.gpus_of(known.me) if gpu["healthy"]]
 
 
 def snapshot_of(name: str) -> Path:
-    """Where huggingface_hub keeps a model (file_download.py, repo_folder_name)."""
+    """Returns the folder in which huggingface_hub keeps a model (file_download.py, repo_folder_name)."""
     home = Path(os.environ.get("HF_HOME", Path.home() / ".cache" / "huggingface"))
     return home / "hub" / f"models--{name.replace('/', '--')}" / "snapshots" / "simulated"
