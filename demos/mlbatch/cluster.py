@@ -19,7 +19,7 @@ _Found = TypeVar("_Found")
 
 
 class Failed(Exception):
-    """A step did not have the expected result. The message says what was observed."""
+    """A step did not have the expected result. The message reports the observed state."""
 
 
 class Denied(Exception):

@@ -30,14 +30,14 @@ LOOKS_S = 180.0
 
 @dataclass
 class Demonstration:
-    """The state of the demonstration: what it has submitted. It passes each line of output to `tell`."""
+    """The demonstration, with the jobs that it has submitted. It passes each line of output to `tell`."""
 
     cluster: Cluster
     tell: Callable[[str], None]
     jobs: dict[str, list[str]] = field(default_factory=lambda: {BLUE: [], RED: []})
 
     def run(self) -> None:
-        """Runs all steps. Raises Failed at the first unexpected result. Always removes what was submitted."""
+        """Runs all steps. Raises Failed at the first unexpected result. Always removes the submitted jobs."""
         self._check()
         try:
             for number, step in enumerate(STEPS, start=1):

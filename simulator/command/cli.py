@@ -40,7 +40,7 @@ console = Console(stderr=True)
 
 
 class Refused(Exception):
-    """The command cannot run. The message says why, and how to fix it."""
+    """The command cannot run. The message has the reason and the fix."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def enter(text: str | None) -> None:
-    """Selects the virtual network in which commands of this process run from now on. Raises Refused."""
+    """Runs commands of this process inside a virtual network from now on. Raises Refused."""
     if not text:
         return
     from simulator.command import networks  # slow import, as `up`

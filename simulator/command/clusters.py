@@ -32,7 +32,7 @@ def of_stack(stack: str) -> set[str]:
 
 
 def protected(stack: str) -> list[str]:
-    """Returns the names of protected resources, on which `destroy` would fail halfway. Raises PulumiFailed."""
+    """Returns the names of protected resources, which would make `destroy` fail halfway. Raises PulumiFailed."""
     return [each["urn"].rpartition("::")[2] for each in _resources(stack) if each.get("protect")]
 
 
@@ -70,7 +70,7 @@ def stopped(clusters: Collection[str]) -> list[str]:
 
 
 def claims(clusters: Iterable[str]) -> list[str]:
-    """Returns the claims whose files are deleted with the clusters, as namespace/name. Skips unreachable clusters.
+    """Returns the claims that lose their files with the clusters, as namespace/name. Skips unreachable clusters.
 
     The rule is that of components/platform_guard.py: a CSI driver provisioned the volume for a claim.
     """

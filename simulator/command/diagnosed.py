@@ -24,7 +24,7 @@ class DiagnosisFailed(Exception):
 
 @dataclass(frozen=True)
 class Finding:
-    """One cause for which a workload waits."""
+    """One reason why a workload waits."""
 
     why: str
     text: str

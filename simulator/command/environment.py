@@ -1,4 +1,4 @@
-"""The environment variables with which plain `pulumi`, `kubectl` and `helm` use the simulator only."""
+"""The environment variables that make plain `pulumi`, `kubectl` and `helm` use the simulator only."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def of_stack(stack: str, context: str) -> dict[str, str]:
 
 
 def _cloud(endpoint: str) -> dict[str, str]:
-    """Returns the variables with which the program, Azure's SDK and azure-native find, trust and log in to this cloud.
+    """Returns the variables for the program, Azure's SDK and azure-native to find, trust and log in to this cloud.
 
     The plugin uses the first of client certificate, client secret, OIDC and managed identity that is set. Its keys in a
     stack override these variables (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go).

@@ -28,7 +28,7 @@ class Workload:
     command: str
     """The command that shows its log, or how to access it."""
     why: str
-    """The command that shows what it waits for."""
+    """The command that shows why it waits."""
     ends: bool
     """Whether to wait for its end, and not only for its start."""
     report: Report
@@ -39,7 +39,7 @@ class Workload:
 
     @property
     def phase(self) -> str:
-        """The phase, marked as faked where it would look like success."""
+        """The phase. Adds "faked" if it would look like success."""
         phase = self.report.phase
         if not self.faked or self.report.outcome not in ("succeeded", "running"):
             return phase

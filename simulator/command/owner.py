@@ -17,7 +17,7 @@ _IN_EVERY_CHECKOUT = Path("simulator", "__main__.py")  # in all versions
 
 
 class Foreign(Exception):
-    """The state belongs to another checkout. The message names it, and says how to use this checkout's state."""
+    """The state belongs to another checkout. The message names it, and how to use this checkout's."""
 
 
 def claim() -> None:

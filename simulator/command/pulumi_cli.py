@@ -33,7 +33,7 @@ def run(
 ) -> None:
     """Runs pulumi and shows its output; a summary if stdout is not a terminal, with `held_up` for blocked deletions.
 
-    Passes the first interruption to pulumi, which then finishes what it has begun; a second one kills pulumi.
+    Passes the first interruption to pulumi, which then finishes pending operations; a second one kills pulumi.
     Raises PulumiFailed.
     """
     shown = sys.stdout.isatty()
@@ -70,7 +70,7 @@ def run(
 
 
 def _say(text: str) -> None:
-    """Prints, also if the reader has gone (`make up | head`), so that pulumi can finish what it has begun."""
+    """Prints, also if the reader has gone (`make up | head`), so that pulumi can finish pending operations."""
     with contextlib.suppress(BrokenPipeError):
         print(text, flush=True)
 

@@ -41,7 +41,7 @@ class StandIn:
 
     @property
     def _folder(self) -> Path:
-        """The folder in which `pulumi plugin install` puts the official plugin."""
+        """The folder that `pulumi plugin install` uses for the official plugin."""
         return _plugins() / f"{self.name.removeprefix('pulumi-')}-v{self.version}"
 
     def serving(self) -> Path:

@@ -55,7 +55,7 @@ def _served(file: Path) -> str:
 
 
 def _clusters(console: Console) -> None:
-    """Prints each cluster. A context is named after its cluster's folder, whose kubeconfig needs no network."""
+    """Prints each cluster. A context has the name of its cluster's folder. The kubeconfig there needs no network."""
     config = yaml.safe_load(environment.kubeconfig_file().read_text())
     names = [context["name"] for context in config["contexts"]]
     stopped = {paths.cluster(each.id.text).name: each.id for each in records(paths.home() / "azure") if _stopped(each)}

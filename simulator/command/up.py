@@ -26,7 +26,7 @@ console = Console(soft_wrap=True, highlight=False)
 
 
 class UpFailed(Exception):
-    """The stack is not in the expected state. The message says what to look at."""
+    """The stack is not in the expected state. The message names the command to use."""
 
 
 def up() -> None:
@@ -133,7 +133,7 @@ def _require_free(stack: str, guests: Sequence[str]) -> None:
 
 
 def _destroy(stack: str, others: Sequence[str]) -> None:
-    """Destroys the stack. `others` are the stacks that stay. Raises PulumiFailed, with what blocked it."""
+    """Destroys the stack. `others` are the stacks that stay. Raises PulumiFailed, with the reasons."""
     there = clusters.of_stack(stack)
     if starts := clusters.stopped(there):
         commands = "".join(f"\n    {command}    # in `make shell`" for command in starts)
@@ -194,7 +194,7 @@ def _go_inside(stack: str) -> bool:
 
 
 def _go_on(stack: str, command: str) -> str:
-    """Returns the message after a first phase, if no machine exists from which to continue."""
+    """Returns the message after a first phase, if the network has no machine to continue."""
     ways = [f"    make up STACK={stack} INSIDE={network}    # as a machine there" for network in networks.find(stack)]
     return "\n".join([f"Made what can be made from outside. On Azure one goes on by `{command}`, here by:", *ways])
 

@@ -16,7 +16,7 @@ from k8s.objects import Object
 from simulator.tools.progress import elapsed
 
 _QUIET_S = 30.0
-"""The time without output after which `tick` names what is under way."""
+"""The time without output until `tick` names pending operations."""
 _NAMED = 3
 _COMPONENT = re.compile(r"ai-on-aks:[^:$]+:(\w+)")
 _DOING = {"create": "creating", "update": "updating", "delete": "deleting"}
@@ -65,7 +65,7 @@ class UpdateLog:
                 self._summary(summary)
 
     def tick(self) -> None:
-        """Names what is under way if nothing was printed for a while."""
+        """Names pending operations if nothing was printed for a while."""
         with self._lock:
             if self._under_way and time.monotonic() - self._spoke >= _QUIET_S:
                 names = list(self._under_way.values())

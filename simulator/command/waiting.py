@@ -15,7 +15,7 @@ _LASTS_S = 10.0
 _HEARTBEAT_S = 30.0
 """The maximum seconds without a report, and the quiet time after a phase change for pods that only make progress."""
 _REPEAT_S = 300.0
-"""The seconds in which nothing is repeated: some causes come and go (ErrImagePull)."""
+"""The seconds until a cause is reported again: some come and go (ErrImagePull)."""
 _LACKS = re.compile(r"(\d+ Insufficient \S+\s*)+")
 """The scheduler's counts. They change with each look as it names other devices, so a new count is not reported."""
 

@@ -36,7 +36,7 @@ _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", 
 
 
 class Authority:
-    """A certificate authority in a folder: `ca.crt`, `ca.key`, and what it issues as `<name>.crt`, `<name>.key`.
+    """A certificate authority in a folder: `ca.crt`, `ca.key`, and issued `<name>.crt`, `<name>.key`.
 
     Keys are written before certificates, so that a pair without its certificate is created again.
     """

@@ -16,7 +16,7 @@ from pathlib import Path
 from simulator.host import files, paths
 
 _KERNELS_OWN = Path("/proc/sys/net/ipv4/ip_local_port_range")
-"""The range from which the kernel assigns ports to connections. A port in it may be in use at the next start."""
+"""The kernel's port range for connections. A port in it may be in use at the next start."""
 _LOWEST, _END = 10_000, 65_536
 _ENDING_S = 10
 
@@ -148,7 +148,7 @@ def _owner(number: int) -> str:
 def free(avoid: set[int]) -> int:
     """Returns a free port that the kernel does not assign to connections and no other part of the simulator keeps.
 
-    Raises PortTaken if there is none.
+    Raises PortTaken if no port is free.
     """
     kept = avoid | set(_read(_file()).values())
     given_from = int(_KERNELS_OWN.read_text().split()[0])

@@ -47,7 +47,7 @@ class _Client(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         try:
             self._serve()
-        except (OSError, struct.error):  # the client closed the connection: no one to answer
+        except (OSError, struct.error):  # the client closed the connection
             return
 
     def _serve(self) -> None:

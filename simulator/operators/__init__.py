@@ -1,6 +1,6 @@
 """The operators of the program's charts: real ones, and others simulated at their custom resources.
 
-`PROGRAMS` maps container images to the code that emulates them, and to what their pods wait for.
+`PROGRAMS` maps container images to the code that emulates them, and to the readiness conditions of their pods.
 """
 
 from __future__ import annotations

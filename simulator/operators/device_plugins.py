@@ -24,7 +24,7 @@ Configs = Callable[[Object, str], bytes | None]
 
 
 class PluginConfigError(ValueError):
-    """A configuration with which a device plugin would not start."""
+    """A configuration that a device plugin would reject at its start."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from simulator.operators._loop import reconcile
 _ROOT = "/persistentvolumes"
 """The path where its pod mounts the server's folder."""
 _ASKED = "volume.beta.kubernetes.io/storage-provisioner"
-"""The annotation with which the controller-manager assigns a claim to a provisioner."""
+"""The controller-manager's annotation for the provisioner of a claim."""
 _CLAIM, _VOLUME, _CLASS = (
     ("v1", "PersistentVolumeClaim"),
     ("v1", "PersistentVolume"),

@@ -1,4 +1,4 @@
-"""Upgrades a driver whose DaemonSet changed (strategy OnDelete), node by node, like NVIDIA's operators.
+"""Upgrades a driver after a change of its DaemonSet (strategy OnDelete), node by node, like NVIDIA's operators.
 
 States and their order are those of NVIDIA/k8s-operator-libs, pkg/upgrade, in gpu-operator v26.7.0 (common_manager.go,
 upgrade_inplace.go, pod_manager.go, drain_manager.go). Not simulated: requests by annotation, safe load, and timeouts

@@ -121,6 +121,6 @@ def _libraries(programs: tuple[str, ...]) -> list[Bind]:
 
 
 def _inside(library: str) -> str:
-    """Returns the path in which the loader looks. /lib links to /usr/lib, as in current distributions."""
+    """Returns the path that the loader uses. /lib links to /usr/lib, as in current distributions."""
     merged = re.sub(r"^/lib", "/usr/lib", library)
     return merged if re.match(r"/usr/lib(32|64)?/", merged) else f"/usr/lib/{Path(library).name}"

@@ -73,7 +73,7 @@ class Recipe(BaseModel):
 
 
 class RecipeError(Exception):
-    """The image cannot run. The message says why."""
+    """The image cannot run. The message has the reason."""
 
 
 @functools.cache
@@ -93,7 +93,7 @@ def names() -> list[str]:
 
 
 def has_recipe(reference: str) -> bool:
-    """Reports whether containers of the image can run. Without a recipe they are faked."""
+    """Reports whether containers of the image can run. Without a recipe, pods succeed without running anything."""
     return _recipe(image_name(reference)).is_file()
 
 

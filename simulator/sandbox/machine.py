@@ -19,7 +19,7 @@ MOUNTS = "proc/1/mounts"
 OS_RELEASE = "etc/os-release"
 SWAPS = "proc/swaps"  # none, the default of AKS
 MODEL_LENGTH = 40
-"""The number of characters to which NVMe pads the model with blanks (NVM Express, Identify Controller)."""
+"""The length of the model in characters; NVMe pads it with blanks (NVM Express, Identify Controller)."""
 KERNEL_LOG = "var/log/syslog"
 _FOLDERS = ("dev", "etc", "mnt", "proc/1", "sys/block", "var/lib/hyperv", "var/log")
 

@@ -55,7 +55,7 @@ class SandboxSpec:
     api_port: int | None = None
     """The API server's port on this machine, for images that call it. The uplink in `world_dir` must allow it."""
     uid: str = ""
-    """The pod's uid, to tell it from an earlier pod of the same name."""
+    """The pod's uid, which distinguishes it from an earlier pod of the same name."""
     neighbours: Mapping[int, str] = field(default_factory=dict)
     """Declared ports of the pod's other containers, with their names: a pod has one network. Their run folders are
     next to this one.

@@ -23,7 +23,7 @@ _COMPLETE = "complete"  # written last: without this file the environment is inc
 
 
 class _BootstrapError(Exception):
-    """An error whose message is shown without a traceback."""
+    """An error that is shown without a traceback."""
 
 
 def main(arguments: list[str]) -> int:

@@ -60,7 +60,7 @@ class Manifests(GoPackage):
 
     folder: str
     images: tuple[str, ...] = ()
-    """The images whose tag upstream sets to the version in a release."""
+    """The images that get the version as their tag in upstream's release."""
     namespace: str | None = None
     """The namespace that replaces the upstream one."""
 
@@ -88,7 +88,7 @@ class Pip(_Data):
 
 
 class System(_Data):
-    """An executable of the operating system. `optional` says what is missing without it."""
+    """An executable of the operating system. `optional` describes what is missing without it."""
 
     debian_package: str
     optional: str | None = None

@@ -61,7 +61,7 @@ class Installer:
     progress: Progress = field(default_factory=Progress)
     free_bytes: Callable[[Path], int] = _free_bytes
     charts: Path = paths.ROOT / "simulator" / "charts"
-    """The folder in which charts and manifests of Go modules are linked, next to the simulator's own."""
+    """The folder with links to charts and manifests of Go modules, next to the simulator's own."""
 
     def missing(self, tools: list[Tool]) -> list[Tool]:
         return [tool for tool in tools if not self._executable(tool).exists()]

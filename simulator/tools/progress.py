@@ -44,7 +44,7 @@ class Progress:
     def step(self, number: int, total: int, label: str, record: Path) -> Iterator[Callable[[str], None]]:
         """Shows one step until it ends, and writes it to `record` for processes that wait.
 
-        Yields a function with which the caller reports the progress.
+        Yields a function for the caller to report progress.
         """
         prefix, start = f"[{number}/{total}] {label}", time.time()
         state = "starting"

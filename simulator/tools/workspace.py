@@ -1,4 +1,4 @@
-"""A folder in which a tool is built, and a log of the commands that run there."""
+"""The folder to build a tool in, and a log of the commands that run there."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Controller(Operator):
             self._kube.patch("v1", "Node", node["metadata"]["name"], None, body)
 
     def _tell_conflict(self, node: Object, policy: Object) -> None:
-        """Records a warning on a node whose image already has a driver (cause and effect 4)."""
+        """Records a warning on a node if its image already has a driver (cause and effect 4)."""
         name = node["metadata"]["name"]
         if name in self._conflicts or not policy["spec"]["driver"].get("enabled"):
             return

@@ -82,7 +82,7 @@ def daemonset(operand: Operand, policy: Policy, namespace: str, os_tag: str) -> 
 
 
 def _update_strategy(operand: Operand, common: Mapping[str, Any]) -> Object:
-    """Returns the update strategy. The driver only restarts when its pod is deleted, whatever the policy sets."""
+    """Returns the update strategy. The driver only restarts when its pod is deleted, for any policy."""
     if operand.field == "driver" or common.get("updateStrategy") == "OnDelete":
         return {"type": "OnDelete"}
     most = common.get("rollingUpdate", {}).get("maxUnavailable") or "1"
@@ -223,4 +223,4 @@ OPERANDS = (
         default_on=False,
     ),
 )
-"""All operands, in the order in which the operator processes them."""
+"""All operands, in the operator's order."""

@@ -18,7 +18,7 @@ MIG_ANNOTATION = "simulator/mig"
 
 
 class SharingError(ValueError):
-    """A configuration with which the device plugin does not start."""
+    """A configuration that the device plugin rejects at its start."""
 
 
 @dataclass(frozen=True)

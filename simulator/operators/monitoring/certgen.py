@@ -1,4 +1,4 @@
-"""Emulates kube-webhook-certgen, with which hooks of upstream's chart create the webhooks' certificate and set its CA.
+"""Emulates kube-webhook-certgen: hooks of upstream's chart create the webhooks' certificate with it, and set its CA.
 
 Its Go module is not available. Source: its README in kubernetes/ingress-nginx (images/kube-webhook-certgen). The
 Secret's keys are the files that the chart's operator reads.

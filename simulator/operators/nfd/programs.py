@@ -19,12 +19,12 @@ from simulator.world.nodes import hardware_of
 
 IMAGE = "node-feature-discovery"
 SOURCES = ("kernel", "pci", "system")
-"""Feature sources for which simulated nodes have files. Others would report this machine's CPU, or log errors."""
+"""Feature sources that simulated nodes have files for. Others would report this machine's CPU, or log errors."""
 _PORT = 8080
 _HOST = "/host-"
 _CONFIG = "/etc/kubernetes/node-feature-discovery/{tool}.conf"
 _OF_THE_MACHINE = ("/proc/modules", "/proc/config.gz")
-"""Other files from which a worker would report this machine's kernel."""
+"""Other files with facts of this machine's kernel, which a worker must not report."""
 _PINS = pins(Path(__file__).parent)
 STATUS = f"NFD: real {_PINS.version}, on the simulated nodes' /sys"
 

@@ -30,7 +30,7 @@ _HARMLESS = {
     "--sharding-configmap-namespace": None,
     "--graceful-shutdown-time": None,
 }
-"""Arguments newer than 1.10 that can be dropped, with the values for which this holds (None: any)."""
+"""Arguments newer than 1.10 that can be dropped, if they have these values (None: any)."""
 _FILES = ("--scheduler-conf", "--tls-cert-file", "--tls-private-key-file", "--ca-cert-file", "--admission-conf")
 _HANDLED = ("--healthz-address", "--listen-address", "--kubeconfig", "--port", "--plugins-dir")
 _SOCKETS = "/tmp/klog-socks"

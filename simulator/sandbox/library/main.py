@@ -11,7 +11,7 @@ from simulator.sandbox.library import view
 
 
 def main() -> int:
-    """Returns the exit code of the command with whose path this process was started."""
+    """Runs the command that has the path of this process, and returns its exit code."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # like other programs: `mpirun ... | head` ends without an error
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     try:

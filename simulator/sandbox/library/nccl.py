@@ -284,7 +284,7 @@ def _algorithms(setup: Setup, facts: Mapping[str, Any]) -> set[str]:
 
 
 def _choose_algorithms(setup: Setup, possible: Set[str], log: Log) -> Set[str]:
-    """Returns the algorithms that NCCL_ALGO allows. Raises NcclError if there are none."""
+    """Returns the algorithms that NCCL_ALGO allows. Raises NcclError if none is left."""
     setting = setup.environment.get("NCCL_ALGO", "")
     if not setting:
         return possible

@@ -98,7 +98,7 @@ def parse(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def _check_sizes(settings: Mapping[str, str]) -> None:
-    """Raises UsageError, also for steps of zero, with which the real program would measure one size forever."""
+    """Raises UsageError, also for steps of zero: the real program would measure one size forever."""
     first, last = size(settings["b"]), size(settings["e"])
     if first > last:
         raise UsageError(f"invalid sizes: -b {settings['b']} is more than -e {settings['e']}")

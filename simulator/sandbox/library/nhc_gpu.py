@@ -16,7 +16,7 @@ from simulator.sandbox.library.nhc_report import NOT_RUN, Failed, Warned, number
 from simulator.sandbox.library.ranks import Rank
 
 XIDS = (48, 56, 57, 58, 62, 63, 64, 65, 68, 69, 73, 74, 79, 80, 81, 92, 119, 120)
-"""The GPU errors for which aznhc fails a node."""
+"""The GPU errors that make aznhc fail a node."""
 XID_HOURS = 2
 """The default maximum age of an error, in hours."""
 LOST_EXIT_CODE = 15

@@ -24,7 +24,7 @@ def node_log() -> list[str] | None:
 
 
 def date(line: str) -> datetime | None:
-    """Returns the time of a line whose first three words are `Mon dd hh:mm:ss`, or None for other lines."""
+    """Returns the time of a line that starts with `Mon dd hh:mm:ss`, or None for other lines."""
     with contextlib.suppress(ValueError):
         return datetime.strptime(f"{' '.join(line.split()[:3])} {datetime.now().year}", "%b %d %H:%M:%S %Y")
     return None
@@ -92,7 +92,7 @@ def _eth(known: view.View, arguments: Sequence[str]) -> None:
 
 
 def _topology(known: view.View, arguments: Sequence[str]) -> str:
-    """Passes. The real check compares lstopo with the image's file, from which simulated devices are built."""
+    """Passes. The real check compares lstopo with the image's file. Simulated devices are built from that file."""
     sku = known.node_of(known.me)["sku"]
     name = view.numbers()["skus"][sku]["topology"]
     if name is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from simulator.sandbox.library.recipe import Failed
 
 FILE_TOKENS = 12_000_000_000
-"""The tokens of a data file, whatever its size: OLMo-1B has 3.1T tokens in 249 files."""
+"""The assumed tokens of any data file: OLMo-1B has 3.1T tokens in 249 files."""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def parser(options: Recipe) -> Parser:
 
 
 def refusal(fails: Iterable[Recipe], values: Mapping[str, Any]) -> str:
-    """Returns the text of the first entry whose conditions all hold for the values; empty if the program can run."""
+    """Returns the text of the first entry with only true conditions for the values; empty if the program can run."""
     return next((str(each["text"]).format_map(values) for each in fails if _holds(each, values)), "")
 
 

@@ -12,7 +12,7 @@ _MEASURED, _NEAR = "H200", 0.05
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([mb])(?![a-z])", re.IGNORECASE)
 _UNITS = {"m": 1e6, "b": 1e9}
 _DEFAULT = 1e9
-"""The assumed parameters of a model whose name does not include its size."""
+"""The assumed parameters of a model without a size in its name."""
 
 
 class Speed(NamedTuple):
@@ -38,7 +38,7 @@ def of_pretraining(sku: str, parameters: int, way: Any, *, fp8: bool) -> Speed:
 
 
 def of_finetuning(sku: str, model: str) -> Speed:
-    """Returns the speed, without padding, of a model whose name has its size, on GPUs of a VM size."""
+    """Returns a model's speed, without padding, on GPUs of a VM size. The model's name must have its size."""
     numbers = view.numbers()
     measured, card = numbers["finetuning"], numbers["skus"][sku]["gpu_model"]
     rates = measured["tokens_per_s"]

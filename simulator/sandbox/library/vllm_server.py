@@ -131,6 +131,6 @@ def _healthy(known: view.View) -> list[view.Json]:
 
 
 def snapshot_of(name: str) -> Path:
-    """Returns the folder in which huggingface_hub keeps a model (file_download.py, repo_folder_name)."""
+    """Returns huggingface_hub's folder for a model (file_download.py, repo_folder_name)."""
     home = Path(os.environ.get("HF_HOME", Path.home() / ".cache" / "huggingface"))
     return home / "hub" / f"models--{name.replace('/', '--')}" / "snapshots" / "simulated"
