@@ -15,7 +15,6 @@ ALICE, BOB = "alice@example.com", "bob@example.com"
 """One member of each team."""
 _OFFERS = [8, 8, 8]
 GPUS = sum(_OFFERS)
-"""The GPUs of the shared cluster."""
 SOON_S = 60.0
 """The time for Kueue to notice a change, and for pods to start."""
 DRIVERS_S = 1800.0

@@ -45,7 +45,6 @@ def main() -> int:
 
 
 def _overhead(measures: Measures) -> dict[str, Any]:
-    """Prints and returns preview and up of the program, compared with the bare program."""
     rows, real, bare = measures.table(), measures.real, measures.bare
     title = f"{real.up.resources} resources, beside a bare program with {bare.up.resources}"
     shown = [(name, f"{one:.1f}", f"{other:.1f}", f"{ratio:.2f}") for name, one, other, ratio in rows]
@@ -64,7 +63,6 @@ def _overhead(measures: Measures) -> dict[str, Any]:
 
 
 def _path(slots: Sequence[Slot], known: Durations) -> dict[str, Any]:
-    """Prints and returns the critical path, compared with the unavoidable chain."""
     total = next(slot.end for slot in slots if slot.name == known.goal)
     unavoidable = sum(known.seconds(step) for step in known.unavoidable)
     rows = [("unavoidable: " + ", ".join(known.unavoidable), unavoidable), ("critical path of up", total)]

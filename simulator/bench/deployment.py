@@ -30,7 +30,6 @@ def label(urn: str) -> str:
 
 
 def _before(resource: Mapping[str, Any], labels: Mapping[str, str]) -> set[str]:
-    """Returns the labels of a resource's dependencies and its provider."""
     provider = str(resource.get("provider", "")).rpartition("::")[0]
     return {labels[urn] for urn in [*resource.get("dependencies", []), provider] if urn in labels}
 

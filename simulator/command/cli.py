@@ -147,7 +147,6 @@ def _log() -> Path:
 
 
 def _launch() -> subprocess.Popen[bytes]:
-    """Starts the daemon if tools, ports and disk space are available."""
     for tool in _NEEDED:
         paths.tool(tool)
     ports.check_chosen()
@@ -210,7 +209,6 @@ def _require_usable(stack: str | None) -> None:
 
 
 def _selected(stack: str | None) -> dict[str, str]:
-    """Returns the variables that select the stack and its cluster, or none without a stack."""
     if stack is None:
         return {}
     with _stack_commands() as commands:

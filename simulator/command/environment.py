@@ -189,7 +189,6 @@ def shell_lines(chosen: Mapping[str, str]) -> str:
 
 
 def _path() -> str:
-    """Returns PATH with the logins, the tools and this Python first."""
     first = [str(LOGINS), str(paths.tools_bin()), str(Path(sys.executable).parent)]
     rest = [part for part in os.environ.get("PATH", "").split(os.pathsep) if part and part not in first]
     return os.pathsep.join([*first, *rest])

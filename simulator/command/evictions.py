@@ -24,7 +24,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _evict(options: argparse.Namespace) -> None:
-    """Evicts nodes, sets the rate, or lists evictions. Raises FaultError."""
     store, drains = EvictionStore(), not options.without_drain
     if options.rate is not None:
         _set_rate(store, options.rate, options.seed, drains=drains)

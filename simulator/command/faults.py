@@ -47,7 +47,6 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _fault(options: argparse.Namespace) -> None:
-    """Injects a fault, or lists all. Raises FaultError."""
     store = FaultStore()
     if options.kind is None:
         given = options.node, options.device, options.gbps, options.size, options.seconds, options.spot is not None
@@ -73,7 +72,6 @@ def _amount(options: argparse.Namespace, name: str) -> int:
 
 
 def _heal(options: argparse.Namespace) -> None:
-    """Repairs faults. Raises FaultError."""
     if options.kind and options.kind not in list(FaultKind):
         raise FaultError(f"unknown fault kind {options.kind!r}; kinds are {', '.join(FaultKind)}")
     store = FaultStore()
@@ -126,7 +124,6 @@ def check(fault: Fault, nodes: Nodes) -> None:
 
 
 def _infiniband(node: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Returns the node's InfiniBand HCAs, by name."""
     return {hca["name"]: hca for hca in node["hcas"] if hca["link_layer"] == "InfiniBand"}
 
 

@@ -33,7 +33,6 @@ class Workload:
     """Whether to wait for its end, and not only for its start."""
     report: Report
     ran_on: tuple[tuple[str, str], ...] = ()
-    """Pods and their nodes."""
     faked: tuple[str, ...] = ()
     """The reasons why no process ran for its pods or some containers; such pods always start and succeed."""
 

@@ -87,7 +87,6 @@ def _deployment(stack: str) -> Object:
 
 
 def _in_kubernetes(deployment: Object) -> list[tuple[str, str]]:
-    """Returns type and id of the stack's objects in Kubernetes."""
     resources = deployment.get("resources") or []
     return [(each["type"], each["id"]) for each in resources if each["type"].startswith("kubernetes:")]
 
@@ -122,13 +121,11 @@ def _kubeconfig(deployment: Object) -> str | None:
 
 
 def _pending(deployment: Object, operation: str) -> dict[str, Object]:
-    """Returns the resources with this pending operation, by URN."""
     operations = deployment.get("pending_operations") or []
     return {op["resource"]["urn"]: op["resource"] for op in operations if op["type"] == operation}
 
 
 def _made(resource: Object, kube: KubeClient | None) -> str | None:
-    """Returns the id of a resource with a pending creation, if it exists."""
     kind, inputs = resource["type"], resource.get("inputs") or {}
     if kind.startswith("kubernetes:") and kube is not None:
         return _kubernetes_id(kind, inputs, kube)

@@ -84,7 +84,6 @@ def _stopped(record: Record) -> bool:
 
 
 def _agent_pools(cluster: str) -> dict[str, Object]:
-    """Returns the properties of the cluster's pools in simulated Azure, by name."""
     found = [record for record in records(paths.home() / "azure") if record.id.type == AGENT_POOLS]
     return {
         record.id.name: record.properties

@@ -170,7 +170,6 @@ def _name_claims(stack: str, there: Collection[str]) -> None:
 
 
 def _applied(stack: str) -> dict[str, Any]:
-    """Runs `pulumi up`, and returns the outputs. Raises PulumiFailed."""
     recover(stack, console.print)
     with images.pushed_meanwhile():
         found = goes_on(stack, console.print)
@@ -209,7 +208,6 @@ def _make_sure_of(stack: str) -> None:
 
 
 def _sizes() -> dict[str, int]:
-    """Returns the number of resources of each stack, whether the simulator runs or not. Raises UpFailed."""
     try:
         listed = pulumi_cli.read("stack", "ls", "--json") or []
     except pulumi_cli.PulumiFailed as error:
@@ -218,7 +216,6 @@ def _sizes() -> dict[str, int]:
 
 
 def _settle(outputs: dict[str, Any]) -> list[jobs.Workload]:
-    """Waits for the workloads, and prints the findings about their platform."""
     wanted, cluster = outputs["workloadDetails"], paths.cluster(outputs["clusterId"])
     own = cluster / "admin.kubeconfig"  # the simulator's own file, which needs neither network nor login
     if wanted:

@@ -13,11 +13,11 @@ from simulator.tools.progress import elapsed, wrapped
 _LASTS_S = 10.0
 """The seconds until something missing counts as missing: a kubelet retries after a few seconds."""
 _HEARTBEAT_S = 30.0
-"""The maximum seconds without a report, and the quiet time after a phase change for pods that only make progress."""
+"""The maximum seconds without a report. Until then, progress of pods is reported only with a phase change."""
 _REPEAT_S = 300.0
 """The seconds until a cause is reported again: some come and go (ErrImagePull)."""
 _LACKS = re.compile(r"(\d+ Insufficient \S+\s*)+")
-"""The scheduler's counts. They change with each look as it names other devices, so a new count is not reported."""
+"""The scheduler's counts. It names devices in turn, so they change often, and a new count is not reported."""
 
 
 def wait(observed: Callable[[], list[Workload]], timeout_s: float, tell: Callable[[str], None]) -> list[Workload]:

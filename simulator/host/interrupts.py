@@ -32,7 +32,6 @@ class _Signals:
             self.hasten()
 
     def let_go(self) -> None:
-        """Raises KeyboardInterrupt if a signal has arrived."""
         self.held = False
         if self.came_while_held:
             self.came_while_held = self.heeded = False

@@ -22,7 +22,7 @@ def bytecode() -> Path:
 
 
 def kube_cache() -> Path:
-    """Returns the discovery cache of kubectl and helm. Otherwise they would fill ~/.kube without a limit."""
+    """Returns the discovery cache of kubectl and helm. By default, they keep it in ~/.kube forever."""
     return home().resolve() / "kube-cache"
 
 

@@ -63,7 +63,6 @@ def check_chosen() -> None:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[Path]:
-    """Yields the file of ports, locked against other processes."""
     file = _file()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with file.with_suffix(".lock").open("w") as lock:

@@ -199,7 +199,6 @@ def _proc(spec: SandboxSpec) -> list[str]:
 
 
 def _program_files(image: Image) -> list[str]:
-    """Returns binds for real programs, the image's files, and the simulated commands with their interpreter."""
     try:
         programs = executables.binds(image.executables)
     except executables.MissingExecutables as error:

@@ -71,7 +71,6 @@ def _text(url: str) -> str:
 
 
 def _download(url: str, target: Path, report: Report) -> str:
-    """Saves `url` and returns its SHA-256."""
     digest, done = hashlib.sha256(), 0
     with httpx.stream("GET", url, timeout=_TIMEOUT, follow_redirects=True) as response, target.open("wb") as file:
         response.raise_for_status()

@@ -60,7 +60,6 @@ def packages(executable: Path) -> Path:
 
 
 def _require_node(tool: Tool, source: Npm) -> None:
-    """Raises ToolError unless PATH has npm and a Node that can run the tool."""
     fix = f"Install Node.js {source.node} or newer, with npm (https://nodejs.org), and run the same command again."
     needs = f"{tool.label} needs Node.js {source.node}, but"
     if missing := [name for name in ("node", "npm") if not shutil.which(name)]:

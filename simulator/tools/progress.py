@@ -100,7 +100,6 @@ class Progress:
 
 
 def _read(file: Path) -> tuple[str, float] | None:
-    """Returns the step and its time, or None before the first step."""
     try:
         return file.read_text(encoding="utf-8"), file.stat().st_mtime
     except FileNotFoundError:

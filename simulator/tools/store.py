@@ -23,7 +23,6 @@ _LOOK_S = 0.2
 
 
 def _locked(file: IO[str]) -> bool:
-    """Takes the lock of the file. Returns False if another process has it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -68,7 +67,7 @@ class Store:
     def exclusively(
         self, waiting: Callable[[], AbstractContextManager[object]], needed: Callable[[], bool]
     ) -> Iterator[None]:
-        """Takes the store's lock, which the kernel frees if the process dies. Is in `waiting` while another run has it.
+        """Takes the store's lock, which the kernel frees if the process dies. Waits in `waiting` for another run.
 
         If the other run makes everything that is `needed`, the block runs without the lock.
         """

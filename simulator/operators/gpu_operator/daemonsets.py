@@ -139,7 +139,6 @@ def _device_plugin(policy: Policy, _: str) -> list[Object]:
 
 
 def _sharing(policy: Policy) -> tuple[list[Object], list[Object]]:
-    """Returns the variables and mounts with the GPU sharing, for the device plugin and gpu-feature-discovery."""
     config = policy["devicePlugin"].get("config", {})
     env = [{"name": "MIG_STRATEGY", "value": policy.get("mig", {}).get("strategy", "single")}]
     if not config.get("name"):

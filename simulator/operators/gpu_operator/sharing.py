@@ -53,7 +53,6 @@ def sharing(node: Object, env: Mapping[str, str], config: Callable[[str], bytes 
 
 
 def _time_slicing(node: Object, env: Mapping[str, str], config: Callable[[str], bytes | None]) -> tuple[str, int]:
-    """Returns name and replicas of the GPU resource."""
     choice = label(node, SLICING_LABEL) or env.get("DEFAULT_CONFIG", "")
     text = config(f"{CONFIG_FOLDER}/{choice}") if choice else None
     slicing = ((yaml.safe_load(text or b"") or {}).get("sharing") or {}).get("timeSlicing") or {}

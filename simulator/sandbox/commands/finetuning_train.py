@@ -171,7 +171,6 @@ def _restored(played: Run) -> int:
 
 
 def _check(group: Sequence[Pod], recipe: Recipe) -> None:
-    """Raises Failed if a node has gone or a GPU has failed."""
     known = view.load()
     _check_head(known, recipe)
     there = {pod.key for pod in ray_cluster.workers(known, known.me.key)}
@@ -188,5 +187,4 @@ def _check_head(known: view.View, recipe: Recipe) -> None:
 
 
 def _own(name: str) -> Any:
-    """Returns a module of the image."""
     return importlib.import_module(f"finetuning.{name}")

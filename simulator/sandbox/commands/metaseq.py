@@ -178,6 +178,5 @@ def _check_head(first: Rank, program: recipe.Recipe, log: Log) -> None:
 
 
 def _groups_span_nodes(by_rank: Sequence[Rank], split: int) -> bool:
-    """Reports whether any model-parallel group has GPUs of several nodes."""
     groups = (by_rank[start : start + split] for start in range(0, len(by_rank), split))
     return any(len({rank.pod.key for rank in group}) > 1 for group in groups)

@@ -98,7 +98,6 @@ def _host(words: list[str]) -> Host:
 
 
 def _counts(np: int, limits: list[int], *, by_node: bool) -> list[int]:
-    """Returns the number of ranks of each host. `by_node` balances them."""
     counts = [0] * len(limits)
     if by_node:
         for rank in range(np):

@@ -92,7 +92,6 @@ class Run:
         self._tell(f"ERROR:  nhc:  Health check failed:  {text}")
 
     def _tell(self, text: str) -> None:
-        """Writes a result to both the log and standard output."""
         self._write(text)
         print(text, flush=True)
 

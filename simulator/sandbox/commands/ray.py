@@ -26,8 +26,6 @@ class Unanswered(Failed):
 
 
 class _Connection(http.client.HTTPConnection):
-    """A connection to a port of another pod."""
-
     def connect(self) -> None:
         self.sock = uplink_client.connect(self.host, self.port, _TIMEOUT_S)
 
@@ -75,7 +73,6 @@ def _start(chosen: Namespace, program: Recipe) -> None:
 
 
 def _head(address: str, program: Recipe) -> str:
-    """Returns the key of the head's pod. Raises Failed."""
     if head := ray_cluster.head_at(view.load(), address):
         return head.key
     raise Failed(program["no_head"].format(address=address))
@@ -114,7 +111,6 @@ def _tell_log(chosen: Namespace, program: Recipe) -> None:
 
 
 def _tell(program: Recipe, name: str, details: dict[str, Any]) -> None:
-    """Prints the status of a job."""
     rule = "-" * 40
     print(program["statuses"][details["status"]].format_map({"rule": rule, "name": name, **details}))
 

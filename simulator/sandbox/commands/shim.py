@@ -108,7 +108,6 @@ def _answer(kubelet: socket.socket, command: int) -> None:
 
 
 def _connect(kubelet: socket.socket, port: int) -> None:
-    """Sends a connected socket to the kubelet."""
     try:
         with socket.create_connection((HOST, port), TIMEOUT_S) as server:
             server.settimeout(None)

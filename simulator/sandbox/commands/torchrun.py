@@ -122,7 +122,6 @@ def _is_first(pods: Mapping[int, Pod], there: Pod | None) -> bool:
 
 
 def _follow(team: Team, texts: recipe.Recipe, first: str) -> None:
-    """Waits for the first node to end. Raises Failed if it fails or disappears."""
     while True:
         pod = view.load().pods.get(first)
         if pod is not None and (phase(pod) == DONE or pod.facts["phase"] == "Succeeded"):

@@ -58,7 +58,6 @@ class Communicator:
     setup: Setup
     sku: str
     algorithms: Set[str]
-    """The algorithms that are possible here."""
     aligned: bool
 
     def connect(self, log: Log) -> Collective:

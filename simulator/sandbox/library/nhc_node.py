@@ -72,7 +72,6 @@ def _swap(known: view.View, arguments: Sequence[str]) -> None:
 
 
 def _ib(known: view.View, arguments: Sequence[str]) -> None:
-    """Checks that the port `device:port` is active with that rate."""
     rate, name = arguments
     device, _, port = name.partition(":")
     folder = INFINIBAND / device / "ports" / port

@@ -69,7 +69,6 @@ class Ranks:
             raise Failed(f"{NCCL_ERROR}, {nccl.REMOTE_ERROR}")
 
     def _now(self, known: view.View) -> Collective:
-        """Returns the same communicator with the links in their current state."""
         by_pod = nccl.environments([device.pod for device in self.devices], self.variables)
         networks = [nccl_net.choose(known, known.pods[key], variables) for key, variables in by_pod.items()]
         transport = SOCKET if any(found.transport == SOCKET for found in networks) else INFINIBAND

@@ -104,7 +104,6 @@ def _statistics(chosen: Namespace) -> list[str]:
 
 
 def _table(chosen: Namespace, program: Recipe, result: dict[str, Any]) -> Iterator[str]:
-    """Yields vLLM's table."""
     yield f"{' Serving Benchmark Result ':=^50}"
     for key, name in program["table"].items():
         yield f"{name:<40} {result[key]:<10.2f}" if isinstance(result[key], float) else f"{name:<40} {result[key]:<10}"

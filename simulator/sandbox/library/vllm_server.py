@@ -126,7 +126,6 @@ def main(chosen: Namespace, program: Recipe) -> int:
 
 
 def _healthy(known: view.View) -> list[view.Json]:
-    """Returns the healthy GPUs of this pod."""
     return [gpu for gpu in known.gpus_of(known.me) if gpu["healthy"]]
 
 
