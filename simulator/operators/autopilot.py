@@ -1,8 +1,8 @@
 """Emulates IBM's Autopilot. Its Go module is not available, and its checks are CUDA and DCGM programs.
 
-Emulates the flags that make it exit, what it waits for, failed checks and the node's label, its storage claims, and the
-metrics of GPUs. If `ping` runs at all, nodes always reach each other. Source: IBM/autopilot, autopilot-v2.1.3,
-pkg/cmd/main.go and pkg/healthcheck/healthcheck.go.
+Emulates flags that make it exit, readiness, failed checks and the node's label, storage claims, and GPU metrics. If
+`ping` runs at all, nodes always reach each other. Source: IBM/autopilot, autopilot-v2.1.3, pkg/cmd/main.go and
+pkg/healthcheck/healthcheck.go.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs the real KubeRay operator of the release's version, with the release's arguments.
 
-Differences: its listening addresses, a kubeconfig for the API server, and the API server's proxy for Ray's dashboards,
-because the addresses of their pods are not reachable here.
+Its listening addresses and the kubeconfig differ. It reaches Ray's dashboards through the API server's proxy, because
+pod addresses are not reachable here.
 """
 
 from __future__ import annotations
