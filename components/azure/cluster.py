@@ -212,7 +212,7 @@ def chosen_channel(settings: Settings, has: str | None) -> str:
 def chosen_ranges(settings: Settings, has: Sequence[str], *, gateway: bool = False) -> list[str]:
     """Returns the settings' ranges. If unset, the current ones (`has`) stay, which another tool may have set.
 
-    Logs a warning if they stay, or if the ranges change. If there is a `gateway`, the cluster has one more range, for its nodes.
+    Logs a warning if they stay, or if the ranges change. With a `gateway`, the cluster has one more, for its nodes.
     """
     cluster, names, path = settings.cluster, settings.names, ("cluster", "authorizedIpRanges")
     wanted = sorted(set(cluster.authorized_ip_ranges))
