@@ -28,7 +28,7 @@ _MANAGER = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-mana
 _GROUP_LABEL = "kueue.x-k8s.io/pod-group-name"
 """Pod label with the name of its group's Workload; a StatefulSet may own that (pkg/controller/jobs)."""
 _REFUSED = ("ErrWorkloadCompose", "JobNestingTooDeep", "WorkloadNameConflict")
-"""Events of jobs for which Kueue cannot create a Workload (pkg/controller/jobframework/events.go, jobs/pod)."""
+"""Events of jobs that Kueue cannot turn into a Workload (pkg/controller/jobframework/events.go, jobs/pod)."""
 _BARRED = ("QueueStopped", "Inadmissible")
 """Suffixes of Requeued's reasons that block requeueing until the queue or the spec changes."""
 _DEACTIVATED = "Deactivated"

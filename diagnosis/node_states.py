@@ -23,7 +23,7 @@ _OF_PERSONS = re.compile(
 )
 """Prefix of field managers of people: a tool, or a browser or library without a controller's name."""
 _FINE = re.compile(r"(?<!Not)(Healthy|Ready|OK|Ok|Succeeded)$")
-"""Suffix of condition types that are True if there is no problem."""
+"""Suffix of condition types that are True without a problem."""
 _VERDICT = f"{HEALTH_TAINT}-verdict"
 _UNLABEL = f"kubectl label node {{nodes}} {BAD_NODE.partition('=')[0]}-    # once their GPUs are well again"
 CHECK_AGAIN = "check it: pulumi up -s <stack> --replace '**:Job::health-check*' (docs/health-check.md)"

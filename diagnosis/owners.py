@@ -90,7 +90,7 @@ def _condition(maker: Object) -> tuple[str, str]:
 
 
 def _of_ray(kind: Kind, maker: Object, pods: Sequence[Object]) -> str:
-    """Returns the error of a RayCluster from its status or its owner's copy.
+    """Returns the error of a RayCluster from its status or the copy in its RayJob or RayService.
 
     Unless the state is `failed`, the error is ignored while pods start, since it may be obsolete.
     """

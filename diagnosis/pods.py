@@ -150,7 +150,7 @@ def _restarted(cluster: Cluster, pod: Object) -> Finding | None:
 
 
 def _probe(cluster: Cluster, pod: Object, container: str) -> str:
-    """Returns the failed probe for which the kubelet killed the container, with its message; else an empty string."""
+    """Returns the failed probe that made the kubelet kill the container, with its message; else an empty string."""
     events = cluster.events(pod)
     killed = [found for each in events if (found := _KILLED.search(each["message"])) and found[1] == container]
     if not killed:

@@ -84,6 +84,6 @@ def _starting(pods: Mapping[str, Sequence[Object]]) -> Finding:
 
 
 def _placed(pods: Sequence[Object]) -> str:
-    """Lists pods, whose names begin with their DaemonSet's, with their nodes and the verb."""
+    """Lists pods with their nodes and the verb; their names begin with their DaemonSet's."""
     names = [f"{pod['metadata']['name']} on node {pod['spec']['nodeName']}" for pod in pods]
     return f"{listed(names, 'pod')} {'is' if len(pods) == 1 else 'are'}"

@@ -23,7 +23,7 @@ _QUOTA = "queue resource quota insufficient"
 _OVERUSED = "resource in cluster is overused"
 _REFUSALS = (_QUOTA, _OVERUSED, "resource quota insufficient")
 _PENDING = "Pending"
-"""Phase of a PodGroup that Volcano has not admitted. Volcano creates pods of its own jobs only after admission."""
+"""Phase of a PodGroup that Volcano has not admitted. For its own jobs, Volcano creates pods only after admission."""
 _INQUEUE = "Inqueue"
 _CHANGES = {
     "Restarting": "Volcano deletes its pods, and then starts it again",

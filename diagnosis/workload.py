@@ -17,7 +17,7 @@ _SERVICES = ("deployment", "statefulset", "daemonset", "leaderworkerset", "rayse
 
 @dataclass(frozen=True)
 class Workload:
-    """One object of a cluster whose pods do the work."""
+    """One object of a cluster with pods that do the work."""
 
     cluster: Cluster
     kind: str

@@ -36,7 +36,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
 
 
 def wrapped_pods(cluster: Cluster, wrapper: Object) -> list[Object]:
-    """Returns the AppWrapper's pods, including those whose job was deleted: it waits for them too."""
+    """Returns the AppWrapper's pods, including those of a deleted job: it waits for them too."""
     metadata = wrapper["metadata"]
     pods = cluster.all(POD, metadata["namespace"])
     return [pod for pod in pods if labelled(pod, {WRAPPER_LABEL: metadata["name"]})]

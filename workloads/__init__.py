@@ -1,7 +1,4 @@
-"""What runs on the platform: one module or package per workload, each with a `WORKLOAD`.
-
-Adding one edits no other module.
-"""
+"""The workloads: one module or package each, with a `WORKLOAD`. A new workload needs no change in other modules."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ __all__ = ["deploy", "find"]
 
 
 def find() -> dict[str, Workload[Any]]:
-    """All workloads by name. Modules whose name begins with an underscore are helpers."""
+    """Returns all workloads by name. Modules with a leading underscore are helpers."""
     names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
     found: list[Workload[Any]] = [importlib.import_module(f"{__name__}.{name}").WORKLOAD for name in names]
     return {workload.name: workload for workload in found}

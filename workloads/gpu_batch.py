@@ -1,4 +1,4 @@
-"""So many pods that each load one GPU for a while: they queue for what there is, and share it where it is sliced."""
+"""A batch of pods that each load one GPU for a while. They queue for free GPUs, and share sliced ones."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from workloads._lib.training import usable_bytes
 
 NAME = "gpu-batch"
 LEAST_MEMORY_MB = 768
-"""Of gpu-burn: three matrices of 8192 by 8192 floats (gpu_burn-drv.cpp at 0831a45, SIZE and initBuffers)."""
+"""gpu-burn's least memory: three matrices of 8192 x 8192 floats (gpu_burn-drv.cpp at 0831a45, SIZE and initBuffers)."""
 
 
 class GpuBatchOptions(WorkloadOptions):
-    """Options, as users set them under workloadOptions.gpu-batch."""
+    """Options, under `workloadOptions.gpu-batch`."""
 
     count: Annotated[int, Field(ge=1, le=100_000), PLAIN_DIGITS] = 10
-    """Pods that are to succeed; all may run at once.
+    """Number of pods that must succeed; all may run at the same time.
 
-    Kubernetes has 100,000 at most in a Job whose indexes are tried again each by itself and all may fail
+    Kubernetes allows at most 100,000 in a Job that retries each index separately and lets all of them fail
     (pkg/apis/batch/validation/validation.go, completionsSoftLimit).
     """
     gpu_seconds: Count = 60
-    """How long each loads its GPU."""
+    """Seconds that each pod loads its GPU."""
     memory_mb: Annotated[int, Field(ge=LEAST_MEMORY_MB), PLAIN_DIGITS] = 1024
-    """GPU memory that each takes, 768 at least; all that share a GPU must fit."""
+    """GPU memory of each pod, MB, at least 768; all pods on a GPU must fit."""
     retries: Annotated[int, Field(ge=0, le=100), PLAIN_DIGITS] = 3
-    """How often a pod may fail; evictions do not count."""
+    """Number of retries of a pod; evictions do not count."""
 
     @property
     def gpus_per_node(self) -> int:
-        """One each."""
+        """One GPU for each pod."""
         return 1
 
 
@@ -53,7 +53,7 @@ class GpuBatch(Workload[GpuBatchOptions]):
     options = GpuBatchOptions
 
     def problems(self, options: GpuBatchOptions, ground: Ground) -> Iterator[Problem]:
-        """All that share a GPU have its memory; a partition has its part of it."""
+        """Yields a problem if the pods on a GPU or a partition need more than its memory."""
         sharing = ground.pool.gpus // ground.pool.sku.gpus
         most = int(usable_bytes(ground.pool.sku.gpu_memory_gb) / 2**20) // sharing  # gpu-burn's MB are MiB
         if options.memory_mb > most:
@@ -63,7 +63,7 @@ class GpuBatch(Workload[GpuBatchOptions]):
             yield Problem(path, what, f"{LEAST_MEMORY_MB} to {most}", set_command(path, most))
 
     def deploy(self, context: WorkloadContext, placement: Placement[GpuBatchOptions]) -> Deployed:
-        """The Job; its image has gpu-burn and the script that judges it."""
+        """Creates the Job; its image has gpu-burn and the script with the verdict."""
         run = Run[GpuBatchOptions].placed(context, placement, "test-io")
         batch_job(NAME, job_spec(run), context, [])
         logs = pulumi.Output.concat("kubectl logs -n ", context.namespace, f" --selector {JOB_LABEL}={NAME} --tail 1")
@@ -71,7 +71,7 @@ class GpuBatch(Workload[GpuBatchOptions]):
 
 
 def job_spec(run: Run[GpuBatchOptions]) -> Manifest:
-    """As many pods as asked for, each with one GPU."""
+    """Returns the spec of the Job: `count` pods with one GPU each."""
     options = run.options
     load = ["/bin/bash", "/opt/test-io/gpu-load.sh", str(options.gpu_seconds), str(options.memory_mb)]
     pod = GpuPod(

@@ -1,6 +1,6 @@
-"""Jobs of teams, in an AppWrapper or by themselves.
+"""Creates jobs of teams, in an AppWrapper or plain.
 
-AppWrapper starts a job again elsewhere when it fails or its node is bad.
+AppWrapper restarts a job on other nodes if it fails or a node is bad.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ API, KIND = "workload.codeflare.dev/v1beta2", "AppWrapper"
 
 
 def app_wrapper(name: str, job: Manifest) -> Manifest:
-    """Returns the spec of an AppWrapper around the job, which has `apiVersion`, `kind` and `spec`."""
+    """Returns the spec of an AppWrapper with the job, which has `apiVersion`, `kind` and `spec`."""
     return {"components": [{"template": {**job, "metadata": {"name": name}}}]}
 
 
@@ -32,9 +32,10 @@ def team_job(
     *,
     wrapper: Mapping[str, str] | None,
 ) -> None:
-    """Creates the job: in an AppWrapper with the options `wrapper` of its retries, or by itself without them.
+    """Creates the job: in an AppWrapper with the retry options `wrapper`, or plain if that is None.
 
-    A job with another spec replaces it, which is deleted first, because its name stays, and after its pods have ended.
+    A change of the spec replaces the job. The old job is deleted first, after its pods have ended, since the name
+    stays.
     """
     types = {True: f"kubernetes:{API}:{KIND}", False: f"kubernetes:{job['apiVersion']}:{job['kind']}"}
     wrapped = wrapper is not None

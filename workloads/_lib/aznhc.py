@@ -1,11 +1,11 @@
-"""Configuration of aznhc for one VM size: which checks run, and with which limits. Pure.
+"""Builds the configuration of aznhc for one VM size: the checks and their limits.
 
-Each is light, a matter of seconds, or measures bandwidths, which takes minutes. Pods with a part of a node's GPUs see
-those alone, and all else of the node.
+A check is either light (seconds) or measures bandwidth (minutes). A pod with some of a node's GPUs sees only those, and
+all other parts of the node.
 
 Sources: names, arguments and their order from Azure/azurehpc-health-checks v0.4.5 (customTests/*.nhc, conf/*.conf) and
-mej/nhc 1.4.3 (scripts/lbnl_hw.nhc). What differs here is what differs on AKS: HCAs are mlx5_0 and up (conf/ has
-mlx5_ib0), and a pod has neither ib0 nor docker0 among its network interfaces.
+mej/nhc 1.4.3 (scripts/lbnl_hw.nhc). Differences are due to AKS: HCAs are mlx5_0 and up (conf/ has mlx5_ib0), and a pod
+has neither ib0 nor docker0 among its network interfaces.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ CheckName = Literal[
 ]
 
 ECC_ERRORS, SRAM_ECC_ERRORS = 20_000_000, 10_000
-"""Corrected errors that a GPU may have counted, in DRAM and in SRAM; conf/ has the same for all sizes."""
+"""Limits of a GPU's corrected errors in DRAM and in SRAM; conf/ has the same for all sizes."""
 FLAP_HOURS = 6
-"""A link that goes down twice within so many hours is flapping; the same in all of conf/."""
+"""Interval in hours: two failures within it make a link flapping; the same in all of conf/."""
 _REPEATS = 1
 
 WITHOUT_DEVICES = frozenset(
@@ -48,25 +48,25 @@ WITHOUT_DEVICES = frozenset(
         *("check_gpu_xid", "check_ib_link_flapping"),
     }
 )
-"""These look at the node's /proc, /sys and log, which a pod without devices sees as well."""
+"""Checks of the node's /proc, /sys and log, which need no devices."""
 LOGS = frozenset({"check_gpu_xid", "check_ib_link_flapping"})
-"""These read the node's log, which pods see by a folder of their node."""
+"""Checks of the node's log, which need a host folder."""
 MEASURES = frozenset({"check_gpu_bw", "check_nccl_allreduce", "check_nccl_allreduce_ib_loopback", "check_ib_bw_gdr"})
-"""These take minutes, and all devices of the node."""
+"""Checks that take minutes and all devices of the node."""
 _ALL_GPUS = frozenset({"check_hw_topology", "check_nvlink_status"})
-"""These compare with what a whole node has."""
+"""Checks that compare with a whole node."""
 
 Check = tuple[str, str]
-"""Name and arguments."""
+"""A check's name and arguments."""
 
 
 def configuration(
     sku: VmSku, topology: str, leave_out: Iterable[str] = (), *, gpus: int | None = None, own: Iterable[Check] = ()
 ) -> str:
-    """The file that nhc reads. `topology` is where the pod sees NCCL's topology file; limits that are not known are
-    left out, with their check. Of a node whose pod has `gpus` of its GPUs, that is checked which such a pod can see.
+    """Returns nhc's configuration file, without checks that have unknown limits.
 
-    Checks of `own` replace those of their name.
+    `topology` is the path of NCCL's topology file in the pod. With `gpus`, the pod has that many of the node's GPUs,
+    and only checks that it can run. Checks in `own` replace those with the same name.
     """
     own = list(own)
     out = {*leave_out, *(name for name, _ in own), *(MEASURES | _ALL_GPUS if gpus is not None else ())}
@@ -112,12 +112,13 @@ def _gpus(sku: VmSku, count: int) -> Iterator[Check]:
         yield "check_gpu_bw", f"{health.gpu_host_gbs:g} {health.gpu_peer_gbs:g}"
     yield "check_gpu_ecc", f"{ECC_ERRORS} {SRAM_ECC_ERRORS}"
     yield "check_gpu_clock_throttling", ""
-    if sku.gpus > 1 and not sku.gpu_nvlinks_unused:  # the check takes each inactive link for a fault
+    if sku.gpus > 1 and not sku.gpu_nvlinks_unused:  # the check reports each inactive link as a fault
         yield "check_nvlink_status", ""
 
 
 def _collectives(sku: VmSku, topology: str) -> Iterator[Check]:
-    """Size before topology file: the other way round, which older charts have, mpirun fails on every healthy node.
+    """Yields the NCCL checks. In the order of older charts, topology file before size, mpirun fails on every healthy
+    node.
 
     `check_nccl_allreduce` ignores the file (v0.4.5, azure_nccl_allreduce.nhc: `-x NCCL_TOPO_FILE=`).
     """

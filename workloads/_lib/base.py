@@ -1,4 +1,4 @@
-"""What a workload is to the program."""
+"""The interface between workloads and the program."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from config.schema.workload import Chosen, WorkloadOptions, WorkloadSpec
 from workloads._lib.node_check import NodeCheck
 
 Options = TypeVar("Options", bound=WorkloadOptions, covariant=True)
-"""Of one run, which only reads them."""
+"""Options of one run, which only reads them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Generic[Options]):
-    """One run: where, on how much, with which options."""
+    """One run: its options, pool, nodes and image."""
 
     options: Options
     pool: GpuPool
@@ -28,11 +28,11 @@ class Run(Generic[Options]):
     image: str
     rdma_resource: str
     node_check: NodeCheck | None = None
-    """What checks each node before the workload begins there, if anything does."""
+    """The check of each node before the workload starts there."""
 
     @classmethod
     def placed(cls, context: WorkloadContext, placement: Placement[Any], image: str, **more: Any) -> Self:
-        """As the settings ask for it; `image` is the folder of `docker/` that its own is built from."""
+        """Returns the run that the settings define. `image` is its folder in `docker/` unless an option replaces it."""
         return cls(
             options=placement.options,
             pool=context.pools[placement.pool_key],
@@ -57,23 +57,23 @@ def _node_check(context: WorkloadContext, options: WorkloadOptions) -> NodeCheck
 
 @dataclass(frozen=True, kw_only=True)
 class Deployed:
-    """How to find a workload in the cluster."""
+    """A deployed workload's names and commands in the cluster."""
 
     namespace: pulumi.Input[str]
     name: str
     command: pulumi.Output[str]
-    """Shows how it fares."""
+    """Shows its state."""
     more: Mapping[str, pulumi.Output[str]] = field(default_factory=dict)
-    """Further commands, by what they show: a dashboard."""
+    """Further commands by purpose, such as a dashboard."""
     ends: bool = True
-    """Whether it ends by itself and soon: tests do, services do not, nor do trainings whose length is left open."""
+    """Whether it soon ends by itself: true for tests; false for services, and for trainings without a set length."""
 
     def shown(self, placement: Placement[Any]) -> pulumi.Output[str]:
-        """What the stack's output shows: its command; as a comment, on what it runs, and what tells why it waits."""
+        """Returns the text of the stack's output: the command, with placement and diagnosis command as a comment."""
         return pulumi.Output.concat(self.command, f"    # {placement.where}; if it waits or fails: ", self._why())
 
     def outputs(self, placement: Placement[Any]) -> dict[str, pulumi.Input[str] | int]:
-        """All of it, for programs; `why` is the command that tells what it waits for."""
+        """Returns all values for programs; `why` is the command that diagnoses it."""
         found = {"namespace": self.namespace, "name": self.name, "command": self.command, "why": self._why()}
         on: dict[str, str | int] = {"pool": placement.pool_key, "nodes": placement.nodes, "gpus": placement.gpus}
         return {**found, **self.more, "ends": self.ends, **on}
@@ -83,14 +83,14 @@ class Deployed:
 
 
 class WorkloadComponent(Component):
-    """All resources of one workload."""
+    """The component with all resources of one workload."""
 
     def __init__(self, workload: Workload[Any], name: str) -> None:
         super().__init__(name, module=f"workloads/{workload.name}")
 
 
 def deploy(workload: Workload[Chosen], context: WorkloadContext, placement: Placement[Chosen]) -> Deployed:
-    """The workload as a component, placed there."""
+    """Deploys the workload as a component."""
     component = WorkloadComponent(workload, placement.name)
     deployed = workload.deploy(replace(context, parent=component), placement)
     component.register_outputs({})
@@ -98,7 +98,7 @@ def deploy(workload: Workload[Chosen], context: WorkloadContext, placement: Plac
 
 
 class Workload(WorkloadSpec[Chosen], Protocol[Chosen]):
-    """One workload: what the settings must know of it, and how it is put on a platform."""
+    """The interface of a workload: what the settings need of it, and its deployment."""
 
     def deploy(self, context: WorkloadContext, placement: Placement[Chosen]) -> Deployed:
-        """Creates its resources; reads nothing but its arguments and its own files."""
+        """Creates its resources from only its arguments and its own files."""

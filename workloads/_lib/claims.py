@@ -14,7 +14,7 @@ from k8s.quantities import count
 from workloads._lib.pods import NOT_AWAITED
 
 _FORCED = {"pulumi.com/patchForce": "true"}
-"""An earlier run of this stack, or another stack of the team, may own the claim's fields."""
+"""Takes over the claim's fields from an earlier run of this stack, or from another stack of the team."""
 
 
 def kept_claim(
@@ -28,13 +28,13 @@ def kept_claim(
     size: Path = (),
     after: Sequence[pulumi.Resource] = (),
 ) -> kubernetes.core.v1.PersistentVolumeClaimPatch:
-    """Creates the claim `name`, or takes over the one that an earlier run has left.
+    """Creates the claim `name`, or takes over an existing one. `resource` is its name in the stack.
 
-    A Patch resource creates an object that does not exist and updates one that does (pulumi-kubernetes, await.go,
-    Creation). With `retain_on_delete` Pulumi removes the claim from its state and leaves it in the cluster.
+    A Patch resource creates a missing object and updates an existing one (pulumi-kubernetes, await.go, Creation). With
+    `retain_on_delete`, Pulumi removes the claim from its state and keeps it in the cluster.
 
-    `resource` is its name in the stack, and `size` the path of the setting for `gib`, if there is one. The update
-    waits for the volume if `awaited`: members of teams may not read storage classes, which that needs.
+    `size` is the path of the setting for `gib`, if one exists. If `awaited`, the update waits for the volume. That
+    needs the right to read storage classes, which members of teams lack.
     """
     hooks = pulumi.ResourceHookBinding(before_update=[shrinking_warning(resource, size)])
     return kubernetes.core.v1.PersistentVolumeClaimPatch(
@@ -54,7 +54,7 @@ def kept_claim(
 
 
 def shrinking_warning(resource: str, size: Path) -> pulumi.ResourceHook:
-    """Returns a hook that explains the error that follows: the API server rejects a size below `status.capacity`."""
+    """Returns a hook that warns before the API server rejects a size below `status.capacity`."""
 
     def warn(update: pulumi.ResourceHookArgs) -> None:
         had, wanted = _gib(update.old_inputs), _gib(update.new_inputs)
@@ -69,6 +69,6 @@ def shrinking_warning(resource: str, size: Path) -> pulumi.ResourceHook:
 
 
 def _gib(inputs: Mapping[str, Any] | None) -> int:
-    """Returns the requested size. A refresh puts what the API server has there, such as 1Ti for 1024Gi."""
+    """Returns the requested size in GiB. A refresh may store it in another unit, such as 1Ti for 1024Gi."""
     requests = ((inputs or {}).get("spec") or {}).get("resources", {}).get("requests", {})
     return count(requests.get("storage")) // 2**30

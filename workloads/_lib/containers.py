@@ -1,4 +1,4 @@
-"""Blob containers that a workload mounts: whether they are there, and may do what it needs."""
+"""Checks that a workload's blob containers exist and allow the access that it needs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from config.schema.workload import Ground
 
 _READ = "rl"
 _WRITE = "racwdl"
-"""Checkpoints are written beside their final name, renamed, and the oldest deleted."""
+"""Permissions to write a checkpoint beside its final name, rename it, and delete the oldest."""
 _WRITE_HIERARCHICAL = "racwdlmp"
-"""As ContainerSettings.permissions says."""
+"""The same for a hierarchical namespace (ContainerSettings.permissions)."""
 _SHARE = 10 * 2**30
-"""Bytes of a checkpoint in one file, or a process's share of it, at the least."""
+"""The least bytes of a checkpoint file, or of a process's share of one."""
 
 
 def container_problems(
     workload: str, ground: Ground, key: str, name: str, *, writes: bool = False
 ) -> Iterator[Problem]:
-    """The container that the option `key` names is there, and mounts can do what is needed."""
+    """Yields a problem if the container in the option `key` does not exist or mounts lack permissions."""
     there = ground.storage.by_container()
     account = there.get(name) or ground.storage.next_account()
     needed = (_WRITE_HIERARCHICAL if account.settings.hierarchical_namespace else _WRITE) if writes else _READ
@@ -45,7 +45,7 @@ def container_problems(
         allowed = f"all of {needed}"
         if needed == _WRITE_HIERARCHICAL:
             allowed += f", or of {_WRITE} where {path_text((*account.path, 'hierarchicalNamespace'))} is false"
-        # Without the permissions to read, nothing mounts: they widen nothing.
+        # Without read permissions, nothing mounts: adding them does not widen access.
         widens = "permissions" in container.model_fields_set and not {*missing} <= {*_READ}
         fix = by_hand(where) if widens else set_command(where, better)
         yield Problem(where, what, allowed, fix)
@@ -54,7 +54,7 @@ def container_problems(
 
 
 def _too_small(workload: str, account: Account, key: str, name: str) -> Iterator[Problem]:
-    """Files by the container's profile, for what is saved there."""
+    """Yields a problem if the container's profile limits files to less than a checkpoint needs."""
     profile = account.settings.containers[name].profile
     if (most := largest_file(profile)) >= _SHARE:
         return
@@ -64,5 +64,5 @@ def _too_small(workload: str, account: Account, key: str, name: str) -> Iterator
         f"there ({key})"
     )
     usable = [each for each in profiles() if largest_file(each) >= _SHARE]
-    best = next(each for each in usable if not remembers(each))  # which is good for several nodes, too
+    best = next(each for each in usable if not remembers(each))  # safe for several nodes, too
     yield Problem(where, what, ", ".join(usable), set_command(where, best))

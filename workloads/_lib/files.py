@@ -1,7 +1,7 @@
-"""A workload's own files (scripts, configuration, NCCL's topology): the content of one ConfigMap.
+"""Puts a workload's files (scripts, configuration, NCCL's topology) into one ConfigMap.
 
-NCCL's topology file (NCCL_TOPO_FILE) says which GPU sits beside which HCA, which a VM's PCI tree does not show. Every
-NCCL job gets it, and the settings of its hardware (config/data/nccl.yaml).
+NCCL's topology file (NCCL_TOPO_FILE) maps GPUs to their HCAs, which a VM's PCI tree does not show. Every NCCL job gets
+it and the settings for its hardware (config/data/nccl.yaml).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHARED = Path(__file__).parent.parent / "_scripts"
 
 
 def topology_xml(topology: Topology) -> str:
-    """The file's text: NUMA nodes, the bridges below each, and the GPUs and HCAs that share a bridge."""
+    """Returns the file's text: NUMA nodes, the bridges below each, and the GPUs and HCAs on each bridge."""
     system = ElementTree.Element("system", version="1")
     bridge_number = 0
     for numa_id, node in enumerate(topology.numa):
@@ -46,7 +46,7 @@ def topology_xml(topology: Topology) -> str:
 
 
 def affinity_mask(first: int, last: int) -> str:
-    """CPUs `first` to `last` as the kernel prints a mask of 96 bits: 32-bit words in hex, the highest first."""
+    """Returns the kernel's 96-bit mask of CPUs `first` to `last`: 32-bit words in hex, the highest first."""
     bits = (1 << (last + 1)) - (1 << first)
     words = [bits >> shift & (2**_WORD_BITS - 1) for shift in range(_MASK_BITS - _WORD_BITS, -1, -_WORD_BITS)]
     return ",".join(f"{word:08x}" for word in words)
@@ -72,14 +72,14 @@ def _pci(parent: ElementTree.Element, busid: str, device_class: str, link: Link)
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """Files by name, the ConfigMap that carries them, and the folder in which containers see them."""
+    """Files by name, their ConfigMap, and their folder in containers."""
 
     config_map: str
     folder: str
     contents: Mapping[str, str]
 
     def mount(self) -> Mount:
-        """The folder. Pods carry a digest of the files: another script is another pod."""
+        """Returns the folder's mount. Its annotation has a digest of the files, so that a change replaces the pods."""
         digest = hashlib.sha256(repr(sorted(self.contents.items())).encode()).hexdigest()[:16]
         return Mount(
             name="files",
@@ -90,11 +90,11 @@ class Files:
         )
 
     def path(self, name: str) -> str:
-        """Where containers see one file."""
+        """Returns a file's path in containers."""
         return f"{self.folder}/{name}"
 
     def deploy(self, context: WorkloadContext) -> kubernetes.core.v1.ConfigMap:
-        """The ConfigMap."""
+        """Creates the ConfigMap."""
         return kubernetes.core.v1.ConfigMap(
             self.config_map,
             metadata={"name": self.config_map, "namespace": context.namespace},
@@ -104,29 +104,30 @@ class Files:
 
 
 def texts(folder: Path, pattern: str = "*") -> dict[str, str]:
-    """The files of a folder that match, by name."""
+    """Returns the matching files of a folder, by name."""
     return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob(pattern))}
 
 
 def shared(*names: str) -> dict[str, str]:
-    """Scripts that several workloads source, by name."""
+    """Returns scripts that several workloads source, by name."""
     return {name: (_SHARED / name).read_text(encoding="utf-8") for name in names}
 
 
 def topology_path(files: Files) -> str:
-    """Where containers see NCCL's topology file; empty where it is not among the files."""
+    """Returns the path of NCCL's topology file in containers; empty without one."""
     return files.path(TOPOLOGY) if TOPOLOGY in files.contents else ""
 
 
 def topology_file(pool: GpuPool) -> dict[str, str]:
-    """NCCL's topology file, where the VM size has one; `nccl_variables` points NCCL at it."""
+    """Returns NCCL's topology file if the VM size has one; `nccl_variables` configures NCCL to use it."""
     return {TOPOLOGY: topology_xml(topologies()[pool.sku.topology])} if pool.sku.topology else {}
 
 
 def nccl_variables(pool: GpuPool, files: Files, *, sharp: bool) -> dict[str, str]:
-    """NCCL's and UCX's environment on nodes of the pool.
+    """Returns the environment of NCCL and UCX on nodes of the pool.
 
-    `sharp` reduces in the InfiniBand switches: for benchmarks; trainings have failed with it (NVIDIA/nccl#1709, #1219).
+    `sharp` lets the InfiniBand switches reduce. Only benchmarks use it: trainings have failed with it
+    (NVIDIA/nccl#1709, #1219).
     """
     sku = pool.sku
     profile = nccl_profiles()[sku.nccl] if sku.nccl else None

@@ -1,4 +1,4 @@
-"""Gangs: pods that a scheduler places all together, or not at all."""
+"""Gangs: groups of pods that a scheduler places all together or not at all."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from workloads._lib.pods import Manifest
 
 @dataclass(frozen=True, kw_only=True)
 class _Gangs:
-    """How a scheduler knows which pods belong together."""
+    """A scheduler's way to group pods."""
 
     api_version: str
-    """Of its PodGroup."""
+    """API version of the PodGroup."""
     marks: Literal["annotations", "labels"]
     mark: str
-    """Names the PodGroup on its pods."""
+    """Annotation or label of pods with the PodGroup's name."""
     more: Manifest = field(default_factory=dict)
-    """Of the PodGroup's spec."""
+    """Further fields of the PodGroup's spec."""
 
 
 _GANGS = {
@@ -41,7 +41,7 @@ _GANGS = {
 
 
 def in_gang(name: str, template: Manifest) -> Manifest:
-    """A pod template whose pods are of the gang of that name."""
+    """Returns the pod template with the gang's name."""
     gangs = _GANGS[template["spec"]["schedulerName"]]
     found: Manifest = merge(template, {"metadata": {gangs.marks: {gangs.mark: name}}})
     return found
@@ -50,7 +50,7 @@ def in_gang(name: str, template: Manifest) -> Manifest:
 def gang(
     resource: str, *, name: str, pods: int, template: Manifest, context: WorkloadContext
 ) -> kubernetes.apiextensions.CustomResource:
-    """The PodGroup; `resource` is its name in the stack, `template` that of some of its pods."""
+    """Creates the PodGroup; `resource` is its name in the stack, `template` a pod template of the gang."""
     gangs = _GANGS[template["spec"]["schedulerName"]]
     return kubernetes.apiextensions.CustomResource(
         resource,

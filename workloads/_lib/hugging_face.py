@@ -1,4 +1,4 @@
-"""Models on Hugging Face's hub: the token that gated ones need, from settings to pods, and what may be wrong."""
+"""Models on the Hugging Face Hub: checks of a model's name, and the token for gated models."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from workloads._lib.pods import Manifest
 
 Token = Annotated[SecretStr, may_be("a token for huggingface.co, of somebody who may read the model")]
 _VARIABLE = "HF_TOKEN"
-"""Which Hugging Face's libraries read; the Secret's key too."""
+"""Environment variable of Hugging Face's libraries, and the Secret's key."""
 
 
 def model_problems(workload: str, model: str, token: SecretStr | None) -> Iterator[Problem]:
-    """A slip in its name, and who may have it."""
+    """Yields a problem for a misspelled name, or a gated model without a token."""
     where: Path = ("workloadOptions", workload)
     if likely := misspelt(model):
         what = f"is {model!r}, which nobody knows{hint(likely)}"
@@ -36,14 +36,14 @@ def model_problems(workload: str, model: str, token: SecretStr | None) -> Iterat
 
 
 def warn_of_unknown(model: str) -> None:
-    """Where nothing could be told beforehand."""
+    """Warns that a model could not be checked in advance."""
     if model not in language_models():
         told = "nothing is known of {}: whether it fits, and how many tokens it takes, shows as it runs"
         pulumi.log.warn(told.format(model))
 
 
 def token_secret(workload: str, name: str, token: SecretStr | None, context: WorkloadContext) -> list[pulumi.Resource]:
-    """The Secret of that name, if there is a token."""
+    """Creates the Secret if there is a token."""
     if token is None:
         return []
     return [
@@ -57,5 +57,5 @@ def token_secret(workload: str, name: str, token: SecretStr | None, context: Wor
 
 
 def token_variable(secret: str) -> Manifest:
-    """Of a container, by reference: no pod's manifest shows it."""
+    """Returns the container's variable, by reference, so that pod manifests do not show the token."""
     return {"name": _VARIABLE, "valueFrom": {"secretKeyRef": {"name": secret, "key": _VARIABLE}}}

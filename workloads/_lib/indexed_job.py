@@ -1,4 +1,4 @@
-"""Indexed Jobs: a gang of one pod on each of some whole nodes, or pods that need not run together."""
+"""Builds Indexed Jobs: a gang with one pod on each of several whole nodes, or independent pods."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from workloads._lib.node_check import failure_rules
 from workloads._lib.pods import NOT_AWAITED, Manifest
 
 JOB_LABEL = "batch.kubernetes.io/job-name"
-"""Kubernetes' own, on the pods of a Job."""
+"""Kubernetes' label on pods of a Job."""
 IGNORE_DISRUPTIONS: Manifest = {
     "action": "Ignore",
     "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
 }
-"""Rule of a Job's podFailurePolicy: a node that goes away is no failure of the job."""
+"""Rule of a podFailurePolicy: lost nodes do not count as failures."""
 HOPELESS = 64
-"""Exit code of scripts for what another try would not mend."""
+"""Exit code of scripts for errors that a retry cannot fix."""
 
 
 def failure_policy(container: str, template: Manifest, hopeless: Literal["FailJob", "FailIndex"]) -> Manifest:
-    """Nodes that go away or are bad are no failure of the job; what another try cannot mend ends it at once.
+    """Returns a podFailurePolicy: lost or bad nodes are no failures; errors that a retry cannot fix end the job.
 
-    The rule for disruptions is the first: the others would count what an eviction ends with.
+    The rule for disruptions is first, because the others would count an eviction's exit code.
     """
     exit_codes = {"containerName": container, "operator": "In", "values": [HOPELESS]}
     return {"rules": [IGNORE_DISRUPTIONS, *failure_rules(template), {"action": hopeless, "onExitCodes": exit_codes}]}
 
 
 def indexed_job_spec(name: str, nodes: int, template: Manifest, **more: Any) -> Manifest:
-    """The spec of a Job with `nodes` pods of a gang that `indexed_job` makes.
+    """Returns the spec of a Job with `nodes` pods in the gang that `indexed_job` creates.
 
-    The gang is explicit: Volcano 1.10 gives a Job's pods one of a single member, and reads no annotation for its size;
-    Coscheduling knows no other. Only pods that run together are sure to be on different nodes.
+    The gang is explicit: Volcano 1.10 creates gangs of one member for a Job's pods and has no annotation for the size,
+    and Coscheduling needs a PodGroup. Only pods that run together are certain to use different nodes.
     """
     pods = in_gang(name, template)
     return {"completionMode": "Indexed", "completions": nodes, "parallelism": nodes, "template": pods, **more}
 
 
 def indexed_job(name: str, spec: Manifest, context: WorkloadContext, depends_on: list[pulumi.Resource]) -> None:
-    """The Job and its gang."""
+    """Creates the Job and its gang."""
     group = gang(name, name=name, pods=spec["completions"], template=spec["template"], context=context)
     kubernetes.batch.v1.Job(
         name,
@@ -57,9 +57,9 @@ def indexed_job(name: str, spec: Manifest, context: WorkloadContext, depends_on:
 def batch_job_spec(
     template: Manifest, *, container: str, completions: int, parallelism: int, retries: int, **more: Any
 ) -> Manifest:
-    """The spec of a Job without a gang: each index is tried again by itself.
+    """Returns the spec of a Job without a gang: each index is retried separately.
 
-    Jobs and their pods stay until somebody takes them away, since they tell what became of each index.
+    Jobs and their pods stay until a user deletes them, since they have the result of each index.
     """
     return {
         "completionMode": "Indexed",
@@ -75,6 +75,6 @@ def batch_job_spec(
 def batch_job(
     name: str, spec: Manifest, context: WorkloadContext, needs: Iterable[Any], labels: dict[str, str] | None = None
 ) -> None:
-    """The Job without a gang."""
+    """Creates a Job without a gang."""
     metadata = {"name": name, "namespace": context.namespace, "annotations": NOT_AWAITED, "labels": labels or {}}
     kubernetes.batch.v1.Job(name, metadata=metadata, spec=spec, opts=context.job(needs))

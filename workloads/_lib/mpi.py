@@ -1,4 +1,4 @@
-"""MPI jobs on Volcano: one worker on each of some whole nodes, and a master that runs a program once for every GPU."""
+"""MPI jobs on Volcano: one worker on each of several whole nodes, and a master that starts one process per GPU."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from workloads._lib.pods import GpuPod, Manifest, Mount, environment, pod_templa
 _MPI_SCRIPTS = Path(__file__).parent.parent / "_mpi_scripts"
 _LAUNCH, _WORKER = "launch.sh", "worker.sh"
 WORKERS = GpuPods(container=_WORKER.removesuffix(".sh"))
-"""Of all such jobs."""
+"""The workers' pods of all MPI jobs."""
 
 
 class MpiOptions(WorkloadOptions):
-    """Options of all such jobs."""
+    """Options of all MPI jobs."""
 
     ssh_timeout_seconds: Annotated[int, Field(ge=10, le=86400), PLAIN_DIGITS] = 1800
-    """How long the master waits for all workers.
+    """Seconds that the master waits for all workers.
 
     Their image has several GB.
     """
@@ -40,29 +40,29 @@ Options = TypeVar("Options", bound=MpiOptions, covariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class MpiRun(Run[Options]):
-    """One run, whose master may read the pods of the namespace."""
+    """One run of an MPI job. The service account lets its master read pods of the namespace."""
 
     service_account: pulumi.Input[str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class MpiJob:
-    """One such job."""
+    """One MPI job."""
 
     run: MpiRun[MpiOptions]
     files: Files
-    """Made by `mpi_files`."""
+    """Files from `mpi_files`."""
     variables: Mapping[str, str]
-    """Environment of launch.sh, beside that of NCCL and what hosts.sh reads."""
+    """Environment of launch.sh, in addition to NCCL's and the variables of hosts.sh."""
     sharp: bool
-    """Let the InfiniBand switches reduce."""
+    """Whether the InfiniBand switches reduce."""
     worker: Manifest = field(default_factory=dict)
-    """Of the workers' container, over what all such jobs have."""
+    """Overrides of the workers' container."""
     repeatable: bool = False
-    """Whether its work is cheap to repeat (GpuPod)."""
+    """Whether its work is cheap to repeat (see GpuPod)."""
 
     def environment(self) -> dict[str, str]:
-        """All variables of the master; hosts.sh hands those of NCCL and UCX to the ranks."""
+        """Returns the master's variables; hosts.sh passes those of NCCL and UCX to the ranks."""
         sku = self.run.pool.sku
         return {
             **nccl_variables(self.run.pool, self.files, sharp=self.sharp),
@@ -74,7 +74,7 @@ class MpiJob:
         }
 
     def spec(self) -> Manifest:
-        """The spec of the Volcano Job; `podOverrides` are those of the workers, which are the pods on GPU nodes."""
+        """Returns the spec of the Volcano Job; `podOverrides` apply to the workers, which are the pods on GPU nodes."""
         mounts = [self.files.mount()]
         worker = GpuPod(
             pool=self.run.pool,
@@ -95,12 +95,11 @@ class MpiJob:
         )
 
     def deploy(self, name: str, context: WorkloadContext) -> pulumi.Output[str]:
-        """Creates the ConfigMap and the Volcano Job of that name; returns the command that shows the master's log.
+        """Creates the ConfigMap and the Volcano Job; returns the command that shows the master's log.
 
-        Volcano forbids changing the Job's spec, which the provider cannot know of a custom resource. So it is replaced,
-        and deleted first because its name stays: in the foreground, as the provider does unless told otherwise, after
-        its pods. Volcano may never look at a Job whose predecessor's pods still end (volcano-sh/volcano#3968 and #5973,
-        both open in 1.15).
+        Volcano rejects changes of a Job's spec, so a change replaces the Job. Since its name stays, the old Job is
+        deleted first, in the foreground (the provider's default), after its pods. Otherwise Volcano may ignore a Job
+        while pods of its predecessor still end (volcano-sh/volcano#3968 and #5973, both open in 1.15).
         """
         kubernetes.apiextensions.CustomResource(
             name,
@@ -118,18 +117,18 @@ class MpiJob:
 
 
 def mpi_files(name: str, scripts: Path, pool: GpuPool, more: Mapping[str, str] | None = None) -> Files:
-    """The ConfigMap of such a job: its own scripts, launch.sh among them, those that all share, and NCCL's topology."""
+    """Returns the ConfigMap of an MPI job: its own scripts with launch.sh, the shared ones, and NCCL's topology."""
     of_all = {**texts(_MPI_SCRIPTS, "*.sh"), **shared("infiniband.sh")}
     contents = {**of_all, **texts(scripts, "*.sh"), **topology_file(pool), **(more or {})}
     return Files(config_map=name, folder=f"/opt/{name}", contents=contents)
 
 
 def _volcano_spec(*, workers: int, worker: Manifest, master: Manifest, node_check: bool) -> Manifest:
-    """The spec of a Volcano Job. `worker` and `master` are pod templates ({"metadata": ..., "spec": ...}).
+    """Returns the spec of a Volcano Job. `worker` and `master` are pod templates ({"metadata": ..., "spec": ...}).
 
-    The ssh plugin gives all pods one key pair and names to reach each other by; the svc plugin writes the workers'
-    names to /etc/volcano/mpiworker.host. The master decides: the job is complete, or has failed, when it is. With a
-    `node_check`, a worker that fails is on a node that turned out to be bad: all begin anew, on others.
+    The ssh plugin gives all pods one key pair and host names; the svc plugin writes the workers' names to
+    /etc/volcano/mpiworker.host. The job completes or fails with the master. With a `node_check`, a failed worker means
+    a bad node, and all pods restart on other nodes.
     """
     policies = {"policies": [{"event": "PodFailed", "action": "RestartJob"}]} if node_check else {}
     return {
@@ -138,7 +137,7 @@ def _volcano_spec(*, workers: int, worker: Manifest, master: Manifest, node_chec
         "queue": "default",
         "maxRetry": 3,
         "plugins": {"ssh": [], "svc": []},
-        # A node that goes away takes its pod along: start again, on nodes that are there.
+        # A lost node evicts its pod: restart the job on other nodes.
         "policies": [{"event": "PodEvicted", "action": "RestartJob"}],
         "tasks": [
             {
@@ -156,7 +155,7 @@ def _volcano_spec(*, workers: int, worker: Manifest, master: Manifest, node_chec
 
 
 def _master_template(container: Manifest, *, service_account: pulumi.Input[str], mounts: Sequence[Mount]) -> Manifest:
-    """A pod without devices on the system pool, tainted or not, so that GPU nodes are left to the workers."""
+    """Returns the master's pod: without devices, on the system pool, tainted or not, to keep GPU nodes for workers."""
     requests = {"cpu": "500m", "memory": "1Gi"}
     mounted = [mount.mount() for mount in mounts]
     spec = {

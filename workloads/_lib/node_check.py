@@ -1,4 +1,4 @@
-"""The check of a node before a job begins there: an init container on the devices that the job gets. Pure."""
+"""Builds the check of a node before a job starts there: an init container with the job's devices."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from workloads._lib.pods import Manifest, Mount, environment
 
 CONTAINER = "node-check"
 FAILED = 1
-"""Its exit code on a node that is bad, and tainted (docker/aksnhc/check-node.sh)."""
+"""Exit code on a bad node that it has tainted (docker/aksnhc/check-node.sh)."""
 SCRIPT = "/opt/aksnhc/check-node.sh"
 NODE_NAME = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
 KERNEL_LOGS = "/host/var/log"
 _TIMEOUT_S = {"light": 120, "full": 600}
 _SHARED = ("shm", "files")
-"""Volumes of the job that the check needs too."""
+"""Volumes of the job that the check also mounts."""
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def kernel_logs() -> Mount:
-    """The node's logs, in which two checks look for GPU errors and flapping links.
+    """Returns the mount of the node's logs, which two checks search for GPU errors and flapping links.
 
-    The folder, because the file's name differs (syslog on Ubuntu, messages elsewhere), and logs are put aside.
+    It is the folder, because the file's name differs (syslog on Ubuntu, messages elsewhere) and logs are rotated.
     """
     source = {"hostPath": {"path": "/var/log", "type": "Directory"}}
     return Mount(name="kernel-logs", path=KERNEL_LOGS, source=source, read_only=True)
 
 
 def _token() -> Mount:
-    """What every pod has by default, for the check alone: the job's own programs may not change a node."""
+    """Returns the mount of a service account token for the check only: the job's own programs must not change nodes."""
     ca = {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}
     token = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}
     return Mount(name="check-token", path=_ACCOUNT, source={"projected": {"sources": [token, ca]}}, read_only=True)
 
 
 def told(taint_effect: str | None, *, everything: bool) -> dict[str, str]:
-    """Variables of a check that may tell of its node, which is well again if it passes `everything`."""
+    """Returns the variables of a check that may taint its node; passing `everything` removes the taint."""
     if taint_effect is None:
         return {}
     return {"TAINT_EFFECT": taint_effect, **({"ALL": "true"} if everything else {})}
@@ -48,20 +48,20 @@ def told(taint_effect: str | None, *, everything: bool) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeCheck:
-    """Of one workload."""
+    """The node check of one workload."""
 
     depth: NodeCheckDepth
     image: str
     taint_effect: str
-    """Of the taint of a node that fails."""
+    """Effect of the taint on a node that fails."""
     of_team: bool
-    """Its pods may mount no folder of their node, and so not see its log."""
+    """Whether it runs in a team's namespace, where pods may not mount host folders such as logs."""
 
     def added(self, template: Manifest, pool: GpuPool, gpus: int | None, topology: str) -> Manifest:
-        """The pod template with the check as its first init container, on the devices of the first container.
+        """Returns the pod template with the check as first init container, with the devices of the first container.
 
-        `gpus` are those that the pod takes, None being all of a whole node's devices; `topology` is where it sees
-        NCCL's topology file, empty where it does not.
+        `gpus` are the pod's GPUs; None means all devices of a whole node. `topology` is the path of NCCL's topology
+        file in the pod, or empty.
         """
         spec: dict[str, Any] = template["spec"]
         main = spec["containers"][0]
@@ -90,7 +90,7 @@ class NodeCheck:
     def _variables(self, pool: GpuPool, gpus: int | None, topology: str) -> dict[str, str]:
         out = {*(() if self.depth == "full" else MEASURES), *(LOGS if self.of_team else ())}
         if pool.sku.health.ib_loopback_gbs is not None and not topology:
-            out |= {"check_nccl_allreduce_ib_loopback"}  # without the file, it would measure something else
+            out |= {"check_nccl_allreduce_ib_loopback"}  # without the file, the result would not be comparable
         return {
             "CHECKS": configuration(pool.sku, topology, out, gpus=gpus),
             "BEFORE_JOB": "true",
@@ -101,9 +101,10 @@ class NodeCheck:
 
 
 def failure_rules(template: Manifest) -> list[Manifest]:
-    """Of the podFailurePolicy of a Job of such pods: a node that turns out to be bad is no failure of the job.
+    """Returns the podFailurePolicy rules of a Job with these pods: a bad node does not count as a failure.
 
-    One that nobody could taint is, with another exit code: its pod would come back to it for ever.
+    If the check cannot taint the node, it uses another exit code, which counts: otherwise the pod could return there
+    forever.
     """
     names = [each["name"] for each in template["spec"].get("initContainers", [])]
     exit_codes = {"containerName": CONTAINER, "operator": "In", "values": [FAILED]}

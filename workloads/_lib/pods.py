@@ -1,4 +1,4 @@
-"""The one builder of pods that use GPUs and RDMA: pure functions of a pool and what a workload adds."""
+"""Builds pods that use GPUs and RDMA, from a pool and a workload's additions."""
 
 from __future__ import annotations
 
@@ -19,72 +19,72 @@ if TYPE_CHECKING:
 Manifest = dict[str, Any]
 
 NOT_AWAITED = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagationPolicy": "background"}
-"""Annotations of what may take longer than `pulumi up` should: jobs, Services whose pods are not ready yet, claims.
+"""Annotations of resources that `pulumi up` should not wait for: jobs, Services without ready pods, claims.
 
-The first also keeps Pulumi from waiting until a Job is deleted, and a successor of that name would find it there still:
-so it goes at once, and its pods after it.
+The first also stops Pulumi from waiting for a Job's deletion, so that a new Job would find the old one with its name.
+With the second, the Job is deleted immediately and its pods afterwards.
 """
 NOT_EVICTED = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
-"""Annotation of pods that lose work. Without it, the cluster autoscaler evicts pods of Jobs from nodes with less than
-half of their GPUs requested, if other nodes have room (cluster-autoscaler/FAQ.md in kubernetes/autoscaler).
+"""Annotation of pods that would lose work. Without it, the cluster autoscaler evicts pods of Jobs from nodes with less
+than half of their GPUs requested, if other nodes have capacity (cluster-autoscaler/FAQ.md in kubernetes/autoscaler).
 """
 _SHM_FRACTION = 14
-"""Part of a node's memory: at least the AKS health-check guide's 128Gi on ND H100 v5 (1900 GiB) and H200 (1850 GiB)."""
+"""Divisor of a node's memory. ND H100 v5 (1900 GiB) and H200 (1850) get at least the AKS health-check guide's 128Gi."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mount:
-    """One volume of a pod and where its container sees it."""
+    """One volume of a pod and its mount path."""
 
     name: str
     path: str
     source: Manifest
-    """The volume's source as the pod spec has it, for example {"configMap": {...}}."""
+    """The volume's source in the pod spec, such as {"configMap": {...}}."""
     read_only: bool = False
     annotations: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
-    """Of pods that mount it: they change when what is mounted does, so that pods are replaced by ones that see it."""
+    """Annotations of pods that mount it. They change with the content, so that pods are replaced."""
     service_account: pulumi.Input[str] | None = None
-    """Under which alone pods can mount it, if any."""
+    """The only service account that can mount it, if any."""
 
     def volume(self) -> Manifest:
-        """The entry of the pod's `volumes`."""
+        """Returns the entry of the pod's `volumes`."""
         return {"name": self.name, **self.source}
 
     def mount(self) -> Manifest:
-        """The entry of the container's `volumeMounts`."""
+        """Returns the entry of the container's `volumeMounts`."""
         return {"name": self.name, "mountPath": self.path, **({"readOnly": True} if self.read_only else {})}
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuPod:
-    """A pod on a node of a GPU pool, as a workload describes it; `template` adds all that the hardware asks for."""
+    """A workload's pod on a GPU node; `template` adds everything that the hardware requires."""
 
     pool: GpuPool
     others: Sequence[GpuPool] = ()
-    """More pools whose nodes may take it."""
+    """Further pools that may run it."""
     rdma_resource: str
     container: Manifest
-    """Name, image, command and the like; devices, environment, mounts and rights are added."""
+    """Name, image, command and other fields; devices, environment, mounts and rights are added."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment of the container."""
     mounts: Sequence[Mount] = ()
     beside: Sequence[Manifest] = ()
-    """More containers, whole ones, without devices."""
+    """Complete further containers, without devices."""
     gpus: int | None = None
-    """GPUs to take, or slices of them; None takes the whole node with all HCAs. Part of a node comes without RDMA."""
+    """GPUs or slices to request; None requests the whole node with all HCAs. Part of a node has no RDMA."""
     topology: str = ""
-    """Where it sees NCCL's topology file, if it does."""
+    """Path of NCCL's topology file in the pod, or empty."""
     node_check: NodeCheck | None = None
-    """What checks its node before it begins, if anything."""
+    """The check of its node before it starts."""
     repeatable: bool = False
-    """Whether its work is cheap to repeat: the cluster autoscaler may then evict it from a node with little load."""
+    """Whether its work is cheap to repeat, so that the cluster autoscaler may evict it from an underused node."""
     spec: Manifest = field(default_factory=dict)
-    """More of the pod's spec: service account, subdomain, restart policy."""
+    """Further fields of the pod's spec: service account, subdomain, restart policy."""
     overrides: Manifest = field(default_factory=dict)
     """The workload's `podOverrides`, merged last."""
 
     def template(self) -> Manifest:
-        """The pod template: {"metadata": ..., "spec": ...}."""
+        """Returns the pod template: {"metadata": ..., "spec": ...}."""
         mounts = [*self.mounts, shared_memory(self.pool)]
         added = {
             **({"env": environment(self.variables)} if self.variables else {}),
@@ -110,13 +110,13 @@ class GpuPod:
 
 
 RDMA_RIGHTS = {"capabilities": {"add": ["IPC_LOCK"]}}
-"""RDMA pins memory, which the default limit of 64 KiB forbids; nothing else needs to be privileged."""
+"""Capability to pin memory for RDMA, beyond the default limit of 64 KiB; no other privilege is needed."""
 
 
 def pod_template(spec: Manifest, mounts: Sequence[Mount]) -> Manifest:
-    """The template of a pod with these volumes, annotated so that another content is another pod.
+    """Returns the template of a pod with these volumes, annotated so that a change of their content replaces the pod.
 
-    It runs under the service account that they need, unless it has one of its own.
+    It uses the volumes' service account unless the spec has one.
     """
     annotations = {name: value for mount in mounts for name, value in mount.annotations.items()}
     accounts = [mount.service_account for mount in mounts if mount.service_account is not None]
@@ -126,13 +126,12 @@ def pod_template(spec: Manifest, mounts: Sequence[Mount]) -> Manifest:
 
 
 def devices(pool: GpuPool, rdma_resource: str, gpus: int | None = None) -> Manifest:
-    """Requests and limits of `gpus` GPUs, or of all devices of a node: of sliced GPUs all slices, and nobody shares.
+    """Returns requests and limits for `gpus` GPUs, or for all devices of a node, including all slices of sliced GPUs.
 
-    Without the RDMA resource NCCL would use TCP.
+    Without the RDMA resource, NCCL would use TCP.
 
-    Quantities are text, as webhooks write them back: a number would show as changed for ever. None of them is 0: by
-    such a request a pod counts as one that uses GPUs, and the GPU driver's upgrade would wait for it to go
-    (gpu-operator, cmd/gpu-operator/main.go, gpuPodSpecFilter).
+    Quantities are text, as webhooks write them: numbers would always show as changed. None is 0, since the GPU driver's
+    upgrade waits for any pod with a GPU request (gpu-operator, cmd/gpu-operator/main.go, gpuPodSpecFilter).
     """
     if gpus == 0:
         return {}
@@ -143,15 +142,15 @@ def devices(pool: GpuPool, rdma_resource: str, gpus: int | None = None) -> Manif
 
 
 def shared_memory(pool: GpuPool) -> Mount:
-    """/dev/shm in RAM: the runtime's default of 64 MiB is too small for NCCL. It counts as memory of the pod."""
+    """Returns /dev/shm in RAM: the runtime's default of 64 MiB is too small for NCCL. It counts as pod memory."""
     size = max(1, pool.sku.memory_gib // _SHM_FRACTION)
     return Mount(name="shm", path="/dev/shm", source={"emptyDir": {"medium": "Memory", "sizeLimit": f"{size}Gi"}})
 
 
 def scratch(pool: GpuPool, path: str) -> Mount:
-    """The node's NVMe scratch, whose type makes pods wait until it is mounted; without it, the disk that has its pods.
+    """Returns the node's NVMe scratch, or the pods' disk if the VM size has no NVMe, which is slower and smaller.
 
-    The latter is slower and smaller, but VM sizes without local NVMe disks have nothing else.
+    The type of the volume makes pods wait until the scratch is mounted.
     """
     if pool.scratch is None:
         return Mount(name="scratch", path=path, source={"emptyDir": {}})
@@ -159,7 +158,7 @@ def scratch(pool: GpuPool, path: str) -> Mount:
 
 
 def blob(name: str, volume: BlobVolume, path: str) -> Mount:
-    """A blob container; its annotations change with its SAS."""
+    """Returns a blob container's mount; its annotations change with its SAS."""
     return Mount(
         name=name,
         path=path,
@@ -171,12 +170,12 @@ def blob(name: str, volume: BlobVolume, path: str) -> Mount:
 
 
 def on_pools(*pools: GpuPool) -> Manifest:
-    """Affinity to the nodes of these agent pools alone; of one, which is one scale set and so one InfiniBand fabric."""
+    """Returns affinity to these agent pools. A single pool is one scale set and so one InfiniBand fabric."""
     here = {"key": AGENT_POOL_LABEL, "operator": "In", "values": [pool.agent_pool for pool in pools]}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [here]}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
 def environment(variables: Mapping[str, str]) -> list[Manifest]:
-    """Environment of a container, ordered by name so that equal settings make equal manifests."""
+    """Returns a container's environment, ordered by name so that equal settings make equal manifests."""
     return [{"name": name, "value": value} for name, value in sorted(variables.items())]

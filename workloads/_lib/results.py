@@ -1,7 +1,7 @@
-"""How members of a team read what their job has left on its volume: by a Job that mounts it for some minutes.
+"""Lets members of a team read a job's results: a Job mounts the job's volume for some minutes.
 
-They make pods by jobs that queue, and by nothing else (operators/kueue/rights.py): neither `kubectl run` nor `kubectl
-debug` is theirs. The Job takes no GPU, only reads, and goes by itself. A ConfigMap has its manifest.
+Members may only create pods through queued jobs, so that `kubectl run` and `kubectl debug` are forbidden
+(operators/kueue/rights.py). The Job requests no GPU, only reads, and deletes itself. A ConfigMap has its manifest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from workloads._lib.pods import Manifest, Mount
 from workloads._lib.team import QUEUED, TeamOptions
 
 SECONDS = 300
-"""For which the pod is there."""
+"""Lifetime of the pod in seconds."""
 _NEEDS = {"cpu": "100m", "memory": "128Mi"}
 _NOBODY = 65534
 _RESTRICTED = {
@@ -30,7 +30,7 @@ _RESTRICTED = {
     "runAsUser": _NOBODY,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-"""What the level `restricted` asks for, though namespaces of teams let pods do more."""
+"""Security context for the level `restricted`, although namespaces of teams allow more."""
 
 
 def reading_job(
@@ -41,7 +41,7 @@ def reading_job(
     limits: Mapping[str, str] = _NEEDS,
     **spec: Any,
 ) -> Manifest:
-    """Returns a Job of a team that needs no GPU, reads one volume, and is not retried."""
+    """Returns a team's Job without GPUs that reads one volume and is not retried."""
     made = {
         **container,
         "resources": {"requests": _NEEDS, "limits": dict(limits)},
@@ -66,32 +66,32 @@ def reading_job(
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """What a job has left, and how its readers' pod is placed."""
+    """A job's results, and the placement of the pod that reads them."""
 
     job: str
-    """The name of the job that leaves it."""
+    """Name of the job with the results."""
     image: str
-    """One that nodes have already: the job's own."""
+    """The job's own image, which nodes already have."""
     scheduler: str
     mount: Mount
 
     @classmethod
     def of(cls, run: Run[TeamOptions], job: str, mount: Mount) -> Results:
-        """Of one run."""
+        """Returns the results of one run."""
         return cls(job=job, image=run.image, scheduler=run.pool.scheduler, mount=mount)
 
     @property
     def name(self) -> str:
-        """Of the readers' Job, and of the ConfigMap with its manifest."""
+        """Name of the reading Job and of the ConfigMap with its manifest."""
         return f"{self.job}-results"
 
     def manifest(self) -> Manifest:
-        """The Job. It is not tried again, as somebody asks again, and when it has ended nothing of it stays."""
+        """Returns the Job. It is not retried, since users can run it again, and is deleted when it ends."""
         container = {"name": "results", "image": self.image, "command": ["sleep", str(SECONDS)]}
         return reading_job(self.name, self.scheduler, self.mount, container, ttlSecondsAfterFinished=0)
 
     def deploy(self, context: WorkloadContext) -> None:
-        """The ConfigMap with the manifest."""
+        """Creates the ConfigMap with the manifest."""
         kubernetes.core.v1.ConfigMap(
             self.name,
             metadata={"name": self.name, "namespace": context.namespace},
@@ -100,9 +100,9 @@ class Results:
         )
 
     def command(self, namespace: pulumi.Input[str], words: Sequence[str]) -> pulumi.Output[str]:
-        """One line that runs these words where the files are, once the pod is there.
+        """Returns a command line that runs these words in the pod once it is ready.
 
-        kubectl waits for a field that is not there yet, and finds a Job's pod (kubectl 1.35, pkg/cmd/wait/wait.go,
+        kubectl waits for fields that do not exist yet, and finds a Job's pod (kubectl 1.35, pkg/cmd/wait/wait.go,
         AllowMissingKeys, and pkg/polymorphichelpers/attachablepodforobject.go).
         """
         within = pulumi.Output.concat("-n ", namespace)

@@ -1,4 +1,4 @@
-"""Workloads in the namespace and the queue of a team: their options, what may be wrong with these, their objects."""
+"""Workloads in a team's namespace and queue: options, checks of these, and common parts of their objects."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ LOST: list[dict[str, Any]] = [
     {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
     for what in ("not-ready", "unreachable")
 ]
-"""Tolerations: a node that is gone keeps its pod for so long, and not for Kubernetes' five minutes."""
+"""Tolerations that evict pods from a lost node after this time instead of Kubernetes' five minutes."""
 _SHARE = 0.9
-"""Of what a node has beside its GPUs: the rest is for DaemonSets."""
+"""Share of a node's CPU and memory for jobs; the rest is for DaemonSets."""
 QUEUED = {QUEUE_LABEL: LOCAL_QUEUE}
-"""Labels of a team's job: teams have one queue."""
+"""Labels of a team's job; each team has one queue."""
 Way = tuple[str, Fix]
-"""What would do, and the step to it."""
+"""An alternative, and the step to it."""
 WRAPPED = ("is wrapped", "appWrapper: false")
-"""Of a job that needs AppWrapper: why, and what would do without."""
+"""Why a job needs AppWrapper, and the setting to run without it."""
 
 
 def share_of_node(sku: VmSku, gpus: int, *, cpus: int = 0, memory_gib: int = 0) -> dict[str, str]:
-    """Requests of CPU and memory, as large a share of the node as of its GPUs: quotas of teams are in such shares.
+    """Returns CPU and memory requests in proportion to the GPUs, as teams' quotas are.
 
-    `cpus` and `memory_gib` of it are left to the pod's other containers.
+    `cpus` and `memory_gib` of that share are reserved for the pod's other containers.
     """
     node, share = allocatable(sku), _SHARE * gpus / sku.gpus
     cpu, memory = int(node.cpu_millis * share / 1000), int(node.memory_kib * share / 2**20)
@@ -44,31 +44,31 @@ def share_of_node(sku: VmSku, gpus: int, *, cpus: int = 0, memory_gib: int = 0) 
 
 
 class TeamOptions(WorkloadOptions):
-    """Of a workload that runs as a user of a team of the platform."""
+    """Options of a workload that runs as a user of a team."""
 
     team: Annotated[str | None, EMPTY_IS_UNSET] = None
-    """The team in whose namespace it runs, of the platform's `teams`; needed."""
+    """The team of the platform's `teams` that runs it; required."""
     user: Annotated[User | None, EMPTY_IS_UNSET] = None
-    """As which of the team's users it is made; by default the first."""
+    """The user of the team who creates the workload; by default the first."""
 
     @property
     def member(self) -> Member | None:
-        """As whom it is made."""
+        """The user who creates it, with the team; None without a team."""
         return Member(self.team, self.user) if self.team else None
 
 
 def name_of(workload: str, prefix: str) -> str:
-    """Of its objects in the team's namespace; `prefix` is its stack's, which may be named as the workload."""
+    """Returns its objects' name in the team's namespace; `prefix` is its stack's and may equal the workload's name."""
     return workload if prefix == f"{workload}-" else f"{prefix}{workload}"
 
 
 def mark(*made_of: object) -> str:
-    """Of what is made of these values, to tell it in a file's name from what others would make."""
+    """Returns a short hash of these values, to make file names unique."""
     return hashlib.sha256(repr([*made_of]).encode()).hexdigest()[:12]
 
 
 def team_problems(workload: str, options: TeamOptions, ground: Ground) -> Iterator[Problem]:
-    """What keeps a workload out of a team's queue: no such platform, team or user."""
+    """Yields problems with the platform, the team and the user."""
     if not ground.guest:
         what = f"is not set, and workload {workload} is made as a user of a team, on a platform that is up"
         how = "give it a stack of its own, with platformStack the name of the stack that has the teams"
@@ -91,7 +91,7 @@ def team_problems(workload: str, options: TeamOptions, ground: Ground) -> Iterat
 
 
 def _people(where: Path, options: TeamOptions, ground: Ground) -> Iterator[Problem]:
-    """Whom to be. Members of groups are nobody by a name that is known here."""
+    """Yields problems with the user. Members of groups do not count, since their names are unknown."""
     name = str(options.team)
     users = ground.teams[name].users
     if not users:
@@ -106,7 +106,7 @@ def _people(where: Path, options: TeamOptions, ground: Ground) -> Iterator[Probl
 
 
 def most_gpus(options: TeamOptions, ground: Ground) -> int | None:
-    """The most that a job of the team can have at once; None without a team of the platform."""
+    """Returns the most GPUs that a job of the team can have; None if the platform has no such team."""
     known = options.team in ground.teams
     return reachable_gpus(ground.teams, ground.slack_gpus, str(options.team)) if known else None
 
@@ -114,7 +114,7 @@ def most_gpus(options: TeamOptions, ground: Ground) -> int | None:
 def quota_problems(
     workload: str, options: TeamOptions, ground: Ground, able: Callable[[int], bool] = lambda gpus: True
 ) -> Iterator[Problem]:
-    """More GPUs than the team could ever have would wait for ever. `able` is whether a node's share may be so many."""
+    """Yields a problem for more GPUs than the team can ever have. `able` is whether a node can provide that many."""
     most, per_node = most_gpus(options, ground), options.gpus_on(ground.pool.sku)
     wanted = ground.nodes * per_node
     if most is None or wanted <= most:
@@ -134,7 +134,7 @@ def quota_problems(
 
 
 def operator_problems(workload: str, ground: Ground, needs: Mapping[str, tuple[str, str]]) -> Iterator[Problem]:
-    """Operators of the platform that are off: their keys, each with what the workload is, and what would do without."""
+    """Yields a problem for each disabled operator. `needs` has their keys, each with the reason and the alternative."""
     for key, (why, instead) in needs.items():
         if ground.guest and key not in ground.operators:
             path: Path = ("operators", key, "enabled")
@@ -143,25 +143,25 @@ def operator_problems(workload: str, ground: Ground, needs: Mapping[str, tuple[s
 
 
 def too_large(where: Path, what: str, ways: Sequence[Way], *, advice: str, smallest: str) -> Problem:
-    """A model that the GPUs cannot hold, and all that would do; where nothing would, `advice` and the smallest one."""
+    """Returns a problem for a model beyond GPU memory, with its alternatives, or `advice` and the smallest model."""
     allowed = "; ".join(text for text, _ in ways) or advice
     fix = ways[0][1] if ways else set_command(where, smallest)
     return Problem(where, what, allowed, fix)
 
 
 def bf16_sizes() -> list[VmSku]:
-    """VM sizes whose GPUs have bf16."""
+    """Returns VM sizes with GPUs that support bf16."""
     return [size for size in catalogue().values() if size.gpu_bf16_tflops and size.supported]
 
 
 def other_pool(option: Path, sizes: list[str]) -> Iterator[Way]:
-    """Yields other VM sizes as a way for a workload, which the user takes: no command does, as most cost more."""
+    """Yields other VM sizes as an alternative. The user changes them by hand, since most cost more."""
     if sizes:
         yield f"a pool of {by_price(sizes)}", by_hand(option)
 
 
 def scheduler_problems(workload: str, ground: Ground) -> Iterator[Problem]:
-    """With Volcano no such job has been tried."""
+    """Yields a problem for schedulers that were not tested with the workload."""
     if ground.guest and ground.scheduler != COSCHEDULER:
         where: Path = ("operators", "scheduler")
         what = f"is {ground.scheduler}, and workload {workload} has been tried with {COSCHEDULER} alone"
@@ -171,7 +171,7 @@ def scheduler_problems(workload: str, ground: Ground) -> Iterator[Problem]:
 
 
 def gpu_problems(workload: str, ground: Ground) -> Iterator[Problem]:
-    """GPUs without bf16, and parts of GPUs."""
+    """Yields problems for GPUs without bf16 and for shared GPUs."""
     sku = ground.pool.sku
     if not sku.gpu_bf16_tflops:
         where: Path = (*ground.pool_path, "vmSku")

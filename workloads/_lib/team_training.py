@@ -1,4 +1,4 @@
-"""What trainings of teams share: hardware, quota and storage that they need, and what they write there."""
+"""Common parts of trainings in teams: checks of hardware, quota and storage, and their checkpoints."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from workloads._lib.team import TeamOptions, name_of
 from workloads._lib.training import GB
 
 CHECKPOINTS, DATA = "/checkpoints", "/data"
-"""Where pods see what they write and what they read."""
+"""Mount paths in pods of checkpoints and data."""
 USABLE = 0.92
-"""Of a GPU's memory, for trainings by PyTorch."""
+"""Usable share of GPU memory for trainings with PyTorch."""
 _LEAST_GIB = 100
-"""Of a share by NFS."""
+"""The least size of an NFS share."""
 
 Options = TypeVar("Options", bound=TeamOptions)
 
@@ -36,7 +36,7 @@ class TrainingRun(Run[Options]):
     """One training of a team."""
 
     name: str
-    """Of all of its objects."""
+    """Name of all its objects."""
     namespace: str
     checkpoints: Mount
     data: Mount | None = None
@@ -51,7 +51,7 @@ class TrainingRun(Run[Options]):
         size: float,
         **more: Any,
     ) -> Self:
-        """As the settings ask for it, with its claim or its containers; `size` is of all checkpoints, bytes."""
+        """Returns the training that the settings define; `size` is the bytes of all checkpoints."""
         options, name = placement.options, name_of(workload, context.prefix)
         data = options.data_container
         return cls.placed(
@@ -67,22 +67,22 @@ class TrainingRun(Run[Options]):
 
     @property
     def gpus(self) -> int:
-        """Of each node."""
+        """GPUs of each node."""
         return self.options.gpus_on(self.pool.sku)
 
     @property
     def output(self) -> str:
-        """Where it writes all that it leaves."""
+        """The folder of its output."""
         return f"{CHECKPOINTS}/{self.namespace}/{self.name}"
 
 
 def usable_bytes(sku: VmSku) -> float:
-    """Of each GPU, by the memory that it is sold with."""
+    """Returns the usable bytes of each GPU, of its nominal memory."""
     return USABLE * sku.gpu_memory_gb * GB
 
 
 def batch_problems(workload: str, batch: int, unit: str, options: TeamOptions, ground: Ground) -> Iterator[Problem]:
-    """Every GPU takes as many of the batch, whole ones; `unit` is what it has."""
+    """Yields a problem if the GPUs cannot share the batch equally; `unit` is the name of its parts."""
     sku = ground.pool.sku
     gpus = ground.nodes * options.gpus_on(sku)
     if batch % gpus and options.gpus_on(sku) <= sku.gpus:
@@ -96,7 +96,9 @@ def batch_problems(workload: str, batch: int, unit: str, options: TeamOptions, g
 def storage_problems(
     workload: str, data: str | None, checkpoints: str | None, options: TeamOptions, ground: Ground
 ) -> Iterator[Problem]:
-    """Where it reads and writes. In a team's namespace a SAS opens containers: an identity is a namespace's own."""
+    """Yields problems with containers and shared files. In a team's namespace, containers need a SAS: an identity is
+    limited to the stack's own namespace.
+    """
     if data:
         yield from container_problems(workload, ground, "dataContainer", data)
     if checkpoints:
@@ -119,14 +121,14 @@ def storage_problems(
 
 
 def claim_gib(size: float) -> int:
-    """The size of a claim for so many bytes."""
+    """Returns the claim size in GiB for this many bytes."""
     return max(_LEAST_GIB, math.ceil(size / 2**30))
 
 
 def checkpoints(context: WorkloadContext, workload: str, name: str, container: str | None, size: float) -> Mount:
-    """A container, or a claim for so many bytes of the class of shared files.
+    """Returns the mount of the container, or of a new claim for `size` bytes of shared files.
 
-    `workload` begins its name in the stack, `name` that in the cluster.
+    `workload` begins the claim's name in the stack, `name` that in the cluster.
     """
     if container:
         return blob("checkpoints", context.volumes[container], CHECKPOINTS)

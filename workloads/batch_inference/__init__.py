@@ -1,4 +1,4 @@
-"""A batch of inference by vLLM, as a Job of a team."""
+"""Runs batch inference with vLLM, as a Job of a team."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from workloads.batch_inference.options import NAME, BatchInferenceOptions
 from workloads.batch_inference.problems import problems
 
 _LEAST_GIB = 100
-"""Of a share by NFS, and of a model of which nothing is known."""
+"""The least size of an NFS share, also used for unknown models."""
 
 
 class BatchInference(Workload[BatchInferenceOptions]):
-    """A Job in a team's queue, wrapped or plain."""
+    """A Job in a team's queue, in an AppWrapper or plain."""
 
     name = NAME
     options = BatchInferenceOptions
     pods = GpuPods(container=SERVER)
 
     def problems(self, options: BatchInferenceOptions, ground: Ground) -> Iterable[Problem]:
-        """Team, queue and quota; model, token and length; hardware and memory; shared files."""
+        """Yields problems with team, queue, quota, model, token, length, hardware, memory and shared files."""
         return problems(options, ground)
 
     def deploy(self, context: WorkloadContext, placement: Placement[BatchInferenceOptions]) -> Deployed:
-        """Scripts, token and claim beside the job, which AppWrapper's controller could not make."""
+        """Creates scripts, token and claim outside the job, since AppWrapper's controller could not create them."""
         options = placement.options
         shared = context.shared_class
         if shared is None:
@@ -60,7 +60,7 @@ class BatchInference(Workload[BatchInferenceOptions]):
 
 
 def _claim(run: Run, shared: SharedClass, context: WorkloadContext) -> pulumi.Resource:
-    """Keeps the results, and the model for the next run. Another stack of the team may have made it."""
+    """Creates the claim for the results and the model, or takes over one of another stack of the team."""
     model = run.options.facts
     gib = run.options.cache_gi or max(_LEAST_GIB, -(-3 * model.weight_bytes // 2**31) if model else 0)
     return kept_claim(

@@ -1,4 +1,4 @@
-"""The job as plain data: pure functions of options and hardware."""
+"""Builds the job's manifests from options and hardware."""
 
 from __future__ import annotations
 
@@ -18,30 +18,28 @@ from workloads.batch_inference.memory import UTILIZATION
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
 
 SERVER, GENERATOR = "vllm", "load-generator"
-"""Its containers, by the names that its scripts have of them."""
+"""Names of the containers, which the scripts use."""
 PORT = 8000
 CACHE, TOGETHER = "/cache", "/run/together"
 _HUB = f"{CACHE}/huggingface"
 _GENERATOR_CPUS, _GENERATOR_GIB = 2, 4
-"""One process, and the tokenizer: est."""
+"""Estimated needs of one process and the tokenizer."""
 _PERCENTILES = "95,99"
 _KEPT_FAILED = "10m"
-"""The job holds its quota meanwhile."""
+"""Time that a failed job's pods stay. The job holds its quota until then."""
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run(_base.Run[BatchInferenceOptions]):
-    """One batch."""
-
     name: str
-    """Of the job, its ConfigMap and Secret."""
+    """Name of the job, its ConfigMap and its Secret."""
     claim: str
-    """Of the model, and of all results with it."""
+    """The claim for the model and its results."""
 
     @property
     def result(self) -> str:
-        """Where its results lie: another for whatever would make others."""
+        """The path of the results, which differs for every input that changes them."""
         options = self.options
         made_of = [
             *(options.model, options.input_length, options.output_length, options.prompts, options.concurrency),
@@ -51,17 +49,17 @@ class Run(_base.Run[BatchInferenceOptions]):
 
 
 def claim_name(model: str) -> str:
-    """One for each model, whichever stack of the team runs it: as Kubernetes takes names."""
+    """Returns the claim's name, one for each model and shared by the team's stacks, in Kubernetes' syntax."""
     return "model-" + re.sub(r"[^a-z0-9.]+", "-", model.lower())
 
 
 def files(run: Run) -> Files:
-    """The scripts of both containers."""
+    """Returns the scripts of both containers."""
     return Files(config_map=run.name, folder=f"/opt/{NAME}", contents=texts(_SCRIPTS))
 
 
 def server_arguments(run: Run) -> list[str]:
-    """Words behind `vllm serve`. Nobody but the pod's own containers reaches it, as it asks for no key."""
+    """Returns the arguments of `vllm serve`. Only the pod's containers can reach it, since it has no authentication."""
     options = run.options
     values = {
         "--host": "127.0.0.1",
@@ -69,15 +67,15 @@ def server_arguments(run: Run) -> list[str]:
         "--tensor-parallel-size": options.gpus,
         "--max-model-len": options.longest,
         "--gpu-memory-utilization": UTILIZATION,
-        # Of a share by NFS vLLM would do so itself; of one by SMB it maps files, and faults them in page by page over
-        # the network (vllm 0.33.0, model_executor/model_loader/weight_utils.py).
+        # vLLM prefetches from NFS by default. With SMB it would map files and read them page by page over the network
+        # (vllm 0.33.0, model_executor/model_loader/weight_utils.py).
         "--safetensors-load-strategy": "prefetch",
     }
     return [options.model, *_words(values)]
 
 
 def load_arguments(run: Run) -> list[str]:
-    """Words behind `vllm bench serve`, but for where results go. Each answer is as long as it is asked to be."""
+    """Returns the arguments of `vllm bench serve`, without the path of its results. Each answer has its full length."""
     options = run.options
     values = {
         "--backend": "vllm",
@@ -101,7 +99,7 @@ def _words(values: Mapping[str, object]) -> list[str]:
 
 
 def template(run: Run) -> Manifest:
-    """The pod: the server, which has the GPUs, and beside it the load generator."""
+    """Returns the pod: the server with the GPUs, and the load generator."""
     own, options = files(run), run.options
     mounts = [own.mount(), *_volumes(run)]
     pod = GpuPod(
@@ -138,11 +136,11 @@ _CONFINED = {"allowPrivilegeEscalation": False}
 
 
 def _generator(run: Run, own: Files, mounts: list[Mount]) -> Manifest:
-    """It has no GPU, and no token: what it needs of the model, the server has fetched before it begins."""
+    """Returns the load generator, without GPU and token: the server has already fetched the files that it needs."""
     variables = {
         "HF_HOME": _HUB,
         "HF_HUB_OFFLINE": "1",
-        # The image asks for all GPUs of the node; where the runtime listens to that, only this takes it back.
+        # The image requests all GPUs of the node; if the runtime accepts that, only this revokes it.
         "NVIDIA_VISIBLE_DEVICES": "void",
         "PORT": str(PORT),
         "PROMPTS": str(run.options.prompts),
@@ -162,31 +160,31 @@ def _generator(run: Run, own: Files, mounts: list[Mount]) -> Manifest:
 
 
 def _volumes(run: Run) -> list[Mount]:
-    """Of both containers: the model with all results, and a folder in which they tell each other that they run."""
+    """Returns volumes of both containers: the model with the results, and a folder for their status files."""
     return [cache(run), Mount(name="together", path=TOGETHER, source={"emptyDir": {}})]
 
 
 def cache(run: Run) -> Mount:
-    """The claim of the model, where all results lie too."""
+    """Returns the mount of the model's claim, which also has the results."""
     return Mount(name="cache", path=CACHE, source={"persistentVolumeClaim": {"claimName": run.claim}})
 
 
 def job(run: Run) -> Manifest:
-    """A Job of one pod, without its metadata.
+    """Returns a Job with one pod, without metadata.
 
-    In an AppWrapper a pod that fails is the job's end, and all of it begins anew. Alone, the Job makes another pod, and
-    for one on a node that is gone at once: with a podFailurePolicy, which might not count that, it would wait until the
-    pod has ended, and so for the node (JobSpec.podReplacementPolicy, of which that policy leaves "Failed" alone).
+    In an AppWrapper, a failed pod ends the job, and AppWrapper restarts all of it. A plain Job creates another pod, and
+    does so immediately if the node is lost. A podFailurePolicy would prevent that: it requires "Failed" as
+    JobSpec.podReplacementPolicy, which waits for the pod's end and so for the node.
     """
     spec = {"backoffLimit": 0 if run.options.app_wrapper else run.options.restarts, "template": template(run)}
     return {"apiVersion": "batch/v1", "kind": "Job", "spec": spec}
 
 
 def wrapper_options(run: Run) -> dict[str, str]:
-    """How often it is started anew; how long its pods may take to end, which they do in half a minute.
+    """Returns AppWrapper's options: the retries, and how long pods may take to end (they need half a minute).
 
-    And how long they stay when it has failed for good, so that somebody can read why: else their logs go at once
-    (AppWrapper's page on fault tolerance).
+    Pods of a finally failed job stay for a while, since otherwise their logs are deleted immediately (AppWrapper's page
+    on fault tolerance).
     """
     return {
         "retryLimit": str(run.options.restarts),

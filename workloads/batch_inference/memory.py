@@ -1,4 +1,4 @@
-"""Whether a model and what it is asked at once fit, before anything runs: weights, and keys and values of tokens."""
+"""Estimates whether a model and its concurrent prompts fit into memory: weights, and the key-value cache."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from workloads._lib.training import GB
 from workloads.batch_inference.options import BatchInferenceOptions
 
 UTILIZATION = 0.92
-"""Of a GPU's memory that vLLM takes, which is its default (v0.33.0, vllm/config/cache.py, gpu_memory_utilization)."""
+"""Share of a GPU's memory that vLLM uses by default (v0.33.0, vllm/config/cache.py, gpu_memory_utilization)."""
 OVERHEAD = 4e9
-"""Bytes of each GPU for activations, CUDA graphs and NCCL: est."""
+"""Estimated bytes on each GPU for activations, CUDA graphs and NCCL."""
 
 
 def usable_bytes(sku: VmSku) -> float:
-    """Of each GPU, by the memory that it is sold with."""
+    """Returns the usable bytes of each GPU, of its nominal memory."""
     return UTILIZATION * sku.gpu_memory_gb * GB - OVERHEAD
 
 
 def weight_bytes(options: BatchInferenceOptions, gpus: int) -> float:
-    """On each of `gpus`; 0 for a model of which nothing is known."""
+    """Returns the bytes of weights on each GPU; 0 for an unknown model."""
     return options.facts.weight_bytes / gpus if options.facts else 0
 
 
 def cache_bytes(options: BatchInferenceOptions, gpus: int) -> int:
-    """Of all prompts that are answered at once, on each of `gpus`."""
+    """Returns the bytes of the key-value cache for all concurrent prompts, on each GPU."""
     at_once = min(options.concurrency, options.prompts)
     return at_once * options.longest * options.facts.kv_bytes(gpus) if options.facts else 0
 
 
 def needed_bytes(options: BatchInferenceOptions, gpus: int) -> float:
-    """On each of `gpus`."""
+    """Returns the bytes needed on each GPU."""
     return weight_bytes(options, gpus) + cache_bytes(options, gpus)
 
 
 def fits(options: BatchInferenceOptions, sku: VmSku, gpus: int) -> bool:
-    """Whether so many GPUs of that size hold it. What nothing is known of is tried."""
+    """Returns whether the GPUs can hold the model; True for an unknown model."""
     return needed_bytes(options, gpus) <= usable_bytes(sku)
 
 
 def shares(options: BatchInferenceOptions, gpus: int) -> bool:
-    """Whether so many GPUs can share the model: whole heads each, and of keys' heads whole ones or one together.
+    """Returns whether the GPUs can share the model: whole heads on each, and whole key heads or one key head together.
 
     vLLM v0.33.0: vllm/config/model.py, verify_with_parallel_config; model_executor/models/llama.py, LlamaAttention.
     """
@@ -50,12 +50,12 @@ def shares(options: BatchInferenceOptions, gpus: int) -> bool:
 
 
 def too_long(options: BatchInferenceOptions) -> bool:
-    """Whether a prompt and its answer are more than the model can see."""
+    """Returns whether a prompt and its answer exceed the model's context."""
     return options.facts is not None and options.tokens > options.facts.context
 
 
 def most_at_once(options: BatchInferenceOptions, sku: VmSku, gpus: int) -> int:
-    """Prompts for which there is room beside the weights; 0 where there is none."""
+    """Returns the number of concurrent prompts that fit beside the weights; may be 0."""
     if options.facts is None:
         return options.concurrency
     room = usable_bytes(sku) - weight_bytes(options, gpus)

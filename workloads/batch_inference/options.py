@@ -1,4 +1,4 @@
-"""Options of the batch, under `workloadOptions.batch-inference`."""
+"""Options of batch inference, under `workloadOptions.batch-inference`."""
 
 from __future__ import annotations
 
@@ -17,57 +17,57 @@ _SLACK = 64
 
 Model = Annotated[
     str,
-    # huggingface_hub, utils/_validators.py: REPO_ID_REGEX, and what validate_repo_id forbids beside it
+    # huggingface_hub, utils/_validators.py: REPO_ID_REGEX and the further rules of validate_repo_id
     StringConstraints(pattern=rf"^(?:{_PART}/)?{_PART}$", max_length=96),
     may_be("a model's name on huggingface.co, as in ibm-granite/granite-3.2-8b-instruct"),
 ]
 
 
 class BatchInferenceOptions(TeamOptions):
-    """Which model answers what, on how much."""
+    """Options of batch inference."""
 
     model: Model = "ibm-granite/granite-3.2-8b-instruct"
-    """What answers: a model's name on huggingface.co.
+    """The model: a name on huggingface.co.
 
-    Of those in `config/data/language_models.yaml` it is told beforehand whether they fit.
+    Memory is checked in advance for models in `config/data/language_models.yaml`.
     """
     input_length: Count = 128
-    """Tokens of a prompt, which are random."""
+    """Tokens of a prompt; they are random."""
     output_length: Count = 128
-    """Tokens of an answer, all of which are made."""
+    """Tokens of an answer; all of them are generated."""
     prompts: Count = 512
-    """Prompts of the batch."""
+    """Number of prompts in the batch."""
     concurrency: Count = 16
-    """Prompts that are answered at once, at most."""
+    """Largest number of concurrent prompts."""
     gpus: Count = 1
-    """GPUs of one node, which share the model (tensor parallel)."""
+    """GPUs of one node that share the model (tensor parallel)."""
     hugging_face_token: Annotated[Token | None, EMPTY_IS_UNSET] = None
-    """For gated models; with `--secret`. It reaches the server by a Secret, and nothing else."""
+    """Hugging Face token for gated models; set it with `--secret`. Only the server gets it, from a Secret."""
     cache_gi: Count | None = None
-    """Size of the claim that keeps the model, GiB; by default its weights' and a half, 100 at least.
+    """Size of the claim for the model, GiB; by default 1.5 times its weights, and at least 100.
 
     It can grow, not shrink.
     """
     run: Count = 1
-    """Number of the run: one that has its results is not made again, another number makes it anew."""
+    """Number of the run; a run that already has results is skipped. Use another number to run again."""
     app_wrapper: bool = True
-    """Wrap the job in an AppWrapper, which starts it anew elsewhere when its node is bad."""
+    """Wrap the job in an AppWrapper, which restarts it on another node if its node is bad."""
     restarts: Annotated[int, Field(ge=0, le=100), PLAIN_DIGITS] = 3
-    """How often it is started anew when it has failed."""
+    """Number of restarts after failures."""
 
     @property
     def facts(self) -> LanguageModel | None:
-        """What is known of the model, if anything is."""
+        """The known facts about the model, or None."""
         return language_models().get(self.model)
 
     @property
     def tokens(self) -> int:
-        """Of a prompt and its answer."""
+        """Tokens of a prompt and its answer."""
         return self.input_length + self.output_length
 
     @property
     def longest(self) -> int:
-        """What the server is told to be ready for: a prompt that was made of tokens may be read as a few more."""
+        """The server's longest sequence: a random prompt may be read as a few more tokens than it was made of."""
         if self.facts is None:
             return self.tokens
         return max(self.tokens, min(self.tokens + _SLACK, self.facts.context))

@@ -1,4 +1,4 @@
-"""What keeps a batch from running where it is placed, found before anything is made."""
+"""Checks of batch inference and its placement, before deployment."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OPTIONS: Path = ("workloadOptions", NAME)
 
 
 def problems(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
-    """All of them."""
+    """Yields all problems."""
     yield from team_problems(NAME, options, ground)
     yield from scheduler_problems(NAME, ground)
     yield from operator_problems(NAME, ground, {"appwrapper": WRAPPED} if options.app_wrapper else {})
@@ -47,7 +47,7 @@ def problems(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem
 
 
 def _cache(options: BatchInferenceOptions) -> Iterator[Problem]:
-    """The claim has room for the weights, which are fetched whole."""
+    """Yields a problem if the claim is smaller than the complete weights."""
     model = options.facts
     least = -(-model.weight_bytes // 2**30) if model else 0
     if options.cache_gi is not None and options.cache_gi < least:
@@ -57,7 +57,7 @@ def _cache(options: BatchInferenceOptions) -> Iterator[Problem]:
 
 
 def _length(options: BatchInferenceOptions) -> Iterator[Problem]:
-    """A prompt and its answer, which the model sees together."""
+    """Yields a problem if a prompt and its answer exceed the context."""
     model = options.facts
     if model is None or not too_long(options):
         return
@@ -74,7 +74,7 @@ def _length(options: BatchInferenceOptions) -> Iterator[Problem]:
 
 
 def _shares(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
-    """Whole heads on each GPU."""
+    """Yields a problem if the GPUs cannot share the heads equally."""
     model = options.facts
     if model is None or shares(options, options.gpus):
         return
@@ -116,7 +116,7 @@ def _fewer_at_once(options: BatchInferenceOptions, sku: VmSku) -> Iterator[Way]:
 
 
 def _more_gpus(options: BatchInferenceOptions, ground: Ground) -> Iterator[Way]:
-    """As many as the node has and the team may have."""
+    """Yields more GPUs of the node, within the team's quota."""
     sku = ground.pool.sku
     for count in range(options.gpus + 1, min(sku.gpus, most_gpus(options, ground) or 0) + 1):
         if shares(options, count) and fits(options, sku, count):
@@ -138,7 +138,7 @@ def _smaller(options: BatchInferenceOptions, sku: VmSku) -> Iterator[Way]:
 
 
 def _storage(ground: Ground) -> Iterator[Problem]:
-    """Where the model and the results lie."""
+    """Yields a problem without shared files for the model and the results."""
     if ground.guest and not ground.shared_class:
         path: Path = ("storage", "sharedClass")
         what = f"is not set, and workload {NAME} keeps its model and its results on shared files"

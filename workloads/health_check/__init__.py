@@ -1,4 +1,4 @@
-"""Azure's node health checks on every node: is its hardware all there, and as fast as it must be?"""
+"""Runs Azure's node health checks on every node, to find missing or slow hardware."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from workloads.health_check.problems import problems
 
 
 class HealthCheck(Workload[HealthCheckOptions]):
-    """An Indexed Job whose pods each say whether their node is well."""
+    """An Indexed Job with a pod for each node, which reports the node's health."""
 
     name = NAME
     options = HealthCheckOptions
     every_pool = True
 
     def nodes(self, options: HealthCheckOptions, pool_nodes: int) -> int:
-        """Those that are named, `numNodes`, or all that the pool is certain to have."""
+        """Returns the number of named nodes, `numNodes`, or all nodes that the pool is certain to have."""
         return len(options.node_names) or options.num_nodes or pool_nodes
 
     def problems(self, options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
-        """Nodes of another pool, and checks that no node of this size could pass."""
+        """Yields problems such as nodes of another pool, or checks that no node of this size can pass."""
         return problems(options, ground)
 
     def deploy(self, context: WorkloadContext, placement: Placement[HealthCheckOptions]) -> Deployed:
-        """The checks in a ConfigMap, and the job that mounts it."""
+        """Creates the ConfigMap with the checks, and the job."""
         run = Run.placed(context, placement, "aksnhc", name=placement.name, taint_effect=context.taint_effect)
         made = [files(run).deploy(context)]
         indexed_job(run.name, job_spec(run), context, made)
-        if run.taint_effect:  # else it may not read its node
+        if run.taint_effect:  # otherwise the pods may not read their node
             indexed_job(*job_without_devices(run), context, made)
         if run.options.idle_checks:
             idle_checks(run, context, made)

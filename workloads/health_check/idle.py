@@ -1,4 +1,4 @@
-"""Checks of nodes that are idle: a CronJob that starts one here and there, with a priority that any job has more of."""
+"""Checks idle nodes: a CronJob starts check pods, with a lower priority than any job."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from workloads._lib.pods import Manifest
 from workloads.health_check.manifests import Run, template
 
 PRIORITY = -1000
-"""Below -10, under which the cluster autoscaler makes no node for a pod, nor keeps one for it (its FAQ)."""
+"""Priority below -10: the cluster autoscaler then neither creates nor keeps nodes (its FAQ)."""
 MINUTES = 10
-"""Between two rounds, each of so many nodes that all have their turn within a day."""
+"""Minutes between rounds. Each round checks enough nodes to cover all within a day."""
 _IMAGE = "node-health"
 _FOLDER = "/etc/idle-checks"
 _LABEL = "app.kubernetes.io/name"
 _LATE = 2
-"""Minutes that a round's pod may need to start: it ends itself before the next round is due."""
+"""Minutes that a round's pod may need to start. It ends before the next round."""
 _ENDS_S = 5
-"""Seconds that a check has to end: a job waits for its GPUs."""
+"""Grace period of a check in seconds, while a job waits for its GPUs."""
 _NOBODY = 65534
 _RBAC = "rbac.authorization.k8s.io"
 
 
 def name_of(run: Run) -> str:
-    """Of all that there is for the checks of a pool in its namespace; what is the cluster's begins with the stack."""
+    """Returns the name of a pool's objects for these checks; cluster-wide names begin with the stack."""
     return f"idle-{run.name}"
 
 
 def pod_template(run: Run, priority_class: str) -> Manifest:
-    """The pod that checks a node, but for its name and the node: any job's pod drives it out, and it ends at once."""
+    """Returns the pod that checks a node, without its name and node. Any job's pod preempts it, and it ends quickly."""
     found = template(run)
     spec = {
         "priorityClassName": priority_class,
@@ -46,7 +46,7 @@ def pod_template(run: Run, priority_class: str) -> Manifest:
 
 
 def priority_class() -> dict[str, Any]:
-    """Of these checks: they drive nobody out."""
+    """Returns the PriorityClass of the checks: they preempt no pods."""
     return {
         "value": PRIORITY,
         "preemption_policy": "Never",
@@ -55,15 +55,16 @@ def priority_class() -> dict[str, Any]:
 
 
 def rules(namespaced: bool) -> list[dict[str, Any]]:
-    """What the CronJob may: see who holds GPUs, and make and delete pods in its own namespace."""
+    """Returns the CronJob's rights: list nodes and pods, and create and delete pods in its own namespace."""
     if namespaced:
         return [{"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "delete"]}]
     return [{"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list"]}]
 
 
 def cron_job_spec(name: str, image: str) -> Manifest:
-    """A round lasts until its checks have ended or the next round is near. So many rounds are kept that their checks,
-    which are deleted with them, have ended by then.
+    """Returns the spec of the CronJob. A round lasts until its checks end or the next round is near.
+
+    Enough rounds are kept for their checks to end, since checks are deleted with their round.
     """
 
     def field(name: str, path: str) -> Manifest:
@@ -111,7 +112,7 @@ def cron_job_spec(name: str, image: str) -> Manifest:
 
 
 def idle_checks(run: Run, context: WorkloadContext, needs: list[pulumi.Resource]) -> None:
-    """All of it, for the nodes of the run's pool."""
+    """Creates all objects for checks of the pool's idle nodes."""
     name = name_of(run)
     cluster_name = f"{pulumi.get_stack()}-{name}"
     metadata = {"name": name, "namespace": context.namespace}

@@ -1,4 +1,4 @@
-"""Lines of aznhc's configuration that users write: what they say, and whether a healthy node could pass them. Pure."""
+"""Parses users' lines of aznhc's configuration, and checks that a healthy node could pass them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _HOSTS = re.compile(r"^\s*\*\s*\|\|\s*")
 _SIZE = re.compile(r"\d+[KMGkmg]?[Bb]?")
 _NAMES = get_args(CheckName)
 _REACHED = 0.99
-"""Of an HCA's rate: healthy ones were measured at 399.6 of 400 Gb/s (azurehpc-health-checks#152)."""
+"""Reachable share of an HCA's rate: healthy ones were measured at 399.6 of 400 Gb/s (azurehpc-health-checks#152)."""
 
 
 def parsed(line: str) -> Check:
-    """Name and arguments of a line, which may begin with `* ||`: every check is of every host here."""
+    """Returns name and arguments of a line. The prefix `* ||` is optional, since every check runs on every host."""
     name, _, arguments = _HOSTS.sub("", line).strip().partition(" ")
     return name, arguments.strip()
 
 
 def faults(sku: VmSku, line: str) -> Iterator[tuple[str, str]]:
-    """What is wrong with a line, and what is allowed in its place."""
+    """Yields the errors of a line, each with the allowed values."""
     name, rest = parsed(line)
     arguments = rest.split()
     if name not in _NAMES:
@@ -55,7 +55,7 @@ def _write(sku: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
     elif len(arguments) != 1:
         yield "takes one limit, in Gb/s", "check_ib_bw_gdr GBPS"
     else:
-        # It has to be exceeded, and the line rate cannot be.
+        # The limit must be exceeded, so the line rate is impossible.
         yield from _limit(sku, arguments[0], _REACHED * sku.infiniband.gbps, "Gb/s by an HCA")
 
 

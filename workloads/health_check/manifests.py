@@ -1,4 +1,4 @@
-"""The health check as plain data: pure functions of options and hardware."""
+"""Builds the health check's manifests from options and hardware."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _SMALL = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "1G
 
 @dataclass(frozen=True, kw_only=True)
 class Run(_base.Run[HealthCheckOptions]):
-    """One check of one pool."""
+    """The health check of one pool."""
 
     name: str
-    """Of the job and its ConfigMap."""
+    """Name of the job and its ConfigMap."""
     taint_effect: str | None = None
-    """Of the taint of a node that fails; None where nobody may taint it."""
+    """Effect of the taint on a failed node; None if the check must not set taints."""
 
 
 def files(run: Run) -> Files:
-    """What aznhc is to check on nodes of this VM size, and NCCL's topology file where it has one."""
+    """Returns aznhc's checks for this VM size, and NCCL's topology file if the size has one."""
     own = map(parsed, run.options.checks)
     text = configuration(run.pool.sku, f"{_FOLDER}/{TOPOLOGY}", run.options.leave_out, own=own)
     return Files(config_map=run.name, folder=_FOLDER, contents={CONFIGURATION: text, **topology_file(run.pool)})
 
 
 def template(run: Run) -> Manifest:
-    """Of a pod that checks its node, with all of its devices.
+    """Returns the template of a pod that checks its node with all devices.
 
-    Nodes that have failed before are checked too, and lose their taint if they pass all that the settings ask of them.
+    It also checks nodes that failed before, and removes their taint if they pass all configured checks.
     """
     found = files(run)
     variables = {"CONFIGURATION": found.path(CONFIGURATION), **told(run.taint_effect, everything=True)}
@@ -50,9 +50,10 @@ def template(run: Run) -> Manifest:
 
 
 def template_without_devices(run: Run) -> Manifest:
-    """Of a pod that checks its node if that offers fewer devices than it has, so that no pod could take them all.
+    """Returns the template of a pod for nodes that offer fewer devices than they have, so that no pod can request them
+    all.
 
-    It takes none and measures nothing, so it is placed anywhere at once and disturbs no job.
+    It requests no devices and measures nothing, so it starts anywhere and disturbs no job.
     """
     wanted = devices(run.pool, run.rdma_resource)["limits"]
     out = {*get_args(CheckName)} - (WITHOUT_DEVICES - {*run.options.leave_out})
@@ -92,12 +93,12 @@ def _pod(
 
 
 def job_spec(run: Run) -> Manifest:
-    """An Indexed Job: one pod on each node, each tried once; it fails if one of them does, after all have ended."""
+    """Returns an Indexed Job with one pod on each node, without retries. It fails after all have ended if any fails."""
     return _job_spec(run, run.name, template(run))
 
 
 def job_without_devices(run: Run) -> tuple[str, Manifest]:
-    """Name and spec of the same, of pods without devices, which anti-affinity keeps on different nodes."""
+    """Returns name and spec of the same Job without devices; anti-affinity puts its pods on different nodes."""
     name = f"{run.name}-devices"
     spec = _job_spec(run, name, template_without_devices(run))
     apart = {"labelSelector": {"matchLabels": {JOB_LABEL: name}}, "topologyKey": _HOSTNAME}
@@ -121,7 +122,7 @@ def _job_spec(run: Run, name: str, pod: Manifest) -> Manifest:
 
 
 def _on_nodes(run: Run) -> Manifest:
-    """Affinity to the nodes that are named, which AKS labels with their names."""
+    """Returns affinity to the named nodes; AKS labels nodes with their names."""
     affinity = on_pools(run.pool)
     (term,) = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     term["matchExpressions"].append({"key": _HOSTNAME, "operator": "In", "values": list(run.options.node_names)})
@@ -129,5 +130,5 @@ def _on_nodes(run: Run) -> Manifest:
 
 
 def command(namespace: str, name: str) -> str:
-    """Shows each node's verdict."""
+    """Returns the command that shows each node's verdict."""
     return f"kubectl logs -n {namespace} --selector {JOB_LABEL}={name} --tail 1 --prefix"

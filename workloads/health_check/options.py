@@ -15,27 +15,25 @@ MAX_TTL_S = 7 * 24 * 3600
 
 
 class HealthCheckOptions(WorkloadOptions):
-    """Where to look, and at what not."""
+    """Options of the health check."""
 
     num_nodes: Count | None = None
-    """Nodes to check of each pool that has so many; by default all that a pool is certain to have."""
+    """Number of nodes to check in each pool that has as many; by default all that a pool is certain to have."""
     node_names: tuple[Text, ...] = ()
-    """Nodes to check, as `kubectl get nodes` names them, in place of as many as there are; they are of one pool.
+    """Names of the nodes to check, as in `kubectl get nodes`, instead of a number; all must be in one pool.
 
-    Their pods wait until these are free.
+    Their pods wait until the nodes are free.
     """
     leave_out: tuple[CheckName, ...] = ()
-    """Checks not to run, by name."""
+    """Names of checks to omit."""
     checks: tuple[Text, ...] = ()
-    """Checks of your own, as aznhc's configuration has them, in place of those of their name, as in
-    `check_ib_bw_gdr 390`.
-    """
+    """Custom checks in aznhc's syntax, which replace those with the same name, such as `check_ib_bw_gdr 390`."""
     idle_checks: bool = False
-    """Whether nodes without a job on their GPUs are checked too, each once a day, by pods that any job drives out."""
+    """Whether to check idle nodes too, each once a day, with pods that any job preempts."""
     ttl_seconds: Annotated[int | None, Field(ge=0, le=MAX_TTL_S), PLAIN_DIGITS] = None
-    """When the Job goes with its pods' logs, counted from its end; by default it stays. Nodes keep what was found."""
+    """Seconds after which the ended Job and its pods' logs are deleted; by default they stay. Nodes keep the result."""
     timeout_seconds: Annotated[int, Field(ge=60, le=86400), PLAIN_DIGITS] = 500
-    """How long all checks of a node may take together.
+    """Seconds for all checks of a node together.
 
-    Upstream's own default.
+    This is upstream's default.
     """

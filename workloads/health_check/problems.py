@@ -1,4 +1,4 @@
-"""What may be wrong with the options of the health check where it is placed."""
+"""Checks of the health check's options and placement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WHERE: Path = ("workloadOptions", NAME)
 
 
 def problems(options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
-    """All of them."""
+    """Yields all problems."""
     yield from _nodes(options, ground)
     for index, line in enumerate(options.checks):
         path = (*_WHERE, "checks", index)
@@ -50,7 +50,7 @@ def _nodes(options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
 
 
 def _idle(options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
-    """Checks of idle nodes must give way to jobs, and would find bad nodes in vain where nobody may taint these."""
+    """Yields problems with checks of idle nodes: they must yield to jobs, and need the right to taint bad nodes."""
     if not options.idle_checks:
         return
     if ground.pool.shares > 1:

@@ -1,4 +1,4 @@
-"""JupyterLab on a GPU node, with a file share that outlives its pod."""
+"""Runs JupyterLab on a GPU node, with a persistent file share."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ _PATH = ("workloadOptions", NAME)
 
 
 class JupyterLab(Workload[JupyterLabOptions]):
-    """A Deployment with a file share, reached through a Service."""
+    """A Deployment with a file share and a Service."""
 
     name = NAME
     options = JupyterLabOptions
     pods = GpuPods(container=NAME, restart_policy="Always")
 
     def problems(self, options: JupyterLabOptions, ground: Ground) -> Iterable[Problem]:
-        """A server without a password, or without a place for its files."""
+        """Yields a problem without a password or without storage for files."""
         if options.password is None:
             path = (*_PATH, "password")
             yield unset_secret(path, "is not set, and without one anybody could log in", "a password of your own")
         yield from without_shared_files(ground, NAME)
 
     def deploy(self, context: WorkloadContext, placement: Placement[JupyterLabOptions]) -> Deployed:
-        """File share, secret configuration, server, and a way to it."""
+        """Creates the file share, the secret configuration, the server and the Service."""
         options = placement.options
         owner = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
         if options.password is None:
@@ -76,7 +76,7 @@ def _secret(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
 
 
 def _claim(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
-    """The claim, of the class that all share files by, or else of its own."""
+    """Creates the claim, with the shared class or else its own class."""
     shared = context.shared_class
     class_name = shared.name if shared else _class(context).metadata["name"]
     after = shared.made if shared else []
@@ -86,7 +86,7 @@ def _claim(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
 
 
 def _class(context: WorkloadContext) -> kubernetes.storage.v1.StorageClass:
-    """It is the cluster's, and so named after the namespace."""
+    """Creates the StorageClass. It is cluster-wide, so its name contains the namespace."""
     return kubernetes.storage.v1.StorageClass(
         NAME,
         metadata={"name": pulumi.Output.concat(context.namespace, f"-{NAME}")},
@@ -96,7 +96,7 @@ def _class(context: WorkloadContext) -> kubernetes.storage.v1.StorageClass:
 
 
 def _server(notebook: Notebook, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:
-    """Deployment and Service. Neither is waited for: GPUs may all be taken, and the image has several GB."""
+    """Creates Deployment and Service, without waiting: all GPUs may be in use, and the image has several GB."""
     metadata = {"name": NAME, "namespace": context.namespace, "annotations": NOT_AWAITED}
     kubernetes.apps.v1.Deployment(
         NAME,

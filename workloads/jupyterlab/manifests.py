@@ -1,6 +1,6 @@
-"""JupyterLab as plain data: pure functions of options and hardware.
+"""Builds JupyterLab's manifests from options and hardware.
 
-The password is as Jupyter Server wants it: hashed, so that nobody who reads the cluster learns it.
+The cluster stores only a hash of the password, in Jupyter Server's format.
 """
 
 from __future__ import annotations
@@ -20,42 +20,40 @@ PORT = 8888
 LABELS = {"app.kubernetes.io/name": NAME}
 HOME = "/home/jovyan"
 _USER, _GROUP = 1000, 100
-"""jovyan and users, of the images of Jupyter's docker-stacks."""
+"""User jovyan and group users, in the images of Jupyter's docker-stacks."""
 _CONFIG_FOLDER = "/usr/local/etc/jupyter"
-"""On Jupyter's configuration path, and empty in these images."""
+"""A folder on Jupyter's configuration path that is empty in these images."""
 
 MOUNT_OPTIONS = [
     f"uid={_USER}",
     f"gid={_GROUP}",
     "dir_mode=0770",
     "file_mode=0660",
-    "mfsymlinks",  # git and Python environments make symbolic links
+    "mfsymlinks",  # git and Python environments create symbolic links
     "nobrl",  # Jupyter's history is SQLite, whose byte-range locks fail on SMB
     "cache=strict",
     "actimeo=30",
     "nosharesock",
 ]
-"""Of the SMB share, beside the driver's defaults. Source: kubernetes-sigs/azurefile-csi-driver, deploy/example."""
-# Jupyter's own cost: jupyter_server/auth/security.py, passwd().
+"""Options of the SMB share beside the driver's defaults (kubernetes-sigs/azurefile-csi-driver, deploy/example)."""
+# Jupyter's own cost parameters: jupyter_server/auth/security.py, passwd().
 _MEMORY_KIB, _ITERATIONS, _LANES = 10240, 10, 8
 _HASH_BYTES, _SALT_BYTES = 32, 16
 
 SERVER_CONFIG = "jupyter_server_config.json"
-"""A file of this name is read from every folder of Jupyter's configuration path."""
+"""Jupyter reads a file with this name from every folder of its configuration path."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Notebook(Run[JupyterLabOptions]):
-    """One server."""
-
     server_config: str
-    """Contents of its secret configuration file."""
+    """Content of its secret configuration file."""
     claim: str = NAME
-    """Name of the claim of its file share."""
+    """Name of its file share's claim."""
 
 
 def storage_class() -> Manifest:
-    """The file share's own class, of SMB, without its name. The share goes when its claim does."""
+    """Returns the class of the SMB file share, without its name. The share is deleted with its claim."""
     return {
         "provisioner": "file.csi.azure.com",
         "parameters": {"skuName": "Standard_LRS", "protocol": "smb"},
@@ -67,7 +65,7 @@ def storage_class() -> Manifest:
 
 
 def deployment_spec(notebook: Notebook) -> Manifest:
-    """One pod; a new one starts when the old one is gone: they share files, and may want the same GPUs."""
+    """Returns a Deployment with one pod. A new pod starts after the old one ends: they share files and maybe GPUs."""
     return {
         "replicas": 1,
         "strategy": {"type": "Recreate"},
@@ -77,7 +75,7 @@ def deployment_spec(notebook: Notebook) -> Manifest:
 
 
 def service_spec() -> Manifest:
-    """Inside the cluster only: `kubectl port-forward` brings it to one's own machine."""
+    """Returns a Service that is reachable only in the cluster; `kubectl port-forward` makes it available locally."""
     return {"type": "ClusterIP", "selector": LABELS, "ports": [{"name": "http", "port": PORT, "targetPort": "http"}]}
 
 
@@ -92,7 +90,7 @@ def _template(notebook: Notebook) -> Manifest:
         pool=pool,
         rdma_resource=notebook.rdma_resource,
         container=_container(notebook),
-        # Images with CUDA ask for all GPUs of the node; where the runtime listens to that, only this takes it back.
+        # Images with CUDA request all GPUs of the node; if the runtime accepts that, only this revokes it.
         variables={} if options.gpus else {"NVIDIA_VISIBLE_DEVICES": "void"},
         mounts=mounts,
         gpus=options.gpus,
@@ -117,19 +115,19 @@ def _container(notebook: Notebook) -> Manifest:
         "image": notebook.image,
         "ports": [{"name": "http", "containerPort": PORT}],
         "resources": {"requests": {"cpu": "1", "memory": "4Gi"}},
-        # The one page that it shows without a login.
+        # The only page without a login.
         "readinessProbe": {"httpGet": {"path": "/api", "port": "http"}, "periodSeconds": 5},
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
 
 
 def _files(claim: str) -> Mount:
-    """The file share, where people work."""
+    """Returns the mount of the file share, the users' working folder."""
     return Mount(name="work", path=f"{HOME}/work", source={"persistentVolumeClaim": {"claimName": claim}})
 
 
 def _configuration(server_config: str) -> Mount:
-    """The server's secret file. The pod carries a digest of it: another password is another pod."""
+    """Returns the mount of the secret file. Its annotation has a digest, so that a new password replaces the pod."""
     digest = hashlib.sha256(server_config.encode()).hexdigest()[:16]
     source = {"secret": {"secretName": NAME, "defaultMode": 0o440}}
     annotations = {"ai-on-aks/configuration": digest}
@@ -137,10 +135,10 @@ def _configuration(server_config: str) -> Mount:
 
 
 def hashed(password: str, owner: str) -> str:
-    """`argon2:` and the PHC text, which PasswordIdentityProvider.hashed_password takes.
+    """Returns `argon2:` and the PHC string, as PasswordIdentityProvider.hashed_password expects.
 
-    The salt is made from `owner`, a name that no other deployment has: a random one would be a change at every
-    `pulumi up`, and of a salt only its being different from others' matters.
+    The salt is derived from `owner`, a name that no other deployment has. A random salt would change at every `pulumi
+    up`, and a salt only needs to be unique.
     """
     salt = hashlib.sha256(f"jupyterlab {owner}".encode()).digest()[:_SALT_BYTES]
     argon2 = Argon2id(salt=salt, length=_HASH_BYTES, iterations=_ITERATIONS, lanes=_LANES, memory_cost=_MEMORY_KIB)
@@ -148,6 +146,6 @@ def hashed(password: str, owner: str) -> str:
 
 
 def server_config(hashed_password: str) -> str:
-    """The file that makes the server ask for the password, and for nothing else. With a hash, there is no token."""
+    """Returns the configuration that requires the password. With a hash, Jupyter creates no token."""
     provider = {"hashed_password": hashed_password, "password_required": True, "allow_password_change": False}
     return json.dumps({"PasswordIdentityProvider": provider}, indent=1) + "\n"

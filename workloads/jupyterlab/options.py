@@ -13,26 +13,26 @@ NAME = "jupyterlab"
 
 Password = Annotated[
     SecretStr,
-    # Pulumi hands 12345 over as a number.
+    # Pulumi passes 12345 as a number.
     BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value),
     may_be("a password of your own"),
 ]
 
 
 class JupyterLabOptions(WorkloadOptions):
-    """How much of a node it takes, and who may log in."""
+    """Options of JupyterLab."""
 
     password: Annotated[Password | None, EMPTY_IS_UNSET] = None
-    """Must be set, with `--secret`; only its hash reaches the cluster."""
+    """Password; required. Set it with `--secret`. Only its hash reaches the cluster."""
     gpus: Annotated[int, Field(ge=0), PLAIN_DIGITS] = 0
-    """GPUs that it holds as long as it runs, at most those of a node."""
+    """GPUs that it holds while it runs, at most those of a node."""
     fs_size_gi: Annotated[int, Field(ge=1, le=102400), PLAIN_DIGITS] = 100
-    """Size of its file share, GiB; it can grow, not shrink.
+    """Size of its file share, GiB; it can grow but not shrink.
 
     Azure's largest is 100 TiB.
     """
 
     @property
     def keeps_files(self) -> bool:
-        """Its file share."""
+        """Whether it keeps files: the file share."""
         return True

@@ -1,4 +1,4 @@
-"""Metaseq: trains a language model of 125 million to 175 billion parameters on synthetic data, as a benchmark."""
+"""Benchmarks training with Metaseq: a language model of 125 million to 175 billion parameters on synthetic data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workloads.metaseq.problems import problems
 
 
 class Metaseq(Workload[MetaseqOptions]):
-    """A Volcano job that trains a language model on synthetic data: a benchmark of training."""
+    """A Volcano job that trains a language model on synthetic data."""
 
     name = NAME
     requires = Requirements(mpi=True, infiniband=True, one_node_without=True)
@@ -27,11 +27,11 @@ class Metaseq(Workload[MetaseqOptions]):
     keys = {"modelSize": "modelSize"}
 
     def problems(self, options: MetaseqOptions, ground: Ground) -> Iterable[Problem]:
-        """A model that does not fit, or a batch that the nodes cannot share."""
+        """Yields a problem if the model does not fit or the nodes cannot share the batch."""
         return problems(options, ground)
 
     def deploy(self, context: WorkloadContext, placement: Placement[MetaseqOptions]) -> Deployed:
-        """Scripts, command line and topology in a ConfigMap, and the job that mounts it."""
+        """Creates the ConfigMap with scripts, command line and topology, and the job."""
         run = Run.placed(context, placement, "metaseq", service_account=context.service_account)
         dashboards = {what: how for what, how in DASHBOARDS.items() if getattr(run.options, what)}
         return Deployed(
@@ -47,11 +47,11 @@ DASHBOARDS = {
     "aim": (f"aim up --repo {AIM} --port 43800", 43800),
     "tensorboard": (f"tensorboard --logdir {TENSORBOARD}0000 --port 6018", 6018),
 }
-"""By option: the server, and its port. Rank 0 writes the metrics, on the first worker."""
+"""The command of each dashboard and its port, by option. Rank 0, on the first worker, writes the metrics."""
 
 
 def _dashboard(namespace: pulumi.Input[str], server: str, port: int) -> pulumi.Output[str]:
-    """Starts the server where the metrics are, while the job runs, and brings it to this machine's localhost."""
+    """Returns a command that starts the dashboard in the first worker while the job runs, and forwards its port."""
     pod = f"{NAME}-mpiworker-0"
     start = pulumi.Output.concat("kubectl exec -n ", namespace, f" {pod} -- {server} & ")
     return pulumi.Output.concat(start, "kubectl port-forward -n ", namespace, f" pod/{pod} {port}:{port}")

@@ -16,11 +16,11 @@ NAME = "metaseq"
 
 DEFAULT_SIZE = "1.3b"
 _CLOSE = 0.75
-"""Of two numbers of parameters, the smaller as a part of the larger, where one may be the other rounded."""
+"""Least ratio of two numbers of parameters if one may be the other, rounded."""
 
 
 def _billions(text: str) -> float:
-    """Returns the parameters in `1300M` or `1.3 B`, or 0 where there is not a number."""
+    """Returns the parameters in `1300M` or `1.3 B`, or 0 if it is not a number."""
     found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) ?([mb]?)", text, re.IGNORECASE)
     return float(found[1]) / (1000 if found[2].lower() == "m" else 1) if found else 0.0
 
@@ -47,19 +47,19 @@ Size = Annotated[
 
 
 class MetaseqOptions(MpiOptions):
-    """What to train, and how long."""
+    """Options of the Metaseq training."""
 
     model_size: Size = DEFAULT_SIZE
-    """What to train, 125m to 175b: a size of `workloads/metaseq/models.yaml`."""
+    """Model to train, 125m to 175b: a size in `workloads/metaseq/models.yaml`."""
     num_nodes: Count = 1
-    """Nodes to train on.
+    """Number of nodes to train on.
 
-    Which has nothing to do with how many the pool has: only some numbers divide the batch.
+    Independent of the pool's node count: the batch must be divisible by it.
     """
     num_updates: Count | None = None
-    """Updates to train for; by default upstream's 300e9 tokens, which take weeks."""
+    """Number of updates; by default upstream's 300e9 tokens, which take weeks."""
     warmup_updates: Annotated[int, Field(ge=0), PLAIN_DIGITS] | None = None
-    """Updates over which the learning rate rises; by default upstream's 375e6 tokens."""
+    """Updates until the full learning rate; by default upstream's 375e6 tokens."""
     aim: bool = False
     """Record metrics for Aim."""
     tensorboard: bool = False

@@ -1,4 +1,4 @@
-"""How a model size is trained on some nodes: pure arithmetic, and what is said when it does not work out.
+"""Plans how to train a model size on some nodes, or explains why that is impossible.
 
 GPU memory is the sum of the tensors that metaseq keeps, each with its reason.
 """
@@ -13,50 +13,51 @@ from workloads._lib.training import GB, flops_per_token, usable_bytes
 from workloads.metaseq.sizes import ModelSize, models
 
 STATE_BYTES = 12
-"""Per parameter with --memory-efficient-fp16: weight 2, gradient 2, Adam's two moments in float32 8.
+"""Bytes per parameter with --memory-efficient-fp16: weight 2, gradient 2, Adam's two moments in float32 8.
 
 A float32 copy of the weights, which these jobs do not keep, would make it 16.
 """
 
 
 def bytes_per_gpu(size: ModelSize, *, gpus: int, micro_batch: int, state_bytes: int = STATE_BYTES) -> float:
-    """Peak of one GPU when `gpus` in all train the model, each model-parallel group on `micro_batch` sequences at once.
+    """Returns the peak bytes of one GPU if `gpus` GPUs train the model and each model-parallel group has `micro_batch`
+    sequences.
 
-    Accumulating gradients costs nothing more: with FSDP they are reduced after every micro-batch.
+    Accumulated gradients need no more memory, since FSDP reduces them after every micro-batch.
     """
     sequence, vocabulary = models().sequence, models().vocabulary
     width, split = size.width, size.model_parallel
     tokens = sequence * micro_batch
     # FSDP shards each model-parallel part over the data-parallel group, so every GPU has an equal share.
     states = state_bytes * models().parameters(size) / gpus
-    # Kept of each layer for the backward pass with sequence parallelism, in fp16: its input, q, k, v, the attention's
-    # projection and the first feed-forward product (sequence_parallel_transformer_layer.py, save_for_backward).
+    # Kept in fp16 for each layer's backward pass with sequence parallelism: input, q, k, v, the attention's projection
+    # and the first feed-forward product (sequence_parallel_transformer_layer.py, save_for_backward).
     activations = 18 * tokens * width * size.layers / split
-    # Scores of one layer's attention, which is computed again in the backward pass.
+    # Scores of one layer's attention, recomputed in the backward pass.
     attention = 6 * size.heads / split * micro_batch * sequence**2
-    # Logits of this GPU's part of the vocabulary, in fp16 and float32, and their gradient.
+    # Logits of this GPU's part of the vocabulary in fp16 and float32, and their gradient.
     logits = 10 * tokens * vocabulary / split
-    # Two layers' gathered fp16 weights and gradients, the gathered embedding, and what one layer computes in passing.
+    # Two layers' gathered fp16 weights and gradients, the gathered embedding, and one layer's temporary tensors.
     gathered = 96 * width**2 / split + 4 * (vocabulary + sequence) * width / split
     passing = 44 * tokens * width / split
     return states + activations + attention + logits + gathered + passing
 
 
 class Unfit(ValueError):
-    """Some nodes cannot train a model size as the table has it; the text says why, after "model size 30b"."""
+    """The nodes cannot train a model size; the text continues "model size 30b" with the reason."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A training whose every update has the table's batch: data_parallel * micro_batch * update_freq sequences."""
+    """A training plan. Every update has the table's batch: data_parallel * micro_batch * update_freq sequences."""
 
     size: ModelSize
     gpus: int
-    """All GPUs of all nodes."""
+    """Number of GPUs of all nodes."""
     micro_batch: int
-    """Sequences that a model-parallel group works on at once."""
+    """Sequences that a model-parallel group processes together."""
     update_freq: int
-    """Micro-batches whose gradients make up one update."""
+    """Micro-batches in one update."""
 
     @property
     def data_parallel(self) -> int:
@@ -70,19 +71,19 @@ class Plan:
 
     @property
     def warmup_updates(self) -> int:
-        """Updates over which the learning rate rises (opt_baselines.py)."""
+        """Updates until the full learning rate (opt_baselines.py)."""
         return int(models().warmup_tokens) // self.size.batch
 
     @property
     def flops_per_token(self) -> float:
-        """Floating-point operations that training on one token takes."""
+        """Floating-point operations to train one token."""
         width, layers = self.size.width, self.size.layers
         weights = 12 * layers * width**2 + models().vocabulary * width
         return flops_per_token(weights=weights, layers=layers, width=width, sequence=models().sequence)
 
 
 def plan(size: ModelSize, sku: VmSku, nodes: int) -> Plan:
-    """The training on `nodes` of one VM size, in micro-batches as large as fit. Raises Unfit."""
+    """Returns the plan for `nodes` nodes, with the largest micro-batches that fit. Raises Unfit."""
     if sku.gpus % size.model_parallel:
         shape = f"is split over {size.model_parallel} GPUs that must be in one node"  # they exchange every activation
         raise Unfit(f"{shape}, and {sku.name} has {sku.gpus}")
@@ -98,7 +99,7 @@ def plan(size: ModelSize, sku: VmSku, nodes: int) -> Plan:
 
 
 def dividing_nodes(size: ModelSize, sku: VmSku) -> list[int]:
-    """Numbers of nodes among which the batch divides, the least first; none where a model does not fit into a node."""
+    """Returns node counts that divide the batch, in ascending order; none if the model does not fit into a node."""
     if sku.gpus % size.model_parallel:
         return []
     return [nodes for nodes in range(1, MAX_NODES + 1) if _divides(size, sku, nodes)]
@@ -109,7 +110,7 @@ def _divides(size: ModelSize, sku: VmSku, nodes: int) -> bool:
 
 
 def usable_nodes(size: ModelSize, sku: VmSku) -> list[int]:
-    """Those of them that also have the memory."""
+    """Returns these node counts if they also have the memory."""
     return [nodes for nodes in dividing_nodes(size, sku) if _has_memory(size, sku, nodes * sku.gpus, micro_batch=1)]
 
 

@@ -1,4 +1,4 @@
-"""What keeps a model size from being trained where it is placed, found before anything is made."""
+"""Checks of a model size and its placement, before deployment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NODES: Path = ("workloadOptions", NAME, "numNodes")
 
 
 def problems(options: MetaseqOptions, ground: Ground) -> Iterator[Problem]:
-    """What is wrong with size and nodes."""
+    """Yields problems with the model size and the number of nodes."""
     sku = ground.pool.sku
     try:
         plan(models().sizes[options.model_size], sku, ground.nodes)
@@ -28,7 +28,7 @@ def problems(options: MetaseqOptions, ground: Ground) -> Iterator[Problem]:
 
 
 def _problems(size: str, reason: str, sku: VmSku, ground: Ground) -> Iterator[Problem]:
-    """Other numbers of nodes mend it if the pool has them, else a smaller model does, else more nodes or other ones."""
+    """Yields the problem. Fixes in order: another node count in the pool, a smaller model, more nodes, other nodes."""
     nodes = usable_nodes(models().sizes[size], sku)
     others = [name for name, other in models().sizes.items() if ground.nodes in usable_nodes(other, sku)]
     at_hand = [count for count in nodes if count <= ground.pool.max_nodes]

@@ -1,4 +1,4 @@
-"""NCCL all-reduce over every GPU of some nodes: is the fabric as fast as it must be, and is it used at all?"""
+"""Runs NCCL all-reduce over every GPU of several nodes, to check that the fabric is used and fast enough."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workloads.nccl_allreduce.options import NAME, NcclAllreduceOptions
 
 
 class NcclAllreduce(Workload[NcclAllreduceOptions]):
-    """A Volcano job whose own script says whether it passed."""
+    """A Volcano job with a script that reports whether it passed."""
 
     name = NAME
     requires = Requirements(mpi=True, infiniband=True)
@@ -20,7 +20,7 @@ class NcclAllreduce(Workload[NcclAllreduceOptions]):
     pods = WORKERS
 
     def deploy(self, context: WorkloadContext, placement: Placement[NcclAllreduceOptions]) -> Deployed:
-        """Scripts and topology in a ConfigMap, and the job that mounts it."""
+        """Creates the ConfigMap with scripts and topology, and the job."""
         run = Run.placed(context, placement, "nccl-test", service_account=context.service_account)
         return Deployed(namespace=context.namespace, name=NAME, command=job(run).deploy(NAME, context))
 

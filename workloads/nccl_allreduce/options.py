@@ -17,30 +17,30 @@ Size = Annotated[
     AS_TEXT,
     may_be("a number of bytes, or one with K, M or G, as in 8M; minBytes at most maxBytes"),
 ]
-"""A message size as nccl-tests reads it: bytes, or with K, M or G."""
+"""A message size in the format of nccl-tests: bytes, or a number with K, M or G."""
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 class NcclAllreduceOptions(MpiOptions):
-    """What to measure, and what passes."""
+    """Options of the NCCL all-reduce."""
 
     num_nodes: Count | None = None
-    """Nodes to run on; by default all that the pool is certain to have."""
+    """Number of nodes; by default all that the pool is certain to have."""
     sharp: bool = True
-    """Reduce in the InfiniBand switches, where the fabric can."""
+    """Reduce in the InfiniBand switches, if the fabric supports it."""
     min_bytes: Size = "8M"
-    """Smallest message."""
+    """Smallest message size."""
     max_bytes: Size = "16G"
-    """Largest message, the one that is judged.
+    """Largest message size, which decides the verdict.
 
     Floors are published for 16G.
     """
     iterations: Annotated[int, Field(ge=1, le=10000), PLAIN_DIGITS] = 20
-    """Repetitions of each size."""
+    """Iterations for each size."""
     floor_gbs: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Least bus bandwidth that passes, GB/s; by default the VM size's.
 
-    The catalogue's, for VM size, node count and SHARP.
+    The default is the catalogue's, for VM size, node count and SHARP.
     """
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Bisection of a pool's fabric by NCCL: which of its nodes, links and rails are slow?"""
+"""Finds slow nodes, links and rails of a pool's fabric by bisection with NCCL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workloads.nccl_bisection.options import NAME, NcclBisectionOptions, problem
 
 
 class NcclBisection(Workload[NcclBisectionOptions]):
-    """A Volcano job whose master measures parts of the pool until it knows which are slow."""
+    """A Volcano job; its master measures parts of the pool until it knows which are slow."""
 
     name = NAME
     requires = Requirements(mpi=True, infiniband=True)
@@ -25,11 +25,11 @@ class NcclBisection(Workload[NcclBisectionOptions]):
     pods = WORKERS
 
     def problems(self, options: NcclBisectionOptions, ground: Ground) -> Iterable[Problem]:
-        """One node alone, or a floor that is out of reach."""
+        """Yields problems: a single node, or an unreachable floor."""
         return problems(options, ground)
 
     def deploy(self, context: WorkloadContext, placement: Placement[NcclBisectionOptions]) -> Deployed:
-        """Scripts and topology in a ConfigMap, and the job that mounts it."""
+        """Creates the ConfigMap with scripts and topology, and the job."""
         run = Run.placed(context, placement, "nccl-test", service_account=context.service_account)
         logs = job(run).deploy(NAME, context)
         picture = pulumi.Output.concat(logs, f" | python -m workloads.nccl_bisection >{NAME}.svg")

@@ -1,4 +1,4 @@
-"""`python -m workloads.nccl_bisection [FILE]`: a picture of the fabric, made of the job's log or its JSON."""
+"""Draws the fabric from the job's log or its JSON: `python -m workloads.nccl_bisection [FILE]`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workloads.nccl_bisection.picture import NoResult, result, svg
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code."""
+    """Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m workloads.nccl_bisection", description="A fabric as SVG.")
     parser.add_argument("file", nargs="?", type=Path, help="the job's log, or its JSON; by default what is piped in")
     chosen = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""The job as plain data: pure functions of options and hardware."""
+"""Builds the job from options and hardware."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from workloads.nccl_bisection.options import NAME, NcclBisectionOptions
 
 Run = MpiRun[NcclBisectionOptions]
 BYTES = 16 << 30
-"""Of the message between whole nodes: floors are published for that size. Each rail has its part of it."""
+"""Message size between whole nodes; published floors have this size. Each rail has its share."""
 ITERATIONS = 10
-"""Azure's quick check (ai-infrastructure-on-azure 6ac01e7, skills/ai-infra/references/nccl_diagnosis.md)."""
+"""Iterations, as in Azure's quick check (ai-infrastructure-on-azure 6ac01e7,
+skills/ai-infra/references/nccl_diagnosis.md).
+"""
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 
 def files(pool: GpuPool) -> Files:
-    """The job's scripts, and NCCL's topology file where the VM size has one."""
+    """Returns the job's scripts, and NCCL's topology file if the VM size has one."""
     return mpi_files(NAME, _SCRIPTS, pool, {**texts(_SCRIPTS, "*.py"), **shared("verdict.sh")})
 
 
 def baselines(run: Run) -> dict[str, dict[str, float]]:
-    """Bus bandwidth in GB/s by number of nodes: what is good, and what a healthy fabric shows.
+    """Returns bus bandwidths in GB/s by number of nodes: the floor, and a healthy fabric's.
 
-    Without SHARP: a port of a switch reduces for one job at a time, and on HDR a whole switch does (NVIDIA SHARP 3.13,
-    General Information), and here many are measured at once.
+    Values are without SHARP, since many parts are measured together. A switch port reduces for one job at a time, and
+    on HDR a whole switch does (NVIDIA SHARP 3.13, General Information).
     """
     sku = run.pool.sku
     if sku.nccl_busbw is None:
@@ -42,7 +44,7 @@ def baselines(run: Run) -> dict[str, dict[str, float]]:
 
 
 def job(run: Run) -> MpiJob:
-    """The job, whose master searches."""
+    """Returns the job; its master searches."""
     sku, own = run.pool.sku, files(run.pool)
     node_name = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
     return MpiJob(
@@ -55,7 +57,7 @@ def job(run: Run) -> MpiJob:
             "HCAS": str(sku.infiniband.hcas if sku.infiniband else 0),
             "BYTES": str(BYTES),
             "ITERATIONS": str(ITERATIONS),
-            # MPI starts up by the pod network: one HCA that is down would keep it from measuring all others.
+            # MPI starts over the pod network. Otherwise one failed HCA would prevent all measurements.
             **nccl_profiles()["ethernet"].ucx,
         },
         sharp=False,

@@ -1,4 +1,4 @@
-"""Options of the bisection, under `workloadOptions.nccl-bisection`, and what keeps a pool from being searched."""
+"""Options of the bisection, under `workloadOptions.nccl-bisection`, and their checks."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ LEAST = 2
 
 
 class NcclBisectionOptions(MpiOptions):
-    """Where to look, and what is good enough."""
+    """Options of the bisection."""
 
     num_nodes: Count | None = None
-    """Nodes to search, two or more; by default all that the pool is certain to have."""
+    """Number of nodes to search, at least 2; by default all that the pool is certain to have."""
     floor_gbs: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Least bus bandwidth of whole nodes that is good, GB/s, without SHARP; by default the VM size's.
+    """Least good bus bandwidth of whole nodes without SHARP, GB/s; by default the VM size's.
 
-    Of a rail it is that rail's part.
+    A rail's floor is its share of this.
     """
 
 
 def problems(options: NcclBisectionOptions, ground: Ground) -> Iterator[Problem]:
-    """Too few nodes, or a floor that no fabric of theirs reaches."""
+    """Yields problems: too few nodes, or an unreachable floor."""
     if options.num_nodes is not None and options.num_nodes < LEAST:
         what = f"is {options.num_nodes}, and one node alone uses no link: NVLink carries all within it"
         yield Problem(_NODES, what, f"{LEAST} or more; three tell which of two is slow", set_command(_NODES, LEAST))

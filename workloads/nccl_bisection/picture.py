@@ -1,6 +1,6 @@
-"""A picture of a pool's fabric, as SVG: a column for each node, a row for each rail, and what is bad of them.
+"""Draws a pool's fabric as SVG: a column for each node, a row for each rail, and their states.
 
-Made of the JSON that the job prints. No library draws it: it is squares.
+The input is the job's JSON. Squares need no drawing library.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from typing import Any
 from xml.etree import ElementTree
 
 LINE = "JSON "
-"""What the result's line begins with in the job's log (scripts/report.py)."""
+"""Prefix of the result's line in the job's log (scripts/report.py)."""
 COLOURS = {"good": "#2ca02c", "bad": "#d62728", "unknown": "#9e9e9e"}
 _MEANINGS = {"good": "at its floor", "bad": "slow, or wrong", "unknown": "not measured"}
 _CELL, _GAP, _LEFT, _TOP, _LEGEND = 14, 2, 76, 44, 24
 _PER_BAND = 50
-"""Nodes beside each other; more stand below."""
+"""Nodes in a row; further rows are below."""
 _NAMED = 16
-"""Nodes whose names are written; of more, only of those that something is found of."""
+"""Largest number of nodes with all names written; with more, only nodes with findings are named."""
 _BELOW = 190
-"""Room for names, which stand upright."""
+"""Height for names, which are vertical."""
 
 Result = Mapping[str, Any]
 
 
 class NoResult(ValueError):
-    """Its text is for the user."""
+    """The text is for the user."""
 
 
 def result(text: str) -> Result:
-    """The result in a log of the job, or in a file that has nothing else. Raises NoResult."""
+    """Returns the result from the job's log or from a JSON file. Raises NoResult."""
     lines = [line.removeprefix(LINE) for line in text.splitlines() if line.startswith(LINE)]
     try:
         found = json.loads(lines[-1] if lines else text)
@@ -44,7 +44,7 @@ def result(text: str) -> Result:
 
 
 def svg(found: Result) -> str:
-    """The document."""
+    """Returns the SVG document."""
     nodes, rails = list(found["nodes"]), list(found["rails"])
     bands = [nodes[start : start + _PER_BAND] for start in range(0, len(nodes), _PER_BAND)]
     step = _CELL + _GAP
@@ -80,7 +80,7 @@ def svg(found: Result) -> str:
 
 
 def state_of(found: Result, node: str, rail: str) -> str:
-    """Of a link: what is found of it, its node, its rail or the pool, the worst of these."""
+    """Returns the state of a link: the worst finding on the link, its node, its rail or the pool."""
     of_it = [each["state"] for each in found["findings"] if each["node"] in ("", node) and each["rail"] in ("", rail)]
     return next((state for state in ("bad", "unknown") if state in of_it), "good")
 

@@ -1,4 +1,4 @@
-"""OLMo: pre-training of AI2's open language models on their own data, read from blob storage."""
+"""Pre-trains AI2's open language models, OLMo, on their own data from blob storage."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from workloads.olmo.options import NAME, OlmoOptions
 from workloads.olmo.problems import problems
 
 _FIRST_POD = f"{JOB_LABEL}={NAME},batch.kubernetes.io/job-completion-index=0"
-"""Selects the pod of rank 0, which alone logs the steps."""
+"""Selector of the pod of rank 0, the only one that logs steps."""
 
 
 class Olmo(Workload[OlmoOptions]):
-    """An Indexed Job under torchrun, and a Job that brings its data."""
+    """An Indexed Job with torchrun, and a Job that copies its data."""
 
     name = NAME
     options = OlmoOptions
     pods = GpuPods(container=manifests.CONTAINER)
 
     def problems(self, options: OlmoOptions, ground: Ground) -> Iterable[Problem]:
-        """Containers, scratch, hardware, and a batch that does not divide."""
+        """Yields problems with containers, scratch, hardware and the batch."""
         return problems(options, ground)
 
     def deploy(self, context: WorkloadContext, placement: Placement[OlmoOptions]) -> Deployed:
-        """The Job that copies the data, and the training, which waits for it."""
+        """Creates the Job that copies the data, and the training, which waits for it."""
         options = placement.options
         data, checkpoints = context.volumes[options.data_container], context.volumes[options.checkpoint_container]
         run = Run.placed(context, placement, "olmo", data=data, checkpoints=checkpoints)
@@ -57,7 +57,7 @@ class Olmo(Workload[OlmoOptions]):
 
 
 def _prepare(spec: Manifest, context: WorkloadContext) -> None:
-    """The Job that copies. It needs no GPU, and so waits for no driver; it is replaced like the training."""
+    """Creates the Job that copies. It needs no GPU or driver, and is replaced like the training."""
     kubernetes.batch.v1.Job(
         preparation.JOB,
         metadata={"name": preparation.JOB, "namespace": context.namespace, "annotations": NOT_AWAITED},

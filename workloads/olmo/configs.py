@@ -12,15 +12,15 @@ from config.data.skus import Facts
 from workloads._lib.training import flops_per_token
 
 SOURCE_FOLDER = "/opt/OLMo"
-"""Where the image has OLMo's repository."""
+"""Path of OLMo's repository in the image."""
 
 
 class TrainingConfig(Facts):
-    """One training config; `configs.yaml` says what each number counts."""
+    """One training config; `configs.yaml` explains its numbers."""
 
     name: str
     path: str
-    """Below OLMo's repository."""
+    """Path in OLMo's repository."""
     parameters: int
     looked_up: int
     layers: int
@@ -31,39 +31,39 @@ class TrainingConfig(Facts):
     clips: bool
     wrapped: bool
     sequence_length: int
-    """Tokens."""
+    """Sequence length in tokens."""
     batch: int
-    """Sequences of one step, over all GPUs."""
+    """Sequences in one step, over all GPUs."""
     micro_batch: int
-    """Sequences that one GPU takes at a time, unless set, or too many for it."""
+    """Sequences that one GPU processes together, unless an option or the memory limits it."""
 
     @property
     def file(self) -> str:
-        """Its path in the image."""
+        """The path in the image."""
         return f"{SOURCE_FOLDER}/{self.path}"
 
     @property
     def flops_per_token(self) -> float:
-        """Floating-point operations of a token, forward and backward."""
+        """The floating-point operations of a token, forward and backward."""
         weights = self.parameters - self.looked_up
         return flops_per_token(weights=weights, layers=self.layers, width=self.width, sequence=self.sequence_length)
 
     def fits(self, gpus: int, micro_batch: int) -> bool:
-        """Whether that many GPUs share the batch in equal parts of whole micro-batches."""
+        """Returns whether this many GPUs can share the batch equally in whole micro-batches."""
         return self.batch % (gpus * micro_batch) == 0
 
     def node_counts(self, gpus_per_node: int, micro_batch: int) -> list[int]:
-        """Numbers of nodes that share the batch so, fewest first."""
+        """Returns node counts that can share the batch, in ascending order."""
         most = self.batch // (gpus_per_node * micro_batch)
         return [nodes for nodes in range(1, most + 1) if self.fits(nodes * gpus_per_node, micro_batch)]
 
     def largest_micro_batch(self, gpus: int) -> int | None:
-        """The largest that fits and is no more than the config's own; None where the GPUs do not divide the batch."""
+        """Returns the largest possible micro-batch, up to the config's; None if the GPUs do not divide the batch."""
         return None if self.batch % gpus else math.gcd(self.batch // gpus, self.micro_batch)
 
 
 @functools.cache
 def training_configs() -> dict[str, TrainingConfig]:
-    """All configs by name, in the order of the data file."""
+    """Returns all configs by name, in the order of the data file."""
     facts = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
     return {name: TrainingConfig.model_validate({"name": name, **entry}) for name, entry in facts["configs"].items()}

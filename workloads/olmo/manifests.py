@@ -1,4 +1,4 @@
-"""The training as plain data: pure functions of options and hardware."""
+"""Builds the training's manifests from options and hardware."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from workloads.olmo.options import NAME, OlmoOptions
 
 CONTAINER = "train"
 PORT = 29400
-"""Where the nodes meet; torchrun's own default."""
+"""Port of the rendezvous; torchrun's default."""
 _MEETING_TIMEOUT_S = 1800
-"""How long the nodes wait for each other: they start together, but pull a large image at different speed."""
+"""Seconds that nodes wait for each other: they start together, but pull a large image at different speeds."""
 SAVING_THREADS = 2
-"""Files of a checkpoint that each rank writes and reads at once.
+"""Checkpoint files that each rank writes and reads in parallel.
 
-16 by default (OLMo-core v1.8.0, src/olmo_core/utils.py, get_default_thread_count), and blobfuse2 has no blocks for so
-many of 8 ranks (config/data/blobfuse.yaml, sequential).
+The default is 16 (OLMo-core v1.8.0, src/olmo_core/utils.py, get_default_thread_count), but blobfuse2 has too few blocks
+for 8 ranks with so many (config/data/blobfuse.yaml, sequential).
 """
 _DATA_TIMEOUT_S = 48 * 3600
-"""How long the training waits for its data, holding its nodes."""
+"""Seconds that the training waits for its data, while it holds its nodes."""
 _DATA_SILENCE_S = 1800
-"""How long the training goes on waiting after the preparation's last sign of life, which it gives each minute.
+"""Seconds that the training waits without a sign of the preparation, which reports every minute.
 
-Between two of its tries pass six minutes at most, and the pull of a large image.
+Between two of its tries, at most six minutes pass, plus the pull of a large image.
 """
 DATA, CHECKPOINTS, SCRATCH = "/data", "/checkpoints", "/scratch"
 _SCRIPTS = Path(__file__).parent / "scripts"
@@ -39,21 +39,21 @@ _SCRIPTS = Path(__file__).parent / "scripts"
 
 @dataclass(frozen=True, kw_only=True)
 class Run(_base.Run[OlmoOptions]):
-    """One training, between two containers."""
+    """One training, with the containers that it reads and writes."""
 
     data: BlobVolume
     checkpoints: BlobVolume
 
 
 def files(pool: GpuPool) -> Files:
-    """The training's scripts, and NCCL's topology file where the VM size has one."""
+    """Returns the training's scripts, and NCCL's topology file if the VM size has one."""
     scripts = {name: text for name, text in texts(_SCRIPTS).items() if not name.startswith("prepare")}
     contents = {**shared("infiniband.sh", "mfu.sh"), **scripts, **topology_file(pool)}
     return Files(config_map=NAME, folder=f"/opt/{NAME}", contents=contents)
 
 
 def dataset_variables(options: OlmoOptions) -> dict[str, str]:
-    """Which data files are meant; preparation and training must agree."""
+    """Returns the variables that select data files; preparation and training must use the same."""
     return {
         "CONFIG": options.training.file,
         "MAX_FILES": str(options.max_files or 0),
@@ -62,7 +62,7 @@ def dataset_variables(options: OlmoOptions) -> dict[str, str]:
 
 
 def variables(run: Run) -> dict[str, str]:
-    """Environment of the training script."""
+    """Returns the environment of the training script."""
     options, training, sku = run.options, run.options.training, run.pool.sku
     return {
         **nccl_variables(run.pool, files(run.pool), sharp=False),
@@ -81,14 +81,14 @@ def variables(run: Run) -> dict[str, str]:
         "DATA_TIMEOUT_S": str(_DATA_TIMEOUT_S),
         "DATA_SILENCE_S": str(_DATA_SILENCE_S),
         "MEETING_TIMEOUT_S": str(_MEETING_TIMEOUT_S),
-        # All nodes see one folder of checkpoints, so only the first rank of all makes and renames folders there.
+        # All nodes share one folder of checkpoints, so only global rank 0 creates and renames folders there.
         "OLMO_SHARED_FS": "1",
         "OLMO_NUM_THREADS": str(SAVING_THREADS),
     }
 
 
 def job_spec(run: Run) -> Manifest:
-    """An Indexed Job: pod `i` is node rank `i`, and is found as `olmo-<i>.olmo`."""
+    """Returns an Indexed Job: pod `i` is node rank `i`, with the host name `olmo-<i>.olmo`."""
     pod = GpuPod(
         pool=run.pool,
         rdma_resource=run.rdma_resource,
@@ -116,14 +116,14 @@ def job_spec(run: Run) -> Manifest:
         NAME,
         run.nodes,
         template,
-        # One node's failure ends the others' processes too: each failure of the whole is one of every pod.
+        # A failed node also ends the processes on the others: each failure of the job counts once per pod.
         backoffLimit=run.options.restarts * run.nodes,
         podFailurePolicy=failure_policy(CONTAINER, template, "FailJob"),
     )
 
 
 def service_spec() -> Manifest:
-    """A headless Service, which gives each pod its name; also before it is ready, for the nodes must meet first."""
+    """Returns a headless Service, which names each pod, even before it is ready: the nodes must connect first."""
     return {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,

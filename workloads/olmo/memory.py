@@ -1,9 +1,9 @@
-"""How much GPU memory a training of OLMo takes: the sum of the tensors that it keeps, each with its reason.
+"""Calculates the GPU memory of an OLMo training: the sum of the tensors that it keeps, each with its reason.
 
-Read off allenai/OLMo 59a53e3 as the configs stand: no activation checkpointing, and no compilation but in OLMo-7B,
-which only saves. AI2's own scripts for OLMo2-7B and 13B bear it out: with micro-batches of 2 they recompute one layer
-in four, one in two (configs/peteish7-google.yaml, scripts/augusta/peteish13.sh); without, 13B has micro-batches of 1
-and is compiled (scripts/beaker/peteish/peteish13-medlr.sh).
+The numbers are from allenai/OLMo 59a53e3 with its configs: no activation checkpointing, and no compilation except in
+OLMo-7B, where it only saves memory. AI2's scripts for OLMo2-7B and 13B confirm them: with micro-batches of 2 they
+recompute one layer in four and one in two (configs/peteish7-google.yaml, scripts/augusta/peteish13.sh). Without that,
+13B has micro-batches of 1 and is compiled (scripts/beaker/peteish/peteish13-medlr.sh).
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from workloads.olmo.configs import TrainingConfig
 from workloads.olmo.options import OlmoOptions
 
 STATE_BYTES = 16
-"""Per parameter, all in float32: weight 4, gradient 4, AdamW's two moments 8.
+"""Bytes per parameter, all in float32: weight 4, gradient 4, AdamW's two moments 8.
 
-All configs have `fsdp.precision: mixed`, which computes in bf16 but keeps the weights and reduces the gradients in
-float32 (olmo/config.py, fsdp_precision; torch's MixedPrecision).
+All configs have `fsdp.precision: mixed`: it computes in bf16, but keeps weights and reduces gradients in float32
+(olmo/config.py, fsdp_precision; torch's MixedPrecision).
 """
 
 
 def micro_batch(options: OlmoOptions, size: VmSku, nodes: int) -> int:
-    """The one that is asked for. Else the largest, up to the config's, that GPUs of this size share and hold.
+    """Returns the configured micro-batch, or else the largest one, up to the config's, that the GPUs can share and
+    hold.
 
-    It changes no result: what a GPU does not take at once, it accumulates. Where none will do, the smallest that is
+    It does not change the results, since gradients are accumulated. If none fits, it is the smallest one that can be
     shared, or the config's.
     """
     training = options.training
@@ -36,21 +37,20 @@ def micro_batch(options: OlmoOptions, size: VmSku, nodes: int) -> int:
 
 
 def holds(training: TrainingConfig, size: VmSku, nodes: int, at_once: int) -> bool:
-    """Whether each GPU has the memory for micro-batches of so many sequences."""
+    """Returns whether each GPU can hold micro-batches of this size."""
     needed = bytes_per_gpu(training, gpus=nodes * size.gpus, micro_batch=at_once)
     return needed <= usable_bytes(size.gpu_memory_gb)
 
 
 def state_bytes_per_gpu(training: TrainingConfig, gpus: int) -> float:
-    """STATE_BYTES * parameters / gpus: FSDP shards all of them over all GPUs."""
+    """Returns STATE_BYTES * parameters / gpus: FSDP shards everything over all GPUs."""
     return STATE_BYTES * training.parameters / gpus
 
 
 def bytes_per_gpu(training: TrainingConfig, *, gpus: int, micro_batch: int) -> float:
-    """Peak of one GPU when `gpus` in all train the model, each on `micro_batch` sequences at once.
+    """Returns the peak bytes of one GPU if `gpus` GPUs train the model, each with `micro_batch` sequences.
 
-    It is there when the loss is computed: no layer's activations are gone yet. Accumulating gradients costs nothing
-    more.
+    The peak is at the loss, before any layer's activations are freed. Accumulated gradients need no more memory.
     """
     tokens = training.sequence_length * micro_batch
     activations = tokens * training.layers * _kept_of_layer(training)
@@ -59,13 +59,14 @@ def bytes_per_gpu(training: TrainingConfig, *, gpus: int, micro_batch: int) -> f
 
 
 def _kept_of_layer(training: TrainingConfig) -> int:
-    """Bytes of one token in one layer that autograd keeps for the backward pass (olmo/model.py, OLMoSequentialBlock).
+    """Returns the bytes per token and layer that autograd keeps for the backward pass (olmo/model.py,
+    OLMoSequentialBlock).
 
-    In units of the width, two bytes a number: q, k and v as projected 6, q and k as rotated 4, flash attention's output
-    2. Before it (LayerNorm, in float32 under autocast), each of two norms: its input 4 and output 2. `clip_qkv` works
-    in place, and so keeps what it clips: 6. After it (RMSLayerNorm), each of two: the input as float32 4, the
-    normalised one 2; so also for the norms of q and k; and what goes into the layer's two parts 4. Of the feed-forward
-    part: both halves as projected, the activated gate and the product, each half as wide.
+    In units of the width, with two bytes a number: projected q, k and v 6, rotated q and k 4, flash attention's output
+    2. With LayerNorm before it (in float32 under autocast), each of two norms keeps its input 4 and output 2;
+    `clip_qkv` works in place and keeps its input 6. With RMSLayerNorm after it, each of two keeps the input as float32
+    4 and the normalised one 2, and so do the norms of q and k; the inputs of the layer's two parts are 4. The
+    feed-forward part keeps both projected halves, the activated gate and the product, each half as wide.
     """
     attention = 6 + 4 + 2
     before, after = 2 * (4 + 2) + 6 * training.clips, 4 * (4 + 2) + 4
@@ -74,17 +75,18 @@ def _kept_of_layer(training: TrainingConfig) -> int:
 
 
 def _logit_bytes(training: TrainingConfig) -> int:
-    """Bytes of one logit at the loss: in bf16, once more without each sequence's last (olmo/train.py, model_forward).
+    """Returns the bytes of one logit at the loss: in bf16, and again without each sequence's last (olmo/train.py,
+    model_forward).
 
-    Fused, the loss keeps nothing beside, and its gradient takes the first one's place. Else autocast makes float32 of
-    it, and so is the softmax (cross_entropy_loss).
+    A fused loss keeps nothing else, and its gradient replaces the first copy. Otherwise autocast converts to float32,
+    also for the softmax (cross_entropy_loss).
     """
     return 4 if training.rms_norms else 12
 
 
 def _gathered_bytes(training: TrainingConfig) -> int:
-    """What FSDP has gathered then, in bf16: embedding and output, or everything where no layer is a unit of its own.
+    """Returns the bytes that FSDP has gathered in bf16: embedding and output, or everything if layers are not wrapped.
 
-    The backward pass gathers a layer and its gradients when the logits have gone, and takes about as much.
+    The backward pass gathers a layer and its gradients after the logits are freed, and needs about as much.
     """
     return 2 * (2 * training.width * training.vocabulary if training.wrapped else training.parameters)

@@ -36,48 +36,46 @@ RunName = Annotated[
 
 
 class OlmoOptions(WorkloadOptions):
-    """What to train on how much of which data, and where its checkpoints go."""
+    """Options of OLMo."""
 
     config: ConfigName = DEFAULT_CONFIG
-    """A training config of `workloads/olmo/configs.yaml`.
+    """Training config in `workloads/olmo/configs.yaml`.
 
     All of them are OLMo's official ones.
     """
     num_nodes: Count = 1
-    """Nodes to train on."""
+    """Number of nodes to train on."""
     stop_at: Count | None = None
-    """Step to stop at; by default where the config ends, after weeks."""
+    """Step to stop at; by default the config's end, after weeks."""
     micro_batch: Count | None = None
-    """Sequences that one GPU takes at a time; by default the config's, or the most below it that its GPUs share and
-    hold.
-    """
+    """Sequences that one GPU processes together; by default as many as fit, at most the config's."""
     evaluate: bool = True
     """Run the config's evaluations.
 
-    Their data is prepared too.
+    Their data is also prepared.
     """
     run_name: Annotated[RunName | None, EMPTY_IS_UNSET] = None
-    """Folder of the checkpoints; a run of the same name goes on from its last one.
+    """Folder of the checkpoints; a run with the same name continues from the last one.
 
-    Below the namespace's; by default the config's name.
+    It is in the namespace's folder; by default the config's name.
     """
     restarts: Annotated[int, Field(ge=0, le=100), PLAIN_DIGITS] = 10
-    """How often all nodes may fail before the job does.
+    """Number of failures of all nodes before the job fails.
 
     Lost nodes and evictions do not count.
     """
     data_container: ContainerName = "olmo-data"
-    """Container that the training reads."""
+    """Container with the training data."""
     checkpoint_container: ContainerName = "olmo-checkpoints"
-    """Container that it writes."""
+    """Container for the checkpoints."""
     prepare: bool = True
     """Copy the config's data files into the data container first."""
     max_files: Count | None = None
-    """Train on the first so many of the config's data files; all of them are terabytes."""
+    """Number of the config's data files to train on, from the first; all of them are terabytes."""
 
     @property
     def open_end(self) -> str:
-        """Configs end after weeks."""
+        """The option that sets an end, if it is unset: configs end after weeks."""
         return "" if self.stop_at else "stopAt"
 
     @property

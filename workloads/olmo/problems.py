@@ -1,4 +1,4 @@
-"""What keeps OLMo from running where it is placed, found before anything is made."""
+"""Checks of OLMo's options and placement, before deployment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPTIONS: Path = ("workloadOptions", NAME)
 
 
 def problems(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
-    """All of them."""
+    """Yields all problems."""
     size = ground.pool.sku
     yield from container_problems(NAME, ground, "dataContainer", options.data_container)
     yield from _upload(options, ground)
@@ -31,10 +31,11 @@ def problems(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
 
 
 def _seen_by_all(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
-    """Rank 0 makes and renames the folder of a checkpoint, and all others wait 10 s until they see it.
+    """Yields a problem if nodes see new checkpoints too late.
 
-    (allenai/OLMo 59a53e3, olmo/checkpoint.py, _temporary_wd; olmo/util.py, wait_for. The first checkpoint comes before
-    the first step: scripts/train.py.) Ranks of one node have one mount, which knows what they did.
+    Rank 0 creates and renames a checkpoint's folder, and the others wait 10 s to see it (allenai/OLMo 59a53e3,
+    olmo/checkpoint.py, _temporary_wd; olmo/util.py, wait_for). The first checkpoint is before the first step
+    (scripts/train.py). Ranks of one node share a mount, which shows their changes.
     """
     name = options.checkpoint_container
     account = ground.storage.by_container().get(name)
@@ -71,7 +72,7 @@ def _upload(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
 
 
 def _scratch(ground: Ground) -> Iterator[Problem]:
-    """Caches lie on local NVMe disks where the VM size has them; on other sizes, beside the pods."""
+    """Yields a problem if a VM size with local NVMe disks has no scratch for caches; other sizes use the pods' disk."""
     if ground.scratch or ground.pool.sku.nvme is None:
         return
     what = f"is {ground.pool_key}, whose nodes have no NVMe scratch, and workload {NAME} keeps its caches there"
@@ -93,7 +94,7 @@ def _hardware(ground: Ground, size: VmSku) -> Iterator[Problem]:
 
 
 def _memory(options: OlmoOptions, ground: Ground, size: VmSku) -> Iterator[Problem]:
-    """A smaller micro-batch mends it, or more nodes where there is InfiniBand between them."""
+    """Yields a problem with memory. Fixes: a smaller micro-batch, or more nodes if they have InfiniBand."""
     training, nodes = options.training, ground.nodes if size.infiniband else 1
     at_once = micro_batch(options, size, nodes)
     if holds(training, size, nodes, at_once) or not size.gpu_bf16_tflops:
@@ -124,12 +125,12 @@ def _memory(options: OlmoOptions, ground: Ground, size: VmSku) -> Iterator[Probl
 
 
 def _sizes() -> list[VmSku]:
-    """VM sizes whose GPUs OLMo trains on."""
+    """Returns VM sizes with GPUs for OLMo."""
     return [size for size in catalogue().values() if size.gpu_bf16_tflops and size.supported]
 
 
 def _batch(options: OlmoOptions, ground: Ground, size: VmSku) -> Iterator[Problem]:
-    """Every GPU takes the same number of whole micro-batches: OLMo asserts the first, and would warp the second."""
+    """Yields a problem unless each GPU gets equally many whole micro-batches: OLMo rejects or distorts others."""
     training, at_once, gpus = options.training, micro_batch(options, size, ground.nodes), ground.nodes * size.gpus
     if training.fits(gpus, at_once):
         return

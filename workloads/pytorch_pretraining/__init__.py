@@ -1,4 +1,4 @@
-"""Pre-training of decoder-only transformers by our own trainer, as a PyTorchJob of a team."""
+"""Pre-trains decoder-only transformers with the project's own trainer, as a PyTorchJob of a team."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workloads.pytorch_pretraining.problems import problems
 
 
 class PytorchPretraining(Workload[PretrainingOptions]):
-    """A PyTorchJob in a team's queue, wrapped or plain."""
+    """A PyTorchJob in a team's queue, in an AppWrapper or plain."""
 
     name = NAME
     options = PretrainingOptions
@@ -31,11 +31,11 @@ class PytorchPretraining(Workload[PretrainingOptions]):
     keys = {"modelSize": "modelSize"}
 
     def problems(self, options: PretrainingOptions, ground: Ground) -> Iterable[Problem]:
-        """Team, queue and quota; hardware, memory, batch; containers."""
+        """Yields problems with team, queue, quota, hardware, memory, batch and containers."""
         return problems(options, ground)
 
     def deploy(self, context: WorkloadContext, placement: Placement[PretrainingOptions]) -> Deployed:
-        """Script and claim beside the job, which AppWrapper's controller could not make."""
+        """Creates script and claim outside the job, since AppWrapper's controller could not create them."""
         options = placement.options
         shared_class = context.shared_class.name if context.shared_class else ""
         run = Run.in_team(context, placement, NAME, size=kept_bytes(options), shared_class=shared_class)

@@ -1,4 +1,4 @@
-"""The job as plain data: pure functions of options and hardware."""
+"""Builds the job's manifests from options and hardware."""
 
 from __future__ import annotations
 
@@ -15,30 +15,28 @@ from workloads.pytorch_pretraining.memory import saving_seconds
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 
 CONTAINER = "pytorch"
-"""As the training operator's webhook has it."""
+"""The name that the training operator's webhook requires."""
 HEAD = 128
-"""Dimensions of a head, as docs/performance.md has it: attention of 64, as OPT's, is slower."""
+"""Dimensions of a head (docs/performance.md): 64, as in OPT, is slower."""
 UNFIT = 2
-"""Exit code of the trainer for what another try would not mend (pretraining/options.py)."""
+"""Exit code of the trainer for errors that a retry cannot fix (pretraining/options.py)."""
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run(TrainingRun[PretrainingOptions]):
-    """One training."""
-
     shared_class: str = ""
-    """The StorageClass of shared files, if the platform has one."""
+    """Name of the StorageClass of shared files, or empty."""
 
 
 def files(run: Run) -> Files:
-    """The script of a node, and NCCL's topology file where the VM size has one."""
+    """Returns a node's script, and NCCL's topology file if the VM size has one."""
     contents = {**shared("infiniband.sh"), **texts(_SCRIPTS), **topology_file(run.pool)}
     return Files(config_map=run.name, folder=f"/opt/{NAME}", contents=contents)
 
 
 def arguments(run: Run) -> list[str]:
-    """Words behind `python -m pretraining.train`."""
+    """Returns the arguments of `python -m pretraining.train`."""
     options, size = run.options, run.options.size
     values = {
         "--layers": size.layers,
@@ -59,12 +57,12 @@ def arguments(run: Run) -> list[str]:
 
 
 def grace_seconds(run: Run) -> int:
-    """How long pods may take to save."""
+    """Returns the seconds that pods may take to save."""
     return saving_seconds(run.options, run.nodes, run.shared_class)
 
 
 def template(run: Run, restart_policy: str) -> Manifest:
-    """Of all pods. Those of one node need no InfiniBand, and so no right to pin memory."""
+    """Returns the template of all pods. A single node needs no InfiniBand, and so no right to pin memory."""
     own = files(run)
     pod = GpuPod(
         pool=run.pool,
@@ -97,10 +95,10 @@ def template(run: Run, restart_policy: str) -> Manifest:
 
 
 def pytorch_job(run: Run) -> Manifest:
-    """A PyTorchJob without its metadata: one pod on each node, of which the first is the master.
+    """Returns a PyTorchJob without metadata: one pod on each node; the first is the master.
 
-    In an AppWrapper a pod that fails is the job's end, and all of it begins anew: torchrun's ranks cannot join later.
-    Alone, each pod is started again, and waits for the others.
+    In an AppWrapper, a failed pod ends the job and all of it restarts, since torchrun's ranks cannot join later. In a
+    plain job, each pod restarts and waits for the others.
     """
     wrapped = run.options.app_wrapper
     policy = "Never" if wrapped else "OnFailure"
@@ -115,7 +113,7 @@ def pytorch_job(run: Run) -> Manifest:
 
 
 def wrapper_options(run: Run) -> dict[str, str]:
-    """How often it is started anew, when that is in vain, and how long its pods may take to save."""
+    """Returns AppWrapper's options: the retries, exit codes without a retry, and how long pods may save."""
     minutes = math.ceil(grace_seconds(run) / 60) + 1
     return {
         "retryLimit": str(run.options.restarts),

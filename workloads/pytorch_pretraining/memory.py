@@ -1,7 +1,7 @@
-"""How much memory the trainer takes, how large checkpoints are, and how long it takes at worst to write them.
+"""Calculates the trainer's memory, the size of checkpoints, and the longest time to write them.
 
-Memory is as its own docker/pytorch-pretraining/pretraining/memory.py has it. That file lies in the image, which is not
-the program's to import; a test holds the two to each other.
+The memory formulas are those of docker/pytorch-pretraining/pretraining/memory.py. The program cannot import that file
+from the image; a test compares both.
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ from workloads._lib.team_training import claim_gib, usable_bytes
 from workloads.pytorch_pretraining.options import PretrainingOptions
 
 PER_LAYER, PER_LAYER_FP8, PER_LAYER_RECOMPUTED, PER_SYMBOL = 28, 21, 2, 2.4
-"""Bytes per token that are kept for backward: for a layer's width, and the vocabulary (docs/performance.md)."""
+"""Bytes per token kept for backward, per unit of a layer's width and of the vocabulary (docs/performance.md)."""
 GATHERED_BLOCK, GATHERED_REST = 8, 2
-"""Bytes per parameter of what FSDP gathers at once: of a block, and of what is in none."""
+"""Bytes per parameter that FSDP gathers together: of a block, and of parameters outside blocks."""
 WRITTEN = 12
-"""Bytes of a checkpoint for each parameter: its fp32 master, and two moments."""
+"""Bytes of a checkpoint per parameter: the fp32 master and two moments."""
 _KEPT = 3
-"""Checkpoints that are there at once: two, and the one that is being written."""
+"""Checkpoints on disk: two, and the one being written."""
 _CONTAINER_BYTES_S = 0.5e9
-"""A node's, to blob storage: est."""
+"""A node's estimated rate to blob storage, bytes per second."""
 _STANDARD_BYTES_S = 60 * 2**20
-"""Of a standard share, all of its clients together: `azurefile-csi` makes one in an account without large file shares
-(Azure, Scalability and performance targets for Azure Files; azurefile-csi-driver, docs/driver-parameters.md).
+"""Rate of a standard share for all its clients, bytes per second. `azurefile-csi` creates one in an account without
+large file shares (Azure, Scalability and performance targets for Azure Files; azurefile-csi-driver,
+docs/driver-parameters.md).
 """
 _LAST_STEP_S = 120
-"""For the step that runs, and what is written already."""
+"""Seconds for the current step and a write in progress."""
 
 
 def parameters(options: PretrainingOptions) -> int:
-    """Of the model: blocks without biases, one embedding that is also the output, positions."""
+    """Returns the model's parameters: blocks without biases, one embedding that is also the output, and positions."""
     return options.size.layers * _of_block(options) + _of_rest(options)
 
 
@@ -45,7 +46,7 @@ def _of_rest(options: PretrainingOptions) -> int:
 
 
 def bytes_per_gpu(options: PretrainingOptions, gpus: int) -> float:
-    """The least that each of `gpus` needs: one sequence at once, all sharded, and blocks computed again in backward."""
+    """Returns the least bytes per GPU: one sequence at a time, all states sharded, blocks recomputed in backward."""
     every = parameters(options)
     states = every * (2 + 4 + 12 / gpus)
     if gpus > 1:
@@ -57,32 +58,34 @@ def bytes_per_gpu(options: PretrainingOptions, gpus: int) -> float:
 
 
 def fits(options: PretrainingOptions, sku: VmSku, gpus: int) -> bool:
-    """Whether so many GPUs of that size hold it."""
+    """Returns whether this many GPUs of a VM size can hold the training."""
     return bytes_per_gpu(options, gpus) <= usable_bytes(sku)
 
 
 def checkpoint_bytes(options: PretrainingOptions) -> int:
-    """Bytes of a checkpoint."""
+    """Returns the bytes of a checkpoint."""
     return WRITTEN * parameters(options)
 
 
 def kept_bytes(options: PretrainingOptions) -> int:
-    """Bytes of all that are there at once."""
+    """Returns the bytes of all checkpoints on disk."""
     return _KEPT * checkpoint_bytes(options)
 
 
 def saving_seconds(options: PretrainingOptions, nodes: int, shared_class: str) -> int:
-    """How long pods may take to save once they are told to stop: the checkpoint that is being written, then the last.
+    """Returns the seconds that pods may save after the stop signal: the checkpoint being written, then the last one.
 
-    `shared_class` is that of their claim, if they have one. Nodes share what a share takes, and each writes to a
-    container on its own.
+    `shared_class` is their claim's class, if they have one. Nodes share the rate of a share, and each has its own rate
+    to a container.
     """
     rate = nodes * _CONTAINER_BYTES_S if options.checkpoint_container else _share_bytes_s(shared_class, options)
     return _LAST_STEP_S + math.ceil(2 * checkpoint_bytes(options) / rate)
 
 
 def _share_bytes_s(shared_class: str, options: PretrainingOptions) -> float:
-    """Premium shares get more with their size (same page, provisioned v1); others count as standard."""
+    """Returns a share's rate. Premium shares are faster with their size (same page, provisioned v1); others count as
+    standard.
+    """
     if shared_class != SHARED_CLASS and "premium" not in shared_class:
         return _STANDARD_BYTES_S
     gib = claim_gib(kept_bytes(options))

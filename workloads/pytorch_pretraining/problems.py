@@ -1,4 +1,4 @@
-"""What keeps a pre-training from running where it is placed, found before anything is made."""
+"""Checks of the pre-training's options and placement, before deployment."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 
 _OPTIONS: Path = ("workloadOptions", NAME)
 _FP8_COMPUTE = (8, 9)
-"""Least compute capability for products in FP8 (PyTorch's torch._scaled_mm)."""
+"""Least compute capability for FP8 products (PyTorch's torch._scaled_mm)."""
 
 
 def problems(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
-    """All of them."""
+    """Yields all problems."""
     yield from team_problems(NAME, options, ground)
     yield from scheduler_problems(NAME, ground)
     yield from _operators(options, ground)
@@ -46,7 +46,7 @@ def problems(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
 
 
 def _operators(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
-    """Of the platform: what makes the job's pods."""
+    """Yields problems with the operators that create the job's pods."""
     if not ground.guest:
         return
     needs = {"trainingOperator": ("is a PyTorchJob", f"a stack without {NAME}")}
@@ -68,7 +68,7 @@ def _hardware(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
 
 
 def _between_nodes(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
-    """InfiniBand, which whole nodes have alone, and whose memory is pinned."""
+    """Yields problems with InfiniBand: only whole nodes have it, and it needs pinned memory."""
     sku, where = ground.pool.sku, (*_OPTIONS, "numNodes")
     if not sku.infiniband:
         what = f"is {ground.nodes}, but nodes of {sku.name} have no InfiniBand between them"
@@ -115,7 +115,7 @@ def _memory(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
 
 
 def _shorter(options: PretrainingOptions, sku: VmSku, gpus: int) -> Iterator[Way]:
-    """The longest sequence of a power of two, if that is what is too much."""
+    """Yields the longest sequence that fits, a power of two, if the sequence is the cause."""
     usual = type(options).model_fields["sequence"].default
     length = 1 << (options.sequence.bit_length() - 1)
     while length >= usual:
@@ -126,7 +126,7 @@ def _shorter(options: PretrainingOptions, sku: VmSku, gpus: int) -> Iterator[Way
 
 
 def _more_gpus(options: PretrainingOptions, ground: Ground) -> Iterator[Way]:
-    """Of each node, then more nodes, as many as the pool has and the team may have."""
+    """Yields more GPUs on each node, then more nodes, within the pool and the team's quota."""
     sku = ground.pool.sku
     most = most_gpus(options, ground) or 0
     per_node = options.gpus_on(sku)

@@ -1,4 +1,4 @@
-"""Fine-tuning of language models by LoRA with our own loop, as a RayJob of a team."""
+"""Fine-tunes language models with LoRA and the project's own loop, as a RayJob of a team."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class RayFinetuning(Workload[FinetuningOptions]):
     pods = GpuPods(container=WORKER)
 
     def problems(self, options: FinetuningOptions, ground: Ground) -> Iterable[Problem]:
-        """Team, queue and quota; hardware, model, memory, batch; containers."""
+        """Yields problems with team, queue, quota, hardware, model, memory, batch and containers."""
         return problems(options, ground)
 
     def deploy(self, context: WorkloadContext, placement: Placement[FinetuningOptions]) -> Deployed:
-        """Claim, token and gang beside the job."""
+        """Creates the claim, the token, the gang and the job."""
         options = placement.options
         name = name_of(NAME, context.prefix)
         token = token_secret(NAME, name, options.hugging_face_token, context)
@@ -61,7 +61,7 @@ class RayFinetuning(Workload[FinetuningOptions]):
 
 
 def _reading(run: Run, results: Results, context: WorkloadContext) -> dict[str, pulumi.Output[str]]:
-    """What the training told, with its evaluation, and the folder of the adapter, which comes into that of the user."""
+    """Returns the commands that show metrics and evaluation, and that copy the adapter's folder to the user's."""
     told = [f"{run.output}/{file}" for file in ("metrics.jsonl", "result.json")]
     adapter = ["tar", "c", "-C", run.output, "adapter", "|", "tar", "x"]
     return {
@@ -71,7 +71,7 @@ def _reading(run: Run, results: Results, context: WorkloadContext) -> dict[str, 
 
 
 def _job(run: Run, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:
-    """Another one comes after the pods of the last have ended."""
+    """Creates the gang and the RayJob. A replacement starts after the old job's pods have ended."""
     spec = manifests.ray_job(run)
     group = gang(NAME, name=run.name, pods=manifests.gang_pods(run), template=manifests.worker(run), context=context)
     kubernetes.apiextensions.CustomResource(

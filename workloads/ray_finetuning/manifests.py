@@ -1,4 +1,4 @@
-"""The job as plain data: pure functions of options and hardware."""
+"""Builds the job's manifests from options and hardware."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from workloads._lib.team_training import DATA, TrainingRun
 from workloads.ray_finetuning.options import FinetuningOptions
 
 RAY_VERSION = "2.60.0"
-"""Of the image (docker/ray-finetuning/Dockerfile). By it KubeRay chooses probes: from 2.53 on by HTTP, with no wget
-(ray-operator 1.6.2, controllers/ray/common/pod.go, supportsUnifiedHealthCheck).
+"""Ray version of the image (docker/ray-finetuning/Dockerfile). KubeRay chooses probes by it: from 2.53 on HTTP without
+wget (ray-operator 1.6.2, controllers/ray/common/pod.go, supportsUnifiedHealthCheck).
 """
 AUTH_OPTIONS = {"mode": "token"}
-"""By default Ray's API of jobs asks for no credentials: every pod in the cluster could run code here. KubeRay creates a
-token for each cluster, as a Secret of its name, and passes it to head, workers and submitter (ray-operator 1.6.2,
-controllers/ray/common/pod.go, SetContainerTokenAuthEnvVars; rayjob_controller.go, configureSubmitterContainer).
+"""Token authentication. By default Ray's jobs API needs no credentials, so that every pod in the cluster could run
+code. KubeRay creates a token for each cluster, in a Secret with its name, and passes it to head, workers and submitter
+(ray-operator 1.6.2, controllers/ray/common/pod.go, SetContainerTokenAuthEnvVars; rayjob_controller.go,
+configureSubmitterContainer).
 """
 HEAD, WORKER, SUBMITTER = "ray-head", "ray-worker", "ray-job-submitter"
-"""Containers; the last one's name is KubeRay's."""
+"""Names of containers; KubeRay sets the last one."""
 DASHBOARD_PORT = 8265
 _HEAD_NEEDS = {"cpu": "2", "memory": "8Gi"}
-"""Ray's own services, its dashboard and the driver, which loads torch: est."""
+"""Estimated needs of Ray's services, its dashboard and the driver, which loads torch."""
 _SUBMITTER_NEEDS = {"cpu": "500m", "memory": "1Gi"}
 _BESIDE_CPUS, _BESIDE_GIB = 3, 9
-"""What both of them take of a node, on which a worker has all GPUs."""
+"""Needs of head and submitter on a node, where a worker has all GPUs."""
 _ASKS = "ray job status --address http://$RAY_DASHBOARD_ADDRESS $RAY_JOB_SUBMISSION_ID >/dev/null"
-"""By the variables that KubeRay gives it."""
+"""A command that uses KubeRay's variables."""
 _HEAD_LOST: Manifest = {
     "exec": {"command": ["/bin/sh", "-c", _ASKS]},
     "initialDelaySeconds": 90,
@@ -42,8 +43,8 @@ _HEAD_LOST: Manifest = {
     "timeoutSeconds": 20,
     "failureThreshold": 4,
 }
-"""Ends a submitter whose head is on a dead node: it would follow the log for ever (Ray 2.60.0, job/sdk.py,
-tail_job_logs: by a WebSocket without heartbeat), and KubeRay takes the job for failed only once its submitter is.
+"""Liveness probe that ends a submitter if its head is on a dead node. It would follow the log forever (Ray 2.60.0,
+job/sdk.py, tail_job_logs: a WebSocket without heartbeat), and KubeRay marks the job as failed only after the submitter.
 """
 _AWAY_FROM_HEADS: Manifest = {
     "weight": 100,
@@ -52,29 +53,28 @@ _AWAY_FROM_HEADS: Manifest = {
         "topologyKey": "kubernetes.io/hostname",
     },
 }
-"""Of a submitter that is on the head's node when it is lost, nobody says that it has ended before the node is back or
-deleted, and only then Kubernetes calls its Job failed (kubernetes/kubernetes#125510), and KubeRay the job.
+"""Anti-affinity of the submitter to heads. If both are on a lost node, Kubernetes marks the submitter's Job as failed
+only when the node returns or is deleted (kubernetes/kubernetes#125510), and KubeRay waits for that.
 """
 _OBJECT_STORE = str(2**30)
-"""Bytes for what Ray's processes hand each other, which is little. Without it Ray takes a part of the machine's memory,
-and does not start where /dev/shm is smaller (Ray 2.60.0, _private/services.py, determine_plasma_store_config).
+"""Bytes of Ray's object store, which is little used. By default Ray uses part of the machine's memory, and does not
+start if /dev/shm is smaller (Ray 2.60.0, _private/services.py, determine_plasma_store_config).
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run(TrainingRun[FinetuningOptions]):
-    """One fine-tuning."""
-
     @property
     def workers(self) -> int:
-        """Processes: one for each GPU."""
+        """Number of processes: one for each GPU."""
         return self.nodes * self.gpus
 
     @property
     def output(self) -> str:
-        """Another folder for each other training, as the loop tells them apart (finetuning/train.py, `_about`).
+        """The folder of this training's output; others have other folders, as the loop distinguishes them
+        (finetuning/train.py, `_about`).
 
-        In one folder it would refuse to go on, as often as it may be started anew.
+        In the same folder, the loop would refuse to continue, however often it restarts.
         """
         options = self.options
         learnt = (options.model, options.data_container, options.longest, options.evaluation)
@@ -83,7 +83,7 @@ class Run(TrainingRun[FinetuningOptions]):
 
 
 def arguments(run: Run) -> list[str]:
-    """Words behind `python -m finetuning.ray_train`."""
+    """Returns the arguments of `python -m finetuning.ray_train`."""
     options = run.options
     values = {
         "--workers": run.workers,
@@ -104,12 +104,12 @@ def arguments(run: Run) -> list[str]:
 
 
 def head(run: Run) -> Manifest:
-    """The pod with Ray's services and the driver: no GPU, and by `num-cpus` nothing of the training."""
+    """Returns the pod of Ray's services and the driver: no GPU, and `num-cpus` excludes it from training."""
     return in_gang(run.name, _plain_pod(run, HEAD, _HEAD_NEEDS, [run.checkpoints], limits=_HEAD_NEEDS))
 
 
 def worker(run: Run) -> Manifest:
-    """A pod with GPUs. LoRA's gradients are some megabytes, so that several nodes do without InfiniBand."""
+    """Returns a pod with GPUs. LoRA's gradients are only megabytes, so several nodes need no InfiniBand."""
     pod = GpuPod(
         pool=run.pool,
         rdma_resource=run.rdma_resource,
@@ -129,7 +129,7 @@ def worker(run: Run) -> Manifest:
 
 
 def submitter(run: Run) -> Manifest:
-    """The pod that hands the driver to Ray, whose log is the driver's; it comes when the gang runs."""
+    """Returns the pod that submits the driver to Ray and shows the driver's log; it starts once the gang runs."""
     limits = {"memory": _SUBMITTER_NEEDS["memory"]}
     pod = _plain_pod(run, SUBMITTER, _SUBMITTER_NEEDS, [], limits=limits, livenessProbe=_HEAD_LOST)
     apart = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_AWAY_FROM_HEADS]}}
@@ -140,7 +140,7 @@ def submitter(run: Run) -> Manifest:
 def _plain_pod(
     run: Run, name: str, needs: Manifest, mounts: Sequence[Mount], limits: Manifest, **more: Any
 ) -> Manifest:
-    """One beside those with GPUs: Kueue lets all pods of a team's jobs onto GPU nodes, and nowhere else."""
+    """Returns a pod without GPUs. It runs on GPU nodes, since Kueue admits all pods of a team's jobs only there."""
     container = {
         "name": name,
         "image": run.image,
@@ -164,17 +164,17 @@ def _tolerations(run: Run) -> list[Manifest]:
 
 
 def ray_job(run: Run) -> Manifest:
-    """The spec of a RayJob: a cluster for each try, which goes with it, as Kueue demands.
+    """Returns the spec of a RayJob. Each try has its own cluster, which is deleted with it, as Kueue requires.
 
-    A submitter of its own (K8sJobMode), since its log is the driver's, for kubectl: by HTTPMode KubeRay submits, and no
-    pod has that log; by SidecarMode it goes with the head, and a lost head is the job's failure.
+    It has a separate submitter (K8sJobMode), so that kubectl shows the driver's log. With HTTPMode, KubeRay submits and
+    no pod has that log. With SidecarMode, the submitter is on the head, and a lost head fails the job.
     """
     return {
         "entrypoint": shlex.join(["python", "-m", "finetuning.ray_train", *arguments(run)]),
         "submissionMode": "K8sJobMode",
         "submitterPodTemplate": submitter(run),
         "shutdownAfterJobFinishes": True,
-        # Of any failure but a deadline that has passed: KubeRay knows no exit codes (ray-operator 1.6.2,
+        # For every failure except a passed deadline: KubeRay ignores exit codes (ray-operator 1.6.2,
         # controllers/ray/rayjob_controller.go, checkBackoffLimitAndUpdateStatusIfNeeded).
         "backoffLimit": run.options.restarts,
         "rayClusterSpec": {
@@ -197,5 +197,5 @@ def ray_job(run: Run) -> Manifest:
 
 
 def gang_pods(run: Run) -> int:
-    """Pods that begin together: head and workers. A cluster of another try has as many, of the same gang."""
+    """Returns the number of pods that start together: head and workers. The cluster of a retry uses the same gang."""
     return 1 + run.nodes

@@ -17,7 +17,7 @@ NAME = "ray-finetuning"
 _WORD = "[A-Za-z0-9][A-Za-z0-9._-]*"
 _PACKS = 8
 SYNTHETIC = 2048
-"""Examples that there are without data (docker/ray-finetuning/finetuning/options.py)."""
+"""Number of synthetic examples (docker/ray-finetuning/finetuning/options.py)."""
 
 Model = Annotated[
     str,
@@ -27,42 +27,42 @@ Model = Annotated[
 
 
 class FinetuningOptions(TeamOptions):
-    """What to fine-tune, by which data, on what, and where what is learnt goes."""
+    """Options of the fine-tuning."""
 
     model: Model = "facebook/opt-1.3b"
-    """What to fine-tune: a name on Hugging Face's hub, or a folder of `dataContainer` as `/data/<folder>`."""
+    """Model to fine-tune: a name on the Hugging Face Hub, or a folder of `dataContainer` as `/data/<folder>`."""
     hugging_face_token: Annotated[Token | None, EMPTY_IS_UNSET] = None
-    """For gated models; with `--secret`. It reaches pods with GPUs by a Secret, and nothing else."""
+    """Hugging Face token for gated models; set it with `--secret`. Only pods with GPUs get it, from a Secret."""
     num_nodes: Count = 1
-    """Nodes to train on; a pod of Ray's on each."""
+    """Number of nodes to train on, each with one Ray pod."""
     gpus: Count | None = None
-    """GPUs of each node; by default all of them."""
+    """GPUs on each node; by default all of them."""
     data_container: Annotated[ContainerName | None, EMPTY_IS_UNSET] = None
-    """Container with `*.jsonl`, lines with `text`, or `prompt` and `completion`; by default synthetic tokens."""
+    """Container with `*.jsonl`; each line has `text`, or `prompt` and `completion`. By default synthetic tokens."""
     checkpoint_container: Annotated[ContainerName | None, EMPTY_IS_UNSET] = None
-    """Container for checkpoints and adapter; by default a claim of the class of shared files."""
+    """Container for checkpoints and the adapter; by default a claim with the shared StorageClass."""
     rank: Annotated[int, Field(ge=1, le=1024), PLAIN_DIGITS] = 16
     """Rank of LoRA's matrices."""
     longest: Count = 2048
-    """Tokens of an example: more are cut off."""
+    """Most tokens of an example; the rest is cut off."""
     pack: Count = 8192
-    """Tokens that a GPU takes at once, examples end to end."""
+    """Tokens that a GPU processes together, in concatenated examples."""
     batch: Count | None = None
-    """Packs of a step, of all GPUs together; by default 8, or one for each GPU."""
+    """Packs in a step, over all GPUs; by default 8, or one for each GPU."""
     epochs: Count = 1
-    """How often each example is learnt."""
+    """Number of passes over the examples."""
     evaluation: Annotated[int, Field(ge=0), PLAIN_DIGITS] = 64
-    """Examples that are not learnt, but asked before and after."""
+    """Number of examples for evaluation before and after training; they are not trained on."""
     checkpoint_steps: Count = 50
-    """Steps from one checkpoint to the next."""
+    """Steps between checkpoints."""
     restarts: Annotated[int, Field(ge=0, le=100), PLAIN_DIGITS] = 3
-    """How often it is started anew, with another cluster of Ray's, when it has failed."""
+    """Number of restarts after failures, each with another Ray cluster."""
 
     @property
     def known(self) -> LanguageModel | None:
-        """What is known of the model."""
+        """The known facts about the model, or None."""
         return language_models().get(self.model)
 
     def packs(self, gpus: int) -> int:
-        """Of a step, on so many GPUs."""
+        """Returns the packs in a step on this many GPUs."""
         return self.batch or -(-_PACKS // gpus) * gpus

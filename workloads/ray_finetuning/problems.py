@@ -1,8 +1,7 @@
-"""What keeps a fine-tuning from running where it is placed, found before anything is made.
+"""Checks of the fine-tuning's options and placement, before deployment.
 
-Memory that the loop takes: bf16 weights that stay, LoRA's own, what backward needs of a pack, and some logits, without
-activation checkpointing. Of OPT-1.3b with packs of 16,384 tokens 17.1 GiB were measured (docs/performance.md); of other
-shapes it is est.
+Memory is the sum of frozen bf16 weights, LoRA's parameters, a pack's activations without checkpointing, and some
+logits. OPT-1.3b with packs of 16,384 tokens was measured at 17.1 GiB (docs/performance.md); other shapes are estimates.
 """
 
 from __future__ import annotations
@@ -33,20 +32,21 @@ from workloads.ray_finetuning.options import NAME, SYNTHETIC, FinetuningOptions
 _DEFAULT = FinetuningOptions.model_fields["model"].default
 _OPTIONS: Path = ("workloadOptions", NAME)
 _LEAST_PACK = 512
-"""Tokens: smaller packs leave a GPU idle."""
+"""Least tokens of a pack that keep a GPU busy."""
 _FROZEN, _LEARNT = 2, 16
-"""Bytes of a weight: bf16; or in fp32 with its gradient and two moments."""
+"""Bytes of a weight: frozen in bf16; trained in fp32 with its gradient and two moments."""
 _KEPT_WIDTH, _KEPT_KEYS = 10, 4
-"""Bytes of a token for each of a layer's width (what both norms take, attention's input, queries and output, in bf16),
-and of the width of its keys and values."""
+"""Bytes of a token per unit of a layer's width (inputs of both norms, of attention, queries and output, in bf16) and of
+its keys' and values' width.
+"""
 _KEPT_SIGN, _KEPT_GATED = 1, 4
-"""Bytes for each of a feed-forward layer's: whether it is positive, or both factors."""
+"""Bytes per unit of a feed-forward layer: the sign, or both factors."""
 _CHUNK, _LOGIT = 4096, 6
-"""Tokens whose logits are there at once (docker/ray-finetuning/finetuning/model.py), and bytes of one of them."""
+"""Tokens with logits in memory (docker/ray-finetuning/finetuning/model.py), and bytes per logit."""
 
 
 def problems(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
-    """All of them."""
+    """Yields all problems."""
     gpus = ground.nodes * options.gpus_on(ground.pool.sku)
     yield from team_problems(NAME, options, ground)
     yield from scheduler_problems(NAME, ground)
@@ -62,7 +62,7 @@ def problems(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
 
 
 def _model(options: FinetuningOptions) -> Iterator[Problem]:
-    """Whether it can be had."""
+    """Yields a problem if the model is not available."""
     where: Path = (*_OPTIONS, "model")
     if options.model.startswith(f"{DATA}/") and not options.data_container:
         what = f"is {options.model}, a folder of dataContainer, which is not set"
@@ -83,7 +83,7 @@ def _lengths(options: FinetuningOptions) -> Iterator[Problem]:
 
 
 def _evaluation(options: FinetuningOptions) -> Iterator[Problem]:
-    """Of synthetic tokens alone: how many examples files have, the loop sees, and refuses the same."""
+    """Yields a problem with too many evaluation examples of synthetic data. For files, the loop checks that."""
     if options.data_container is None and options.evaluation >= SYNTHETIC:
         where: Path = (*_OPTIONS, "evaluation")
         default = FinetuningOptions.model_fields["evaluation"].default
@@ -92,7 +92,7 @@ def _evaluation(options: FinetuningOptions) -> Iterator[Problem]:
 
 
 def _memory(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
-    """Each GPU has the whole model: more of them need no less each."""
+    """Yields a problem with memory. Each GPU has the whole model, so more GPUs do not help."""
     model, sku = options.known, ground.pool.sku
     if model is None or not sku.gpu_bf16_tflops or fits(model, options, sku):
         return
@@ -111,7 +111,7 @@ def _memory(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
 
 
 def _smaller_packs(model: LanguageModel, options: FinetuningOptions, ground: Ground) -> Iterator[Way]:
-    """The largest of a power of two in which the longest example has room."""
+    """Yields the largest pack, a power of two, that fits and has space for the longest example."""
     size = 1 << (options.pack - 1).bit_length() - 1
     while size >= max(options.longest, _LEAST_PACK):
         if fits(model, options.model_copy(update={"pack": size}), ground.pool.sku):
@@ -126,7 +126,7 @@ def _on_other_gpus(model: LanguageModel, options: FinetuningOptions) -> Iterator
 
 
 def _smaller(options: FinetuningOptions, ground: Ground) -> Iterator[Way]:
-    """Models that all can have."""
+    """Yields models that are not gated."""
     fitting = [
         name for name, model in language_models().items() if not model.gated and fits(model, options, ground.pool.sku)
     ]
@@ -135,7 +135,7 @@ def _smaller(options: FinetuningOptions, ground: Ground) -> Iterator[Way]:
 
 
 def bytes_per_gpu(model: LanguageModel, options: FinetuningOptions) -> float:
-    """What each GPU needs: all of them have all weights, and a pack of their own."""
+    """Returns the bytes on each GPU: all weights, and its own pack."""
     adapted = options.rank * model.layers * (2 * model.width + model.width + model.kv_width)
     per_unit = _KEPT_GATED if model.swiglu else _KEPT_SIGN
     per_layer = _KEPT_WIDTH * model.width + _KEPT_KEYS * model.kv_width + per_unit * model.inner
@@ -144,5 +144,5 @@ def bytes_per_gpu(model: LanguageModel, options: FinetuningOptions) -> float:
 
 
 def fits(model: LanguageModel, options: FinetuningOptions, sku: VmSku) -> bool:
-    """Whether GPUs of that size hold it."""
+    """Returns whether GPUs of this VM size can hold the model."""
     return bytes_per_gpu(model, options) <= usable_bytes(sku)

@@ -1,4 +1,4 @@
-"""Resimulation: a batch of scenarios, one index of a Job each, that goes on where evictions broke it off."""
+"""Runs resimulation: a batch of scenarios, each an index of a Job, that continues after evictions."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from workloads.resim.problems import problems
 
 
 class Resim(Workload[ResimOptions]):
-    """What batches are made of, and the stack's own batch."""
+    """The templates of batches, and the stack's own batch."""
 
     name = NAME
     options = ResimOptions
 
     def problems(self, options: ResimOptions, ground: Ground) -> Iterable[Problem]:
-        """Pools and containers that are not there, or will not do; a batch that could outlive a SAS."""
+        """Yields problems with pools and containers, and with a batch that could outlast a SAS."""
         return problems(options, ground)
 
     def deploy(self, context: WorkloadContext, placement: Placement[ResimOptions]) -> Deployed:
-        """The script that runs scenarios, the templates that `submit` reads, and a Job."""
+        """Creates the script that runs scenarios, the templates that `submit` reads, and a Job."""
         options = placement.options
         run = Run.placed(
             context,
@@ -61,7 +61,7 @@ class Resim(Workload[ResimOptions]):
 
 
 def _owner(context: WorkloadContext) -> None:
-    """It is the same whatever the templates are: those are replaced when they change, and batches go on."""
+    """Creates the owner of batches' Jobs. It does not depend on the templates: batches continue when these change."""
     says = "Owns the Jobs of batches that are submitted: they go with it, before volumes, nodes and namespace."
     kubernetes.core.v1.ConfigMap(
         OWNER,

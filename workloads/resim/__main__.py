@@ -1,4 +1,4 @@
-"""`python -m workloads.resim`: submits batches of scenarios, and tells how they fare."""
+"""Submits batches of scenarios and reports their state: `python -m workloads.resim`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def _command() -> int:
-    """What it imports takes seconds, in which one may be interrupted already."""
+    """Runs the command. Imports take seconds, during which the user may already interrupt it."""
     try:
         from workloads.resim.cli.arguments import main
 

@@ -1,4 +1,4 @@
-"""A batch: its scenarios, its name, where it lies in the output container, and how commands are refused. Pure."""
+"""Defines a batch: its scenarios, its name, its place in the output container, and errors of commands."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 MOST_SCENARIOS = 100_000
-"""The most scenarios of a batch, which is one Job. With more indexes, Kubernetes also limits how many may fail and run
-at once (pkg/apis/batch/validation/validation.go, completionsSoftLimit).
+"""The largest number of scenarios in a batch, which is one Job. With more indexes, Kubernetes also limits failed and
+parallel ones (pkg/apis/batch/validation/validation.go, completionsSoftLimit).
 """
 MAX_NAME = 100
 MAX_BATCH_NAME = 40
@@ -23,7 +23,7 @@ _SHOWN = 3
 
 
 class Refused(Exception):
-    """What is wrong, what is allowed, and what mends it."""
+    """An error with its cause, the allowed values and the fix."""
 
     def __init__(self, what: str, allowed: str, fix: str) -> None:
         super().__init__(what)
@@ -35,7 +35,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a batch lies in the output container. Each namespace has a folder of its own."""
+    """A batch's paths in the output container. Each namespace has its own folder."""
 
     namespace: str
     batch: str
@@ -47,43 +47,44 @@ class Layout:
 
     @property
     def identity(self) -> str:
-        """Says which scenarios it has."""
+        """The file with the identity of its scenarios."""
         return f"{self.root}/batch.json"
 
     def run(self, number: int) -> str:
-        """The scenarios of one run of it: all, or those that were left."""
+        """Returns the file with the scenarios of one run: all, or the remaining ones."""
         return f"{self.root}/runs/{number}.txt"
 
     @property
     def results(self) -> str:
-        """A folder per scenario that is done, put there at once."""
+        """The folder with one folder per finished scenario, put there in one step."""
         return f"{self.root}/results/"
 
     @property
     def attempts(self) -> str:
-        """What attempts left behind that did not end well, by scenario and pod."""
+        """The folder with the files of unsuccessful attempts, by scenario and pod."""
         return f"{self.root}/attempts/"
 
 
 def numbered(count: int) -> list[str]:
-    """Names of scenarios that have none, as run-scenario.sh names them."""
+    """Returns names of numbered scenarios, as run-scenario.sh names them."""
     return [f"scenario-{number:06d}" for number in range(count)]
 
 
 def digest(scenarios: Iterable[str]) -> str:
-    """Stands for the scenarios and their order."""
+    """Returns a digest of the scenarios and their order."""
     return hashlib.sha256("\n".join(scenarios).encode()).hexdigest()[:16]
 
 
 def default_name(scenarios: Iterable[str]) -> str:
-    """The same scenarios are the same batch, unless it is given another name."""
+    """Returns the default name, which is the same for the same scenarios."""
     return f"batch-{digest(scenarios)[:8]}"
 
 
 def parse(content: bytes, source: str) -> list[str]:
-    """The scenarios of a file, one a line, without empty lines and comments. Raises Refused, with its first mistakes.
+    """Returns the scenarios of a file, one per line, without empty lines and comments. Raises Refused with the first
+    errors.
 
-    The file is UTF-8, or UTF-16 or UTF-32, as PowerShell writes; names begin with ASCII, as JSON does.
+    The file is UTF-8, or UTF-16 or UTF-32 as PowerShell writes it. As in JSON, its first character is ASCII.
     """
     try:
         text = content.decode(json.detect_encoding(content))
@@ -112,7 +113,7 @@ def parse(content: bytes, source: str) -> list[str]:
 
 
 def checked_count(count: int) -> int:
-    """Of scenarios without a file. Raises Refused."""
+    """Returns a valid number of scenarios. Raises Refused."""
     if count < 1:
         raise Refused(f"--njobs is {count}", f"1 to {MOST_SCENARIOS:,}", "--njobs 20")
     _check_count(count, "--njobs")
@@ -127,7 +128,7 @@ def _check_count(count: int, source: str) -> None:
 
 
 def checked_name(name: str) -> str:
-    """Of a batch. Raises Refused."""
+    """Returns a valid name of a batch. Raises Refused."""
     if not BATCH.fullmatch(name):
         better = re.sub(r"[^a-z0-9-]+", "-", name.lower())[:MAX_BATCH_NAME].strip("-")
         allowed = f"lower-case letters, digits and hyphens, {MAX_BATCH_NAME} at most, the first a letter"

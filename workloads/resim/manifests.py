@@ -1,4 +1,4 @@
-"""Batches as plain data: pure functions, of which the program and `python -m workloads.resim` make the same Jobs."""
+"""Builds the Jobs of batches, for both the program and `python -m workloads.resim`."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ from workloads.resim import metaseq
 from workloads.resim.options import NAME, ResimOptions
 
 TEMPLATES = f"{NAME}-templates"
-"""ConfigMap of what batches are made of, by name of the template."""
+"""ConfigMap of the templates of batches, by name."""
 OWNER = f"{NAME}-batches"
-"""ConfigMap that owns the Jobs of batches that are submitted, so that they go when the stack is taken down."""
+"""ConfigMap that owns the Jobs of submitted batches, so that they are deleted with the stack."""
 TEST_IO = "test-io"
-"""The template of the stack's options; named after the image."""
+"""The template of the stack's options, named after the image."""
 BATCH_LABEL = "ai-on-aks/batch"
 RUN_LABEL = "ai-on-aks/run"
 DIGEST_ANNOTATION = "ai-on-aks/scenarios"
-"""Of a Job: which scenarios its batch has (workloads/resim/batch.py, digest)."""
+"""Annotation of a Job with the digest of its batch's scenarios (workloads/resim/batch.py, digest)."""
 GRACE_S = 25
-"""Of the 30 seconds for which Azure tells an eviction before: less, since a drain begins a while after it."""
+"""Grace period in seconds. Azure announces an eviction 30 seconds before, and a drain starts a little later."""
 _INPUT, _OUTPUT = "/input", "/output"
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run(_base.Run[ResimOptions]):
-    """A platform's place for batches: pools, and a container each to read and to write."""
+    """The platform's pools and its input and output containers for batches."""
 
     others: tuple[GpuPool, ...]
-    """Pools beside the first."""
+    """Further pools."""
     inputs: BlobVolume
     outputs: BlobVolume
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One run of a batch: which, and whether its scenarios stand in a list or are numbered."""
+    """One run of a batch. Its scenarios are listed or numbered."""
 
     name: str
     run: int = 0
-    """0: the stack's own, whose scenarios are numbered."""
+    """Number of the run; 0 is the stack's own batch with numbered scenarios."""
 
     @property
     def job(self) -> str:
@@ -67,11 +67,11 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What runs a scenario, and on what."""
+    """The program of a scenario and its hardware."""
 
     pools: Sequence[GpuPool]
     gpus: int | None
-    """None takes a whole node."""
+    """GPUs of a scenario; None takes a whole node."""
     image: str
     command: Sequence[str]
     files: Files
@@ -79,17 +79,17 @@ class Load:
 
     @property
     def at_once(self) -> int:
-        """As many as the pools can have GPUs for."""
+        """The number of scenarios that fit on the pools' GPUs."""
         return max(1, sum(pool.max_nodes * (pool.gpus // (self.gpus or pool.gpus)) for pool in self.pools))
 
 
 def files() -> Files:
-    """What runs one scenario, whatever the image."""
+    """Returns the script that runs one scenario in any image."""
     return Files(config_map=NAME, folder=f"/opt/{NAME}", contents=texts(_SCRIPTS, "run-scenario.sh"))
 
 
 def load_of_options(run: Run) -> Load:
-    """The load of the image test-io, or the stack's own command."""
+    """Returns the load of the image test-io, or the stack's own command."""
     options = run.options
     sizes = (str(options.gpu_seconds), str(options.output_files), options.output_size)
     command = options.command or ("/bin/bash", "/opt/test-io/test-io.sh", *sizes)
@@ -97,7 +97,7 @@ def load_of_options(run: Run) -> Load:
 
 
 def load_of_training(options: ResimOptions, of_scenario: MpiJob) -> Load:
-    """A training of Metaseq."""
+    """Returns the load of a Metaseq training."""
     outputs = {"OUTPUT_FILES": str(options.output_files), "OUTPUT_SIZE": options.output_size}
     found = metaseq.files(of_scenario, replace(files(), contents=texts(_SCRIPTS)))
     return Load(
@@ -111,7 +111,7 @@ def load_of_training(options: ResimOptions, of_scenario: MpiJob) -> Load:
 
 
 def template(run: Run, load: Load) -> Manifest:
-    """The pod of one scenario, without what differs from batch to batch."""
+    """Returns the pod of one scenario, without a batch's own values."""
     options, (pool, *others) = run.options, load.pools
     fields = {"NAMESPACE": "metadata.namespace", "POD": "metadata.name", "NODE": "spec.nodeName"}
     pod = GpuPod(
@@ -135,7 +135,7 @@ def template(run: Run, load: Load) -> Manifest:
 
 
 def blueprint(run: Run, load: Load) -> Manifest:
-    """All that a batch on this platform is made of, but its scenarios."""
+    """Returns everything that defines a batch on this platform except its scenarios."""
     options = run.options
     return {
         "template": template(run, load),
@@ -150,14 +150,14 @@ def blueprint(run: Run, load: Load) -> Manifest:
 
 
 def results_of(made_of: Mapping[str, Any]) -> str:
-    """A digest of what decides what a scenario's outputs are: image, command, and from where it reads."""
+    """Returns a digest of everything that determines a scenario's outputs: image, command and input path."""
     container = _container(made_of)
     decides = (container["image"], container["command"], _inputs(made_of), made_of["inputContainer"])
     return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
 
 
 def own_folder(made_of: Mapping[str, Any]) -> str:
-    """Where the stack's own batch lies: for each dataset elsewhere, so that no result is taken for another's."""
+    """Returns the folder of the stack's own batch, which differs by dataset to keep results apart."""
     dataset = _inputs(made_of).removeprefix(_INPUT).strip("/")
     return f"{NAME}@{dataset.replace('/', '@')}" if dataset else NAME
 
@@ -172,7 +172,7 @@ def _inputs(made_of: Mapping[str, Any]) -> str:
 
 
 def job_spec(made_of: Mapping[str, Any], batch: Batch, count: int) -> Manifest:
-    """Returns the spec of the Job that runs so many scenarios of a batch."""
+    """Returns the spec of the Job that runs `count` scenarios of a batch."""
     variables = {
         "BATCH": batch.name if batch.run else own_folder(made_of),
         "LIST": f"runs/{batch.run}.txt" if batch.run else "",
@@ -191,12 +191,12 @@ def job_spec(made_of: Mapping[str, Any], batch: Batch, count: int) -> Manifest:
 
 
 def owner(uid: str) -> Manifest:
-    """What makes a Job one of the stack's, by the uid of its ConfigMap.
+    """Returns the owner reference that ties a Job to the stack, by the uid of its ConfigMap.
 
-    A namespace that goes takes its pods before their Jobs (kubernetes, pkg/controller/namespace/deletion
-    /namespaced_resources_deleter.go, OrderedNamespaceDeletion), and would wait for ever: the Job controller keeps a
-    pod that was broken off until the next one of its index is made (pkg/controller/job/job_controller.go,
-    canRemoveFinalizer), and none is made any more. Both as of 1.33.5.
+    A deleted namespace deletes pods before their Jobs (kubernetes, pkg/controller/namespace/deletion
+    /namespaced_resources_deleter.go, OrderedNamespaceDeletion) and would hang: the Job controller keeps an interrupted
+    pod until it creates the next one of its index (pkg/controller/job/job_controller.go, canRemoveFinalizer), which no
+    longer happens. Both as of 1.33.5.
     """
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": OWNER, "uid": uid}
 
@@ -218,7 +218,7 @@ def job(made_of: Mapping[str, Any], batch: Batch, count: int, *, namespace: str,
 
 
 def _verdict(count: int, most_failed: int, enough: int) -> Manifest:
-    """When the rest is stopped; nothing where all are to run, whatever becomes of others."""
+    """Returns when the remaining scenarios are stopped; empty if all must run in any case."""
     found: Manifest = {}
     if most_failed < 100:
         found["maxFailedIndexes"] = count * most_failed // 100

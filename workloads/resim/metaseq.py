@@ -1,4 +1,4 @@
-"""The template `metaseq`: a training on all GPUs of a node for each scenario, with inputs and an output. Pure."""
+"""Implements the template `metaseq`: a training on all GPUs of a node for each scenario, with inputs and an output."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _SIZE: Path = (*_OPTIONS, "modelSize")
 
 
 def training(options: MetaseqTemplate, pool: GpuPool, image: str, rdma_resource: str) -> MpiJob:
-    """On one node of the pool; as a job of its own, the workload metaseq would make the same of it."""
+    """Returns the training on one node of the pool, as the workload metaseq would create it."""
     of_job = MetaseqOptions(model_size=options.model_size, num_updates=options.num_updates)
     return job(Run(options=of_job, pool=pool, nodes=1, image=image, rdma_resource=rdma_resource, service_account=""))
 
 
 def files(of_training: MpiJob, scenario: Files) -> Files:
-    """The training's, beside those that run a scenario, in their folder."""
+    """Returns the training's files together with those that run a scenario, in the same folder."""
     contents = {**of_training.files.contents, **scenario.contents}
     return replace(scenario, config_map=f"{NAME}-{TEMPLATE}", contents=contents)
 
 
 def problems(options: MetaseqTemplate, ground: Ground) -> Iterator[Problem]:
-    """A pool that is not there, or whose GPUs are partitioned; a model that a node of it cannot train."""
+    """Yields problems: a missing pool, one with partitioned GPUs, or a model that its nodes cannot train."""
     key, size = options.pool or ground.pool_key, models().sizes[options.model_size]
     pool = ground.pools.get(key)
     if pool is None:

@@ -29,54 +29,54 @@ Dataset = Annotated[
 
 
 class MetaseqTemplate(Model):
-    """What a scenario of the template `metaseq` trains, and where."""
+    """Options of the template `metaseq`."""
 
     pool: Text | None = None
-    """GPU pool for `--template metaseq`, by which each scenario is a training of Metaseq on all GPUs of a node; by
-    default that of the other scenarios.
+    """GPU pool for `--template metaseq`, which trains Metaseq on all GPUs of a node for each scenario; by default the
+    pool of the other scenarios.
     """
     model_size: ModelSize = "125m"
-    """What each trains there, as the workload metaseq."""
+    """Model size of each training, as in the workload metaseq."""
     num_updates: Count = 20
-    """For how many updates."""
+    """Number of updates."""
 
 
 class ResimOptions(WorkloadOptions):
-    """What one scenario does, between which containers, and what becomes of a batch whose scenarios fail."""
+    """Options of resimulation."""
 
     count: Annotated[int, Field(ge=1, le=MOST_SCENARIOS), PLAIN_DIGITS] = 20
-    """Scenarios of the stack's own batch; `python -m workloads.resim submit` runs others."""
+    """Number of scenarios in the stack's own batch; `python -m workloads.resim submit` runs others."""
     other_pools: tuple[str, ...] = ()
-    """More GPU pools whose nodes may take it, as an on-demand pool beside a Spot one."""
+    """Further GPU pools that may run it, such as an on-demand pool in addition to a Spot pool."""
     gpus: Count = 1
     """GPUs of each scenario."""
     parallelism: Annotated[int, Field(ge=1, le=MOST_SCENARIOS), PLAIN_DIGITS] | None = None
-    """Scenarios at once; by default as many as its pools can have GPUs for."""
+    """Number of parallel scenarios; by default as many as fit on its pools' GPUs."""
     retries: Annotated[int, Field(ge=0, le=100), PLAIN_DIGITS] = 3
-    """How often a scenario may fail before it has failed; evictions do not count."""
+    """Number of retries of a scenario; evictions do not count."""
     most_failed_percent: Annotated[int, Field(ge=0, le=100), PLAIN_DIGITS] = 100
-    """Of a batch's scenarios; when more have failed, the rest is stopped."""
+    """Percentage of failed scenarios above which the batch stops."""
     enough_percent: Percent = 100
-    """Of a batch's scenarios; when so many have succeeded, the rest is stopped."""
+    """Percentage of successful scenarios at which the batch stops."""
     hours: Annotated[int, Field(ge=1, le=MOST_HOURS), PLAIN_DIGITS] = 24
-    """How long a batch may take; a SAS of its containers must last longer."""
+    """Hours that a batch may take; a SAS of its containers must last longer."""
     input_container: ContainerName = "input"
-    """Container that scenarios read."""
+    """Container with the scenarios' inputs."""
     output_container: ContainerName = "output"
-    """Container that they write, in an account with a hierarchical namespace."""
+    """Container for the scenarios' outputs, in an account with a hierarchical namespace."""
     dataset: Dataset = ""
-    """Folder in the input container; a scenario reads the folder of its name there, or, without one, all of it."""
+    """Folder in the input container; a scenario reads the subfolder with its name, or else the whole folder."""
     gpu_seconds: Count = 30
-    """How long a scenario of the image test-io loads its GPU."""
+    """Seconds that a scenario of the image test-io loads its GPU."""
     output_files: Count = 2
-    """Files that it writes."""
+    """Number of files that a scenario of the image test-io writes."""
     output_size: Size = "16Mi"
-    """Size of each."""
+    """Size of each of these files."""
     command: tuple[str, ...] = ()
-    """What runs a scenario in an `image` of your own, in place of the load of test-io.
+    """Command of a scenario in your own `image`, instead of the load of test-io.
 
-    workloads/resim/scripts/run-scenario.sh says what it is given.
+    workloads/resim/scripts/run-scenario.sh documents its environment.
     """
 
     metaseq: MetaseqTemplate | None = None
-    """Offer `--template metaseq` too."""
+    """Options of the template for `--template metaseq`, which is available if they are set."""

@@ -1,4 +1,4 @@
-"""What keeps a batch from running where it is placed, found before anything is made."""
+"""Checks of resimulation's options and placement, before deployment."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from workloads.resim.options import NAME, ResimOptions
 
 _OPTIONS: Path = ("workloadOptions", NAME)
 _READ, _WRITE = "rl", "racwdlmp"
-"""Outputs are written beside their place and renamed into it."""
+"""Permissions. Outputs are written to a temporary path and renamed."""
 
 
 def problems(options: ResimOptions, ground: Ground) -> Iterator[Problem]:
-    """All of them."""
+    """Yields all problems."""
     yield from _other_pools(options, ground)
     if options.metaseq:
         yield from metaseq.problems(options.metaseq, ground)
@@ -70,14 +70,14 @@ def _permissions(account: Account, name: str, key: str, needed: str) -> Iterator
         where: Path = (*account.path_of(name), "permissions")
         better = "".join(letter for letter in _WRITE if letter in needed or letter in given)
         what = f"is {given}, but workload {NAME} also needs {''.join(missing)} there ({key})"
-        # Without the permissions to read, nothing mounts: they widen nothing.
+        # Without read permissions, nothing mounts: adding them does not widen access.
         widens = "permissions" in container.model_fields_set and not {*missing} <= {*_READ}
         fix = by_hand(where) if widens else set_command(where, better)
         yield Problem(where, what, f"all of {needed}", fix)
 
 
 def _outlives(account: Account, name: str, hours: int) -> Iterator[Problem]:
-    """A SAS that is fresh may be too short already; of one that has been used, `submit` knows how long it lasts."""
+    """Yields a problem if even a fresh SAS is too short. `submit` checks how long a used one still lasts."""
     container = account.settings.containers[name]
     if account.settings.auth == "identity" or hours < container.days * 24:
         return
@@ -92,10 +92,11 @@ def _outlives(account: Account, name: str, hours: int) -> Iterator[Problem]:
 
 
 def _one_folder(account: Account, name: str) -> Iterator[Problem]:
-    """By identity each pod has a mount of its own (nodeserver.go, NodePublishVolume), and a node has several of them.
+    """Yields a problem if pods of a node would share a folder of blocks.
 
-    Each empties the folder of blocks as it begins and ends, and does not begin while another writes there
-    (azure-storage-fuse 2.5.4, block_cache.go, Configure: "temp directory not empty").
+    With `auth: identity`, each pod has its own mount (nodeserver.go, NodePublishVolume). Each mount empties the folder
+    of blocks at its start and end, and fails to start while another writes there (azure-storage-fuse 2.5.4,
+    block_cache.go, Configure: "temp directory not empty").
     """
     profile = account.settings.containers[name].profile
     if account.settings.auth == "identity" and has_folder(profile):
@@ -107,7 +108,7 @@ def _one_folder(account: Account, name: str) -> Iterator[Problem]:
 
 
 def _flat(ground: Ground, name: str) -> Iterator[Problem]:
-    """In a flat account blobfuse2 renames a folder blob by blob, and half of it could be taken for an output."""
+    """Yields a problem for a flat account: blobfuse2 renames a folder blob by blob, which can leave half an output."""
     account = ground.storage.by_container().get(name)
     if account and not account.settings.hierarchical_namespace:
         where: Path = (*account.path, "hierarchicalNamespace")

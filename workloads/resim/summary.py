@@ -1,4 +1,4 @@
-"""How a batch fares: from its Jobs, and from what lies in the output container. Pure."""
+"""Summarizes a batch from its Jobs and the output container."""
 
 from __future__ import annotations
 
@@ -64,17 +64,17 @@ class LastRun:
 
 @dataclass(frozen=True)
 class Cost:
-    """What the nodes of a batch have cost while they worked on it."""
+    """The cost of nodes while they worked on a batch."""
 
     usd: float | None
-    """None where a price is unknown."""
+    """The cost in USD; None if a price is unknown."""
     at_most: bool = False
-    """Spot nodes cost what the market says: at most the list price."""
+    """Whether it is an upper limit: Spot nodes cost the market price, at most the list price."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A batch in numbers."""
+    """The numbers of a batch."""
 
     batch: str
     state: str
@@ -89,21 +89,21 @@ class Summary:
     input_bytes: int
     output_bytes: int
     seconds: float
-    """From the first beginning to the last end of scenarios that are done."""
+    """Seconds from the first start to the last end of finished scenarios."""
     scenario_seconds: float
-    """What these took, each by itself: their work."""
+    """Sum of their durations in seconds: their work."""
     node_hours: float
     cost: Cost
     reason: str = ""
 
     @property
     def throughput(self) -> float:
-        """Bytes a second, of inputs and outputs."""
+        """Bytes per second, of inputs and outputs."""
         return (self.input_bytes + self.output_bytes) / self.seconds if self.seconds else 0.0
 
     @property
     def at_once(self) -> float:
-        """Scenarios at work together, on average."""
+        """Average number of parallel scenarios."""
         return self.scenario_seconds / self.seconds if self.seconds else 0.0
 
     def document(self) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class Summary:
         return {to_camel(name): value for name, value in asdict(self).items()} | derived
 
     def lines(self) -> list[str]:
-        """For readers, in kubectl's way of describing."""
+        """Returns the summary as text, in the style of `kubectl describe`."""
         rows = {
             "Batch": self.batch,
             "State": self.state,
@@ -140,7 +140,7 @@ def _count(indexes: str) -> int:
 
 
 def node_hours(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Hours in which each node worked on any scenario; scenarios that share a node count once."""
+    """Returns the hours that each node worked on any scenario; parallel scenarios count once."""
     spans: dict[str, list[tuple[float, float]]] = {}
     for each in results:
         spans.setdefault(each["node"], []).append((each["started"], each["ended"]))
@@ -156,7 +156,7 @@ def _covered(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def cost(hours: Mapping[str, float], pools: Mapping[str, tuple[str, bool]], region: str) -> Cost:
-    """Of nodes by name; `pools` have size and whether they are Spot, by the ARM name that nodes carry in theirs."""
+    """Returns the cost of nodes by name. `pools` have VM size and Spot flag, by the ARM name in node names."""
     total, spot = 0.0, False
     for node, spent in hours.items():
         size, is_spot = next((found for arm, found in pools.items() if node.startswith(f"aks-{arm}-")), ("", False))
@@ -168,12 +168,12 @@ def cost(hours: Mapping[str, float], pools: Mapping[str, tuple[str, bool]], regi
 
 
 def evicted(attempts: Mapping[tuple[str, str], Collection[str]], known: Collection[str]) -> int:
-    """Returns how many attempts ended without success or failure; pods that are `known` are still at work."""
+    """Returns how many attempts ended without success or failure; pods in `known` are still running."""
     return sum(FAILED not in files and pod not in known for (_, pod), files in attempts.items())
 
 
 def tried_again(attempts: Iterable[tuple[str, str]], done: Collection[str]) -> int:
-    """Scenarios that are not done and have had several attempts, by scenario and pod."""
+    """Returns the number of unfinished scenarios with several attempts."""
     tried = Counter(scenario for scenario, _ in attempts if scenario not in done)
     return sum(count > 1 for count in tried.values())
 
@@ -189,7 +189,7 @@ def summarised(
     results: Sequence[Mapping[str, Any]],
     spent: Cost,
 ) -> Summary:
-    """All of it."""
+    """Returns the summary."""
     begun = min((each["started"] for each in results), default=0)
     ended = max((each["ended"] for each in results), default=0)
     return Summary(
@@ -198,7 +198,7 @@ def summarised(
         scenarios=scenarios,
         succeeded=succeeded,
         failed=run.failed,
-        running=min(run.active, scenarios - succeeded),  # outputs are there before Kubernetes sees their pods' end
+        running=min(run.active, scenarios - succeeded),  # outputs exist before Kubernetes registers their pods' end
         evicted=evictions,
         retried=sum(each["attempts"] > 1 for each in results) + retried_left,
         input_bytes=sum(each.get("inputBytes", 0) for each in results),

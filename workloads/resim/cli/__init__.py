@@ -1,1 +1,1 @@
-"""`python -m workloads.resim`, command by command. It needs a stack's outputs, kubectl, and a way to the blobs."""
+"""Commands of `python -m workloads.resim`. They need a stack's outputs, kubectl, and access to the blobs."""

@@ -1,4 +1,4 @@
-"""The commands and their arguments."""
+"""Parses and runs the commands."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _Command = Callable[[Session, argparse.Namespace], int]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0 when it was done; of a batch that was waited for, when no scenario of it failed."""
+    """Returns 0 on success. With --wait, that means that no scenario of the batch failed."""
     options = _parser().parse_args(argv)
     try:
-        if options.does is _submit:  # what is wrong of a file needs no stack
+        if options.does is _submit:  # errors in a file need no stack
             options.names = scenarios(options.scenarios, options.njobs)
         with session(options.stack) as found:
             does: _Command = options.does
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Tells what is wrong as all else is told."""
+        """Reports the error in the format of all commands."""
         allowed = " ".join(self.format_usage().split()[1:])
         self.exit(2, f"error: {Refused(message, allowed, f'{self.prog} --help')}\n")
 

@@ -1,4 +1,4 @@
-"""What a stack's outputs tell of its platform: namespace, cluster, containers and what opens them, pools."""
+"""Reads a stack's platform from its outputs: namespace, cluster, containers with their credentials, and pools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workloads.resim.options import NAME
 
 @dataclass(frozen=True)
 class Container:
-    """A blob container of the platform, and the SAS that opens it, if one does."""
+    """A blob container of the platform, and its SAS if it has one."""
 
     name: str
     url: str
@@ -26,7 +26,7 @@ class Container:
     account_key: str = ""
 
     def check_lasts(self, hours: int, now: datetime, stack: str) -> None:
-        """Raises Refused for a batch of so many hours that could outlive the SAS."""
+        """Checks that a batch of this many hours ends before the SAS. Raises Refused."""
         if self.expiry is None or now + timedelta(hours=hours) < self.expiry:
             return
         most = int((self.expiry - now) / timedelta(hours=1))
@@ -41,7 +41,7 @@ class Container:
 
 @dataclass(frozen=True)
 class Pool:
-    """GPU nodes, as their cost is reckoned."""
+    """A GPU pool's data for the costs."""
 
     size: str
     spot: bool
@@ -49,17 +49,17 @@ class Pool:
 
 @dataclass(frozen=True)
 class Platform:
-    """Where batches of a stack run."""
+    """The platform of a stack's batches."""
 
     stack: str
     namespace: str
     kubeconfig: str
     containers: Mapping[str, Container]
     pools: Mapping[str, Pool]
-    """By their names in ARM, which nodes' names have."""
+    """Pools by their names in ARM, which node names contain."""
 
     def container(self, name: str) -> Container:
-        """Raises Refused for one that the outputs do not have."""
+        """Returns a container of the outputs. Raises Refused if it does not exist."""
         if name not in self.containers:
             what = f"container {name} is not among the outputs of stack {self.stack}"
             raise Refused(what, ", ".join(self.containers) or "a stack with containers", "pulumi up")
@@ -67,9 +67,9 @@ class Platform:
 
 
 def platform(stack: str, own: Mapping[str, Any], lenders: Mapping[str, Any]) -> Platform:
-    """Of a stack's `own` outputs, and those of the stack whose platform it runs on: the same where it has one.
+    """Returns the platform from a stack's `own` outputs and those of its platform's stack, which may be the same.
 
-    Raises Refused where the stack has no resim, or is not up.
+    Raises Refused if the stack has no resim or is not deployed.
     """
     details = own.get(WORKLOAD_DETAILS, {}).get(NAME)
     if details is None:

@@ -1,4 +1,4 @@
-"""Runs the commands that a user would: pulumi for a stack's outputs, kubectl for its cluster."""
+"""Runs pulumi for a stack's outputs and kubectl for its cluster, as a user would."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TIMEOUT = "--request-timeout=30s"
 
 
 class _Failed(Exception):
-    """What the command said."""
+    """The command's error output."""
 
 
 def _said(*command: str, given: str | None = None) -> str:
@@ -39,7 +39,7 @@ def _said(*command: str, given: str | None = None) -> str:
 
 
 def outputs(stack: str) -> Mapping[str, Any]:
-    """All outputs of a stack, secret ones too; of the one that is selected for an empty name. Raises Refused."""
+    """Returns all outputs of a stack with secrets; an empty name means the selected stack. Raises Refused."""
     chosen = ["--stack", stack] if stack else []
     try:
         text = _said("pulumi", "stack", "output", "--json", "--show-secrets", "--non-interactive", *chosen)
@@ -51,21 +51,21 @@ def outputs(stack: str) -> Mapping[str, Any]:
 
 
 class Kubectl:
-    """kubectl in one namespace of one cluster."""
+    """Runs kubectl in one namespace of one cluster."""
 
     def __init__(self, kubeconfig: Path, namespace: str) -> None:
         self.namespace = namespace
         self._begin = ("kubectl", f"--kubeconfig={kubeconfig}", f"--namespace={namespace}", _TIMEOUT)
 
     def list(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
-        """Objects of a kind. Raises Refused."""
+        """Returns objects of a kind. Raises Refused."""
         found: list[dict[str, Any]] = json.loads(self._run("get", kind, "--output=json", f"--selector={selector}"))[
             "items"
         ]
         return found
 
     def find(self, kind: str, name: str) -> dict[str, Any] | None:
-        """An object, or None where there is none. Raises Refused."""
+        """Returns an object, or None if it does not exist. Raises Refused."""
         text = self._run("get", kind, name, "--output=json", "--ignore-not-found")
         found: dict[str, Any] | None = json.loads(text) if text.strip() else None
         return found
@@ -87,7 +87,7 @@ class Kubectl:
 
 @contextmanager
 def kubectl(kubeconfig: str, namespace: str) -> Iterator[Kubectl]:
-    """With a kubeconfig that only this user can read, for as long as it is needed."""
+    """Yields a Kubectl with a temporary kubeconfig that only this user can read."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "kubeconfig"
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as text:

@@ -1,4 +1,4 @@
-"""One command's way to its stack: the platform, the cluster, the container of a batch."""
+"""Gives a command access to its stack: the platform, the cluster and the container of a batch."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from workloads.resim.options import NAME
 
 @dataclass(frozen=True)
 class Session:
-    """What every command has."""
+    """The resources of a command."""
 
     platform: Platform
     kubectl: Kubectl
     templates: Mapping[str, Mapping[str, Any]]
     owner: str
-    """The uid of what owns the Jobs of batches."""
+    """Uid of the owner of the batches' Jobs."""
 
     def template(self, name: str) -> Mapping[str, Any]:
-        """Raises Refused for one that the stack has not."""
+        """Returns a template of the stack. Raises Refused if it does not exist."""
         if name not in self.templates:
             there = ", ".join(self.templates)
             what = f"--template is {name}, which the stack does not have"
@@ -45,14 +45,14 @@ class Session:
 
     @contextmanager
     def store(self, batch: str) -> Iterator[Store]:
-        """Where the batch lies; templates of a stack share one output container."""
+        """Yields the batch's store; templates of a stack share one output container."""
         name = next(iter(self.templates.values()))["outputContainer"]
         folder = own_folder(self.template(TEST_IO)) if batch == NAME else batch
         with store.opened(self.platform.container(name), Layout(self.platform.namespace, folder)) as found:
             yield found
 
     def scenarios(self, batch: str, kept: Store) -> list[str]:
-        """All of a batch that was submitted, or is the stack's own. Raises Refused for any other."""
+        """Returns all scenarios of a submitted batch or the stack's own. Raises Refused for others."""
         if kept.identity() is not None:
             return kept.scenarios()
         if batch == NAME and (own := self.jobs(NAME)):
@@ -67,7 +67,7 @@ class Session:
 
 @contextmanager
 def session(stack: str) -> Iterator[Session]:
-    """Raises Refused where the stack is not up, has no resim, or its API server does not answer."""
+    """Yields a session. Raises Refused if the stack is not up or has no resim, or its API server does not answer."""
     own = outputs(stack)
     lender = own.get("platformStack", "")
     place = platform(stack, own, outputs(lender) if lender else own)

@@ -1,4 +1,4 @@
-"""`status`: how a batch is doing, from its Jobs and its outputs; `cancel`."""
+"""Implements `status`, which reports a batch from its Jobs and its outputs, and `cancel`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _report(text: str) -> None:
 
 
 def summary(session: Session, batch: str) -> Summary:
-    """Returns the summary of a batch, from what is in the container. Raises Refused if it does not exist."""
+    """Returns the summary of a batch from its Jobs and the container. Raises Refused if the batch does not exist."""
     with session.store(batch) as store:
         names = session.scenarios(batch, store)
         kept, run = store.kept(), LastRun.of(session.jobs(batch))
@@ -60,7 +60,7 @@ def summary(session: Session, batch: str) -> Summary:
 
 
 def _known(session: Session, batch: str, kept: Kept) -> set[str]:
-    """Returns the pods that are at work, or that have succeeded since the blobs were listed."""
+    """Returns pods that are running, or have succeeded since the blobs were listed."""
     if not kept.attempts:
         return set()
     pods = session.kubectl.list("pods", f"{BATCH_LABEL}={batch}")
@@ -73,7 +73,7 @@ def _region(session: Session) -> str:
 
 
 def cancel(session: Session, batch: str, says: Callable[[list[str]], None]) -> None:
-    """Deletes a batch's Jobs, and reports which; what is done stays. Raises Refused if it has none."""
+    """Deletes a batch's Jobs and reports them; finished scenarios stay. Raises Refused if it has no Jobs."""
     jobs = [job["metadata"]["name"] for job in session.jobs(batch)]
     if not jobs:
         there = session.batches()

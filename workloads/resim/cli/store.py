@@ -1,4 +1,4 @@
-"""A batch as it lies in the output container: read and written by real REST calls with the stack's SAS, or a login."""
+"""Reads and writes a batch in the output container through REST, with the stack's SAS or a login."""
 
 from __future__ import annotations
 
@@ -20,56 +20,56 @@ from workloads.resim.cli.platform import Container
 
 _AT_ONCE = 16
 _NOT_LET_IN = ("AuthenticationFailed", "AuthorizationFailure", "InvalidAuthenticationInfo")
-"""What storage says to a SAS that has ended or is another account's, and to anybody outside of a private network."""
+"""Error codes for an expired SAS or another account's, and for access from outside a private network."""
 
 
 @dataclass
 class Kept:
-    """What lies of a batch."""
+    """The stored state of a batch."""
 
     done: set[str] = field(default_factory=set)
     attempts: dict[tuple[str, str], set[str]] = field(default_factory=dict)
-    """Names of files that attempts left, or have so far, by scenario and pod."""
+    """Names of the attempts' files, by scenario and pod."""
 
 
 class Store:
-    """One batch's part of the container. Every call raises Refused where storage does."""
+    """One batch's part of the container. Methods raise Refused if storage returns an error."""
 
     def __init__(self, client: ContainerClient, container: Container, layout: Layout) -> None:
         self._client, self._container, self._layout = client, container, layout
 
     def identity(self) -> dict[str, Any] | None:
-        """What the batch said of itself when it was first submitted."""
+        """Returns the batch's description from its first submission."""
         text = self._read(self._layout.identity)
         found: dict[str, Any] | None = json.loads(text) if text is not None else None
         return found
 
     def scenarios(self) -> list[str]:
-        """All of the batch, which its first run had."""
+        """Returns all scenarios of the batch, which are those of its first run."""
         return self.run(1)
 
     def run(self, number: int) -> list[str]:
-        """The scenarios of one run."""
+        """Returns the scenarios of one run."""
         return (self._read(self._layout.run(number)) or b"").decode().split()
 
     def last_run(self) -> int:
-        """0 before the first."""
+        """Returns the last run's number; 0 before the first."""
         with self._refusing():
             names = [blob.name for blob in self._client.list_blobs(f"{self._layout.root}/runs/")]
         numbers = [name.rpartition("/")[2].removesuffix(".txt") for name in names]
         return max((int(number) for number in numbers if number.isdigit()), default=0)
 
     def begin(self, scenarios: Sequence[str], template: str, made_of: str) -> None:
-        """Says which scenarios the batch has, and what runs them; `made_of` is a digest of that."""
+        """Writes the batch's scenarios and template; `made_of` is a digest of the template."""
         said = {"digest": digest(scenarios), "scenarios": len(scenarios), "template": template, "madeOf": made_of}
         self._write(self._layout.identity, json.dumps({**said, "submitted": datetime.now(UTC).isoformat()}))
 
     def begin_run(self, number: int, scenarios: Iterable[str]) -> None:
-        """Writes the list that its pods read."""
+        """Writes the list of scenarios for a run's pods."""
         self._write(self._layout.run(number), "".join(f"{name}\n" for name in scenarios))
 
     def kept(self) -> Kept:
-        """Which scenarios are done, and what attempts there were beside."""
+        """Returns the finished scenarios and the other attempts."""
         found = Kept()
         with self._refusing():
             for blob in self._client.list_blobs(self._layout.results):
@@ -89,7 +89,7 @@ class Store:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             for text in pool.map(self._read, names):
                 if text is not None:
-                    with contextlib.suppress(ValueError):  # one that cannot be read does not hide the others
+                    with contextlib.suppress(ValueError):  # a malformed result does not hide the others
                         yield json.loads(text.decode(errors="replace"))
 
     def _read(self, name: str) -> bytes | None:
@@ -120,14 +120,14 @@ class Store:
 
 @contextmanager
 def opened(container: Container, layout: Layout) -> Iterator[Store]:
-    """The batch in its container."""
+    """Yields the batch's store in its container."""
     credential = container.sas or DefaultAzureCredential()
     with ContainerClient.from_container_url(container.url, credential, retry_total=2) as client:
         yield Store(client, container, layout)
 
 
 def refusal(error: AzureError, container: Container) -> Refused:
-    """Why storage lets nobody in, and what mends it."""
+    """Returns why storage refused access, and the fix."""
     code = str(getattr(getattr(error, "error_code", None), "value", "") or getattr(error, "error_code", "") or "")
     where = f"container {container.name} ({container.url})"
     if not container.sas and (isinstance(error, ClientAuthenticationError) or "Permission" in code):

@@ -1,4 +1,4 @@
-"""`submit` and `retry`: runs what of a batch is not done yet."""
+"""Implements `submit` and `retry`, which run a batch's unfinished scenarios."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_BYTES = (MOST_SCENARIOS + 1) * (MAX_NAME + 2)
 
 @dataclass(frozen=True)
 class Submitted:
-    """One run of a batch. Without scenarios to do, it has no Job."""
+    """One run of a batch. If no scenarios are left, it has no Job."""
 
     batch: str
     run: int
@@ -39,7 +39,7 @@ class Submitted:
     left: int
 
     def lines(self) -> list[str]:
-        """Returns the run for readers, in kubectl's words."""
+        """Returns the run as text in kubectl's style."""
         if not self.job:
             return [f"batch {self.batch}: all {self.scenarios} scenarios are done; nothing was created"]
         to_do = f"batch {self.batch}: {self.left} of {self.scenarios} scenarios to do"
@@ -47,14 +47,14 @@ class Submitted:
 
 
 def scenarios(file: str | None, count: int | None) -> list[str]:
-    """What a batch is to consist of. Raises Refused, with what is wrong of it."""
+    """Returns the scenarios of a new batch. Raises Refused with the error."""
     if file is None:
         return numbered(checked_count(count or 0))
     return parse(_content(file), file)
 
 
 def submit(session: Session, names: Sequence[str], *, name: str, template: str, **changes: int | None) -> Submitted:
-    """Runs a batch, or the rest of it. Raises Refused."""
+    """Runs a batch or its remaining scenarios. Raises Refused."""
     batch = checked_name(name or default_name(names))
     if batch == NAME:
         raise Refused(f"{NAME} is the stack's own batch", "another name", f"--name {default_name(names)}")
@@ -71,7 +71,7 @@ def submit(session: Session, names: Sequence[str], *, name: str, template: str, 
 
 
 def retry(session: Session, batch: str, *, template: str, **changes: int | None) -> Submitted:
-    """Runs the rest of a batch that has ended. Raises Refused."""
+    """Runs the remaining scenarios of an ended batch. Raises Refused."""
     with session.store(batch) as kept:
         names = session.scenarios(batch, kept)
         if batch == NAME:
@@ -83,7 +83,7 @@ def retry(session: Session, batch: str, *, template: str, **changes: int | None)
 
 
 def _made_of(session: Session, batch: str, template: str, changes: Mapping[str, int | None]) -> Mapping[str, Any]:
-    """What another run of the batch is made of. Raises Refused where there can be none."""
+    """Returns the template for another run of the batch. Raises Refused if a run is not possible."""
     made_of = {**session.template(template), **{key: value for key, value in changes.items() if value}}
     _check_idle(session, batch)
     _check_lasts(session, made_of)
@@ -116,7 +116,7 @@ def _check_lasts(session: Session, made_of: Mapping[str, Any]) -> None:
 
 
 def _check_same(batch: str, names: Sequence[str], known: Mapping[str, Any]) -> None:
-    """The same name with other scenarios would take the outputs of others for its own."""
+    """Rejects other scenarios with the same name: they would mix up outputs. Raises Refused."""
     if known["digest"] != digest(names):
         what = f"batch {batch} has other scenarios: {known['scenarios']}, of {known['submitted'][:16]}"
         allowed = "the same scenarios in the same order, or another name"
@@ -124,7 +124,7 @@ def _check_same(batch: str, names: Sequence[str], known: Mapping[str, Any]) -> N
 
 
 def _check_made_of(batch: str, made_of: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Results of another image, command or dataset are not this one's."""
+    """Rejects another image, command or dataset, since the results would differ. Raises Refused."""
     wanted = results_of(made_of)
     if known["madeOf"] != wanted:
         what = f"batch {batch} was made of another image, command or dataset than the stack has now"
