@@ -127,6 +127,13 @@ def unfinished(stack: Stack) -> list[str]:
     return left + [pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") != "Succeeded"]
 
 
+def details(stack: Stack, name: str) -> Object:
+    """Returns the status of a job that does not end, of its Workload in Kueue, and of each pod with its node."""
+    kinds = (("batch/v1", "Job"), ("kueue.x-k8s.io/v1beta2", "Workload"), ("v1", "Pod"))
+    found = [each for kind in kinds for each in stack.kube.list(*kind) if name in each["metadata"]["name"]]
+    return {each["metadata"]["name"]: (each["spec"].get("nodeName"), each.get("status")) for each in found}
+
+
 def test_no_gang_begins_half(stack: Stack) -> None:
     chance, watch = random.Random(SEED), Watch(stack)  # noqa: S311 - the same arrivals each time
     for number in range(ARRIVALS):
@@ -141,7 +148,7 @@ def test_no_gang_begins_half(stack: Stack) -> None:
     deadline = time.monotonic() + 1200
     while left := unfinished(stack):
         watch.look()
-        assert time.monotonic() < deadline, f"not ended: {left}"
+        assert time.monotonic() < deadline, f"not ended: {[details(stack, name) for name in left]}"
         time.sleep(0.5)
     gangs = len(stack.kube.list("batch/v1", "Job", TEAM))
     assert gangs > ARRIVALS * GANGS / 2
