@@ -35,13 +35,11 @@ _WATCH_S = 1.0
 
 
 def of_platform(cluster: Cluster, report: Report) -> Object:
-    """Returns the JSON document for the platform."""
     findings = {"findings": _findings(report.findings), "neverEnding": _findings(never_ending(cluster))}
     return {"platform": {"phase": report.phase, **findings}}
 
 
 def of_workloads(cluster: Cluster, namespace: str, reports: Iterable[Report]) -> Object:
-    """Returns the JSON document for workloads of a namespace."""
     return {"partial": not cluster.whole, "workloads": [_workload(cluster, namespace, each) for each in reports]}
 
 

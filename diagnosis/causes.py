@@ -28,7 +28,6 @@ _CONTROLLERS = {
 
 
 def causes(it: Workload, phase: str) -> Iterable[Finding]:
-    """Yields what the workload waits for in this phase."""
     yield from lost_pods(it.cluster, it.pods)
     if it.kind == "appwrapper":
         yield from holding(it.cluster, it.obj)

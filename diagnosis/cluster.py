@@ -220,7 +220,6 @@ def kind_of(reference: Object) -> Kind:
 
 
 def owners_of(obj: Object) -> set[str]:
-    """Returns the uids of the object's owners."""
     return {owner["uid"] for owner in obj["metadata"].get("ownerReferences", [])} - {""}
 
 

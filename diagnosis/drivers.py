@@ -231,7 +231,6 @@ def _absent(node: Object, part: Part, daemon_set: Object) -> Obstacle | None:
 
 
 def daemon_sets(cluster: Cluster, kind: Kind) -> list[Object]:
-    """Returns the DaemonSets of an operator's policies."""
     policies = {policy["metadata"]["uid"] for policy in cluster.all(kind)}
     return [ds for ds in cluster.all(DAEMON_SET) if owners_of(ds) & policies]
 

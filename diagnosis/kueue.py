@@ -79,7 +79,6 @@ def held(cluster: Cluster, job: Object) -> list[Finding]:
 
 
 def is_admitted(cluster: Cluster, job: Object) -> bool:
-    """Returns whether Kueue has admitted the job."""
     found = cluster.owned(QUEUED, job["metadata"]["namespace"], [job["metadata"]["uid"]])
     return any(holds(each, "Admitted") for each in found)
 

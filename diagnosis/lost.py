@@ -32,7 +32,6 @@ class _State:
     where: str
     """Their phase and node."""
     then: str
-    """Their next change."""
     forced: bool = False
     """Whether only the node's return or forced deletion ends them."""
 

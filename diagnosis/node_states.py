@@ -133,7 +133,6 @@ def taken(node: Object) -> list[Obstacle]:
 
 
 def sick(node: Object) -> Iterator[Obstacle]:
-    """Yields the problems of a node."""
     yield from (Obstacle(problem, "kubectl describe nodes {nodes}") for problem in problems(node))
     cordoned, verdict = node["spec"].get("unschedulable"), node["metadata"].get("annotations", {}).get(_VERDICT, "")
     tainted = any(taint["key"] == HEALTH_TAINT for taint in node["spec"].get("taints", []))

@@ -30,8 +30,6 @@ DONE = ("Completed", "Complete", "Available", "Succeeded")
 
 @dataclass(frozen=True)
 class Report:
-    """The state of one workload."""
-
     name: str
     phase: str
     message: str = ""
@@ -55,7 +53,6 @@ class Report:
         return known.get(self.phase, "pending")
 
     def head(self) -> list[str]:
-        """Returns the lines on the workload's state."""
         return wrapped(f"{self.name}: {self.phase} {one_line(self.message)}".rstrip(), "  ")
 
     def lines(self) -> list[str]:

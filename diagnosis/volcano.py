@@ -88,7 +88,6 @@ def not_let_in(cluster: Cluster, group: Object | None, message: str, *, known: b
 
 
 def changing(job: Object) -> Iterator[Finding]:
-    """Yields why Volcano deletes the pods of its job."""
     state = job["status"].get("state", {})
     if change := _CHANGES.get(state.get("phase", "")):
         why = joined(restarts(job), state.get("reason"), state.get("message"))

@@ -26,17 +26,14 @@ class Workload:
 
     @property
     def namespace(self) -> str:
-        """The namespace of the workload and its pods."""
         return str(self.obj["metadata"]["namespace"])
 
     @property
     def look(self) -> str:
-        """The command that describes the workload."""
         return f"kubectl describe {self.kind} {where(self.obj)}"
 
     @property
     def has_rules(self) -> bool:
-        """Whether the package has rules for its kind."""
         return self.kind in WORKLOADS and self.kind not in ANY_KIND
 
     @property
@@ -57,7 +54,6 @@ class Workload:
 
     @property
     def live_pods(self) -> list[Object]:
-        """The pods that have not ended."""
         return [pod for pod in self.pods if not has_ended(pod)]
 
 

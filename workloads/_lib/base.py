@@ -83,14 +83,11 @@ class Deployed:
 
 
 class WorkloadComponent(Component):
-    """The component with all resources of one workload."""
-
     def __init__(self, workload: Workload[Any], name: str) -> None:
         super().__init__(name, module=f"workloads/{workload.name}")
 
 
 def deploy(workload: Workload[Chosen], context: WorkloadContext, placement: Placement[Chosen]) -> Deployed:
-    """Deploys the workload as a component."""
     component = WorkloadComponent(workload, placement.name)
     deployed = workload.deploy(replace(context, parent=component), placement)
     component.register_outputs({})

@@ -94,7 +94,6 @@ class Files:
         return f"{self.folder}/{name}"
 
     def deploy(self, context: WorkloadContext) -> kubernetes.core.v1.ConfigMap:
-        """Creates the ConfigMap."""
         return kubernetes.core.v1.ConfigMap(
             self.config_map,
             metadata={"name": self.config_map, "namespace": context.namespace},

@@ -19,12 +19,10 @@ class _Gangs:
     """A scheduler's way to group pods."""
 
     api_version: str
-    """API version of the PodGroup."""
     marks: Literal["annotations", "labels"]
     mark: str
     """Annotation or label of pods with the PodGroup's name."""
     more: Manifest = field(default_factory=dict)
-    """Further fields of the PodGroup's spec."""
 
 
 _GANGS = {

@@ -44,7 +44,6 @@ def indexed_job_spec(name: str, nodes: int, template: Manifest, **more: Any) -> 
 
 
 def indexed_job(name: str, spec: Manifest, context: WorkloadContext, depends_on: list[pulumi.Resource]) -> None:
-    """Creates the Job and its gang."""
     group = gang(name, name=name, pods=spec["completions"], template=spec["template"], context=context)
     kubernetes.batch.v1.Job(
         name,
@@ -75,6 +74,5 @@ def batch_job_spec(
 def batch_job(
     name: str, spec: Manifest, context: WorkloadContext, needs: Iterable[Any], labels: dict[str, str] | None = None
 ) -> None:
-    """Creates a Job without a gang."""
     metadata = {"name": name, "namespace": context.namespace, "annotations": NOT_AWAITED, "labels": labels or {}}
     kubernetes.batch.v1.Job(name, metadata=metadata, spec=spec, opts=context.job(needs))

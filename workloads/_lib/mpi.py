@@ -47,11 +47,8 @@ class MpiRun(Run[Options]):
 
 @dataclass(frozen=True, kw_only=True)
 class MpiJob:
-    """One MPI job."""
-
     run: MpiRun[MpiOptions]
     files: Files
-    """Files from `mpi_files`."""
     variables: Mapping[str, str]
     """Environment of launch.sh, in addition to NCCL's and the variables of hosts.sh."""
     sharp: bool

@@ -48,8 +48,6 @@ def told(taint_effect: str | None, *, everything: bool) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeCheck:
-    """The node check of one workload."""
-
     depth: NodeCheckDepth
     image: str
     taint_effect: str

@@ -66,7 +66,6 @@ class GpuPod:
     container: Manifest
     """Name, image, command and other fields; devices, environment, mounts and rights are added."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Environment of the container."""
     mounts: Sequence[Mount] = ()
     beside: Sequence[Manifest] = ()
     """Complete further containers, without devices."""

@@ -77,7 +77,6 @@ class Results:
 
     @classmethod
     def of(cls, run: Run[TeamOptions], job: str, mount: Mount) -> Results:
-        """Returns the results of one run."""
         return cls(job=job, image=run.image, scheduler=run.pool.scheduler, mount=mount)
 
     @property
@@ -91,7 +90,6 @@ class Results:
         return reading_job(self.name, self.scheduler, self.mount, container, ttlSecondsAfterFinished=0)
 
     def deploy(self, context: WorkloadContext) -> None:
-        """Creates the ConfigMap with the manifest."""
         kubernetes.core.v1.ConfigMap(
             self.name,
             metadata={"name": self.name, "namespace": context.namespace},

@@ -150,7 +150,6 @@ def too_large(where: Path, what: str, ways: Sequence[Way], *, advice: str, small
 
 
 def bf16_sizes() -> list[VmSku]:
-    """Returns VM sizes with GPUs that support bf16."""
     return [size for size in catalogue().values() if size.gpu_bf16_tflops and size.supported]
 
 

@@ -33,8 +33,6 @@ Options = TypeVar("Options", bound=TeamOptions)
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRun(Run[Options]):
-    """One training of a team."""
-
     name: str
     """Name of all its objects."""
     namespace: str
@@ -72,7 +70,6 @@ class TrainingRun(Run[Options]):
 
     @property
     def output(self) -> str:
-        """The folder of its output."""
         return f"{CHECKPOINTS}/{self.namespace}/{self.name}"
 
 

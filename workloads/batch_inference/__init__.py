@@ -33,7 +33,6 @@ class BatchInference(Workload[BatchInferenceOptions]):
     pods = GpuPods(container=SERVER)
 
     def problems(self, options: BatchInferenceOptions, ground: Ground) -> Iterable[Problem]:
-        """Yields problems with team, queue, quota, model, token, length, hardware, memory and shared files."""
         return problems(options, ground)
 
     def deploy(self, context: WorkloadContext, placement: Placement[BatchInferenceOptions]) -> Deployed:

@@ -54,7 +54,6 @@ def claim_name(model: str) -> str:
 
 
 def files(run: Run) -> Files:
-    """Returns the scripts of both containers."""
     return Files(config_map=run.name, folder=f"/opt/{NAME}", contents=texts(_SCRIPTS))
 
 
@@ -99,7 +98,6 @@ def _words(values: Mapping[str, object]) -> list[str]:
 
 
 def template(run: Run) -> Manifest:
-    """Returns the pod: the server with the GPUs, and the load generator."""
     own, options = files(run), run.options
     mounts = [own.mount(), *_volumes(run)]
     pod = GpuPod(

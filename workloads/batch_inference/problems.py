@@ -32,7 +32,6 @@ _OPTIONS: Path = ("workloadOptions", NAME)
 
 
 def problems(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
-    """Yields all problems."""
     yield from team_problems(NAME, options, ground)
     yield from scheduler_problems(NAME, ground)
     yield from operator_problems(NAME, ground, {"appwrapper": WRAPPED} if options.app_wrapper else {})
@@ -138,7 +137,6 @@ def _smaller(options: BatchInferenceOptions, sku: VmSku) -> Iterator[Way]:
 
 
 def _storage(ground: Ground) -> Iterator[Problem]:
-    """Yields a problem without shared files for the model and the results."""
     if ground.guest and not ground.shared_class:
         path: Path = ("storage", "sharedClass")
         what = f"is not set, and workload {NAME} keeps its model and its results on shared files"

@@ -34,7 +34,6 @@ class HealthCheck(Workload[HealthCheckOptions]):
         return problems(options, ground)
 
     def deploy(self, context: WorkloadContext, placement: Placement[HealthCheckOptions]) -> Deployed:
-        """Creates the ConfigMap with the checks, and the job."""
         run = Run.placed(context, placement, "aksnhc", name=placement.name, taint_effect=context.taint_effect)
         made = [files(run).deploy(context)]
         indexed_job(run.name, job_spec(run), context, made)

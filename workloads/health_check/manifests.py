@@ -24,8 +24,6 @@ _SMALL = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "1G
 
 @dataclass(frozen=True, kw_only=True)
 class Run(_base.Run[HealthCheckOptions]):
-    """The health check of one pool."""
-
     name: str
     """Name of the job and its ConfigMap."""
     taint_effect: str | None = None

@@ -17,7 +17,6 @@ _WHERE: Path = ("workloadOptions", NAME)
 
 
 def problems(options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
-    """Yields all problems."""
     yield from _nodes(options, ground)
     for index, line in enumerate(options.checks):
         path = (*_WHERE, "checks", index)

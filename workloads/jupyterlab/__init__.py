@@ -46,7 +46,6 @@ class JupyterLab(Workload[JupyterLabOptions]):
         yield from without_shared_files(ground, NAME)
 
     def deploy(self, context: WorkloadContext, placement: Placement[JupyterLabOptions]) -> Deployed:
-        """Creates the file share, the secret configuration, the server and the Service."""
         options = placement.options
         owner = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
         if options.password is None:

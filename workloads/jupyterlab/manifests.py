@@ -47,9 +47,7 @@ SERVER_CONFIG = "jupyter_server_config.json"
 @dataclass(frozen=True, kw_only=True)
 class Notebook(Run[JupyterLabOptions]):
     server_config: str
-    """Content of its secret configuration file."""
     claim: str = NAME
-    """Name of its file share's claim."""
 
 
 def storage_class() -> Manifest:

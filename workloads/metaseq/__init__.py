@@ -31,7 +31,6 @@ class Metaseq(Workload[MetaseqOptions]):
         return problems(options, ground)
 
     def deploy(self, context: WorkloadContext, placement: Placement[MetaseqOptions]) -> Deployed:
-        """Creates the ConfigMap with scripts, command line and topology, and the job."""
         run = Run.placed(context, placement, "metaseq", service_account=context.service_account)
         dashboards = {what: how for what, how in DASHBOARDS.items() if getattr(run.options, what)}
         return Deployed(

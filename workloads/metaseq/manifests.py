@@ -59,8 +59,6 @@ def _fixed() -> dict[str, str | None]:
 
 
 class Run(MpiRun[MetaseqOptions]):
-    """One run of a training."""
-
     @property
     def plan(self) -> Plan:
         """The plan of the training. Raises Unfit, which `problems` finds earlier."""

@@ -76,7 +76,6 @@ class Plan:
 
     @property
     def flops_per_token(self) -> float:
-        """Floating-point operations to train one token."""
         width, layers = self.size.width, self.size.layers
         weights = 12 * layers * width**2 + models().vocabulary * width
         return flops_per_token(weights=weights, layers=layers, width=width, sequence=models().sequence)

@@ -19,7 +19,6 @@ _NODES: Path = ("workloadOptions", NAME, "numNodes")
 
 
 def problems(options: MetaseqOptions, ground: Ground) -> Iterator[Problem]:
-    """Yields problems with the model size and the number of nodes."""
     sku = ground.pool.sku
     try:
         plan(models().sizes[options.model_size], sku, ground.nodes)

@@ -30,7 +30,6 @@ class Models(Facts):
     """The table of sizes, with their common values."""
 
     sequence: int
-    """Tokens in one sequence."""
     vocabulary: int
     training_tokens: float
     warmup_tokens: float
@@ -49,7 +48,6 @@ class Models(Facts):
 
 @functools.cache
 def models() -> Models:
-    """Reads the table."""
     facts = yaml.safe_load(Path(__file__).with_name("models.yaml").read_text(encoding="utf-8"))
     sizes = {name: {"name": name, **size} for name, size in facts["sizes"].items()}
     return Models.model_validate({**facts, "sizes": sizes})

@@ -20,7 +20,6 @@ class NcclAllreduce(Workload[NcclAllreduceOptions]):
     pods = WORKERS
 
     def deploy(self, context: WorkloadContext, placement: Placement[NcclAllreduceOptions]) -> Deployed:
-        """Creates the ConfigMap with scripts and topology, and the job."""
         run = Run.placed(context, placement, "nccl-test", service_account=context.service_account)
         return Deployed(namespace=context.namespace, name=NAME, command=job(run).deploy(NAME, context))
 

@@ -25,11 +25,9 @@ class NcclBisection(Workload[NcclBisectionOptions]):
     pods = WORKERS
 
     def problems(self, options: NcclBisectionOptions, ground: Ground) -> Iterable[Problem]:
-        """Yields problems: a single node, or an unreachable floor."""
         return problems(options, ground)
 
     def deploy(self, context: WorkloadContext, placement: Placement[NcclBisectionOptions]) -> Deployed:
-        """Creates the ConfigMap with scripts and topology, and the job."""
         run = Run.placed(context, placement, "nccl-test", service_account=context.service_account)
         logs = job(run).deploy(NAME, context)
         picture = pulumi.Output.concat(logs, f" | python -m workloads.nccl_bisection >{NAME}.svg")

@@ -11,7 +11,6 @@ from workloads.nccl_bisection.picture import NoResult, result, svg
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m workloads.nccl_bisection", description="A fabric as SVG.")
     parser.add_argument("file", nargs="?", type=Path, help="the job's log, or its JSON; by default what is piped in")
     chosen = parser.parse_args(arguments)

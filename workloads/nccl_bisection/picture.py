@@ -44,7 +44,6 @@ def result(text: str) -> Result:
 
 
 def svg(found: Result) -> str:
-    """Returns the SVG document."""
     nodes, rails = list(found["nodes"]), list(found["rails"])
     bands = [nodes[start : start + _PER_BAND] for start in range(0, len(nodes), _PER_BAND)]
     step = _CELL + _GAP

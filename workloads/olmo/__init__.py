@@ -32,7 +32,6 @@ class Olmo(Workload[OlmoOptions]):
     pods = GpuPods(container=manifests.CONTAINER)
 
     def problems(self, options: OlmoOptions, ground: Ground) -> Iterable[Problem]:
-        """Yields problems with containers, scratch, hardware and the batch."""
         return problems(options, ground)
 
     def deploy(self, context: WorkloadContext, placement: Placement[OlmoOptions]) -> Deployed:

@@ -20,7 +20,6 @@ class TrainingConfig(Facts):
 
     name: str
     path: str
-    """Path in OLMo's repository."""
     parameters: int
     looked_up: int
     layers: int
@@ -39,12 +38,10 @@ class TrainingConfig(Facts):
 
     @property
     def file(self) -> str:
-        """The path in the image."""
         return f"{SOURCE_FOLDER}/{self.path}"
 
     @property
     def flops_per_token(self) -> float:
-        """The floating-point operations of a token, forward and backward."""
         weights = self.parameters - self.looked_up
         return flops_per_token(weights=weights, layers=self.layers, width=self.width, sequence=self.sequence_length)
 

@@ -62,7 +62,6 @@ def dataset_variables(options: OlmoOptions) -> dict[str, str]:
 
 
 def variables(run: Run) -> dict[str, str]:
-    """Returns the environment of the training script."""
     options, training, sku = run.options, run.options.training, run.pool.sku
     return {
         **nccl_variables(run.pool, files(run.pool), sharp=False),

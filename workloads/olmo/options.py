@@ -80,5 +80,4 @@ class OlmoOptions(WorkloadOptions):
 
     @property
     def training(self) -> TrainingConfig:
-        """The chosen config."""
         return training_configs()[self.config]

@@ -18,7 +18,6 @@ _OPTIONS: Path = ("workloadOptions", NAME)
 
 
 def problems(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
-    """Yields all problems."""
     size = ground.pool.sku
     yield from container_problems(NAME, ground, "dataContainer", options.data_container)
     yield from _upload(options, ground)
@@ -125,7 +124,6 @@ def _memory(options: OlmoOptions, ground: Ground, size: VmSku) -> Iterator[Probl
 
 
 def _sizes() -> list[VmSku]:
-    """Returns VM sizes with GPUs for OLMo."""
     return [size for size in catalogue().values() if size.gpu_bf16_tflops and size.supported]
 
 

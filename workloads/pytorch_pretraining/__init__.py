@@ -31,7 +31,6 @@ class PytorchPretraining(Workload[PretrainingOptions]):
     keys = {"modelSize": "modelSize"}
 
     def problems(self, options: PretrainingOptions, ground: Ground) -> Iterable[Problem]:
-        """Yields problems with team, queue, quota, hardware, memory, batch and containers."""
         return problems(options, ground)
 
     def deploy(self, context: WorkloadContext, placement: Placement[PretrainingOptions]) -> Deployed:

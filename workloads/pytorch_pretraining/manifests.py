@@ -36,7 +36,6 @@ def files(run: Run) -> Files:
 
 
 def arguments(run: Run) -> list[str]:
-    """Returns the arguments of `python -m pretraining.train`."""
     options, size = run.options, run.options.size
     values = {
         "--layers": size.layers,
@@ -57,7 +56,6 @@ def arguments(run: Run) -> list[str]:
 
 
 def grace_seconds(run: Run) -> int:
-    """Returns the seconds that pods may take to save."""
     return saving_seconds(run.options, run.nodes, run.shared_class)
 
 

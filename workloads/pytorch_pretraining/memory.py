@@ -63,12 +63,10 @@ def fits(options: PretrainingOptions, sku: VmSku, gpus: int) -> bool:
 
 
 def checkpoint_bytes(options: PretrainingOptions) -> int:
-    """Returns the bytes of a checkpoint."""
     return WRITTEN * parameters(options)
 
 
 def kept_bytes(options: PretrainingOptions) -> int:
-    """Returns the bytes of all checkpoints on disk."""
     return _KEPT * checkpoint_bytes(options)
 
 

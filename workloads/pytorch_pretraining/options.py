@@ -54,15 +54,12 @@ class PretrainingOptions(TeamOptions):
 
     @property
     def size(self) -> ModelSize:
-        """The model size."""
         return models().sizes[self.model_size]
 
     @property
     def sequences(self) -> int:
-        """Sequences in a step."""
         return self.batch or models().sequences(self.size)
 
     @property
     def all_steps(self) -> int:
-        """Steps of the training."""
         return self.steps or int(models().training_tokens) // (self.sequences * self.sequence)

@@ -33,7 +33,6 @@ _FP8_COMPUTE = (8, 9)
 
 
 def problems(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
-    """Yields all problems."""
     yield from team_problems(NAME, options, ground)
     yield from scheduler_problems(NAME, ground)
     yield from _operators(options, ground)

@@ -25,18 +25,14 @@ from workloads.ray_finetuning.problems import problems
 
 
 class RayFinetuning(Workload[FinetuningOptions]):
-    """A RayJob in a team's queue."""
-
     name = NAME
     options = FinetuningOptions
     pods = GpuPods(container=WORKER)
 
     def problems(self, options: FinetuningOptions, ground: Ground) -> Iterable[Problem]:
-        """Yields problems with team, queue, quota, hardware, model, memory, batch and containers."""
         return problems(options, ground)
 
     def deploy(self, context: WorkloadContext, placement: Placement[FinetuningOptions]) -> Deployed:
-        """Creates the claim, the token, the gang and the job."""
         options = placement.options
         name = name_of(NAME, context.prefix)
         token = token_secret(NAME, name, options.hugging_face_token, context)

@@ -83,7 +83,6 @@ class Run(TrainingRun[FinetuningOptions]):
 
 
 def arguments(run: Run) -> list[str]:
-    """Returns the arguments of `python -m finetuning.ray_train`."""
     options = run.options
     values = {
         "--workers": run.workers,

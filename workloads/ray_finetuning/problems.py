@@ -46,7 +46,6 @@ _CHUNK, _LOGIT = 4096, 6
 
 
 def problems(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
-    """Yields all problems."""
     gpus = ground.nodes * options.gpus_on(ground.pool.sku)
     yield from team_problems(NAME, options, ground)
     yield from scheduler_problems(NAME, ground)
@@ -62,7 +61,6 @@ def problems(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
 
 
 def _model(options: FinetuningOptions) -> Iterator[Problem]:
-    """Yields a problem if the model is not available."""
     where: Path = (*_OPTIONS, "model")
     if options.model.startswith(f"{DATA}/") and not options.data_container:
         what = f"is {options.model}, a folder of dataContainer, which is not set"

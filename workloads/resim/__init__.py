@@ -27,7 +27,6 @@ class Resim(Workload[ResimOptions]):
     options = ResimOptions
 
     def problems(self, options: ResimOptions, ground: Ground) -> Iterable[Problem]:
-        """Yields problems with pools and containers, and with a batch that could outlast a SAS."""
         return problems(options, ground)
 
     def deploy(self, context: WorkloadContext, placement: Placement[ResimOptions]) -> Deployed:

@@ -42,7 +42,6 @@ class Layout:
 
     @property
     def root(self) -> str:
-        """The batch's folder."""
         return f"{self.namespace}/{self.batch}"
 
     @property
@@ -113,7 +112,6 @@ def parse(content: bytes, source: str) -> list[str]:
 
 
 def checked_count(count: int) -> int:
-    """Returns a valid number of scenarios. Raises Refused."""
     if count < 1:
         raise Refused(f"--njobs is {count}", f"1 to {MOST_SCENARIOS:,}", "--njobs 20")
     _check_count(count, "--njobs")
@@ -128,7 +126,6 @@ def _check_count(count: int, source: str) -> None:
 
 
 def checked_name(name: str) -> str:
-    """Returns a valid name of a batch. Raises Refused."""
     if not BATCH.fullmatch(name):
         better = re.sub(r"[^a-z0-9-]+", "-", name.lower())[:MAX_BATCH_NAME].strip("-")
         allowed = f"lower-case letters, digits and hyphens, {MAX_BATCH_NAME} at most, the first a letter"

@@ -41,7 +41,6 @@ class Run(_base.Run[ResimOptions]):
     """The platform's pools and its input and output containers for batches."""
 
     others: tuple[GpuPool, ...]
-    """Further pools."""
     inputs: BlobVolume
     outputs: BlobVolume
 
@@ -56,12 +55,10 @@ class Batch:
 
     @property
     def job(self) -> str:
-        """The name of its Job."""
         return f"{self.name}-{self.run}" if self.run else self.name
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels of its Job."""
         return {BATCH_LABEL: self.name, RUN_LABEL: str(self.run)}
 
 
@@ -97,7 +94,6 @@ def load_of_options(run: Run) -> Load:
 
 
 def load_of_training(options: ResimOptions, of_scenario: MpiJob) -> Load:
-    """Returns the load of a Metaseq training."""
     outputs = {"OUTPUT_FILES": str(options.output_files), "OUTPUT_SIZE": options.output_size}
     found = metaseq.files(of_scenario, replace(files(), contents=texts(_SCRIPTS)))
     return Load(

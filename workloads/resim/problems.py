@@ -19,7 +19,6 @@ _READ, _WRITE = "rl", "racwdlmp"
 
 
 def problems(options: ResimOptions, ground: Ground) -> Iterator[Problem]:
-    """Yields all problems."""
     yield from _other_pools(options, ground)
     if options.metaseq:
         yield from metaseq.problems(options.metaseq, ground)

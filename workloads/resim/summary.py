@@ -74,8 +74,6 @@ class Cost:
 
 @dataclass(frozen=True)
 class Summary:
-    """The numbers of a batch."""
-
     batch: str
     state: str
     scenarios: int
@@ -107,7 +105,6 @@ class Summary:
         return self.scenario_seconds / self.seconds if self.seconds else 0.0
 
     def document(self) -> dict[str, Any]:
-        """Returns the summary for programs."""
         derived = {
             "left": self.scenarios - self.succeeded,
             "bytesPerSecond": round(self.throughput, 1),
@@ -189,7 +186,6 @@ def summarised(
     results: Sequence[Mapping[str, Any]],
     spent: Cost,
 ) -> Summary:
-    """Returns the summary."""
     begun = min((each["started"] for each in results), default=0)
     ended = max((each["ended"] for each in results), default=0)
     return Summary(

@@ -49,8 +49,6 @@ class Pool:
 
 @dataclass(frozen=True)
 class Platform:
-    """The platform of a stack's batches."""
-
     stack: str
     namespace: str
     kubeconfig: str

@@ -58,7 +58,6 @@ class Kubectl:
         self._begin = ("kubectl", f"--kubeconfig={kubeconfig}", f"--namespace={namespace}", _TIMEOUT)
 
     def list(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
-        """Returns objects of a kind. Raises Refused."""
         found: list[dict[str, Any]] = json.loads(self._run("get", kind, "--output=json", f"--selector={selector}"))[
             "items"
         ]
@@ -71,7 +70,6 @@ class Kubectl:
         return found
 
     def create(self, manifest: Mapping[str, Any]) -> None:
-        """Creates an object. Raises Refused."""
         self._run("create", "--filename=-", given=json.dumps(manifest))
 
     def delete(self, kind: str, selector: str) -> None:

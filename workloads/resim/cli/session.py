@@ -19,8 +19,6 @@ from workloads.resim.options import NAME
 
 @dataclass(frozen=True)
 class Session:
-    """The resources of a command."""
-
     platform: Platform
     kubectl: Kubectl
     templates: Mapping[str, Mapping[str, Any]]
@@ -36,11 +34,9 @@ class Session:
         return self.templates[name]
 
     def jobs(self, batch: str) -> list[dict[str, Any]]:
-        """Returns the Jobs of a batch."""
         return self.kubectl.list("jobs", f"{BATCH_LABEL}={batch}")
 
     def batches(self) -> list[str]:
-        """Returns the names of all batches that have Jobs."""
         return sorted({job["metadata"]["labels"][BATCH_LABEL] for job in self.kubectl.list("jobs", BATCH_LABEL)})
 
     @contextmanager

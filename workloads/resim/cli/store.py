@@ -25,8 +25,6 @@ _NOT_LET_IN = ("AuthenticationFailed", "AuthorizationFailure", "InvalidAuthentic
 
 @dataclass
 class Kept:
-    """The stored state of a batch."""
-
     done: set[str] = field(default_factory=set)
     attempts: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     """Names of the attempts' files, by scenario and pod."""
@@ -49,7 +47,6 @@ class Store:
         return self.run(1)
 
     def run(self, number: int) -> list[str]:
-        """Returns the scenarios of one run."""
         return (self._read(self._layout.run(number)) or b"").decode().split()
 
     def last_run(self) -> int:
