@@ -6,6 +6,8 @@ import datetime
 import logging
 from typing import Literal
 
+import httpx
+
 from k8s.objects import Object
 from simulator.kube.client import ApiError, KubeClient
 
@@ -43,5 +45,5 @@ def record(
     }
     try:
         kube.create(event)
-    except ApiError as error:
+    except (ApiError, httpx.HTTPError) as error:
         _log.info("no event for %s %s: %s", obj["kind"].lower(), metadata["name"], error)

@@ -15,10 +15,14 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
+import httpx
 
 from k8s.objects import Object
 from simulator.host import paths
 from simulator.host.processes import marked_environment
+from simulator.kube.client import ApiError
 from simulator.kubelet import events
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.programs import Controller, HostProcess, OneShot
@@ -55,6 +59,7 @@ class Stop(threading.Event):
 
 
 Runnable = Controller | OneShot | HostProcess | Script | None
+Prepared = TypeVar("Prepared")
 
 
 def termination_grace_s(pod: Object) -> int:
@@ -74,11 +79,12 @@ def run(ctx: ContainerContext, program: Runnable, stop: Stop, ready: Callable[[]
             return code
         if isinstance(program, HostProcess):
             ports = program.ports(ctx)
-            argv: Sequence[str] = program.argv(ctx)
-            return _process(ctx, argv, marked_environment(ctx.env()), stop, lambda: _serving(ports, ready, stop))
+            argv = _retried(lambda: program.argv(ctx), stop)
+            own = marked_environment(_retried(ctx.env, stop))
+            return _process(ctx, argv, own, stop, lambda: _serving(ports, ready, stop))
         if isinstance(program, Script):
-            argv, env = program.command(ctx)
-            return _process(ctx, argv, env, stop, ready, functools.partial(_ask_to_end, program.shim(ctx)))
+            command, env = _retried(lambda: program.command(ctx), stop)
+            return _process(ctx, command, env, stop, ready, functools.partial(_ask_to_end, program.shim(ctx)))
         ready()
         if isinstance(program, OneShot):
             program.run(ctx)
@@ -94,6 +100,16 @@ def run(ctx: ContainerContext, program: Runnable, stop: Stop, ready: Callable[[]
         ctx.log(traceback.format_exc())
         return 1
     return 128 + signal.SIGTERM
+
+
+def _retried(prepare: Callable[[], Prepared], stop: Stop) -> Prepared:
+    """Returns what `prepare` returns, and retries while the API server restarts: no container fails because of that."""
+    while True:
+        try:
+            return prepare()
+        except (ApiError, httpx.HTTPError) as error:
+            if stop.wait(_POLL_S) or not (isinstance(error, httpx.HTTPError) or error.passing):
+                raise
 
 
 def _make_tools(ctx: ContainerContext, names: Sequence[str], stop: Stop) -> int:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import httpx
 import pytest
 
 from simulator.host import paths
+from simulator.kube.client import ApiError
 from simulator.kubelet import folders
 from simulator.kubelet.logs import logs_in
-from simulator.kubelet.programs import HostProcess
+from simulator.kubelet.programs import HostProcess, PodContext
 from simulator.kubelet.runner import Stop, run
 from tests.unit.simulator.kubelet.cluster import Cluster
 from tests.unit.simulator.kubelet.pods import context, make
@@ -44,3 +46,26 @@ def test_an_executable_that_is_missing_is_made_and_its_log_says_so(
     assert "nfd-gc 0.19.0: built" in log
     assert log.endswith("stdout F collects\n")
     assert run(ctx, HostProcess(lambda _: [], tools=("nothing",)), Stop(), lambda: None) == 1
+
+
+def test_a_process_starts_once_the_api_server_is_back(cluster: Cluster) -> None:
+    """A restart of the API server fails no container, not even one that is about to start."""
+    pod, refusals = make(), [httpx.RemoteProtocolError("Server disconnected"), ApiError(503, "Unavailable", "no etcd")]
+
+    def argv(_: PodContext) -> list[str]:
+        if refusals:
+            raise refusals.pop()
+        return ["true"]
+
+    ctx = context(cluster, pod, pod["spec"]["containers"][0])
+    assert run(ctx, HostProcess(argv), Stop(), lambda: None) == 0
+    assert not refusals
+
+
+def test_a_process_that_the_api_server_forbids_does_not_start(cluster: Cluster) -> None:
+    pod = make()
+
+    def argv(_: PodContext) -> list[str]:
+        raise ApiError(403, "Forbidden", "cannot get secrets")
+
+    assert run(context(cluster, pod, pod["spec"]["containers"][0]), HostProcess(argv), Stop(), lambda: None) == 1

@@ -166,6 +166,23 @@ def test_an_api_server_that_does_not_answer_is_asked_again(cluster: Cluster, mon
     assert status(cluster)["phase"] == "Succeeded"
 
 
+def test_an_event_that_cannot_be_recorded_does_not_stop_the_pod(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Object] = []
+
+    def create(event: Object) -> Object:
+        asked.append(event)
+        cluster.azure.refused = {}
+        raise httpx.ConnectError("connection refused")
+
+    monkeypatch.setattr(cluster.kube, "create", create)
+    cluster.azure.refused[IMAGE] = "not found"
+    start(cluster, make(), lambda ctx: None).join()
+    assert asked[0]["reason"] == "Failed"
+    assert status(cluster)["phase"] == "Succeeded"
+
+
 def test_a_running_container_sees_its_config_map_change(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("simulator.kubelet.worker._REFRESH_S", 0.05)
     stored: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf", "namespace": "ai"}}
