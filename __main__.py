@@ -35,7 +35,7 @@ from config.rules.advice import unread_options, warnings
 from config.rules.cost import hourly_cost
 from config.rules.support_end import support_warnings
 from config.schema.inventory import Inventory
-from config.schema.models import Lender, Settings
+from config.schema.models import PlatformStack, Settings
 
 
 def main() -> None:
@@ -50,8 +50,8 @@ def main() -> None:
     prepare_all(settings)
     retries.retry_webhooks()
     made, before = _all_that_is_made(), kept_files.kept_before(outputs)
-    if settings.lender:
-        platform: Platform | SharedPlatform = _shared_platform(settings, settings.lender, before)
+    if settings.shared_platform:
+        platform: Platform | SharedPlatform = _shared_platform(settings, settings.shared_platform, before)
     else:
         settings, existing, foundation = _foundation(settings, known_operators)
         if foundation is None:
@@ -83,14 +83,16 @@ def _all_that_is_made() -> list[pulumi.Resource]:
     return made
 
 
-def _shared_platform(settings: Settings, lender: Lender, kept_before: Collection[str]) -> SharedPlatform:
+def _shared_platform(
+    settings: Settings, shared_platform: PlatformStack, kept_before: Collection[str]
+) -> SharedPlatform:
     """Returns the platform of the stack that `platformStack` names."""
-    way_in.check_guest(settings, lender)
-    lending = lender.lending
-    mounted = [container for name, container in lending.containers.items() if settings.users(name)]
-    if lending.federation and any(map(stack_outputs.is_opened_by_identity, mounted)):
-        check_rights(lending.federation["resourceGroup"], lending.federation["location"])
-    return SharedPlatform("platform", settings, lender, kept_before=kept_before)
+    way_in.check_shared_platform(settings, shared_platform)
+    output = shared_platform.output
+    mounted = [container for name, container in output.containers.items() if settings.users(name)]
+    if output.federation and any(map(stack_outputs.is_opened_by_identity, mounted)):
+        check_rights(output.federation["resourceGroup"], output.federation["location"])
+    return SharedPlatform("platform", settings, shared_platform, kept_before=kept_before)
 
 
 def _foundation(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[Settings, Existing, Foundation | None]:

@@ -20,7 +20,7 @@ from config.schema.operators import OperatorSpec, Own
 
 
 @dataclass(frozen=True, kw_only=True)
-class Site:
+class InstallContext:
     """The install context of an operator."""
 
     settings: Settings
@@ -49,12 +49,14 @@ class Installed(Component, Generic[Own]):
     provisioners: Sequence[pulumi.Resource] = ()
     """The resources that create the StorageClass of shared files and its volumes."""
 
-    def __init__(self, name: str, site: Site, settings: Own, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, context: InstallContext, settings: Own, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__(name, opts)
-        self.create(site, settings)
+        self.create(context, settings)
         self.register_outputs({})
 
-    def create(self, site: Site, settings: Own) -> None:
+    def create(self, context: InstallContext, settings: Own) -> None:
         """Creates the operator's resources, and sets the attributes that other components read."""
         raise NotImplementedError
 
@@ -104,7 +106,7 @@ class Operators(Component):
         order = TopologicalSorter({name: each.follows for name, each in sorted(operators.items())}).static_order()
         for operator in (operators[name] for name in order):
             if operator.is_wanted(settings):
-                site = Site(
+                context = InstallContext(
                     settings=settings,
                     pools=pools,
                     image=image,
@@ -114,7 +116,7 @@ class Operators(Component):
                     scheduler=next(filter(None, schedulers), None),
                 )
                 own = settings.operators.of(operator)
-                self.installed[operator.name] = operator.component(operator.name, site, own, self.child())
+                self.installed[operator.name] = operator.component(operator.name, context, own, self.child())
         self.register_outputs({})
 
     def _namespace(self, operator: Operator[Any]) -> kubernetes.core.v1.Namespace:

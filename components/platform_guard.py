@@ -36,20 +36,20 @@ _GIVE_UP = "ai-on-aks/files-override"
 
 It is not in `data`: if data change, the provider replaces the ConfigMap, which the policies reject.
 """
-GUEST_LABELS = {"ai-on-aks/guest": "true"}
+CONSUMER_LABELS = {"ai-on-aks/guest": "true"}
 """The label of a consumer stack's ServiceAccount."""
 _STACK = "ai-on-aks/stack"
-_SELECTOR = ",".join(f"{key}={value}" for key, value in GUEST_LABELS.items())
+_SELECTOR = ",".join(f"{key}={value}" for key, value in CONSUMER_LABELS.items())
 _NO_PROTECTION = set_command(("storage", "protect"), False)
 _OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {NAME}"
 
 
-def guest(stack: str, opts: pulumi.ResourceOptions) -> kubernetes.core.v1.ServiceAccount:
+def register(stack: str, opts: pulumi.ResourceOptions) -> kubernetes.core.v1.ServiceAccount:
     """Creates the ServiceAccount that registers this stack as a consumer. It has no rights, and no pod uses it."""
     metadata = {
         "name": f"guest-{stack}",
         "namespace": WORKLOAD_NAMESPACE,
-        "labels": GUEST_LABELS,
+        "labels": CONSUMER_LABELS,
         "annotations": {_STACK: stack},
     }
     return kubernetes.core.v1.ServiceAccount(
@@ -80,7 +80,7 @@ class PlatformGuard(Component):
             data={"keeps": "the platform, while other stacks run on it", "override": _OVERRIDE},
             opts=self.child(
                 depends_on=[
-                    self._policy(NAME, policy_spec(), {"matchLabels": GUEST_LABELS}, everything),
+                    self._policy(NAME, policy_spec(), {"matchLabels": CONSUMER_LABELS}, everything),
                     self._policy(FILES, files_policy_spec(operator_namespaces), {}, everything),
                 ]
             ),

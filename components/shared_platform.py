@@ -23,7 +23,7 @@ from components.storage.shared_files import shared_class
 from components.storage.volumes import ContainerVolume
 from components.workspace import Workspace
 from config.data.output_names import CLUSTER_ID, KUBECONFIG, SAS
-from config.schema.models import Lender, Placement, Settings
+from config.schema.models import Placement, PlatformStack, Settings
 from config.schema.workload import Member
 
 
@@ -82,7 +82,7 @@ class SharedPlatform(Component):
         self,
         name: str,
         settings: Settings,
-        lender: Lender,
+        shared_platform: PlatformStack,
         *,
         kept_before: Collection[str] = (),
         opts: pulumi.ResourceOptions | None = None,
@@ -91,8 +91,8 @@ class SharedPlatform(Component):
         super().__init__(name, opts)
         self._kept_before = kept_before
         self.settings = settings
-        self.lender = lender
-        self._outputs = pulumi.StackReference(str(lender.stack), opts=self.child())
+        self.shared_platform = shared_platform
+        self._outputs = pulumi.StackReference(str(shared_platform.stack), opts=self.child())
         self.kubeconfig = self._outputs.require_output(KUBECONFIG)
         self.cluster_id = self._outputs.require_output(CLUSTER_ID)
         self.provider = kubernetes.Provider(
@@ -103,10 +103,10 @@ class SharedPlatform(Component):
             opts=self.child(),
         )
         in_cluster = self.child(providers={"kubernetes": self.provider})
-        platform_guard.guest(settings.stack, self.child(provider=self.provider))
+        platform_guard.register(settings.stack, self.child(provider=self.provider))
         containers = self._containers()
         for container, access in containers.items():
-            check_expiry(access, users=settings.users(container), stack=str(lender.stack))
+            check_expiry(access, users=settings.users(container), stack=str(shared_platform.stack))
         own = [placed for placed in settings.placements.values() if placed.options.member is None]
         self.workspace = self._workspace(own, containers, in_cluster) if own else None
         self._team_spaces = {
@@ -115,13 +115,13 @@ class SharedPlatform(Component):
             if (member := placed.options.member)
         }
         self._shared_class = shared_class(settings, (), self.child(provider=self.provider))
-        self.register_outputs({"platform": str(lender.stack)})
+        self.register_outputs({"platform": str(shared_platform.stack)})
 
     def _workspace(
         self, own: Sequence[Placement[Any]], containers: Mapping[str, ContainerAccess], opts: pulumi.ResourceOptions
     ) -> Workspace:
         used = {container for placed in own for container in placed.options.containers}
-        plain = self.lender.lending.federation
+        plain = self.shared_platform.output.federation
         return Workspace(
             "workspace",
             self.settings.stack,
@@ -159,10 +159,14 @@ class SharedPlatform(Component):
 
     def _containers(self) -> dict[str, ContainerAccess]:
         sas = self._outputs.require_output(SAS)
-        return {name: read_container(plain, sas[name]) for name, plain in self.lender.lending.containers.items()}
+        return {
+            name: read_container(plain, sas[name]) for name, plain in self.shared_platform.output.containers.items()
+        }
 
     def image(self, name: str) -> str:
-        return images.own(name, login_server=self.lender.lending.login_server, mirror=self.settings.images.registry)
+        return images.own(
+            name, login_server=self.shared_platform.output.login_server, mirror=self.settings.images.registry
+        )
 
     def context_of(self, placed: Placement[Any]) -> WorkloadContext:
         if member := placed.options.member:

@@ -88,7 +88,7 @@ def platform_outputs(platform: Platform) -> dict[str, Any]:
 def shared_platform_outputs(platform: SharedPlatform) -> dict[str, Any]:
     """Returns the outputs about the shared platform that a stack runs on."""
     return {
-        PLATFORM_STACK: str(platform.lender.stack),
+        PLATFORM_STACK: str(platform.shared_platform.stack),
         CLUSTER_ID: platform.cluster_id,
         KUBECONFIG: platform.kubeconfig,
     }
@@ -110,7 +110,7 @@ def workload_outputs(
 
 
 def _for_other_stacks(platform: Platform) -> dict[str, Any]:
-    """Returns the output `platform`, which consumer stacks read (`Lending` in config/schema/models.py)."""
+    """Returns the output `platform`, which consumer stacks read (`PlatformOutput` in config/schema/models.py)."""
     foundation, federation = platform.foundation, platform.federation
     return {
         "settings": shared_settings(platform.settings),

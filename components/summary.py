@@ -26,7 +26,7 @@ def report_plan(settings: Settings) -> None:
         return
     for placement in settings.placements.values():
         pulumi.log.info(str(placement))
-    if not settings.lender and (quotas := quota_table(settings)):
+    if not settings.shared_platform and (quotas := quota_table(settings)):
         pulumi.log.info(quotas)
 
 
@@ -41,8 +41,8 @@ def report_price(settings: Settings, existing: Existing, cost: Cost) -> None:
 
 
 def _target(settings: Settings) -> str:
-    if settings.lender:
-        return f"target: the platform of stack {settings.lender.stack}"
+    if settings.shared_platform:
+        return f"target: the platform of stack {settings.shared_platform.stack}"
     login = if_there(authorization.get_client_config)
     account = (
         [f"subscription {login.subscription_id}", f"tenant {login.tenant_id}"] if login else ["an unknown subscription"]

@@ -19,7 +19,7 @@ from pydantic_core import PydanticUndefined
 import operators
 import workloads
 from config.rules.azure_errors import Place, entries
-from config.rules.platform_stack import LODGER_KEYS
+from config.rules.platform_stack import CONSUMER_KEYS
 from config.schema.inventory import Inventory
 from config.schema.operators import OperatorSettings
 from config.schema.workload import WorkloadOptions
@@ -96,12 +96,12 @@ def options(workload: str, common: Sequence[Row] = ()) -> list[Row]:
 
 def tables() -> dict[str, list[Row]]:
     """Returns the rows of each table, by the name above it in the page."""
-    lodger = (*LODGER_KEYS, *INVENTORY.workload_keys)
+    consumer = (*CONSUMER_KEYS, *INVENTORY.workload_keys)
     top = [row for row in keys(STACK_FILE) if row[0] != "workloadOptions"]
     common = list(keys(WorkloadOptions))
     return {
-        "every stack": [row for row in top if row[0].partition(".")[0] in lodger],
-        "platforms": [row for row in top if row[0].partition(".")[0] not in lodger],
+        "every stack": [row for row in top if row[0].partition(".")[0] in consumer],
+        "platforms": [row for row in top if row[0].partition(".")[0] not in consumer],
         "every workload": [(f"workloadOptions.<name>.{row[0]}", *row[1:]) for row in common],
         **{name: options(name, common) for name in INVENTORY.workloads},
     }

@@ -13,7 +13,7 @@ from config.problems.errors import Problem
 from config.problems.fixes import Path, set_command
 from config.schema.base import PLAIN_DIGITS, Count
 from config.schema.models import Placement
-from config.schema.workload import Ground, WorkloadOptions
+from config.schema.workload import Candidate, WorkloadOptions
 from workloads._lib.base import Deployed, Run, Workload
 from workloads._lib.indexed_job import JOB_LABEL, batch_job, batch_job_spec
 from workloads._lib.pods import GpuPod, Manifest
@@ -52,14 +52,14 @@ class GpuBatch(Workload[GpuBatchOptions]):
     name = NAME
     options = GpuBatchOptions
 
-    def problems(self, options: GpuBatchOptions, ground: Ground) -> Iterator[Problem]:
+    def problems(self, options: GpuBatchOptions, candidate: Candidate) -> Iterator[Problem]:
         """Yields a problem if the pods on a GPU or a partition need more than its memory."""
-        sharing = ground.pool.gpus // ground.pool.sku.gpus
-        most = int(usable_bytes(ground.pool.sku.gpu_memory_gb) / 2**20) // sharing  # gpu-burn's MB are MiB
+        sharing = candidate.pool.gpus // candidate.pool.sku.gpus
+        most = int(usable_bytes(candidate.pool.sku.gpu_memory_gb) / 2**20) // sharing  # gpu-burn's MB are MiB
         if options.memory_mb > most:
             path: Path = ("workloadOptions", NAME, "memoryMb")
-            has = f"have {ground.pool.sku.gpu_memory_gb} GB{f', and {sharing} share each' if sharing > 1 else ''}"
-            what = f"is {options.memory_mb}, but GPUs of {ground.pool.vm_sku} {has}"
+            has = f"have {candidate.pool.sku.gpu_memory_gb} GB{f', and {sharing} share each' if sharing > 1 else ''}"
+            what = f"is {options.memory_mb}, but GPUs of {candidate.pool.vm_sku} {has}"
             yield Problem(path, what, f"{LEAST_MEMORY_MB} to {most}", set_command(path, most))
 
     def deploy(self, context: WorkloadContext, placement: Placement[GpuBatchOptions]) -> Deployed:

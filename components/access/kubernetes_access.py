@@ -10,7 +10,7 @@ from components._base import Component
 from components.access import kubeconfig
 from components.azure import roles
 from components.azure.cluster import Cluster
-from components.azure.retries import patience
+from components.azure.retries import retry_policy
 from components.preflight.checks import missing_programs
 from config.schema.cluster import ClusterSettings
 
@@ -46,7 +46,7 @@ class KubernetesAccess(Component):
         self.cluster = cluster
         self.settings = settings
         needs = [] if settings.local_accounts else [admin or self._role_assignment()]
-        self.first_contact = patience() if needs else None
+        self.first_contact = retry_policy() if needs else None
         self.kubeconfig = pulumi.Output.secret(self._admin() if settings.local_accounts else self._user())
         self.provider = kubernetes.Provider(
             "kubernetes",

@@ -27,7 +27,7 @@ from config.data.output_names import KUBECONFIG
 from config.problems.errors import lines
 from config.problems.fixes import set_command
 from config.reading.loader import outputs_of
-from config.schema.models import Lender, Settings
+from config.schema.models import PlatformStack, Settings
 from config.schema.resource_ids import ResourceName
 
 _BY_ADDRESS = (
@@ -50,19 +50,20 @@ def deploys_inside(settings: Settings, existing: Existing) -> bool:
     raise pulumi.RunError("\n".join(_refusal(settings, existing)))
 
 
-def check_guest(settings: Settings, lender: Lender) -> None:
+def check_shared_platform(settings: Settings, shared_platform: PlatformStack) -> None:
     """Raises pulumi.RunError, with the fix, if a consumer stack cannot access the cluster of its shared platform."""
-    outputs = outputs_of(str(lender.stack))
+    outputs = outputs_of(str(shared_platform.stack))
     check_running(outputs, settings.stack)
     kubeconfig = outputs[KUBECONFIG]
     host = private_server(kubeconfig)
     if host and not inside.answers(host):
-        raise pulumi.RunError("\n".join(_guest_refusal(settings, lender)))
-    check_login(login_of(kubeconfig), str(lender.stack))
+        raise pulumi.RunError("\n".join(_unreachable(settings, shared_platform)))
+    check_login(login_of(kubeconfig), str(shared_platform.stack))
 
 
-def _guest_refusal(settings: Settings, lender: Lender) -> Iterator[str]:
-    yield f"the cluster of {lender.stack} does not answer this machine: it is private, and this machine is outside; or"
+def _unreachable(settings: Settings, shared_platform: PlatformStack) -> Iterator[str]:
+    where = f"the cluster of {shared_platform.stack}"
+    yield f"{where} does not answer this machine: it is private, and this machine is outside; or"
     yield "it is off. Nothing was changed. Go on from inside (docs/way-in.md):"
     yield f"    pulumi up -s {settings.stack}    # on its jump box, or a machine that reaches its network"
 

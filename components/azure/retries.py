@@ -57,7 +57,7 @@ async def _again(
     return True
 
 
-def patience() -> pulumi.ResourceHookBinding:
+def retry_policy() -> pulumi.ResourceHookBinding:
     """Returns the hook for the first resources in a cluster. Call it once."""
     return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("role-not-acting-yet", again_while_forbidden)])
 

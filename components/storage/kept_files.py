@@ -88,7 +88,7 @@ def storage_warnings(settings: Settings, outputs: Mapping[str, Any]) -> Iterator
     if PLATFORM not in outputs:
         return
     before = outputs[PLATFORM].get("settings", {}).get("storage", {})
-    now = StorageSettings() if settings.lender else settings.storage
+    now = StorageSettings() if settings.shared_platform else settings.storage
     was_protected = {key: each.get("protect", True) for key, each in _by_key(before).items()}
     protected = {each.key: each.settings.protect for each in now.all_accounts()}
     exposed: dict[str, list[str]] = {}
@@ -122,7 +122,7 @@ def _registry(settings: Settings, host: str | None) -> Iterator[str]:
         for each in (settings.registry, RegistrySettings())
     )
     keep, then = set_command(("registry", "name"), host.partition(".")[0]), ""
-    if settings.lender:
+    if settings.shared_platform:
         keep = remove_command(("platformStack",))
     elif host == new:
         return
@@ -146,7 +146,7 @@ def _stored(settings: Settings, now: StorageSettings, outputs: Mapping[str, Any]
                 key, name, stays, {path_text(account.path_of(each)): each in kept for each in shown["containers"]}
             )
     if outputs[PLATFORM].get("settings", {}).get("storage", {}).get("sharedFiles") == "nfs":
-        stays = not settings.lender and settings.shared_files == "nfs"
+        stays = not settings.shared_platform and settings.shared_files == "nfs"
         name = now.files_account(settings.names, subscription_id())
         yield _Stored("", name, stays, {"storage.sharedFiles nfs": stays})
 

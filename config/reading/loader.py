@@ -21,11 +21,11 @@ from config.rules.mirrors import IsFile, mirror_problems
 from config.rules.names import job_name_problems, name_problems, namespace_problems
 from config.rules.placement import Placer
 from config.rules.plain_secrets import plain_secrets, plain_values
-from config.rules.platform_stack import OutputsOf, in_platform, lender, platform_keys
+from config.rules.platform_stack import OutputsOf, in_platform, platform_keys, read_platform_stack
 from config.rules.pod_needs import override_problems
 from config.rules.provider_keys import foreign_problems, unread_keys
 from config.schema.inventory import Inventory
-from config.schema.models import Lender, Settings, StackFile
+from config.schema.models import PlatformStack, Settings, StackFile
 from config.schema.names import Names, StackName
 from config.schema.operators import Installation
 from config.schema.regions import REGION
@@ -156,18 +156,20 @@ class _Reading:
             "placements": placements,
             "rdma_resource": rdma_resource,
             "scratch_folder": scratch.name if scratch.enabled else None,
-            "lender": platform,
+            "shared_platform": platform,
         }
         return found, problems
 
-    def _platform(self, stack_file: StackFile, own: Collection[str], problems: list[Problem]) -> Lender | None:
+    def _platform(self, stack_file: StackFile, own: Collection[str], problems: list[Problem]) -> PlatformStack | None:
         """Returns the platform of another stack, if the stack names one."""
         if stack_file.platform_stack is None:
             return None
         stack, inventory = self.around.stack, self.inventory
         problems += namespace_problems(stack.name, inventory.namespaces)
         try:
-            platform = lender(stack_file.platform_stack, stack, self.around.outputs_of, inventory.stack_file)
+            platform = read_platform_stack(
+                stack_file.platform_stack, stack, self.around.outputs_of, inventory.stack_file
+            )
         except SettingsError as error:  # without a platform, it owns no keys
             problems += error.problems
             return None

@@ -23,7 +23,7 @@ from config.schema.workload import WorkloadCatalogue
 
 def warnings(settings: Settings) -> Iterator[str]:
     """Yields warnings about a stack's containers and workloads, each with its fix."""
-    if not settings.lender:
+    if not settings.shared_platform:
         of_platform = (
             *_rolls_at_any_time(settings.cluster),
             *_makes_no_files(settings.storage),
@@ -36,8 +36,8 @@ def warnings(settings: Settings) -> Iterator[str]:
         yield from (problem.text(settings.stack) for problem in of_platform)
     for name, placement in settings.placements.items():
         found = [*_unmounted(name, placement, settings.storage), *_outlived(name, placement, settings.storage)]
-        if settings.lender:
-            found = in_platform(found, str(settings.lender.stack))
+        if settings.shared_platform:
+            found = in_platform(found, str(settings.shared_platform.stack))
         yield from (problem.text(settings.stack) for problem in found)
 
 

@@ -33,7 +33,7 @@ from config.schema.models import DEFAULT_POOL, Placement
 from config.schema.operators import Capability, Installation, key_of
 from config.schema.pools import PoolSettings
 from config.schema.translate import problems_of
-from config.schema.workload import Ground, WorkloadOptions, WorkloadSpec, other_size
+from config.schema.workload import Candidate, WorkloadOptions, WorkloadSpec, other_size
 
 _NUM_NODES = "numNodes"
 """The option of workloads that sets another number of nodes than the pool's."""
@@ -106,35 +106,37 @@ class Placer:
 
     def _placed(self, spec: WorkloadSpec[Any], options: WorkloadOptions) -> Iterator[Placement[Any]]:
         """Yields the placement on the best pool, or on each pool that has enough nodes without autoscaling."""
-        grounds = [self._ground(spec, options, key) for key in self._pool_keys(spec, options)]
-        grounds.sort(key=lambda ground: _rank(spec, options, ground))
-        certain = [ground for ground in grounds if _is_certain(spec, options, ground)] if spec.every_pool else []
+        candidates = [self._candidate(spec, options, key) for key in self._pool_keys(spec, options)]
+        candidates.sort(key=lambda candidate: _rank(spec, options, candidate))
+        certain = (
+            [candidate for candidate in candidates if _is_certain(spec, options, candidate)] if spec.every_pool else []
+        )
         # Depends on all pools and not on usable ones, so that another number of nodes does not rename jobs.
         named = spec.every_pool and options.pool is None and len(self._pools) > 1
-        for ground in certain or grounds[:1]:
-            if self._is_fit(spec, options, ground):
-                name = f"{spec.name}-{ground.pool_key}" if named else spec.name
-                yield Placement(spec.name, name, options, ground.pool_key, ground.pool, ground.nodes)
+        for candidate in certain or candidates[:1]:
+            if self._is_fit(spec, options, candidate):
+                name = f"{spec.name}-{candidate.pool_key}" if named else spec.name
+                yield Placement(spec.name, name, options, candidate.pool_key, candidate.pool, candidate.nodes)
 
-    def _is_fit(self, spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Ground) -> bool:
+    def _is_fit(self, spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidate) -> bool:
         """Adds the problems of a workload on its pool; returns False if the pool is too small."""
         unfit = [
-            *too_many_gpus(spec, options, ground),
-            *partitioned(spec, options, ground),
-            *spec.problems(options, ground),
+            *too_many_gpus(spec, options, candidate),
+            *partitioned(spec, options, candidate),
+            *spec.problems(options, candidate),
         ]
-        too_few = ground.nodes > ground.pool.max_nodes
+        too_few = candidate.nodes > candidate.pool.max_nodes
         edited = {part for problem in unfit for edit in problem.suggestion.edits for part in edit.path}
         if too_few and _NUM_NODES not in edited:  # else another number of nodes fixes it
-            unfit.append(ground.too_few(spec.name, ground.nodes))
+            unfit.append(candidate.too_few(spec.name, candidate.nodes))
         if options.pool is None:  # an invalid pool that was left out might fit
             unfit = [problem if problem.lacking else replace(problem, lacking=_POOLS) for problem in unfit]
         self._add(spec, unfit)
         return not too_few
 
-    def _ground(self, spec: WorkloadSpec[Any], options: WorkloadOptions, key: str) -> Ground:
+    def _candidate(self, spec: WorkloadSpec[Any], options: WorkloadOptions, key: str) -> Candidate:
         pool = self._pools[key]
-        return Ground(
+        return Candidate(
             pool_key=key,
             pool=pool,
             pool_path=self._path(key),
@@ -145,7 +147,7 @@ class Placer:
             shared_files=self._stack.shared_files,
             scratch=pool.scratch and self._installation.brought("NVMe scratch").enabled,
             shared_class=self._stack.shared_class is not None,
-            guest=self._stack.platform_stack is not None,
+            on_shared_platform=self._stack.platform_stack is not None,
             teams=self._stack.teams,
             slack_gpus=self._stack.slack_gpus,
             scheduler=self._stack.operators.scheduler,
@@ -200,9 +202,9 @@ def _nodes(spec: WorkloadSpec[Any], options: WorkloadOptions, pool: PoolSettings
     return max(1, spec.nodes(options, pool.min_nodes))
 
 
-def _is_certain(spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Ground) -> bool:
+def _is_certain(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidate) -> bool:
     """Returns whether the nodes exist without autoscaling, with GPUs that the workload can use."""
-    return ground.nodes <= ground.pool.min_nodes and not any(partitioned(spec, options, ground))
+    return candidate.nodes <= candidate.pool.min_nodes and not any(partitioned(spec, options, candidate))
 
 
 def _suits(spec: WorkloadSpec[Any], options: WorkloadOptions, pool: PoolSettings) -> bool:
@@ -210,28 +212,28 @@ def _suits(spec: WorkloadSpec[Any], options: WorkloadOptions, pool: PoolSettings
     return pool.sku.infiniband is not None or not spec.requires.infiniband_on(_nodes(spec, options, pool))
 
 
-def _rank(spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Ground) -> tuple[int, ...]:
+def _rank(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidate) -> tuple[int, ...]:
     """Returns the sort key of candidates in the order above; unsuitable ones by their missing nodes and GPUs."""
-    pool, gpus = ground.pool, options.gpus_on(ground.pool.sku)
+    pool, gpus = candidate.pool, options.gpus_on(candidate.pool.sku)
     asked = (
-        ground.nodes > pool.max_nodes,
+        candidate.nodes > pool.max_nodes,
         max(0, gpus - most_gpus(options, pool)),
-        len([*spec.problems(options, ground), *partitioned(spec, options, ground)]),
-        ground.nodes > pool.min_nodes,
+        len([*spec.problems(options, candidate), *partitioned(spec, options, candidate)]),
+        candidate.nodes > pool.min_nodes,
     )
     wasteful = bool(options.gpus_per_node and pool.sku.infiniband) or (
         options.gpus_per_node is None and pool.shares > 1
     )
-    return (*asked, pool.spot, wasteful, -ground.nodes * gpus, -pool.min_nodes * pool.sku.gpus)
+    return (*asked, pool.spot, wasteful, -candidate.nodes * gpus, -pool.min_nodes * pool.sku.gpus)
 
 
-def too_many_gpus(spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Ground) -> Iterator[Problem]:
+def too_many_gpus(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidate) -> Iterator[Problem]:
     """Yields a workload that needs more GPUs per node than the node has."""
-    pool = ground.pool
+    pool = candidate.pool
     gpus, most = options.gpus_on(pool.sku), most_gpus(options, pool)
     if gpus > most:
         path = ("workloadOptions", spec.name, _GPUS)
-        where = f"a {pool.vm_sku} has" if pool.shares == 1 else f"a node of pool {ground.pool_key} offers"
+        where = f"a {pool.vm_sku} has" if pool.shares == 1 else f"a node of pool {candidate.pool_key} offers"
         what = f"is {gpus}, more than {where}"
         yield Problem(path, what, f"at most {most}", set_command(path, most))
 
@@ -241,13 +243,13 @@ def most_gpus(options: WorkloadOptions, pool: PoolSettings) -> int:
     return pool.sku.gpus if options.gpus_per_node is None else pool.gpus
 
 
-def partitioned(spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Ground) -> Iterator[Problem]:
+def partitioned(spec: WorkloadSpec[Any], options: WorkloadOptions, candidate: Candidate) -> Iterator[Problem]:
     """Yields whole-node workloads on partitioned GPUs: a process uses one partition, and NCCL cannot join them.
 
     NVIDIA's MIG User Guide: no GPU-to-GPU P2P, and CUDA sees only one compute instance.
     """
-    if options.gpus_per_node is None and ground.pool.mig_profile:
-        path = ("pools", ground.pool_key, "migProfile")
+    if options.gpus_per_node is None and candidate.pool.mig_profile:
+        path = ("pools", candidate.pool_key, "migProfile")
         what = f"partitions the GPUs, and workload {spec.name} takes nodes with whole ones"
         choice = path_text(("workloadOptions", spec.name, "pool"))
         fix = either_by_hand(path, f"set {choice} to a pool of whole GPUs")

@@ -56,7 +56,7 @@ def plain_values(settings: Settings, *, encrypted: bool) -> Iterator[str]:
 
     Operator settings are skipped if Pulumi marks `operators` as `encrypted`.
     """
-    for key, operator in settings.operators if not (encrypted or settings.lender) else ():
+    for key, operator in settings.operators if not (encrypted or settings.shared_platform) else ():
         chosen = operator.model_dump(by_alias=True) if isinstance(operator, OperatorSettings) else {}
         for path in _secrets(chosen, ("operators", to_camel(key))):
             encrypt = secret_command(path).text(settings.stack)

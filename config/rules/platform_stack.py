@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from config.data.output_names import NEXT, PLATFORM, PLATFORM_STACK
 from config.problems.errors import Problem, SettingsError
 from config.problems.fixes import Fix, remove_command, run, say, set_command
-from config.schema.models import OVERRIDABLE, SHARED, Lender, Lending, StackFile
+from config.schema.models import OVERRIDABLE, SHARED, PlatformOutput, PlatformStack, StackFile
 from config.schema.names import StackName
 
 _PATH = ("platformStack",)
@@ -24,7 +24,7 @@ _ALLOWED = (
 )
 _LIST = "pulumi stack ls shows the names"
 _PART = re.compile(r"[A-Za-z0-9_.-]{1,100}")
-LODGER_KEYS = ("workloads", "workloadOptions", "platformStack", *OVERRIDABLE)
+CONSUMER_KEYS = ("workloads", "workloadOptions", "platformStack", *OVERRIDABLE)
 """Settings of a consumer stack, besides the workloads' top-level keys."""
 
 OutputsOf = Callable[[str], Mapping[str, Any]]
@@ -43,7 +43,7 @@ def platform_keys(own: Collection[str], stack: StackFile, of_workloads: Collecti
     """Yields a problem for each of the keys `own` that belongs to the platform, unless it has its default."""
     for name, field in type(stack).model_fields.items():
         key = str(field.alias)
-        if key not in (*LODGER_KEYS, *of_workloads) and key in own and getattr(stack, name) != field.default:
+        if key not in (*CONSUMER_KEYS, *of_workloads) and key in own and getattr(stack, name) != field.default:
             what = f"belongs to the platform, and this stack runs on that of {stack.platform_stack}"
             allowed = f"no value beside platformStack; it can be set in stack {stack.platform_stack}"
             yield Problem((key,), what, allowed, remove_command((key,)))
@@ -55,7 +55,9 @@ def in_platform(problems: Iterable[Problem], platform: str) -> list[Problem]:
     return [problem.in_stack(platform, theirs) for problem in problems]
 
 
-def lender(text: str, here: StackName, outputs_of: OutputsOf, stack_file: type[StackFile]) -> Lender:
+def read_platform_stack(
+    text: str, here: StackName, outputs_of: OutputsOf, stack_file: type[StackFile]
+) -> PlatformStack:
     """Returns the platform that `platformStack` names; raises SettingsError if it is not usable."""
     stack = _full_name(text, here)
     if stack == here:
@@ -76,13 +78,13 @@ def lender(text: str, here: StackName, outputs_of: OutputsOf, stack_file: type[S
     if PLATFORM not in outputs:
         raise _refused(f"is {text!r}, a stack that has no platform yet", run(f"pulumi up -s {short}"))
     try:
-        model: type[Lending[StackFile]] = Lending[stack_file]  # type: ignore[valid-type]
-        lending = model.model_validate(outputs[PLATFORM], by_alias=True, by_name=False)
+        model: type[PlatformOutput[StackFile]] = PlatformOutput[stack_file]  # type: ignore[valid-type]
+        output = model.model_validate(outputs[PLATFORM], by_alias=True, by_name=False)
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
         what = f"is {text!r}, whose output {PLATFORM} is of another version of this program ({where})"
         raise _refused(what, run(f"pulumi up -s {short}")) from None
-    return Lender(stack, lending)
+    return PlatformStack(stack, output)
 
 
 def _full_name(text: str, here: StackName) -> StackName:

@@ -17,7 +17,7 @@ from config.problems.fixes import Edit, Fix, Path, by_hand, either_by_hand, path
 from config.schema.models import StackFile
 from config.schema.regions import in_public_cloud
 from config.schema.storage import FIRST_ROTATION, SHARED_CLASS, Account, AccountSettings, StorageSettings
-from config.schema.workload import Ground
+from config.schema.workload import Candidate
 
 PATH: Path = ("storage", "sharedFiles")
 CLASS: Path = ("storage", "sharedClass")
@@ -163,8 +163,8 @@ def _of_class(stack: StackFile, name: str) -> Iterator[Problem]:
         yield Problem(CLASS, what, f"no value, or {brought}", remove_command(CLASS))
 
 
-def without_shared_files(ground: Ground, workload: str) -> Iterator[Problem]:
+def without_shared_files(candidate: Candidate, workload: str) -> Iterator[Problem]:
     """Yields the problem of a workload with shared files on a platform without them."""
-    if ground.shared_files == "none":
+    if candidate.shared_files == "none":
         what = f"is none, and workload {workload} has shared files"
         yield Problem(PATH, what, f"nfs or smb, or a stack without {workload}", by_hand(PATH))

@@ -22,7 +22,7 @@ _PATH = ("cluster", "kubernetesVersion")
 
 def support_warnings(settings: Settings, today: date) -> Iterator[str]:
     """Yields warnings about the cluster's Kubernetes version; none for a consumer stack."""
-    if settings.lender is None:
+    if settings.shared_platform is None:
         known = versions().kubernetes
         found = (*_end(settings, known, today), *_patches(settings, known, today))
         yield from (problem.text(settings.stack) for problem in found)

@@ -164,7 +164,7 @@ OVERRIDABLE = ("images", "tags")
 """Shared settings that a consumer stack may override."""
 
 
-class Lending(Model, Generic[Shared]):
+class PlatformOutput(Model, Generic[Shared]):
     """The output `platform`, which consumer stacks read. It contains no secrets."""
 
     settings: Shared
@@ -177,16 +177,16 @@ class Lending(Model, Generic[Shared]):
 
 
 @dataclass(frozen=True)
-class Lender:
+class PlatformStack:
     """The platform of another stack."""
 
     stack: StackName
-    lending: Lending[StackFile]
+    output: PlatformOutput[StackFile]
 
     def with_shared_settings(self, consumer: StackFile) -> StackFile:
         """Returns the settings of a consumer stack, completed by the platform's shared settings."""
         own = {name: value for name, value in stated(consumer).items() if name not in SHARED or name in OVERRIDABLE}
-        return type(consumer).model_validate(stated(self.lending.settings) | own, by_alias=False, by_name=True)
+        return type(consumer).model_validate(stated(self.output.settings) | own, by_alias=False, by_name=True)
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ class Settings(StackFile):
     """The key that sets the region; it may be the provider's."""
     scratch_folder: str | None = None
     """The path of NVMe scratch on the nodes that have it; None if no operator creates it."""
-    lender: Lender | None = None
+    shared_platform: PlatformStack | None = None
     """The platform that `platformStack` names; these settings include its `SHARED` settings."""
 
     @property
@@ -243,7 +243,7 @@ class Settings(StackFile):
     def keeps_files(self) -> bool:
         """Whether claims in the cluster may keep users' files: those of a workload, or of a class of shared files."""
         own = any(placement.options.keeps_files for placement in self.placements.values())
-        return own or (self.lender is None and self.shared_class is not None)
+        return own or (self.shared_platform is None and self.shared_class is not None)
 
     def users(self, container: str) -> list[str]:
         """Returns the stack's workloads that mount or fill a blob container."""

@@ -112,7 +112,7 @@ class WorkloadOptions(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
+class Candidate:
     """The candidate placement of a workload, for the workload's own rules."""
 
     pool_key: str
@@ -132,7 +132,7 @@ class Ground:
     """Whether the pool's nodes have NVMe scratch: the pool requests it, and an enabled operator creates it."""
     shared_class: bool = False
     """Whether the platform has a StorageClass of shared files."""
-    guest: bool = False
+    on_shared_platform: bool = False
     """Whether the platform belongs to another stack."""
     teams: Mapping[str, TeamSettings] = field(default_factory=dict)
     """The platform's teams, by name."""
@@ -199,7 +199,7 @@ class WorkloadSpec(Protocol[Chosen]):
         """Top-level settings that set its options, such as {"modelSize": "modelSize"}; usually empty."""
         return {}
 
-    def problems(self, options: Chosen, ground: Ground) -> Iterable[Problem]:
+    def problems(self, options: Chosen, candidate: Candidate) -> Iterable[Problem]:
         """Returns errors of the options in this placement, such as a model that does not fit or a missing container.
 
         Paths start at the top of the stack file: ("workloadOptions", name, ...), or the top-level key.

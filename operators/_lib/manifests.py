@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_snake
 from components._base import Component
 from components.images import mirrored
 from components.manifests import Manifest, manifests
-from components.operators import Site
+from components.operators import InstallContext
 from config.data.scheduling import SYSTEM_NODES, SYSTEM_PRIORITY, SYSTEM_TOLERATIONS
 from operators._lib.release import merge
 
@@ -37,19 +37,19 @@ class Changes:
 
 
 def install(
-    name: str, site: Site, changes: Changes, *, parent: Component, after: Iterable[pulumi.Resource] = ()
+    name: str, context: InstallContext, changes: Changes, *, parent: Component, after: Iterable[pulumi.Resource] = ()
 ) -> list[pulumi.Resource]:
     """Installs the pinned release of an operator in its namespace. Returns the resources that users of it depend on.
 
     Pods depend on everything that they need to become ready, except for Services, because Pulumi waits until those have
     pods. CRDs are created last and so deleted first: only the operator removes the finalizers of their objects.
     """
-    released = manifests(name, site.settings.charts.source)
+    released = manifests(name, context.settings.charts.source)
     made: dict[str, list[pulumi.Resource]] = {_FIRST: [], _SERVICES: [], _PODS: [], _CRDS: []}
     follows = {_PODS: (_FIRST,), _CRDS: (_PODS, _SERVICES)}
     for step in made:
-        before = [site.namespace, *after, *(each for other in follows.get(step, ()) for each in made[other])]
-        for each in transformed(released, changes, site.settings.images.registry):
+        before = [context.namespace, *after, *(each for other in follows.get(step, ()) for each in made[other])]
+        for each in transformed(released, changes, context.settings.images.registry):
             if _step(each["kind"]) == step:
                 made[step].append(_resource(each, parent.child(depends_on=before)))
     return [*made[_PODS], *made[_SERVICES], *made[_CRDS]]

@@ -9,7 +9,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components._base import Component
-from components.operators import Site
+from components.operators import InstallContext
 
 Manifest = dict[str, Any]
 NOBODY = {"runAsNonRoot": True, "runAsUser": 65534, "runAsGroup": 65534}
@@ -30,7 +30,7 @@ def daemon_set_spec(name: str, pod: Manifest) -> Manifest:
 
 def daemon_set(
     name: str,
-    site: Site,
+    context: InstallContext,
     pod: Mapping[str, Any],
     *,
     parent: Component,
@@ -40,10 +40,10 @@ def daemon_set(
         name,
         metadata={
             "name": name,
-            "namespace": site.namespace.metadata["name"],
+            "namespace": context.namespace.metadata["name"],
             # Its image is pushed after the registry exists (`make images`), so `pulumi up` must not wait for its pods.
             "annotations": {"pulumi.com/skipAwait": "true"},
         },
         spec=daemon_set_spec(name, dict(pod)),
-        opts=parent.child(depends_on=[site.registry, *depends_on]),
+        opts=parent.child(depends_on=[context.registry, *depends_on]),
     )

@@ -11,7 +11,7 @@ import pulumi_kubernetes as kubernetes
 
 from components._base import Component
 from components.images import chart_values
-from components.operators import Site
+from components.operators import InstallContext
 from config.data.versions import Chart, versions
 
 Values = dict[str, Any]
@@ -46,7 +46,7 @@ def merge(values: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
 
 def release(
     name: str,
-    site: Site,
+    context: InstallContext,
     *,
     parent: Component,
     values: Values,
@@ -57,13 +57,13 @@ def release(
     hooks: pulumi.ResourceHookBinding | None = None,
     awaited: bool = True,
 ) -> kubernetes.helm.v3.Release:
-    """Creates a release of the pinned chart `name`, in the site's namespace unless `namespace` is given.
+    """Creates a release of the pinned chart `name`, in the operator's namespace unless `namespace` is given.
 
     The release's name is `called`, by default `name`. The user's values take precedence. If `awaited`, Pulumi waits for
     the chart's own objects, but never for what an operator creates later.
     """
     chart = versions().charts[name]
-    location = locate(chart, site.settings.charts.source)
+    location = locate(chart, context.settings.charts.source)
     repository = kubernetes.helm.v3.RepositoryOptsArgs(repo=location.repository) if location.repository else None
     return kubernetes.helm.v3.Release(
         name,
@@ -71,10 +71,10 @@ def release(
         chart=location.chart,
         version=location.version,
         repository_opts=repository,
-        namespace=namespace or site.namespace.metadata["name"],
-        values=merge(merge(chart_values(name, site.settings.images.registry), values), user_values),
+        namespace=namespace or context.namespace.metadata["name"],
+        values=merge(merge(chart_values(name, context.settings.images.registry), values), user_values),
         timeout=chart.timeout_s,
         skip_await=None if awaited else True,
         # Releases in other namespaces depend on it too: only namespaces are retried until the deployer's role applies.
-        opts=parent.child(depends_on=[site.namespace, *depends_on], hooks=hooks),
+        opts=parent.child(depends_on=[context.namespace, *depends_on], hooks=hooks),
     )

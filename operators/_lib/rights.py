@@ -9,19 +9,24 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components._base import Component
-from components.operators import Site
+from components.operators import InstallContext
 
 RBAC = "rbac.authorization.k8s.io"
 
 
 def cluster_account(
-    name: str, site: Site, rules: Sequence[Mapping[str, Any]], *, parent: Component, after: Sequence[pulumi.Resource]
+    name: str,
+    context: InstallContext,
+    rules: Sequence[Mapping[str, Any]],
+    *,
+    parent: Component,
+    after: Sequence[pulumi.Resource],
 ) -> tuple[kubernetes.core.v1.ServiceAccount, kubernetes.rbac.v1.ClusterRoleBinding]:
-    """Creates the service account `name` in the site's namespace, and binds a ClusterRole with these rules to it.
+    """Creates the service account `name` in the operator's namespace, and binds a ClusterRole with these rules to it.
 
     The ClusterRole is created `after` these. Pods of the account depend on the returned resources.
     """
-    space = site.namespace.metadata["name"]
+    space = context.namespace.metadata["name"]
     account = kubernetes.core.v1.ServiceAccount(
         f"{name}-account", metadata={"name": name, "namespace": space}, opts=parent.child()
     )

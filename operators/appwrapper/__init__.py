@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from components.operators import Installed, Operator, Site
+from components.operators import InstallContext, Installed, Operator
 from config.data.scheduling import (
     AUTOPILOT_LABEL,
     BAD_NODE,
@@ -32,11 +32,11 @@ cluster (v1.2.1, cmd/main.go: a cache without selectors), so the 128Mi of its re
 class AppWrapper(Installed[QueuedOperatorSettings]):
     """The release, with its configuration."""
 
-    def create(self, site: Site, settings: QueuedOperatorSettings) -> None:
-        own = configuration(site.settings.operators.warm_up_minutes, site.scheduler)
+    def create(self, context: InstallContext, settings: QueuedOperatorSettings) -> None:
+        own = configuration(context.settings.operators.warm_up_minutes, context.scheduler)
         text = yaml.safe_dump(own, sort_keys=False)
         changes = Changes({WRAPPER_CONFIG: {"config.yaml": text}}, resources=RESOURCES)
-        self.followed = install(NAME, site, changes, parent=self)
+        self.followed = install(NAME, context, changes, parent=self)
 
 
 def configuration(warm_up_minutes: int, scheduler: str | None) -> dict[str, Any]:

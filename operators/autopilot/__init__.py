@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pulumi_kubernetes as kubernetes
 
-from components.operators import Installed, Operator, Site
+from components.operators import InstallContext, Installed, Operator
 from config.data.scheduling import ANY_TAINT, NVIDIA_RUNTIME
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand, set_command
@@ -70,16 +70,16 @@ def problems(stack: StackFile, settings: AutopilotSettings) -> Iterator[Problem]
 class Autopilot(Installed[AutopilotSettings]):
     """The release, and a patch that lets its pods run on GPU nodes and use their GPUs."""
 
-    def create(self, site: Site, settings: AutopilotSettings) -> None:
-        tested = site.settings.shared_class if settings.test_shared_files else None
-        before = [each for other in site.installed.values() for each in (*other.followed, *other.policies)]
+    def create(self, context: InstallContext, settings: AutopilotSettings) -> None:
+        tested = context.settings.shared_class if settings.test_shared_files else None
+        before = [each for other in context.installed.values() for each in (*other.followed, *other.policies)]
         own = values(tested)
         installed = release(
-            NAME, site, parent=self, values=own, user_values=settings.values, depends_on=before, awaited=False
+            NAME, context, parent=self, values=own, user_values=settings.values, depends_on=before, awaited=False
         )
         kubernetes.apps.v1.DaemonSetPatch(
             NAME,
-            metadata={"name": NAME, "namespace": site.namespace.metadata["name"], "annotations": _NOT_AWAITED},
+            metadata={"name": NAME, "namespace": context.namespace.metadata["name"], "annotations": _NOT_AWAITED},
             spec={"template": {"spec": pod()}},
             opts=self.child(depends_on=[installed]),
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from components.operators import Installed, Operator, Site
+from components.operators import InstallContext, Installed, Operator
 from config.data.scheduling import ANY_TAINT, ON_SYSTEM_POOL
 from config.data.versions import versions
 from config.problems.errors import Problem
@@ -23,8 +23,8 @@ NAMESPACE = "kube-system"
 
 
 class BlobCsiDriver(Installed[ChartSettings]):
-    def create(self, site: Site, settings: ChartSettings) -> None:
-        release(NAME, site, parent=self, values=values(), user_values=settings.values, namespace=NAMESPACE)
+    def create(self, context: InstallContext, settings: ChartSettings) -> None:
+        release(NAME, context, parent=self, values=values(), user_values=settings.values, namespace=NAMESPACE)
 
 
 def values() -> Values:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.operators import Installed, Operator, Site
+from components.operators import InstallContext, Installed, Operator
 from config.data.scheduling import ANY_TAINT, GPU_RESOURCE, ON_SYSTEM_POOL
 from config.problems.errors import Problem
 from config.schema.operators import MONITORING, NVIDIA_NAMESPACE, Capability, DriverUpgrades, Installation
@@ -26,18 +26,18 @@ class GpuOperator(Installed[GpuOperatorSettings]):
     itself waits for OFED after the Network Operator has labelled its node, so images are pulled while OFED compiles.
     """
 
-    def create(self, site: Site, settings: GpuOperatorSettings) -> None:
-        upgrades, ofed = site.settings.operators.driver_upgrades, site.installed.get(_OFED)
+    def create(self, context: InstallContext, settings: GpuOperatorSettings) -> None:
+        upgrades, ofed = context.settings.operators.driver_upgrades, context.installed.get(_OFED)
         after = ofed.followed if ofed else ()
         installed = release(
             NAME,
-            site,
+            context,
             parent=self,
             values=values(
                 upgrades,
                 rdma=bool(after),
-                pools=site.settings.gpu_pools(),
-                monitored=MONITORING in site.installed,
+                pools=context.settings.gpu_pools(),
+                monitored=MONITORING in context.installed,
                 modules=settings.kernel_module_type,
             ),
             user_values=settings.values,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from components.operators import Installed, Operator, Site
+from components.operators import InstallContext, Installed, Operator
 from config.schema.operators import MLBATCH_NAMESPACE, Capability, QueuedOperatorSettings
 from operators._lib.manifests import Changes, install
 
@@ -24,8 +24,8 @@ class KubeRay(Installed[QueuedOperatorSettings]):
     (ray-operator, controllers/ray/batchscheduler: "currently only RayCluster is supported").
     """
 
-    def create(self, site: Site, settings: QueuedOperatorSettings) -> None:
-        self.followed = install(NAME, site, Changes(resources=RESOURCES, without=UNUSED), parent=self)
+    def create(self, context: InstallContext, settings: QueuedOperatorSettings) -> None:
+        self.followed = install(NAME, context, Changes(resources=RESOURCES, without=UNUSED), parent=self)
 
 
 class _KubeRay(Operator[QueuedOperatorSettings]):

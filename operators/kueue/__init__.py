@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import yaml
 
-from components.operators import Installed, Operator, Site
+from components.operators import InstallContext, Installed, Operator
 from config.data.scheduling import ON_SYSTEM_POOL, SYSTEM_PRIORITY, TEAM_LABELS
 from config.problems.errors import Problem
 from config.problems.fixes import Path, set_command
@@ -81,13 +81,13 @@ def topology_problems(installation: Installation) -> Iterator[Problem]:
 class Kueue(Installed[KueueSettings]):
     """The release, and the teams that use its queues."""
 
-    def create(self, site: Site, settings: KueueSettings) -> None:
-        before = [each for other in site.installed.values() for each in other.followed]
-        own = values(site.settings.operators.warm_up_minutes, monitored=MONITORING in site.installed)
-        installed = release(NAME, site, parent=self, values=own, user_values=settings.values, depends_on=before)
+    def create(self, context: InstallContext, settings: KueueSettings) -> None:
+        before = [each for other in context.installed.values() for each in other.followed]
+        own = values(context.settings.operators.warm_up_minutes, monitored=MONITORING in context.installed)
+        installed = release(NAME, context, parent=self, values=own, user_values=settings.values, depends_on=before)
         self.followed = [installed]
-        if site.settings.teams or site.settings.slack_gpus:
-            Teams("teams", site.settings, site.scheduler, installed, settings.topology, opts=self.child())
+        if context.settings.teams or context.settings.slack_gpus:
+            Teams("teams", context.settings, context.scheduler, installed, settings.topology, opts=self.child())
 
 
 def values(warm_up_minutes: int = Operators().warm_up_minutes, *, monitored: bool = False) -> Values:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from components.operators import Installed, Operator, Site
+from components.operators import InstallContext, Installed, Operator
 from config.data.scheduling import ANY_TAINT, SCRATCH_FOLDER, SCRATCH_LABEL, SCRATCH_MOUNT
 from config.problems.errors import Problem
 from config.problems.fixes import set_command
@@ -32,8 +32,8 @@ class LocalNvmeScratchSettings(OperatorSettings):
 class LocalNvmeScratch(Installed[LocalNvmeScratchSettings]):
     """The DaemonSet on nodes with the label. Its pod is Ready when its node's scratch is mounted."""
 
-    def create(self, site: Site, settings: LocalNvmeScratchSettings) -> None:
-        daemon_set(NAME, site, pod_spec(site.image(NAME), wipe_foreign=settings.wipe_foreign), parent=self)
+    def create(self, context: InstallContext, settings: LocalNvmeScratchSettings) -> None:
+        daemon_set(NAME, context, pod_spec(context.image(NAME), wipe_foreign=settings.wipe_foreign), parent=self)
 
 
 def pod_spec(image: str, *, wipe_foreign: bool = False) -> dict[str, Any]:

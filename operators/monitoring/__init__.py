@@ -8,7 +8,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 from pydantic import AfterValidator
 
-from components.operators import Installed, Operator, Site
+from components.operators import InstallContext, Installed, Operator
 from config.data.scheduling import AGENT_POOL_LABEL, ANY_TAINT, AUTOPILOT_LABEL, ON_SYSTEM_POOL, SPOT_LABEL
 from config.data.storage_classes import aks_classes
 from config.schema.base import may_be, unfit
@@ -56,9 +56,9 @@ class MonitoringSettings(ChartSettings):
 class Monitoring(Installed[MonitoringSettings]):
     """The release, then the monitors and rules of the kinds that it installs."""
 
-    def create(self, site: Site, settings: MonitoringSettings) -> None:
-        own = values(settings.storage_class, published=not site.settings.images.registry)
-        installed = release(NAME, site, parent=self, values=own, user_values=settings.values, called=RELEASE)
+    def create(self, context: InstallContext, settings: MonitoringSettings) -> None:
+        own = values(settings.storage_class, published=not context.settings.images.registry)
+        installed = release(NAME, context, parent=self, values=own, user_values=settings.values, called=RELEASE)
         self.followed = [installed]
         after = self.child(depends_on=[installed])
         for monitored, spec in service_monitors().items():

@@ -9,7 +9,7 @@ from typing import Any
 import pulumi_kubernetes as kubernetes
 
 from components.images import repository
-from components.operators import Installed, Operator, Site
+from components.operators import InstallContext, Installed, Operator
 from config.data.scheduling import ANY_TAINT, ON_SYSTEM_POOL
 from config.data.skus import pci_vendor
 from config.data.versions import versions
@@ -36,11 +36,11 @@ _OFED = {
 
 
 class NetworkOperator(Installed[NetworkOperatorSettings]):
-    def create(self, site: Site, settings: NetworkOperatorSettings) -> None:
-        upgrades = site.settings.operators.driver_upgrades
+    def create(self, context: InstallContext, settings: NetworkOperatorSettings) -> None:
+        upgrades = context.settings.operators.driver_upgrades
         installed = release(
             NAME,
-            site,
+            context,
             parent=self,
             values=values(),
             user_values=settings.values,
@@ -51,7 +51,7 @@ class NetworkOperator(Installed[NetworkOperatorSettings]):
             api_version="mellanox.com/v1alpha1",
             kind="NicClusterPolicy",
             metadata={"name": POLICY, "annotations": _NOT_AWAITED},
-            spec=policy_spec(settings, upgrades, site.settings.images.registry),
+            spec=policy_spec(settings, upgrades, context.settings.images.registry),
             opts=self.child(depends_on=[installed], hooks=told("OFED", ofed_made_of, upgrades)),
         )
         self.followed = self.policies = [policy]

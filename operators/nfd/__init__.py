@@ -7,7 +7,7 @@ from typing import Any
 
 import pulumi_kubernetes as kubernetes
 
-from components.operators import Installed, Operator, Site
+from components.operators import InstallContext, Installed, Operator
 from config.data.scheduling import ANY_TAINT, GPU_LABEL, ON_SYSTEM_POOL
 from config.data.skus import catalogue, pci_vendor
 from config.problems.errors import Problem
@@ -26,8 +26,8 @@ NVIDIA, MELLANOX = pci_vendor("nvidia"), pci_vendor("mellanox")
 class NodeFeatureDiscovery(Installed[ChartSettings]):
     """The release, and one rule for GPUs and one for InfiniBand."""
 
-    def create(self, site: Site, settings: ChartSettings) -> None:
-        self.release = release(NAME, site, parent=self, values=values(), user_values=settings.values)
+    def create(self, context: InstallContext, settings: ChartSettings) -> None:
+        self.release = release(NAME, context, parent=self, values=values(), user_values=settings.values)
         self._rule("gpu", gpu_rule())
         self._rule("infiniband", infiniband_rule())
 

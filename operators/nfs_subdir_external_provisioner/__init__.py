@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from components.operators import Installed, Operator, Site
+from components.operators import InstallContext, Installed, Operator
 from config.data.scheduling import ON_SYSTEM_POOL
 from config.data.storage_classes import aks_classes
 from config.problems.errors import Problem
@@ -82,8 +82,8 @@ class NfsProvisionerSettings(ChartSettings):
 
 
 class NfsProvisioner(Installed[NfsProvisionerSettings]):
-    def create(self, site: Site, settings: NfsProvisionerSettings) -> None:
-        made = release(NAME, site, parent=self, values=values(settings), user_values=settings.values, called=RELEASE)
+    def create(self, context: InstallContext, settings: NfsProvisionerSettings) -> None:
+        made = release(NAME, context, parent=self, values=values(settings), user_values=settings.values, called=RELEASE)
         self.followed = self.provisioners = [made]
 
 

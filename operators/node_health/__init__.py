@@ -10,7 +10,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 from pydantic import Field
 
-from components.operators import Installed, Operator, Site
+from components.operators import InstallContext, Installed, Operator
 from config.data.blobfuse import ACCOUNT
 from config.data.scheduling import (
     AUTOPILOT_LABEL,
@@ -69,16 +69,16 @@ MINUTES = 5
 class NodeHealth(Installed[NodeHealthSettings]):
     """The role of checks, after the policy that limits it; accounts of checks in teams' namespaces; the CronJob."""
 
-    def create(self, site: Site, settings: NodeHealthSettings) -> None:
-        after = [site.namespace]
+    def create(self, context: InstallContext, settings: NodeHealthSettings) -> None:
+        after = [context.namespace]
         bound = admission_policy(POLICY, policy_spec(), parent=self, after=after)
         role = kubernetes.rbac.v1.ClusterRole(
             HEALTH_ROLE, metadata={"name": HEALTH_ROLE}, rules=RULES, opts=self.child(depends_on=[bound])
         )
         self.followed = [role]
-        if teams := sorted(site.settings.teams):
-            self._accounts(teams, role, list(site.installed.values()))
-        self._cron_job(site, settings)
+        if teams := sorted(context.settings.teams):
+            self._accounts(teams, role, list(context.installed.values()))
+        self._cron_job(context, settings)
 
     def _accounts(self, teams: list[str], role: pulumi.Resource, kueue: list[Installed[Any]]) -> None:
         """Creates accounts, because members of teams cannot. Kueue's component creates the teams' namespaces."""
@@ -96,15 +96,15 @@ class NodeHealth(Installed[NodeHealthSettings]):
             opts=self.child(depends_on=[role]),
         )
 
-    def _cron_job(self, site: Site, settings: NodeHealthSettings) -> None:
-        space, own = site.namespace.metadata["name"], self.child(depends_on=[site.namespace])
+    def _cron_job(self, context: InstallContext, settings: NodeHealthSettings) -> None:
+        space, own = context.namespace.metadata["name"], self.child(depends_on=[context.namespace])
         account = kubernetes.core.v1.ServiceAccount(
             f"{NODE_HEALTH}-account", metadata={"name": NODE_HEALTH, "namespace": space}, opts=own
         )
         role = kubernetes.rbac.v1.ClusterRole(
             f"{NODE_HEALTH}-role",
             metadata={"name": NODE_HEALTH},
-            rules=[*OWN_RULES, *(SLACK_RULES if site.settings.slack_gpus else [])],
+            rules=[*OWN_RULES, *(SLACK_RULES if context.settings.slack_gpus else [])],
             opts=own,
         )
         binding = kubernetes.rbac.v1.ClusterRoleBinding(
@@ -117,8 +117,8 @@ class NodeHealth(Installed[NodeHealthSettings]):
         kubernetes.batch.v1.CronJob(
             NODE_HEALTH,
             metadata={"name": NODE_HEALTH, "namespace": space},
-            spec=cron_job_spec(pod_spec(site.image(NODE_HEALTH), settings, slack=slack_variables(site.settings))),
-            opts=self.child(depends_on=[site.registry, account, binding]),
+            spec=cron_job_spec(pod_spec(context.image(NODE_HEALTH), settings, slack=slack_variables(context.settings))),
+            opts=self.child(depends_on=[context.registry, account, binding]),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from components.operators import Installed, Operator, Site
+from components.operators import InstallContext, Installed, Operator
 from config.data.scheduling import ANY_TAINT, GPU_LABEL
 from config.schema.operators import NODE_TOOLS_NAMESPACE, OperatorSettings
 from operators._lib.node_tools import CONFINED, NOBODY, daemon_set
@@ -19,9 +19,9 @@ _HYPERV = "/var/lib/hyperv"
 class NodeLabeler(Installed[OperatorSettings]):
     """The DaemonSet on GPU nodes, and an account that may only read and patch nodes."""
 
-    def create(self, site: Site, settings: OperatorSettings) -> None:
-        granted = cluster_account(NAME, site, RULES, parent=self, after=[site.namespace])
-        daemon_set(NAME, site, pod_spec(site.image(NAME)), parent=self, depends_on=granted)
+    def create(self, context: InstallContext, settings: OperatorSettings) -> None:
+        granted = cluster_account(NAME, context, RULES, parent=self, after=[context.namespace])
+        daemon_set(NAME, context, pod_spec(context.image(NAME)), parent=self, depends_on=granted)
 
 
 def pod_spec(image: str) -> dict[str, Any]:

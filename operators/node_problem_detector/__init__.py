@@ -11,7 +11,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.operators import Installed, Operator, Site
+from components.operators import InstallContext, Installed, Operator
 from config.data.scheduling import ANY_TAINT, GPU_LABEL, INSTANCE_TYPE
 from config.data.skus import VmSku
 from config.schema.operators import MONITORING, NODE_TOOLS_NAMESPACE, Capability, OperatorSettings
@@ -48,11 +48,11 @@ class NodeProblemDetectorSettings(OperatorSettings):
 class NodeProblemDetector(Installed[NodeProblemDetectorSettings]):
     """One DaemonSet for each VM size, because the limits in its configuration depend on the size."""
 
-    def create(self, site: Site, settings: NodeProblemDetectorSettings) -> None:
-        self._site, self._space = site, site.namespace.metadata["name"]
+    def create(self, context: InstallContext, settings: NodeProblemDetectorSettings) -> None:
+        self._context, self._space = context, context.namespace.metadata["name"]
         granted = self._rights()
-        ofed = "network-operator" in site.installed
-        for sku in {pool.sku.name: pool.sku for _, pool in sorted(site.pools.items())}.values():
+        ofed = "network-operator" in context.installed
+        for sku in {pool.sku.name: pool.sku for _, pool in sorted(context.pools.items())}.values():
             files = configurations(sku, ofed=ofed)
             called = called_for(sku)
             config = kubernetes.core.v1.ConfigMap(
@@ -62,15 +62,15 @@ class NodeProblemDetector(Installed[NodeProblemDetectorSettings]):
                 data=files,
                 opts=self.child(),
             )
-            pod = pod_spec(site.image(NAME), sku, f"{called}-{_digest(files)}", sorted(files))
-            daemon_set(called, site, pod, parent=self, depends_on=[config, *granted])
-        if MONITORING in site.installed:
-            self._alerts(site.installed[MONITORING])
+            pod = pod_spec(context.image(NAME), sku, f"{called}-{_digest(files)}", sorted(files))
+            daemon_set(called, context, pod, parent=self, depends_on=[config, *granted])
+        if MONITORING in context.installed:
+            self._alerts(context.installed[MONITORING])
 
     def _rights(self) -> list[pulumi.Resource]:
-        first = [self._site.namespace]
+        first = [self._context.namespace]
         bound = admission_policy(POLICY, policy_spec(), parent=self, after=first)
-        account, of_nodes = cluster_account(NAME, self._site, NODE_RULES, parent=self, after=[bound])
+        account, of_nodes = cluster_account(NAME, self._context, NODE_RULES, parent=self, after=[bound])
         in_default = {"name": NAME, "namespace": _EVENTS_OF_NODES}
         events = kubernetes.rbac.v1.Role(
             f"{NAME}-events-role", metadata=in_default, rules=EVENT_RULES, opts=self.child(depends_on=first)

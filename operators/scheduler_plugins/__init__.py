@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.operators import Installed, Operator, Site
+from components.operators import InstallContext, Installed, Operator
 from config.data.scheduling import COSCHEDULER, GPU_RESOURCE, ON_SYSTEM_POOL, SYSTEM_PRIORITY, VOLCANO
 from config.data.versions import versions
 from config.problems.errors import Problem
@@ -28,8 +28,8 @@ _VALUES: Path = ("operators", "schedulerPlugins", "values")
 class SchedulerPlugins(Installed[ChartSettings]):
     """The release. Jobs depend on it, because it installs the kind of their gangs."""
 
-    def create(self, site: Site, settings: ChartSettings) -> None:
-        self.webhooks = [release(NAME, site, parent=self, values=values(), user_values=settings.values)]
+    def create(self, context: InstallContext, settings: ChartSettings) -> None:
+        self.webhooks = [release(NAME, context, parent=self, values=values(), user_values=settings.values)]
 
 
 def values() -> Values:

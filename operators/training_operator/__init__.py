@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from components.images import mirrored
-from components.operators import Installed, Operator, Site
+from components.operators import InstallContext, Installed, Operator
 from config.schema.operators import MLBATCH_NAMESPACE, Capability, QueuedOperatorSettings
 from operators._lib.manifests import Changes, install
 
@@ -26,11 +26,11 @@ _TRY_S = 2
 class TrainingOperator(Installed[QueuedOperatorSettings]):
     """The release, for one kind of jobs. It looks for the kind of the scheduler's gangs when it starts."""
 
-    def create(self, site: Site, settings: QueuedOperatorSettings) -> None:
-        schedulers = [each for other in site.installed.values() for each in other.webhooks]
-        own = arguments(site.scheduler, site.settings.images.registry, site.settings.operators.warm_up_minutes)
+    def create(self, context: InstallContext, settings: QueuedOperatorSettings) -> None:
+        schedulers = [each for other in context.installed.values() for each in other.webhooks]
+        own = arguments(context.scheduler, context.settings.images.registry, context.settings.operators.warm_up_minutes)
         changes = Changes(arguments=own, without=OTHERS)
-        self.followed = install(NAME, site, changes, parent=self, after=schedulers)
+        self.followed = install(NAME, context, changes, parent=self, after=schedulers)
 
 
 def arguments(scheduler: str | None, registry: str | None, warm_up_minutes: int) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from components.operators import Installed, Operator, Site
+from components.operators import InstallContext, Installed, Operator
 from config.data.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS, VOLCANO
 from config.data.versions import versions
 from config.schema.models import StackFile
@@ -55,10 +55,10 @@ class VolcanoSettings(ChartSettings):
 class Volcano(Installed[VolcanoSettings]):
     """The release. Jobs depend on it, because its admission webhook must answer before the first one."""
 
-    def create(self, site: Site, settings: VolcanoSettings) -> None:
-        autoscaled = any(pool.min_nodes < pool.max_nodes for pool in site.pools.values())
+    def create(self, context: InstallContext, settings: VolcanoSettings) -> None:
+        autoscaled = any(pool.min_nodes < pool.max_nodes for pool in context.pools.values())
         chosen = values(autoscaled=autoscaled, preemption=settings.preemption)
-        self.webhooks = [release(NAME, site, parent=self, values=chosen, user_values=settings.values)]
+        self.webhooks = [release(NAME, context, parent=self, values=chosen, user_values=settings.values)]
 
 
 def values(*, autoscaled: bool, preemption: bool = False) -> Values:

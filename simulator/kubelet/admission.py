@@ -12,7 +12,7 @@ from k8s.objects import Object, has_ended
 from k8s.resources import device_requests
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.devices import Unavailable
-from simulator.kubelet.events import Teller
+from simulator.kubelet.events import EventRecorder
 from simulator.kubelet.status import now
 
 REASON = "UnexpectedAdmissionError"
@@ -21,9 +21,9 @@ REASON = "UnexpectedAdmissionError"
 class Admission:
     """Admission of pods. It is checked repeatedly, but a rejection is final."""
 
-    def __init__(self, kube: KubeClient, allocate: Callable[[Object, Object], object], teller: Teller) -> None:
+    def __init__(self, kube: KubeClient, allocate: Callable[[Object, Object], object], recorder: EventRecorder) -> None:
         """`allocate` takes pod and node, and raises Unavailable."""
-        self._kube, self._allocate, self._teller = kube, allocate, teller
+        self._kube, self._allocate, self._recorder = kube, allocate, recorder
         self._refused: set[str] = set()
 
     def admits(self, pod: Object, node: Object) -> bool:
@@ -52,4 +52,4 @@ class Admission:
             if not (error.not_found or error.conflict):  # gone, or replaced by another
                 raise
         self._refused.add(metadata["uid"])
-        self._teller.warn(pod, REASON, message)
+        self._recorder.warn(pod, REASON, message)

@@ -11,7 +11,7 @@ from simulator.kube.client import KubeClient
 from simulator.kubelet.pulls import Waiting
 
 
-class Teller:
+class EventRecorder:
     """Records warnings about a pod's containers, once for each pod and cause. Thread-safe."""
 
     def __init__(self, kube: KubeClient) -> None:

@@ -8,7 +8,7 @@ from k8s.objects import Object, has_ended
 from simulator.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiError, KubeClient
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.errors import VolumeNotReady
-from simulator.kubelet.events import Teller
+from simulator.kubelet.events import EventRecorder
 from simulator.kubelet.nodes import KWOK, RUN_BY, internal_ip
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.pulls import ImagePulls, Waiting
@@ -28,11 +28,11 @@ class FakedPods:
         kube: KubeClient,
         catalogue: PodCatalogue,
         pulls: ImagePulls,
-        teller: Teller,
+        recorder: EventRecorder,
         context: Callable[[Object, Object, Object], ContainerContext],
     ) -> None:
         """`context` takes pod, container and node."""
-        self._kube, self._catalogue, self._pulls, self._teller = kube, catalogue, pulls, teller
+        self._kube, self._catalogue, self._pulls, self._recorder = kube, catalogue, pulls, recorder
         self._context = context
         self._shown: dict[str, str | dict[str, Waiting]] = {}
 
@@ -103,7 +103,7 @@ class FakedPods:
             for state in states[field]:
                 if found := waiting.get(state.name):
                     state.wait(found.reason, found.message)
-                    self._teller.waiting(pod, state.image, found)
+                    self._recorder.waiting(pod, state.image, found)
         policy = spec.get("restartPolicy", "Always")
         times = (now(), pod.get("status", {}).get("conditions", []))
         return pod_status(states["initContainers"], states["containers"], policy, "", internal_ip(node), *times)

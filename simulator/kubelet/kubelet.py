@@ -32,7 +32,7 @@ from simulator.kubelet.controllers import Controllers
 from simulator.kubelet.csi.claims import ClaimMounts
 from simulator.kubelet.csi.registered import RegisteredDrivers
 from simulator.kubelet.devices import DeviceManager
-from simulator.kubelet.events import Teller
+from simulator.kubelet.events import EventRecorder
 from simulator.kubelet.faked import FakedPods
 from simulator.kubelet.logs import LogFile
 from simulator.kubelet.machines import Machines
@@ -106,9 +106,9 @@ class Kubelet:
         self._claims = ClaimMounts(self.kube, cloud, self.folder, self._pods.items)
         self._registered = RegisteredDrivers(self.kube, self._drivers.items)
         self._pulls = ImagePulls(partial(cloud.may_pull, cluster_id))
-        self._teller = Teller(self.kube)
-        self._admission = Admission(self.kube, self._keeper.allocate, self._teller)
-        self._faked = FakedPods(self.kube, self.catalogue, self._pulls, self._teller, self._context)
+        self._recorder = EventRecorder(self.kube)
+        self._admission = Admission(self.kube, self._keeper.allocate, self._recorder)
+        self._faked = FakedPods(self.kube, self.catalogue, self._pulls, self._recorder, self._context)
         self._uplink = self._open_uplink(cloud)
         self._server = KubeletServer(plane.authority, plane.port("kubelet"), self._access)
         self._down: set[str] = set()
@@ -215,7 +215,7 @@ class Kubelet:
             self._addresses.forget(uid)
         self._claims.keep((pod["metadata"]["uid"] for pod in pods if not has_ended(pod)), nodes)
         self._pulls.keep(alive, nodes)
-        self._teller.keep(alive)
+        self._recorder.keep(alive)
         self._faked.keep(alive)
         self._admission.keep(alive)
         self._sweep(pods, list(nodes.values()))
@@ -247,7 +247,7 @@ class Kubelet:
             serve=self._serve,
             unserve=self.network.unroute,
             pulls=self._pulls,
-            teller=self._teller,
+            recorder=self._recorder,
         )
         addressed = pod | {"status": pod.get("status", {}) | {"podIP": pod_ip, "hostIP": host_ip}}
         self._workers[uid] = PodWorker(services, addressed, pod_ip, host_ip)

@@ -17,7 +17,7 @@ from k8s.objects import Object, holds
 from simulator.kube.client import STRATEGIC_MERGE_PATCH, ApiError, KubeClient
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.errors import VolumeNotReady
-from simulator.kubelet.events import Teller
+from simulator.kubelet.events import EventRecorder
 from simulator.kubelet.probes import Prober
 from simulator.kubelet.pulls import ImagePulls, Waiting
 from simulator.kubelet.runner import Runnable, Script, Stop, run, termination_grace_s
@@ -43,7 +43,7 @@ class PodServices:
     """Makes the container's ports reachable at the pod's address."""
     unserve: Callable[[str], None]
     pulls: ImagePulls
-    teller: Teller
+    recorder: EventRecorder
 
 
 class PodWorker:
@@ -166,7 +166,7 @@ class PodWorker:
         def started() -> None:
             self._services.serve(self._ip, ctx, program)
             if isinstance(program, Script):
-                warn = functools.partial(self._services.teller.warn, self._pod)
+                warn = functools.partial(self._services.recorder.warn, self._pod)
                 grace_s = termination_grace_s(self._pod)
                 Prober(ctx.container, program.shim(ctx), ended, grace_s, ready, warn).start()
             else:
@@ -189,7 +189,7 @@ class PodWorker:
             if (state.reason, state.message) != (waiting.reason, waiting.message):
                 state.wait(waiting.reason, waiting.message)
                 self._report()
-                self._services.teller.waiting(self._pod, state.image, waiting)
+                self._services.recorder.waiting(self._pod, state.image, waiting)
             self._stop_event.wait(pause)
             pause = min(pause * 2, _LAST_PAUSE_S)
         return None

@@ -60,7 +60,7 @@ def platform(new_stack: Callable[..., Stack]) -> Stack:
 
 
 @pytest.fixture(scope="module")
-def lodger(world: World, platform: Stack, tmp_path_factory: pytest.TempPathFactory) -> Stack:
+def consumer(world: World, platform: Stack, tmp_path_factory: pytest.TempPathFactory) -> Stack:
     """The committed stack of the NCCL test, which is never brought up. Its platform is mistyped."""
     folder = tmp_path_factory.mktemp("lodger") / "project"
     return Stack.create(world, "lodger", folder, {"platformStack": "refusal"}, like="nccl-allreduce")
@@ -98,18 +98,18 @@ def test_a_preview_refuses_what_azure_has_no_room_for(platform: Stack) -> None:
     assert state(platform) == before
 
 
-def test_a_platform_that_is_not_there(lodger: Stack) -> None:
-    text = lodger.pulumi("preview", check=False)
-    refused(lodger, text, "platformStack is 'refusal', and its outputs cannot be read: unknown stack")
+def test_a_platform_that_is_not_there(consumer: Stack) -> None:
+    text = consumer.pulumi("preview", check=False)
+    refused(consumer, text, "platformStack is 'refusal', and its outputs cannot be read: unknown stack")
     assert "pulumi stack ls shows the names; bring the platform up first, with pulumi up -s refusal" in text
 
 
-def test_a_platform_without_the_operator_that_a_workload_needs(lodger: Stack) -> None:
-    lodger.set(platformStack=PLATFORM)
-    text = lodger.pulumi("preview", check=False)
+def test_a_platform_without_the_operator_that_a_workload_needs(consumer: Stack) -> None:
+    consumer.set(platformStack=PLATFORM)
+    text = consumer.pulumi("preview", check=False)
     what = "operators.volcano.enabled of stack refusals is false, but workload nccl-allreduce needs it as its scheduler"
     mend = "pulumi config set -s refusals --path operators.volcano.enabled true && pulumi up -s refusals"
-    refused(lodger, text, what, f"fix:     {mend}\n")
+    refused(consumer, text, what, f"fix:     {mend}\n")
 
 
 @pytest.mark.long

@@ -66,7 +66,7 @@ def platform(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @contextlib.contextmanager
-def lodging(platform: Stack, name: str, folder: Path) -> Iterator[Stack]:
+def consumer_stack(platform: Stack, name: str, folder: Path) -> Iterator[Stack]:
     """The committed stack of one workload, on that platform; of it only claims with files stay, in its namespace."""
     stack = Stack.create(platform.world, name, folder / name, {"platformStack": PLATFORM}, like=name)
     try:
@@ -92,7 +92,7 @@ def standing(platform: Stack, namespace: str) -> dict[str, str]:
         f"{kind} {obj['metadata']['name']}": obj["metadata"]["uid"]
         for (_, kind), objects in found.items()
         for obj in objects
-        if not platform_guard.GUEST_LABELS.items() <= obj["metadata"].get("labels", {}).items()
+        if not platform_guard.CONSUMER_LABELS.items() <= obj["metadata"].get("labels", {}).items()
     }
 
 
@@ -210,25 +210,25 @@ def test_another_model_size_changes_metaseqs_job_and_config_map_and_nothing_else
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["metaseq", "nccl-allreduce", "nccl-bisection"])
 def test_each_job_runs_on_both_nodes_in_a_stack_of_its_own(name: str, platform: Stack, tmp_path: Path) -> None:
-    with lodging(platform, name, tmp_path) as lodger:
-        all_pass(lodger, platform)
+    with consumer_stack(platform, name, tmp_path) as consumer:
+        all_pass(consumer, platform)
         assert gpu_pod_nodes(platform, name, namespace=name) == names(gpu_nodes(platform.kube))
-        assert "unchanged" in lodger.up("--expect-no-changes")
+        assert "unchanged" in consumer.up("--expect-no-changes")
 
 
 @pytest.mark.long
 def test_olmo_on_two_nodes_is_killed_and_goes_on_from_its_checkpoints(platform: Stack, tmp_path: Path) -> None:
     """Each node has a mount of its own, in which it must see in time what the first one has saved."""
-    with lodging(platform, "olmo", tmp_path) as lodger:
-        all_pass(lodger, platform)
+    with consumer_stack(platform, "olmo", tmp_path) as consumer:
+        all_pass(consumer, platform)
         assert gpu_pod_nodes(platform, "olmo", namespace="olmo") == names(gpu_nodes(platform.kube))
-        assert "unchanged" in lodger.up("--expect-no-changes")
-        lodger.pulumi("config", "set", "--path", "workloadOptions.olmo.stopAt", "200")
-        lodger.up()
+        assert "unchanged" in consumer.up("--expect-no-changes")
+        consumer.pulumi("config", "set", "--path", "workloadOptions.olmo.stopAt", "200")
+        consumer.up()
         eventually(lambda: trains_on(platform), "it trains on")
         (other,) = olmo_pods(platform, 1)
         platform.kube.delete("v1", "Pod", other, "olmo")
-        all_pass(lodger, platform)
+        all_pass(consumer, platform)
         last = olmo_logs(platform, 0)[-1]
         assert "Loading checkpoint from /checkpoints/olmo/OLMo-1B/step20-unsharded" in last
         assert "[step=21/" in last
@@ -256,8 +256,8 @@ def olmo_logs(platform: Stack, rank: int) -> list[str]:
 
 @pytest.mark.long
 def test_of_two_such_stacks_one_goes_and_neither_the_other_nor_dev_notices(platform: Stack, tmp_path: Path) -> None:
-    with lodging(platform, "jupyterlab", tmp_path) as stays:
-        with lodging(platform, "health-check", tmp_path) as goes:
+    with consumer_stack(platform, "jupyterlab", tmp_path) as stays:
+        with consumer_stack(platform, "health-check", tmp_path) as goes:
             all_pass(goes, platform)
             all_pass(stays, platform)
             before = {namespace: standing(platform, namespace) for namespace in ("jupyterlab", "ai")}
@@ -268,11 +268,11 @@ def test_of_two_such_stacks_one_goes_and_neither_the_other_nor_dev_notices(platf
         is_not_destroyed_without_a_word(platform, stays.name)
 
 
-def is_not_destroyed_without_a_word(platform: Stack, lodger: str) -> None:
+def is_not_destroyed_without_a_word(platform: Stack, consumer: str) -> None:
     """Nothing of it goes while another stack runs on it; a guard that was deleted by hand comes back by a refresh."""
     guard = platform_guard.NAME
     refused = " ".join(platform.pulumi("destroy", "--yes", "--skip-preview", check=False).split())
-    assert f"stack {lodger} runs on this platform. Destroy it first: pulumi destroy -s {lodger}" in refused
+    assert f"stack {consumer} runs on this platform. Destroy it first: pulumi destroy -s {consumer}" in refused
     assert "deleted" not in refused
     assert "unchanged" in platform.up("--expect-no-changes")
     platform.kube.delete("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", guard)

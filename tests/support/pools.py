@@ -8,7 +8,7 @@ from components.context import GpuPool
 from config.data.skus import sku
 from config.schema.pools import PoolSettings
 from config.schema.storage import StorageSettings
-from config.schema.workload import Ground
+from config.schema.workload import Candidate
 from tests.support.sizes import H100
 
 A100 = "Standard_ND96asr_v4"
@@ -25,9 +25,9 @@ def place(vm_sku: str = H100, nodes: int = 1, **of_pool: Any) -> dict[str, Any]:
     return {"pool": pool(vm_sku, **of_pool), "nodes": nodes, "image": "image:1", "rdma_resource": RDMA}
 
 
-def ground(vm_sku: str = H100, nodes: int = 1, **fields: Any) -> Ground:
+def candidate(vm_sku: str = H100, nodes: int = 1, **fields: Any) -> Candidate:
     """Where a workload might be placed: a pool of the VM size, and the platform's storage."""
     settings = fields.get("pool") or PoolSettings(vm_sku=vm_sku)
     facts = {"pool_key": "gpu", "pool": settings, "pool_path": (), "most_path": ("nodeCount",), "nodes": nodes}
     facts |= {"pools": {"gpu": settings}, "storage": StorageSettings(), "shared_files": "smb", "scratch": True}
-    return Ground(**{**facts, **fields})
+    return Candidate(**{**facts, **fields})

@@ -19,7 +19,7 @@ from config.rules.platform_stack import shared_settings
 from config.schema.inventory import Inventory
 from config.schema.models import Settings
 from config.schema.names import StackName
-from config.schema.workload import GpuPods, Ground, Requirements, WorkloadCatalogue, WorkloadOptions, WorkloadSpec
+from config.schema.workload import Candidate, GpuPods, Requirements, WorkloadCatalogue, WorkloadOptions, WorkloadSpec
 from simulator.host.paths import ROOT
 from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
@@ -52,14 +52,14 @@ class SizedOptions(WorkloadOptions):
     model_size: Literal["small", "large"] = "small"
 
 
-def too_large(options: Any, ground: Ground) -> Iterator[Problem]:
+def too_large(options: Any, candidate: Candidate) -> Iterator[Problem]:
     if options.model_size == "large":
         path = ("workloadOptions", "sized", "modelSize")
-        yield Problem(path, f"is large, too large for {ground.pool_key}", "small", set_command(path, "small"))
+        yield Problem(path, f"is large, too large for {candidate.pool_key}", "small", set_command(path, "small"))
 
 
-def no_container(_options: Any, ground: Ground) -> Iterator[Problem]:
-    if "data" not in ground.storage.by_container():
+def no_container(_options: Any, candidate: Candidate) -> Iterator[Problem]:
+    if "data" not in candidate.storage.by_container():
         path = ("workloadOptions", "reader", "container")
         fix = set_command(("storage", "containers", "data", "permissions"), "rl")
         what = "is data, a container that the platform does not have"
@@ -72,7 +72,7 @@ class Workload:
     requires: Requirements
     options: type[WorkloadOptions] = WorkloadOptions
     keys: Mapping[str, str] = field(default_factory=dict)
-    problem: Callable[[Any, Ground], Iterable[Problem]] = lambda options, ground: ()
+    problem: Callable[[Any, Candidate], Iterable[Problem]] = lambda options, candidate: ()
     every_pool: bool = False
 
     @property
@@ -82,8 +82,8 @@ class Workload:
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
         return getattr(options, "num_nodes", None) or pool_nodes
 
-    def problems(self, options: WorkloadOptions, ground: Ground) -> Iterable[Problem]:
-        return self.problem(options, ground)
+    def problems(self, options: WorkloadOptions, candidate: Candidate) -> Iterable[Problem]:
+        return self.problem(options, candidate)
 
 
 WORKLOADS: dict[str, WorkloadSpec[Any]] = {
@@ -154,11 +154,11 @@ def platform(
     stack: Mapping[str, Any], known: WorkloadCatalogue = WORKLOADS, secret: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     """What a stack with these keys exports, as far as stacks on its platform read it before they are deployed."""
-    lending = {
+    output = {
         "settings": shared_settings(load(stack, known=known, secret=secret)),
         "loginServer": "registry.azurecr.io",
     }
-    return {PLATFORM: json.loads(json.dumps(lending), parse_int=float)}  # the engine knows no whole numbers
+    return {PLATFORM: json.loads(json.dumps(output), parse_int=float)}  # the engine knows no whole numbers
 
 
 def is_file(path: str) -> bool:

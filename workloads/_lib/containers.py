@@ -9,7 +9,7 @@ from config.data.near import alike, hint
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand, path_text, set_command
 from config.schema.storage import Account
-from config.schema.workload import Ground
+from config.schema.workload import Candidate
 
 _READ = "rl"
 _WRITE = "racwdl"
@@ -21,11 +21,11 @@ _SHARE = 10 * 2**30
 
 
 def container_problems(
-    workload: str, ground: Ground, key: str, name: str, *, writes: bool = False
+    workload: str, candidate: Candidate, key: str, name: str, *, writes: bool = False
 ) -> Iterator[Problem]:
     """Yields a problem if the container in the option `key` does not exist or mounts lack permissions."""
-    there = ground.storage.by_container()
-    account = there.get(name) or ground.storage.next_account()
+    there = candidate.storage.by_container()
+    account = there.get(name) or candidate.storage.next_account()
     needed = (_WRITE_HIERARCHICAL if account.settings.hierarchical_namespace else _WRITE) if writes else _READ
     option: Path = ("workloadOptions", workload, key)
     where: Path = (*account.path_of(name), "permissions")

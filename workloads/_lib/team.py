@@ -16,7 +16,7 @@ from config.problems.fixes import Fix, Path, by_hand, either_by_hand, path_text,
 from config.rules.teams import reachable_gpus
 from config.schema.base import EMPTY_IS_UNSET
 from config.schema.teams import User
-from config.schema.workload import Ground, Member, WorkloadOptions, other_size
+from config.schema.workload import Candidate, Member, WorkloadOptions, other_size
 
 LOST: list[dict[str, Any]] = [
     {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
@@ -67,33 +67,33 @@ def mark(*made_of: object) -> str:
     return hashlib.sha256(repr([*made_of]).encode()).hexdigest()[:12]
 
 
-def team_problems(workload: str, options: TeamOptions, ground: Ground) -> Iterator[Problem]:
+def team_problems(workload: str, options: TeamOptions, candidate: Candidate) -> Iterator[Problem]:
     """Yields problems with the platform, the team and the user."""
-    if not ground.guest:
+    if not candidate.on_shared_platform:
         what = f"is not set, and workload {workload} is made as a user of a team, on a platform that is up"
         how = "give it a stack of its own, with platformStack the name of the stack that has the teams"
         yield Problem(("platformStack",), what, "a stack with teams", say(how))
         return
-    if not ground.teams:
+    if not candidate.teams:
         what = f"is not set, and workload {workload} runs in a team's namespace and queues there by Kueue"
         how = "give it a team in the stack file, with gpus and users, and with it operators.kueue.enabled true"
         yield Problem(("teams",), what, "a team with GPUs and users", say(how))
         return
     where: Path = ("workloadOptions", workload)
-    team = ground.teams.get(options.team or "")
+    team = candidate.teams.get(options.team or "")
     if team is None:
-        likely = near(options.team or "", ground.teams)
+        likely = near(options.team or "", candidate.teams)
         what = f"is {options.team!r}, no team of the platform{hint(likely)}" if options.team else "is not set"
-        fix = set_command((*where, "team"), (likely or sorted(ground.teams))[0])
-        yield Problem((*where, "team"), what, ", ".join(sorted(ground.teams)), fix, lacking=("teams",))
+        fix = set_command((*where, "team"), (likely or sorted(candidate.teams))[0])
+        yield Problem((*where, "team"), what, ", ".join(sorted(candidate.teams)), fix, lacking=("teams",))
         return
-    yield from _people(where, options, ground)
+    yield from _people(where, options, candidate)
 
 
-def _people(where: Path, options: TeamOptions, ground: Ground) -> Iterator[Problem]:
+def _people(where: Path, options: TeamOptions, candidate: Candidate) -> Iterator[Problem]:
     """Yields problems with the user. Members of groups do not count, since their names are unknown."""
     name = str(options.team)
-    users = ground.teams[name].users
+    users = candidate.teams[name].users
     if not users:
         what = f"is not set, and the workload is made as a user of team {name}: of its groups nobody is known by name"
         path: Path = ("teams", name, "users")
@@ -105,25 +105,25 @@ def _people(where: Path, options: TeamOptions, ground: Ground) -> Iterator[Probl
         yield Problem((*where, "user"), what, ", ".join(users), set_command((*where, "user"), (likely or users)[0]))
 
 
-def most_gpus(options: TeamOptions, ground: Ground) -> int | None:
+def most_gpus(options: TeamOptions, candidate: Candidate) -> int | None:
     """Returns the most GPUs that a job of the team can have; None if the platform has no such team."""
-    known = options.team in ground.teams
-    return reachable_gpus(ground.teams, ground.slack_gpus, str(options.team)) if known else None
+    known = options.team in candidate.teams
+    return reachable_gpus(candidate.teams, candidate.slack_gpus, str(options.team)) if known else None
 
 
 def quota_problems(
-    workload: str, options: TeamOptions, ground: Ground, able: Callable[[int], bool] = lambda gpus: True
+    workload: str, options: TeamOptions, candidate: Candidate, able: Callable[[int], bool] = lambda gpus: True
 ) -> Iterator[Problem]:
     """Yields a problem for more GPUs than the team can ever have. `able` is whether a node can provide that many."""
-    most, per_node = most_gpus(options, ground), options.gpus_on(ground.pool.sku)
-    wanted = ground.nodes * per_node
+    most, per_node = most_gpus(options, candidate), options.gpus_on(candidate.pool.sku)
+    wanted = candidate.nodes * per_node
     if most is None or wanted <= most:
         return
-    own = ground.teams[str(options.team)].gpus
+    own = candidate.teams[str(options.team)].gpus
     what = (
         f"asks for {wanted} GPUs, and team {options.team} can have {most} at most: {own} of its own, the rest borrowed"
     )
-    fewer = next((count for count in range(most // ground.nodes, 0, -1) if able(count)), 0)
+    fewer = next((count for count in range(most // candidate.nodes, 0, -1) if able(count)), 0)
     key, count = ("numNodes", most // per_node) if most >= per_node else ("gpus", fewer)
     if count:
         where: Path = ("workloadOptions", workload, key)
@@ -133,10 +133,10 @@ def quota_problems(
         yield Problem(path, f"is {own}, and it can borrow none", f"{wanted} or more", by_hand(path))
 
 
-def operator_problems(workload: str, ground: Ground, needs: Mapping[str, tuple[str, str]]) -> Iterator[Problem]:
+def operator_problems(workload: str, candidate: Candidate, needs: Mapping[str, tuple[str, str]]) -> Iterator[Problem]:
     """Yields a problem for each disabled operator. `needs` has their keys, each with the reason and the alternative."""
     for key, (why, instead) in needs.items():
-        if ground.guest and key not in ground.operators:
+        if candidate.on_shared_platform and key not in candidate.operators:
             path: Path = ("operators", key, "enabled")
             what = f"is false, but workload {workload} {why}"
             yield Problem(path, what, f"true, or {instead}", set_command(path, True))
@@ -159,26 +159,26 @@ def other_pool(option: Path, sizes: list[str]) -> Iterator[Way]:
         yield f"a pool of {by_price(sizes)}", by_hand(option)
 
 
-def scheduler_problems(workload: str, ground: Ground) -> Iterator[Problem]:
+def scheduler_problems(workload: str, candidate: Candidate) -> Iterator[Problem]:
     """Yields a problem for schedulers that were not tested with the workload."""
-    if ground.guest and ground.scheduler != COSCHEDULER:
+    if candidate.on_shared_platform and candidate.scheduler != COSCHEDULER:
         where: Path = ("operators", "scheduler")
-        what = f"is {ground.scheduler}, and workload {workload} has been tried with {COSCHEDULER} alone"
+        what = f"is {candidate.scheduler}, and workload {workload} has been tried with {COSCHEDULER} alone"
         how = f"run {workload} on a platform with operators.scheduler {COSCHEDULER}: to switch that of a platform that"
         how += " is up stops the jobs of all its teams"
         yield Problem(where, what, f"{COSCHEDULER}, or a stack without {workload}", say(how))
 
 
-def gpu_problems(workload: str, ground: Ground) -> Iterator[Problem]:
+def gpu_problems(workload: str, candidate: Candidate) -> Iterator[Problem]:
     """Yields problems for GPUs without bf16 and for shared GPUs."""
-    sku = ground.pool.sku
+    sku = candidate.pool.sku
     if not sku.gpu_bf16_tflops:
-        where: Path = (*ground.pool_path, "vmSku")
+        where: Path = (*candidate.pool_path, "vmSku")
         usable = [size.name for size in bf16_sizes()]
         what = f"is {sku.name}, whose {sku.gpu_model} has no bf16, in which workload {workload} computes"
         yield other_size(where, what, usable, workload)
-    if ground.pool.shares > 1:
-        path: Path = (*ground.pool_path, "migProfile" if ground.pool.mig_profile else "gpuSlices")
-        what = f"shares each GPU of pool {ground.pool_key}, and workload {workload} takes whole ones"
+    if candidate.pool.shares > 1:
+        path: Path = (*candidate.pool_path, "migProfile" if candidate.pool.mig_profile else "gpuSlices")
+        what = f"shares each GPU of pool {candidate.pool_key}, and workload {workload} takes whole ones"
         fix = either_by_hand(path, f"set {path_text(('workloadOptions', workload, 'pool'))} to a pool of whole GPUs")
         yield Problem(path, what, f"no value, or another pool for {workload}", fix)

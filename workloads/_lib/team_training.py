@@ -13,7 +13,7 @@ from config.data.storage_classes import AKS_SHARED_CLASS
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand, set_command
 from config.schema.models import Placement
-from config.schema.workload import Ground
+from config.schema.workload import Candidate
 from workloads._lib.base import Run
 from workloads._lib.claims import kept_claim
 from workloads._lib.containers import container_problems
@@ -78,10 +78,12 @@ def usable_bytes(sku: VmSku) -> float:
     return USABLE * sku.gpu_memory_gb * GB
 
 
-def batch_problems(workload: str, batch: int, unit: str, options: TeamOptions, ground: Ground) -> Iterator[Problem]:
+def batch_problems(
+    workload: str, batch: int, unit: str, options: TeamOptions, candidate: Candidate
+) -> Iterator[Problem]:
     """Yields a problem if the GPUs cannot share the batch equally; `unit` is the name of its parts."""
-    sku = ground.pool.sku
-    gpus = ground.nodes * options.gpus_on(sku)
+    sku = candidate.pool.sku
+    gpus = candidate.nodes * options.gpus_on(sku)
     if batch % gpus and options.gpus_on(sku) <= sku.gpus:
         near = sorted({max(gpus, batch // gpus * gpus), (batch // gpus + 1) * gpus})
         nearest = min(near, key=lambda each: abs(each - batch))
@@ -91,24 +93,24 @@ def batch_problems(workload: str, batch: int, unit: str, options: TeamOptions, g
 
 
 def storage_problems(
-    workload: str, data: str | None, checkpoints: str | None, options: TeamOptions, ground: Ground
+    workload: str, data: str | None, checkpoints: str | None, options: TeamOptions, candidate: Candidate
 ) -> Iterator[Problem]:
     """Yields problems with containers and shared files. In a team's namespace, containers need a SAS: an identity is
     limited to the stack's own namespace.
     """
     if data:
-        yield from container_problems(workload, ground, "dataContainer", data)
+        yield from container_problems(workload, candidate, "dataContainer", data)
     if checkpoints:
-        yield from container_problems(workload, ground, "checkpointContainer", checkpoints, writes=True)
-    elif ground.guest and not ground.shared_class:
+        yield from container_problems(workload, candidate, "checkpointContainer", checkpoints, writes=True)
+    elif candidate.on_shared_platform and not candidate.shared_class:
         where: Path = ("workloadOptions", workload, "checkpointContainer")
         path: Path = ("storage", "sharedClass")
         what = "is not set, and the platform has no class of shared files for checkpoints either"
-        known = ", ".join(ground.storage.by_container()) or "none is set"
+        known = ", ".join(candidate.storage.by_container()) or "none is set"
         yield Problem(
             where, what, f"a container of it ({known}), or storage.sharedClass", set_command(path, AKS_SHARED_CLASS)
         )
-    there = ground.storage.by_container()
+    there = candidate.storage.by_container()
     for name in options.containers:
         account = there.get(name)
         if account and account.settings.auth == "identity":

@@ -9,7 +9,7 @@ import pulumi
 from components.context import SharedClass, WorkloadContext
 from config.problems.errors import Problem
 from config.schema.models import Placement
-from config.schema.workload import GpuPods, Ground
+from config.schema.workload import Candidate, GpuPods
 from workloads._lib.app_wrapper import team_job
 from workloads._lib.base import Deployed, Workload
 from workloads._lib.claims import kept_claim
@@ -32,8 +32,8 @@ class BatchInference(Workload[BatchInferenceOptions]):
     options = BatchInferenceOptions
     pods = GpuPods(container=SERVER)
 
-    def problems(self, options: BatchInferenceOptions, ground: Ground) -> Iterable[Problem]:
-        return problems(options, ground)
+    def problems(self, options: BatchInferenceOptions, candidate: Candidate) -> Iterable[Problem]:
+        return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[BatchInferenceOptions]) -> Deployed:
         """Creates scripts, token and claim outside the job, since AppWrapper's controller could not create them."""

@@ -9,7 +9,7 @@ from config.data.skus import VmSku
 from config.data.storage_classes import AKS_SHARED_CLASS
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, set_command
-from config.schema.workload import Ground
+from config.schema.workload import Candidate
 from workloads._lib.hugging_face import model_problems
 from workloads._lib.team import (
     WRAPPED,
@@ -31,18 +31,18 @@ from workloads.batch_inference.options import NAME, BatchInferenceOptions
 _OPTIONS: Path = ("workloadOptions", NAME)
 
 
-def problems(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
-    yield from team_problems(NAME, options, ground)
-    yield from scheduler_problems(NAME, ground)
-    yield from operator_problems(NAME, ground, {"appwrapper": WRAPPED} if options.app_wrapper else {})
-    yield from gpu_problems(NAME, ground)
+def problems(options: BatchInferenceOptions, candidate: Candidate) -> Iterator[Problem]:
+    yield from team_problems(NAME, options, candidate)
+    yield from scheduler_problems(NAME, candidate)
+    yield from operator_problems(NAME, candidate, {"appwrapper": WRAPPED} if options.app_wrapper else {})
+    yield from gpu_problems(NAME, candidate)
     yield from model_problems(NAME, options.model, options.hugging_face_token)
     yield from _length(options)
-    yield from _shares(options, ground)
-    yield from _memory(options, ground)
-    yield from quota_problems(NAME, options, ground, able=lambda gpus: shares(options, gpus))
+    yield from _shares(options, candidate)
+    yield from _memory(options, candidate)
+    yield from quota_problems(NAME, options, candidate, able=lambda gpus: shares(options, gpus))
     yield from _cache(options)
-    yield from _storage(ground)
+    yield from _storage(candidate)
 
 
 def _cache(options: BatchInferenceOptions) -> Iterator[Problem]:
@@ -72,12 +72,12 @@ def _length(options: BatchInferenceOptions) -> Iterator[Problem]:
     yield Problem(where, what, f"at most {most}, or another model", set_command(where, most))
 
 
-def _shares(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
+def _shares(options: BatchInferenceOptions, candidate: Candidate) -> Iterator[Problem]:
     """Yields a problem if the GPUs cannot share the heads equally."""
     model = options.facts
     if model is None or shares(options, options.gpus):
         return
-    able = [count for count in range(1, ground.pool.sku.gpus + 1) if shares(options, count)]
+    able = [count for count in range(1, candidate.pool.sku.gpus + 1) if shares(options, count)]
     nearest = min(able, key=lambda count: (abs(count - options.gpus), count))
     where: Path = (*_OPTIONS, "gpus")
     what = (
@@ -87,13 +87,13 @@ def _shares(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]
     yield Problem(where, what, " or ".join(map(str, able)), set_command(where, nearest))
 
 
-def _memory(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
-    sku, gpus = ground.pool.sku, options.gpus
+def _memory(options: BatchInferenceOptions, candidate: Candidate) -> Iterator[Problem]:
+    sku, gpus = candidate.pool.sku, options.gpus
     if fits(options, sku, gpus) or not sku.gpu_bf16_tflops or not shares(options, gpus) or too_long(options):
         return
     ways = [
         *_fewer_at_once(options, sku),
-        *_more_gpus(options, ground),
+        *_more_gpus(options, candidate),
         *_on_other_gpus(options),
         *_smaller(options, sku),
     ]
@@ -114,10 +114,10 @@ def _fewer_at_once(options: BatchInferenceOptions, sku: VmSku) -> Iterator[Way]:
         yield f"at most {most} prompts at once", set_command((*_OPTIONS, "concurrency"), most)
 
 
-def _more_gpus(options: BatchInferenceOptions, ground: Ground) -> Iterator[Way]:
+def _more_gpus(options: BatchInferenceOptions, candidate: Candidate) -> Iterator[Way]:
     """Yields more GPUs of the node, within the team's quota."""
-    sku = ground.pool.sku
-    for count in range(options.gpus + 1, min(sku.gpus, most_gpus(options, ground) or 0) + 1):
+    sku = candidate.pool.sku
+    for count in range(options.gpus + 1, min(sku.gpus, most_gpus(options, candidate) or 0) + 1):
         if shares(options, count) and fits(options, sku, count):
             yield f"{count} GPUs", set_command((*_OPTIONS, "gpus"), count)
             return
@@ -136,8 +136,8 @@ def _smaller(options: BatchInferenceOptions, sku: VmSku) -> Iterator[Way]:
             return
 
 
-def _storage(ground: Ground) -> Iterator[Problem]:
-    if ground.guest and not ground.shared_class:
+def _storage(candidate: Candidate) -> Iterator[Problem]:
+    if candidate.on_shared_platform and not candidate.shared_class:
         path: Path = ("storage", "sharedClass")
         what = f"is not set, and workload {NAME} keeps its model and its results on shared files"
         yield Problem(

@@ -9,7 +9,7 @@ import pulumi
 from components.context import WorkloadContext
 from config.problems.errors import Problem
 from config.schema.models import Placement
-from config.schema.workload import Ground
+from config.schema.workload import Candidate
 from workloads._lib.base import Deployed, Workload
 from workloads._lib.indexed_job import indexed_job
 from workloads.health_check.idle import idle_checks
@@ -29,9 +29,9 @@ class HealthCheck(Workload[HealthCheckOptions]):
         """Returns the number of named nodes, `numNodes`, or all nodes that the pool is certain to have."""
         return len(options.node_names) or options.num_nodes or pool_nodes
 
-    def problems(self, options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
+    def problems(self, options: HealthCheckOptions, candidate: Candidate) -> Iterator[Problem]:
         """Yields problems such as nodes of another pool, or checks that no node of this size can pass."""
-        return problems(options, ground)
+        return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[HealthCheckOptions]) -> Deployed:
         run = Run.placed(context, placement, "aksnhc", name=placement.name, taint_effect=context.taint_effect)

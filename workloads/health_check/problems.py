@@ -9,36 +9,36 @@ from config.problems.errors import Problem
 from config.problems.fixes import Path, either_by_hand, path_text, remove_command, say, set_command
 from config.schema.operators import NODE_HEALTH, key_of
 from config.schema.pools import agent_pool_name
-from config.schema.workload import Ground
+from config.schema.workload import Candidate
 from workloads.health_check.lines import faults, parsed
 from workloads.health_check.options import NAME, HealthCheckOptions
 
 _WHERE: Path = ("workloadOptions", NAME)
 
 
-def problems(options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
-    yield from _nodes(options, ground)
+def problems(options: HealthCheckOptions, candidate: Candidate) -> Iterator[Problem]:
+    yield from _nodes(options, candidate)
     for index, line in enumerate(options.checks):
         path = (*_WHERE, "checks", index)
         if (name := parsed(line)[0]) in options.leave_out:
             what = f"is {line!r}, and {name} is left out by leaveOut"
             yield Problem(path, what, "one of the two", either_by_hand(path, f"remove {name} from leaveOut"))
-        for what, allowed in faults(ground.pool.sku, line):
+        for what, allowed in faults(candidate.pool.sku, line):
             yield Problem(path, f"is {line!r}, which {what}", allowed, remove_command(path))
-    yield from _idle(options, ground)
+    yield from _idle(options, candidate)
     if options.node_check != "off":
         path = (*_WHERE, "nodeCheck")
         what = f"is {options.node_check}, but workload {NAME} is the check itself"
         yield Problem(path, what, "off", set_command(path, "off"))
 
 
-def _nodes(options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
-    prefix = f"aks-{agent_pool_name(ground.pool_key, ground.pool)}-"
+def _nodes(options: HealthCheckOptions, candidate: Candidate) -> Iterator[Problem]:
+    prefix = f"aks-{agent_pool_name(candidate.pool_key, candidate.pool)}-"
     for index, name in enumerate(options.node_names):
         path = (*_WHERE, "nodeNames", index)
         if not name.startswith(prefix):
             fix = say("kubectl get nodes --selector ai-on-aks/gpu=true    # shows their names")
-            yield Problem(path, f"is {name!r}, no node of pool {ground.pool_key}", f"names that begin {prefix}", fix)
+            yield Problem(path, f"is {name!r}, no node of pool {candidate.pool_key}", f"names that begin {prefix}", fix)
         elif name in options.node_names[:index]:
             yield Problem(path, f"is {name!r} a second time", "each node once", remove_command(path))
     if options.node_names and options.num_nodes is not None:
@@ -48,19 +48,19 @@ def _nodes(options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
         yield Problem(path, what, "one of numNodes and nodeNames", fix)
 
 
-def _idle(options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
+def _idle(options: HealthCheckOptions, candidate: Candidate) -> Iterator[Problem]:
     """Yields problems with checks of idle nodes: they must yield to jobs, and need the right to taint bad nodes."""
     if not options.idle_checks:
         return
-    if ground.pool.shares > 1:
+    if candidate.pool.shares > 1:
         path = (*_WHERE, "idleChecks")
-        what = f"is true, but GPUs of pool {ground.pool_key} are shared, and the checks are of whole ones"
+        what = f"is true, but GPUs of pool {candidate.pool_key} are shared, and the checks are of whole ones"
         yield Problem(path, what, "false", set_command(path, False))
-    if key_of(NODE_HEALTH) not in ground.operators:
+    if key_of(NODE_HEALTH) not in candidate.operators:
         enabled: Path = ("operators", key_of(NODE_HEALTH), "enabled")
         what = f"is false, but workload {NAME} has idleChecks, and nobody may taint a node that one finds bad"
         yield Problem(enabled, what, "true, or idleChecks false", set_command(enabled, True))
-    if ground.scheduler == VOLCANO and not ground.preempts:
+    if candidate.scheduler == VOLCANO and not candidate.preempts:
         preemption: Path = ("operators", "volcano", "preemption")
         what = f"is false, but workload {NAME} has idleChecks, whose pods would keep GPUs from jobs"
         yield Problem(preemption, what, "true, or idleChecks false", set_command(preemption, True))

@@ -12,7 +12,7 @@ from config.problems.errors import Problem
 from config.rules.plain_secrets import unset_secret
 from config.rules.storage import without_shared_files
 from config.schema.models import Placement
-from config.schema.workload import GpuPods, Ground
+from config.schema.workload import Candidate, GpuPods
 from workloads._lib.base import Deployed, Workload
 from workloads._lib.claims import kept_claim
 from workloads._lib.pods import NOT_AWAITED
@@ -38,12 +38,12 @@ class JupyterLab(Workload[JupyterLabOptions]):
     options = JupyterLabOptions
     pods = GpuPods(container=NAME, restart_policy="Always")
 
-    def problems(self, options: JupyterLabOptions, ground: Ground) -> Iterable[Problem]:
+    def problems(self, options: JupyterLabOptions, candidate: Candidate) -> Iterable[Problem]:
         """Yields a problem without a password or without storage for files."""
         if options.password is None:
             path = (*_PATH, "password")
             yield unset_secret(path, "is not set, and without one anybody could log in", "a password of your own")
-        yield from without_shared_files(ground, NAME)
+        yield from without_shared_files(candidate, NAME)
 
     def deploy(self, context: WorkloadContext, placement: Placement[JupyterLabOptions]) -> Deployed:
         options = placement.options

@@ -9,7 +9,7 @@ import pulumi
 from components.context import WorkloadContext
 from config.problems.errors import Problem
 from config.schema.models import Placement
-from config.schema.workload import Ground, Requirements
+from config.schema.workload import Candidate, Requirements
 from workloads._lib.base import Deployed, Workload
 from workloads._lib.mpi import WORKERS
 from workloads.metaseq.manifests import AIM, TENSORBOARD, Run, job
@@ -26,9 +26,9 @@ class Metaseq(Workload[MetaseqOptions]):
     pods = WORKERS
     keys = {"modelSize": "modelSize"}
 
-    def problems(self, options: MetaseqOptions, ground: Ground) -> Iterable[Problem]:
+    def problems(self, options: MetaseqOptions, candidate: Candidate) -> Iterable[Problem]:
         """Yields a problem if the model does not fit or the nodes cannot share the batch."""
-        return problems(options, ground)
+        return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[MetaseqOptions]) -> Deployed:
         run = Run.placed(context, placement, "metaseq", service_account=context.service_account)

@@ -9,7 +9,7 @@ import pulumi
 from components.context import WorkloadContext
 from config.problems.errors import Problem
 from config.schema.models import Placement
-from config.schema.workload import Ground, Requirements
+from config.schema.workload import Candidate, Requirements
 from workloads._lib.base import Deployed, Workload
 from workloads._lib.mpi import WORKERS
 from workloads.nccl_bisection.manifests import Run, job
@@ -24,8 +24,8 @@ class NcclBisection(Workload[NcclBisectionOptions]):
     options = NcclBisectionOptions
     pods = WORKERS
 
-    def problems(self, options: NcclBisectionOptions, ground: Ground) -> Iterable[Problem]:
-        return problems(options, ground)
+    def problems(self, options: NcclBisectionOptions, candidate: Candidate) -> Iterable[Problem]:
+        return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[NcclBisectionOptions]) -> Deployed:
         run = Run.placed(context, placement, "nccl-test", service_account=context.service_account)

@@ -10,7 +10,7 @@ from pydantic import Field
 from config.problems.errors import Problem
 from config.problems.fixes import Path, set_command
 from config.schema.base import Count
-from config.schema.workload import Ground
+from config.schema.workload import Candidate
 from workloads._lib.mpi import MpiOptions
 
 NAME = "nccl-bisection"
@@ -31,18 +31,18 @@ class NcclBisectionOptions(MpiOptions):
     """
 
 
-def problems(options: NcclBisectionOptions, ground: Ground) -> Iterator[Problem]:
+def problems(options: NcclBisectionOptions, candidate: Candidate) -> Iterator[Problem]:
     """Yields problems: too few nodes, or an unreachable floor."""
     if options.num_nodes is not None and options.num_nodes < LEAST:
         what = f"is {options.num_nodes}, and one node alone uses no link: NVLink carries all within it"
         yield Problem(_NODES, what, f"{LEAST} or more; three tell which of two is slow", set_command(_NODES, LEAST))
-    elif ground.nodes < LEAST:
-        yield ground.too_few(NAME, LEAST)
-    known, count = ground.pool.sku.nccl_busbw, max(ground.nodes, LEAST)
+    elif candidate.nodes < LEAST:
+        yield candidate.too_few(NAME, LEAST)
+    known, count = candidate.pool.sku.nccl_busbw, max(candidate.nodes, LEAST)
     if known is None or options.floor_gbs is None:
         return
     healthy, floor = (each.at(count, sharp=False) for each in (known.healthy, known.floor))
     if options.floor_gbs > healthy:
-        size = f"{ground.pool.sku.name} without faults, and without SHARP"
+        size = f"{candidate.pool.sku.name} without faults, and without SHARP"
         what = f"is {options.floor_gbs:g}, and a fabric of {size}, reaches {healthy:g} GB/s"
         yield Problem(_FLOOR, what, f"at most {healthy:g}; by default {floor:g}", set_command(_FLOOR, f"{floor:g}"))

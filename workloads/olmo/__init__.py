@@ -10,7 +10,7 @@ import pulumi_kubernetes as kubernetes
 from components.context import WorkloadContext
 from config.problems.errors import Problem
 from config.schema.models import Placement
-from config.schema.workload import GpuPods, Ground
+from config.schema.workload import Candidate, GpuPods
 from workloads._lib.base import Deployed, Workload
 from workloads._lib.data_check import check_job
 from workloads._lib.indexed_job import JOB_LABEL, indexed_job
@@ -31,8 +31,8 @@ class Olmo(Workload[OlmoOptions]):
     options = OlmoOptions
     pods = GpuPods(container=manifests.CONTAINER)
 
-    def problems(self, options: OlmoOptions, ground: Ground) -> Iterable[Problem]:
-        return problems(options, ground)
+    def problems(self, options: OlmoOptions, candidate: Candidate) -> Iterable[Problem]:
+        return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[OlmoOptions]) -> Deployed:
         """Creates the Job that copies the data, and the training, which waits for it."""

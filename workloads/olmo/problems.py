@@ -8,7 +8,7 @@ from config.data.blobfuse import profiles, remembers
 from config.data.skus import VmSku, catalogue
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand, set_command
-from config.schema.workload import Ground, other_size
+from config.schema.workload import Candidate, other_size
 from workloads._lib.containers import container_problems
 from workloads._lib.training import GB, usable_bytes
 from workloads.olmo.memory import bytes_per_gpu, holds, micro_batch
@@ -17,19 +17,19 @@ from workloads.olmo.options import NAME, OlmoOptions
 _OPTIONS: Path = ("workloadOptions", NAME)
 
 
-def problems(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
-    size = ground.pool.sku
-    yield from container_problems(NAME, ground, "dataContainer", options.data_container)
-    yield from _upload(options, ground)
-    yield from container_problems(NAME, ground, "checkpointContainer", options.checkpoint_container, writes=True)
-    yield from _seen_by_all(options, ground)
-    yield from _scratch(ground)
-    yield from _hardware(ground, size)
-    yield from _memory(options, ground, size)
-    yield from _batch(options, ground, size)
+def problems(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
+    size = candidate.pool.sku
+    yield from container_problems(NAME, candidate, "dataContainer", options.data_container)
+    yield from _upload(options, candidate)
+    yield from container_problems(NAME, candidate, "checkpointContainer", options.checkpoint_container, writes=True)
+    yield from _seen_by_all(options, candidate)
+    yield from _scratch(candidate)
+    yield from _hardware(candidate, size)
+    yield from _memory(options, candidate, size)
+    yield from _batch(options, candidate, size)
 
 
-def _seen_by_all(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
+def _seen_by_all(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
     """Yields a problem if nodes see new checkpoints too late.
 
     Rank 0 creates and renames a checkpoint's folder, and the others wait 10 s to see it (allenai/OLMo 59a53e3,
@@ -37,21 +37,21 @@ def _seen_by_all(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
     (scripts/train.py). Ranks of one node share a mount, which shows their changes.
     """
     name = options.checkpoint_container
-    account = ground.storage.by_container().get(name)
+    account = candidate.storage.by_container().get(name)
     profile = account.settings.containers[name].profile if account else ""
-    if ground.nodes == 1 or account is None or not remembers(profile):
+    if candidate.nodes == 1 or account is None or not remembers(profile):
         return
     where = (*account.path_of(name), "profile")
     what = (
         f"is {profile}, under which a node does not see for minutes what another has made, and workload "
-        f"{NAME} on {ground.nodes} nodes ends where it does not see a checkpoint in 10 seconds"
+        f"{NAME} on {candidate.nodes} nodes ends where it does not see a checkpoint in 10 seconds"
     )
     usable = [profile for profile in profiles() if not remembers(profile)]
     yield Problem(where, what, f"{', '.join(usable)}, or numNodes: 1", set_command(where, usable[0]))
 
 
-def _upload(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
-    account = ground.storage.by_container().get(options.data_container)
+def _upload(options: OlmoOptions, candidate: Candidate) -> Iterator[Problem]:
+    account = candidate.storage.by_container().get(options.data_container)
     if not options.prepare or account is None:
         return
     if account.settings.auth == "identity":
@@ -70,31 +70,31 @@ def _upload(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
     yield Problem(where, what, allowed, fix)
 
 
-def _scratch(ground: Ground) -> Iterator[Problem]:
+def _scratch(candidate: Candidate) -> Iterator[Problem]:
     """Yields a problem if a VM size with local NVMe disks has no scratch for caches; other sizes use the pods' disk."""
-    if ground.scratch or ground.pool.sku.nvme is None:
+    if candidate.scratch or candidate.pool.sku.nvme is None:
         return
-    what = f"is {ground.pool_key}, whose nodes have no NVMe scratch, and workload {NAME} keeps its caches there"
-    if ground.pool.scratch:
+    what = f"is {candidate.pool_key}, whose nodes have no NVMe scratch, and workload {NAME} keeps its caches there"
+    if candidate.pool.scratch:
         fix = set_command(("operators", "localNvmeScratch", "enabled"), True)
     else:
-        fix = set_command((*ground.pool_path, "localNvmeScratch"), True)
+        fix = set_command((*candidate.pool_path, "localNvmeScratch"), True)
     yield Problem((*_OPTIONS, "pool"), what, "a pool with NVMe scratch, or of a VM size without such disks", fix)
 
 
-def _hardware(ground: Ground, size: VmSku) -> Iterator[Problem]:
+def _hardware(candidate: Candidate, size: VmSku) -> Iterator[Problem]:
     if not size.gpu_bf16_tflops:
         what = f"is {size.name}, whose {size.gpu_model} has no bf16, in which workload {NAME} trains"
-        yield other_size((*ground.pool_path, "vmSku"), what, [each.name for each in _sizes()], NAME)
-    if ground.nodes > 1 and not size.infiniband:
+        yield other_size((*candidate.pool_path, "vmSku"), what, [each.name for each in _sizes()], NAME)
+    if candidate.nodes > 1 and not size.infiniband:
         where = (*_OPTIONS, "numNodes")
-        what = f"is {ground.nodes}, but nodes of {size.name} have no InfiniBand between them"
+        what = f"is {candidate.nodes}, but nodes of {size.name} have no InfiniBand between them"
         yield Problem(where, what, "1, or a VM size with InfiniBand", set_command(where, 1))
 
 
-def _memory(options: OlmoOptions, ground: Ground, size: VmSku) -> Iterator[Problem]:
+def _memory(options: OlmoOptions, candidate: Candidate, size: VmSku) -> Iterator[Problem]:
     """Yields a problem with memory. Fixes: a smaller micro-batch, or more nodes if they have InfiniBand."""
-    training, nodes = options.training, ground.nodes if size.infiniband else 1
+    training, nodes = options.training, candidate.nodes if size.infiniband else 1
     at_once = micro_batch(options, size, nodes)
     if holds(training, size, nodes, at_once) or not size.gpu_bf16_tflops:
         return
@@ -115,25 +115,25 @@ def _memory(options: OlmoOptions, ground: Ground, size: VmSku) -> Iterator[Probl
         where = (*_OPTIONS, "numNodes")
         allowed = f"with micro-batches of 1: {', '.join(map(str, more))}"
         yield Problem(where, f"is {nodes}: {short}", allowed, set_command(where, more[0]))
-        if more[0] > ground.pool.max_nodes:
-            yield ground.too_few(NAME, more[0])
+        if more[0] > candidate.pool.max_nodes:
+            yield candidate.too_few(NAME, more[0])
         return
     better = [each.name for each in _sizes() if holds(training, each, nodes if each.infiniband else 1, 1)]
     what, able = f"is {size.name}, where {short}", better or [each.name for each in _sizes()]
-    yield other_size((*ground.pool_path, "vmSku"), what, able, NAME)
+    yield other_size((*candidate.pool_path, "vmSku"), what, able, NAME)
 
 
 def _sizes() -> list[VmSku]:
     return [size for size in catalogue().values() if size.gpu_bf16_tflops and size.supported]
 
 
-def _batch(options: OlmoOptions, ground: Ground, size: VmSku) -> Iterator[Problem]:
+def _batch(options: OlmoOptions, candidate: Candidate, size: VmSku) -> Iterator[Problem]:
     """Yields a problem unless each GPU gets equally many whole micro-batches: OLMo rejects or distorts others."""
-    training, at_once, gpus = options.training, micro_batch(options, size, ground.nodes), ground.nodes * size.gpus
+    training, at_once, gpus = options.training, micro_batch(options, size, candidate.nodes), candidate.nodes * size.gpus
     if training.fits(gpus, at_once):
         return
     counts = training.node_counts(size.gpus, at_once)
-    fewer = [count for count in counts if count < min(ground.nodes, ground.pool.max_nodes + 1)]
+    fewer = [count for count in counts if count < min(candidate.nodes, candidate.pool.max_nodes + 1)]
     smaller = training.largest_micro_batch(gpus)
     where: Path = (*_OPTIONS, "numNodes")
     if smaller is None and counts:
@@ -142,10 +142,10 @@ def _batch(options: OlmoOptions, ground: Ground, size: VmSku) -> Iterator[Proble
         where = (*_OPTIONS, "microBatch")
         fix = set_command(where, smaller or 1)
     what = (
-        f"does not fit: {ground.nodes} nodes of {size.gpus} GPUs cannot share {training.name}'s batch of "
+        f"does not fit: {candidate.nodes} nodes of {size.gpus} GPUs cannot share {training.name}'s batch of "
         f"{training.batch} sequences in micro-batches of {at_once}"
     )
     allowed = f"with micro-batches of {at_once}: numNodes {', '.join(map(str, counts)) or 'none'}"
     if smaller:
-        allowed += f"; with {ground.nodes} nodes: microBatch {smaller}"
+        allowed += f"; with {candidate.nodes} nodes: microBatch {smaller}"
     yield Problem(where, what, allowed, fix)

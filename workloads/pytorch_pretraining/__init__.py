@@ -9,7 +9,7 @@ import pulumi
 from components.context import WorkloadContext
 from config.problems.errors import Problem
 from config.schema.models import Placement
-from config.schema.workload import GpuPods, Ground
+from config.schema.workload import Candidate, GpuPods
 from workloads._lib.app_wrapper import team_job
 from workloads._lib.base import Deployed, Workload
 from workloads._lib.data_check import check_data
@@ -30,8 +30,8 @@ class PytorchPretraining(Workload[PretrainingOptions]):
     pods = GpuPods(container=CONTAINER)
     keys = {"modelSize": "modelSize"}
 
-    def problems(self, options: PretrainingOptions, ground: Ground) -> Iterable[Problem]:
-        return problems(options, ground)
+    def problems(self, options: PretrainingOptions, candidate: Candidate) -> Iterable[Problem]:
+        return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[PretrainingOptions]) -> Deployed:
         """Creates script and claim outside the job, since AppWrapper's controller could not create them."""

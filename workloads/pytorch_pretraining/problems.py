@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from config.data.skus import VmSku, gpu_models
 from config.problems.errors import Problem
 from config.problems.fixes import Path, either_by_hand, path_text, set_command
-from config.schema.workload import Ground
+from config.schema.workload import Candidate
 from workloads._lib.team import (
     WRAPPED,
     Way,
@@ -32,56 +32,56 @@ _FP8_COMPUTE = (8, 9)
 """Least compute capability for FP8 products (PyTorch's torch._scaled_mm)."""
 
 
-def problems(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
-    yield from team_problems(NAME, options, ground)
-    yield from scheduler_problems(NAME, ground)
-    yield from _operators(options, ground)
-    yield from gpu_problems(NAME, ground)
-    yield from _hardware(options, ground)
-    yield from _memory(options, ground)
-    yield from batch_problems(NAME, options.sequences, "sequences", options, ground)
-    yield from quota_problems(NAME, options, ground)
-    yield from storage_problems(NAME, options.data_container, options.checkpoint_container, options, ground)
+def problems(options: PretrainingOptions, candidate: Candidate) -> Iterator[Problem]:
+    yield from team_problems(NAME, options, candidate)
+    yield from scheduler_problems(NAME, candidate)
+    yield from _operators(options, candidate)
+    yield from gpu_problems(NAME, candidate)
+    yield from _hardware(options, candidate)
+    yield from _memory(options, candidate)
+    yield from batch_problems(NAME, options.sequences, "sequences", options, candidate)
+    yield from quota_problems(NAME, options, candidate)
+    yield from storage_problems(NAME, options.data_container, options.checkpoint_container, options, candidate)
 
 
-def _operators(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
+def _operators(options: PretrainingOptions, candidate: Candidate) -> Iterator[Problem]:
     """Yields problems with the operators that create the job's pods."""
-    if not ground.guest:
+    if not candidate.on_shared_platform:
         return
     needs = {"trainingOperator": ("is a PyTorchJob", f"a stack without {NAME}")}
-    yield from operator_problems(NAME, ground, {**needs, **({"appwrapper": WRAPPED} if options.app_wrapper else {})})
+    yield from operator_problems(NAME, candidate, {**needs, **({"appwrapper": WRAPPED} if options.app_wrapper else {})})
     if options.node_check != "off" and not options.app_wrapper:
         path: Path = (*_OPTIONS, "nodeCheck")
         what = f"is {options.node_check}, but pods of a plain PyTorchJob start again where they are, on a bad node too"
         yield Problem(path, what, "off, or appWrapper: true", set_command((*_OPTIONS, "appWrapper"), True))
 
 
-def _hardware(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
-    sku = ground.pool.sku
+def _hardware(options: PretrainingOptions, candidate: Candidate) -> Iterator[Problem]:
+    sku = candidate.pool.sku
     if options.fp8 and sku.gpu_bf16_tflops and not _has_fp8(sku):
         able = ", ".join(sorted({size.gpu_model for size in bf16_sizes() if _has_fp8(size)}))
         what = f"is true, and {sku.gpu_model} multiplies nothing in FP8"
         yield Problem((*_OPTIONS, "fp8"), what, f"false, or {able}", set_command((*_OPTIONS, "fp8"), False))
-    if ground.nodes > 1:
-        yield from _between_nodes(options, ground)
+    if candidate.nodes > 1:
+        yield from _between_nodes(options, candidate)
 
 
-def _between_nodes(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
+def _between_nodes(options: PretrainingOptions, candidate: Candidate) -> Iterator[Problem]:
     """Yields problems with InfiniBand: only whole nodes have it, and it needs pinned memory."""
-    sku, where = ground.pool.sku, (*_OPTIONS, "numNodes")
+    sku, where = candidate.pool.sku, (*_OPTIONS, "numNodes")
     if not sku.infiniband:
-        what = f"is {ground.nodes}, but nodes of {sku.name} have no InfiniBand between them"
+        what = f"is {candidate.nodes}, but nodes of {sku.name} have no InfiniBand between them"
         yield Problem(where, what, "1, or a VM size with InfiniBand", set_command(where, 1))
         return
     if options.gpus is not None and options.gpus < sku.gpus:
-        what = f"is {options.gpus}, but a job of {ground.nodes} nodes takes whole ones, which have InfiniBand alone"
+        what = f"is {options.gpus}, but a job of {candidate.nodes} nodes takes whole ones, which have InfiniBand alone"
         gpus = (*_OPTIONS, "gpus")
         fix = either_by_hand(gpus, f"set {path_text(where)} to 1")
         yield Problem(gpus, what, "no value, or numNodes 1", fix)
-    team = ground.teams.get(str(options.team))
+    team = candidate.teams.get(str(options.team))
     if team and not team.pins_memory:
         path: Path = ("teams", str(options.team), "pinsMemory")
-        what = f"is false, and pods of workload {NAME} on {ground.nodes} nodes pin memory for InfiniBand"
+        what = f"is false, and pods of workload {NAME} on {candidate.nodes} nodes pin memory for InfiniBand"
         fix = set_command(where, 1) if "pins_memory" in team.model_fields_set else set_command(path, True)
         yield Problem(path, what, "true, or numNodes 1", fix)
 
@@ -91,14 +91,14 @@ def _has_fp8(sku: VmSku) -> bool:
     return model is not None and tuple(map(int, model.compute.split("."))) >= _FP8_COMPUTE
 
 
-def _memory(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
-    sku = ground.pool.sku
-    gpus = ground.nodes * options.gpus_on(sku)
+def _memory(options: PretrainingOptions, candidate: Candidate) -> Iterator[Problem]:
+    sku = candidate.pool.sku
+    gpus = candidate.nodes * options.gpus_on(sku)
     if fits(options, sku, gpus) or not sku.gpu_bf16_tflops:
         return
     ways = [
         *_shorter(options, sku, gpus),
-        *_more_gpus(options, ground),
+        *_more_gpus(options, candidate),
         *_smaller(options, sku, gpus),
         *_on_other_gpus(options, gpus),
     ]
@@ -124,20 +124,20 @@ def _shorter(options: PretrainingOptions, sku: VmSku, gpus: int) -> Iterator[Way
         length //= 2
 
 
-def _more_gpus(options: PretrainingOptions, ground: Ground) -> Iterator[Way]:
+def _more_gpus(options: PretrainingOptions, candidate: Candidate) -> Iterator[Way]:
     """Yields more GPUs on each node, then more nodes, within the pool and the team's quota."""
-    sku = ground.pool.sku
-    most = most_gpus(options, ground) or 0
+    sku = candidate.pool.sku
+    most = most_gpus(options, candidate) or 0
     per_node = options.gpus_on(sku)
 
     def will_do(gpus: int) -> bool:
         return gpus <= most and options.sequences % gpus == 0 and fits(options, sku, gpus)
 
     for count in range(per_node + 1, sku.gpus + 1):
-        if will_do(ground.nodes * count):
+        if will_do(candidate.nodes * count):
             yield f"{count} GPUs of each node", set_command((*_OPTIONS, "gpus"), count)
             return
-    for nodes in range(ground.nodes + 1, ground.pool.max_nodes + 1 if sku.infiniband else 0):
+    for nodes in range(candidate.nodes + 1, candidate.pool.max_nodes + 1 if sku.infiniband else 0):
         if will_do(nodes * per_node):
             yield f"{nodes} nodes", set_command((*_OPTIONS, "numNodes"), nodes)
             return

@@ -10,7 +10,7 @@ import pulumi_kubernetes as kubernetes
 from components.context import WorkloadContext
 from config.problems.errors import Problem
 from config.schema.models import Placement
-from config.schema.workload import GpuPods, Ground
+from config.schema.workload import Candidate, GpuPods
 from workloads._lib.base import Deployed, Workload
 from workloads._lib.data_check import check_data
 from workloads._lib.gang import gang
@@ -29,8 +29,8 @@ class RayFinetuning(Workload[FinetuningOptions]):
     options = FinetuningOptions
     pods = GpuPods(container=WORKER)
 
-    def problems(self, options: FinetuningOptions, ground: Ground) -> Iterable[Problem]:
-        return problems(options, ground)
+    def problems(self, options: FinetuningOptions, candidate: Candidate) -> Iterable[Problem]:
+        return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[FinetuningOptions]) -> Deployed:
         options = placement.options

@@ -12,7 +12,7 @@ from config.data.language_models import LanguageModel, language_models
 from config.data.skus import VmSku
 from config.problems.errors import Problem
 from config.problems.fixes import Path, set_command
-from config.schema.workload import Ground
+from config.schema.workload import Candidate
 from workloads._lib.hugging_face import model_problems
 from workloads._lib.team import (
     Way,
@@ -45,19 +45,19 @@ _CHUNK, _LOGIT = 4096, 6
 """Tokens with logits in memory (docker/ray-finetuning/finetuning/model.py), and bytes per logit."""
 
 
-def problems(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
-    gpus = ground.nodes * options.gpus_on(ground.pool.sku)
-    yield from team_problems(NAME, options, ground)
-    yield from scheduler_problems(NAME, ground)
-    yield from operator_problems(NAME, ground, {"kuberay": ("is a RayJob", f"a stack without {NAME}")})
-    yield from gpu_problems(NAME, ground)
+def problems(options: FinetuningOptions, candidate: Candidate) -> Iterator[Problem]:
+    gpus = candidate.nodes * options.gpus_on(candidate.pool.sku)
+    yield from team_problems(NAME, options, candidate)
+    yield from scheduler_problems(NAME, candidate)
+    yield from operator_problems(NAME, candidate, {"kuberay": ("is a RayJob", f"a stack without {NAME}")})
+    yield from gpu_problems(NAME, candidate)
     yield from _model(options)
     yield from _lengths(options)
     yield from _evaluation(options)
-    yield from _memory(options, ground)
-    yield from batch_problems(NAME, options.packs(gpus), "packs", options, ground)
-    yield from quota_problems(NAME, options, ground)
-    yield from storage_problems(NAME, options.data_container, options.checkpoint_container, options, ground)
+    yield from _memory(options, candidate)
+    yield from batch_problems(NAME, options.packs(gpus), "packs", options, candidate)
+    yield from quota_problems(NAME, options, candidate)
+    yield from storage_problems(NAME, options.data_container, options.checkpoint_container, options, candidate)
 
 
 def _model(options: FinetuningOptions) -> Iterator[Problem]:
@@ -89,15 +89,15 @@ def _evaluation(options: FinetuningOptions) -> Iterator[Problem]:
         yield Problem(where, what, f"0 to {SYNTHETIC - 1}", set_command(where, default))
 
 
-def _memory(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
+def _memory(options: FinetuningOptions, candidate: Candidate) -> Iterator[Problem]:
     """Yields a problem with memory. Each GPU has the whole model, so more GPUs do not help."""
-    model, sku = options.known, ground.pool.sku
+    model, sku = options.known, candidate.pool.sku
     if model is None or not sku.gpu_bf16_tflops or fits(model, options, sku):
         return
     ways = [
-        *_smaller_packs(model, options, ground),
+        *_smaller_packs(model, options, candidate),
         *_on_other_gpus(model, options),
-        *_smaller(options, ground),
+        *_smaller(options, candidate),
     ]
     where: Path = (*_OPTIONS, "model")
     needed = bytes_per_gpu(model, options) / GB
@@ -108,11 +108,11 @@ def _memory(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
     yield too_large(where, what, ways, advice="a smaller model, or smaller packs", smallest=_DEFAULT)
 
 
-def _smaller_packs(model: LanguageModel, options: FinetuningOptions, ground: Ground) -> Iterator[Way]:
+def _smaller_packs(model: LanguageModel, options: FinetuningOptions, candidate: Candidate) -> Iterator[Way]:
     """Yields the largest pack, a power of two, that fits and has space for the longest example."""
     size = 1 << (options.pack - 1).bit_length() - 1
     while size >= max(options.longest, _LEAST_PACK):
-        if fits(model, options.model_copy(update={"pack": size}), ground.pool.sku):
+        if fits(model, options.model_copy(update={"pack": size}), candidate.pool.sku):
             yield f"packs of at most {size} tokens", set_command((*_OPTIONS, "pack"), size)
             return
         size //= 2
@@ -123,10 +123,12 @@ def _on_other_gpus(model: LanguageModel, options: FinetuningOptions) -> Iterator
     yield from other_pool((*_OPTIONS, "model"), able)
 
 
-def _smaller(options: FinetuningOptions, ground: Ground) -> Iterator[Way]:
+def _smaller(options: FinetuningOptions, candidate: Candidate) -> Iterator[Way]:
     """Yields models that are not gated."""
     fitting = [
-        name for name, model in language_models().items() if not model.gated and fits(model, options, ground.pool.sku)
+        name
+        for name, model in language_models().items()
+        if not model.gated and fits(model, options, candidate.pool.sku)
     ]
     if fitting:
         yield f"a model of {', '.join(fitting)}", set_command((*_OPTIONS, "model"), fitting[-1])

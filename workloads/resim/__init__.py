@@ -10,7 +10,7 @@ import pulumi_kubernetes as kubernetes
 from components.context import WorkloadContext
 from config.problems.errors import Problem
 from config.schema.models import Placement
-from config.schema.workload import Ground
+from config.schema.workload import Candidate
 from workloads._lib.base import Deployed, Workload
 from workloads._lib.indexed_job import batch_job
 from workloads._lib.pods import Manifest
@@ -26,8 +26,8 @@ class Resim(Workload[ResimOptions]):
     name = NAME
     options = ResimOptions
 
-    def problems(self, options: ResimOptions, ground: Ground) -> Iterable[Problem]:
-        return problems(options, ground)
+    def problems(self, options: ResimOptions, candidate: Candidate) -> Iterable[Problem]:
+        return problems(options, candidate)
 
     def deploy(self, context: WorkloadContext, placement: Placement[ResimOptions]) -> Deployed:
         """Creates the script that runs scenarios, the templates that `submit` reads, and a Job."""

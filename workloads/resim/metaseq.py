@@ -10,7 +10,7 @@ from config.data.near import hint, near
 from config.problems.errors import Problem
 from config.problems.fixes import Path, either_by_hand, path_text, remove_command, set_command
 from config.schema.pools import PoolSettings
-from config.schema.workload import Ground
+from config.schema.workload import Candidate
 from workloads._lib.files import Files
 from workloads._lib.mpi import MpiJob
 from workloads.metaseq.manifests import Run, job
@@ -37,14 +37,14 @@ def files(of_training: MpiJob, scenario: Files) -> Files:
     return replace(scenario, config_map=f"{NAME}-{TEMPLATE}", contents=contents)
 
 
-def problems(options: MetaseqTemplate, ground: Ground) -> Iterator[Problem]:
+def problems(options: MetaseqTemplate, candidate: Candidate) -> Iterator[Problem]:
     """Yields problems: a missing pool, one with partitioned GPUs, or a model that its nodes cannot train."""
-    key, size = options.pool or ground.pool_key, models().sizes[options.model_size]
-    pool = ground.pools.get(key)
+    key, size = options.pool or candidate.pool_key, models().sizes[options.model_size]
+    pool = candidate.pools.get(key)
     if pool is None:
-        likely = near(key, ground.pools)
+        likely = near(key, candidate.pools)
         what = f"is {key!r}, not a pool of this stack{hint(likely)}"
-        yield Problem(_POOL, what, ", ".join(ground.pools), set_command(_POOL, [*likely, *ground.pools][0]))
+        yield Problem(_POOL, what, ", ".join(candidate.pools), set_command(_POOL, [*likely, *candidate.pools][0]))
         return
     if pool.mig_profile:
         where = ("pools", key, "migProfile")
@@ -55,7 +55,7 @@ def problems(options: MetaseqTemplate, ground: Ground) -> Iterator[Problem]:
         plan(size, pool.sku, nodes=1)
     except Unfit as reason:
         fit = [name for name, other in models().sizes.items() if _trains(other, pool)]
-        better = [name for name, other in ground.pools.items() if _trains(size, other)]
+        better = [name for name, other in candidate.pools.items() if _trains(size, other)]
         fix = set_command(_SIZE, fit[-1]) if fit else remove_command(_OPTIONS)
         allowed = ", ".join([*fit, *(f"{options.model_size} on pool {name}" for name in better)])
         what = f"is {options.model_size}, which {reason}"

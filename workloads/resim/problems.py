@@ -9,7 +9,7 @@ from config.data.near import hint, near
 from config.problems.errors import Problem
 from config.problems.fixes import Path, by_hand, path_text, remove_command, set_command
 from config.schema.storage import Account
-from config.schema.workload import Ground
+from config.schema.workload import Candidate
 from workloads.resim import metaseq
 from workloads.resim.options import NAME, ResimOptions
 
@@ -18,44 +18,44 @@ _READ, _WRITE = "rl", "racwdlmp"
 """Permissions. Outputs are written to a temporary path and renamed."""
 
 
-def problems(options: ResimOptions, ground: Ground) -> Iterator[Problem]:
-    yield from _other_pools(options, ground)
+def problems(options: ResimOptions, candidate: Candidate) -> Iterator[Problem]:
+    yield from _other_pools(options, candidate)
     if options.metaseq:
-        yield from metaseq.problems(options.metaseq, ground)
+        yield from metaseq.problems(options.metaseq, candidate)
     for key, name, needed in (
         ("inputContainer", options.input_container, _READ),
         ("outputContainer", options.output_container, _WRITE),
     ):
-        account = ground.storage.by_container().get(name)
+        account = candidate.storage.by_container().get(name)
         if account is None:
-            yield _missing(ground, key, name, needed)
+            yield _missing(candidate, key, name, needed)
         else:
             yield from _permissions(account, name, key, needed)
             yield from _outlives(account, name, options.hours)
             yield from _one_folder(account, name)
-    yield from _flat(ground, options.output_container)
+    yield from _flat(candidate, options.output_container)
 
 
-def _other_pools(options: ResimOptions, ground: Ground) -> Iterator[Problem]:
+def _other_pools(options: ResimOptions, candidate: Candidate) -> Iterator[Problem]:
     for index, key in enumerate(options.other_pools):
         where: Path = (*_OPTIONS, "otherPools", index)
-        rest = [each for each in ground.pools if each != ground.pool_key and each not in options.other_pools]
+        rest = [each for each in candidate.pools if each != candidate.pool_key and each not in options.other_pools]
         allowed = ", ".join(rest) or "none: the stack has no other pool"
         likely = [each for each in near(key, rest) if each in rest]
         fix = set_command(where, likely[0]) if likely else remove_command(where)
-        if key not in ground.pools:
+        if key not in candidate.pools:
             yield Problem(where, f"is {key!r}, not a pool of this stack{hint(likely)}", allowed, fix)
-        elif key == ground.pool_key:
+        elif key == candidate.pool_key:
             yield Problem(where, f"is {key}, the pool that it runs on anyhow", allowed, fix)
-        elif (gpus := ground.pools[key].gpus) < options.gpus:
+        elif (gpus := candidate.pools[key].gpus) < options.gpus:
             what = f"is {key}, whose nodes offer {gpus} GPUs, and a scenario takes {options.gpus}"
             yield Problem(where, what, allowed, fix)
 
 
-def _missing(ground: Ground, key: str, name: str, needed: str) -> Problem:
-    there = ground.storage.by_container()
+def _missing(candidate: Candidate, key: str, name: str, needed: str) -> Problem:
+    there = candidate.storage.by_container()
     likely = near(name, there)
-    new = (*ground.storage.next_account().path_of(name), "permissions")
+    new = (*candidate.storage.next_account().path_of(name), "permissions")
     fix = set_command((*_OPTIONS, key), likely[0]) if likely else set_command(new, needed)
     what = f"is {name}, a container that the platform does not have{hint(likely)}"
     allowed = f"a container of the platform ({', '.join(there) or 'none is set'})"
@@ -106,9 +106,9 @@ def _one_folder(account: Account, name: str) -> Iterator[Problem]:
         yield Problem(where, what, f"{' or '.join(others)}, or {auth} sas", set_command(where, others[0]))
 
 
-def _flat(ground: Ground, name: str) -> Iterator[Problem]:
+def _flat(candidate: Candidate, name: str) -> Iterator[Problem]:
     """Yields a problem for a flat account: blobfuse2 renames a folder blob by blob, which can leave half an output."""
-    account = ground.storage.by_container().get(name)
+    account = candidate.storage.by_container().get(name)
     if account and not account.settings.hierarchical_namespace:
         where: Path = (*account.path, "hierarchicalNamespace")
         what = f"is false, but workload {NAME} puts a scenario's outputs in place by renaming a folder at once ({name})"

@@ -96,8 +96,8 @@ def test_a_lodger_is_told_whose_rotation_it_is(mixed: Recorder, monkeypatch: pyt
 
 def test_a_lodger_that_mounts_by_sas_alone_needs_no_rights(mixed: Recorder) -> None:
     written = {"olmo": {**JOB["workloadOptions"]["olmo"], "dataContainer": "output"}}
-    lodger = program({**JOB, "workloadOptions": written}, azure := Azure(stacks={"dev": mixed}), "jobs")
-    assert lodger.names(":UserAssignedIdentity") == []
+    consumer = program({**JOB, "workloadOptions": written}, azure := Azure(stacks={"dev": mixed}), "jobs")
+    assert consumer.names(":UserAssignedIdentity") == []
     assert not [token for token, _ in azure.calls if "getClientToken" in token], "nothing is looked up"
 
 
@@ -151,9 +151,9 @@ def roles(recorder: Recorder) -> dict[str, str]:
 def test_a_stack_on_anothers_platform_has_an_identity_with_rights_to_what_it_mounts() -> None:
     more = STORAGE | {"containers": OLMO | {"secrets": {}}}
     platform = program(PLATFORM | {"storage": more}, stack="dev")
-    lodger = program({"platformStack": "dev", **TRAINING}, Azure(stacks={"dev": platform}), "mine")
-    assert lodger.one(":UserAssignedIdentity").inputs["resourceName"] == "ai-on-aks-dev-mine"
-    credential = lodger.one(":FederatedIdentityCredential").inputs
+    consumer = program({"platformStack": "dev", **TRAINING}, Azure(stacks={"dev": platform}), "mine")
+    assert consumer.one(":UserAssignedIdentity").inputs["resourceName"] == "ai-on-aks-dev-mine"
+    credential = consumer.one(":FederatedIdentityCredential").inputs
     assert (credential["issuer"], credential["subject"]) == (ISSUER, "system:serviceaccount:mine:blobs")
-    assert roles(lodger) == {"olmo-data": BLOB_DATA_READER, "olmo-checkpoints": BLOB_DATA_CONTRIBUTOR}
-    assert lodger.names(":Secret") == []
+    assert roles(consumer) == {"olmo-data": BLOB_DATA_READER, "olmo-checkpoints": BLOB_DATA_CONTRIBUTOR}
+    assert consumer.names(":Secret") == []

@@ -14,7 +14,7 @@ from components.access import way_in
 from components.preflight.checks import check_all, check_login
 from components.preflight.existing import Existing
 from components.preflight.existing_cluster import check_running
-from config.schema.models import Lender
+from config.schema.models import PlatformStack
 from config.schema.names import StackName
 from config.schema.network import NetworkSettings
 from tests.support.case_files import case_table
@@ -143,12 +143,12 @@ def test_a_stack_on_the_platform_of_another_needs_the_programs_of_its_login(
     text = yaml.safe_dump({"clusters": [], "users": [{"name": "user", "user": user}]})
     monkeypatch.setattr(way_in, "outputs_of", lambda _stack: {**PLATFORM, "kubeconfig": text})
     monkeypatch.setattr("components.preflight.checks.which", lambda _name: None)
-    lender = Lender(StackName("organization", "ai-on-aks", "dev"), mock.Mock())
+    shared_platform = PlatformStack(StackName("organization", "ai-on-aks", "dev"), mock.Mock())
     if not refused:
-        way_in.check_guest(settings_with(), lender)
+        way_in.check_shared_platform(settings_with(), shared_platform)
         return
     with pytest.raises(pulumi.RunError, match=refused) as why:
-        way_in.check_guest(settings_with(), lender)
+        way_in.check_shared_platform(settings_with(), shared_platform)
     assert str(why.value).endswith("cluster.localAccounts true && pulumi up -s organization/ai-on-aks/dev")
 
 

@@ -10,7 +10,7 @@ import pytest
 import workloads
 from config.problems.errors import Problem
 from config.problems.fixes import say
-from config.schema.workload import Ground, Requirements
+from config.schema.workload import Candidate, Requirements
 from tests.support.case_files import case_table
 from tests.support.settings import A100, Workload, load, platform, problems
 from tests.support.sizes import H100, T4
@@ -36,9 +36,9 @@ DATA = {
 """What OLMo reads and writes."""
 
 
-def only_on_c(_options: Any, ground: Ground) -> Iterator[Problem]:
-    if ground.pool_key != "c":
-        yield Problem((*ground.pool_path, "vmSku"), f"is wrong on {ground.pool_key}", "", say("choose c"))
+def only_on_c(_options: Any, candidate: Candidate) -> Iterator[Problem]:
+    if candidate.pool_key != "c":
+        yield Problem((*candidate.pool_path, "vmSku"), f"is wrong on {candidate.pool_key}", "", say("choose c"))
 
 
 PICKY = {"picky": Workload("picky", Requirements(), problem=only_on_c)}
@@ -81,8 +81,8 @@ def test_nodes_that_only_the_autoscaler_may_bring_are_not_counted_on(workload: s
 
 def test_pools_of_another_stack_s_platform_are_chosen_from_in_the_same_way() -> None:
     others = {"dev": platform({**MIXED, "pools": {"aaa": DEV, "train": TRAIN}})}
-    lodger = {"platformStack": "dev", "workloads": "health-check,nccl-allreduce"}
-    settings = load(lodger, name="jobs", others=others, known=workloads.find())
+    consumer = {"platformStack": "dev", "workloads": "health-check,nccl-allreduce"}
+    settings = load(consumer, name="jobs", others=others, known=workloads.find())
     assert {name: (each.pool_key, each.nodes) for name, each in settings.placements.items()} == {
         "health-check-aaa": ("aaa", 2),
         "health-check-train": ("train", 2),

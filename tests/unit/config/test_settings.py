@@ -120,25 +120,25 @@ def test_a_workload_stack_has_the_platform_s_settings_as_its_own() -> None:
     images = {"registry": "mirror.example.com"}
     storage = {"containers": {"data": {"permissions": "racwdl", "days": 3}}}
     lent = {"pools": pools, "operators": operators, "images": images, "storage": storage}
-    lodger = {"platformStack": "dev", "workloads": "nccl-allreduce,sized", "modelSize": "small"}
-    settings = load(lodger, name="jobs", others={"dev": platform({**lent, "location": "westus3"})})
+    consumer = {"platformStack": "dev", "workloads": "nccl-allreduce,sized", "modelSize": "small"}
+    settings = load(consumer, name="jobs", others={"dev": platform({**lent, "location": "westus3"})})
     owner = load(lent)
     assert settings.gpu_pools() == owner.gpu_pools()
     assert (settings.operators, settings.storage, settings.images) == (owner.operators, owner.storage, owner.images)
     assert settings.placements["nccl-allreduce"].nodes == 3
-    assert settings.lender is not None
-    assert str(settings.lender.stack) == "organization/ai-on-aks/dev"
+    assert settings.shared_platform is not None
+    assert str(settings.shared_platform.stack) == "organization/ai-on-aks/dev"
 
 
 def test_a_workload_stack_may_have_a_mirror_of_its_own() -> None:
-    lodger = {"platformStack": "dev", "workloads": "notebook", "images": {"registry": "mine.example.com"}}
+    consumer = {"platformStack": "dev", "workloads": "notebook", "images": {"registry": "mine.example.com"}}
     others = {"dev": platform({"vmSku": H100, "images": {"registry": "theirs.example.com"}})}
-    assert load(lodger, name="jobs", others=others).images.registry == "mine.example.com"
+    assert load(consumer, name="jobs", others=others).images.registry == "mine.example.com"
 
 
 def test_what_pulumi_yaml_has_by_default_is_not_held_against_a_workload_stack() -> None:
-    lodger = {"platformStack": "dev", "workloads": "notebook", "nodeCount": "2", "azure-native:location": "westus3"}
-    assert load(lodger, name="jobs", others={"dev": platform({"vmSku": H100})}).placements
+    consumer = {"platformStack": "dev", "workloads": "notebook", "nodeCount": "2", "azure-native:location": "westus3"}
+    assert load(consumer, name="jobs", others={"dev": platform({"vmSku": H100})}).placements
 
 
 def test_a_platform_lends_nothing_of_its_own_workloads() -> None:

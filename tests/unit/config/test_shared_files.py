@@ -38,17 +38,17 @@ def test_protect_is_the_files_accounts_too() -> None:
     assert load(OWN | {"storage": storage}).storage.protect is False
 
 
-@pytest.mark.parametrize(("lender", "kept_on"), [({"vmSku": H100}, "smb"), (PRIVATE | BY_NFS, "nfs")])
-def test_a_stack_on_the_platform_has_the_platforms(lender: dict[str, Any], kept_on: str) -> None:
-    lodger = {"platformStack": "dev", "workloads": "notebook"}
-    assert load(lodger, name="mine", others={"dev": platform(lender)}).shared_files == kept_on
+@pytest.mark.parametrize(("shared_platform", "kept_on"), [({"vmSku": H100}, "smb"), (PRIVATE | BY_NFS, "nfs")])
+def test_a_stack_on_the_platform_has_the_platforms(shared_platform: dict[str, Any], kept_on: str) -> None:
+    consumer = {"platformStack": "dev", "workloads": "notebook"}
+    assert load(consumer, name="mine", others={"dev": platform(shared_platform)}).shared_files == kept_on
 
 
 def test_a_notebook_on_a_private_platform_without_them_is_refused_by_the_platforms_name() -> None:
     password = {"jupyterlab": {"password": "open-sesame"}}
-    lodger = {"platformStack": "dev", "workloads": "jupyterlab", "workloadOptions": password}
+    consumer = {"platformStack": "dev", "workloads": "jupyterlab", "workloadOptions": password}
     others = {"dev": platform(PRIVATE)}
-    (problem,) = problems(lodger, name="mine", others=others, known=workloads.find(), secret=SECRET)
+    (problem,) = problems(consumer, name="mine", others=others, known=workloads.find(), secret=SECRET)
     assert str(problem).startswith("storage.sharedFiles of stack dev is none, and workload jupyterlab has shared files")
     assert "change storage.sharedFiles in the stack file of dev to what is allowed" in problem.text("mine")
 
@@ -61,8 +61,8 @@ def test_one_class_is_for_all_that_share_files(stack: dict[str, Any], kept_on: s
     """Where nothing is said, that of an operator which brings one."""
     settings = load(stack)
     assert (settings.shared_files, settings.shared_class) == (kept_on, shared_class)
-    lodger = load({"platformStack": "dev", "workloads": "notebook"}, name="mine", others={"dev": platform(stack)})
-    assert lodger.shared_class == shared_class
+    consumer = load({"platformStack": "dev", "workloads": "notebook"}, name="mine", others={"dev": platform(stack)})
+    assert consumer.shared_class == shared_class
 
 
 def test_a_notebook_may_be_on_a_private_platform_that_has_a_class() -> None:

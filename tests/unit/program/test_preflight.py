@@ -85,8 +85,8 @@ def test_each_is_refused_with_its_way_out(
 
 
 def test_stacks_on_the_platform_of_another_ask_for_nothing(lacking: Lacking) -> None:
-    lender = program({**KEYS, "workloads": "nccl-allreduce"}, stack="dev")
+    shared_platform = program({**KEYS, "workloads": "nccl-allreduce"}, stack="dev")
     azure = lacking(rights=[], quota={})
-    azure.stacks = {"dev": lender}
+    azure.stacks = {"dev": shared_platform}
     program({"platformStack": "dev", "workloads": "nccl-allreduce"}, azure, "jobs")
     assert not [token for token, _ in azure.calls if "getClientToken" in token]

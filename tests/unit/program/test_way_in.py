@@ -107,11 +107,11 @@ def test_a_stack_on_the_platform_of_another_is_told_that_it_is_outside_too(monke
     server = {"server": "https://ai.0a.privatelink.eastus.azmk8s.io:443"}
     users = [{"name": "admin", "user": {}}]
     monkeypatch.setitem(mocked_azure.KUBECONFIGS, "User", {"clusters": [{"cluster": server}], "users": users})
-    lender = run(Azure(inside=True), workloads="nccl-allreduce")
+    shared_platform = run(Azure(inside=True), workloads="nccl-allreduce")
     guest = {"platformStack": "test", "workloads": "nccl-allreduce"}
     with pytest.raises(pulumi.RunError, match="the cluster of .*/test does not answer this machine: it is private"):
-        program(guest, Azure(stacks={"test": lender}, inside=False), "jobs")
-    assert program(guest, Azure(stacks={"test": lender}, inside=True), "jobs").names(":Job")
+        program(guest, Azure(stacks={"test": shared_platform}, inside=False), "jobs")
+    assert program(guest, Azure(stacks={"test": shared_platform}, inside=True), "jobs").names(":Job")
 
 
 def test_who_reaches_a_network_another_way_says_so() -> None:

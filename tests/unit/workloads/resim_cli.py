@@ -95,7 +95,7 @@ class KeptCluster:
 def outputs(**changes: Any) -> dict[str, Any]:
     expiry = (datetime.now(UTC) + timedelta(hours=40)).isoformat()
     plain = {"url": f"{URL}/output", "expiry": expiry, "rotation": "1", "accountKey": "output"}
-    lending = {
+    output = {
         "settings": {"pools": {"t4": {"vmSku": "Standard_NC4as_T4_v3", "spot": "true"}}},
         "containers": {"input": {**plain, "url": f"{URL}/input"}, "output": plain},
     }
@@ -103,7 +103,7 @@ def outputs(**changes: Any) -> dict[str, Any]:
         "workloadDetails": {"resim": {"namespace": "ai"}},
         "kubeconfig": "apiVersion: v1",
         "pools": {"t4": "t4"},
-        "platform": lending,
+        "platform": output,
         "sas": {"input": {"sas": "sv=1"}, "output": {"sas": "sv=1"}},
         **changes,
     }

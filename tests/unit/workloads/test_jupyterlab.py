@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from config.problems.fixes import path_text
 from config.schema.storage import KeptOn
-from tests.support.pools import RDMA, ground, pool
+from tests.support.pools import RDMA, candidate, pool
 from workloads.jupyterlab import WORKLOAD
 from workloads.jupyterlab.manifests import (
     LABELS,
@@ -48,7 +48,7 @@ def container(**options: Any) -> dict[str, Any]:
 
 
 def problems(shared_files: KeptOn = "smb", **options: Any) -> list[tuple[str, str, str]]:
-    found = WORKLOAD.problems(JupyterLabOptions(**options), ground(shared_files=shared_files))
+    found = WORKLOAD.problems(JupyterLabOptions(**options), candidate(shared_files=shared_files))
     return [(path_text(problem.path), problem.what, problem.fix) for problem in found]
 
 

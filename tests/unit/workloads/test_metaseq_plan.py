@@ -9,9 +9,9 @@ import pytest
 
 from config.data.skus import VmSku, sku
 from config.schema.pools import PoolSettings
-from config.schema.workload import Ground
+from config.schema.workload import Candidate
 from tests.support.case_files import case_table, read
-from tests.support.pools import A100, ground
+from tests.support.pools import A100, candidate
 from tests.support.sizes import H100, H200
 from workloads._lib.training import usable_bytes
 from workloads.metaseq.options import MetaseqOptions
@@ -45,9 +45,9 @@ def gigabytes(name: str, nodes: int, micro_batch: int = 1, state_bytes: int = PL
     return bytes_per_gpu(size, gpus=8 * nodes, micro_batch=micro_batch, state_bytes=state_bytes) / 1e9
 
 
-def placed(nodes: int, *, count: int = 2, vm_sku: str = H100) -> Ground:
+def placed(nodes: int, *, count: int = 2, vm_sku: str = H100) -> Candidate:
     pool = PoolSettings(vm_sku=H100, count=count).model_copy(update={"vm_sku": vm_sku})  # also one not supported yet
-    return ground(nodes=nodes, pool=pool, scratch=False)
+    return candidate(nodes=nodes, pool=pool, scratch=False)
 
 
 @pytest.mark.parametrize(("name", "row"), TABLE.items(), ids=NAMES)

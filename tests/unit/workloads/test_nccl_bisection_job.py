@@ -9,13 +9,13 @@ import pytest
 
 from config.data.skus import catalogue, sku, topologies
 from config.schema.pools import PoolSettings
-from config.schema.workload import Ground
-from tests.support.pools import A100, ground, place, pool
+from config.schema.workload import Candidate
+from tests.support.pools import A100, candidate, place, pool
 from tests.support.sizes import H100
 from workloads.nccl_bisection.manifests import Run, baselines, files, job
 from workloads.nccl_bisection.options import NcclBisectionOptions, problems
 
-ALONE = ground(pool=PoolSettings(vm_sku=H100, count=1))
+ALONE = candidate(pool=PoolSettings(vm_sku=H100, count=1))
 
 
 def run(vm_sku: str = H100, nodes: int = 8, **options: Any) -> Run:
@@ -56,8 +56,8 @@ def test_the_gpu_and_the_hca_of_one_index_are_neighbours() -> None:
 
 
 def test_nothing_is_wrong_with_the_defaults() -> None:
-    assert list(problems(NcclBisectionOptions(), ground(nodes=8))) == []
-    assert list(problems(NcclBisectionOptions(floor_gbs=368), ground(nodes=8))) == []
+    assert list(problems(NcclBisectionOptions(), candidate(nodes=8))) == []
+    assert list(problems(NcclBisectionOptions(floor_gbs=368), candidate(nodes=8))) == []
 
 
 @pytest.mark.parametrize(
@@ -77,15 +77,15 @@ def test_nothing_is_wrong_with_the_defaults() -> None:
         ),
         (
             {"floor_gbs": 400},
-            ground(nodes=8),
+            candidate(nodes=8),
             f"of {H100} without faults, and without SHARP, reaches 368 GB/s",
             "floorGbs' 340",
         ),
-        ({"floor_gbs": 385}, ground(nodes=2), "without SHARP, reaches 384 GB/s", "floorGbs' 360"),
-        ({"floor_gbs": 190}, ground(A100, 8), "at most 184; by default 170", "floorGbs' 170"),
+        ({"floor_gbs": 385}, candidate(nodes=2), "without SHARP, reaches 384 GB/s", "floorGbs' 360"),
+        ({"floor_gbs": 190}, candidate(A100, 8), "at most 184; by default 170", "floorGbs' 170"),
     ],
 )
-def test_what_could_not_work_is_refused(options: dict[str, Any], where: Ground, what: str, fix: str) -> None:
+def test_what_could_not_work_is_refused(options: dict[str, Any], where: Candidate, what: str, fix: str) -> None:
     (problem,) = problems(NcclBisectionOptions(**options), where)
     assert what in str(problem)
     assert fix in problem.fix

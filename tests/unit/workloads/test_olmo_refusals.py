@@ -16,7 +16,7 @@ from config.schema.storage import StorageSettings
 from config.schema.translate import problems_of
 from simulator.host.paths import ROOT
 from tests.support.case_files import read
-from tests.support.pools import A100, ground
+from tests.support.pools import A100, candidate
 from tests.support.sizes import H100, H200
 from workloads.olmo import configs
 from workloads.olmo.configs import training_configs
@@ -42,7 +42,7 @@ def found(vm_sku: str = H100, nodes: int = 1, **case: Any) -> str:
     pool = PoolSettings.model_validate({"vmSku": vm_sku, **case.get("pool", {})})
     storage = StorageSettings.model_validate({"containers": containers, **case.get("storage", {})})
     path, scratch = tuple(case.get("path", ())), case.get("scratch", True)
-    where = ground(nodes=nodes, pool=pool, pool_path=path, storage=storage, scratch=scratch)
+    where = candidate(nodes=nodes, pool=pool, pool_path=path, storage=storage, scratch=scratch)
     return "\n".join(map(str, problems(OlmoOptions.model_validate(case.get("options", {})), where)))
 
 

@@ -11,7 +11,7 @@ from config.problems.fixes import path_text
 from config.schema.pools import PoolSettings
 from config.schema.storage import StorageSettings
 from tests.support.case_files import case_table
-from tests.support.pools import RDMA, ground, pool
+from tests.support.pools import RDMA, candidate, pool
 from tests.support.sizes import T4
 from workloads._lib.base import Run as AnyRun
 from workloads.gpu_batch import GpuBatchOptions
@@ -145,7 +145,7 @@ def test_gpu_batch_asks_for_so_many_pods_of_a_gpu_each() -> None:
 
 def problems(storage: dict[str, Any] = STORAGE, **options: Any) -> list[tuple[str, str, str]]:
     spot = PoolSettings(vm_sku=T4)
-    where = ground(
+    where = candidate(
         pool=spot,
         pool_path=("pools", "spot"),
         most_path=("pools", "spot", "count"),

@@ -11,7 +11,7 @@ from typing import Any
 from config.problems.fixes import path_text
 from config.schema.pools import PoolSettings
 from tests.support.case_files import case_table
-from tests.support.pools import RDMA, ground, pool
+from tests.support.pools import RDMA, candidate, pool
 from tests.support.sizes import H100, T4
 from tests.support.waiting import eventually
 from tests.unit.workloads.test_resim import run
@@ -64,7 +64,9 @@ def problems(options: dict[str, Any], **of_pool: Any) -> list[tuple[str, str, st
     spot = PoolSettings(vm_sku=T4)
     pools = {"spot": spot, "a100": PoolSettings(vm_sku=A100, **of_pool)}
     path = ("pools", "spot")
-    where = ground(pool=spot, pool_path=path, most_path=(*path, "count"), pool_key="spot", pools=pools, scratch=False)
+    where = candidate(
+        pool=spot, pool_path=path, most_path=(*path, "count"), pool_key="spot", pools=pools, scratch=False
+    )
     found = metaseq.problems(MetaseqTemplate.model_validate(options), where)
     return [(path_text(problem.path), problem.what, problem.fix) for problem in found]
 

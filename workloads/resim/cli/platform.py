@@ -64,7 +64,7 @@ class Platform:
         return self.containers[name]
 
 
-def platform(stack: str, own: Mapping[str, Any], lenders: Mapping[str, Any]) -> Platform:
+def platform(stack: str, own: Mapping[str, Any], shared: Mapping[str, Any]) -> Platform:
     """Returns the platform from a stack's `own` outputs and those of its platform's stack, which may be the same.
 
     Raises Refused if the stack has no resim or is not deployed.
@@ -74,11 +74,11 @@ def platform(stack: str, own: Mapping[str, Any], lenders: Mapping[str, Any]) -> 
         has = ", ".join(own.get("workloads", {})) or "none"
         what = f"{f'stack {stack}' if stack else 'the selected stack'} has no workload {NAME}; it has {has}"
         raise Refused(what, f"a stack with {NAME} that is up", f"--stack <name>, or pulumi config set workloads {NAME}")
-    lending, sas = lenders.get("platform", {}), lenders.get("sas", {})
+    output, sas = shared.get("platform", {}), shared.get("sas", {})
     containers = {
-        name: _container(name, plain, sas.get(name, {})) for name, plain in lending.get("containers", {}).items()
+        name: _container(name, plain, sas.get(name, {})) for name, plain in output.get("containers", {}).items()
     }
-    settings, names = lending.get("settings", {}), lenders.get("pools", {})
+    settings, names = output.get("settings", {}), shared.get("pools", {})
     of_default = {"vmSku": settings.get("vmSku", "")}
     pools = {arm: _pool(settings.get("pools", {}).get(key, of_default)) for key, arm in names.items()}
     return Platform(stack, details["namespace"], own["kubeconfig"], containers, pools)

@@ -65,8 +65,8 @@ class Session:
 def session(stack: str) -> Iterator[Session]:
     """Yields a session. Raises Refused if the stack is not up or has no resim, or its API server does not answer."""
     own = outputs(stack)
-    lender = own.get("platformStack", "")
-    place = platform(stack, own, outputs(lender) if lender else own)
+    shared_platform = own.get("platformStack", "")
+    place = platform(stack, own, outputs(shared_platform) if shared_platform else own)
     with kubectl(place.kubeconfig, place.namespace) as cluster:
         found, owner = (_config_map(cluster, name) for name in (TEMPLATES, OWNER))
         templates = {name.removesuffix(".json"): json.loads(text) for name, text in found["data"].items()}

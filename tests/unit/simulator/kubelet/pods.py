@@ -10,7 +10,7 @@ from typing import Any, cast
 from k8s.objects import Object
 from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext
-from simulator.kubelet.events import Teller
+from simulator.kubelet.events import EventRecorder
 from simulator.kubelet.logs import LogFile
 from simulator.kubelet.programs import OneShot, PodContext
 from simulator.kubelet.pulls import ImagePulls
@@ -85,7 +85,7 @@ def start(
         serve=lambda ip, ctx, program: None,
         unserve=lambda ip: None,
         pulls=ImagePulls(lambda image: cluster.azure.may_pull("", image)),
-        teller=Teller(cluster.kube.as_client()),
+        recorder=EventRecorder(cluster.kube.as_client()),
     )
     return PodWorker(services, pod, "10.1.2.3", "10.224.0.4")
 

@@ -12,7 +12,7 @@ from config.data.skus import catalogue
 from k8s.objects import Object
 from simulator.kubelet.admission import Admission
 from simulator.kubelet.devices import DeviceManager, Unavailable, plugin_resources, status_patch
-from simulator.kubelet.events import Teller
+from simulator.kubelet.events import EventRecorder
 from simulator.world.hardware import NodeHardware, node_hardware
 from tests.support.fake_kube import FakeKube
 
@@ -172,7 +172,7 @@ def test_the_node_refuses_such_a_pod_for_good_and_says_so() -> None:
     kube, offered = FakeKube(late), {GPU_RESOURCE: 7, HCA: 8}
     devices = DeviceManager(lambda: [late])
     admission = Admission(
-        kube.as_client(), lambda given, _: devices.allocate(given, HARDWARE, offered), Teller(kube.as_client())
+        kube.as_client(), lambda given, _: devices.allocate(given, HARDWARE, offered), EventRecorder(kube.as_client())
     )
     assert not admission.admits(late, {})
     found = kube.objects["Pod", "ai", "late"]["status"]
@@ -192,7 +192,7 @@ def test_a_pod_that_is_admitted_once_stays_so() -> None:
     offered = {GPU_RESOURCE: 8, HCA: 8}
     devices = DeviceManager(lambda: [there])
     kube = FakeKube().as_client()
-    admission = Admission(kube, lambda given, _: devices.allocate(given, HARDWARE, offered), Teller(kube))
+    admission = Admission(kube, lambda given, _: devices.allocate(given, HARDWARE, offered), EventRecorder(kube))
     assert admission.admits(there, {})
     offered[GPU_RESOURCE] = 0
     assert admission.admits(there, {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from k8s.objects import Object
-from simulator.kubelet.events import Teller
+from simulator.kubelet.events import EventRecorder
 from simulator.kubelet.faked import FakedPods
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.programs import Gate, ImageProgram
@@ -23,7 +23,7 @@ def faked(cluster: Cluster, gate: Gate | None = None) -> FakedPods:
     catalogue = PodCatalogue([ImageProgram("olmo", gate=gate)], lambda image: None)
     pulls = ImagePulls(lambda image: cluster.azure.may_pull("", image))
     return FakedPods(
-        kube, catalogue, pulls, Teller(kube), lambda pod, container, node: context(cluster, pod, container)
+        kube, catalogue, pulls, EventRecorder(kube), lambda pod, container, node: context(cluster, pod, container)
     )
 
 

@@ -19,7 +19,7 @@ from simulator.kubelet.csi.claims import is_node_plugin
 from simulator.kubelet.devices import DeviceManager, status_patch
 from simulator.kubelet.downward import field_text, resource_text
 from simulator.kubelet.errors import VolumeNotReady
-from simulator.kubelet.events import Teller
+from simulator.kubelet.events import EventRecorder
 from simulator.kubelet.nodes import NodeKeeper
 from simulator.kubelet.placements import Placements
 from simulator.kubelet.pods import PodCatalogue
@@ -74,7 +74,7 @@ def look(node: Object, pod: Object, folder: Path) -> None:
     devices = DeviceManager(lambda: [pod])
     catalogue = PodCatalogue([ImageProgram("theirs", leaves="run/theirs")], lambda _: None)
     keeper = NodeKeeper(kube.as_client(), devices, extended_resources, folder)
-    admission = Admission(kube.as_client(), keeper.allocate, Teller(kube.as_client()))
+    admission = Admission(kube.as_client(), keeper.allocate, EventRecorder(kube.as_client()))
     admission.admits(pod, node)
     for container in pod["spec"]["containers"]:
         catalogue.claims(container)
