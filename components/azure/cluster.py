@@ -223,6 +223,12 @@ def chosen_ranges(settings: Settings, has: Sequence[str], *, gateway: bool = Fal
             "cluster.authorizedIpRanges to other ranges in the stack file"
         )
         return list(has)
+    if not wanted and len(has) > gateway:
+        keep = " && ".join(set_command((*path, at), each).text(settings.stack) for at, each in enumerate(has))
+        pulumi.log.warn(
+            "the cluster's API server will be reached from any address: cluster.authorizedIpRanges is an empty list. "
+            f"The cluster has {', '.join(has)}. To keep these: {keep}"
+        )
     if wanted and (set(wanted) - set(has) or len(set(has) - set(wanted)) > gateway):
         pulumi.log.warn(
             f"the cluster's API server will be reached from {', '.join(wanted)} alone: whoever deploys must come from "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -20,6 +21,8 @@ from config.problems.fixes import (
     text_of,
 )
 
+_PASSWORD = re.compile(r"(?<=://)[^/\s@]*:[^/\s@]*@")
+"""User and password in a URL."""
 MAX_TOLD = 25
 """The maximum number of problems in one message."""
 
@@ -79,7 +82,7 @@ class Problem:
         if self.stack:
             fix = fix.replace("in the stack file", f"in the stack file of {self.stack}")
         said = f"{printable(where)} {printable(self.what)}".lstrip()  # a problem of the stack itself has no path
-        return f"{said}\n    allowed: {allowed}\n    fix:     {fix}"
+        return _PASSWORD.sub("[secret]@", f"{said}\n    allowed: {allowed}\n    fix:     {fix}")
 
     def __str__(self) -> str:
         return self.text("")

@@ -56,7 +56,8 @@ def suggest(path: Path, schema: Schema, given: object, *, is_entry: bool = False
         form = f"{path[-1]}: {{<name>: {{...}}}}"
         return say(f"write {path_text(path)} as a map in the stack file, with each entry under its name: {form}")
     is_off = given is False and kind in {"object", "array"} and "protects" not in schema
-    if (given not in (None, "", [], {}) and not is_off) or (is_item and is_protected):
+    is_list_of_access = kind == "array" and "protects" in schema  # without it, access is open
+    if (given not in (None, "", [], {}) and not is_off) or (is_item and is_protected) or is_list_of_access:
         return by_hand(path)
     value = None if kind in {"object", "array"} or is_item or "default" in schema else example(schema)
     return remove_command(path) if value is None else set_command(path, value)

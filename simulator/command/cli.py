@@ -53,6 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(str(error))
     except PermissionError as error:
         return _failed(owner.not_allowed(error))
+    except BrokenPipeError:  # the reader has left, as in `make env | head`; Python flushes stdout once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except (ApiError, httpx.HTTPError) as error:
         return _failed(
             f"the simulated cluster does not answer: {error}\n"

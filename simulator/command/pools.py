@@ -14,6 +14,7 @@ from config.data import skus
 from config.data.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, POOL_LABEL
 from k8s.objects import Object, has_ended, holds
 from k8s.resources import allocatable, device_requests
+from k8s.scheduling import repelling_taint, toleration
 
 _WORKLOAD = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "app.kubernetes.io/name")
 """The labels with the workload's name on its pods; each kind of workload has its own."""
@@ -72,10 +73,11 @@ def _pool(name: str, properties: Object, nodes: list[Object], holders: Mapping[s
     asked = properties.get("count", len(nodes))
     taken: Counter[str] = Counter()
     free = 0
+    tolerations = [toleration(taint) for taint in properties.get("nodeTaints") or ()]  # as the pool's jobs have
     for node in nodes:
         held = holders.get(node["metadata"]["name"], Counter())
         taken += held
-        if holds(node, "Ready") and not node["spec"].get("unschedulable"):
+        if holds(node, "Ready") and repelling_taint({"spec": {"tolerations": tolerations}}, node) is None:
             free += max(0, allocatable(node, GPU_RESOURCE) - held.total())
     offered = sum(allocatable(node, GPU_RESOURCE) for node in nodes)
     sku = skus.catalogue().get(size)

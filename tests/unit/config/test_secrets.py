@@ -132,3 +132,9 @@ def test_secrets_in_other_settings_of_operators_are_reported() -> None:
 @case_table(__file__, "names")
 def test_names_of_secrets_are_no_secrets(values: dict[str, Any], count: int) -> None:
     assert len(list(_secrets(values, ()))) == count
+
+
+def test_the_password_in_a_url_is_not_printed() -> None:
+    stack = {"vmSku": H100, "images": {"registry": "https://user:hunter2@registry.example.com/x"}}
+    (problem,) = problems(stack)
+    assert "images.registry is 'https://[secret]@registry.example.com/x', not a registry" in problem.text("dev")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
 from simulator.command import environment, stand_ins
+from simulator.host.paths import ROOT
 from simulator.plugins import kubernetes
 
 
@@ -63,3 +66,14 @@ def _written(home: Path) -> dict[str, tuple[int, int]]:
         str(path): path.lstat() for path in home.rglob("*") if not path.is_dir() and not path.name.endswith("lock")
     }
     return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in found.items()}
+
+
+def test_a_reader_that_leaves_ends_the_command_without_a_traceback(home: Path) -> None:
+    command = [sys.executable, "-m", "simulator", "env"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    with process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 128 + signal.SIGPIPE

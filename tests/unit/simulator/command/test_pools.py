@@ -12,7 +12,7 @@ from simulator.command.pools import Pool, pools, table
 from tests.support.sizes import H100
 
 CPU = "Standard_D4ads_v5"
-TRAIN = {"vmSize": H100, "count": 2, "nodeLabels": {"ai-on-aks/pool": "train"}}
+TRAIN = {"vmSize": H100, "count": 2, "nodeLabels": {"ai-on-aks/pool": "train"}, "nodeTaints": ["sku=gpu:NoSchedule"]}
 SYSTEM = {"vmSize": CPU, "count": 1}
 
 
@@ -61,9 +61,15 @@ def test_pods_that_have_ended_or_have_no_node_hold_nothing(phase: str) -> None:
     assert (found.taken, found.free) == ({}, 8)
 
 
-@pytest.mark.parametrize("other", [{"unschedulable": True}, {"ready": "False"}, {"ready": "Unknown"}])
+FAILED = {"key": "aznhc", "value": "failed", "effect": "NoSchedule"}
+OF_THE_POOL = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    "other", [{"unschedulable": True}, {"ready": "False"}, {"ready": "Unknown"}, {"taints": [OF_THE_POOL, FAILED]}]
+)
 def test_gpus_of_nodes_that_take_no_pods_are_not_free(other: Object) -> None:
-    found = train(node("a", "train1a2b", gpus=8), node("b", "train1a2b", gpus=8, **other))
+    found = train(node("a", "train1a2b", gpus=8, taints=[OF_THE_POOL]), node("b", "train1a2b", gpus=8, **other))
     assert (found.gpus, found.free) == (16, 8)
 
 
