@@ -45,7 +45,6 @@ def train(config: Config, team: Team) -> None:
     gpus = len(pods) * team.launch.options.nproc_per_node
     folder = Path(config.text("save_folder"))
     parameters, without = config.parameters
-    parameters, without = config.parameters
     values = {
         "host": pods[0].hostname,
         "run_name": config.text("run_name"),
