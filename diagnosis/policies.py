@@ -8,6 +8,7 @@ from dataclasses import replace
 from diagnosis.cluster import CLUSTER_POLICY, NIC_POLICY, Cluster, Kind
 from diagnosis.drivers import begun, daemon_sets, in_use, is_old, pods_of
 from diagnosis.finding import Finding, clock, grouped, joined, listed, one_line
+from diagnosis.lost import is_lost
 from diagnosis.pods import waiting
 from k8s.objects import Object, condition, is_ready
 
@@ -36,7 +37,8 @@ def _unready(cluster: Cluster, kind: Kind, policy: Object, starting: bool) -> It
         new = [pod for pod in pods if pod not in old]
         yield from _old(cluster, old)
         yield from _failing(new)
-        if waited := [pod for pod in new if not is_ready(pod) and not ((held := waiting(pod)) and held.fails)]:
+        coming = [pod for pod in new if not is_ready(pod) and not is_lost(cluster, pod)]
+        if waited := [pod for pod in coming if not ((held := waiting(pod)) and held.fails)]:
             begin[daemon_set["metadata"]["name"]] = waited
     if starting and begin:
         yield _starting(begin)
