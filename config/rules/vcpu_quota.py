@@ -157,20 +157,24 @@ def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings
     """Yields missing quota: an error for nodes of this update, a warning for those of the autoscaler."""
     usages, region = dict(_usages(answer)), settings.location
     more = [growth for growth in growing if growth.at_once or growth.later]
-    names = dict.fromkeys(quota for growth in more for quota in growth.quotas)
-    for name in sorted(names, key=lambda name: name == TOTAL):
-        mine = [growth for growth in more if name in growth.quotas]
+    by_name = {name: [growth for growth in more if name in growth.quotas] for name in _names(more)}
+    lefts = {
+        name: usage.left + sum(growth.freed(name) for growth in mine if growth.first)
+        for name, mine in by_name.items()
+        if (usage := usages.get(_plain(name)))
+    }
+    for name, mine in by_name.items():
         usage = usages.get(_plain(name))
         if usage is None:
             yield Objection(f"vCPU quota {name} could not be read: Azure lists none of that name", stops=False)
             continue
-        left = usage.left + sum(growth.freed(name) for growth in mine if growth.first)
+        left = lefts[name]
         now = sum(growth.at_once * growth.sku.vcpus for growth in mine)
         most = now + sum(growth.later * growth.sku.vcpus for growth in mine)
         room = max(left, 0)
         if now > room:  # a limit below the current usage does not concern this update
             what = f"{_needed(now, name, mine, region)}, and {room} of {usage.limit} are left"
-            fewer, instead = _fewer(mine, room, settings.stack), _instead(mine, name, left, settings)
+            fewer, instead = _fewer(mine, lefts, settings.stack), _instead(mine, name, left, settings)
             yield Objection(what, (*_steps(region), *fewer, *instead))
         elif most > room:
             who = ", ".join(growth.pool for growth in mine if growth.later)
@@ -198,9 +202,15 @@ def _steps(region: str) -> tuple[str, ...]:
     return (f"az vm list-usage --location {region} --output table", f"{cloud(region).portal}{_PAGE}    # asks for more")
 
 
-def _fewer(growing: Sequence[Growth], room: int, stack: str) -> Iterator[str]:
-    """Yields the command for as many nodes as the quota allows, if only one pool needs it."""
+def _names(growing: Sequence[Growth]) -> list[str]:
+    """Returns all quotas that the pools need, the region's total last."""
+    return sorted(dict.fromkeys(name for growth in growing for name in growth.quotas), key=lambda name: name == TOTAL)
+
+
+def _fewer(growing: Sequence[Growth], lefts: Mapping[str, int], stack: str) -> Iterator[str]:
+    """Yields the command for as many nodes as all quotas of the pool allow, if only one pool needs this one."""
     (growth, *others) = [each for each in growing if each.at_once]
+    room = min(max(lefts[name], 0) for name in growth.quotas if name in lefts)
     fit = growth.there + room // growth.sku.vcpus - growth.surge
     if fit > 0 and not others:
         yield f"{set_command(growth.key, fit).text(stack)}    # or fewer nodes"

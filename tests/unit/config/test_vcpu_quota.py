@@ -217,3 +217,11 @@ def test_an_upgrade_alone_is_refused_without_quota_for_its_surge_node() -> None:
     what, *steps = line.splitlines()
     assert f"(pool gpu: 1 more node of {A100X4} with the surge node of its upgrade)" in what
     assert steps[-1] == "    pulumi config set -s test --path pools.gpu.count 1    # or fewer nodes"
+
+
+def test_fewer_nodes_fit_all_quotas_of_the_pool() -> None:
+    """A pool's nodes need the quota of their family and the region's total."""
+    chosen = settings(gpu={"vmSku": H100, "count": 8})
+    objections = told(chosen, UP, **{ND: 5 * 96, TOTAL: 3 * 96})
+    assert len(objections) == 2
+    assert all("pulumi config set -s test --path pools.gpu.count 3    # or fewer nodes" in each for each in objections)
