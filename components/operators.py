@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
@@ -36,7 +37,7 @@ class InstallContext:
     """The name of the only scheduler that places pods on GPU nodes, or None if the stack installs no such scheduler."""
 
 
-class Installed(Component, Generic[Own]):
+class Installed(Component, ABC, Generic[Own]):
     """One operator in the cluster, with its resources as children."""
 
     followed: Sequence[pulumi.Resource] = ()
@@ -56,9 +57,9 @@ class Installed(Component, Generic[Own]):
         self.create(context, settings)
         self.register_outputs({})
 
+    @abstractmethod
     def create(self, context: InstallContext, settings: Own) -> None:
         """Creates the operator's resources, and sets the attributes that other components read."""
-        raise NotImplementedError
 
 
 class Operator(OperatorSpec[Own], Protocol[Own]):

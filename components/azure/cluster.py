@@ -212,19 +212,19 @@ def chosen_channel(settings: Settings, has: str | None) -> str:
 def chosen_ranges(settings: Settings, has: Sequence[str], *, gateway: bool = False) -> list[str]:
     """Returns the settings' ranges. If unset, the current ones (`has`) stay, which another tool may have set.
 
-    Logs a warning if they stay, or if the ranges change. With a `gateway`, the cluster has one more, for its nodes.
+    Logs a warning if they stay, or if the ranges change. With a `gateway`, the cluster has one more, for its nodes. An
+    empty list ends the restriction (MicrosoftDocs/azure-aks-docs, articles/aks/api-server-authorized-ip-ranges.md).
     """
     cluster, names, path = settings.cluster, settings.names, ("cluster", "authorizedIpRanges")
     wanted = sorted(set(cluster.authorized_ip_ranges))
+    keep = " && ".join(set_command((*path, at), each).text(settings.stack) for at, each in enumerate(has))
     if "authorized_ip_ranges" not in cluster.model_fields_set and has:
-        keep = " && ".join(set_command((*path, at), each).text(settings.stack) for at, each in enumerate(has))
         pulumi.log.warn(
             f"the cluster's API server is reached from {', '.join(has)} alone, which stays. Keep it so: {keep}; or set "
             "cluster.authorizedIpRanges to other ranges in the stack file"
         )
         return list(has)
     if not wanted and len(has) > gateway:
-        keep = " && ".join(set_command((*path, at), each).text(settings.stack) for at, each in enumerate(has))
         pulumi.log.warn(
             "the cluster's API server will be reached from any address: cluster.authorizedIpRanges is an empty list. "
             f"The cluster has {', '.join(has)}. To keep these: {keep}"
