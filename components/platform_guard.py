@@ -36,7 +36,7 @@ _GIVE_UP = "ai-on-aks/files-override"
 
 It is not in `data`: if data change, the provider replaces the ConfigMap, which the policies reject.
 """
-CONSUMER_LABELS = {"ai-on-aks/guest": "true"}
+CONSUMER_LABELS = {"ai-on-aks/consumer-stack": "true"}
 """The label of a consumer stack's ServiceAccount."""
 _STACK = "ai-on-aks/stack"
 _SELECTOR = ",".join(f"{key}={value}" for key, value in CONSUMER_LABELS.items())
@@ -47,13 +47,13 @@ _OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {NAME}"
 def register(stack: str, opts: pulumi.ResourceOptions) -> kubernetes.core.v1.ServiceAccount:
     """Creates the ServiceAccount that registers this stack as a consumer. It has no rights, and no pod uses it."""
     metadata = {
-        "name": f"guest-{stack}",
+        "name": f"consumer-{stack}",
         "namespace": WORKLOAD_NAMESPACE,
         "labels": CONSUMER_LABELS,
         "annotations": {_STACK: stack},
     }
     return kubernetes.core.v1.ServiceAccount(
-        "guest", metadata=metadata, automount_service_account_token=False, opts=opts
+        "consumer", metadata=metadata, automount_service_account_token=False, opts=opts
     )
 
 

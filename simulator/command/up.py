@@ -113,9 +113,9 @@ def down() -> list[str]:
     return others
 
 
-def _require_free(stack: str, guests: Sequence[str]) -> None:
+def _require_free(stack: str, consumers: Sequence[str]) -> None:
     """Raises UpFailed, before anything is destroyed, if other stacks run on it or its data is protected or locked."""
-    kept = [f"stack {name} runs on {stack}: `{take_away(name)}` destroys it first" for name in sorted(guests)]
+    kept = [f"stack {name} runs on {stack}: `{take_away(name)}` destroys it first" for name in sorted(consumers)]
     if protected := clusters.protected(stack):
         give_up = f"pulumi state unprotect --all --yes -s {stack}"
         lost = ""

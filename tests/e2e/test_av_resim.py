@@ -120,12 +120,12 @@ def test_the_sas_of_the_input_writes_nothing(stack: Stack) -> None:
 
 @pytest.mark.parametrize("name", ["gpu-batch", "resim"])
 def test_each_batch_ends_in_a_stack_that_runs_only_it_on_the_platform(name: str, stack: Stack, tmp_path: Path) -> None:
-    guest = Stack.create(stack.world, name, tmp_path / "project", {"platformStack": NAME}, like=name)
-    guest.inside = stack.inside
+    consumer = Stack.create(stack.world, name, tmp_path / "project", {"platformStack": NAME}, like=name)
+    consumer.inside = stack.inside
     try:
-        guest.up()
-        assert ended(guest, stack)[name].phase == "Complete"
-        assert "unchanged" in guest.up("--expect-no-changes")
+        consumer.up()
+        assert ended(consumer, stack)[name].phase == "Complete"
+        assert "unchanged" in consumer.up("--expect-no-changes")
     finally:
-        guest.destroy("--remove")
+        consumer.destroy("--remove")
     eventually(lambda: stack.kube.find("v1", "Namespace", name) is None, f"the namespace {name} is gone")

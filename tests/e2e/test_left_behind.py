@@ -1,4 +1,4 @@
-"""A guest that loses its node, and another time its platform: what diagnosis and `make down` say then, and do.
+"""A consumer stack that loses its node, and then its platform: what diagnosis and `make down` print and do.
 
 One story, told in the order of the file; each `down` stops the simulator, and it is started again.
 """
@@ -30,7 +30,7 @@ def platform(new_stack: Callable[..., Stack]) -> Stack:
 
 
 @pytest.fixture(scope="module")
-def guest(platform: Stack, world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def consumer(platform: Stack, world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     folder = tmp_path_factory.mktemp(NAME) / "project"
     made = Stack.create(world, NAME, folder, {"platformStack": PLATFORM}, like=NAME)
     made.up()
@@ -51,7 +51,9 @@ def down(stack: Stack) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
-def test_diagnosis_tells_of_a_pod_whose_node_is_silent_and_until_when_it_stays(platform: Stack, guest: Stack) -> None:
+def test_diagnosis_tells_of_a_pod_whose_node_is_silent_and_until_when_it_stays(
+    platform: Stack, consumer: Stack
+) -> None:
     pod = eventually(lambda: running(platform), "the server runs", STARTS_S, every=1)
     node = pod["spec"]["nodeName"]
     platform.world.simulator("fault", "node", "--node", node)
@@ -59,7 +61,7 @@ def test_diagnosis_tells_of_a_pod_whose_node_is_silent_and_until_when_it_stays(p
     until = "Unless it is back 300 s after its taint, at "  # which comes after the silence
 
     def told() -> bool:
-        said = platform.why(NAME, namespace=guest.name)
+        said = platform.why(NAME, namespace=consumer.name)
         return silent in said and until in said
 
     eventually(told, "it is told", 180, every=2)
@@ -94,14 +96,14 @@ def test_down_says_which_pod_it_waits_for_and_goes_on_when_the_node_is_back(plat
     visitor.pulumi("stack", "rm", "--yes", VISITOR)  # another story of this worker may have a stack of that name
 
 
-def test_down_forgets_what_was_in_a_cluster_that_azure_has_no_more(platform: Stack, guest: Stack) -> None:
-    guest.up()
-    guest.world.arm("DELETE", f"resourceGroups/ai-on-aks-{PLATFORM}?api-version=2024-03-01")
-    by_hand = guest.pulumi("destroy", "--yes", "--skip-preview", check=False)
+def test_down_forgets_what_was_in_a_cluster_that_azure_has_no_more(platform: Stack, consumer: Stack) -> None:
+    consumer.up()
+    consumer.world.arm("DELETE", f"resourceGroups/ai-on-aks-{PLATFORM}?api-version=2024-03-01")
+    by_hand = consumer.pulumi("destroy", "--yes", "--skip-preview", check=False)
     assert "PULUMI_K8S_DELETE_UNREACHABLE" in by_hand, "the plugin says how to do it by hand"
-    going = down(guest)
+    going = down(consumer)
     said, _ = going.communicate()
-    guest.world.simulator("start")
+    consumer.world.simulator("start")
     assert going.returncode == 0, said
     assert "is gone from Azure: what it had there is taken out of its state" in said
-    assert guest.pulumi("stack", "export").count('"urn"') == 0
+    assert consumer.pulumi("stack", "export").count('"urn"') == 0

@@ -137,7 +137,7 @@ def test_the_cluster_goes_and_network_and_registry_stay(stack: Stack) -> None:
 
 
 @pytest.fixture
-def guest(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def in_hub(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The same stack in somebody's network, in which whoever deploys is."""
     here = GROUPS.removesuffix("rg") + "hub"
     world.arm("PUT", f"{HUB}?api-version={API['resourceGroups']}", {"location": "eastus"})
@@ -153,19 +153,21 @@ def guest(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
         world.arm("PUT", path, json.loads(json.dumps(body).replace(GROUPS, here)))
     network, nodes, endpoints = (each.replace(GROUPS, here) for each in (net.NETWORK, net.NODES, net.ENDPOINTS))
     settings = {"id": network, "nodeSubnet": nodes, "endpointSubnet": endpoints, "private": True}
-    made = Stack.create(world, "guest", tmp_path_factory.mktemp("guest") / "project", {"network": settings}, "private")
+    made = Stack.create(
+        world, "in-hub", tmp_path_factory.mktemp("in-hub") / "project", {"network": settings}, "private"
+    )
     yield made
     made.inside = "hub+ai"
     made.destroy("--remove")
     world.arm("DELETE", f"{HUB}?api-version={API['resourceGroups']}")
 
 
-def test_in_a_network_that_is_there_all_is_made_at_once_from_inside_and_nothing_from_outside(guest: Stack) -> None:
-    told = guest.up(check=False)
+def test_in_a_network_that_is_there_all_is_made_at_once_from_inside_and_nothing_from_outside(in_hub: Stack) -> None:
+    told = in_hub.up(check=False)
     assert "outside" in told
     assert "network.inside" in told
     with pytest.raises(httpx.HTTPStatusError, match="404"):
-        guest.world.arm("GET", f"resourceGroups/ai-on-aks-guest?api-version={API['resourceGroups']}")
-    guest.inside = "hub+ai"
-    guest.up()
-    eventually(lambda: "VERDICT: PASS" in verdict(guest), "the NCCL job passes", 240)
+        in_hub.world.arm("GET", f"resourceGroups/ai-on-aks-in-hub?api-version={API['resourceGroups']}")
+    in_hub.inside = "hub+ai"
+    in_hub.up()
+    eventually(lambda: "VERDICT: PASS" in verdict(in_hub), "the NCCL job passes", 240)

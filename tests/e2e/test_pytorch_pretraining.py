@@ -116,7 +116,7 @@ def test_what_it_has_there_is_no_leftover_of_the_destroy_that_was_refused(platfo
     told = platform.world.run(command, environment=platform.environment).stdout
     assert told == ""
     assert platform.kube.find("workload.codeflare.dev/v1beta2", "AppWrapper", JOB, TEAM)
-    assert platform.kube.find("v1", "ServiceAccount", f"guest-{stack.name}", "ai")
+    assert platform.kube.find("v1", "ServiceAccount", f"consumer-{stack.name}", "ai")
 
 
 def test_it_is_admitted_by_the_teams_queue_and_trains(platform: Stack, stack: Stack) -> None:

@@ -32,7 +32,7 @@ def warnings_of(settings: Mapping[str, Any], before: Mapping[str, Any], monkeypa
     return said
 
 
-def guest(settings: Mapping[str, Any], outputs: Mapping[str, Any] | None = None) -> Recorder:
+def consumer(settings: Mapping[str, Any], outputs: Mapping[str, Any] | None = None) -> Recorder:
     azure = Azure(stacks={"dev": program(OWN, stack="dev")}, outputs=outputs or {})
     return program({"platformStack": "dev", **settings}, azure, stack="mine", secret=SECRET)
 
@@ -102,12 +102,12 @@ def test_a_cluster_in_which_claims_keep_files_is_not_destroyed(
 
 def test_the_namespace_of_a_stack_on_the_platform_stays_with_the_claim() -> None:
     """Also once the stack has another workload there."""
-    kept = guest(NOTEBOOK)
+    kept = consumer(NOTEBOOK)
     assert is_retained(kept.one(":NamespacePatch", "namespace-mine"))
     assert kept.outputs["files"] == {"mine/jupyterlab": "in use"}
-    later = guest({"workloads": "nccl-allreduce"}, kept.outputs)
+    later = consumer({"workloads": "nccl-allreduce"}, kept.outputs)
     assert is_retained(later.one(":NamespacePatch", "namespace-mine"))
-    assert not is_retained(guest({"workloads": "nccl-allreduce"}).one(":Namespace", "namespace-mine"))
+    assert not is_retained(consumer({"workloads": "nccl-allreduce"}).one(":Namespace", "namespace-mine"))
 
 
 def test_metrics_stay_when_monitoring_goes() -> None:
@@ -157,7 +157,7 @@ def test_a_registry_that_an_update_deletes_is_named_with_its_images(
 
 
 def test_a_registry_that_goes_with_its_platform_is_named(warnings: list[str]) -> None:
-    guest({}, {"registry": "models.azurecr.io"})
+    consumer({}, {"registry": "models.azurecr.io"})
     (text,) = [each for each in warnings if "the registry models.azurecr.io" in each]
     assert text.endswith("To keep the registry: pulumi config rm -s mine platformStack")
 

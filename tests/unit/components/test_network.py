@@ -151,7 +151,7 @@ def test_the_notebooks_claim_is_of_that_class_and_no_other_is_made() -> None:
     assert work == claim["metadata"]["name"] == "jupyterlab-nfs"
 
 
-@pytest.mark.parametrize("guest", [False, True])
+@pytest.mark.parametrize("consumer", [False, True])
 @pytest.mark.parametrize(
     ("storage", "name", "waits"),
     [({"sharedFiles": "nfs"}, "shared-files", []), ({"sharedClass": "fast"}, "fast", [READ]),
@@ -159,10 +159,10 @@ def test_the_notebooks_claim_is_of_that_class_and_no_other_is_made() -> None:
     ids=["made", "somebody else's", "AKS's"],
 )  # fmt: skip
 def test_claims_are_of_the_platforms_class_which_is_read_if_somebody_else_makes_it(
-    storage: dict[str, str], name: str, waits: list[str], *, guest: bool
+    storage: dict[str, str], name: str, waits: list[str], *, consumer: bool
 ) -> None:
     stack: dict[str, Any] = {**OWN_T4, "storage": storage}
-    if guest:
+    if consumer:
         azure = Azure(stacks={"dev": program(stack, Azure())})
         found = program({"platformStack": "dev", **NOTEBOOK}, azure, "mine", secret=SECRET)
     else:
@@ -170,4 +170,4 @@ def test_claims_are_of_the_platforms_class_which_is_read_if_somebody_else_makes_
     claim = found.one(":PersistentVolumeClaimPatch")
     assert claim.inputs["spec"]["storageClassName"] == name
     assert [each for each in claim.dependencies if each == READ] == waits
-    assert found.names(":StorageClass") == (["shared-files"] if name == "shared-files" and not guest else [])
+    assert found.names(":StorageClass") == (["shared-files"] if name == "shared-files" and not consumer else [])

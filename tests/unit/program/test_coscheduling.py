@@ -1,4 +1,4 @@
-"""A stack whose GPU pods the scheduler of scheduler-plugins places: all of them, those of its guests too."""
+"""A stack whose GPU pods the scheduler of scheduler-plugins places: all of them, those of its consumer stacks too."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def test_gangs_are_of_its_kind_and_there_before_their_jobs(dev: Recorder) -> Non
         assert f"{each.type} {each.name}" in dev.one(":batch/v1:Job", each.name).dependencies
 
 
-def test_guests_of_the_platform_have_its_scheduler(dev: Recorder) -> None:
-    guest = program({"platformStack": "dev", "workloads": "health-check"}, Azure(stacks={"dev": dev}), "checks")
-    assert gpu_pods(guest)["health-check"]["spec"]["schedulerName"] == COSCHEDULER
-    assert {each.type for each in groups(guest)} == {"kubernetes:scheduling.x-k8s.io/v1alpha1:PodGroup"}
+def test_consumer_stacks_use_the_scheduler_of_the_platform(dev: Recorder) -> None:
+    consumer = program({"platformStack": "dev", "workloads": "health-check"}, Azure(stacks={"dev": dev}), "checks")
+    assert gpu_pods(consumer)["health-check"]["spec"]["schedulerName"] == COSCHEDULER
+    assert {each.type for each in groups(consumer)} == {"kubernetes:scheduling.x-k8s.io/v1alpha1:PodGroup"}
 
 
-def test_an_mpi_job_of_a_guest_is_refused_with_both_ways_out(dev: Recorder) -> None:
+def test_an_mpi_job_of_a_consumer_stack_is_refused_with_both_ways_out(dev: Recorder) -> None:
     """Its platform would have to change, and its operators with it."""
     with pytest.raises(pulumi.RunError, match="operators.scheduler of stack dev is scheduler-plugins-") as told:
         program({"platformStack": "dev", "workloads": "nccl-allreduce"}, Azure(stacks={"dev": dev}), "checks")

@@ -100,7 +100,7 @@ def test_each_workload_has_a_stack_file_that_runs_only_it_on_a_shared_platform()
 def test_a_workload_stack_makes_a_namespace_and_what_is_in_it(stack: str) -> None:
     made = [resource for resource in golden.run(stack).registered if resource.custom]
     metadata = [resource.inputs["metadata"] for resource in made if resource.type.startswith("kubernetes:")]
-    spaces = {found.get("namespace", found["name"]) for found in metadata if found["name"] != f"guest-{stack}"}
+    spaces = {found.get("namespace", found["name"]) for found in metadata if found["name"] != f"consumer-{stack}"}
     assert {stack} <= spaces
     assert all(space.startswith(stack) for space in spaces)  # what has no namespace has its name in front
     assert not [resource.type for resource in made if resource.type.startswith("azure-native:")]
@@ -183,14 +183,14 @@ def reach(recorder: Recorder, name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("stack", ["metaseq", "batch-inference"])
-def test_the_guard_looks_for_guests_wherever_these_have_their_workloads(dev: Recorder, stack: str) -> None:
+def test_the_guard_finds_the_service_account_of_each_consumer_stack(dev: Recorder, stack: str) -> None:
     bound = dev.one("PolicyBinding", f"{platform_guard.NAME}-binding").inputs["spec"]
     selector = bound["paramRef"]["selector"]["matchLabels"].items()
     kept = dev.one(":ConfigMap", platform_guard.NAME).inputs["metadata"]
-    guest = golden.run(stack).one(":ServiceAccount", "guest").inputs
-    assert selector <= guest["metadata"]["labels"].items()
-    assert guest["metadata"]["namespace"] == kept["namespace"]
-    assert guest["metadata"]["annotations"] == {"ai-on-aks/stack": stack}
+    consumer = golden.run(stack).one(":ServiceAccount", "consumer").inputs
+    assert selector <= consumer["metadata"]["labels"].items()
+    assert consumer["metadata"]["namespace"] == kept["namespace"]
+    assert consumer["metadata"]["annotations"] == {"ai-on-aks/stack": stack}
     assert not [r for r in dev.registered if selector <= r.inputs.get("metadata", {}).get("labels", {}).items()]
 
 

@@ -73,7 +73,7 @@ def usual(workload: str) -> Recorder:
 
 def in_team(recorder: Recorder) -> list[Registered]:
     """The Kubernetes objects of a stack, except the one that names it to the platform."""
-    return [each for each in recorder.registered if each.type.startswith("kubernetes:") and each.name != "guest"]
+    return [each for each in recorder.registered if each.type.startswith("kubernetes:") and each.name != "consumer"]
 
 
 def kinds(recorder: Recorder, provider: str) -> list[str]:

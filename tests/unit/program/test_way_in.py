@@ -108,10 +108,10 @@ def test_a_stack_on_the_platform_of_another_is_told_that_it_is_outside_too(monke
     users = [{"name": "admin", "user": {}}]
     monkeypatch.setitem(mocked_azure.KUBECONFIGS, "User", {"clusters": [{"cluster": server}], "users": users})
     shared_platform = run(Azure(inside=True), workloads="nccl-allreduce")
-    guest = {"platformStack": "test", "workloads": "nccl-allreduce"}
+    consumer = {"platformStack": "test", "workloads": "nccl-allreduce"}
     with pytest.raises(pulumi.RunError, match="the cluster of .*/test does not answer this machine: it is private"):
-        program(guest, Azure(stacks={"test": shared_platform}, inside=False), "jobs")
-    assert program(guest, Azure(stacks={"test": shared_platform}, inside=True), "jobs").names(":Job")
+        program(consumer, Azure(stacks={"test": shared_platform}, inside=False), "jobs")
+    assert program(consumer, Azure(stacks={"test": shared_platform}, inside=True), "jobs").names(":Job")
 
 
 def test_who_reaches_a_network_another_way_says_so() -> None:

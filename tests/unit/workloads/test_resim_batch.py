@@ -90,7 +90,7 @@ def test_a_batchs_name_names_jobs_and_folders(name: str, fix: str) -> None:
 
 
 def test_each_namespace_has_batches_of_its_own() -> None:
-    mine, theirs = Layout("ai", "night"), Layout("guest", "night")
+    mine, theirs = Layout("ai", "night"), Layout("team", "night")
     assert (mine.identity, mine.run(2)) == ("ai/night/batch.json", "ai/night/runs/2.txt")
     assert not theirs.root.startswith(mine.root)
 

@@ -172,10 +172,10 @@ def test_outputs_that_cannot_be_read(program: Callable[[str, str], None]) -> Non
 
 
 def test_a_stack_on_anothers_platform_has_its_containers() -> None:
-    own = {"workloadDetails": {"resim": {"namespace": "guest"}}, "kubeconfig": "k", "platformStack": "org/p/dev"}
-    found = platform("guest", own, outputs())
-    assert (found.namespace, found.container("output").url) == ("guest", f"{URL}/output")
-    with pytest.raises(Refused, match="container outputs is not among the outputs of stack guest"):
+    own = {"workloadDetails": {"resim": {"namespace": "team"}}, "kubeconfig": "k", "platformStack": "org/p/dev"}
+    found = platform("team", own, outputs())
+    assert (found.namespace, found.container("output").url) == ("team", f"{URL}/output")
+    with pytest.raises(Refused, match="container outputs is not among the outputs of stack team"):
         found.container("outputs")
 
 

@@ -138,14 +138,14 @@ def test_a_platform_that_others_run_on_or_that_has_protected_data_stays_as_it_is
     ]
 
 
-# -- a guest, and the cluster of its platform --------------------------------------------------------------------------
+# -- a consumer stack, and the cluster of its platform ----------------------------------------------------------------
 
 VARIABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
 
 
 @pytest.fixture
 def destroyed(done: list[str], monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
-    """With which variables the guest `olmo` is destroyed."""
+    """The variables with which the consumer stack `olmo` is destroyed."""
     given: list[dict[str, str]] = []
     listed, outputs = [{"name": "organization/ai-on-aks/olmo", "resourceCount": 5}], {"files": {"olmo/notes": "in use"}}
     account = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/olmo1"

@@ -27,18 +27,18 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def test_a_stack_that_was_destroyed_finds_its_files_again(stack: Stack, tmp_path: Path) -> None:
-    guest = Stack.create(stack.world, "mine", tmp_path / "mine", {"platformStack": stack.name}, like="jupyterlab")
+    consumer = Stack.create(stack.world, "mine", tmp_path / "mine", {"platformStack": stack.name}, like="jupyterlab")
     inside = partial(in_notebook, stack, namespace="mine")
-    guest.up()
+    consumer.up()
     inside(f"echo mine >{WORK}")
     before = claim(stack, "mine")
-    guest.destroy()
+    consumer.destroy()
     assert claim(stack, "mine") == before
     eventually(lambda: not stack.kube.list("v1", "Pod", "mine"), "its pods have ended", 90)
-    guest.up()
+    consumer.up()
     assert claim(stack, "mine") == before
     assert inside(f"cat {WORK}") == "mine\n"
-    guest.destroy()
+    consumer.destroy()
 
 
 def test_that_claim_keeps_the_platform_until_it_is_deleted_or_protection_ends(stack: Stack) -> None:
