@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.simulator, pytest.mark.long]
 AKS = "--resource-group day-two --name day-two"
 OLD = "--kubernetes-version 1.33 --k8s-support-plan AKSLongTermSupport --tier premium"
 """A version whose clusters have no OIDC issuer at first."""
-PATIENCE_S = 300
+TIMEOUT_S = 300
 ACCOUNT = "daytwodata"
 GENERATE = f"storage container generate-sas --account-name {ACCOUNT} --name files --permissions cwl --output tsv"
 CONTRIBUTOR = "Storage Blob Data Contributor"
@@ -63,7 +63,7 @@ def is_ready(az: AzureCli, world: World, file: str = "kubeconfig") -> bool:
 
 def test_the_api_server_takes_the_kubeconfig(az: AzureCli, world: World) -> None:
     done(az, f"aks get-credentials {AKS} --file kubeconfig")
-    eventually(lambda: is_ready(az, world), "its node is Ready", PATIENCE_S)
+    eventually(lambda: is_ready(az, world), "its node is Ready", TIMEOUT_S)
     (scale_set,) = done(az, "vmss list --resource-group MC_day-two_day-two_eastus --query [].name -o tsv").splitlines()
     assert kubectl(az, world, "get nodes -o name").strip() == f"node/{scale_set}000000"
 
@@ -101,21 +101,21 @@ def test_a_stopped_cluster_answers_nothing_until_it_is_started(az: AzureCli, wor
     assert words in refused(az, f"aks command invoke {AKS} --command 'kubectl get nodes'")
     assert words in refused(az, f"aks update {AKS} --tags team=b")
     done(az, f"aks start {AKS}")
-    eventually(lambda: is_ready(az, world), "its node is Ready again", PATIENCE_S)
+    eventually(lambda: is_ready(az, world), "its node is Ready again", TIMEOUT_S)
 
 
 def test_new_certificates_end_the_old_kubeconfig(az: AzureCli, world: World) -> None:
     done(az, f"aks rotate-certs {AKS} --yes")
     assert "certificate signed by unknown authority" in kubectl(az, world, "get nodes")
     done(az, f"aks get-credentials {AKS} --file new")
-    eventually(lambda: is_ready(az, world, "new"), "its node is Ready again", PATIENCE_S)
+    eventually(lambda: is_ready(az, world, "new"), "its node is Ready again", TIMEOUT_S)
 
 
 def put(world: World, sas: str) -> tuple[int, str]:
     """Status and code of a blob's upload with a SAS, as clients outside of all networks reach the account."""
     trusted = ssl.create_default_context(cafile=world.environment["SSL_CERT_FILE"])
     proxy = world.environment["HTTPS_PROXY"]
-    with httpx.Client(proxy=proxy, verify=trusted, trust_env=False, timeout=PATIENCE_S) as client:
+    with httpx.Client(proxy=proxy, verify=trusted, trust_env=False, timeout=TIMEOUT_S) as client:
         url = f"https://{ACCOUNT}.blob.core.windows.net/files/a.txt?{sas}"
         answer = client.put(url, content=b"a", headers={"x-ms-blob-type": "BlockBlob"})
     return answer.status_code, answer.headers.get("x-ms-error-code", "")
@@ -132,7 +132,7 @@ def test_a_new_key_ends_what_the_old_one_signed(az: AzureCli, world: World) -> N
     assert put(world, sas) == (201, "")
     done(az, f"storage account keys renew --resource-group day-two --account-name {ACCOUNT} --key primary")
     # Azurite's code: Azure's is AuthenticationFailed.
-    eventually(lambda: put(world, sas) == (403, "AuthorizationFailure"), "the old SAS is refused", PATIENCE_S)
+    eventually(lambda: put(world, sas) == (403, "AuthorizationFailure"), "the old SAS is refused", TIMEOUT_S)
     assert put(world, done(az, f"{GENERATE} --expiry {expiry()}")) == (201, "")
 
 

@@ -1,4 +1,4 @@
-"""A simulated Azure over HTTPS with backends that boot nothing, and bodies of requests."""
+"""A simulated Azure over HTTPS with fake backends, and request bodies."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ TOKEN = "a-token"
 SUBSCRIPTION = subscription.load()
 GROUP = f"/subscriptions/{SUBSCRIPTION.subscription_id}/resourceGroups/rg"
 CLUSTER = f"{GROUP}/providers/Microsoft.ContainerService/managedClusters/aks"
-PATIENCE_S = 120
-"""For what ends in a second on an idle machine; as long as Azurite may take to start."""
+TIMEOUT_S = 120
+"""A limit for operations that take a second on an idle machine. Azurite may need this long to start."""
 API = {
     "resourceGroups": "2024-03-01",
     "Microsoft.ContainerService": "2025-09-01",
@@ -41,9 +41,9 @@ _TRUST = "azure-trust"
 
 @dataclass
 class FakeBackend:
-    """Remembers what it was told. `gate` holds operations back; `failure` makes them fail.
+    """A backend that records calls. `gate` blocks operations; `failure` makes them fail.
 
-    Of the pool called `refused` it has no node: the API server finds them invalid.
+    Nodes of the pool called `refused` are invalid for its API server.
     """
 
     nodes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -61,13 +61,13 @@ class FakeBackend:
         self.gate.set()
 
     def create(self, cluster_id: str) -> None:
-        self.gate.wait(PATIENCE_S)
+        self.gate.wait(TIMEOUT_S)
         if self.failure:
             raise RuntimeError(self.failure)
         self.nodes.setdefault(cluster_id, [])
 
     def delete(self, cluster_id: str) -> None:
-        self.gate.wait(PATIENCE_S)
+        self.gate.wait(TIMEOUT_S)
         self.nodes.pop(cluster_id, None)
         self.deleted.append(cluster_id)
 
@@ -78,7 +78,7 @@ class FakeBackend:
         self.rotated.append(cluster_id)
 
     def run(self, cluster_id: str, argv: Sequence[str], folder: Path, token: str) -> tuple[int, str]:
-        """Answers with the command and the names of the files that came with it."""
+        """Returns exit code 0, and as output the command and the names of its files."""
         return 0, f"{' '.join(argv)} {sorted(each.name for each in folder.iterdir())}"
 
     def admin_kubeconfig(self, cluster_id: str) -> str:
@@ -113,7 +113,7 @@ class FakeBackend:
 
 @dataclass
 class FakeBlobs:
-    """Remembers accounts, and containers as `<account>/<container>`."""
+    """Storage accounts, and containers as `<account>/<container>`."""
 
     accounts: dict[str, list[str]] = field(default_factory=dict)
     containers: set[str] = field(default_factory=set)
@@ -136,19 +136,19 @@ class FakeBlobs:
 
 @dataclass
 class Arm:
-    """Requests as a client makes them."""
+    """A client of the simulated Azure."""
 
     server: Server
     backend: FakeBackend
     blobs: FakeBlobs
     client: httpx.Client
     ca_file: str
-    """The authority that its clients have to trust."""
+    """The CA certificate that clients must trust."""
 
     def call(self, method: str, path: str, body: Any = None, **query: str) -> httpx.Response:
         if "api-version" not in query:
             provider, _, kind = path.rpartition("/providers/")[2].partition("/")
-            zones = kind.startswith("privateDnsZones")  # a package of their own, with its own versions
+            zones = kind.startswith("privateDnsZones")  # these have other API versions than the rest of the provider
             query = {"api-version": ZONES_API if zones else API.get(provider, "2024-03-01")} | query
         return self.client.request(method, path, json=body, params=query)
 
@@ -169,16 +169,17 @@ class Arm:
         return found
 
     def done(self) -> None:
-        assert self.server.operations.wait(PATIENCE_S)
+        """Waits until all operations have ended."""
+        assert self.server.operations.wait(TIMEOUT_S)
 
     def stop(self) -> None:
         self.backend.gate.set()
         self.client.close()
         self.server.stop()
-        self.server.operations.wait(PATIENCE_S)
+        self.server.operations.wait(TIMEOUT_S)
 
     def refusal(self, response: httpx.Response) -> tuple[int, str, str]:
-        """Status, code and message of an error in ARM's shape."""
+        """Returns status, code and message of an ARM error."""
         error = response.json()["error"]
         return response.status_code, error["code"], error["message"]
 
@@ -187,13 +188,13 @@ class Arm:
 
 
 def assignment_body(role: str, principal: str, **properties: str) -> dict[str, Any]:
-    """The assignment of a role, which has this GUID."""
+    """Returns the assignment of the role with this GUID."""
     definition = f"/providers/Microsoft.Authorization/roleDefinitions/{role}"
     return {"properties": {"principalId": principal, "roleDefinitionId": definition, **properties}}
 
 
 def cluster_body(**properties: Any) -> dict[str, Any]:
-    """A cluster with one system pool."""
+    """Returns a cluster with one system pool."""
     pool = {"name": "system", "mode": "System", "count": 2, "vmSize": "Standard_D4ads_v5"}
     return {
         "location": "eastus",
@@ -203,7 +204,7 @@ def cluster_body(**properties: Any) -> dict[str, Any]:
 
 
 def pool_body(**properties: Any) -> dict[str, Any]:
-    """Two H100 nodes, as the program makes them, but for an OS disk that every size can have."""
+    """Returns a pool of two H100 nodes as the program creates it, but with an OS disk that every VM size supports."""
     return {
         "properties": {
             "vmSize": H100,
@@ -220,7 +221,7 @@ def pool_body(**properties: Any) -> dict[str, Any]:
 
 
 def aks_id(path: str) -> str:
-    """The id as AKS spells it in answers."""
+    """Returns an id in the spelling of AKS's answers."""
     return path.replace("/resourceGroups/", "/resourcegroups/")
 
 
@@ -238,7 +239,7 @@ def start(folder: Path, backend: FakeBackend, settings: subscription.Subscriptio
 
 
 def _trust(home: Path) -> None:
-    """Gives a new home the certificates and keys that all homes of this process have: an RSA key takes 70 ms."""
+    """Copies this process's certificates and keys to a new home, because each RSA key takes 70 ms."""
     folder = home / _TRUST
     if not folder.exists():
         folder.mkdir(parents=True)
@@ -255,7 +256,7 @@ def _made_once() -> dict[str, bytes]:
 
 
 def client_of(endpoint: str, home: Path, *, timeout: float = 30, secret: str = TOKEN) -> httpx.Client:
-    """Of a simulated Azure that keeps itself in this home, with its own token."""
+    """Returns a client of the simulated Azure in this home."""
     headers = {"Authorization": f"Bearer {secret}"}
     return httpx.Client(base_url=endpoint, headers=headers, trust_env=False, timeout=timeout, verify=trust.client(home))
 

@@ -1,4 +1,4 @@
-"""The real Azure CLI, logged in to a simulated Azure."""
+"""The official Azure CLI, logged in to a simulated Azure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simulator.tools.packages import packages
 
 _SETTINGS = {
     "AZURE_CORE_COLLECT_TELEMETRY": "no",
-    "AZURE_CORE_INSTANCE_DISCOVERY": "false",  # else MSAL asks Microsoft whether it knows this cloud
+    "AZURE_CORE_INSTANCE_DISCOVERY": "false",  # otherwise MSAL asks Microsoft about this cloud
     "AZURE_CORE_NO_COLOR": "true",
     "AZURE_CORE_ONLY_SHOW_ERRORS": "false",
 }
@@ -23,7 +23,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class AzureCliResult:
-    """What a command printed."""
+    """The exit code and output of a command."""
 
     code: int
     output: str
@@ -32,13 +32,13 @@ class AzureCliResult:
 
 @dataclass(frozen=True)
 class AzureCli:
-    """`az` with a configuration folder of its own; `environment` leads it to the simulated Azure."""
+    """`az` with its own configuration folder; `environment` points it to the simulated Azure."""
 
     folder: Path
     environment: Mapping[str, str]
 
     def run(self, line: str) -> AzureCliResult:
-        """Runs a command, as it stands in a shell behind `az`; variables are replaced."""
+        """Runs `az <line>`; `line` is split as by a shell."""
         installed = packages(paths.tools_bin() / "azure-cli")
         own = {"PYTHONPATH": str(installed), "AZURE_CONFIG_DIR": str(self.folder / "azure"), "HOME": str(self.folder)}
         kept = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
@@ -54,7 +54,7 @@ class AzureCli:
         return AzureCliResult(done.returncode, done.stdout.strip(), done.stderr.strip())
 
     def failing(self, commands: list[tuple[str, str]]) -> dict[str, str]:
-        """What those commands printed that failed, or did not print what they should."""
+        """Returns the output of each command that failed or did not print the expected text."""
         results = {line: (self.run(line), wanted) for line, wanted in commands}
         return {
             line: f"{result.code}: {result.output[-300:]} {result.errors[-900:]}"
@@ -63,7 +63,7 @@ class AzureCli:
         }
 
     def log_in(self) -> None:
-        """As the deployer."""
+        """Logs in as the deployer."""
         for line in (
             f"cloud register --name Simulator --endpoint-resource-manager {self.environment['SIMULATOR_ARM_ENDPOINT']}",
             "cloud set --name Simulator",

@@ -1,4 +1,4 @@
-"""The plugin as the engine calls it: requests and answers as plain Python."""
+"""A client of the azure-native plugin that makes the engine's calls with plain Python values."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class AzurePlugin:
     def diff(
         self, token: str, olds: Properties, news: Properties, state: Properties | None = None
     ) -> provider_pb2.DiffResponse:
-        """`olds` are the inputs that were; `state` has the outputs."""
+        """Compares inputs: `olds` are the old inputs; `state` adds the outputs."""
         given = {"olds": encode(olds if state is None else state), "old_inputs": encode(olds), "news": encode(news)}
         answer: provider_pb2.DiffResponse = self.stub.Diff(provider_pb2.DiffRequest(urn=urn(token), **given))
         return answer
@@ -86,7 +86,7 @@ class AzurePlugin:
     def read(
         self, token: str, identity: str, outputs: Properties, inputs: Properties | None
     ) -> provider_pb2.ReadResponse:
-        """An import has no inputs."""
+        """Reads a resource; pass no inputs for an import."""
         request = provider_pb2.ReadRequest(urn=urn(token), id=identity, properties=encode(outputs))
         if inputs is not None:
             request.inputs.CopyFrom(encode(inputs))
@@ -104,7 +104,7 @@ class AzurePlugin:
         self.stub.Cancel(Empty())
 
     def stack(self) -> tuple[Properties, Properties]:
-        """A resource group and a cluster, made; their outputs."""
+        """Creates a resource group and a cluster and returns their outputs."""
         _, group = self.create(GROUP, {"resourceGroupName": "rg", "location": "eastus"}, name="rg")
         _, cluster = self.create(CLUSTER, cluster_inputs(), name="aks")
         return group, cluster
@@ -130,7 +130,7 @@ def serve(arm: Arm, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[A
 
 
 def failure(raised: pytest.ExceptionInfo[grpc.RpcError]) -> str:
-    """What the user reads."""
+    """Returns the error message for the user."""
     details: str = raised.value.details()
     return details
 

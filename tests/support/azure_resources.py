@@ -1,4 +1,4 @@
-"""A resource of every type that simulated Azure has, and a change of it: what the SDKs make, read, change, delete."""
+"""An example of every resource type of simulated Azure, and an update of it, for tests with the SDKs."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _ZONE = net.zone("privatelink.blob.core.windows.net")
 
 @dataclass(frozen=True)
 class Example:
-    """One resource, below what `parents` has."""
+    """One resource in one of the `parents`."""
 
     id: str
     body: Body
     changed: Body | None
-    """The body of an update; None where Azure has none."""
+    """The body of an update; None if Azure does not support updates."""
 
 
 def parents() -> dict[str, Body]:
-    """What the examples are in, the outer ones first."""
+    """Returns the resources that contain the examples, outermost first."""
     place = {"location": "eastus"}
     return {
         GROUP: place,
@@ -53,15 +53,15 @@ def parents() -> dict[str, Body]:
 
 
 def _tagged(body: Body, identity: str = "") -> Example:
-    """A resource whose tags change, by default one called `truth` in the group."""
+    """Returns a resource whose tags change; by default it is called `sample` and is in the group."""
     return Example(identity, body, body | {"tags": {"changed": "yes"}})
 
 
 _EXAMPLES: dict[str, Example] = {
-    "Microsoft.Resources/resourceGroups": _tagged({"location": "eastus"}, GROUP.replace("/rg", "/truth")),
+    "Microsoft.Resources/resourceGroups": _tagged({"location": "eastus"}, GROUP.replace("/rg", "/sample")),
     "Microsoft.ContainerService/managedClusters": _tagged(cluster_body()),
     "Microsoft.ContainerService/managedClusters/agentPools": Example(
-        f"{CLUSTER}/agentPools/truth", pool_body(count=1), pool_body(count=2)
+        f"{CLUSTER}/agentPools/sample", pool_body(count=1), pool_body(count=2)
     ),
     "Microsoft.ContainerService/managedClusters/maintenanceConfigurations": Example(
         f"{CLUSTER}/maintenanceConfigurations/aksManagedAutoUpgradeSchedule",
@@ -80,48 +80,48 @@ _EXAMPLES: dict[str, Example] = {
         None,
     ),
     "Microsoft.ContainerRegistry/registries": Example(
-        f"{_PROVIDERS}/Microsoft.ContainerRegistry/registries/truth1",
+        f"{_PROVIDERS}/Microsoft.ContainerRegistry/registries/sample1",
         {"location": "eastus", "sku": {"name": "Basic"}},
         {"location": "eastus", "sku": {"name": "Premium"}},
     ),
     "Microsoft.Storage/storageAccounts": Example("", account_body(), account_body(allowSharedKeyAccess=False)),
     "Microsoft.Storage/storageAccounts/blobServices/containers": Example(
-        f"{ACCOUNT}/blobServices/default/containers/truth",
+        f"{ACCOUNT}/blobServices/default/containers/sample",
         {"properties": {"metadata": {"a": "1"}}},
         {"properties": {"metadata": {"a": "2"}}},
     ),
     "Microsoft.ManagedIdentity/userAssignedIdentities": _tagged({"location": "eastus"}),
     "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials": Example(
-        f"{IDENTITY}/federatedIdentityCredentials/truth",
+        f"{IDENTITY}/federatedIdentityCredentials/sample",
         {"properties": _TRUST},
         {"properties": _TRUST | {"audiences": ["api://b"]}},
     ),
     "Microsoft.Network/virtualNetworks": _tagged(net.network_body()),
     "Microsoft.Network/virtualNetworks/subnets": Example(
-        f"{net.NETWORK}/subnets/truth",
+        f"{net.NETWORK}/subnets/sample",
         net.subnet_body("10.16.2.0/24"),
         net.subnet_body("10.16.2.0/24", privateEndpointNetworkPolicies="Enabled"),
     ),
     "Microsoft.Network/publicIPAddresses": _tagged(net.address_body()),
     "Microsoft.Network/natGateways": _tagged(net.gateway_body()),
     "Microsoft.Network/routeTables": _tagged(net.routes_body()),
-    "Microsoft.Network/privateDnsZones": _tagged({"location": "global"}, net.zone("truth.example")),
+    "Microsoft.Network/privateDnsZones": _tagged({"location": "global"}, net.zone("sample.example")),
     "Microsoft.Network/privateDnsZones/virtualNetworkLinks": Example(
         net.link(_ZONE), net.link_body(), net.link_body(resolutionPolicy="NxDomainRedirect")
     ),
     "Microsoft.Network/privateEndpoints": _tagged(net.endpoint_body(ACCOUNT, "dfs")),
     "Microsoft.Network/privateEndpoints/privateDnsZoneGroups": Example(
-        f"{net.endpoint('blob')}/privateDnsZoneGroups/truth", net.group_body(_ZONE), None
+        f"{net.endpoint('blob')}/privateDnsZoneGroups/sample", net.group_body(_ZONE), None
     ),
     "Microsoft.Network/networkInterfaces": _tagged(net.interface_body()),
     "Microsoft.Network/bastionHosts": _tagged(net.bastion_body()),
     "Microsoft.Compute/virtualMachines": _tagged(net.machine_body()),
 }
-EXAMPLES = {name: replace(each, id=each.id or f"{_PROVIDERS}/{name}/truth") for name, each in _EXAMPLES.items()}
+EXAMPLES = {name: replace(each, id=each.id or f"{_PROVIDERS}/{name}/sample") for name, each in _EXAMPLES.items()}
 
 
 def shows(answer: Any, body: Any) -> bool:
-    """Whether an answer has all that a request's body says."""
+    """Returns whether an answer has all values of a request's body."""
     if isinstance(body, dict):
         return isinstance(answer, dict) and all(shows(answer.get(key), value) for key, value in body.items())
     if isinstance(body, list):

@@ -1,4 +1,4 @@
-"""A simulated Azure with its real blob service: one account, `models`, with two containers."""
+"""A simulated Azure with its blob service (Azurite): the account `models` with two containers."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ def account_body(**properties: Any) -> dict[str, Any]:
 
 @dataclass
 class BlobAccount:
-    """The account as its owner and its users see it."""
+    """Access to the account for its owner and its users."""
 
     arm: Arm
     blobs: BlobService
     gateway: Gateway
     _clients: list[ContainerClient] = field(default_factory=list)
-    """Closed in the end: what the garbage collector closes is a warning, in whatever test runs then."""
+    """Clients to close at the end: if the garbage collector closes one, pytest reports a warning in another test."""
 
     @property
     def url(self) -> str:
         return f"{self.blobs.endpoint}/models"
 
     def container(self, credential: str | TokenCredential | None) -> ContainerClient:
-        """A client of the container `data` that has nothing but a SAS or a login, and gives up at once."""
+        """Returns a client of the container `data` with a SAS or a login, which does not retry."""
         verify = str(self.blobs.ca_file)
         self._clients.append(ContainerClient(self.url, "data", credential, connection_verify=verify, retry_total=0))
         return self._clients[-1]
@@ -59,7 +59,7 @@ class BlobAccount:
             client.close()
 
     def service_sas(self, permissions: str = "rl", *, hours: float = 1, container: str = "data") -> str:
-        """Of ARM; one that expired for negative hours."""
+        """Returns a service SAS from ARM; it has expired if `hours` is negative."""
         body = {
             "canonicalizedResource": f"/blob/models/{container}",
             "signedResource": "c",
@@ -77,21 +77,21 @@ class BlobAccount:
         return self.arm.assign(role, scope, principal, f"{number:032}")
 
     def identity(self) -> dict[str, str]:
-        """Makes a managed identity, and tells its ids."""
+        """Creates a managed identity and returns its ids."""
         answer = self.arm.put(IDENTITY, {"location": "eastus"})
         assert answer.status_code in (200, 201), answer.text
         ids: dict[str, str] = answer.json()["properties"]
         return ids
 
     def issuer(self) -> str:
-        """Makes a cluster whose service accounts Entra knows, and tells who issues their tokens."""
+        """Creates a cluster with an OIDC issuer and returns the issuer's URL."""
         assert self.arm.put(CLUSTER, cluster_body(oidcIssuerProfile={"enabled": True})).status_code in (200, 201)
         self.arm.done()
         url: str = self.arm.get(CLUSTER)["properties"]["oidcIssuerProfile"]["issuerURL"]
         return url
 
     def federate(self, **properties: Any) -> None:
-        """Lets tokens that name these count as the identity's."""
+        """Creates a federated credential of the identity."""
         answer = self.arm.put(CREDENTIAL, {"properties": properties})
         assert answer.status_code in (200, 201), answer.text
 
@@ -107,7 +107,7 @@ def in_hours(hours: float) -> datetime.datetime:
 
 @contextmanager
 def blob_account(home: Path) -> Iterator[BlobAccount]:
-    """Everything started; the environment is that of a program inside the simulator."""
+    """Starts all services, and sets the environment variables of a program inside the simulator."""
     with mock.patch.dict(os.environ, {"SIMULATOR_HOME": str(home)}):
         blobs = BlobService()
         server = Server(0, TOKEN, SUBSCRIPTION, FakeBackend(), blobs, home / "azure")

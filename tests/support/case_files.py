@@ -1,4 +1,4 @@
-"""Tables of cases in YAML files, in the folder `cases` beside their tests."""
+"""Reads tables of test cases from YAML files in the folder `cases` beside the tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_TITLE = 60
 def read(test: str, name: str = "") -> Any:
     """Returns a copy of the content of `cases/<name>.yaml` beside the test's file; by default its name is the test's.
 
-    Each value is copied wherever an anchor repeats it, so that no case sees what a test changes in another one.
+    Copies values that an anchor repeats, so that a test that changes one case does not affect another.
     """
     name = name or Path(test).stem.removeprefix("test_")
     return _filled(_content(Path(test).with_name("cases") / f"{name}.yaml"), {})
@@ -33,9 +33,9 @@ def _content(file: Path) -> Any:
 def bad_input() -> dict[str, Any]:
     """Returns all cases of the files in tests/unit/config/bad_input, by name.
 
-    `stack` holds keys of a stack file, `says` what is wrong with it, each with its fix; `by_hand`: a fix is in words;
-    `rounds`: how often commands are applied, if more than once. `name` is the stack's, dev unless set; `platforms`
-    holds other stacks' keys by name, `others` outputs of stacks that are no platforms.
+    `stack` holds keys of a stack file; `says` holds the expected problems with their fixes. `by_hand`: the fix is not a
+    command. `rounds`: how often commands are applied, if more than once. `name`: the name of the stack, `dev` by
+    default. `platforms` holds keys of platform stacks by name; `others` holds outputs of stacks that are not platforms.
     """
     known = {"stack", "says", "by_hand", "rounds", "name", "platforms", "others"}
     tables = [_content(file) for file in sorted((ROOT / "tests/unit/config/bad_input").glob("*.yaml"))]
@@ -48,20 +48,20 @@ def bad_input() -> dict[str, Any]:
 def case_table(test: str, key: str, /, *, file: str = "", **texts: str) -> pytest.MarkDecorator:
     """Returns the mark that runs a test once for each case under the key of `cases/<file>.yaml`, as `read` finds it.
 
-    A case has a value for each of the test's arguments, by name. Cases of a map are called as their keys, others after
-    their values (tests/conftest.py). `texts` replace the placeholders `<name>` in all texts.
+    A case has a value for each argument of the test, by name. A case of a map has its key as id, other cases get ids
+    from their values (tests/conftest.py). `texts` replace the placeholders `<name>` in all strings.
     """
     found = _filled(read(test, file)[key], texts)
     cases = list(found.values()) if isinstance(found, dict) else found
     names = list(cases[0])
     for case in cases:
-        assert set(case) == set(names), f"{key}: {case} has not the arguments {names}"
+        assert set(case) == set(names), f"{key}: {case} does not have the arguments {names}"
     values = [tuple(case[name] for name in names) for case in cases]
     return pytest.mark.parametrize(names, values, ids=list(found) if isinstance(found, dict) else None)
 
 
 def title(value: Any) -> str:
-    """Returns a short name for a case. Raises TypeError for values whose text is not the same in each process."""
+    """Returns a short name for a case. Raises TypeError for values whose text differs between processes."""
     return _text(value)[:MAX_TITLE].encode("unicode_escape").decode() or "empty"
 
 
@@ -78,7 +78,7 @@ def _text(value: Any) -> str:
 
 
 def _filled(value: Any, texts: Mapping[str, str]) -> Any:
-    """Returns a copy with texts in place of their placeholders."""
+    """Returns a copy with placeholders replaced."""
     if isinstance(value, dict):
         return {key: _filled(each, texts) for key, each in value.items()}
     if isinstance(value, list):

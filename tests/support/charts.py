@@ -1,4 +1,4 @@
-"""What the program gives to charts, and the pinned Helm that renders them."""
+"""The values that the program passes to charts, and the pinned Helm that renders them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VALUES: dict[str, dict[str, Any]] = {
     nfs_provisioner.NAME: nfs_provisioner.values(NfsProvisionerSettings(server="10.1.0.4", path="/exports/ai")),
 }
 RELEASES = {nfs_provisioner.NAME: nfs_provisioner.RELEASE, monitoring.NAME: monitoring.RELEASE}
-"""What the program calls the releases of these; of all others, as their charts are."""
+"""Names of releases that differ from the names of their charts."""
 
 
 def helm(

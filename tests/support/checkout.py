@@ -1,4 +1,4 @@
-"""A checkout of its own: the files that git knows, copied; commands run in it as a user's would."""
+"""A copy of the files of this repository, and commands that run in it as a user runs them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.world import CommandFailed
 class Checkout:
     folder: Path
     scratch: Path
-    """Its TMPDIR, and its user's home folder."""
+    """The TMPDIR and home folder of its commands."""
 
     @classmethod
     def copy(cls, folder: Path) -> Checkout:
@@ -31,7 +31,7 @@ class Checkout:
                 shutil.copy2(paths.ROOT / name, folder / "checkout" / name)
         for place, folders, _ in os.walk(paths.ROOT / "simulator" / "charts"):
             for link in (Path(place, name) for name in folders):
-                if link.is_symlink():  # a chart, or its CRDs, that setting up took out of a Go module
+                if link.is_symlink():  # to a chart, or its CRDs, in a Go module
                     (folder / "checkout" / link.relative_to(paths.ROOT)).symlink_to(link.readlink())
         (folder / "tmp").mkdir()
         return cls(folder / "checkout", folder / "tmp")
@@ -42,7 +42,7 @@ class Checkout:
 
     def environment(self, changes: Mapping[str, str]) -> dict[str, str]:
         hidden = ("SIMULATOR_", "PULUMI_", "PYTHON", "MAKE", "STACK", "KUBECONFIG")
-        shared = "PYTHONPYCACHEPREFIX"  # compiling the SDKs anew in each checkout would take most of the tests' time
+        shared = "PYTHONPYCACHEPREFIX"  # compiling the SDKs again in each checkout would take most of the tests' time
         kept = {key: value for key, value in os.environ.items() if key == shared or not key.startswith(hidden)}
         places = {"TMPDIR": str(self.scratch), "HOME": str(self.scratch), "AI_ON_AKS_CACHE": str(paths.cache())}
         return {**kept, **places, **changes}
@@ -59,13 +59,13 @@ class Checkout:
         return self.run("make", "-s", target, check=check, **changes)
 
     def inside(self, command: str, *, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """A shell command in the simulator's environment."""
+        """Runs a shell command in the simulator's environment."""
         return self.run("bash", "-c", f'eval "$(make -s env)" && {command}', check=check)
 
     def begin(self, target: str) -> subprocess.Popen[str]:
-        """`make <target>` in a process group of its own, not waited for.
+        """Starts `make <target>` in a new process group.
 
-        It heeds Ctrl-C as in a terminal, also where the tests themselves run in the background and ignore it.
+        The process handles Ctrl-C as in a terminal, even if the tests run in the background and ignore it.
         """
         return subprocess.Popen(
             ["make", "-s", target],
@@ -79,19 +79,19 @@ class Checkout:
         )
 
     def files(self) -> set[str]:
-        """All files and folders but the simulator's own."""
+        """Returns all files and folders except those of the simulator."""
         found = {str(path.relative_to(self.folder)) for path in self.folder.rglob("*")}
         found |= {str(path) for path in self.scratch.rglob("*")}
         return {name for name in found if name.split("/")[0] != ".simulator"}
 
 
 def processes(home: Path, program: str = "") -> list[int]:
-    """Processes that the simulator in `home` started; those of one program if it is named."""
+    """Returns the processes that the simulator in `home` started, optionally of one program."""
     return [pid for pid, name in _with(f"{MARK}={home.resolve()}") if program in ("", name)]
 
 
 def clients(home: Path) -> list[int]:
-    """pulumi, its plugins and what they started, in the environment of the simulator in `home`."""
+    """Returns the processes of pulumi, its plugins and their children in the environment of the simulator in `home`."""
     return [pid for pid, _ in _with(f"PULUMI_HOME={home.resolve()}/pulumi")]
 
 
@@ -104,13 +104,13 @@ def kill(pids: list[int], how: signal.Signals = signal.SIGKILL) -> None:
 
 
 def listening(port: int) -> bool:
-    """Whether anything listens on the port of 127.0.0.1."""
+    """Returns whether a process listens on the port of 127.0.0.1."""
     lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
     return any(line.split()[1] == f"0100007F:{port:04X}" and line.split()[3] == "0A" for line in lines)
 
 
 def _with(setting: str) -> list[tuple[int, str]]:
-    """Process ids and the names of their executables."""
+    """Returns ids of processes with an environment variable, and the names of their executables."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,4 +1,4 @@
-"""Modules of the images in `docker/`, which are no packages of this repository: each image has its own folder."""
+"""Imports modules of the images in `docker/`, whose folders are not packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simulator.host.paths import ROOT
 
 
 def imported(image: str, name: str) -> ModuleType:
-    """Returns a module of an image. Modules of one image import each other by their names alone."""
+    """Returns a module of an image. Modules of one image import each other by name."""
     folder = str(ROOT / "docker" / image)
     sys.path.insert(0, folder)
     try:

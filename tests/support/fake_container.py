@@ -1,4 +1,4 @@
-"""A blob container in memory, as far as a mount asks of azure-storage-blob's ContainerClient."""
+"""A blob container in memory with the part of azure-storage-blob's ContainerClient that mounts use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Blob:
 
 
 def refused(status: int, code: str) -> HttpResponseError:
-    """An answer of the blob service, as the SDK raises it."""
+    """Returns an error of the blob service as the SDK raises it."""
     error = HttpResponseError(message=f"{status} {code}")
     error.status_code = status
     error.error_code = code  # type: ignore[attr-defined]
@@ -35,7 +35,7 @@ def refused(status: int, code: str) -> HttpResponseError:
 
 
 class FakeContainer:
-    """`permissions` are the SAS's: what it lacks is refused as the blob service does."""
+    """A container opened by a SAS with `permissions`; other calls fail as in the blob service."""
 
     def __init__(self, permissions: str = "racwdl", **blobs: bytes) -> None:
         self.permissions = permissions

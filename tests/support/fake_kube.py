@@ -1,4 +1,4 @@
-"""An API server in memory: what the simulated controllers ask of one, and the context that a pod of theirs is given."""
+"""An API server in memory for the simulated controllers, and a fake of the context of a pod."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Key = tuple[str, str, str]
 
 
 class FakeKube:
-    """Objects by kind, namespace and name. Apply replaces the fields that are given, patch is a merge patch."""
+    """Objects by kind, namespace and name. `apply` and `patch` merge the given fields."""
 
     def __init__(self, *objects: Object) -> None:
         self.objects: dict[Key, Object] = {}
@@ -69,7 +69,7 @@ class FakeKube:
         del self.objects[(kind, namespace or "", name)]
 
     def raw(self, method: str, path: str, **_: Any) -> Object:
-        """A list for an informer, a token that says only whose it is, else something that is done."""
+        """Returns a list for an informer, or a token with the name of its account; records other calls."""
         if method == "GET":
             items = FakeKube.list(self, "", path.rpartition("/")[2])
             return {"items": items, "metadata": {"resourceVersion": str(len(self.writes))}}
@@ -81,7 +81,7 @@ class FakeKube:
         return Resource(api_version, kind, kind, namespaced=False)
 
     def watch(self, *_: str, resource_version: str) -> Iterator[tuple[str, Object]]:
-        """Tells nothing and ends at the next write, or soon anyway, as servers may: informers list anew then."""
+        """Yields no events and ends at the next write or after a second, so that informers list again."""
         deadline = time.monotonic() + 1
         while len(self.writes) <= int(resource_version) and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -129,7 +129,7 @@ def _selected(labels: Mapping[str, str], selector: str) -> bool:
 
 @dataclass
 class Context:
-    """A PodContext of one pod."""
+    """A fake PodContext of one pod."""
 
     kube_: FakeKube
     node: Object = field(default_factory=dict)
@@ -166,7 +166,7 @@ class Context:
 
 
 def node(name: str, sku: str, *, labels: Mapping[str, str] | None = None, host_driver: bool = False) -> Object:
-    """A node as AKS makes it, as far as the operators look."""
+    """Returns a node with the fields of AKS that the operators read."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -185,7 +185,7 @@ def node(name: str, sku: str, *, labels: Mapping[str, str] | None = None, host_d
 
 
 def pod(name: str, labels: Mapping[str, str], node_name: str = "n", *, ready: bool = True, **spec: Any) -> Object:
-    """A pod bound to a node."""
+    """Returns a pod on a node."""
     container = {"name": "c", "image": "registry/image:1"}
     conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
     return {
@@ -198,7 +198,7 @@ def pod(name: str, labels: Mapping[str, str], node_name: str = "n", *, ready: bo
 
 
 def roll_out(kube: FakeKube, name: str, nodes: int) -> None:
-    """Lets a DaemonSet have all its pods ready on so many nodes."""
+    """Marks a DaemonSet as rolled out on a number of nodes."""
     counts = dict.fromkeys(
         ("desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable", "numberReady"), nodes
     )

@@ -1,11 +1,11 @@
-"""The resources of this repository's stacks and of typical ones, as YAML beside this file: a review sees what changes.
+"""Writes and reads golden files: the resources of this repository's stacks and of typical stacks as YAML.
 
-Each stack has a file with all of its resources, which can be read alone. Typical stacks are run under the name of
-`dev`, so `diff dev.yaml spot.yaml` shows what a Spot pool changes. An object that the program only passes on, as an
-operator's release has it, is kept as a hash (`released`): CRDs alone would be 98,000 lines. A Kubernetes object has a
-`provider` if it is not the platform's: what a team's stack creates as the team's user.
+Each stack has one file with all of its resources. Typical stacks run under the name `dev`, so that
+`diff dev.yaml spot.yaml` shows what a Spot pool changes. Objects that are unchanged from an operator's release are kept
+as a hash (`released`): CRDs alone would be 98,000 lines. A Kubernetes object has a `provider` if it is not the
+platform's: a team's stack creates its objects as the team's user.
 
-After an intended change, run `python -m tests.support.golden`, and read the difference before you commit it.
+After an intended change, run `python -m tests.support.golden`, and read the diff before you commit it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.support.mocks import Recorder, Registered, program
 FOLDER = Path(__file__).parent.parent / "golden"
 DEV = "dev"
 CHARTS = "simulator/charts"
-"""Where stacks with operators that have no chart take their released manifests from."""
+"""The source of released manifests of operators without a chart."""
 PROVIDER = "pulumi:providers:kubernetes kubernetes"
 """The provider that creates the platform's objects."""
 _SECRET = re.compile(r"\n +secure: .*")
@@ -47,11 +47,11 @@ STACKS: dict[str, dict[str, Any]] = {
 PUBLIC_KEY: str = STACKS["private-outside"]["network"]["jumpBox"]["sshPublicKey"]
 NAMES = (*FILES, *STACKS)
 _OUTSIDE = ("private-outside",)
-"""Stacks that are deployed from outside of their network."""
+"""Stacks that are deployed from outside their network."""
 
 
 def keys(stack: str) -> dict[str, Any]:
-    """Returns the keys of a stack, with the secrets of its file in plain text."""
+    """Returns the keys of a stack, with its secrets in plain text."""
     if stack in STACKS:
         return STACKS[stack]
     text = _SECRET.sub(" a-password", FILES[stack].read_text(encoding="utf-8"))
@@ -60,14 +60,14 @@ def keys(stack: str) -> dict[str, Any]:
 
 @functools.cache
 def run(stack: str) -> Recorder:
-    """Returns what one stack registers."""
+    """Returns the resources and outputs that a stack registers."""
     found = keys(stack)
     others = {found["platformStack"]: run(found["platformStack"])} if "platformStack" in found else {}
     return run_on(stack, Azure(stacks=others, inside=stack not in _OUTSIDE))
 
 
 def run_on(stack: str, azure: Azure) -> Recorder:
-    """Returns what it registers in that Azure. Typical stacks are named `dev`."""
+    """Returns the resources and outputs that a stack registers with these answers of Azure."""
     return program(keys(stack), azure, stack if stack in FILES else DEV, secret=["workloadOptions"])
 
 
@@ -89,7 +89,7 @@ def reviewed(stack: str) -> dict[str, Any]:
 
 
 def path(stack: str) -> Path:
-    """Returns where a stack's golden file is."""
+    """Returns the path of a stack's golden file."""
     return FOLDER / f"{stack}.yaml"
 
 
@@ -104,7 +104,7 @@ def _entry(resource: Registered) -> dict[str, Any]:
 
 
 def _is_released(resource: Registered) -> bool:
-    """Returns whether an object is as in the released manifests of its operator."""
+    """Returns whether an object is unchanged from the released manifests of its operator."""
     operator = resource.parent.split()[-1] if resource.parent else ""
     return operator in versions().manifests and resource.inputs in manifests(operator, CHARTS)
 
@@ -114,9 +114,9 @@ def _hash(inputs: dict[str, Any]) -> str:
 
 
 def _readable(resource: Registered) -> dict[str, Any]:
-    """Returns inputs without scripts and their digests, which would change with every word of a comment.
+    """Returns inputs without scripts and their digests, which change with every comment.
 
-    Also without the apiVersion and kind of an object, if they are those of the resource's type.
+    Omits the apiVersion and kind of an object if the resource's type has the same.
     """
     text = re.sub(r'("ai-on-aks/files": )"[0-9a-f]+"', r'\1"[digest]"', json.dumps(resource.inputs))
     text = re.sub(r'("customData": )"[^"]+"', r'\1"[custom data]"', text)

@@ -1,4 +1,4 @@
-"""The format of golden files: YAML in which whatever fits is on one line, and a report of what differs."""
+"""The format of golden files: YAML with values on one line where they fit, and a report of differences."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import yaml
 from config.data.data import parsed
 
 WIDTH = 120
-"""A map or list that is no longer than this, with its indentation, is on one line."""
+"""The maximum length of a map or list on one line, with its indentation."""
 _SHOWN = 200
-"""Characters of a value that a report shows."""
+"""The number of characters of a value that a report shows."""
 _NOTHING = object()
-"""The value of a property that only the other side has."""
+"""The value of a missing property."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes every value out, with texts of several lines as blocks."""
+    """A dumper without aliases that writes multi-line strings as blocks."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -52,7 +52,7 @@ def loads(text: str) -> dict[str, Any]:
 
 
 def report(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """Returns what differs, as each resource with its properties and their values on both sides; empty if nothing."""
+    """Returns the changed resources with old and new values of their properties; empty if nothing changed."""
     lines: list[str] = []
     for name in sorted({*before, *after}):
         if name not in after:
@@ -87,11 +87,12 @@ def _shown(value: Any) -> str:
 
 
 def _choose_styles(node: yaml.Node, column: int, start: int) -> None:
-    """Puts a map or list on one line if it fits, else its entries on lines of their own.
+    """Puts a map or list on one line if it fits, otherwise one entry per line.
 
     Args:
-        column: Where its entries would begin.
-        start: Where it would begin on one line: behind its key.
+        node: The map or list.
+        column: The column of its entries.
+        start: The column of the node on one line, after its key.
     """
     if not isinstance(node, yaml.CollectionNode):
         return
@@ -103,14 +104,14 @@ def _choose_styles(node: yaml.Node, column: int, start: int) -> None:
 
 
 def _length(node: yaml.Node) -> int:
-    """Characters of a node on one line. A text of several lines never fits."""
+    """Returns the length of a node on one line. A multi-line string never fits."""
     if isinstance(node, yaml.ScalarNode):
         return WIDTH + 1 if "\n" in node.value else len(node.value) + 2
     return 2 + sum(key + _length(value) + 2 for key, value in _entries(node))
 
 
 def _entries(node: yaml.Node) -> list[tuple[int, yaml.Node]]:
-    """The values of a map or list, each behind the length of its key."""
+    """Returns the values of a map or list, each with the length of its key."""
     if isinstance(node, yaml.MappingNode):
         return [(len(key.value) + 2, value) for key, value in node.value]
     return [(0, value) for value in node.value]

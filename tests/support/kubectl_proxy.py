@@ -1,4 +1,4 @@
-"""A kubectl whose `proxy` serves what a test says, through the socket that it is given."""
+"""A fake kubectl whose `proxy` serves the answers of a test through a Unix socket."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def script(file: Path, text: str) -> None:
 
 
 def install(folder: Path, answers: Mapping[str, tuple[int, object]]) -> None:
-    """Writes kubectl to the folder; `answers` has the status and body for each path, and others do not exist."""
+    """Writes kubectl to the folder; `answers` has status and body by path, and other paths return 404."""
     server, kubectl = folder / "proxy.py", folder / "kubectl"
     server.write_text(_SERVER)
     kubectl.write_text(f"#!/bin/sh\nexec {sys.executable} {server} '{json.dumps(answers)}' \"$@\"\n")

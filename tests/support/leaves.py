@@ -1,4 +1,4 @@
-"""A JSON value as its leaves, to compare it path by path."""
+"""Flattens a JSON value to its leaves."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields values with their paths; `[]` stands for the items of a list, and what is empty counts as a value."""
+    """Yields values with their paths; `[]` stands for the items of a list. An empty map or list is a leaf."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             yield from leaves(inner, f"{path}.{name}".lstrip("."))

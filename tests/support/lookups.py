@@ -1,4 +1,4 @@
-"""A subscription that has and allows everything, as answers to the GETs that the program makes by itself."""
+"""Answers of Resource Manager for the program's GET requests, from a subscription with all rights and quotas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MANY = 1_000_000
 
 
 def usage(name: str, limit: int, used: int = 0) -> dict[str, Any]:
-    """One vCPU quota."""
+    """Returns a vCPU quota."""
     shown = {"value": name, "localizedValue": name}
     return {"unit": "Count", "currentValue": used, "limit": limit, "name": shown}
 
@@ -30,13 +30,13 @@ def usages() -> dict[str, Any]:
 
 
 def size(name: str, region: str = "eastus", **more: Any) -> dict[str, Any]:
-    """One VM size."""
+    """Returns a VM size."""
     return {"resourceType": "virtualMachines", "name": name, "locations": [region], "restrictions": [], **more}
 
 
 NETWORKS = "/subscriptions/00000000-0000-0000-0000-00000000000a/resourceGroups/net/providers/Microsoft.Network"
 HUB, ZONES = f"{NETWORKS}/virtualNetworks/hub", f"{NETWORKS}/privateDnsZones"
-"""A network that is there, with subnets `nodes` and `endpoints`, and where zones are that are linked to it."""
+"""An existing network with the subnets `nodes` and `endpoints`, and the parent of the zones that are linked to it."""
 OWNER = "/subscriptions/a/providers/Microsoft.Authorization/roleDefinitions/8e3af657-a8ff-443c-a75c-2fe8c4bcb635"
 
 
@@ -47,7 +47,7 @@ def hub(
     endpoints: Mapping[str, Any] | None = None,
     **nodes: Any,
 ) -> dict[str, Any]:
-    """That network, maybe with DNS servers of its own; more of its subnets for endpoints and for nodes."""
+    """Returns the network HUB, optionally with custom DNS servers and more properties of its subnets."""
     subnets = {
         "nodes": {"addressPrefix": "192.168.0.0/24", **nodes},
         "endpoints": {"addressPrefix": "192.168.1.0/27", **(endpoints or {})},
@@ -61,12 +61,12 @@ def hub(
 
 
 def links(*networks: str) -> dict[str, Any]:
-    """Links of a private DNS zone."""
+    """Returns the links of a private DNS zone."""
     return {"value": [{"name": "link", "properties": {"virtualNetwork": {"id": each}}} for each in networks]}
 
 
 def everything(url: str, _token: str = "") -> Answer:
-    """The answer at a URL."""
+    """Returns the answer for a URL."""
     path, query = urlsplit(url).path, unquote(urlsplit(url).query)
     if path == "/metadata/endpoints":
         return answer({"resourceManager": ENDPOINT})
@@ -93,5 +93,5 @@ def everything(url: str, _token: str = "") -> Answer:
 
 
 def answer(body: Any, status: int = 200) -> Answer:
-    """As `components.preflight.arm.fetch` returns it."""
+    """Returns an answer in the form of `components.preflight.arm.fetch`."""
     return status, json.dumps(body).encode()

@@ -1,4 +1,4 @@
-"""Azure and Kubernetes as a program sees them under Pulumi's mocks: what making a resource, and asking, answers."""
+"""Mocks of Azure and Kubernetes for Pulumi's mock monitor: answers to created resources and to invokes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ DEPLOYER = "00000000-0000-0000-0000-00000000000b"
 TOKEN = "a-token"
 SECRET = "[secret]"
 ORGANIZATION = "organization"
-"""As a backend in files calls it."""
+"""The name in a file backend."""
 KUBELET = "00000000-0000-0000-0000-00000000000c"
 ISSUER = "https://eastus.oic.prod-aks.azure.com/tenant/cluster/"
 CLIENT, PRINCIPAL = "00000000-0000-0000-0000-00000000000d", "00000000-0000-0000-0000-00000000000e"
-"""Of every managed identity that a program makes."""
+"""The ids of every managed identity that a program creates."""
 _NAMES = (
     "federatedIdentityCredentialResourceName", "privateDnsZoneGroupName", "privateEndpointName",
     "virtualNetworkLinkName", "privateZoneName", "virtualNetworkName", "natGatewayName", "publicIpAddressName",
@@ -31,16 +31,16 @@ _NAMES = (
     "agentPoolName", "roleAssignmentName", "containerName", "accountName", "registryName", "resourceName",
     "resourceGroupName",
 )  # fmt: skip
-"""Inputs that name a resource, the innermost first."""
+"""Inputs that name a resource, innermost first."""
 KEY = base64.b64encode(b"the account's key").decode()
 ADDRESS = "20.1.2.3"
-"""Of every public address."""
+"""Every public address."""
 ABSENT = (
     "invocation of azure-native:storage:getStorageAccount returned an error: request failed /subscriptions/...: "
     'Status=404 Code="ResourceNotFound" Message="The Resource was not found."'
 )
 WINDOW = {"start": "2026-01-01T00:00:00Z", "expiry": "2099-01-01T00:00:00Z"}
-"""Of every SAS."""
+"""The validity of every SAS."""
 ADDED: dict[str, dict[str, Any]] = {
     "ManagedCluster": {
         "identityProfile": {"kubeletidentity": {"objectId": KUBELET}},
@@ -52,13 +52,15 @@ ADDED: dict[str, dict[str, Any]] = {
     "SasWindow": WINDOW,
     "DelegationSas": {"sas": "skoid=login&sig=delegation"},
 }
-"""What a provider adds to a resource, by the last part of its type."""
+"""Outputs that a provider adds to a resource, by the last part of its type."""
 SERVER_APP = "6dae42f8-4368-4678-94ff-3960e28e3630"
-"""AKS's API servers in Entra ID, the same in every tenant (Azure/kubelogin), as is the client that asks for codes."""
+"""AKS's API servers in Entra ID. This id and that of the device code client are the same in every tenant
+(Azure/kubelogin).
+"""
 _CLIENT_APP = "80faf920-1908-4b52-b5ef-a8e7bedfc67a"
 LOGIN_OPTIONS = ["--environment", "AzurePublicCloud", "--server-id", SERVER_APP, "--client-id", _CLIENT_APP,
                  "--tenant-id", "00000000-0000-0000-0000-0000000000aa"]  # fmt: skip
-"""What AKS writes for kubelogin behind `--login devicecode`."""
+"""Arguments of kubelogin that AKS writes after `--login devicecode`."""
 _LOGIN = {"exec": {"command": "kubelogin", "args": ["get-token", "--login", "devicecode", *LOGIN_OPTIONS]}}
 SIGNED_IN = {
     "clientId": "04b07795-8ddb-461a-bbee-02f9e1bf7b46",
@@ -66,7 +68,7 @@ SIGNED_IN = {
     "subscriptionId": SUBSCRIPTION,
     "tenantId": "",
 }
-"""Who deploys: a user, by the Azure CLI."""
+"""The deployer: a user of the Azure CLI."""
 KUBECONFIGS = {
     "Admin": {"users": [{"name": "admin", "user": {}}]},
     "User": {"users": [{"name": "user", "user": _LOGIN}]},
@@ -74,16 +76,16 @@ KUBECONFIGS = {
 
 
 class Exports(Protocol):
-    """What another stack exports."""
+    """The outputs of another stack."""
 
     outputs: dict[str, Any]
-    """With its secrets hidden."""
+    """The outputs with secrets hidden."""
     shown: dict[str, Any]
-    """The same with its secrets, as `pulumi stack output --show-secrets` has it."""
+    """The outputs with secrets, as in `pulumi stack output --show-secrets`."""
 
 
 class EngineError(grpc.RpcError):  # type: ignore[misc]  # grpc has no types
-    """What the engine answers to a call that fails."""
+    """The error of a failed invoke."""
 
     def code(self) -> grpc.StatusCode:
         return grpc.StatusCode.UNKNOWN
@@ -93,7 +95,7 @@ class EngineError(grpc.RpcError):  # type: ignore[misc]  # grpc has no types
 
 
 def there(found: Mapping[str, Any] | None) -> dict[Any, Any]:
-    """What a getter answers. Raises EngineError where there is nothing."""
+    """Returns the answer of a getter. Raises EngineError if the resource does not exist."""
     if found is None:
         raise EngineError(ABSENT)
     return dict(found)
@@ -101,28 +103,28 @@ def there(found: Mapping[str, Any] | None) -> dict[Any, Any]:
 
 @dataclass(eq=False)
 class Azure(pulumi.runtime.Mocks):
-    """Azure and Kubernetes as the program sees them; `calls` has the functions that it called, with their arguments."""
+    """Mocks of Azure and Kubernetes; `calls` has the called functions with their arguments."""
 
     feature: str = "Registered"
-    """State of AKSInfinibandSupport."""
+    """The state of AKSInfinibandSupport."""
     stacks: Mapping[str, Exports] = field(default_factory=dict)
-    """Other stacks of the project that are up."""
+    """Other deployed stacks of the project."""
     account: Mapping[str, Any] | None = None
-    """The storage account that is there already."""
+    """The existing storage account."""
     pools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Profiles of the cluster's pools, by name."""
+    """Profiles of the existing cluster's pools, by name."""
     location: str = "eastus"
-    """Where the cluster is that is there already."""
+    """The region of the existing cluster."""
     cluster: bool = False
-    """Whether it is, or has been made since."""
+    """Whether the cluster exists."""
     outputs: Mapping[str, Any] = field(default_factory=dict)
-    """Of the stack itself, from its last `up`."""
+    """Outputs of the stack from its last `up`."""
     registry: str = ""
-    """Tier of the registry that is there already, if there is one."""
+    """The tier of the existing registry, if there is one."""
     reservations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Capacity reservation groups by name: their location and machines by VM size."""
     identities: Collection[str] = ()
-    """Names of user-assigned identities that are there."""
+    """Names of existing user-assigned identities."""
     address_space: str = ""
     """Of the network that is asked for, if it is there."""
     jump_box_key: str | None = None
@@ -207,7 +209,7 @@ class Azure(pulumi.runtime.Mocks):
         return {"location": group["location"], "capacityReservations": members}
 
     def _stack_outputs(self, full_name: str) -> dict[str, Any]:
-        """As the engine reads them."""
+        """Returns the outputs of a stack as the engine returns them."""
         if full_name == f"{ORGANIZATION}/ai-on-aks/{pulumi.get_stack()}":
             return {"name": full_name, "outputs": dict(self.outputs), "secretOutputNames": []}
         found = self.stacks.get(full_name.removeprefix(f"{ORGANIZATION}/ai-on-aks/"))

@@ -18,7 +18,7 @@ from tests.support.settings import as_engine
 
 @dataclass(frozen=True)
 class Registered:
-    """One resource as the program asked for it; dependencies and parent are given as `<type> <name>`."""
+    """One registered resource; dependencies and parent are given as `<type> <name>`."""
 
     type: str
     name: str
@@ -28,20 +28,20 @@ class Registered:
     dependencies: tuple[str, ...]
     provider: str
     request: Any = field(compare=False, repr=False)
-    """The whole request, for options that few tests look at."""
+    """The request, for options that few tests check."""
 
 
 class Recorder(mocks.MockMonitor):
-    """An engine that echoes inputs as outputs and keeps every registration."""
+    """An engine that echoes inputs as outputs and records every registration."""
 
     def __init__(self, azure: Azure) -> None:
         super().__init__(azure)
         self.azure = azure
         self.registered: list[Registered] = []
         self.outputs: dict[str, Any] = {}
-        """What the stack exports, with its secrets hidden."""
+        """Outputs of the stack with secrets hidden."""
         self.shown: dict[str, Any] = {}
-        """The same with its secrets, as `pulumi stack output --show-secrets` has it."""
+        """Outputs of the stack with secrets, as in `pulumi stack output --show-secrets`."""
 
     def RegisterResource(self, request: Any) -> Any:
         if request.type != "pulumi:pulumi:Stack":
@@ -49,26 +49,26 @@ class Recorder(mocks.MockMonitor):
         return super().RegisterResource(request)  # type: ignore[no-untyped-call]
 
     def one(self, type_suffix: str, name: str | None = None) -> Registered:
-        """The only resource of a type that ends so (and of that name)."""
+        """Returns the only resource whose type has this suffix (and this name)."""
         found = [r for r in self.registered if r.type.endswith(type_suffix) and name in (None, r.name)]
         assert len(found) == 1, [f"{r.type} {r.name}" for r in self.registered]
         return found[0]
 
     def names(self, type_suffix: str) -> list[str]:
-        """Names of the resources whose type ends so."""
+        """Returns the names of the resources whose type has this suffix."""
         return sorted(r.name for r in self.registered if r.type.endswith(type_suffix))
 
 
 def deploy(
     declare: Callable[[], object], azure: Azure | None = None, stack: str = "test", *, preview: bool = False
 ) -> Recorder:
-    """What `declare` registers, once all of it has settled."""
+    """Returns the resources and outputs that `declare` registers."""
     recorder = Recorder(azure or Azure())
     pulumi.runtime.set_mocks(
         recorder.azure, "ai-on-aks", stack, preview=preview, monitor=recorder, organization=ORGANIZATION
     )
 
-    # The SDK keeps the stack, and with it what another program has exported, and its transformations.
+    # The SDK keeps the stack with outputs and transformations of the previous program.
     root = pulumi.runtime.get_root_resource()
     getattr(root, "outputs", {}).clear()
     getattr(root, "_transformations", []).clear()
@@ -96,10 +96,10 @@ def program(
     secret: Collection[str] = (),
     preview: bool = False,
 ) -> Recorder:
-    """What the program registers with these settings, given as in a stack file: without a namespace, the project's.
+    """Returns the resources and outputs that the program registers with the settings of a stack file.
 
-    On a machine that has all programs for a login. `azure.fetch` answers what the program looks up by itself.
-    `secret` are the keys in which something is encrypted.
+    Keys without a namespace get the project's. All login programs are on PATH, and `azure.fetch` answers requests to
+    Resource Manager. `secret` has the keys with encrypted values.
     """
     pulumi.runtime.set_all_config(as_engine(settings), [f"ai-on-aks:{key}" for key in secret])
     azure = azure or Azure()
@@ -136,7 +136,7 @@ def _short(urn: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Whole numbers as int, which protobuf has not, and secrets hidden."""
+    """Returns a value with whole floats as int, because protobuf has only floats, and with secrets hidden."""
     if isinstance(value, dict):
         return SECRET if rpc._special_sig_key in value else {key: _plain(value[key]) for key in sorted(value)}
     if isinstance(value, list):

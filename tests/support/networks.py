@@ -1,4 +1,4 @@
-"""A network as a private stack has it: ids, bodies of requests, and all of it made."""
+"""The network of a private stack: ids, request bodies, and functions that create it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def bastion_body(
 
 
 def make(arm: Arm, path: str, body: Body) -> Body:
-    """Makes a resource or changes it, and tells what Azure answered."""
+    """Creates or updates a resource and returns it."""
     answer = arm.put(path, body)
     assert answer.status_code in (200, 201, 202), answer.text
     arm.done()
@@ -110,7 +110,7 @@ def make(arm: Arm, path: str, body: Body) -> Body:
 
 
 def make_endpoint(arm: Arm, name: str, service: str, group: str, of: str, *, recorded: bool = True) -> None:
-    """A private endpoint of a service and the zone `of`, linked to the network; recorded there by a zone group."""
+    """Creates a private endpoint and the zone `of`, linked to the network; `recorded` adds a zone group."""
     make(arm, endpoint(name), endpoint_body(service, group))
     make(arm, of, {"location": "global"})
     make(arm, link(of), link_body())
@@ -119,7 +119,7 @@ def make_endpoint(arm: Arm, name: str, service: str, group: str, of: str, *, rec
 
 
 def make_network(arm: Arm) -> None:
-    """A group with a network, a subnet for nodes that goes out by a gateway, and one for endpoints."""
+    """Creates a group and a network with a subnet for nodes behind a NAT gateway and a subnet for endpoints."""
     make(arm, GROUP, {"location": "eastus"})
     make(arm, NETWORK, network_body())
     make(arm, ADDRESS, address_body())

@@ -1,4 +1,4 @@
-"""README.md and docs/ as text, and what they quote."""
+"""Reads README.md and docs/: code, files to copy, links and tables."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from simulator.host.paths import ROOT
 
 FENCED = re.compile(r"^```\w*\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
-"""A block of a language of its own: a picture, or a file to copy."""
+"""A fenced block: a picture or a file to copy."""
 NAMED = re.compile(r"(?:#!.*\n)?# ([\w./-]+)\n")
-"""The beginning of a file to copy: its name, behind what runs it."""
+"""The beginning of a file to copy: an optional shebang, then the file's name in a comment."""
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
 def code(page: Path) -> list[str]:
-    """Everything in code type, span by span and line by line, but what `FENCED` finds."""
+    """Returns code spans and lines of indented code blocks; leaves out fenced blocks."""
     text = FENCED.sub("", page.read_text("utf-8"))
     blocks = [line.strip() for line in text.splitlines() if re.match(r" {4,}\S", line)]
     joined = re.sub(r"`[^`]*`", lambda span: span[0].replace("\n", " "), text)
@@ -23,18 +23,18 @@ def code(page: Path) -> list[str]:
 
 
 def files(page: Path) -> dict[str, str]:
-    """The files that a page has to copy, by name."""
+    """Returns the files to copy of a page, by name."""
     blocks = FENCED.findall(page.read_text("utf-8"))
     return {named[1]: block for block in blocks if (named := NAMED.match(block))}
 
 
 def links(page: Path) -> list[str]:
-    """Targets of links to files, without fragments."""
+    """Returns targets of links to files, without fragments."""
     found = re.findall(r"\]\(([^)#]+)", page.read_text("utf-8"))
     return [target for target in found if "://" not in target]
 
 
 def rows(page: Path, first: str) -> list[list[str]]:
-    """Rows of all tables whose first column has that heading, cell by cell."""
+    """Returns the cells of all tables whose first column has this heading, row by row."""
     tables = re.findall(rf"^\| {re.escape(first)} \|.*\n\|-.*\n((?:\|.*\n)+)", page.read_text("utf-8"), re.MULTILINE)
     return [[cell.strip() for cell in line.strip("|").split("|")] for text in tables for line in text.splitlines()]

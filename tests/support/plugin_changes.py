@@ -1,6 +1,6 @@
-"""Changes of objects and what each does: the table observed of the official plugin (and CUSTOM's kind, for it).
+"""Changes of objects and their effects, as observed with the official plugin.
 
-The plugin's own tests ask for the diff of each row, those of `tests/contract/conformance` for the preview of a stack.
+The plugin's unit tests check the diff of each row; `tests/contract/conformance` checks the preview of a stack.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from simulator.plugins.marshal import Properties
 
 @dataclass(frozen=True)
 class Row:
-    """An object, a change at a dotted path, and what it does: the paths that replace it, or none for an update."""
+    """An object, a change at a dotted path, and the paths that replace the object; none for an update."""
 
     manifest: Properties
     path: str
@@ -26,7 +26,7 @@ class Row:
 
     @property
     def token(self) -> str:
-        """The type of the resource, as Pulumi names it."""
+        """The resource's type in Pulumi."""
         version = self.manifest["apiVersion"]
         return f"{'core/v1' if version == 'v1' else version}:{self.manifest['kind']}"
 
@@ -40,12 +40,12 @@ ROWS = {
 
 
 def custom_kind() -> Properties:
-    """Returns the definition of the kind of the custom resource."""
+    """Returns the CRD of the custom resource."""
     return copy.deepcopy(_TABLE["custom kind"])
 
 
 def changed(manifest: Properties, path: str, value: Any) -> Properties:
-    """A copy with another value at the path (`containers[0]` for an index)."""
+    """Returns a copy with another value at the path (`containers[0]` for an index)."""
     result = copy.deepcopy(manifest)
     *parents, last = path.replace("[", ".[").split(".")
     at: Any = result

@@ -1,4 +1,4 @@
-"""A real control plane for the kubernetes plugin, whichever serves, and a small chart."""
+"""A real control plane for tests of a kubernetes plugin, and a small chart."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def kube(control_plane: ControlPlane) -> Iterator[KubeClient]:
 
 
 def write_chart(folder: Path) -> Path:
-    """A small chart with a schema: a ConfigMap, and a Deployment where `replicas` is not 0."""
+    """Writes a chart with a schema: a ConfigMap, and a Deployment if `replicas` is not 0."""
     (folder / "templates").mkdir(parents=True)
     (folder / "Chart.yaml").write_text("apiVersion: v2\nname: demo\nversion: 1.2.3\nappVersion: '9'\n")
     (folder / "values.yaml").write_text("size: 1\nreplicas: 0\n")

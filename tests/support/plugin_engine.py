@@ -1,4 +1,4 @@
-"""The part of Pulumi's engine that the tests need: check, diff, create, read, update and delete over real gRPC."""
+"""A minimal Pulumi engine: check, diff, create, read, update and delete over gRPC."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simulator.plugins.marshal import Properties, decode, encode
 
 
 class RecordingEngine(Engine):
-    """Keeps what the plugin tells the user."""
+    """An engine that records the plugin's messages for the user."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class RecordingEngine(Engine):
 
 @dataclass
 class Resource:
-    """What the engine's state holds of one resource."""
+    """One resource in the engine's state."""
 
     urn: str
     id: str
@@ -39,7 +39,7 @@ class Resource:
 
 
 class Failed(Exception):
-    """A call that failed. `partial` is the state that came with it, where the object was made nevertheless."""
+    """A failed call. `partial` is its partial state if the object was created anyway."""
 
     def __init__(self, error: grpc.RpcError) -> None:
         super().__init__(error.details())
@@ -52,7 +52,7 @@ class Failed(Exception):
 
 @dataclass
 class KubernetesPlugin:
-    """One plugin process's worth of server, and the stub to call it."""
+    """A server of the plugin in this process, and a stub to call it."""
 
     variables: Mapping[str, str]
     retry_unit: float = 0.01
@@ -122,7 +122,7 @@ class KubernetesPlugin:
         return Resource(resource.urn, response.id, decode(response.inputs), decode(response.properties))
 
     def refresh_unready(self, resource: Resource) -> Resource:
-        """As `refresh`, of an object that is not ready: the engine keeps the state that comes with the failure."""
+        """Refreshes an object that is not ready; returns the partial state of the failure, as the engine keeps it."""
         try:
             found = self.refresh(resource)
         except Failed as error:

@@ -1,4 +1,4 @@
-"""A Pulumi stack of its own in a folder: the real CLI and language host, this plugin, and a file backend."""
+"""A Pulumi stack in a folder, with the official CLI and language host, a kubernetes plugin and a file backend."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Result:
 
 
 class PluginStack:
-    """`program` is the text of __main__.py; it finds the kubeconfig in $KUBECONFIG_TEXT."""
+    """A stack whose program reads the kubeconfig from $KUBECONFIG_TEXT."""
 
     def __init__(self, folder: Path, kubeconfig: str) -> None:
         self.folder = folder
@@ -37,7 +37,7 @@ class PluginStack:
             "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
             "PULUMI_CONFIG_PASSPHRASE": "test",
             "PULUMI_SKIP_UPDATE_CHECK": "true",
-            "PULUMI_IGNORE_AMBIENT_PLUGINS": "",  # `make shell` sets it, and here it is PATH that has the stand-ins
+            "PULUMI_IGNORE_AMBIENT_PLUGINS": "",  # `make shell` sets it, and here the emulated plugins are in PATH
             "SIMULATOR_HOME": str(folder / "simulator"),
             "SIMULATOR_PYTHON": sys.executable,
             "KUBECONFIG_TEXT": kubeconfig,
@@ -68,14 +68,14 @@ class PluginStack:
         return self.pulumi("up", "--yes", "--skip-preview")
 
     def state(self, name: str) -> dict[str, Any]:
-        """The resource of that name as the state has it."""
+        """Returns the resource of this name in the state."""
         exported = json.loads(self.pulumi("stack", "export").output)
         resources = exported["deployment"].get("resources", [])
         return next(item for item in resources if item["urn"].endswith(f"::{name}"))
 
 
 def outcome(process: subprocess.Popen[str], seconds: float) -> str:
-    """What the process printed until its end. Raises TimeoutExpired after so long, with all of its children killed."""
+    """Returns the output of a process once it ends. On a timeout, kills its process group and raises TimeoutExpired."""
     try:
         return process.communicate(timeout=seconds)[0]
     except subprocess.TimeoutExpired:

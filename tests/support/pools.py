@@ -1,4 +1,4 @@
-"""GPU pools to build pods for."""
+"""GPU pools and candidate pools for tests of workloads."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def pool(vm_sku: str = H100, **fields: Any) -> GpuPool:
 
 
 def place(vm_sku: str = H100, nodes: int = 1, **of_pool: Any) -> dict[str, Any]:
-    """What the run of every workload has: its pool with as many nodes, and its image."""
+    """Returns arguments of every workload's run: pool, number of nodes, image and RDMA resource."""
     return {"pool": pool(vm_sku, **of_pool), "nodes": nodes, "image": "image:1", "rdma_resource": RDMA}
 
 
 def candidate(vm_sku: str = H100, nodes: int = 1, **fields: Any) -> Candidate:
-    """Where a workload might be placed: a pool of the VM size, and the platform's storage."""
+    """Returns a candidate for the placement of a workload: a pool of the VM size, and the platform's storage."""
     settings = fields.get("pool") or PoolSettings(vm_sku=vm_sku)
     facts = {"pool_key": "gpu", "pool": settings, "pool_path": (), "most_path": ("nodeCount",), "nodes": nodes}
     facts |= {"pools": {"gpu": settings}, "storage": StorageSettings(), "shared_files": "smb", "scratch": True}

@@ -1,6 +1,6 @@
-"""The commands that the product prints or documents: in Markdown code, in Python strings, and in data files.
+"""Finds the commands that the product prints or documents, in Markdown, Python strings and data files.
 
-A command begins a line of code, or a string, or stands in backticks. What the program fills in is replaced by `1`.
+A command is at the start of a line of code or of a string, or in backticks. Placeholders are replaced by `1`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from simulator.host.paths import ROOT
 FOLDERS = ("components", "config", "demos", "diagnosis", "docker", "k8s", "operators", "simulator", "workloads")
 TOOLS = ("az", "helm", "kubectl", "kubelogin", "pulumi")
 FILLED_IN = "1"
-"""Replaces a placeholder: a valid value of text and of numbers."""
+"""The replacement for placeholders: valid as text and as a number."""
 _PLACEHOLDER = re.compile(r"<[^<>\n]*>|\{[^{}\n]*\}|\$\([^()]*\)|\$\{?\w+\}?|%[sd]")
 _START = re.compile(rf"(?:{'|'.join(TOOLS)}) [a-z]")
 _END = re.compile(r"\s+#\s.*|\s*(?:&&|\|\||[|;])\s*")
@@ -32,7 +32,7 @@ _INLINE = re.compile(r"`([^`]+)`")
 
 @dataclass(frozen=True)
 class Command:
-    """One command, without what the program fills in."""
+    """One command, without placeholders."""
 
     where: str
     words: tuple[str, ...]
@@ -43,7 +43,7 @@ class Command:
 
 @functools.cache
 def commands() -> list[Command]:
-    """Returns each different command once, with the first place that prints it."""
+    """Returns each distinct command once, with the first file that prints it."""
     found: dict[tuple[str, ...], Command] = {}
     for path in sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *_sources()]):
         for text in _texts(path):
@@ -59,7 +59,7 @@ def _sources() -> Iterator[Path]:
 
 
 def _texts(path: Path) -> Iterator[str]:
-    """Yields the pieces of code of a file that may be commands."""
+    """Yields the parts of a file that may be commands."""
     text = path.read_text("utf-8")
     if path.suffix == ".md":
         yield from (line for block in _FENCE.findall(text) for line in block.replace("\\\n", " ").splitlines())
@@ -73,7 +73,7 @@ def _texts(path: Path) -> Iterator[str]:
 
 
 def _python_strings(text: str) -> Iterator[str]:
-    """Yields strings and f-strings, whose expressions become placeholders."""
+    """Yields strings, and f-strings with placeholders for their expressions."""
     tree = ast.parse(text)
     inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)} - {
         id(node) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)
@@ -98,7 +98,7 @@ def _yaml_strings(text: str) -> Iterator[str]:
 
 
 def _split(text: str) -> Iterator[tuple[str, ...]]:
-    """Yields the words of each command of a line; a line without one yields nothing."""
+    """Yields the words of each command of a line."""
     plain = _PLACEHOLDER.sub(FILLED_IN, text.strip())
     for part in _END.split(plain):
         if _START.match(part):

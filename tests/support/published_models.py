@@ -1,7 +1,7 @@
-"""Azure's published models of its resources, read from the azure-mgmt packages, in the shape of our own schemas.
+"""Azure's published resource models from the azure-mgmt packages, in the form of our schemas.
 
-Which package has a type, its room says (`published` in simulator/azure/types/<room>/schema.yaml). Models hold
-each other without end (a subnet has endpoints, which have subnets), so they are read along paths that are asked for.
+`published` in simulator/azure/types/<type>/schema.yaml names the package of a type. Models are recursive (a subnet has
+endpoints, which have subnets), so they are read only along requested paths.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ _STEP = re.compile(r"\[\]|\{\}|[^.\[{]+")
 
 @dataclass(frozen=True)
 class Published:
-    """One property as Azure publishes it."""
+    """One property of a published model."""
 
     type: str
     """A JSON type, or `map`."""
     read_only: bool = False
     required: bool = False
     known: frozenset[str] = frozenset()
-    """Values of an enumeration; empty where it is none."""
+    """Values of an enumeration; empty if the property is not an enumeration."""
     bounds: Mapping[str, Any] = field(default_factory=dict)
-    """Of minimum, maximum, pattern, min_items and max_items those that it has."""
+    """Values of minimum, maximum, pattern, min_items and max_items."""
     module: str = ""
     of: str = ""
-    """What is in it, as the packages write types: of an object the model, of an array or a map the items."""
+    """The model of an object, or the type of the items of an array or map, as the packages write types."""
     inner: Mapping[str, Published] = field(default_factory=dict)
-    """Of an object that has no model of its own: `properties`, which the packages flatten."""
+    """Properties of an object without a model: `properties`, which the packages flatten."""
 
 
 @dataclass(frozen=True)
 class Models:
-    """What Azure publishes of a type: the model of its answer, and that of its request where it has one of its own."""
+    """The models of a type: that of its answers, and that of its requests if it differs."""
 
     tops: tuple[Published, ...]
 
     def get(self, path: str) -> Published | None:
-        """By a dotted path; `[]` stands for the items of an array, `{}` for a map's values."""
+        """Returns the property at a dotted path; `[]` stands for an array's items, `{}` for a map's values."""
         found = None
         for top in self.tops:
             each: Published | None = top
@@ -66,7 +66,7 @@ def published(resource_type: str) -> Models:
 
 
 def unpublished(resource_type: str, body: Any) -> list[str]:
-    """Paths and types in an answer of simulated ARM that Azure's model does not have."""
+    """Returns paths and types of an answer of simulated ARM that Azure's model does not have."""
     models = published(resource_type)
 
     def walk(value: Any, path: str) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _json(value: Any) -> str:
 
 
 def ours(schema: Field, path: str = "") -> Iterator[tuple[str, Field]]:
-    """Every property of one of our schemas, by paths of the same kind."""
+    """Yields every property of one of our schemas with its path."""
     if path:
         yield path, schema
     dot = f"{path}." if path else ""
@@ -104,7 +104,7 @@ def ours(schema: Field, path: str = "") -> Iterator[tuple[str, Field]]:
 
 
 def _inside(of: Published, step: str) -> Published | None:
-    """One step further."""
+    """Returns the property one step below."""
     if step in ("[]", "{}"):
         wanted = "array" if step == "[]" else "map"
         return _typed(of.module, of.of, known=of.known) if of.type == wanted else None
@@ -115,7 +115,7 @@ def _inside(of: Published, step: str) -> Published | None:
 
 @functools.cache
 def _properties(module: str, name: str) -> Mapping[str, Published]:
-    """Those of a model, by the names that ARM has for them."""
+    """Returns the properties of a model, by their names in ARM."""
     model = getattr(importlib.import_module(module), name)
     described = _known_values(model)
     found: dict[str, Published] = {}
@@ -131,7 +131,7 @@ def _properties(module: str, name: str) -> Mapping[str, Published]:
 
 
 def _merged(old: Mapping[str, Published], new: Mapping[str, Published]) -> Mapping[str, Published]:
-    """Two parts of what the packages flatten."""
+    """Merges two parts of a flattened object."""
     both = {
         name: replace(old[name], inner=_merged(old[name].inner, new[name].inner)) for name in old.keys() & new.keys()
     }
@@ -155,7 +155,7 @@ def _typed(module: str, kind: str, *, known: frozenset[str], rules: Mapping[str,
 
 
 def _known_values(model: Any) -> dict[str, frozenset[str]]:
-    """The values of enumerations, which the packages name in docstrings only."""
+    """Returns the values of enumerations, which the packages list only in docstrings."""
     parts = re.split(r":ivar (\w+):", model.__doc__ or "")
     found = {}
     for name, text in zip(parts[1::2], parts[2::2], strict=False):

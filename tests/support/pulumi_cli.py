@@ -1,4 +1,4 @@
-"""The pinned Pulumi CLI, on a backend in a folder."""
+"""Runs the pinned Pulumi CLI with a file backend."""
 
 from __future__ import annotations
 

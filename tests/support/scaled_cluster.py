@@ -1,4 +1,4 @@
-"""A simulated cluster whose pools are scaled: nodes are those that simulated Azure has made, and time is the test's."""
+"""A simulated cluster with an autoscaler: simulated Azure creates the nodes, and the test sets the time."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
 READY = {"type": "Ready", "status": "True"}
 TEN_MINUTES, START_UP = 600 / PACE, 900 / START_UP_PACE
 QUIET = (TEN_MINUTES, 1, TEN_MINUTES, 1)
-"""Looks that are enough for what nobody needs to go: noticed, grown patient, marked, deleted."""
+"""Delays between scans after which an unneeded node is deleted."""
 
 
 def pod(name: str, node: str = "", owner: str = "Job", labels: dict[str, str] | None = None, **devices: Any) -> Object:
-    """One that waits, or runs on `node`; any pool of GPUs may have it. Devices are NVIDIA's, by their short names."""
+    """Returns a pod for any GPU pool that is pending, or runs on `node`. `devices` has short names of NVIDIA's."""
     limits = {f"nvidia.com/{device}": str(count) for device, count in devices.items()}
     owners = [{"kind": owner, "name": "x"}] if owner else []
     return {
@@ -43,7 +43,7 @@ def pod(name: str, node: str = "", owner: str = "Job", labels: dict[str, str] | 
 
 
 class EvictingKube(FakeKube):
-    """With the eviction API, which asks budgets for the pods that they name."""
+    """A FakeKube with the eviction API, which respects PodDisruptionBudgets."""
 
     def raw(self, method: str, path: str, **named: Any) -> Object:
         if not path.endswith("/eviction"):
@@ -57,14 +57,14 @@ class EvictingKube(FakeKube):
 
 
 class ScaledCluster:
-    """`look` is one look of the autoscaler, so many seconds after the one before, and what follows in Azure."""
+    """A cluster with an autoscaler. `look` runs one scan, some seconds after the last, and its operations in Azure."""
 
     def __init__(self, arm: Arm) -> None:
         self.arm, self.kube, self.now, self.slow = arm, EvictingKube(), 1000.0, False
         self.scaler = self.another()
 
     def another(self) -> Scaler:
-        """One that remembers nothing, as after a restart."""
+        """Returns an autoscaler without state, as after a restart."""
         server, clock = self.arm.server, lambda: self.now
         return Scaler(server.world, server.operations, self.kube.as_client(), clock, random.Random(0))  # noqa: S311 - repeatable
 
@@ -83,7 +83,7 @@ class ScaledCluster:
             self.look(each)
 
     def sync(self) -> None:
-        """New nodes are ready at once, with their devices unless drivers are `slow`; existing ones stay as they are."""
+        """Creates ready nodes for new machines and deletes others. Nodes have no devices while drivers are `slow`."""
         made = {node["metadata"]["name"]: node for node in self.arm.backend.nodes[CLUSTER]}
         for name in {node["metadata"]["name"] for node in self.kube.list("v1", "Node")} - made.keys():
             self.kube.delete("v1", "Node", name)
@@ -94,7 +94,7 @@ class ScaledCluster:
                     self.drivers(name)
 
     def drivers(self, name: str) -> None:
-        """Lets a node offer its GPUs and, where it has InfiniBand, HCAs."""
+        """Adds GPUs and HCAs to a node's allocatable resources."""
         node = self.kube.find("v1", "Node", name)
         size = skus.sku(node["metadata"]["labels"]["node.kubernetes.io/instance-type"]) if node else None
         if size and size.gpus:
@@ -107,7 +107,7 @@ class ScaledCluster:
             self.kube.create(each)
 
     def profile(self, **settings: Any) -> None:
-        """Of the cluster, with underscores for hyphens."""
+        """Sets the cluster's autoscaler profile; underscores in names stand for hyphens."""
         store = self.arm.server.world.store
         record = store.get(parse_id(CLUSTER))
         assert record
@@ -124,8 +124,8 @@ class ScaledCluster:
     def nodes(self, pool: str = "gpu") -> list[str]:
         return [name for name in self.arm.node_names() if name.startswith(f"aks-{pool}-")]
 
-    def told(self, reason: str) -> list[str]:
-        """Messages of the events with this reason."""
+    def events(self, reason: str) -> list[str]:
+        """Returns the messages of the events with this reason."""
         return [event["message"] for event in self.kube.list("v1", "Event") if event["reason"] == reason]
 
 

@@ -1,4 +1,4 @@
-"""What the engine hands to a program for a stack file, and workloads to put on stacks."""
+"""Loads settings of stack files in the form in which the engine passes them, with workloads for tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECRET = ("workloadOptions",)
 
 
 def dev() -> dict[str, Any]:
-    """The keys of Pulumi.dev.yaml, with its password in the clear."""
+    """Returns the keys of Pulumi.dev.yaml, with its password in plain text."""
     config = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text("utf-8"))["config"]
     keys = {key.removeprefix("ai-on-aks:"): value for key, value in config.items() if key.startswith("ai-on-aks:")}
     keys["workloadOptions"]["jupyterlab"]["password"] = "open-sesame"
@@ -101,7 +101,7 @@ INVENTORY = Inventory(operators.find(), WORKLOADS)
 
 
 def as_engine(stack: Mapping[str, Any]) -> dict[str, str]:
-    """The keys of a stack file as Pulumi passes them on: scalars as text, everything else as JSON."""
+    """Returns the keys of a stack file as Pulumi passes them: scalars as text, other values as JSON."""
 
     def text(value: Any) -> str:
         return value if isinstance(value, str) else json.dumps(value)
@@ -110,12 +110,12 @@ def as_engine(stack: Mapping[str, Any]) -> dict[str, str]:
 
 
 def full_name(key: str) -> str:
-    """A key with its namespace, which those of the project are given without."""
+    """Returns a key with its namespace; keys of the project are given without one."""
     return key if ":" in key else f"ai-on-aks:{key}"
 
 
 def settings_with(stack: str = "test", **parts: Any) -> Settings:
-    """Settings of these parts, for what reads no others; nothing is checked."""
+    """Returns settings with only these parts, without validation."""
     return Settings(project="ai-on-aks", stack=stack, rdma_resource="nvidia.com/mlnxnics", **parts)
 
 
@@ -127,12 +127,12 @@ def load(
     others: Mapping[str, Mapping[str, Any]] | None = None,
     known: WorkloadCatalogue = WORKLOADS,
 ) -> Settings:
-    """The settings of stack `name`, beside which there are stacks with the outputs in `others`."""
+    """Returns the settings of stack `name`; `others` has the outputs of other stacks."""
 
     def outputs_of(stack: str) -> Mapping[str, Any]:
         found = {f"organization/ai-on-aks/{other}": outputs for other, outputs in (others or {}).items()}
         if stack not in found:
-            raise LookupError(f'unknown stack "{stack}"')  # as the engine has it
+            raise LookupError(f'unknown stack "{stack}"')  # the engine's message
         return found[stack]
 
     here = StackName("organization", "ai-on-aks", name)
@@ -142,7 +142,7 @@ def load(
 
 
 def problems(stack: Mapping[str, Any], **options: Any) -> list[Problem]:
-    """Returns what is wrong with the settings of a stack."""
+    """Returns the problems of the settings of a stack."""
     try:
         load(stack, **options)
     except SettingsError as error:
@@ -153,7 +153,7 @@ def problems(stack: Mapping[str, Any], **options: Any) -> list[Problem]:
 def platform(
     stack: Mapping[str, Any], known: WorkloadCatalogue = WORKLOADS, secret: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """What a stack with these keys exports, as far as stacks on its platform read it before they are deployed."""
+    """Returns the outputs of a stack with these keys that consumer stacks read before they are deployed."""
     output = {
         "settings": shared_settings(load(stack, known=known, secret=secret)),
         "loginServer": "registry.azurecr.io",
@@ -162,4 +162,4 @@ def platform(
 
 
 def is_file(path: str) -> bool:
-    return os.path.isfile(ROOT / path)  # noqa: PTH113 - as the program does: false for what no file can be named
+    return os.path.isfile(ROOT / path)  # noqa: PTH113 - as in the program: false for an invalid file name

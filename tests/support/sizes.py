@@ -1,4 +1,4 @@
-"""VM sizes that tests use most."""
+"""Frequently used VM sizes."""
 
 H100 = "Standard_ND96isr_H100_v5"
 H200 = "Standard_ND96isr_H200_v5"

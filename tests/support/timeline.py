@@ -1,7 +1,6 @@
-"""The README's picture of the time that `pulumi up` of `dev` takes on Azure, from the resources of its golden file.
+"""Draws the README's picture of the duration of `pulumi up` of `dev` on Azure, from the resources of its golden file.
 
-After a change that is meant: `python -m tests.support.timeline`. `make bench` draws the same of an `up`
-that it has run.
+After an intended change, run `python -m tests.support.timeline`. `make bench` draws the same picture of a real `up`.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ TITLE = "pulumi up of dev, with the usual durations of its parts on Azure (simul
 
 
 def drawn() -> str:
-    """The picture, from the program as it is now."""
+    """Returns the picture for the current program."""
     known = durations()
     slots = schedule(deployment.works(_export(golden.run("dev")), known), known.goal)
     return picture.svg(slots, TITLE)
 
 
 def _export(recorder: Recorder) -> dict[str, Any]:
-    """What the recorder saw, as `pulumi stack export` prints it."""
+    """Returns the recorded resources in the format of `pulumi stack export`."""
     resources = [
         {
             "urn": _urn(f"{found.type} {found.name}"),
@@ -41,7 +40,7 @@ def _export(recorder: Recorder) -> dict[str, Any]:
 
 
 def _urn(name: str) -> str:
-    """Of a resource that the recorder calls `<type> <name>`."""
+    """Returns the URN of a resource that the recorder calls `<type> <name>`."""
     return "urn:pulumi:dev::ai-on-aks::" + "::".join(name.split(" ", 1))
 
 

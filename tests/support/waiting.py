@@ -1,4 +1,4 @@
-"""Waiting for what happens in other processes and threads."""
+"""Waits for conditions that other processes and threads fulfil."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 SLOWEST_S = 0.4
-"""The longest pause of a wait: questions take CPU time from what is waited for."""
+"""The longest pause between two polls. Pauses grow because polls take CPU time from other processes."""
 
 
 def eventually(condition: Callable[[], Any], what: str = "it happens", seconds: float = 120, every: float = 0.1) -> Any:
-    """Returns the first true value of `condition`; fails saying `what` did not come true.
+    """Returns the first true value of `condition`; fails with `what` after a timeout.
 
-    Pauses begin with `every` seconds and get longer.
+    The first pause is `every` seconds; later ones get longer.
     """
     deadline = time.monotonic() + seconds
     while not (value := condition()):
@@ -24,7 +24,7 @@ def eventually(condition: Callable[[], Any], what: str = "it happens", seconds: 
 
 
 def eventually_equals(actual: Callable[[], Any], expected: Any, seconds: float = 120) -> None:
-    """Waits until `actual` gives what is expected; fails with the difference of what it gave last."""
+    """Waits until `actual` returns the expected value; fails with a diff of its last value."""
     deadline, pause = time.monotonic() + seconds, 0.1
     while (value := actual()) != expected and time.monotonic() < deadline:
         time.sleep(pause)

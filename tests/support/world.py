@@ -1,4 +1,4 @@
-"""A simulator of the tests' own, and stacks of the real program on it."""
+"""A simulator for tests, and stacks of the program on it."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ runpy.run_path({program!r}, run_name="__main__")
 
 
 class CommandFailed(AssertionError):
-    """A command that should have worked; its whole output is the message."""
+    """A command that failed; the message has its output."""
 
 
 @dataclass
 class World:
-    """One running simulator with its own state folder."""
+    """One simulator with its own state folder."""
 
     home: Path
     _clients: dict[str, KubeClient] = field(default_factory=dict)
 
     @functools.cached_property
     def environment(self) -> dict[str, str]:
-        """As `make shell` has it: the same while the simulator's folder is, whether it runs or not."""
+        """The environment of `make shell`. It does not change when the simulator stops."""
         return self.entered()
 
     def entered(self, *arguments: str) -> dict[str, str]:
-        """As `make env` gives it with these arguments."""
+        """Returns the environment that `make env` sets with these arguments."""
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("SIMULATOR_", "PULUMI_"))}
         inherited |= {"SIMULATOR_HOME": str(self.home), "PYTHONPATH": str(paths.ROOT)}
         lines = subprocess.run(
@@ -68,7 +68,7 @@ class World:
         return dict(entry.split("=", 1) for entry in listed.split("\0") if "=" in entry)
 
     def simulator(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """`python -m simulator ...` in this world."""
+        """Runs `python -m simulator ...` for this simulator."""
         return self.run([sys.executable, "-m", "simulator", *arguments], check=check)
 
     def run(
@@ -86,7 +86,7 @@ class World:
         return answer
 
     def arm(self, method: str, path: str, body: Object | None = None) -> Object:
-        """What simulated Azure answers at a path below the subscription; long operations have ended then."""
+        """Sends a request to simulated Azure, below the subscription. Waits for the end of a long-running operation."""
         token = Path(self.environment["SIMULATOR_ARM_TOKEN_FILE"]).read_text().strip()
         endpoint, trusting = self.environment["SIMULATOR_ARM_ENDPOINT"], trust.client(self.home)
         with httpx.Client(base_url=endpoint, timeout=60, verify=trusting) as http:
@@ -101,7 +101,7 @@ class World:
         return found
 
     def kubeconfig(self, stack: str) -> Path:
-        """The administrator's, of a stack's cluster."""
+        """Returns the administrator's kubeconfig of a stack's cluster."""
         name = f"ai-on-aks-{stack}"
         return self.home / "clusters" / f"{name}+{name}" / "admin.kubeconfig"
 
@@ -118,21 +118,21 @@ class World:
 
 @dataclass
 class Stack:
-    """A stack of the real program in a project folder of its own; `alter` puts Python in front of the program."""
+    """A stack of the program in its own project folder. `alter` runs Python code before the program."""
 
     world: World
     name: str
     folder: Path
     inside: str = ""
-    """The network that commands are run in, as commands of the simulator name it; outside of all where empty."""
+    """The network in which commands run, as named by the simulator's commands; empty outside all networks."""
     pushes_images: bool = True
-    """While an `up` runs, the images of `docker/` are pushed to the registries there are, as `make up` does."""
+    """Whether the images of `docker/` are pushed to the registries during an `up`, as `make up` does."""
 
     @classmethod
     def create(cls, world: World, name: str, folder: Path, config: Mapping[str, Any], like: str = "dev") -> Stack:
-        """With the settings of the committed stack `like`, changed as given.
+        """Creates a stack with the settings of the committed stack `like`, changed by `config`.
 
-        UPSTREAM_CHARTS names a folder whose charts take the place of the simulator's.
+        If UPSTREAM_CHARTS names a folder, its charts replace the simulator's.
         """
         folder.mkdir(parents=True)
         for part in PARTS:
@@ -147,7 +147,7 @@ class Stack:
         return stack
 
     def set(self, **config: Any) -> None:
-        """Changes settings; None takes one away."""
+        """Changes settings; None removes one."""
         settings = yaml.safe_load(self._file.read_text())
         for key, value in config.items():
             settings["config"].pop(f"ai-on-aks:{key}", None)
@@ -156,7 +156,7 @@ class Stack:
         self._write(settings)
 
     def alter(self, code: str) -> None:
-        """Runs `code` before the program, as somebody's mistake in it would; empty text takes that back."""
+        """Runs `code` before the program, to emulate a mistake in it; an empty text restores the program."""
         program = self.folder / "__main__.py"
         program.unlink()
         if code:
@@ -167,11 +167,11 @@ class Stack:
 
     @property
     def environment(self) -> dict[str, str]:
-        """As `make shell` has it, there."""
+        """The environment of `make shell` in the stack's network."""
         return self.world.entered("--inside", self.inside) if self.inside else self.world.environment
 
     def pulumi(self, *arguments: str, check: bool = True) -> str:
-        """What pulumi printed, both streams."""
+        """Returns the output of pulumi, both streams."""
         command = ["pulumi", *arguments, "--non-interactive"]
         chosen = ["--stack", self.name] if arguments[0] != "stack" else []
         pushed = images.pushed_meanwhile(Registries(self.world.home / "registries"))
@@ -184,29 +184,27 @@ class Stack:
         return self.pulumi("up", "--yes", "--skip-preview", *arguments, check=check)
 
     def steps(self, *arguments: str) -> dict[str, str]:
-        """What an `up` did: operation by `<type> <name>`, unchanged ones left out."""
+        """Runs `up` and returns operations by `<type> <name>`, without unchanged resources."""
         found: dict[str, str] = {}
         for name, step in self._events("resourcePreEvent", "up", *arguments):
             found.setdefault(name, step["op"])
         return found
 
     def planned(self) -> dict[str, Object]:
-        """The engine's steps of a preview, by `<type> <name>`."""
-        told, _ = json.JSONDecoder().raw_decode(self.pulumi("preview", "--json"))  # warnings may follow it
-        named = (step["urn"].split("::")[2:] for step in told["steps"])
-        return {
-            f"{types.rpartition('$')[2]} {name}": step for (types, name), step in zip(named, told["steps"], strict=True)
-        }
+        """Runs a preview and returns the engine's steps by `<type> <name>`."""
+        preview, _ = json.JSONDecoder().raw_decode(self.pulumi("preview", "--json"))  # warnings may follow it
+        named = ((step["urn"].split("::")[2:], step) for step in preview["steps"])
+        return {f"{types.rpartition('$')[2]} {name}": step for (types, name), step in named}
 
     def refreshed(self) -> dict[str, list[str]]:
-        """What a `refresh` found otherwise: top-level properties by `<type> <name>`, none of what is gone."""
+        """Runs `refresh` and returns changed top-level properties by `<type> <name>`; none for a deleted resource."""
         return {
             name: sorted({path.partition(".")[0].partition("[")[0] for path in step.get("detailedDiff") or ()})
             for name, step in self._events("resOutputsEvent", "refresh")
         }
 
     def _events(self, kind: str, *command: str) -> Iterator[tuple[str, Object]]:
-        """Resources that a command changed, with the engine's metadata of each step."""
+        """Yields the resources that a command changed, with the engine's metadata of each step."""
         for line in self.pulumi(*command, "--yes", "--skip-preview", "--json").splitlines():
             event = json.loads(line) if line.startswith("{") else {}
             step = event.get(kind, {}).get("metadata")
@@ -218,11 +216,11 @@ class Stack:
         return self.pulumi("destroy", "--yes", "--skip-preview", *arguments)
 
     def discard(self) -> None:
-        """Takes away what Azure has of the stack and then its state, in a tenth of the time that a `destroy` takes."""
+        """Deletes the stack's resource group and then its state, ten times as fast as a `destroy`."""
         try:
             self.world.arm("DELETE", f"resourceGroups/ai-on-aks-{self.name}?api-version=2024-03-01")
         except httpx.HTTPStatusError as error:
-            if error.response.status_code != HTTPStatus.NOT_FOUND:  # never brought up, or destroyed
+            if error.response.status_code != HTTPStatus.NOT_FOUND:  # the stack was never deployed, or was destroyed
                 raise
         self.pulumi("stack", "rm", "--yes", "--force", self.name)
 
@@ -236,12 +234,12 @@ class Stack:
         return found
 
     def workloads(self) -> Object:
-        """Where each workload is, and the commands for it."""
+        """Returns the output `workloadDetails`: namespaces and commands of workloads."""
         found: Object = self.outputs("--show-secrets")["workloadDetails"]
         return found
 
     def why(self, *workload: str, namespace: str = "ai") -> str:
-        """What the command prints that tells what a workload waits for; without one, of the platform. On one line."""
+        """Returns the output of `python -m diagnosis` for a workload, or for the platform, on one line."""
         kubeconfig = f"KUBECONFIG={self.world.kubeconfig(self.name)}"
         command = ["env", kubeconfig, sys.executable, "-m", "diagnosis", "-n", namespace, *workload]
         return " ".join(self.world.run(command).stdout.split())
@@ -264,7 +262,7 @@ def job_phase(kube: KubeClient, name: str = "nccl-allreduce", namespace: str = "
 
 
 def ended(kube: KubeClient, name: str = "nccl-allreduce") -> str:
-    """The phase in which the job ended."""
+    """Waits until a Volcano job has ended and returns its phase."""
     final = ("Completed", "Failed", "Terminated", "Aborted")
     phase: str = eventually(lambda: (p := job_phase(kube, name)) in final and p, f"job {name} ends", 180, every=0.5)
     return phase

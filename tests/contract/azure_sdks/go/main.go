@@ -77,7 +77,7 @@ func connect(ctx context.Context) (*client, error) {
 	}
 	options := &arm.ClientOptions{ClientOptions: policy.ClientOptions{Cloud: where}}
 	options.Retry.MaxRetries = -1 // a failure is one at once
-	pipeline, err := armruntime.NewPipeline("truth", "v0.0.0", credential, runtime.PipelineOptions{}, options)
+	pipeline, err := armruntime.NewPipeline("sdk-test", "v0.0.0", credential, runtime.PipelineOptions{}, options)
 	return &client{found.ResourceManager, pipeline}, err
 }
 

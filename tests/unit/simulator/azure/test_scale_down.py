@@ -40,7 +40,7 @@ def test_nodes_that_nobody_needs_go_and_no_others(scaled: ScaledCluster) -> None
     assert len(scaled.nodes()) == 2
     scaled.looks(1, 1)
     assert scaled.nodes() == [second], "not the last one, but the empty one"
-    assert scaled.told("ScaleDownEmpty") == [f'Scale-down: removing empty node "{first}"']
+    assert scaled.events("ScaleDownEmpty") == [f'Scale-down: removing empty node "{first}"']
     scaled.kube.delete("v1", "Pod", "two", "ai")
     scaled.looks(1, *QUIET)
     assert scaled.nodes() == []
@@ -62,7 +62,7 @@ def test_a_node_that_is_little_used_is_emptied_where_its_pods_have_room_elsewher
     first, second = scaled.nodes()
     scaled.add(pod("one", first, gpu=1), pod("two", second, gpu=5))
     scaled.looks(0, TEN_MINUTES)
-    assert "utilization: 0.125, pods to reschedule: ai/one" in scaled.told("ScaleDown")[-1]
+    assert "utilization: 0.125, pods to reschedule: ai/one" in scaled.events("ScaleDown")[-1]
     taints = [node["spec"]["taints"] for node in scaled.kube.list("v1", "Node") if node["metadata"]["name"] == first]
     assert "ToBeDeletedByClusterAutoscaler" in [taint["key"] for taint in taints[0]]
     scaled.looks(1, 1)
@@ -145,7 +145,7 @@ def test_a_budget_that_forbids_it_in_the_middle_brings_the_node_back(scaled: Sca
     budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "x", "namespace": "ai"}}
     scaled.add(budget | {"spec": {"selector": {"matchLabels": {"app": "x"}}}, "status": {"disruptionsAllowed": 0}})
     scaled.looks(1, 20)
-    assert scaled.told("ScaleDownFailed") == ["failed to drain the node, aborting ScaleDown"]
+    assert scaled.events("ScaleDownFailed") == ["failed to drain the node, aborting ScaleDown"]
     assert "ToBeDeleted" not in str(scaled.kube.list("v1", "Node"))
     assert len(scaled.nodes()) == 2
 

@@ -62,7 +62,7 @@ def test_the_pool_to_fall_back_to_is_taken_once_azure_refuses_spot(
     scaled.looks(0, 2, 2, 2)
     got = (refusal or {"spot": 0})["spot"]
     assert (len(scaled.nodes("spot")), len(scaled.nodes("ondemand"))) == (got, 2 - got)
-    assert said in scaled.told("FailedToScaleUpGroup")[0]
+    assert said in scaled.events("FailedToScaleUpGroup")[0]
     assert scaled.arm.get(pool_path("spot"))["properties"]["count"] == got, "no more is asked for what there is not"
     groups = {each["name"].split("-")[1]: each["scaleUp"] for each in autoscaler_status(scaled)["nodeGroups"]}
     assert groups["spot"]["status"] == "Backoff"
@@ -79,7 +79,7 @@ def test_a_price_above_the_pools_maximum_is_a_refusal_too(scaled: ScaledCluster)
     scaled.add(pod("one", gpu=1))
     scaled.looks(0, 2, 2)
     assert (len(scaled.nodes("spot")), len(scaled.nodes("ondemand"))) == (0, 1)
-    assert "Azure failed to provision a node" in scaled.told("FailedToScaleUpGroup")[0]
+    assert "Azure failed to provision a node" in scaled.events("FailedToScaleUpGroup")[0]
 
 
 def test_a_pool_that_was_refused_is_left_alone_twice_as_long_each_time(scaled: ScaledCluster) -> None:
@@ -89,9 +89,9 @@ def test_a_pool_that_was_refused_is_left_alone_twice_as_long_each_time(scaled: S
     scaled.looks(0, 1)
     for lasts, refusals in ((FIRST_S, 1), (2 * FIRST_S, 2), (4 * FIRST_S, 3), (MOST_S, 4), (MOST_S, 5)):
         scaled.looks(lasts - 3)
-        assert len(scaled.told("FailedToScaleUpGroup")) == refusals, "still left alone"
+        assert len(scaled.events("FailedToScaleUpGroup")) == refusals, "still left alone"
         scaled.looks(4, 1)
-    assert scaled.told("NotTriggerScaleUp") == ["pod didn't trigger scale-up: 1 in backoff after failed scale-up"]
+    assert scaled.events("NotTriggerScaleUp") == ["pod didn't trigger scale-up: 1 in backoff after failed scale-up"]
     scaled.arm.server.world.faults.heal()
     scaled.looks(MOST_S + 1, 1)
     assert len(scaled.nodes("spot")) == 1
@@ -137,7 +137,7 @@ def test_priorities_that_say_nothing_of_a_pool_are_told(
     set_priorities(scaled, text)
     scaled.add(pod("one", gpu=8))
     scaled.look()
-    assert len(scaled.told(reason)) == 1
+    assert len(scaled.events(reason)) == 1
     assert bool(scaled.nodes()) is grows
 
 
@@ -151,10 +151,10 @@ def test_nodes_come_because_pods_wait(scaled: ScaledCluster) -> None:
     assert len(scaled.nodes()) == 2
     assert scaled.arm.get(pool_path())["properties"]["count"] == 2
     group = scaled.nodes()[0].removesuffix("000000")
-    assert scaled.told("TriggeredScaleUp") == [f"pod triggered scale-up: [{{{group} 0->2 (max: 2)}}]"] * 2
-    assert scaled.told("ScaledUpGroup") == [f"Scale-up: setting group {group} size to 2 instead of 0 (max: 2)"]
+    assert scaled.events("TriggeredScaleUp") == [f"pod triggered scale-up: [{{{group} 0->2 (max: 2)}}]"] * 2
+    assert scaled.events("ScaledUpGroup") == [f"Scale-up: setting group {group} size to 2 instead of 0 (max: 2)"]
     scaled.looks(2, 2)
-    assert scaled.told("NotTriggerScaleUp") == ["pod didn't trigger scale-up: 1 max node group size reached"], (
+    assert scaled.events("NotTriggerScaleUp") == ["pod didn't trigger scale-up: 1 max node group size reached"], (
         "of three"
     )
 
@@ -197,9 +197,9 @@ def test_a_scale_up_whose_nodes_start_too_slowly_times_out(scaled: ScaledCluster
     scaled.profile(max_node_provision_time="6m")
     scaled.add(pod("one", gpu=8))
     scaled.looks(0, 119)
-    assert not scaled.told("ScaleUpTimedOut")
+    assert not scaled.events("ScaleUpTimedOut")
     scaled.look(2)
-    assert scaled.told("ScaleUpTimedOut")
+    assert scaled.events("ScaleUpTimedOut")
     assert autoscaler_status(scaled)["nodeGroups"][0]["scaleUp"]["status"] == "Backoff"
     assert len(scaled.nodes()) == 1
 
@@ -210,7 +210,7 @@ def test_a_pool_with_too_many_unready_nodes_does_not_grow(scaled: ScaledCluster)
     scaled.profile(ok_total_unready_count="1")
     scaled.add(*(pod(name, gpu=8) for name in ("one", "two", "three")))
     scaled.look()
-    assert scaled.told("NotTriggerScaleUp") == ["pod didn't trigger scale-up: 1 not ready for scale-up"]
+    assert scaled.events("NotTriggerScaleUp") == ["pod didn't trigger scale-up: 1 not ready for scale-up"]
     assert len(scaled.nodes()) == 2
 
 
@@ -225,7 +225,7 @@ def test_a_fixed_gpu_node_without_gpus_stops_every_scale_up_since_1_35(
     scaled.set_version(version)
     scaled.add(pod("one", gpu=8, mlnxnics=8))
     scaled.looks(0, 2)
-    assert (len(scaled.nodes()), scaled.told("NotTriggerScaleUp")) == (nodes, [])
+    assert (len(scaled.nodes()), scaled.events("NotTriggerScaleUp")) == (nodes, [])
     scaled.drivers(scaled.nodes("fixed")[0])
     scaled.look(2)
     assert len(scaled.nodes()) == 1
@@ -249,7 +249,9 @@ def test_no_node_comes_for_a_pod_that_could_not_run_on_it(scaled: ScaledCluster,
     scaled.add(waiting | {"spec": waiting["spec"] | change})
     scaled.looks(0, 2)
     assert scaled.nodes() == []
-    assert scaled.told("NotTriggerScaleUp") == [f"pod didn't trigger scale-up: 1 {why}"], "once, however often it looks"
+    assert scaled.events("NotTriggerScaleUp") == [f"pod didn't trigger scale-up: 1 {why}"], (
+        "once for all scans"
+    )
 
 
 @pytest.mark.parametrize("change", [{"priority": -11}, {"schedulerName": "volcano", "gated": True}])

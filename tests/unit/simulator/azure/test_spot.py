@@ -75,7 +75,7 @@ def test_a_machine_that_is_taken_back_is_told_of_drained_and_gone_in_half_a_minu
     evictions.look(1)
     assert (evictions.cluster.nodes(), count(evictions)) == ([first, third], 2)
     assert evictions.cluster.arm.get(pool_path())["properties"]["provisioningState"] == "Succeeded"
-    assert len(evictions.cluster.told("PreemptScheduled")) == 1, "however often it was looked at"
+    assert len(evictions.cluster.events("PreemptScheduled")) == 1, "however often it was looked at"
     assert evictions.store.all() == []
 
 
@@ -84,7 +84,7 @@ def test_the_drain_may_not_come(evictions: Evictions) -> None:
     evictions.cluster.add(pod("job", first, gpu=1))
     evictions.store.ask(Eviction(first, drains=False))
     evictions.look()
-    assert len(evictions.cluster.told("PreemptScheduled")) == 1
+    assert len(evictions.cluster.events("PreemptScheduled")) == 1
     evictions.look(NOTICE_S - 1)
     assert evictions.cluster.kube.find("v1", "Pod", "job", "ai")
     evictions.look(1)
