@@ -1,4 +1,4 @@
-"""A small cluster made straight in simulated Azure, without the program: one node, a registry, a storage account."""
+"""A small cluster that is created directly in simulated Azure: one node, a registry and a storage account."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.support.world import World, eventually
 
 ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
 SCRIPT_IMAGE = "nccl-test"
-"""An image of `docker/` whose sandbox has a shell."""
+"""An image of `docker/` with a shell."""
 
 
 @dataclass
 class AzureCluster:
-    """Resources of one group, named after it; names without hyphens where Azure allows none."""
+    """The resources of one group, with names derived from its name."""
 
     world: World
     name: str
@@ -40,7 +40,7 @@ class AzureCluster:
         return self.world.kube(self.name)
 
     def create(self, **properties: Any) -> None:
-        """The cluster with one node, once its node is Ready. `properties` are the ManagedCluster's own."""
+        """Creates the cluster with these properties and waits for its node and a service account."""
         self.arm("PUT", self.group, {"location": "eastus"})
         self.update(**properties)
         eventually(lambda: self.kube.list("v1", "Node"), "there is a node")
@@ -73,7 +73,7 @@ class AzureCluster:
         Registries(self.world.home / "registries").push(f"{self.name}images", repository, tag)
 
     def attach_registry(self) -> None:
-        """AcrPull for the kubelet identity, as `az aks update --attach-acr` gives it."""
+        """Assigns AcrPull to the kubelet identity, as `az aks update --attach-acr` does."""
         cluster = self.arm("GET", self.path)
         identity = cluster["properties"]["identityProfile"]["kubeletidentity"]["objectId"]
         path = f"{self.registry}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000001"
@@ -92,7 +92,7 @@ class AzureCluster:
         self.arm("PUT", f"{self.account}/blobServices/default/containers/{name}", {"properties": {}})
 
     def sas(self, container: str, permissions: str, *, hours: float = 1) -> str:
-        """A service SAS; one that has expired for negative hours."""
+        """Returns a service SAS; it has expired if `hours` is negative."""
         expiry = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=hours)
         body = {
             "canonicalizedResource": f"/blob/{self.name}data/{container}",
@@ -105,7 +105,7 @@ class AzureCluster:
         return token
 
     def blobs(self, container: str) -> ContainerClient:
-        """The container as its owner sees it."""
+        """Returns a client of the container with all permissions."""
         endpoint = self.arm("GET", self.account)["properties"]["primaryEndpoints"]["blob"]
         bundle = self.world.environment["REQUESTS_CA_BUNDLE"]
         return ContainerClient(
@@ -115,7 +115,7 @@ class AzureCluster:
     # -- Kubernetes ----------------------------------------------------------------------------------------------------
 
     def mount_container(self, container: str, sas: str, key: str = "azurestorageaccountsastoken") -> None:
-        """Secret, volume and claim of that name in `default`; a second call changes the secret only."""
+        """Creates a secret, a volume and a claim for a container; a second call changes only the secret."""
         data = {"azurestorageaccountname": f"{self.name}data", key: sas}
         encoded = {name: base64.b64encode(text.encode()).decode() for name, text in data.items()}
         self.apply("v1", "Secret", container, data=encoded)
@@ -138,7 +138,7 @@ class AzureCluster:
         self.kube.apply(obj, field_manager="test", force=True)
 
     def run(self, name: str, script: str, *, claim: str = "", image: str = SCRIPT_IMAGE, **spec: Any) -> None:
-        """A pod that runs a bash script, with a claim at /data."""
+        """Runs a bash script in a pod, with an optional claim at /data."""
         container: Object = {"name": "main", "image": image, "command": ["bash", "-ec", script]}
         if claim:
             container["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
@@ -150,23 +150,23 @@ class AzureCluster:
         return found
 
     def log(self, pod: str) -> str:
-        """What a pod wrote, once it has succeeded."""
+        """Waits until a pod has succeeded and returns its log."""
         eventually(lambda: self.phase(pod) in ("Succeeded", "Failed"), f"{pod} ends", 60)
         text = self.kube.text(f"/api/v1/namespaces/default/pods/{pod}/log")
         assert self.phase(pod) == "Succeeded", text
         return text.strip()
 
     def waiting(self, pod: str) -> Object:
-        """Reason and message of a container that waits."""
+        """Returns reason and message of a waiting container."""
         status = self.kube.get("v1", "Pod", pod, "default").get("status", {})
         states: list[Object] = [entry["state"] for entry in status.get("containerStatuses", [])]
         found: Object = next((state["waiting"] for state in states if "waiting" in state), {})
         return found
 
     def waits_for(self, pod: str, words: str) -> None:
-        eventually(lambda: words in self.waiting(pod).get("message", ""), f"{pod} waits for {words}", 60)
+        eventually(lambda: words in self.waiting(pod).get("message", ""), f"{pod} waits with {words}", 60)
 
     def warnings(self, pod: str) -> list[str]:
-        """Reasons of its events."""
+        """Returns the reasons of a pod's events."""
         events = self.kube.list("v1", "Event", "default", fields=f"involvedObject.name={pod}")
         return [event["reason"] for event in events]

@@ -1,4 +1,4 @@
-"""Batches as their user submits them, what lies in the output container, and when pods were at work."""
+"""Submits batches, reads their outputs in the container, and counts simultaneous pods."""
 
 from __future__ import annotations
 
@@ -13,32 +13,31 @@ from tests.support.world import Stack
 
 TEMPLATES = "resim-templates"
 LIGHT = 'sleep 0.5; for part in a b; do echo "$SCENARIO" >"$OUTPUT/$part"; sleep 0.1; done'
-"""A scenario that costs this machine little; between its two outputs it can be killed."""
+"""A scenario that needs little CPU time; it can be killed between its two outputs."""
 
 
-def resim(stack: Stack, *arguments: str, check: bool = True) -> str:
-    """What the command puts out; where it may fail, what it says of that."""
+def resim(stack: Stack, *arguments: str) -> str:
+    """Returns stdout of `python -m workloads.resim`."""
     command = [sys.executable, "-m", "workloads.resim", *arguments, "--stack", stack.name]
-    answer = stack.world.run(command, cwd=stack.folder, check=check, environment=stack.environment)
-    return answer.stdout if check else answer.stderr
+    return stack.world.run(command, cwd=stack.folder, environment=stack.environment).stdout
 
 
-def told(stack: Stack, *arguments: str) -> Any:
+def resim_json(stack: Stack, *arguments: str) -> Any:
     return json.loads(resim(stack, *arguments, "--output", "json"))
 
 
-def blobs(stack: Stack, container: str, sas: str = "sas", of: str = "") -> ContainerClient:
-    """A container as a SAS of the stack's outputs opens it: its own, or that of the container `of`."""
+def blobs(stack: Stack, container: str, sas: str = "sas") -> ContainerClient:
+    """Returns a client of a container with a SAS from the stack's outputs."""
     outputs = stack.outputs("--show-secrets")
     url = outputs["platform"]["containers"][container]["url"]
     environment = stack.environment
-    way = {"https": environment["HTTPS_PROXY"]} if stack.inside else {}
-    signature, trusted = outputs["sas"][of or container][sas], environment["REQUESTS_CA_BUNDLE"]
-    return ContainerClient.from_container_url(url, signature, connection_verify=trusted, retry_total=1, proxies=way)
+    proxies = {"https": environment["HTTPS_PROXY"]} if stack.inside else {}
+    signature, trusted = outputs["sas"][container][sas], environment["REQUESTS_CA_BUNDLE"]
+    return ContainerClient.from_container_url(url, signature, connection_verify=trusted, retry_total=1, proxies=proxies)
 
 
 def kept(stack: Stack, batch: str) -> dict[str, int]:
-    """Sizes of the batch's blobs, by their names below it; folders have none."""
+    """Returns the sizes of the batch's blobs by their names in the batch's folder."""
     with blobs(stack, "output") as outputs:
         listed = outputs.list_blobs(f"ai/{batch}/", include=["metadata"])
         files = [blob for blob in listed if "hdi_isfolder" not in (blob.metadata or {})]
@@ -46,7 +45,7 @@ def kept(stack: Stack, batch: str) -> dict[str, int]:
 
 
 def add_template(stack: Stack, name: str, script: str) -> None:
-    """As another workload of the stack might: `script` runs a scenario."""
+    """Adds a template to the stack's ConfigMap, as a workload does; `script` runs a scenario."""
     config_map = stack.kube.get("v1", "ConfigMap", TEMPLATES, "ai")
     template = json.loads(config_map["data"]["test-io.json"])
     container = template["template"]["spec"]["containers"][0]
@@ -57,14 +56,14 @@ def add_template(stack: Stack, name: str, script: str) -> None:
 
 
 def results(stack: Stack, batch: str) -> list[dict[str, Any]]:
-    """What each scenario told when it was done."""
+    """Returns the result file of each scenario."""
     names = [name for name in kept(stack, batch) if name.endswith("/result.json")]
     with blobs(stack, "output") as outputs:
         return [json.loads(outputs.download_blob(f"ai/{batch}/{name}").readall()) for name in names]
 
 
 def most_at_once(spans: Iterable[tuple[str, float, float]]) -> dict[str, int]:
-    """How many were at work together at most, by node, of these with their beginnings and ends, in seconds."""
+    """Returns the maximum number of overlapping spans (node, start, end) by node."""
     changes: dict[str, list[tuple[float, int]]] = {}
     for node, begun, ended in spans:
         changes.setdefault(node, []).extend([(begun, 1), (ended, -1)])
@@ -72,7 +71,7 @@ def most_at_once(spans: Iterable[tuple[str, float, float]]) -> dict[str, int]:
 
 
 def _peak(changes: Iterable[tuple[float, int]]) -> int:
-    """Seconds are whole: who ends in the one in which another begins, ends before it."""
+    """Returns the maximum of a running sum; times are whole seconds, so ends sort before starts in the same second."""
     now = most = 0
     for _, change in sorted(changes):
         now += change

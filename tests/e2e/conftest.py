@@ -1,4 +1,4 @@
-"""One simulator per test process, and stacks on it; each stack is a cluster of its own."""
+"""One simulator per test process, and stacks on it, each with its own cluster."""
 
 from __future__ import annotations
 
@@ -24,25 +24,26 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def new_stack(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Stack]]:
-    """Makes stacks with the settings of `dev`, but of its workloads and data only the NCCL test, changed as given.
+    """Creates stacks with the settings of the committed stack `like`, changed by `config`.
 
-    They are taken away after the module's tests, name and all: the next module may say that there is none of them.
-    Stories whose point is `pulumi destroy` run it themselves.
+    Of dev's workloads and data, keeps only the NCCL test. Discards all stacks after the module's tests, so that other
+    modules can use their names. Tests of `pulumi destroy` run it themselves.
     """
     made: list[Stack] = []
 
-    def create(name: str, **config: Any) -> Stack:
-        made.append(Stack.create(world, name, tmp_path_factory.mktemp(name) / "project", ONE_TEST | config))
+    def create(name: str, /, like: str = "dev", **config: Any) -> Stack:
+        settings = ONE_TEST | config if like == "dev" else config
+        made.append(Stack.create(world, name, tmp_path_factory.mktemp(name) / "project", settings, like))
         return made[-1]
 
     yield create
-    for stack in made:
+    for stack in reversed(made):
         stack.discard()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: Any) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Shows with a failed test how its clusters stood: it may fail once in a hundred runs only."""
+    """Adds the state of the clusters to the report of a failed test: it may fail only once in a hundred runs."""
     report = yield
     world = getattr(item, "funcargs", {}).get("world")
     if report.failed and world is not None:

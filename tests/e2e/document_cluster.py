@@ -1,4 +1,4 @@
-"""The cluster of the upstream documents and that of the stack `dev`, for a comparison field by field."""
+"""Compares the cluster of the upstream documents with that of the stack `dev`, field by field."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support import golden
 from tests.support.arm import SUBSCRIPTION, Arm
 
 DIFFERENCES: dict[str, dict[str, str]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
-"""Why values differ, by their paths."""
+"""Reasons for different values, by their paths."""
 OWN = {
     *(
         "id",
@@ -31,11 +31,11 @@ OWN = {
     *("agentpool", "kubernetes.azure.com/agentpool", "kubernetes.azure.com/cluster", "kubernetes.io/hostname"),
     *("addresses", "bootID", "machineID", "providerID", "systemUUID"),
 }
-"""Names and ids of the cluster itself, and of its nodes."""
+"""Names and ids of the cluster and its nodes."""
 
 
 def program_cluster(arm: Arm) -> str:
-    """Makes it as the program declares it (`tests/golden`) and the plugin asks for it; its id."""
+    """Creates the cluster of `dev` from its golden file, with the requests of the plugin; returns its id."""
     declared = golden.reviewed("dev").items()
     inputs = {name.split(" ")[0]: each["inputs"] for name, each in declared if name.startswith("azure-native:")}
     ids: dict[str, str] = {}
@@ -50,7 +50,7 @@ def program_cluster(arm: Arm) -> str:
 
 
 def flat(value: Any, path: str = "") -> dict[str, Any]:
-    """Leaves by their dotted paths, without empty ones and names."""
+    """Returns leaves by their dotted paths, without empty values and names."""
     if isinstance(value, dict):
         parts = [flat(inner, f"{path}.{name}".strip(".")) for name, inner in value.items() if name not in OWN]
         return {name: leaf for part in parts for name, leaf in part.items()}
@@ -58,7 +58,7 @@ def flat(value: Any, path: str = "") -> dict[str, Any]:
 
 
 def unexplained(pairs: Iterable[tuple[Any, Any]], reasons: Mapping[str, str]) -> tuple[set[str], set[str]]:
-    """Paths that differ without a reason, and reasons for what does not differ."""
+    """Returns paths that differ without a reason, and reasons without a difference."""
     flattened = [(flat(ours), flat(theirs)) for ours, theirs in pairs]
     differing = {path for a, b in flattened for path in a.keys() | b.keys() if a.get(path) != b.get(path)}
     explained = {(path, known) for path in differing for known in reasons if f"{path}.".startswith(f"{known}.")}

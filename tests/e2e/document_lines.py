@@ -1,4 +1,4 @@
-"""Lines of the Azure CLI by the tables of azure_cli_lines.yaml, and what each prints."""
+"""Reads commands of the Azure CLI and their expected output from azure_cli_lines.yaml."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ _TABLES = yaml.safe_load(Path(__file__).with_name("azure_cli_lines.yaml").read_t
 
 
 def lines(table: str) -> list[tuple[str, str]]:
-    """Returns the lines of a table, each with a part of what it prints."""
+    """Returns the commands of a table, each with a part of its output."""
     return [(each["az"].format(**_NAMES), each.get("prints", "").format(**_NAMES)) for each in _TABLES[table]]
 
 
 def login() -> str:
-    """Returns the line by which the service principal logs in."""
+    """Returns the login command of the service principal."""
     return f"login --service-principal -u {_AUTOMATION.client_id} -p {TOKEN} --tenant {SUBSCRIPTION.tenant_id}"
 
 
 def role_of_machine(principal: str) -> tuple[str, str]:
-    """How av-resim-on-aks lets the machine into the cluster that runs its lines."""
+    """Returns the command of av-resim-on-aks that gives the jump box access to the cluster, and its output."""
     role = "Azure Kubernetes Service RBAC Cluster Admin"
     return f"role assignment create --role '{role}' --assignee {principal} --scope {_CLUSTER}", principal
 
 
 def blob_tokens(account: str, container: str) -> list[tuple[str, str]]:
-    """How both documents sign for a container: with the account's key, and as a person."""
+    """Returns the commands of both documents that sign a SAS: with the account's key, and as a user."""
     now = datetime.now(UTC)
     start, end = (each.strftime("%Y-%m-%dT%H:%MZ") for each in (now, now + timedelta(days=2)))
     generate = f"storage container generate-sas --account-name {account} --name {container}"

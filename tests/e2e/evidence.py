@@ -1,4 +1,4 @@
-"""What a failed test of the simulator leaves to be read: its clusters' pods, their last warnings, the daemon's log."""
+"""Reports the state of the simulator after a failed test: pods of all clusters, last warnings and the daemon's log."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ _WARNINGS, _LOG_LINES = 15, 15
 
 
 def of(world: World) -> str:
-    """Some lines about every cluster there is."""
-    told = [
-        line for kubeconfig in sorted(world.home.glob("clusters/*/admin.kubeconfig")) for line in _cluster(kubeconfig)
-    ]
+    """Returns some lines about every cluster."""
+    kubeconfigs = sorted(world.home.glob("clusters/*/admin.kubeconfig"))
+    clusters = [line for kubeconfig in kubeconfigs for line in _cluster(kubeconfig)]
     file = world.home / "daemon.log"
-    lines = file.read_text(errors="replace").splitlines() if file.exists() else ["there is none"]
-    return "\n".join([*told, "the daemon's log:", *lines[-_LOG_LINES:]])
+    lines = file.read_text(errors="replace").splitlines() if file.exists() else ["does not exist"]
+    return "\n".join([*clusters, "the daemon's log:", *lines[-_LOG_LINES:]])
 
 
 def _cluster(kubeconfig: Path) -> Iterator[str]:
@@ -31,22 +30,21 @@ def _cluster(kubeconfig: Path) -> Iterator[str]:
             for pod in kube.list("v1", "Pod"):
                 yield _pod(pod)
                 if pod["status"].get("phase") == "Failed":
-                    yield from log(kube, pod["metadata"]["name"], pod["metadata"]["namespace"]).splitlines()[
-                        -_LOG_LINES:
-                    ]
+                    text = log(kube, pod["metadata"]["name"], pod["metadata"]["namespace"])
+                    yield from text.splitlines()[-_LOG_LINES:]
             warnings = [event for event in kube.list("v1", "Event") if event.get("type") == "Warning"]
             yield from (_event(event) for event in warnings[-_WARNINGS:])
-            for job in kube.list("batch.volcano.sh/v1alpha1", "Job"):  # last: the kind may not be there
+            for job in kube.list("batch.volcano.sh/v1alpha1", "Job"):  # last, because the kind may not exist
                 yield f"  Volcano's {job['metadata']['name']}: {job.get('status')}"
-    except (ApiError, NoKindMatch, httpx.HTTPError, OSError) as error:  # it may be going, or be gone
+    except (ApiError, NoKindMatch, httpx.HTTPError, OSError) as error:  # the cluster may be stopping or deleted
         yield f"{type(error).__name__}: {error}"
 
 
 def _pod(pod: Object) -> str:
     metadata, status = pod["metadata"], pod["status"]
     ready = "ready" if is_ready(pod) else "not ready"
-    leaving = ", leaving" if metadata.get("deletionTimestamp") else ""
-    what = f"{status.get('phase')}, {ready}{leaving} on {pod['spec'].get('nodeName', 'no node')}"
+    terminating = ", terminating" if metadata.get("deletionTimestamp") else ""
+    what = f"{status.get('phase')}, {ready}{terminating} on {pod['spec'].get('nodeName', 'no node')}"
     return f"  {metadata['namespace']}/{metadata['name']} since {metadata['creationTimestamp']}: {what}"
 
 

@@ -1,4 +1,4 @@
-"""Kills `make up` and `make down` at a chosen moment, as a reboot or an impatient user does."""
+"""Kills `make up` and `make down` at a chosen moment, as a reboot or a user may."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def under_way(checkout: Checkout, kind: str, operation: str = "creating") -> boo
 
 
 def installing(checkout: Checkout) -> bool:
-    """Whether a release is recorded as being installed, which a killed Helm leaves behind."""
+    """Returns whether a release is pending, as a killed Helm leaves it."""
     file = checkout.home / CLUSTER / "admin.kubeconfig"
     if not file.exists():
         return False
@@ -46,7 +46,7 @@ def installing(checkout: Checkout) -> bool:
 
 
 def held(checkout: Checkout, moment: Callable[[], bool]) -> bool:
-    """Whether the moment has come, with everything stopped at it: a release could end while others die."""
+    """Stops all client processes at a moment. Returns whether the moment still holds after that."""
     if not moment():
         return False
     everything = clients(checkout.home)
@@ -64,9 +64,9 @@ def interrupted(
     what: str,
     meanwhile: Callable[[], object] = lambda: None,
 ) -> str:
-    """Kills `make <target>` and all that it started, but the simulator, at a moment; what it had printed.
+    """Kills `make <target>` and its children, except the simulator, at a moment. Returns the output until then.
 
-    `meanwhile` is what happens in the cluster between the moment, at which everything is stopped, and the kill.
+    `meanwhile` runs between the moment, at which all client processes are stopped, and the kill.
     """
     command = checkout.begin(target)
     try:

@@ -1,6 +1,6 @@
-"""What a stack has left in simulated Azure, in its cluster and in Pulumi's state, to compare two ways to one stack.
+"""Compares the results of stacks in simulated Azure, in the cluster and in Pulumi's state.
 
-All of it is a map of paths to values, so that a difference names the field.
+A state is a map of paths to values, so that each difference names a field.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from tests.support.world import Stack, eventually
 
 State = dict[str, Any]
 Reasons = Mapping[str, str]
-"""Why values may differ at paths, by regular expressions that match these."""
+"""Reasons why values may differ, by regular expressions of their paths."""
 
 
 def settled(stack: Stack, reasons: Reasons, seconds: float = 400) -> State:
-    """Returns what the stack has left, once it does not change any more but for a reason."""
+    """Returns the state of a stack once it no longer changes without a reason."""
     found: list[State] = [{}]
 
     def same_again() -> bool:
         try:
             found.append(left(stack))
-        except ApiError as error:  # the API server begins to serve a kind
+        except ApiError as error:  # the API server does not serve a new kind yet
             if not error.passing:
                 raise
             return False
@@ -43,7 +43,7 @@ def unexplained(one: State, other: State, reasons: Reasons) -> dict[str, tuple[A
 
 
 def differing(one: State, other: State) -> dict[str, tuple[Any, Any]]:
-    """Returns the paths at which two states differ, with both values; None where there is nothing."""
+    """Returns the paths at which two states differ, with both values; a missing value is None."""
     paths = sorted(one.keys() | other.keys())
     return {path: (one.get(path), other.get(path)) for path in paths if one.get(path) != other.get(path)}
 
@@ -54,7 +54,7 @@ def used(reasons: Reasons, paths: Iterator[str] | list[str]) -> set[str]:
 
 
 def left(stack: Stack) -> State:
-    """Returns all that there is of the stack."""
+    """Returns the state of a stack."""
     group, state = f"/resourcegroups/ai-on-aks-{stack.name}", State()
     for record in records(stack.world.home / "azure"):
         if group in record.id.text.lower():
@@ -69,7 +69,7 @@ def left(stack: Stack) -> State:
 
 
 def flat(value: Any, path: str) -> State:
-    """Returns the leaves of a value by their paths; entries of a list by their names, if these are unique."""
+    """Returns the leaves of a value by their paths. List entries with unique names have these names as keys."""
     if isinstance(value, list):
         names = [each.get("name") if isinstance(each, dict) else None for each in value]
         by_name = None not in names and len({*names}) == len(names)

@@ -1,4 +1,4 @@
-"""Mistakes of somebody who changes the program, put in front of the real one (`Stack.alter`)."""
+"""Emulated mistakes in the program, as code that runs before it (`Stack.alter`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pulumi.runtime.register_stack_transformation(mistake)
 
 
 def mistake(kind: str, name: str, change: str) -> str:
-    """Python that changes `props` and `opts` of one resource before it is registered."""
+    """Returns code that changes `props` and `opts` of one resource before it is registered."""
     return _MISTAKE.format(kind=kind, name=name, change=change.strip().replace("\n", "\n        "))
 
 
@@ -36,6 +36,6 @@ WITHOUT_FEATURE_CHECK = "from components.preflight import features\nfeatures.che
 
 
 def fixed_pool(name: str) -> str:
-    """The pool keeps its name whatever changes, and nothing says what ARM cannot change."""
+    """Returns code that keeps the name of the pool and does not replace it when immutable fields change."""
     text = f"props['agent_pool_name'] = {name!r}\nopts.replace_on_changes = []"
     return mistake("azure-native:containerservice:AgentPool", "pool-gpu", text)

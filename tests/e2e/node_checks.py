@@ -1,4 +1,4 @@
-"""Checks of nodes, in stories: a bad node, what is told of it, and rounds of CronJobs now and not in minutes."""
+"""Helpers for tests of node checks: bad nodes, their taints and verdicts, and immediate runs of CronJobs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ LASTING: dict[str, Any] = {
     "idleChecks": True,
     "podOverrides": {"spec": {"containers": [{"name": CHECK, "command": ["sleep", "600"]}]}},
 }
-"""Options of the health check by which its pods last, as those do that measure."""
+"""Options of a health check whose pods run for ten minutes, as checks that measure do."""
 
 
 @contextlib.contextmanager
 def a_slow_link(stack: Stack) -> Iterator[str]:
-    """The first node has a link that is slow, which no device plugin knows of."""
+    """Slows a link of the first node. Device plugins do not detect this fault."""
     name = names(gpu_nodes(stack.kube))[0]
     stack.world.simulator("fault", "link", "--node", name, "--device", "mlx5_2", "--gbps", "100")
     try:
@@ -32,7 +32,7 @@ def a_slow_link(stack: Stack) -> Iterator[str]:
 
 @contextlib.contextmanager
 def only(stack: Stack, name: str) -> Iterator[None]:
-    """Meanwhile jobs find this node alone, of those with GPUs."""
+    """Cordons all other GPU nodes."""
     others = [each for each in names(gpu_nodes(stack.kube)) if each != name]
 
     def cordon(*, unschedulable: bool) -> None:
@@ -51,20 +51,19 @@ def node(stack: Stack, name: str) -> Object:
 
 
 def taint(stack: Stack, name: str) -> list[str]:
-    """Effects of the check's taint."""
+    """Returns the effects of the check's taint."""
     return sorted(each["effect"] for each in node(stack, name)["spec"].get("taints", []) if each["key"] == "aznhc")
 
 
-def found(stack: Stack, name: str) -> str:
-    """The verdict that the node's object has."""
+def node_verdict(stack: Stack, name: str) -> str:
+    """Returns the verdict in the node's annotations."""
     return str(node(stack, name)["metadata"]["annotations"].get("aznhc-verdict", ""))
 
 
 def run_now(stack: Stack, cron_job: str, namespace: str, *, ends: bool = True) -> None:
-    """Starts a round of a CronJob. If it `ends` by itself, waits until it has succeeded.
+    """Starts a job of a CronJob. If it `ends` by itself, waits until it has succeeded.
 
-    Suspends the CronJob, so that its schedule starts no rounds between those of the test. The program does not state
-    that field.
+    Suspends the CronJob, so that its schedule does not start other jobs. The program does not set that field.
     """
     cron = stack.kube.patch("batch/v1", "CronJob", cron_job, namespace, {"spec": {"suspend": True}})
     name = f"now-{time.monotonic_ns()}"
@@ -76,16 +75,16 @@ def run_now(stack: Stack, cron_job: str, namespace: str, *, ends: bool = True) -
         return bool(stack.kube.get("batch/v1", "Job", name, namespace)["status"].get("succeeded") == 1)
 
     if ends:
-        eventually(done, f"a round of {cron_job}", 120)
+        eventually(done, f"a job of {cron_job} succeeds", 120)
 
 
 def idle_pods(stack: Stack) -> list[Object]:
-    """Checks of idle nodes."""
+    """Returns the pods of checks of idle nodes."""
     return stack.kube.list("v1", "Pod", NAMESPACE, labels=f"app.kubernetes.io/name={CRON}")
 
 
 def ready_for_idle_checks(stack: Stack, **settings: Any) -> None:
-    """The stack with the CronJob, and no node that has been checked. The Job beside it, which lasts too, goes."""
+    """Deploys the CronJob, deletes the Job of the same workload, and removes the time of the last check from nodes."""
     stack.set(workloads=CHECK, workloadOptions={CHECK: LASTING}, **settings)
     stack.up()
     stack.kube.delete("batch/v1", "Job", CHECK, NAMESPACE)

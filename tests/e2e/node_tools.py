@@ -1,4 +1,4 @@
-"""Our own DaemonSets: NVMe scratch and the node labeler."""
+"""Pods of our DaemonSets: NVMe scratch and the node labeler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The notebook server of a stack, and the claim that keeps its files."""
+"""The notebook server of a stack, and the claim with its files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def in_notebook(platform: Stack, script: str, namespace: str = "ai") -> str:
 
 
 def claim(platform: Stack, namespace: str = "ai") -> str:
-    """The uid of the notebook's claim, which another one of the same name does not have."""
+    """Returns the uid of the notebook's claim."""
     found = platform.kube.get("v1", "PersistentVolumeClaim", "jupyterlab", namespace)
     assert found["status"]["phase"] == "Bound"
     uid: str = found["metadata"]["uid"]
@@ -28,9 +28,9 @@ def claim(platform: Stack, namespace: str = "ai") -> str:
 
 
 def refused(platform: Stack) -> str:
-    """What a `pulumi destroy` prints that must delete nothing."""
+    """Runs a `pulumi destroy` that must fail without deleting anything, and returns its output on one line."""
     before = platform.pulumi("stack", "export").count('"urn":')
-    said = " ".join(platform.pulumi("destroy", "--yes", "--skip-preview", check=False).split())
+    output = " ".join(platform.pulumi("destroy", "--yes", "--skip-preview", check=False).split())
     assert platform.returncode
     assert platform.pulumi("stack", "export").count('"urn":') == before
-    return said
+    return output

@@ -1,8 +1,8 @@
-"""What a cluster shows of its nodes, policies and gangs."""
+"""The state of nodes, operators' policies and gangs in a cluster."""
 
 from __future__ import annotations
 
-from k8s.objects import Object
+from k8s.objects import Object, condition, holds
 from simulator.kube.client import KubeClient
 from tests.support.world import Stack, eventually, gpu_nodes, job_phase, names
 
@@ -11,15 +11,16 @@ NIC_POLICY = ("mellanox.com/v1alpha1", "NicClusterPolicy", "nic-cluster-policy")
 
 
 def offers(node: Object, resource: str = "nvidia.com/gpu") -> int:
-    return int(node["status"]["allocatable"].get(resource, 0))
+    return int(node["status"].get("allocatable", {}).get(resource, 0))
+
+
+def offered_gpus(stack: Stack) -> list[int]:
+    """Returns the number of allocatable GPUs of each GPU node."""
+    return [offers(node) for node in gpu_nodes(stack.kube)]
 
 
 def offers_gpus(stack: Stack) -> bool:
-    return all(offers(node) for node in gpu_nodes(stack.kube))
-
-
-def offers_none(stack: Stack) -> bool:
-    return not any(offers(node) for node in gpu_nodes(stack.kube))
+    return all(offered_gpus(stack))
 
 
 def policy_is_ready(stack: Stack, api_version: str, kind: str, name: str) -> bool:
@@ -27,38 +28,25 @@ def policy_is_ready(stack: Stack, api_version: str, kind: str, name: str) -> boo
     return bool(policy.get("status", {}).get("state") == "ready")
 
 
-def condition(obj: Object, kind: str) -> str:
-    found = obj.get("status", {}).get("conditions", [])
-    return next((entry["status"] for entry in found if entry["type"] == kind), "")
-
-
-def is_ready(stack: Stack, node: str) -> bool:
-    return condition(stack.kube.get("v1", "Node", node), "Ready") == "True"
-
-
-def is_silent(stack: Stack, node: str) -> bool:
-    return condition(stack.kube.get("v1", "Node", node), "Ready") == "Unknown"
+def ready_status(stack: Stack, node: str) -> str:
+    return str(condition(stack.kube.get("v1", "Node", node), "Ready").get("status"))
 
 
 def unready_pods(stack: Stack, node: str) -> list[str]:
-    """Of those that have not ended: what begins anew after a boot is Pending for a moment."""
+    """Returns the pods of a node that are not ready, without ended ones."""
     fields = f"spec.nodeName={node},status.phase!=Succeeded,status.phase!=Failed"
     pods = stack.kube.list("v1", "Pod", fields=fields)
-    return names(pod for pod in pods if condition(pod, "Ready") != "True")
-
-
-def all_ready(stack: Stack, node: str) -> bool:
-    return not unready_pods(stack, node)
+    return names(pod for pod in pods if not holds(pod, "Ready"))
 
 
 def placed(kube: KubeClient, namespace: str, job: str) -> list[str]:
-    """Pods of the job that are on a node."""
+    """Returns the pods of a job that are on a node."""
     pods = kube.list("v1", "Pod", namespace, labels=f"volcano.sh/job-name={job}")
     return [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName")]
 
 
 def gang(name: str, pods: int) -> Object:
-    """A Volcano job of pods that take all GPUs of a node each; they end by themselves."""
+    """Returns a Volcano job whose pods each take all GPUs of a node and end by themselves."""
     spec = {
         "restartPolicy": "Never",
         "containers": [{"name": "main", "image": "alpine", "resources": {"limits": {"nvidia.com/gpu": "8"}}}],
@@ -77,7 +65,7 @@ def gang(name: str, pods: int) -> Object:
 
 
 def bound_job(name: str, node: str) -> Object:
-    """A Job whose pods are on a node before a scheduler has seen them; they take all of its GPUs."""
+    """Returns a Job whose pods bypass the scheduler and take all GPUs of a node."""
     template = gang(name, 1)["spec"]["tasks"][0]["template"]
     template["spec"]["nodeName"] = node
     metadata = {"name": name, "namespace": "default"}
@@ -89,7 +77,7 @@ def completed(stack: Stack, job: str) -> bool:
 
 
 def unschedulable(stack: Stack, job: str, namespace: str = "default") -> str:
-    """Why Volcano holds the job's pods back."""
+    """Returns Volcano's reason why it does not place the job's pods."""
 
     def reason() -> str:
         groups = [
@@ -97,19 +85,18 @@ def unschedulable(stack: Stack, job: str, namespace: str = "default") -> str:
             for group in stack.kube.list("scheduling.volcano.sh/v1beta1", "PodGroup", namespace)
             if group["metadata"]["ownerReferences"][0]["name"] == job
         ]
-        conditions = groups[0].get("status", {}).get("conditions", []) if groups else []
-        said = next((entry["message"] for entry in conditions if entry["type"] == "Unschedulable"), "")
-        return "" if "/0 tasks" in said else said  # it looked before any pod of the gang was there
+        message = str(condition(groups[0], "Unschedulable").get("message", "")) if groups else ""
+        return "" if "/0 tasks" in message else message  # the gang did not have pods yet
 
-    return str(eventually(reason, f"the PodGroup of {job} says why it waits"))
+    return str(eventually(reason, f"the PodGroup of {job} has the reason why it waits"))
 
 
 def tolerate(stack: Stack, tolerations: list[Object]) -> None:
-    """Makes them those of the GPU operator's DaemonSets, the device plugin's among them."""
+    """Sets the tolerations of the GPU operator's DaemonSets."""
     stack.kube.patch(*CLUSTER_POLICY, None, {"spec": {"daemonsets": {"tolerations": tolerations}}})
 
     def passed_on() -> bool:
         plugin = stack.kube.get("apps/v1", "DaemonSet", "nvidia-device-plugin-daemonset", "nvidia-operator")
         return bool(plugin["spec"]["template"]["spec"]["tolerations"] == tolerations)
 
-    eventually(passed_on, "the operator has passed the tolerations on")
+    eventually(passed_on, "the operator has set the tolerations")

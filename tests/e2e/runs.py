@@ -1,4 +1,4 @@
-"""How the workloads of a stack fare on a platform: phases, verdicts, and the nodes of their pods."""
+"""Phases, verdicts and nodes of the workloads of a stack."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ JOBS = {
     "gpu-batch": "batch/v1",
     "resim": "batch/v1",
 }
-"""API of the Job that each workload is; jupyterlab is a Deployment."""
+"""API of each workload's Job; jupyterlab is a Deployment."""
 _NOTEBOOK = "app.kubernetes.io/name=jupyterlab"
 
 
 def observed(stack: Stack, platform: Stack) -> dict[str, jobs.Workload]:
-    """By name, with the verdicts of those that judge."""
+    """Returns the workloads by name, with their phases and verdicts."""
     with jobs.watching(platform.kube, _folder(platform), stack.workloads()) as look:
         return {workload.name: workload for workload in look()}
 
 
 def ended(stack: Stack, platform: Stack) -> dict[str, jobs.Workload]:
-    """All workloads once each is done, or has failed."""
+    """Returns all workloads once each is done or has failed."""
     with jobs.watching(platform.kube, _folder(platform), stack.workloads()) as look:
 
         def all_done() -> dict[str, jobs.Workload]:
@@ -50,7 +50,7 @@ def ended(stack: Stack, platform: Stack) -> dict[str, jobs.Workload]:
 
 
 def all_pass(stack: Stack, platform: Stack) -> None:
-    """Each is done, and the tests among them judged themselves passed."""
+    """Waits until all workloads are done, and checks the verdicts of tests."""
     found = ended(stack, platform)
     assert {name: each.phase for name, each in found.items()} == {name: DONE[name] for name in found}
     for name in {"health-check", "nccl-allreduce", "nccl-bisection"} & set(found):
@@ -60,7 +60,7 @@ def all_pass(stack: Stack, platform: Stack) -> None:
 
 
 def run(platform: Stack, workload: str, namespace: str = "ai") -> str:
-    """What another run has anew: the uid of the job, or of the notebook's pod."""
+    """Returns the uid of a workload's job or of the notebook's pod, which changes with each run."""
     if workload in JOBS:
         job = platform.kube.get(JOBS[workload], "Job", workload, namespace)
         return str(job["metadata"]["uid"])
@@ -68,7 +68,7 @@ def run(platform: Stack, workload: str, namespace: str = "ai") -> str:
 
 
 def gpu_pod_nodes(platform: Stack, workload: str, namespace: str = "ai") -> list[str]:
-    """The nodes of the run's pods, in order. Masters of MPI jobs are left out: they launch from the system pool."""
+    """Returns the nodes of the run's pods in order, without masters of MPI jobs, which run in the system pool."""
     if workload not in JOBS:
         pods = platform.kube.list("v1", "Pod", namespace, labels=_NOTEBOOK)
         return sorted(pod["spec"].get("nodeName", "") for pod in pods)

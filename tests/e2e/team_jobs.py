@@ -1,4 +1,4 @@
-"""Stacks that teams share, jobs as their members submit them, and what Kueue has of these."""
+"""Stacks with teams, jobs of their members, and Kueue's objects for these jobs."""
 
 from __future__ import annotations
 
@@ -14,52 +14,49 @@ from config.data.scheduling import GPU_RESOURCE
 from k8s.objects import Object
 from operators.kueue import queues
 from simulator.host.paths import ROOT
-from tests.support.world import Stack, eventually, gpu_nodes
+from tests.e2e.policies import offered_gpus
+from tests.support.world import Stack, eventually
 
 QUEUED = {"kueue.x-k8s.io/queue-name": "default-queue"}
 GPUS = 8
-"""Of each node."""
+"""The number of GPUs of each node."""
 
 
 def shared_stack(new_stack: Callable[..., Stack], name: str, nodes: int, **config: Any) -> Stack:
-    """One without workloads, once all of its nodes offer their GPUs."""
+    """Deploys a stack without workloads and waits until all nodes offer their GPUs."""
     made = new_stack(name, **{"workloads": "", "nodeCount": nodes, **config})
     made.up()
-
-    def offered() -> list[int]:
-        return [int(node["status"]["allocatable"].get(GPU_RESOURCE, 0)) for node in gpu_nodes(made.kube)]
-
-    eventually(lambda: offered() == [GPUS] * nodes, "all nodes offer their GPUs", 300)
+    eventually(lambda: offered_gpus(made) == [GPUS] * nodes, "all nodes offer their GPUs", 300)
     return made
 
 
 def kubectl(stack: Stack, *arguments: str) -> str:
-    """What it prints. Raises CommandFailed."""
+    """Runs kubectl as the administrator and returns its output. Raises CommandFailed."""
     return stack.world.run(["env", f"KUBECONFIG={stack.world.kubeconfig(stack.name)}", "kubectl", *arguments]).stdout
 
 
 def as_member(platform: Stack, line: str, user: str, folder: Path = ROOT) -> str:
-    """What a line of kubectl's prints that a stack's outputs have for users, as `user` enters it in that folder."""
+    """Runs a kubectl command line of a stack's outputs as `user` in a folder, and returns its output."""
     entered = re.sub(r"\bkubectl\b", f"kubectl --as {user}", line)
     kubeconfig = f"KUBECONFIG={platform.world.kubeconfig(platform.name)}"
     return platform.world.run(["env", kubeconfig, "bash", "-o", "pipefail", "-ec", entered], cwd=folder).stdout
 
 
 def apply(stack: Stack, job: Object, team: str, user: str = "") -> None:
-    """From a file of the user's, or of the administrator's. Raises CommandFailed where it is refused."""
+    """Applies a job as the user, or as the administrator. Raises CommandFailed if it is rejected."""
     file = Path(stack.folder, f"{job['metadata']['name']}.yaml")
     file.write_text(yaml.safe_dump(job))
     kubectl(stack, "apply", *(["--as", user] if user else []), "-n", team, "-f", str(file))
 
 
 def container(stack: Stack, *command: str, gpus: int = GPUS, name: str = "main") -> Object:
-    """Of the stack's own image, which has a shell; by default it takes a node's GPUs."""
+    """Returns a container with the stack's image of nccl-tests; by default it takes all GPUs of a node."""
     image = images.own("nccl-test", login_server=stack.outputs()["registry"], mirror=None)
     limits = {"cpu": 1, "memory": "1Gi", **({GPU_RESOURCE: gpus} if gpus else {})}
     return {"name": name, "image": image, "command": list(command), "resources": {"limits": limits}}
 
 
 def workload(stack: Stack, team: str, name: str) -> Object:
-    """Kueue's own record of a job; empty until there is one."""
+    """Returns Kueue's Workload of a job; empty until it exists."""
     found = stack.kube.list(queues.API, "Workload", team)
     return next((each for each in found if each["metadata"]["ownerReferences"][0]["name"] == name), {})

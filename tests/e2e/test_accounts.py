@@ -1,4 +1,4 @@
-"""Two storage accounts of one stack: a pod reads what a SAS opens, and writes what its identity opens. One `up`."""
+"""Two storage accounts of one stack: a pod reads one with a SAS and writes to the other with its identity."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.world import Stack, eventually, log
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 NAME = "accounts"
 INPUT = f"{NAME}data"
-"""As the cluster of that name calls its account."""
+"""The account name of the AzureCluster `NAME`."""
 STORAGE: dict[str, Any] = {
     "accounts": {
         "input": {"accountName": INPUT, "protect": False, "containers": {"corpus": {}}},
@@ -35,7 +35,7 @@ def test_a_pod_reads_from_one_account_and_writes_to_the_other(new_stack: Callabl
 
 
 def run(stack: Stack, script: str) -> str:
-    """What a pod of the stack's own namespace, with all claims there, says that runs a bash script and succeeds."""
+    """Runs a bash script in a pod with all claims of the stack's namespace; returns its log once it has succeeded."""
     claims = [claim["metadata"]["name"] for claim in stack.kube.list("v1", "PersistentVolumeClaim", "ai")]
     mounts = {claim.partition("-")[0]: claim for claim in claims}
     container = {
@@ -57,6 +57,6 @@ def run(stack: Stack, script: str) -> str:
     eventually(lambda: phase() in ("Succeeded", "Failed"), "the pod ends", 60)
     text = log(stack.kube, "worker")
     assert phase() == "Succeeded", text
-    stack.kube.delete("v1", "Pod", "worker", "ai")  # a claim goes once no pod has it, ended ones too
+    stack.kube.delete("v1", "Pod", "worker", "ai")  # a claim is not deleted while a pod has it, even an ended one
     eventually(lambda: stack.kube.find("v1", "Pod", "worker", "ai") is None, "the pod is gone")
     return text

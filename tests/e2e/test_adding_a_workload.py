@@ -1,4 +1,4 @@
-"""The workloads that docs/adding-a-workload.md has to copy, added to a checkout whose platform runs. One story."""
+"""The example workloads of docs/adding-a-workload.md, added to a checkout with a running platform. In order."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ LOGS = {
     "hello-gpu": "kubectl logs -n hello --selector batch.kubernetes.io/job-name=hello-gpu",
     "hello-nodes": "kubectl logs -n hello hello-nodes-mpimaster-0",
 }
-"""The commands that the stack's outputs have."""
+"""Commands in the stack's outputs."""
 KUBECONFIG = "clusters/ai-on-aks-dev+ai-on-aks-dev/admin.kubeconfig"
 JOBS = {"hello-gpu": "batch/v1", "hello-nodes": "batch.volcano.sh/v1alpha1"}
-"""API of the Job that each workload is."""
+"""API of each workload's Job."""
 
 
 def command(word: str) -> str:
-    """The one command of the page that has the word."""
+    """Returns the page's only command with the word."""
     lines = [line.partition("  #")[0].strip() for line in code(PAGE) if line.startswith(("make ", "pulumi "))]
     (found,) = {line for line in lines if word in line}
     return found
@@ -34,7 +34,7 @@ def command(word: str) -> str:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
-    """One whose stack `dev` is up, without workloads; then the files of the page are copied into it."""
+    """A checkout with the deployed stack `dev` without workloads, and the files of the page."""
     made = Checkout.copy(tmp_path_factory.mktemp("adding"))
     stack = made.folder / "Pulumi.dev.yaml"
     settings = yaml.safe_load(stack.read_text())
@@ -57,8 +57,7 @@ def kube(checkout: Checkout) -> Iterator[KubeClient]:
         yield client
 
 
-def runs(kube: KubeClient) -> dict[str, str]:
-    """What another run of each job has anew."""
+def uids(kube: KubeClient) -> dict[str, str]:
     return {name: kube.get(api, "Job", name, "hello")["metadata"]["uid"] for name, api in JOBS.items()}
 
 
@@ -69,7 +68,7 @@ def change(checkout: Checkout, name: str, old: str, new: str) -> None:
 
 
 def log(checkout: Checkout, workload: str) -> list[str]:
-    """What the workload's command shows, line by line."""
+    """Returns the lines of a workload's log, read with the command in the outputs."""
     assert LOGS[workload] in checkout.inside("pulumi stack output workloads --stack hello").stdout
     return checkout.inside(LOGS[workload]).stdout.splitlines()
 
@@ -79,7 +78,7 @@ def has_passed(kube: KubeClient, workload: str) -> bool:
     return "completionTime" in status or status.get("state", {}).get("phase") == "Completed"
 
 
-def test_both_run_on_a_simulator_that_was_there_before_them(checkout: Checkout) -> None:
+def test_both_workloads_run_on_a_simulator_that_was_started_before(checkout: Checkout) -> None:
     checkout.run(*command("up STACK=hello").split())
     assert log(checkout, "hello-gpu")[-1] == "VERDICT: PASS gpus=2"
     ranks = log(checkout, "hello-nodes")
@@ -87,27 +86,27 @@ def test_both_run_on_a_simulator_that_was_there_before_them(checkout: Checkout) 
     assert ranks[-1] == "VERDICT: PASS gpus=16 nodes=2"
 
 
-def test_what_changes_a_job_replaces_it_and_no_other(checkout: Checkout, kube: KubeClient) -> None:
-    before = runs(kube)
+def test_a_change_of_a_job_replaces_only_this_job(checkout: Checkout, kube: KubeClient) -> None:
+    before = uids(kube)
     change(checkout, "Pulumi.hello.yaml", "gpus: 2", "gpus: 3")
     change(checkout, "docker/hello/count-gpus.sh", "VERDICT: PASS", "VERDICT: PASS again")
     checkout.run(*command("up STACK=hello").split())
     assert "VERDICT: PASS again gpus=3" in log(checkout, "hello-gpu")
-    assert {name for name, run in runs(kube).items() if run != before[name]} == {"hello-gpu"}
+    assert {name for name, uid in uids(kube).items() if uid != before[name]} == {"hello-gpu"}
 
 
-def test_jobs_run_again_unchanged(checkout: Checkout, kube: KubeClient) -> None:
-    before = runs(kube)
+def test_replace_runs_jobs_again_without_a_change(checkout: Checkout, kube: KubeClient) -> None:
+    before = uids(kube)
     again = command("--replace").replace("hello-gpu", "hello-*")
     checkout.inside(f"{again} --yes --skip-preview")
-    assert {name for name, run in runs(kube).items() if run != before[name]} == set(JOBS)
+    assert {name for name, uid in uids(kube).items() if uid != before[name]} == set(JOBS)
     eventually(lambda: all(has_passed(kube, name) for name in JOBS), "both have passed again")
 
 
-def test_more_gpus_than_a_node_has_are_refused_before_anything_changes(checkout: Checkout, kube: KubeClient) -> None:
-    before = runs(kube)
+def test_rejects_more_gpus_than_a_node_has(checkout: Checkout, kube: KubeClient) -> None:
+    before = uids(kube)
     change(checkout, "Pulumi.hello.yaml", "gpus: 3", "gpus: 9")
     refused = checkout.run(*command("up STACK=hello").split(), check=False)
-    said = " ".join((refused.stdout + refused.stderr).split())
-    assert 'workloadOptions["hello-gpu"].gpus is 9, more than a Standard_ND96isr_H100_v5 has' in said
-    assert runs(kube) == before
+    output = " ".join((refused.stdout + refused.stderr).split())
+    assert 'workloadOptions["hello-gpu"].gpus is 9, more than a Standard_ND96isr_H100_v5 has' in output
+    assert uids(kube) == before

@@ -1,9 +1,8 @@
-"""What teams get besides costs no speed: a thousand AppWrappers are admitted as fast as Kueue and AppWrapper, each with
-the configuration that it is released with, admit them.
+"""A thousand AppWrappers are admitted as fast as with the released configuration of Kueue and AppWrapper.
 
-Two clusters, which differ in nothing but that, take turns, so that whatever else the machine does meets both, and the
-median turn of each counts. A turn ends with its jobs: what is left of one would slow the other's next. AppWrapper takes
-most of it, since its client is held to 20 requests a second: how long is told, and not judged.
+Two clusters that differ only in this configuration take turns, so that other load affects both. The test compares their
+medians. A turn ends when its jobs have ended, because running jobs would slow the other cluster. AppWrapper's client is
+limited to 20 requests per second and takes most of the time: the test prints all times, but asserts only admission.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import yaml
 
 from config.data.scheduling import COSCHEDULER, WRAPPER_NAMESPACE
 from config.schema.operators import MLBATCH_NAMESPACE
-from k8s.objects import Object, condition
+from k8s.objects import Object, holds
 from operators.kueue import admission
 from operators.kueue.queues import API
 from simulator.host.paths import ROOT
@@ -49,12 +48,12 @@ queues.cluster_queue_spec = lambda *given: {
 }
 admission.policies = lambda *_: {}
 """
-"""Manifests and the chart's configuration as they are, a queue in no cohort, and nothing refused."""
+"""Code that keeps the released manifests and chart values, a queue without a cohort, and no admission policies."""
 
 
 @pytest.fixture(scope="module")
 def stacks(new_stack: Callable[..., Stack]) -> dict[str, Stack]:
-    """One node, whose quota has room for the pods of a turn. Drivers play no part."""
+    """Two stacks with one node each, whose quota fits the pods of a turn, without drivers."""
     off = ("gpuOperator", "networkOperator", "nodeFeatureDiscovery", "nodeLabeler")
     operators: dict[str, Any] = {
         "appwrapper": {"enabled": True},
@@ -72,7 +71,7 @@ def stacks(new_stack: Callable[..., Stack]) -> dict[str, Stack]:
 
 
 def wrapper(name: str) -> Object:
-    """Of a Job of one small pod, for which the simulator runs nothing: it ends after a second."""
+    """Returns an AppWrapper of a Job with one small pod, which the simulator ends after a second without a process."""
     limits = {"cpu": "10m", "memory": "16Mi"}
     container = {"name": "main", "image": "registry.k8s.io/pause:3.10", "resources": {"limits": limits}}
     pod = {"restartPolicy": "Never", "containers": [container]}
@@ -86,11 +85,10 @@ def wrapper(name: str) -> Object:
 
 
 def is_admitted(workload: Object) -> bool:
-    return condition(workload, "Admitted").get("status") == "True"
+    return holds(workload, "Admitted")
 
 
-def is_running(wrapper: Object) -> bool:
-    """Or was."""
+def has_started(wrapper: Object) -> bool:
     return phase(wrapper) in ("Running", "Succeeded")
 
 
@@ -103,7 +101,7 @@ def phase(wrapper: Object) -> str:
 
 
 class Measured:
-    """One of the clusters, with what is seen of it, and how many AppWrappers were made there."""
+    """One of the clusters, with informers and the number of created AppWrappers."""
 
     def __init__(self, stack: Stack) -> None:
         self._kube, self._made = stack.kube, 0
@@ -111,28 +109,28 @@ class Measured:
         self._wrappers = Informer(stack.kube, WRAPPERS, "AppWrapper", lambda: None)
 
     def turn(self, count: int) -> dict[str, float]:
-        """Seconds from the first of so many more until all of them were created, admitted and so on."""
+        """Creates `count` AppWrappers; returns the seconds until all are created, admitted, running and ended."""
         more = [wrapper(f"job-{number}") for number in range(self._made, self._made + count)]
         self._made += count
         begun, seconds = time.monotonic(), {}
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(self._kube.create, more))
         seconds["created"] = time.monotonic() - begun
-        for what, seen, so in (
+        for state, informer, is_so in (
             ("admitted", self._workloads, is_admitted),
-            ("running", self._wrappers, is_running),
+            ("running", self._wrappers, has_started),
             ("ended", self._wrappers, has_ended),
         ):
-            eventually(partial(self._all, seen, so), f"all of {count} are {what}", 600)
-            seconds[what] = time.monotonic() - begun
+            eventually(partial(self._all, informer, is_so), f"all of {count} are {state}", 600)
+            seconds[state] = time.monotonic() - begun
         return seconds
 
-    def _all(self, seen: Informer, so: Callable[[Object], bool]) -> bool:
-        return sum(map(so, seen.items())) == self._made
+    def _all(self, informer: Informer, is_so: Callable[[Object], bool]) -> bool:
+        return sum(map(is_so, informer.items())) == self._made
 
     def stop(self) -> None:
-        for seen in (self._workloads, self._wrappers):
-            seen.stop()
+        for informer in (self._workloads, self._wrappers):
+            informer.stop()
 
 
 @pytest.fixture
@@ -143,7 +141,7 @@ def sides(stacks: dict[str, Stack]) -> Iterator[dict[str, Measured]]:
         side.stop()
 
 
-def test_the_other_cluster_has_what_is_released(stacks: dict[str, Stack]) -> None:
+def test_the_other_cluster_has_the_released_configuration(stacks: dict[str, Stack]) -> None:
     values = yaml.safe_load(Path(ROOT, "simulator", "charts", "kueue", "values.yaml").read_text())
     released = yaml.safe_load(values["managerConfig"]["controllerManagerConfigYaml"])
     kube = stacks[RELEASED].kube
@@ -156,7 +154,7 @@ def test_the_other_cluster_has_what_is_released(stacks: dict[str, Stack]) -> Non
     assert ours - theirs == {admission.QUEUES, admission.PODS, admission.SERVICES, admission.HOPELESS}
 
 
-def test_a_thousand_are_admitted_as_fast_as_by_what_is_released(
+def test_a_thousand_are_admitted_as_fast_as_with_the_released_configuration(
     sides: dict[str, Measured], capsys: pytest.CaptureFixture[str]
 ) -> None:
     for side in sides.values():
@@ -168,7 +166,7 @@ def test_a_thousand_are_admitted_as_fast_as_by_what_is_released(
     ours, released = (median(each["admitted"] for each in turns[name]) for name in (OURS, RELEASED))
     with capsys.disabled():
         for name, found in turns.items():
-            told = (f"{what} {', '.join(f'{each[what]:.1f}' for each in found)}" for what in found[0])
-            print(f"\n{name}, seconds by turn: {'; '.join(told)}", end="")
+            times = (f"{state} {', '.join(f'{each[state]:.1f}' for each in found)}" for state in found[0])
+            print(f"\n{name}, seconds by turn: {'; '.join(times)}", end="")
         print(f"\nratio of the medians until admitted: {ours / released:.2f}")
     assert ours <= APART * released

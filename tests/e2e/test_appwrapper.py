@@ -1,6 +1,6 @@
-"""Jobs of a team in AppWrappers: started again elsewhere when their node is bad or they fail, as often as they may.
+"""Jobs of a team in AppWrappers: restarts on other nodes, retries and their limits.
 
-One story, told in the order of the file. Periods are shortened by the annotations that any user may set.
+The tests run in order. Annotations, which any user may set, shorten periods.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from config.data.scheduling import BAD_NODE, COSCHEDULER, GPU_RESOURCE, WRAPPER_CONFIG, WRAPPER_NAMESPACE
-from k8s.objects import Object, condition
+from k8s.objects import Object, condition, is_ready
 from tests.e2e.team_jobs import QUEUED, apply, container, kubectl, shared_stack
 from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
 
@@ -23,8 +23,8 @@ OPERATORS: dict[str, Any] = {
     "scheduler": COSCHEDULER,
 }
 QUICKLY = {"retryPausePeriodDuration": "1s"}
-LOOKS_S = 150
-"""Within it AppWrapper has seen what became of pods that were ready: it looks once a minute."""
+TIMEOUT_S = 150
+"""A limit for AppWrapper to react to changes of ready pods: it checks once a minute."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def wrap(stack: Stack, name: str, script: str, *, image: str = "", elsewhere: str = "", **periods: str) -> None:
-    """A Job of one pod on a whole node, in an AppWrapper."""
+    """Creates an AppWrapper of a Job with one pod that takes a node."""
     main = container(stack, "bash", "-c", script) | ({"image": image} if image else {})
     pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [main]}
     metadata = {"name": name, **({"namespace": elsewhere} if elsewhere else {})}
@@ -55,40 +55,40 @@ def status(stack: Stack, name: str) -> Object:
 
 
 def becomes(stack: Stack, name: str, phase: str) -> Object:
-    eventually(lambda: status(stack, name).get("phase") == phase, f"{name} is {phase}", LOOKS_S)
+    eventually(lambda: status(stack, name).get("phase") == phase, f"{name} is {phase}", TIMEOUT_S)
     return status(stack, name)
 
 
 def node_of(stack: Stack, name: str) -> str:
-    """Where its pod runs; empty while none does."""
+    """Returns the node of the running pod; empty if no pod runs."""
     pods = stack.kube.list("v1", "Pod", TEAM, labels=f"job-name={name}")
     running = [pod for pod in pods if pod["status"].get("phase") == "Running"]
     return str(running[0]["spec"]["nodeName"]) if running else ""
 
 
 def unhealthy(stack: Stack, name: str) -> str:
-    """Why it is, or was."""
+    """Returns the reason of the condition Unhealthy."""
     wrapper = stack.kube.get(API, "AppWrapper", name, TEAM)
     return str(condition(wrapper, "Unhealthy").get("reason"))
 
 
 def reserved(stack: Stack) -> int:
-    """GPUs that the team's queue has given away."""
+    """Returns the number of reserved GPUs of the team's queue."""
     queue = stack.kube.get("kueue.x-k8s.io/v1beta2", "ClusterQueue", f"{TEAM}-cluster-queue")
     (flavor,) = queue["status"]["flavorsReservation"]
     return next(int(each["total"]) for each in flavor["resources"] if each["name"] == GPU_RESOURCE)
 
 
-def test_the_operator_is_up_and_nothing_is_left_to_do(stack: Stack) -> None:
+def test_the_operator_runs_and_a_second_up_changes_nothing(stack: Stack) -> None:
     stack.up("--expect-no-changes")
     (manager,) = stack.kube.list("v1", "Pod", WRAPPER_NAMESPACE)
-    assert condition(manager, "Ready")["status"] == "True"
-    assert "reason" not in manager["status"], "it is not faked"
+    assert is_ready(manager)
+    assert "reason" not in manager["status"], "its process really runs"
 
 
-def test_a_job_is_admitted_by_the_teams_queue_and_runs_to_its_end(stack: Stack) -> None:
+def test_a_job_is_admitted_by_the_teams_queue_and_completes(stack: Stack) -> None:
     wrap(stack, "fine", "sleep 5")
-    eventually(lambda: reserved(stack) == 8, "the quota is taken")
+    eventually(lambda: reserved(stack) == 8, "the quota is reserved")
     becomes(stack, "fine", "Succeeded")
     (pod,) = stack.kube.list("v1", "Pod", TEAM, labels="job-name=fine")
     assert pod["spec"]["schedulerName"] == COSCHEDULER
@@ -124,11 +124,11 @@ def upstreams_containers() -> list[Object]:
     ]
 
 
-def test_upstreams_documented_appwrapper_runs_as_it_is_written(stack: Stack) -> None:
-    """It names neither queue nor scheduler (project-codeflare/mlbatch, setup.KubeConEU25/README.md, "Batch Inference").
+def test_upstreams_documented_appwrapper_runs_unchanged(stack: Stack) -> None:
+    """The AppWrapper sets neither queue nor scheduler (project-codeflare/mlbatch, setup.KubeConEU25/README.md).
 
-    vLLM's container runs here. The load generator's does not, so the test stops vLLM. Upstream's claim has the class of
-    the NFS provisioner, this one Azure Files.
+    The simulator runs vLLM, but not the load generator, so the test stops vLLM. Upstream's claim has the class of the
+    NFS provisioner, this one that of Azure Files.
     """
     claim: Object = {"accessModes": ["ReadWriteMany"], "storageClassName": "azurefile-csi"}
     claim |= {"resources": {"requests": {"storage": "50Gi"}}}
@@ -147,24 +147,24 @@ def test_upstreams_documented_appwrapper_runs_as_it_is_written(stack: Stack) -> 
     wrapper = {"apiVersion": API, "kind": "AppWrapper", "metadata": named, "spec": {"components": [{"template": job}]}}
     apply(stack, wrapper, TEAM, USER)
     assert stack.kube.get(API, "AppWrapper", named["name"], TEAM)["metadata"]["labels"].items() >= QUEUED.items()
-    eventually(lambda: node_of(stack, named["name"]), "it runs", LOOKS_S)
+    eventually(lambda: node_of(stack, named["name"]), "it runs", TIMEOUT_S)
     (started,) = stack.kube.list("v1", "Pod", TEAM, labels="app=batch-inference")
     assert started["spec"]["schedulerName"] == COSCHEDULER
     kubectl(stack, "exec", "-n", TEAM, started["metadata"]["name"], "-c", "vllm", "--", "touch", "/.config/halt")
     becomes(stack, named["name"], "Succeeded")
 
 
-def test_what_is_wrong_with_one_its_webhooks_say(stack: Stack) -> None:
+def test_the_webhook_rejects_objects_in_other_namespaces(stack: Stack) -> None:
     with pytest.raises(CommandFailed, match="AppWrappers cannot create objects in other namespaces"):
         wrap(stack, "astray", "true", elsewhere="default")
 
 
-def test_a_job_leaves_a_node_with_our_label_without_a_retry_and_runs_on_another(stack: Stack) -> None:
+def test_a_job_moves_off_a_node_with_the_bad_node_label_without_a_retry(stack: Stack) -> None:
     wrap(stack, "long", "sleep 3600")
-    eventually(lambda: node_of(stack, "long"), "it runs", LOOKS_S)
+    eventually(lambda: node_of(stack, "long"), "it runs", TIMEOUT_S)
     first = node_of(stack, "long")
     kubectl(stack, "label", "node", first, BAD_NODE)
-    eventually(lambda: node_of(stack, "long") not in ("", first), "it runs elsewhere", LOOKS_S)
+    eventually(lambda: node_of(stack, "long") not in ("", first), "it runs on another node", TIMEOUT_S)
     assert set(names(gpu_nodes(stack.kube))) == {first, node_of(stack, "long")}
     found = becomes(stack, "long", "Running")
     assert found.get("resettingCount", 0) == 0
@@ -172,11 +172,11 @@ def test_a_job_leaves_a_node_with_our_label_without_a_retry_and_runs_on_another(
     assert any(f"NoExecute resources on Nodes: map[{first}:{{}}]" in text for text in events), events
 
 
-def test_no_job_comes_to_such_a_node_before_the_label_goes(stack: Stack) -> None:
+def test_jobs_do_not_run_on_such_a_node_until_the_label_is_removed(stack: Stack) -> None:
     wrap(stack, "held", "sleep 1")
-    eventually(lambda: stack.kube.list("v1", "Pod", TEAM, labels="job-name=held"), "it is admitted", LOOKS_S)
+    eventually(lambda: stack.kube.list("v1", "Pod", TEAM, labels="job-name=held"), "it is admitted", TIMEOUT_S)
     (pod,) = stack.kube.list("v1", "Pod", TEAM, labels="job-name=held")
-    eventually(lambda: "affinity" in scheduled(stack, pod), "the scheduler says why")
+    eventually(lambda: "affinity" in scheduled(stack, pod), "the scheduler reports the reason")
     (label, _, _) = BAD_NODE.partition("=")
     kubectl(stack, "label", "nodes", "--all", f"{label}-")
     becomes(stack, "held", "Succeeded")
@@ -187,30 +187,30 @@ def scheduled(stack: Stack, pod: Object) -> str:
     return str(condition(found, "PodScheduled").get("message", ""))
 
 
-def test_a_job_that_fails_is_tried_again_as_often_as_it_may(stack: Stack) -> None:
+def test_a_failing_job_is_retried_up_to_its_limit(stack: Stack) -> None:
     wrap(stack, "failing", "exit 3", failureGracePeriodDuration="1s", retryLimit="1", retryableExitCodes="3")
     found = becomes(stack, "failing", "Failed")
     assert found["resettingCount"] == 1
     assert unhealthy(stack, "failing") in ("FoundFailedPods", "FailedComponent")
     assert "(1 of 1 retries spent)" in stack.why("failing", namespace=TEAM)
-    eventually(lambda: not stack.kube.list("v1", "Pod", TEAM, labels="job-name=failing"), "its pods go with its job")
+    eventually(lambda: not stack.kube.list("v1", "Pod", TEAM, labels="job-name=failing"), "its pods are deleted")
 
 
 @pytest.mark.parametrize("codes", [{"terminalExitCodes": "3"}, {"retryableExitCodes": "4,5"}])
-def test_another_try_is_not_worth_it_by_the_exit_code(codes: dict[str, str], stack: Stack) -> None:
+def test_a_terminal_exit_code_prevents_a_retry(codes: dict[str, str], stack: Stack) -> None:
     (name,) = (f"hopeless-{key[:4].lower()}" for key in codes)
     wrap(stack, name, "exit 3", failureGracePeriodDuration="1s", **codes)
     assert becomes(stack, name, "Failed").get("resettingCount", 0) == 0
 
 
-def test_a_job_says_itself_how_long_its_pods_may_take(stack: Stack) -> None:
-    missing = f"{stack.outputs()['registry']}/nobody-pushed:1"
+def test_a_job_can_set_its_warm_up_period(stack: Stack) -> None:
+    missing = f"{stack.outputs()['registry']}/not-pushed:1"
     wrap(stack, "slow", "true", image=missing, warmupGracePeriodDuration="5s", retryLimit="0")
     becomes(stack, "slow", "Failed")
     assert unhealthy(stack, "slow") == "InsufficientPodsReady"
 
 
-def test_another_warm_up_restarts_the_operator_which_then_has_it(stack: Stack) -> None:
+def test_a_change_of_the_warm_up_period_restarts_the_operator(stack: Stack) -> None:
     stack.set(operators={**OPERATORS, "warmUpMinutes": 45})
     changed = stack.steps()
     assert set(changed) == {
@@ -223,7 +223,7 @@ def test_another_warm_up_restarts_the_operator_which_then_has_it(stack: Stack) -
     assert status(stack, "long")["phase"] == "Running"
 
 
-def test_with_the_operator_go_all_jobs_that_it_runs(stack: Stack) -> None:
+def test_disabling_the_operator_deletes_its_jobs(stack: Stack) -> None:
     stack.set(operators={**OPERATORS, "appwrapper": {"enabled": False}})
     stack.up()
     assert stack.kube.find("v1", "Namespace", WRAPPER_NAMESPACE) is None

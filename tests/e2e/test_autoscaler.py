@@ -1,4 +1,4 @@
-"""Pools that scale: jobs bring nodes, Spot is taken back and replaced or fallen back from, and what is idle goes."""
+"""Pools that autoscale: jobs add nodes, evicted Spot nodes are replaced, and idle nodes are deleted. In order."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
     return new_stack("scaled", vmSku=None, nodeCount=None, pools=pools, workloadOptions=options)
 
 
-def test_a_job_on_an_empty_pool_brings_its_nodes_and_runs(stack: Stack) -> None:
+def test_a_job_on_an_empty_pool_adds_nodes_and_runs(stack: Stack) -> None:
     stack.up()
-    eventually(lambda: len(of_pool(stack, "gpu")) == 2, "the autoscaler brings both nodes")
+    eventually(lambda: len(of_pool(stack, "gpu")) == 2, "the autoscaler adds both nodes")
     job = stack.kube.get("batch.volcano.sh/v1alpha1", "Job", "nccl-allreduce", "ai")
     for node in of_pool(stack, "gpu"):
-        assert node["metadata"]["creationTimestamp"] >= job["metadata"]["creationTimestamp"], "it comes for the job"
+        assert node["metadata"]["creationTimestamp"] >= job["metadata"]["creationTimestamp"], "added for the job"
     assert ended(stack.kube) == "Completed"
 
 
-def test_an_update_of_the_pool_keeps_the_nodes_that_it_has(stack: Stack) -> None:
+def test_an_update_of_the_pool_keeps_its_nodes(stack: Stack) -> None:
     for node in of_pool(stack, "gpu"):
         hold(stack, node["metadata"]["name"])
     before = names(of_pool(stack, "gpu"))
@@ -53,14 +53,14 @@ def test_an_update_of_the_pool_keeps_the_nodes_that_it_has(stack: Stack) -> None
     stack.up("--expect-no-changes")
 
 
-def test_nodes_that_nobody_needs_go(stack: Stack) -> None:
+def test_unneeded_nodes_are_deleted(stack: Stack) -> None:
     for name in names(stack.kube.list("v1", "Pod", "default")):
         stack.kube.delete("v1", "Pod", name, "default")
     eventually(lambda: of_pool(stack, "gpu") == [], "the pool is empty again")
-    assert told(stack, "ScaleDownEmpty")
+    assert messages(stack, "ScaleDownEmpty")
 
 
-def test_an_update_leaves_the_count_that_the_autoscaler_sets_meanwhile(stack: Stack) -> None:
+def test_an_update_keeps_the_count_that_the_autoscaler_sets_meanwhile(stack: Stack) -> None:
     stack.set(pools={"gpu": {**POOL, "labels": {"team": "b"}}, "cheap": SPOT})
     with ThreadPoolExecutor(1) as updates:
         update = updates.submit(stack.up)
@@ -71,7 +71,7 @@ def test_an_update_leaves_the_count_that_the_autoscaler_sets_meanwhile(stack: St
     assert [node["metadata"]["labels"].get("team") for node in of_pool(stack, "gpu")] == ["b", "b"]
 
 
-def test_a_changed_count_is_no_change_of_the_stack(stack: Stack) -> None:
+def test_a_changed_count_is_not_a_change_of_the_stack(stack: Stack) -> None:
     prices = []
     for count in (2, 1, 0):
         if count < 2:
@@ -83,7 +83,7 @@ def test_a_changed_count_is_no_change_of_the_stack(stack: Stack) -> None:
     stack.kube.create(whole_node("pod-0"))
     eventually(lambda: of_pool(stack, "gpu"), "the autoscaler adds a node")
     assert set(stack.refreshed()) <= {POOLS, CLUSTER}
-    assert stack.steps() == {CLUSTER: "update"}, "its list of pools, which the refresh has copied"
+    assert stack.steps() == {CLUSTER: "update"}, "the refresh has copied the list of pools"
     stack.up("--expect-no-changes")
     assert len(of_pool(stack, "gpu")) == 1
 
@@ -99,12 +99,12 @@ def test_an_update_after_a_refresh_does_not_restore_the_count_of_the_refresh(sta
         stack.kube.delete("v1", "Pod", f"pod-{number}", "default")
 
 
-def test_spot_that_is_taken_back_is_drained_and_replaced_and_its_job_counts_no_failure(stack: Stack) -> None:
+def test_an_evicted_spot_node_is_drained_and_replaced_and_its_job_does_not_fail(stack: Stack) -> None:
     stack.kube.create(batch())
-    eventually(lambda: running(stack), "a Spot node comes, and the pod runs there")
+    eventually(lambda: running(stack), "a Spot node is added, and the pod runs there")
     first = running(stack)[0]
     stack.world.simulator("evict", first["spec"]["nodeName"])
-    eventually(lambda: target(stack, first), "the pod is evicted, and told why")
+    eventually(lambda: is_evicted(stack, first), "the pod is evicted")
     node = stack.kube.get("v1", "Node", first["spec"]["nodeName"])
     assert "Preempt Scheduled: " in condition(node, "VMEventScheduled")["message"]
     assert node["spec"]["unschedulable"]
@@ -114,20 +114,20 @@ def test_spot_that_is_taken_back_is_drained_and_replaced_and_its_job_counts_no_f
     assert not stack.kube.get("batch/v1", "Job", "batch", "default")["status"].get("failed")
 
 
-def test_without_spot_machines_the_status_says_so_and_the_pod_waits(stack: Stack) -> None:
+def test_without_spot_capacity_the_status_is_backoff_and_the_pod_waits(stack: Stack) -> None:
     stack.world.simulator("fault", "capacity", "--size", A100, "--spot", "0")
     second = running(stack)[0]
     stack.world.simulator("evict", second["spec"]["nodeName"], "--without-drain")
-    eventually(lambda: of_pool(stack, "cheap") == [], "the machine is gone, and was not drained before")
-    assert not stack.kube.get("batch/v1", "Job", "batch", "default")["status"].get("failed"), "pod GC says whose fault"
-    eventually(lambda: told(stack, "FailedToScaleUpGroup"), "Azure has no Spot machine")
-    eventually(lambda: status(stack, "cheap") == "Backoff", "its status says so at the end of that round")
+    eventually(lambda: of_pool(stack, "cheap") == [], "the machine is gone, without a drain")
+    assert not stack.kube.get("batch/v1", "Job", "batch", "default")["status"].get("failed"), "a disruption"
+    eventually(lambda: messages(stack, "FailedToScaleUpGroup"), "Azure has no Spot machine")
+    eventually(lambda: status(stack, "cheap") == "Backoff", "the status is Backoff at the end of the scan")
     stack.world.simulator("heal", "capacity")
-    eventually(lambda: running(stack), "once there is one again, and the pool is asked again")
+    eventually(lambda: running(stack), "the pod runs once Azure has a machine")
 
 
 def status(stack: Stack, key: str) -> str:
-    """Of scaling a pool up, as the autoscaler tells it."""
+    """Returns the scale-up status of a pool."""
     found = stack.kube.get("v1", "ConfigMap", "cluster-autoscaler-status", "kube-system")
     groups = yaml.safe_load(found["data"]["status"])["nodeGroups"]
     (group,) = (each for each in groups if f"-{key}" in each["name"])
@@ -147,19 +147,19 @@ def uid(pod: Object) -> str:
     return str(pod["metadata"]["uid"])
 
 
-def target(stack: Stack, pod: Object) -> bool:
+def is_evicted(stack: Stack, pod: Object) -> bool:
     now = stack.kube.find("v1", "Pod", pod["metadata"]["name"], "default")
     return now is None or condition(now, "DisruptionTarget").get("reason") == "EvictionByEvictionAPI"
 
 
-def told(stack: Stack, reason: str) -> list[str]:
+def messages(stack: Stack, reason: str) -> list[str]:
     return [event["message"] for event in stack.kube.list("v1", "Event") if event["reason"] == reason]
 
 
 def batch() -> Object:
-    """A Job whose pod runs until it is asked to end, and of which a disruption is no failure.
+    """Returns a Job whose pod runs until SIGTERM, and which does not count disruptions as failures.
 
-    It tolerates no cordon: else its next pod could run on the machine that is being taken back.
+    It does not tolerate a cordon: otherwise its next pod could run on the machine that is being evicted.
     """
     script = "trap 'exit 1' TERM; while true; do sleep 1; done"
     container = {
@@ -191,7 +191,7 @@ def batch() -> Object:
 
 
 def whole_node(name: str) -> Object:
-    """A pod that needs all GPUs of a node of the pool without Spot."""
+    """Returns a pod that needs all GPUs of a node of the on-demand pool."""
     container = {"name": "main", "image": "alpine", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
     spec = {
         "containers": [container],
@@ -202,7 +202,7 @@ def whole_node(name: str) -> Object:
 
 
 def hold(stack: Stack, node: str) -> None:
-    """A pod that keeps its node."""
+    """Creates a pod that keeps its node from being deleted."""
     spec = {
         "nodeName": node,
         "containers": [{"name": "main", "image": "alpine"}],

@@ -1,7 +1,4 @@
-"""The real Azure CLI against simulated Resource Manager: the commands of the upstream documents, and of daily work.
-
-No cluster runs behind it (`FakeBackend`).
-"""
+"""The official Azure CLI with simulated Resource Manager, without clusters (`FakeBackend`). In order."""
 
 from __future__ import annotations
 
@@ -54,11 +51,11 @@ def az(arm: Arm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureCli]
     gateway.stop()
 
 
-def test_every_line_of_the_documents_ends_as_on_azure(az: AzureCli) -> None:
+def test_commands_of_the_documents_end_as_on_azure(az: AzureCli) -> None:
     assert az.failing(lines("ai_on_aks") + lines("av_resim")) == {}
 
 
-def test_the_machine_that_runs_the_lines_gets_its_role(az: AzureCli, arm: Arm) -> None:
+def test_the_jump_box_gets_its_role(az: AzureCli, arm: Arm) -> None:
     net.make_network(arm)
     net.make(arm, net.INTERFACE, net.interface_body())
     net.make(arm, net.MACHINE, net.machine_body())
@@ -70,7 +67,7 @@ def test_commands_of_daily_work_end_as_on_azure(az: AzureCli) -> None:
     assert az.failing(lines("daily")) == {}
 
 
-def test_commands_that_messages_print_end_as_on_azure(az: AzureCli, arm: Arm) -> None:
+def test_commands_of_messages_end_as_on_azure(az: AzureCli, arm: Arm) -> None:
     faults = arm.server.world.faults
     faults.fault(new_fault("lock", level="CanNotDelete", scope="rg"))
     faults.fault(new_fault("policy", tag="CostCenter"))
@@ -79,12 +76,12 @@ def test_commands_that_messages_print_end_as_on_azure(az: AzureCli, arm: Arm) ->
 
 
 @pytest.mark.parametrize(("line", "words"), lines("refused"))
-def test_refusals_are_azures(az: AzureCli, line: str, words: str) -> None:
+def test_errors_are_those_of_azure(az: AzureCli, line: str, words: str) -> None:
     result = az.run(line)
     assert (result.code != 0, words in result.errors) == (True, True), result.errors
 
 
-def test_its_nodes_differ_from_the_program_s_where_a_reason_is_given(az: AzureCli, arm: Arm) -> None:
+def test_nodes_differ_from_those_of_the_program_only_for_documented_reasons(az: AzureCli, arm: Arm) -> None:
     both = [program_cluster(arm), json.loads(az.run(f"aks show {AKS}").output)["id"]]
     nodes = {key.lower(): of for key, of in arm.backend.nodes.items()}
     ours, theirs = (
@@ -93,10 +90,10 @@ def test_its_nodes_differ_from_the_program_s_where_a_reason_is_given(az: AzureCl
     assert unexplained([(ours, theirs)], DIFFERENCES["nodes"]) == (set(), set())
 
 
-def test_logging_out_and_in_again(az: AzureCli) -> None:
+def test_logs_out_and_in_as_another_principal(az: AzureCli) -> None:
     assert az.run("logout").code == 0
     assert "Please run 'az login'" in az.run("aks list").errors
-    for line in (login(), "aks show --resource-group rg --name aks"):  # it is a Reader there
+    for line in (login(), "aks show --resource-group rg --name aks"):  # the service principal is a Reader there
         result = az.run(line)
         assert result.code == 0, result.errors
     refused = az.run("identity create --resource-group rg --name theirs").errors

@@ -1,6 +1,6 @@
-"""The real Azure CLI on one simulated cluster and its blob service, in the order of the file.
+"""The official Azure CLI on one simulated cluster and its blob service. In order.
 
-What each command changes is seen by others: kubectl, the API server, a client of blobs that has nothing but a SAS.
+Other clients check the effect of each command: kubectl, the API server, and a blob client that has only a SAS.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.support.world import World, eventually
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 AKS = "--resource-group day-two --name day-two"
 OLD = "--kubernetes-version 1.33 --k8s-support-plan AKSLongTermSupport --tier premium"
-"""A version whose clusters have no OIDC issuer at first."""
+"""A version whose clusters have no OIDC issuer by default."""
 TIMEOUT_S = 300
 ACCOUNT = "daytwodata"
 GENERATE = f"storage container generate-sas --account-name {ACCOUNT} --name files --permissions cwl --output tsv"
@@ -38,7 +38,7 @@ def az(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure
 
 
 def done(az: AzureCli, line: str) -> str:
-    """What a command printed that worked."""
+    """Runs a command that must succeed and returns its output."""
     result = az.run(line)
     assert result.code == 0, f"{line}\n{result.output}\n{result.errors}"
     return result.output
@@ -51,7 +51,7 @@ def refused(az: AzureCli, line: str) -> str:
 
 
 def kubectl(az: AzureCli, world: World, command: str, *, file: str = "kubeconfig") -> str:
-    """What kubectl printed, both streams, with a kubeconfig that the Azure CLI has written."""
+    """Returns the output of kubectl, both streams, with a kubeconfig of the Azure CLI."""
     environment = world.environment | {"KUBECONFIG": str(az.folder / file)}
     answer = world.run(["kubectl", *command.split(), "--request-timeout=20s"], check=False, environment=environment)
     return answer.stdout + answer.stderr
@@ -61,14 +61,14 @@ def is_ready(az: AzureCli, world: World, file: str = "kubeconfig") -> bool:
     return " Ready " in kubectl(az, world, "get nodes", file=file)
 
 
-def test_the_api_server_takes_the_kubeconfig(az: AzureCli, world: World) -> None:
+def test_the_kubeconfig_works(az: AzureCli, world: World) -> None:
     done(az, f"aks get-credentials {AKS} --file kubeconfig")
     eventually(lambda: is_ready(az, world), "its node is Ready", TIMEOUT_S)
     (scale_set,) = done(az, "vmss list --resource-group MC_day-two_day-two_eastus --query [].name -o tsv").splitlines()
     assert kubectl(az, world, "get nodes -o name").strip() == f"node/{scale_set}000000"
 
 
-def test_commands_run_in_the_cluster(az: AzureCli, world: World) -> None:
+def test_command_invoke_runs_commands_in_the_cluster(az: AzureCli, world: World) -> None:
     printed = done(az, f"aks command invoke {AKS} --command 'kubectl get nodes -o name'")
     assert ("exitcode=0" in printed, kubectl(az, world, "get nodes -o name").strip() in printed) == (True, True)
     failed = done(az, f"aks command invoke {AKS} --command 'kubectl get moons'")
@@ -84,7 +84,7 @@ def test_an_update_reaches_the_api_server(az: AzureCli, world: World) -> None:
     assert done(az, f"aks show {AKS} --query tags.team -o tsv") == "a"
 
 
-def test_nodes_keep_an_image_that_is_the_newest(az: AzureCli, world: World) -> None:
+def test_an_upgrade_keeps_the_newest_node_image(az: AzureCli, world: World) -> None:
     version = "get nodes -L kubernetes.azure.com/node-image-version --no-headers"
     pool = "--resource-group day-two --cluster-name day-two"
     before = kubectl(az, world, version).split()[-1]
@@ -94,7 +94,7 @@ def test_nodes_keep_an_image_that_is_the_newest(az: AzureCli, world: World) -> N
     assert kubectl(az, world, version).split()[-1] == before
 
 
-def test_a_stopped_cluster_answers_nothing_until_it_is_started(az: AzureCli, world: World) -> None:
+def test_a_stopped_cluster_is_not_reachable_until_it_is_started(az: AzureCli, world: World) -> None:
     done(az, f"aks stop {AKS}")
     assert "was refused" in kubectl(az, world, "get nodes")
     words = "managed cluster is in Provisioning State(Succeeded) and Power State(Stopped)"
@@ -104,7 +104,7 @@ def test_a_stopped_cluster_answers_nothing_until_it_is_started(az: AzureCli, wor
     eventually(lambda: is_ready(az, world), "its node is Ready again", TIMEOUT_S)
 
 
-def test_new_certificates_end_the_old_kubeconfig(az: AzureCli, world: World) -> None:
+def test_rotating_certificates_invalidates_the_old_kubeconfig(az: AzureCli, world: World) -> None:
     done(az, f"aks rotate-certs {AKS} --yes")
     assert "certificate signed by unknown authority" in kubectl(az, world, "get nodes")
     done(az, f"aks get-credentials {AKS} --file new")
@@ -112,7 +112,7 @@ def test_new_certificates_end_the_old_kubeconfig(az: AzureCli, world: World) -> 
 
 
 def put(world: World, sas: str) -> tuple[int, str]:
-    """Status and code of a blob's upload with a SAS, as clients outside of all networks reach the account."""
+    """Uploads a blob with a SAS from outside all networks; returns status and error code."""
     trusted = ssl.create_default_context(cafile=world.environment["SSL_CERT_FILE"])
     proxy = world.environment["HTTPS_PROXY"]
     with httpx.Client(proxy=proxy, verify=trusted, trust_env=False, timeout=TIMEOUT_S) as client:
@@ -125,18 +125,18 @@ def expiry() -> str:
     return (datetime.now(UTC) + timedelta(hours=2)).strftime("%Y-%m-%dT%H:%MZ")
 
 
-def test_a_new_key_ends_what_the_old_one_signed(az: AzureCli, world: World) -> None:
+def test_a_new_key_invalidates_sas_of_the_old_key(az: AzureCli, world: World) -> None:
     done(az, f"storage account create --resource-group day-two --name {ACCOUNT} --location eastus --sku Standard_LRS")
     done(az, f"storage container create --account-name {ACCOUNT} --name files --auth-mode key")
     sas = done(az, f"{GENERATE} --expiry {expiry()}")
     assert put(world, sas) == (201, "")
     done(az, f"storage account keys renew --resource-group day-two --account-name {ACCOUNT} --key primary")
-    # Azurite's code: Azure's is AuthenticationFailed.
+    # This is Azurite's code. Azure's code is AuthenticationFailed.
     eventually(lambda: put(world, sas) == (403, "AuthorizationFailure"), "the old SAS is refused", TIMEOUT_S)
     assert put(world, done(az, f"{GENERATE} --expiry {expiry()}")) == (201, "")
 
 
-def test_a_user_delegation_sas_does_what_its_signer_may_until_it_is_revoked(az: AzureCli, world: World) -> None:
+def test_a_user_delegation_sas_has_the_rights_of_its_signer_until_it_is_revoked(az: AzureCli, world: World) -> None:
     sas = done(az, f"{GENERATE} --auth-mode login --as-user --expiry {expiry()}")
     assert ("skoid=" in sas, put(world, sas)) == (True, (403, "AuthorizationPermissionMismatch"))
     scope = done(az, f"storage account show --name {ACCOUNT} --query id -o tsv")

@@ -1,6 +1,6 @@
-"""Bad input through the real CLI, at a platform that is up: refused with what mends it, and nothing is changed.
+"""Wrong settings on a deployed platform: each error has its fix, and nothing changes.
 
-One story, in this order. The platform begins without Volcano, workloads and images in its registry.
+The tests run in order. The platform starts without Volcano, workloads and images in its registry.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GOOD = {
     "workloads": "",
     "workloadOptions": None,
 }
-"""Every setting that a mistake touches, as the platform was brought up with."""
+"""All settings that mistakes change, with the platform's values."""
 WITH_A_JOB = {**GOOD, "operators": None, "workloads": "nccl-allreduce"}
 MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
     "a VM size that is unknown, under every workload": (
@@ -48,7 +48,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
         "pulumi config set -s refusals --secret --path workloadOptions.jupyterlab.password",
     ),
 }
-"""Their fixes have a plain value, a quoted path and a secret. The tables of bad input hold the other rules."""
+"""Mistakes whose fixes have a plain value, a quoted path and a secret. The tables of bad input have all rules."""
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +60,9 @@ def platform(new_stack: Callable[..., Stack]) -> Stack:
 
 
 @pytest.fixture(scope="module")
-def consumer(world: World, platform: Stack, tmp_path_factory: pytest.TempPathFactory) -> Stack:
-    """The committed stack of the NCCL test, which is never brought up. Its platform is mistyped."""
-    folder = tmp_path_factory.mktemp("lodger") / "project"
-    return Stack.create(world, "lodger", folder, {"platformStack": "refusal"}, like="nccl-allreduce")
+def consumer(platform: Stack, new_stack: Callable[..., Stack]) -> Stack:
+    """The committed stack of the NCCL test, which is never deployed, with a wrong name of its platform."""
+    return new_stack("consumer", "nccl-allreduce", platformStack="refusal")
 
 
 def state(stack: Stack) -> str:
@@ -71,50 +70,49 @@ def state(stack: Stack) -> str:
     return (stack.world.home / "state" / ".pulumi" / "stacks" / "ai-on-aks" / f"{stack.name}.json").read_text()
 
 
-def refused(stack: Stack, text: str, *says: str) -> None:
+def check_failed(stack: Stack, text: str, *parts: str) -> None:
     assert stack.returncode != 0, text
     assert "Traceback" not in text
-    for part in says:
+    for part in parts:
         assert part in text
 
 
-@pytest.mark.parametrize(("config", "says", "fix"), MISTAKES.values(), ids=MISTAKES)
-def test_a_preview_refuses(platform: Stack, config: dict[str, Any], says: str, fix: str) -> None:
+@pytest.mark.parametrize(("config", "problem", "fix"), MISTAKES.values(), ids=MISTAKES)
+def test_a_preview_rejects(platform: Stack, config: dict[str, Any], problem: str, fix: str) -> None:
     before = state(platform)
     platform.set(**{**GOOD, "operators": None, **config})
     text = platform.pulumi("preview", check=False)
     platform.set(**GOOD)
-    refused(platform, text, "in the settings of stack refusals; nothing was changed", says, f"fix:     {fix}\n")
+    check_failed(platform, text, "in the settings of stack refusals; nothing was changed", problem, f"fix:     {fix}\n")
     assert state(platform) == before
 
 
-def test_a_preview_refuses_what_azure_has_no_room_for(platform: Stack) -> None:
+def test_a_preview_rejects_more_nodes_than_the_quota_allows(platform: Stack) -> None:
     before = state(platform)
     platform.set(nodeCount="11")
     text = platform.pulumi("preview", check=False)
     platform.set(**GOOD)
     needed = f"864 vCPUs of quota standardNDSH100v5Family are needed in eastus (pool gpu: 9 more nodes of {H100})"
-    refused(platform, text, needed, "pulumi config set -s refusals nodeCount 10", "Nothing was changed.")
+    check_failed(platform, text, needed, "pulumi config set -s refusals nodeCount 10", "Nothing was changed.")
     assert state(platform) == before
 
 
-def test_a_platform_that_is_not_there(consumer: Stack) -> None:
+def test_rejects_a_platform_that_does_not_exist(consumer: Stack) -> None:
     text = consumer.pulumi("preview", check=False)
-    refused(consumer, text, "platformStack is 'refusal', and its outputs cannot be read: unknown stack")
+    check_failed(consumer, text, "platformStack is 'refusal', and its outputs cannot be read: unknown stack")
     assert "pulumi stack ls shows the names; bring the platform up first, with pulumi up -s refusal" in text
 
 
-def test_a_platform_without_the_operator_that_a_workload_needs(consumer: Stack) -> None:
+def test_rejects_a_platform_without_the_operator_that_a_workload_needs(consumer: Stack) -> None:
     consumer.set(platformStack=PLATFORM)
     text = consumer.pulumi("preview", check=False)
     what = "operators.volcano.enabled of stack refusals is false, but workload nccl-allreduce needs it as its scheduler"
-    mend = "pulumi config set -s refusals --path operators.volcano.enabled true && pulumi up -s refusals"
-    refused(consumer, text, what, f"fix:     {mend}\n")
+    fix = "pulumi config set -s refusals --path operators.volcano.enabled true && pulumi up -s refusals"
+    check_failed(consumer, text, what, f"fix:     {fix}\n")
 
 
 @pytest.mark.long
-def test_images_that_nobody_has_pushed(platform: Stack, world: World) -> None:
-    """`up` succeeds, the job says what it waits for, and it starts by itself."""
+def test_a_job_waits_for_its_image_to_be_pushed(platform: Stack, world: World) -> None:
     platform.set(**WITH_A_JOB)
     platform.up()
     registry = platform.outputs()["registry"]
@@ -123,7 +121,7 @@ def test_images_that_nobody_has_pushed(platform: Stack, world: World) -> None:
         found = observed(platform, platform)["nccl-allreduce"]
         return found if found.stuck else None
 
-    why = eventually(stuck, "the job says what it waits for").complaint(platform.name)
+    why = eventually(stuck, "the missing image is reported").complaint(platform.name)
     assert f"its registry does not have the image {registry}/nccl-test:" in " ".join(why.split())
     assert "    do: make images\n" in why
     pushed = f"do: make images REGISTRY={registry} # on the simulator: make images"
@@ -133,14 +131,13 @@ def test_images_that_nobody_has_pushed(platform: Stack, world: World) -> None:
 
 
 @pytest.mark.long
-def test_a_registry_s_name_that_somebody_else_has(platform: Stack) -> None:
-    """ARM alone knows that: the registry that is there stays, and so do the jobs that have their images from it."""
+def test_a_registry_name_that_another_user_has_fails_in_azure_and_keeps_the_registry(platform: Stack) -> None:
     platform.set(**WITH_A_JOB)
     platform.up()
     before = run(platform, "nccl-allreduce")
     platform.set(registry={"name": "contoso"})
     text = platform.up(check=False)
-    refused(platform, text, 'Code="AlreadyInUse"', "The registry DNS name contoso.azurecr.io is already in use.")
+    check_failed(platform, text, 'Code="AlreadyInUse"', "The registry DNS name contoso.azurecr.io is already in use.")
     assert run(platform, "nccl-allreduce") == before
     platform.set(registry=None)
     assert "unchanged" in platform.up("--expect-no-changes")

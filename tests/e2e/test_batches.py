@@ -1,7 +1,4 @@
-"""Batches of scenarios, as their user sees them: outputs that are whole, evictions that cost none, nothing done twice.
-
-One `up`; the tests follow each other.
-"""
+"""Batches of scenarios: complete outputs, evictions without losses, and no scenario runs twice. In order."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ import pytest
 
 from k8s.objects import Object
 from simulator.kube.client import ApiError
-from tests.e2e.batches import LIGHT, add_template, blobs, kept, most_at_once, resim, told
+from tests.e2e.batches import LIGHT, add_template, blobs, kept, most_at_once, resim, resim_json
 from tests.e2e.runs import ended
 from tests.support.world import Stack, eventually
 
@@ -58,21 +55,21 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 @pytest.mark.parametrize("count", [60, pytest.param(200, marks=pytest.mark.long)])
-def test_scenarios_through_evictions_are_each_finished_once(stack: Stack, tmp_path: Path, count: int) -> None:
-    """32 scenarios run at a time."""
+def test_each_scenario_is_finished_once_despite_evictions(stack: Stack, tmp_path: Path, count: int) -> None:
+    """Evicts pods while 32 scenarios run at a time."""
     batch, scenarios = f"night-{count}", [f"scenario-{number:03d}" for number in range(count)]
     add_template(stack, "light", LIGHT)
     listed = tmp_path / "night.txt"
     listed.write_text("\n".join(scenarios))
-    begun = told(stack, "submit", "--scenarios", str(listed), "--name", batch, "--template", "light")
+    begun = resim_json(stack, "submit", "--scenarios", str(listed), "--name", batch, "--template", "light")
     assert begun["left"] == count
     disturb(stack, batch)
-    summary = told(stack, "status", batch, "--wait")
+    summary = resim_json(stack, "status", batch, "--wait")
     assert (summary["succeeded"], summary["failed"]) == (count, 0), summary
-    assert summary["evicted"] + summary["retried"] > 0, "some were at work when they were told to end"
+    assert summary["evicted"] + summary["retried"] > 0, "some scenarios ran when their pods were evicted"
     found = kept(stack, batch)
     outputs = Counter(name.split("/")[1] for name in found if "/output/" in name and name.startswith("results/"))
-    assert outputs == dict.fromkeys(scenarios, 2), "all of each, and none of it twice"
+    assert outputs == dict.fromkeys(scenarios, 2), "all outputs once"
     assert not [name for name in found if name.startswith("attempts/") and "/output/" in name]
 
 
@@ -85,16 +82,11 @@ def test_ten_jobs_share_one_gpu_two_at_a_time(stack: Stack) -> None:
 
 
 @pytest.mark.long
-def test_the_stacks_own_scenarios_are_done(stack: Stack) -> None:
-    assert told(stack, "status", "resim", "--wait")["succeeded"] == 2
-
-
-@pytest.mark.long
 def test_twenty_jobs_with_input_and_output(stack: Stack) -> None:
-    summary = told(stack, "submit", "--njobs", "20", "--name", "twenty", "--wait")
+    summary = resim_json(stack, "submit", "--njobs", "20", "--name", "twenty", "--wait")
     assert (summary["state"], summary["succeeded"], summary["failed"], summary["left"]) == ("Complete", 20, 0, 0)
     assert summary["outputBytes"] == 20 * 2 * SIZE
-    assert summary["inputBytes"] == 19 * 1070 + 70, "a scenario with a folder of its own reads that"
+    assert summary["inputBytes"] == 19 * 1070 + 70, "a scenario with its own folder reads only that"
     found = kept(stack, "twenty")
     sizes = {name: size for name, size in found.items() if name.endswith(".bin")}
     expected = [f"results/scenario-{number:06d}/output/output-{file}.bin" for number in range(20) for file in (0, 1)]
@@ -106,44 +98,37 @@ def test_twenty_jobs_with_input_and_output(stack: Stack) -> None:
 
 
 @pytest.mark.long
-def test_what_is_done_is_not_done_again(stack: Stack) -> None:
+def test_finished_scenarios_do_not_run_again(stack: Stack) -> None:
     again = ("submit", "--njobs", "20", "--name", "twenty")
     assert "all 20 scenarios are done; nothing was created" in resim(stack, *again)
     assert resim(stack, "cancel", "twenty").splitlines()[0] == "job.batch/twenty-1 deleted"
     with blobs(stack, "output") as outputs:
         for file in ("result.json", "output/output-0.bin", "output/output-1.bin", "log.txt"):
             outputs.delete_blob(f"ai/twenty/results/scenario-000013/{file}")
-    summary = told(stack, *again, "--wait")
+    summary = resim_json(stack, *again, "--wait")
     (job,) = stack.kube.list("batch/v1", "Job", "ai", labels="ai-on-aks/batch=twenty")
     assert (summary["succeeded"], job["spec"]["completions"]) == (20, 1), "one index, not twenty"
 
 
 @pytest.mark.long
-def test_a_name_stands_for_its_scenarios(stack: Stack) -> None:
-    said = resim(stack, "submit", "--njobs", "21", "--name", "twenty", check=False)
-    assert "batch twenty has other scenarios: 20" in said
-    assert "fix:     --name batch-" in said
-
-
-@pytest.mark.long
-def test_a_stack_is_taken_down_while_a_batch_runs(stack: Stack) -> None:
-    """Its Jobs go first: a namespace would wait for ever for pods whose Jobs are still there (manifests.owner)."""
+def test_destroy_works_while_a_batch_runs(stack: Stack) -> None:
+    """Jobs are deleted first, because a namespace would wait forever for pods whose Jobs exist (manifests.owner)."""
     add_template(stack, "lasting", "exec sleep 600")
-    told(stack, "submit", "--njobs", "20", "--name", "lasting", "--template", "lasting")
+    resim_json(stack, "submit", "--njobs", "20", "--name", "lasting", "--template", "lasting")
     eventually(lambda: running(stack, "lasting", set()), "a pod runs")
     stack.destroy()
     assert not stack.outputs()
 
 
 def span(pod: Object) -> tuple[str, float, float]:
-    """Where its container was at work, and from when to when."""
+    """Returns the node, start and end of a pod's container."""
     ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
     begun, end = (datetime.fromisoformat(ended[name]).timestamp() for name in ("startedAt", "finishedAt"))
     return pod["spec"]["nodeName"], begun, end
 
 
 def disturb(stack: Stack, batch: str) -> None:
-    """Evicts pods that run, some of them without any grace, as nodes that go away do."""
+    """Evicts running pods, some of them without a grace period, as when a node is deleted."""
     disturbed: set[str] = set()
     for number in range(EVICTIONS + KILLS):
         name = eventually(lambda: running(stack, batch, disturbed), "a pod runs", every=0.2)
@@ -153,7 +138,7 @@ def disturb(stack: Stack, batch: str) -> None:
 
 
 def running(stack: Stack, batch: str, but: set[str]) -> str:
-    """A pod of the batch that runs, the last by name: names end in random characters."""
+    """Returns a random running pod of the batch: the last by the random character at the end of its name."""
     pods = stack.kube.list("v1", "Pod", "ai", labels=f"ai-on-aks/batch={batch}")
     found = {pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") == "Running"} - but
     return max(found, key=lambda name: name[-1], default="")

@@ -1,6 +1,6 @@
-"""What users of AKS really meet: things left out, things that break, things that are refused.
+"""Typical problems on AKS and their effects: missing settings, broken hardware, rejected requests.
 
-One stack with the NCCL job tells it, in the order of the file; each test leaves the program as it found it.
+The tests run in order on one stack with the NCCL job. Each test restores the program.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from k8s.objects import Object
+from k8s.objects import Object, holds
 from simulator.kube.client import ApiError
 from tests.e2e.mistakes import (
     WITHOUT_FEATURE_CHECK,
@@ -22,21 +22,19 @@ from tests.e2e.mistakes import (
 )
 from tests.e2e.policies import (
     CLUSTER_POLICY,
-    all_ready,
     bound_job,
     completed,
-    condition,
     gang,
-    is_ready,
-    is_silent,
+    offered_gpus,
     offers,
     offers_gpus,
-    offers_none,
     placed,
+    ready_status,
     tolerate,
     unready_pods,
     unschedulable,
 )
+from tests.e2e.team_jobs import kubectl
 from tests.support.sizes import H100
 from tests.support.world import Stack, ended, eventually, gpu_nodes, job_phase, log, names
 
@@ -44,8 +42,7 @@ pytestmark = [pytest.mark.simulator, pytest.mark.charts]
 JOB = "batch.volcano.sh/v1alpha1"
 SPOT = {"key": "kubernetes.azure.com/scalesetpriority", "value": "spot", "effect": "NoSchedule"}
 NVIDIA_DEFAULT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-FAILED = "Terminated"  # by the policy of the job's master; Volcano says Failed of jobs that it gave up itself
-ND = "standardNDSH100v5Family"
+FAILED = "Terminated"  # by the policy of the job's master; Failed would mean that Volcano gave up
 SPOT_POOL = {"vmSku": None, "nodeCount": None, "pools": {"gpu": {"vmSku": H100, "spot": True}}}
 FEATURE = "providers/Microsoft.Features/featureProviders/Microsoft.ContainerService"
 FEATURE += "/subscriptionFeatureRegistrations/AKSInfinibandSupport?api-version=2021-07-01"
@@ -66,14 +63,14 @@ def healed(stack: Stack) -> Iterator[Stack]:
 
 
 def run_again(stack: Stack, iterations: int) -> str:
-    """Replaces the job by one that differs in a number; the phase in which that ended."""
+    """Replaces the job by one with another number of iterations, and returns its final phase."""
     stack.set(workloadOptions={"nccl-allreduce": {"iterations": iterations}})
     stack.up()
     return ended(stack.kube)
 
 
 def reboot(stack: Stack, pod: Object) -> None:
-    """As far as the pod notices it: it is made anew. Its DaemonSet may have been first, with the new tolerations."""
+    """Deletes a pod, as a reboot does. Its DaemonSet may have deleted it before, because tolerations changed."""
     try:
         stack.kube.delete("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
     except ApiError as error:
@@ -81,10 +78,10 @@ def reboot(stack: Stack, pod: Object) -> None:
             raise
 
 
-# -- left out ----------------------------------------------------------------------------------------------------------
+# -- missing -----------------------------------------------------------------------------------------------------------
 
 
-def test_workers_without_the_toleration_leave_the_whole_gang_pending(stack: Stack) -> None:
+def test_workers_without_the_toleration_keep_the_gang_pending(stack: Stack) -> None:
     stack.alter(WITHOUT_GPU_TOLERATIONS)
     stack.up()
 
@@ -92,17 +89,17 @@ def test_workers_without_the_toleration_leave_the_whole_gang_pending(stack: Stac
         return unschedulable(stack, "nccl-allreduce", "ai")
 
     eventually(partial(offers_gpus, stack), "the nodes offer GPUs")
-    eventually(lambda: "taint" in why(), "the gang waits for the toleration alone")
+    eventually(lambda: "taint" in why(), "the gang waits because of the taint")
     assert "3 tasks in gang unschedulable" in why()
     assert placed(stack.kube, "ai", "nccl-allreduce") == []
     assert job_phase(stack.kube) == "Pending"
-    told = stack.why("nccl-allreduce")
-    assert "waits: the scheduler says: 0/" in told
-    assert "waits: no toleration for taint sku=gpu:NoSchedule on nodes " in told
+    report = stack.why("nccl-allreduce")
+    assert "waits: the scheduler says: 0/" in report
+    assert "waits: no toleration for taint sku=gpu:NoSchedule on nodes " in report
 
 
 @pytest.mark.long
-def test_workers_without_rdma_make_nccl_use_tcp_and_the_job_fails(stack: Stack) -> None:
+def test_without_rdma_nccl_uses_tcp_and_the_job_fails(stack: Stack) -> None:
     stack.alter(WITHOUT_RDMA)
     stack.up()
     assert ended(stack.kube) == FAILED
@@ -111,16 +108,16 @@ def test_workers_without_rdma_make_nccl_use_tcp_and_the_job_fails(stack: Stack) 
     assert "VERDICT: FAIL NCCL fell back to TCP (NET/Socket) between nodes" in text
 
 
-def test_device_plugins_without_the_toleration_leave_nothing_to_run_on(stack: Stack) -> None:
+def test_device_plugins_without_the_toleration_leave_nodes_without_gpus(stack: Stack) -> None:
     tolerations = stack.kube.get(*CLUSTER_POLICY)["spec"]["daemonsets"]["tolerations"]
     tolerate(stack, [NVIDIA_DEFAULT])
     try:
         for pod in stack.kube.list("v1", "Pod", "nvidia-operator", labels="app=nvidia-device-plugin-daemonset"):
             reboot(stack, pod)
-        eventually(partial(offers_none, stack), "the nodes offer no GPUs")
+        eventually(lambda: not any(offered_gpus(stack)), "the nodes offer no GPUs")
         stack.kube.create(gang("hungry", 2))
         assert "gang unschedulable" in unschedulable(stack, "hungry")
-        # Whichever is the first of the operator's DaemonSets that lost its pods: they are rolled one after the other.
+        # The operator rolls out its DaemonSets one after the other, so any of them may be the first without pods.
         cause = r"does not run: DaemonSet nvidia-[a-z-]+ has no toleration for taint sku=gpu:NoSchedule"
         assert re.search(cause, stack.why("hungry", namespace="default"))
     finally:
@@ -132,7 +129,7 @@ def test_device_plugins_without_the_toleration_leave_nothing_to_run_on(stack: St
 # -- broken ------------------------------------------------------------------------------------------------------------
 
 
-def test_one_slow_link_fails_the_job_and_mending_it_passes_the_next(healed: Stack) -> None:
+def test_a_slow_link_fails_the_job_until_it_is_repaired(healed: Stack) -> None:
     healed.alter("")
     node = names(gpu_nodes(healed.kube))[0]
     healed.world.simulator("fault", "link", "--node", node, "--device", "mlx5_3", "--gbps", "100")
@@ -142,13 +139,13 @@ def test_one_slow_link_fails_the_job_and_mending_it_passes_the_next(healed: Stac
     assert run_again(healed, 20) == "Completed"
 
 
-def test_a_gpu_off_the_bus_leaves_the_node_with_seven_and_pods_of_eight_are_refused(healed: Stack) -> None:
+def test_a_gpu_off_the_bus_leaves_seven_and_the_node_rejects_pods_with_eight(healed: Stack) -> None:
     node = names(gpu_nodes(healed.kube))[1]
 
     def offered() -> int:
         return offers(healed.kube.get("v1", "Node", node))
 
-    def refused() -> list[str]:
+    def rejections() -> list[str]:
         pods = healed.kube.list("v1", "Pod", "default", labels="batch.kubernetes.io/job-name=late")
         failed = [pod["status"] for pod in pods if pod["status"]["phase"] == "Failed"]
         return [f"{status['reason']}: {status['message']}" for status in failed]
@@ -157,29 +154,29 @@ def test_a_gpu_off_the_bus_leaves_the_node_with_seven_and_pods_of_eight_are_refu
     eventually(lambda: offered() == 7, "the node offers 7 GPUs")
     healed.kube.create(bound_job("late", node))
     unavailable = "requested number of devices unavailable for nvidia.com/gpu. Requested: 8, Available: 7"
-    said = f"UnexpectedAdmissionError: Pod was rejected: Allocate failed due to {unavailable}, which is unexpected"
-    assert said in eventually(refused, "the node refuses the pod")
+    message = f"UnexpectedAdmissionError: Pod was rejected: Allocate failed due to {unavailable}, which is unexpected"
+    assert message in eventually(rejections, "the node rejects the pod")
     healed.world.simulator("heal")
     eventually(lambda: offered() == 8, "the node offers 8 GPUs again")
     late = partial(healed.kube.get, "batch/v1", "Job", "late", "default")
-    eventually(lambda: condition(late(), "Complete"), "the Job has made another pod, which has run")
+    eventually(lambda: holds(late(), "Complete"), "another pod of the Job has run")
 
 
-def test_a_node_that_fails_is_not_ready_and_comes_back_with_its_pods(healed: Stack) -> None:
+def test_a_failed_node_is_not_ready_and_recovers_with_its_pods(healed: Stack) -> None:
     scheduler = healed.kube.list("v1", "Pod", "volcano-system", labels="app=volcano-scheduler")[0]
     for node in (names(gpu_nodes(healed.kube))[0], scheduler["spec"]["nodeName"]):
         healed.world.simulator("fault", "node", "--node", node)
         eventually(partial(unready_pods, healed, node), f"pods of {node} are not ready")
-        eventually(partial(is_silent, healed, node), f"{node} is reported Unknown")
+        eventually(lambda: ready_status(healed, node) == "Unknown", f"{node} is reported Unknown")  # noqa: B023
         healed.world.simulator("heal")
-        eventually(partial(is_ready, healed, node), f"{node} is ready again")
-        eventually(partial(all_ready, healed, node), f"pods of {node} are ready again")
+        eventually(lambda: ready_status(healed, node) == "True", f"{node} is ready again")  # noqa: B023
+        eventually(lambda: not unready_pods(healed, node), f"pods of {node} are ready again")  # noqa: B023
 
 
 # -- gangs -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_gang_that_is_too_big_waits_and_holds_nothing_that_another_needs(stack: Stack) -> None:
+def test_a_gang_that_is_too_big_waits_and_does_not_block_another(stack: Stack) -> None:
     stack.kube.create(gang("big", 3))
     assert "gang unschedulable" in unschedulable(stack, "big")
     stack.kube.create(gang("fits", 2))
@@ -191,17 +188,14 @@ def test_a_gang_that_is_too_big_waits_and_holds_nothing_that_another_needs(stack
     stack.kube.delete(JOB, "Job", "big", "default")
 
 
-def test_a_node_that_somebody_has_cordoned_is_told_with_their_client(stack: Stack) -> None:
+def test_diagnosis_reports_the_client_that_cordoned_a_node(stack: Stack) -> None:
     node = names(gpu_nodes(stack.kube))[0]
-    kubectl = ["env", f"KUBECONFIG={stack.world.kubeconfig(stack.name)}", "kubectl"]
-    stack.world.run([*kubectl, "cordon", node])
+    kubectl(stack, "cordon", node)
     try:
-        told = (
-            rf"waits: cordoned by kubectl: it takes no new pods on node {node} since \d\d:\d\d UTC do: kubectl uncordon"
-        )
-        eventually(lambda: re.search(told, stack.why()), "it is told who has cordoned the node")
+        cause = rf"waits: cordoned by kubectl: it takes no new pods on node {node} since \d\d:\d\d UTC"
+        eventually(lambda: re.search(f"{cause} do: kubectl uncordon", stack.why()), "diagnosis reports the cordon")
     finally:
-        stack.world.run([*kubectl, "uncordon", node])
+        kubectl(stack, "uncordon", node)
 
 
 def test_two_gangs_that_fit_alone_run_one_after_the_other(stack: Stack) -> None:
@@ -219,16 +213,13 @@ def test_two_gangs_that_fit_alone_run_one_after_the_other(stack: Stack) -> None:
     assert ended_first <= started_second
 
 
-# -- refused -----------------------------------------------------------------------------------------------------------
+# -- rejected ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_pool_beyond_the_quota_is_refused_before_anything_else_changes(stack: Stack) -> None:
-    """By the program before anything is declared, and by Azure itself where the quota is used up meanwhile."""
+def test_azure_rejects_a_pool_beyond_the_quota_before_anything_else_changes(stack: Stack) -> None:
+    """Emulates a quota that is used up after the program's own check."""
     job = stack.kube.get(JOB, "Job", "nccl-allreduce", "ai")
     stack.set(nodeCount="11")
-    text = stack.up(check=False)
-    assert stack.returncode != 0
-    assert f"864 vCPUs of quota {ND} are needed in eastus (pool gpu: 9 more nodes of {H100})" in text
     stack.alter(WITHOUT_PREFLIGHT)
     text = stack.up(check=False)
     stack.alter("")
@@ -241,7 +232,7 @@ def test_a_pool_beyond_the_quota_is_refused_before_anything_else_changes(stack: 
 
 
 @pytest.mark.long
-def test_arm_refuses_what_replace_on_changes_would_have_replaced(stack: Stack) -> None:
+def test_arm_rejects_a_change_that_the_program_makes_by_replacement(stack: Stack) -> None:
     stack.up()
     before = gpu_nodes(stack.kube)
     pool = before[0]["metadata"]["labels"]["kubernetes.azure.com/agentpool"]
@@ -263,7 +254,7 @@ def test_arm_refuses_what_replace_on_changes_would_have_replaced(stack: Stack) -
 
 
 @pytest.mark.long
-def test_a_spot_pool_without_it_runs_the_job_in_two_partitions(stack: Stack) -> None:
+def test_without_the_infiniband_feature_the_job_fails_in_two_partitions(stack: Stack) -> None:
     stack.world.arm("DELETE", FEATURE)
     stack.set(**SPOT_POOL)
     stack.alter(WITHOUT_FEATURE_CHECK)

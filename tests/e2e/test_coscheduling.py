@@ -1,7 +1,7 @@
-"""Coscheduling in Volcano's place: gangs begin whole or not at all, and packing leaves nodes whole for them.
+"""Coscheduling instead of Volcano: a gang starts with all pods or none, and packing keeps nodes free for gangs.
 
-One `up`; the tests follow each other. The real scheduler is two minor versions older than the API server: it relies on
-pods, nodes, bindings, events and PodGroups alone.
+The tests run in order. The scheduler is two minor versions older than the API server, but uses only pods, nodes,
+bindings, events and PodGroups.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from k8s.objects import Object
+from k8s.objects import Object, condition
 from tests.e2e.policies import offers_gpus
 from tests.e2e.runs import ended, gpu_pod_nodes, observed
 from tests.support.world import Stack, eventually, gpu_nodes
@@ -45,7 +45,7 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def gang(stack: Stack, name: str, pods: int, gpus: int) -> None:
-    """So many pods with so many GPUs each, as a user's own manifests would make them."""
+    """Creates a PodGroup and its pods with `gpus` each, as a user's manifests do."""
     stack.kube.create(
         {
             "apiVersion": GROUP,
@@ -78,26 +78,25 @@ def pod(name: str, gpus: int, labels: dict[str, str] | None = None) -> Object:
 
 
 def placed(stack: Stack, prefix: str) -> dict[str, str]:
-    """Nodes of the pods that have one."""
+    """Returns the nodes of placed pods by the pods' names."""
     pods = stack.kube.list("v1", "Pod", "ai")
     nodes = {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in pods}
     return {name: node for name, node in nodes.items() if node and name.startswith(f"{prefix}-")}
 
 
-def removed(stack: Stack, *prefixes: str) -> None:
+def remove(stack: Stack, *prefixes: str) -> None:
     for each in stack.kube.list("v1", "Pod", "ai"):
         if each["metadata"]["name"].startswith(prefixes):
             stack.kube.delete("v1", "Pod", each["metadata"]["name"], "ai")
     eventually(lambda: not any(placed(stack, prefix.rstrip("-")) for prefix in prefixes), "they are gone")
 
 
-def said(stack: Stack, name: str) -> str:
-    """Of a pod's placement."""
-    conditions = stack.kube.get("v1", "Pod", name, "ai").get("status", {}).get("conditions", [])
-    return " ".join(each.get("message", "") for each in conditions if each["type"] == "PodScheduled")
+def scheduled(stack: Stack, name: str) -> str:
+    """Returns the scheduler's message about a pod."""
+    return str(condition(stack.kube.get("v1", "Pod", name, "ai"), "PodScheduled").get("message", ""))
 
 
-def test_workloads_run_to_their_end_on_both_nodes(stack: Stack) -> None:
+def test_workloads_complete_on_both_nodes(stack: Stack) -> None:
     found = ended(stack, stack)
     assert {name: each.phase for name, each in found.items()} == {"olmo": "Complete", "health-check": "Complete"}
     assert gpu_pod_nodes(stack, "olmo") == sorted(node["metadata"]["name"] for node in gpu_nodes(stack.kube))
@@ -109,38 +108,39 @@ def test_workloads_run_to_their_end_on_both_nodes(stack: Stack) -> None:
     assert not [each for each in volcano if each["spec"]["group"].endswith("volcano.sh")]
 
 
-def test_single_pods_are_packed_so_that_a_whole_node_is_left(stack: Stack) -> None:
+def test_single_pods_are_packed_on_one_node(stack: Stack) -> None:
     for number in range(4):
         stack.kube.create(pod(f"single-{number}", 2))
     found = eventually(lambda: len(placed(stack, "single")) == 4 and placed(stack, "single"), "all are placed")
     assert len(set(found.values())) == 1
-    removed(stack, "single-")
+    remove(stack, "single-")
 
 
-def test_a_gang_that_is_too_big_for_the_free_nodes_does_not_start_half(stack: Stack) -> None:
+def test_a_gang_waits_until_all_of_its_pods_fit(stack: Stack) -> None:
     gang(stack, "holder", 1, 8)
     eventually(lambda: len(placed(stack, "holder")) == 1, "it has a node")
     gang(stack, "large", 2, 8)
-    eventually(lambda: "Insufficient nvidia.com/gpu" in said(stack, "large-0") + said(stack, "large-1"), "it is told")
+    insufficient = "Insufficient nvidia.com/gpu"
+    eventually(lambda: insufficient in scheduled(stack, "large-0") + scheduled(stack, "large-1"), "it waits for GPUs")
     gang(stack, "small", 1, 8)
-    eventually(lambda: len(placed(stack, "small")) == 1, "another may have what the large one leaves alone", 120)
+    eventually(lambda: len(placed(stack, "small")) == 1, "a smaller gang gets the free node", 120)
     assert placed(stack, "large") == {}
-    removed(stack, "holder-", "small-")
-    eventually(lambda: len(placed(stack, "large")) == 2, "with both nodes free it begins whole", 120)
-    removed(stack, "large-")
+    remove(stack, "holder-", "small-")
+    eventually(lambda: len(placed(stack, "large")) == 2, "all pods of the gang get nodes", 120)
+    remove(stack, "large-")
 
 
-def test_a_job_that_waits_is_told_why(stack: Stack) -> None:
+def test_diagnosis_reports_which_pod_has_the_node(stack: Stack) -> None:
     gang(stack, "holder2", 1, 8)
     eventually(lambda: len(placed(stack, "holder2")) == 1, "it has a node")
     stack.set(workloadOptions={"olmo": {"numNodes": 2, "stopAt": 21, "maxFiles": 2}})
     stack.up()
 
-    def told() -> list[str]:
+    def causes() -> list[str]:
         found = [finding.why for finding in observed(stack, stack)["olmo"].report.findings]
         return [why for why in found if "is taken by ai/holder2-0 on node" in why]
 
-    eventually(told, "diagnosis says who has the node", 120)
+    eventually(causes, "diagnosis names the pod", 120)
     assert placed(stack, "olmo-0") == placed(stack, "olmo-1") == {}
-    removed(stack, "holder2-")
+    remove(stack, "holder2-")
     assert ended(stack, stack)["olmo"].phase == "Complete"

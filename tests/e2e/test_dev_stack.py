@@ -1,4 +1,4 @@
-"""The foundation with one workload, from nothing to destroyed. One story, told in the order of the file."""
+"""The life of a stack with one workload, from the first `up` to `destroy`. In order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def stack(new_stack: Callable[..., Stack]) -> Iterator[Stack]:
     dev.alter("")
 
 
-def test_the_nccl_job_is_gang_scheduled_and_declares_itself_passed(stack: Stack) -> None:
+def test_the_nccl_job_passes_on_two_nodes_over_infiniband(stack: Stack) -> None:
     assert ended(stack.kube) == "Completed"
     text = log(stack.kube)
     assert "VERDICT: PASS" in text
@@ -34,7 +34,7 @@ def test_the_nccl_job_is_gang_scheduled_and_declares_itself_passed(stack: Stack)
     assert "nodes=2" in text
 
 
-def test_nodes_offer_devices_and_carry_the_labels_of_their_hardware(stack: Stack) -> None:
+def test_nodes_have_devices_and_labels_of_their_hardware(stack: Stack) -> None:
     nodes = gpu_nodes(stack.kube)
     assert len(nodes) == 2
     for node in nodes:
@@ -45,13 +45,13 @@ def test_nodes_offer_devices_and_carry_the_labels_of_their_hardware(stack: Stack
 
 
 def test_scratch_is_mounted_on_every_node(stack: Stack) -> None:
-    eventually(lambda: ready(stack, "local-nvme-scratch"), "every node has its scratch")
+    eventually(lambda: ready(stack, "local-nvme-scratch"), "every node has scratch")
     for pod in pods(stack, "local-nvme-scratch"):
         path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}/log?container=setup"
         assert "ready: /dev/md127 (8 disks) at /mnt/nvme/scratch" in stack.kube.text(path)
 
 
-def test_nodes_carry_what_hyper_v_and_infiniband_say_of_them(stack: Stack) -> None:
+def test_nodes_have_labels_of_hyper_v_and_infiniband(stack: Stack) -> None:
     def labels() -> list[dict[str, str]]:
         found = [node["metadata"]["labels"] for node in gpu_nodes(stack.kube)]
         return found if all("ai-on-aks/ib-pkey" in each for each in found) else []
@@ -63,14 +63,14 @@ def test_nodes_carry_what_hyper_v_and_infiniband_say_of_them(stack: Stack) -> No
     assert all(f"hyperv/{key}" in each for each in nodes for key in hyperv.KEYS)
 
 
-def test_secrets_stay_secret(stack: Stack) -> None:
+def test_secrets_are_encrypted(stack: Stack) -> None:
     assert stack.outputs()["kubeconfig"] == "[secret]"
     state = stack.pulumi("stack", "export", "--stack", stack.name)
     assert "PRIVATE KEY" not in state
     assert "client-key-data" not in state
 
 
-def test_an_upgrade_is_previewed_as_an_update_of_cluster_and_pools_that_replaces_nothing(stack: Stack) -> None:
+def test_a_preview_of_an_upgrade_updates_cluster_and_pools(stack: Stack) -> None:
     newer = list(versions().kubernetes.newest)[1]
     stack.set(cluster={"localAccounts": True, "kubernetesVersion": newer})
     operations = {name: step["op"] for name, step in stack.planned().items()}
@@ -78,8 +78,8 @@ def test_an_upgrade_is_previewed_as_an_update_of_cluster_and_pools_that_replaces
     assert {name: op for name, op in operations.items() if op != "same"} == {CLUSTER: "update", POOL: "update"}
 
 
-def test_a_refresh_finds_nothing_but_the_pools_that_the_cluster_lists(stack: Stack) -> None:
-    """As the official provider, it reads separate pools into the cluster's own list; `up` takes them out again."""
+def test_a_refresh_finds_only_the_clusters_list_of_pools(stack: Stack) -> None:
+    """A refresh reads separate pools into the cluster's list, as with the official provider; `up` removes them."""
     assert stack.refreshed() == {CLUSTER: ["agentPoolProfiles"]}
     preview = stack.pulumi("preview", "--diff")
     assert f"node pools {stack.outputs()['pools']['gpu']} stay as they are" in preview
@@ -89,7 +89,7 @@ def test_a_refresh_finds_nothing_but_the_pools_that_the_cluster_lists(stack: Sta
     assert len(gpu_nodes(stack.kube)) == 2
 
 
-def test_a_third_node_changes_the_pool_and_the_job_that_is_sized_by_it_and_nothing_else(stack: Stack) -> None:
+def test_a_third_node_changes_only_the_pool_and_the_job_of_that_size(stack: Stack) -> None:
     stack.set(nodeCount="3")
     assert stack.steps() == {POOL: "update", JOB: "delete-replaced"}
     assert len(gpu_nodes(stack.kube)) == 3
@@ -97,7 +97,7 @@ def test_a_third_node_changes_the_pool_and_the_job_that_is_sized_by_it_and_nothi
     assert "nodes=3" in log(stack.kube)
 
 
-def test_no_workload_and_no_node_stops_the_cost_and_keeps_the_pool(stack: Stack) -> None:
+def test_without_workloads_and_nodes_the_pool_stays(stack: Stack) -> None:
     stack.set(nodeCount="0", workloads="")
     stack.up()
     assert gpu_nodes(stack.kube) == []
@@ -105,14 +105,14 @@ def test_no_workload_and_no_node_stops_the_cost_and_keeps_the_pool(stack: Stack)
     assert stack.up("--expect-no-changes")
 
 
-def test_nodes_come_back_and_so_does_the_job(stack: Stack) -> None:
+def test_nodes_and_job_are_created_again(stack: Stack) -> None:
     stack.set(nodeCount="2", workloads="nccl-allreduce")
     stack.up()
     assert len(gpu_nodes(stack.kube)) == 2
     assert ended(stack.kube) == "Completed"
 
 
-def test_another_vm_size_makes_the_new_pool_before_the_old_one_goes(stack: Stack) -> None:
+def test_another_vm_size_creates_the_new_pool_before_it_deletes_the_old_one(stack: Stack) -> None:
     before = names(gpu_nodes(stack.kube))
     stack.set(vmSku="Standard_ND96isr_H200_v5")
     steps = [line for line in stack.up().splitlines() if "AgentPool" in line]

@@ -1,4 +1,4 @@
-"""What somebody changed beside Pulumi: `refresh` sees it, and the next `up` mends it."""
+"""Changes outside Pulumi: `refresh` finds them, and the next `up` reverts them. In order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pool_path(stack: Stack) -> str:
     return f"{service}/agentPools/{name}?api-version=2025-09-01"
 
 
-def test_a_pool_that_somebody_scaled_is_scaled_back(stack: Stack) -> None:
+def test_a_scaled_pool_is_scaled_back(stack: Stack) -> None:
     path = pool_path(stack)
     pool = stack.world.arm("GET", path)
     properties = {key: value for key, value in pool["properties"].items() if key != "provisioningState"}
@@ -43,7 +43,7 @@ def test_a_pool_that_somebody_scaled_is_scaled_back(stack: Stack) -> None:
     assert len(gpu_nodes(stack.kube)) == 2
 
 
-def test_a_config_map_that_somebody_deleted_is_made_again(stack: Stack) -> None:
+def test_a_deleted_config_map_is_created_again(stack: Stack) -> None:
     stack.kube.delete("v1", "ConfigMap", "nccl-allreduce", "ai")
     assert CONFIG_MAP in stack.refreshed()
     steps = stack.steps()
@@ -52,7 +52,7 @@ def test_a_config_map_that_somebody_deleted_is_made_again(stack: Stack) -> None:
     assert stack.kube.find("v1", "ConfigMap", "nccl-allreduce", "ai")
 
 
-def test_a_script_that_somebody_edited_is_written_back(stack: Stack) -> None:
+def test_an_edited_script_is_restored(stack: Stack) -> None:
     before = stack.kube.get("v1", "ConfigMap", "nccl-allreduce", "ai")["data"]
     stack.kube.patch("v1", "ConfigMap", "nccl-allreduce", "ai", {"data": {"verdict.sh": "echo VERDICT: PASS"}})
     assert CONFIG_MAP in stack.refreshed()
@@ -60,14 +60,14 @@ def test_a_script_that_somebody_edited_is_written_back(stack: Stack) -> None:
     assert stack.kube.get("v1", "ConfigMap", "nccl-allreduce", "ai")["data"] == before
 
 
-def test_a_job_that_somebody_deleted_runs_again(stack: Stack) -> None:
+def test_a_deleted_job_runs_again(stack: Stack) -> None:
     stack.kube.delete("batch.volcano.sh/v1alpha1", "Job", "nccl-allreduce", "ai")
     assert JOB in stack.refreshed()
     assert stack.steps()[JOB] == "create"
     assert ended(stack.kube) == "Completed"
 
 
-def test_a_pool_whose_taints_somebody_took_is_tainted_again(stack: Stack) -> None:
+def test_removed_taints_of_a_pool_are_restored(stack: Stack) -> None:
     path = pool_path(stack)
     properties = stack.world.arm("GET", path)["properties"]
     properties.pop("provisioningState")

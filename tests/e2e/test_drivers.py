@@ -1,7 +1,4 @@
-"""Drivers of a platform that runs: what jobs do without them, what changes them, and how they are replaced.
-
-One story, in the order of the file.
-"""
+"""Drivers of a running platform: jobs before they are installed, and updates of drivers. In order."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def driver_pods(stack: Stack, driver: str, pool: str = "gpu") -> dict[str, str]:
-    """Pods of a driver by their nodes, of one pool."""
+    """Returns the uids of a driver's pods in a pool by their nodes."""
     nodes = names(stack.kube.list("v1", "Node", labels=f"ai-on-aks/pool={pool}"))
     pods = stack.kube.list("v1", "Pod", NVIDIA, labels=driver)
     return {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in pods if pod["spec"].get("nodeName") in nodes}
@@ -51,13 +48,13 @@ def both_ready(stack: Stack) -> bool:
 
 
 def states_not_ready(stack: Stack) -> list[str]:
-    """What the NicClusterPolicy says of its parts."""
+    """Returns the states of the NicClusterPolicy that are not ready."""
     status = stack.kube.get(*NIC_POLICY)["status"]
     return [part["name"] for part in status["appliedStates"] if part["state"] == "notReady"]
 
 
 def occupy(stack: Stack, node: str) -> Callable[[], None]:
-    """A user's pod with GPUs and an emptyDir on the node, that runs until what is returned is called."""
+    """Starts a user's pod with GPUs and an emptyDir on the node; returns a function that deletes it."""
     spec = {
         "nodeName": node,
         "containers": [{"name": "main", "image": "alpine", "resources": {"limits": {"nvidia.com/gpu": "8"}}}],
@@ -83,14 +80,14 @@ def health_check_pods(stack: Stack) -> list[Object]:
 
 @contextlib.contextmanager
 def roll_of_the_page(stack: Stack, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The commands of docs/drivers.md, as they stand there; they write to `log`."""
+    """Runs the commands of docs/drivers.md with their output in `log`."""
     page = next(page for page in PAGES if page.name == "drivers.md").read_text("utf-8")
     block = re.search(r"^    roll\(\) \{.*?^    for node in .*?$", page, re.MULTILINE | re.DOTALL)
     assert block
     command = ["bash", "-eu", "-o", "pipefail", "-c", block[0]]
     environment = {**stack.world.environment, "KUBECONFIG": str(stack.world.kubeconfig(stack.name))}
-    with log.open("wb") as said:
-        process = subprocess.Popen(command, env=environment, stdout=said, stderr=said, start_new_session=True)
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, start_new_session=True)
     try:
         yield process
     finally:
@@ -99,7 +96,7 @@ def roll_of_the_page(stack: Stack, log: Path) -> Iterator[subprocess.Popen[bytes
         process.wait()
 
 
-def test_jobs_that_are_made_before_nodes_offer_gpus_queue_and_then_run(stack: Stack) -> None:
+def test_jobs_wait_until_nodes_offer_gpus(stack: Stack) -> None:
     stack.up()
     eventually(lambda: len(health_check_pods(stack)) == 2, "the health check has its pods")
     before = [stack.kube.get("batch.volcano.sh/v1alpha1", "Job", "nccl-allreduce", "ai"), *health_check_pods(stack)]
@@ -115,7 +112,7 @@ def test_jobs_that_are_made_before_nodes_offer_gpus_queue_and_then_run(stack: St
     eventually(partial(both_ready, stack), "both policies are ready")
 
 
-def test_a_spot_pool_and_then_a_taint_leave_the_drivers_that_run_alone(stack: Stack) -> None:
+def test_a_new_spot_pool_and_a_new_taint_keep_running_drivers(stack: Stack) -> None:
     before = driver_pods(stack, OFED), driver_pods(stack, GPU_DRIVER)
     assert all(len(pods) == 2 for pods in before)
     pools: dict[str, Any] = {"gpu": GPU, "spot": {**GPU, "count": 1, "spot": True}}
@@ -130,14 +127,12 @@ def test_a_spot_pool_and_then_a_taint_leave_the_drivers_that_run_alone(stack: St
     assert (driver_pods(stack, OFED), driver_pods(stack, GPU_DRIVER)) == before
 
 
-def test_another_ofed_leaves_the_policy_not_ready_until_the_nodes_are_rolled_jobs_first(
-    stack: Stack, tmp_path: Path
-) -> None:
+def test_another_ofed_version_waits_for_the_user_to_roll_the_nodes(stack: Stack, tmp_path: Path) -> None:
     before = driver_pods(stack, OFED)
     stack.set(operators={"networkOperator": {"ofedVersion": "doca3.2.0-25.10-1.2.8.0-2"}})
     assert f"OFED changes (version): {ROLLS} you roll them" in stack.pulumi("preview")
     stack.up()
-    eventually(lambda: states_not_ready(stack) == ["state-OFED"], "the policy says that OFED is outdated")
+    eventually(lambda: states_not_ready(stack) == ["state-OFED"], "OFED is outdated")
     assert driver_pods(stack, OFED) == before
     assert re.search(r"3 pods, as mofed-\S+ on node \S+ are old", stack.why())
     stack.up("--expect-no-changes")
@@ -146,7 +141,7 @@ def test_another_ofed_leaves_the_policy_not_ready_until_the_nodes_are_rolled_job
     with roll_of_the_page(stack, tmp_path / "log") as rolling:
         eventually(lambda: node in cordoned(stack), "the node with a job is cordoned")
         assert driver_pods(stack, OFED)[node] == before[node]
-        assert cordoned(stack) == [node]  # the others are done, or wait for their turn
+        assert cordoned(stack) == [node]  # other nodes are done or wait
         leave()
         assert rolling.wait(300) == 0, (tmp_path / "log").read_text()
     assert not set(driver_pods(stack, OFED).values()) & set(before.values())
@@ -154,15 +149,15 @@ def test_another_ofed_leaves_the_policy_not_ready_until_the_nodes_are_rolled_job
     eventually(partial(both_ready, stack), "both policies are ready")
 
 
-def test_when_idle_the_operators_roll_both_drivers_and_wait_for_a_users_pod(stack: Stack) -> None:
+def test_with_when_idle_the_operators_roll_both_drivers_after_a_users_pod(stack: Stack) -> None:
     before = driver_pods(stack, OFED), driver_pods(stack, GPU_DRIVER)
     node = min(before[0])
     leave = occupy(stack, node)
     driver = {"values": {"driver": {"version": "590.48.01"}}}
     stack.set(operators={"driverUpgrades": "when-idle", "gpuOperator": driver})
-    said = stack.pulumi("preview")
+    preview = stack.pulumi("preview")
     for changed in ("OFED", "the GPU driver"):
-        assert f"{changed} changes (driverUpgrades, version): {ROLLS} the operator rolls them" in said
+        assert f"{changed} changes (driverUpgrades, version): {ROLLS} the operator rolls them" in preview
     stack.up()
 
     def state() -> str:

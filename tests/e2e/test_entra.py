@@ -1,4 +1,4 @@
-"""A cluster without local accounts: people come in by the real kubelogin, and do what their roles in Azure allow."""
+"""A cluster without local accounts: users log in with kubelogin and have the rights of their Azure roles. In order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def kubectl(stack: Stack, *arguments: str, **variables: str) -> str:
-    """What kubectl of `make shell` prints, with variables beside."""
+    """Returns the output of kubectl in `make shell` with more variables."""
     shown = ["env", *(f"{name}={value}" for name, value in variables.items()), "kubectl", *arguments]
     context = f"--context=ai-on-aks-{stack.name}+ai-on-aks-{stack.name}"
     answer = stack.world.run([*shown, context], check=False)
@@ -42,19 +42,19 @@ def kubectl(stack: Stack, *arguments: str, **variables: str) -> str:
 
 
 def as_automation(stack: Stack, *arguments: str) -> str:
-    """As the service principal, whose secret here is everybody's."""
+    """Runs kubectl as the service principal; all principals of the simulator have the same secret."""
     secret = stack.world.environment["IDENTITY_HEADER"]
     return kubectl(stack, *arguments, **OF_AUTOMATION, AZURE_CLIENT_SECRET=secret, AZURE_TENANT_ID=KNOWN.tenant_id)
 
 
-def test_whoever_deploys_makes_all_of_it_by_kubelogin_and_the_job_passes(stack: Stack) -> None:
+def test_the_deployer_creates_everything_with_kubelogin(stack: Stack) -> None:
     assert ended(stack.kube) == "Completed"
     assert "VERDICT: PASS" in log(stack.kube)
     assert KNOWN.object_id in kubectl(stack, "auth", "whoami")
     assert "nccl-allreduce-mpimaster-0" in kubectl(stack, "get", "pods", "-n", "ai")
 
 
-def test_an_identity_without_a_role_is_known_and_refused_and_a_role_lets_it_in(stack: Stack) -> None:
+def test_an_identity_needs_a_role(stack: Stack) -> None:
     assert AUTOMATION.object_id in as_automation(stack, "auth", "whoami")
     refused = f'pods is forbidden: User "{AUTOMATION.object_id}" cannot list resource "pods" in API group "" in the '
     assert f'{refused}namespace "ai": {NO_ACCESS}' in as_automation(stack, "get", "pods", "-n", "ai")
@@ -72,7 +72,7 @@ def test_an_identity_without_a_role_is_known_and_refused_and_a_role_lets_it_in(s
     assert NO_ACCESS in as_automation(stack, "delete", "pods", "--all", "-n", "ai")
 
 
-def test_who_is_in_a_group_of_administrators_needs_no_role(stack: Stack) -> None:
+def test_a_member_of_an_administrators_group_needs_no_role(stack: Stack) -> None:
     secret = stack.world.environment["IDENTITY_HEADER"]
     stack.world.run(["az", "login", "--username", GRACE.upn, "--password", secret])
     try:
@@ -82,8 +82,8 @@ def test_who_is_in_a_group_of_administrators_needs_no_role(stack: Stack) -> None
         stack.world.run(["az", "logout"])
 
 
-def test_what_aks_hands_out_works_once_kubelogin_has_converted_it(stack: Stack, tmp_path: Path) -> None:
-    """As after `az aks get-credentials`, whose login asks for a browser."""
+def test_akss_kubeconfig_works_after_kubelogin_has_converted_it(stack: Stack, tmp_path: Path) -> None:
+    """The kubeconfig of `az aks get-credentials` asks for a browser login."""
     name, file = f"ai-on-aks-{stack.name}", tmp_path / "kubeconfig"
     cluster = f"resourceGroups/{name}/providers/Microsoft.ContainerService/managedClusters/{name}"
     answer = stack.world.arm("POST", f"{cluster}/listClusterUserCredential?api-version=2025-09-01")
@@ -94,17 +94,18 @@ def test_what_aks_hands_out_works_once_kubelogin_has_converted_it(stack: Stack, 
     assert KNOWN.object_id in stack.world.run(whoami).stdout
 
 
-def test_without_a_login_kubectl_shows_kubelogins_own_error(stack: Stack) -> None:
+def test_without_a_login_kubectl_shows_kubelogins_error(stack: Stack) -> None:
     failed = "executable kubelogin failed with exit code 1"
-    nobody = kubectl(stack, "get", "pods", **OF_AUTOMATION, AZURE_TENANT_ID=KNOWN.tenant_id)
-    assert "Error: failed to create azidentity credential: client secret cannot be empty" in nobody
-    assert failed in nobody
-    stranger = kubectl(stack, "get", "pods", **OF_AUTOMATION, AZURE_TENANT_ID=OTHER_TENANT, AZURE_CLIENT_SECRET="x")
-    assert f"AADSTS90002: Tenant '{OTHER_TENANT}' not found" in stranger
-    assert failed in stranger
+    no_secret = kubectl(stack, "get", "pods", **OF_AUTOMATION, AZURE_TENANT_ID=KNOWN.tenant_id)
+    assert "Error: failed to create azidentity credential: client secret cannot be empty" in no_secret
+    assert failed in no_secret
+    wrong_tenant = {"AZURE_TENANT_ID": OTHER_TENANT, "AZURE_CLIENT_SECRET": "x"}
+    assert f"AADSTS90002: Tenant '{OTHER_TENANT}' not found" in kubectl(
+        stack, "get", "pods", **OF_AUTOMATION, **wrong_tenant
+    )
 
 
-def test_an_expired_token_is_refused_by_the_api_server(stack: Stack, tmp_path: Path) -> None:
+def test_the_api_server_rejects_an_expired_token(stack: Stack, tmp_path: Path) -> None:
     tokens = Tokens("", trust.token_key(stack.world.home), KNOWN, "")
     for age, words in ((7200, "You must be logged in to the server (Unauthorized)"), (0, KNOWN.object_id)):
         token, ends = tokens.issue(AKS, now=time.time() - age)
@@ -116,8 +117,7 @@ def test_an_expired_token_is_refused_by_the_api_server(stack: Stack, tmp_path: P
 
 
 @pytest.mark.long
-def test_a_first_update_bears_with_a_role_that_acts_late(new_stack: Callable[..., Stack]) -> None:
-    """The deployer's own: what is made in the cluster first is tried again until Azure has spread the news."""
+def test_a_first_update_retries_until_the_deployers_role_takes_effect(new_stack: Callable[..., Stack]) -> None:
     late = new_stack("entra-late", cluster={"localAccounts": False}, workloads=None)
     late.world.simulator("fault", "roles")
     with ThreadPoolExecutor(1) as others:
@@ -128,9 +128,9 @@ def test_a_first_update_bears_with_a_role_that_acts_late(new_stack: Callable[...
 
 
 def _heal_once_assigned(stack: Stack) -> datetime:
-    """A while after the deployer's role is there, by when what needs it has been refused; tells the time."""
-    there = f"managedClusters/ai-on-aks-{stack.name}/providers/Microsoft.Authorization/roleAssignments".lower()
-    eventually(lambda: any(there in made.id.key for made in records(stack.world.home / "azure")), "the role is there")
+    """Lets roles take effect ten seconds after the deployer's role exists; returns the time."""
+    role = f"managedClusters/ai-on-aks-{stack.name}/providers/Microsoft.Authorization/roleAssignments".lower()
+    eventually(lambda: any(role in made.id.key for made in records(stack.world.home / "azure")), "the role exists")
     time.sleep(10)
     now = datetime.now(UTC).replace(microsecond=0)
     stack.world.simulator("heal", "roles")

@@ -1,4 +1,4 @@
-"""`pulumi import` as everybody types it, of what is in simulated Azure: the text that it prints changes nothing."""
+"""`pulumi import` of resources in simulated Azure: the program text that it prints changes nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def made(world: World) -> dict[str, Object]:
-    """What was made without Pulumi: a group and a storage account in it."""
+    """A group and a storage account that were created without Pulumi."""
     group = world.arm("PUT", f"{GROUP}?api-version=2024-03-01", {"location": "eastus"})
     body = {"location": "eastus", "kind": "StorageV2", "sku": {"name": "Standard_LRS"}, "tags": {"by": "hand"}}
     world.arm("PUT", f"{ACCOUNT}?api-version=2024-01-01", body)
@@ -32,7 +32,7 @@ def made(world: World) -> dict[str, Object]:
 
 
 @pytest.mark.long
-def test_the_text_of_what_is_imported_changes_nothing(world: World, project: Path, made: dict[str, Object]) -> None:
+def test_the_program_text_of_an_import_changes_nothing(world: World, project: Path, made: dict[str, Object]) -> None:
     world.run(["pulumi", "stack", "init", "imports"], cwd=project)
     text = ""
     for token, resource in made.items():

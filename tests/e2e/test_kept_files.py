@@ -1,7 +1,4 @@
-"""Files in a notebook's share stay when the notebook is taken out of the stack, and are there when it comes back.
-
-One story, told in the order of the file; its stack has one GPU node.
-"""
+"""Files in a notebook's share stay when the notebook is removed from the stack. In order."""
 
 from __future__ import annotations
 
@@ -27,22 +24,22 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
     return made
 
 
-def test_the_readmes_command_that_stops_the_cost_keeps_the_files_and_names_them(stack: Stack) -> None:
+def test_the_readmes_commands_that_stop_the_cost_keep_the_files(stack: Stack) -> None:
     in_notebook(stack, f"echo 17 tokens >{WORK}")
     before = claim(stack)
     assert stack.outputs()["files"] == {"ai/jupyterlab": "in use"}
     stack.pulumi("config", "rm", "workloads")
     stack.pulumi("config", "set", "nodeCount", "0")
-    said = " ".join(stack.pulumi("preview").split())
-    assert "stops using the claim ai/jupyterlab, which stays in the cluster with its files" in said
+    preview = " ".join(stack.pulumi("preview").split())
+    assert "stops using the claim ai/jupyterlab, which stays in the cluster with its files" in preview
     stack.up()
     assert claim(stack) == before
     assert stack.kube.find("apps/v1", "Deployment", "jupyterlab", "ai") is None
     stack.up("--expect-no-changes")
 
 
-def test_the_cluster_with_the_files_is_not_destroyed_by_a_mere_destroy(stack: Stack) -> None:
-    """Also after a time without protection, in which previews name the data that goes."""
+def test_destroy_does_not_delete_the_cluster_with_the_files(stack: Stack) -> None:
+    """Turns protection off and on first; previews name the data that lose it."""
     unprotected = {"protect": False, "containers": {"data": {}}}
     ends, deletes = "ends the protection against deletion of the cluster", "with all files of storage.containers.data"
     for storage, warning in ((unprotected, ends), ({"protect": True}, deletes)):
@@ -50,15 +47,15 @@ def test_the_cluster_with_the_files_is_not_destroyed_by_a_mere_destroy(stack: St
         assert warning in " ".join(stack.pulumi("preview").split())
         stack.up()
         assert stack.outputs()["files"]["ai/jupyterlab"].startswith("kubectl delete")
-    said = stack.pulumi("destroy", "--yes", check=False)
-    assert "because it is protected" in said
-    assert "ManagedCluster" in said
+    output = stack.pulumi("destroy", "--yes", check=False)
+    assert "because it is protected" in output
+    assert "ManagedCluster" in output
     stack.pulumi("state", "unprotect", "--all", "--yes")
     assert "claim ai/jupyterlab keeps files, which are deleted with the cluster" in refused(stack)
     assert claim(stack)
 
 
-def test_the_notebook_that_comes_back_has_its_files(stack: Stack) -> None:
+def test_a_notebook_that_is_added_again_has_its_files(stack: Stack) -> None:
     before = claim(stack)
     stack.set(nodeCount=1, **NOTEBOOK)
     stack.up()
@@ -67,7 +64,7 @@ def test_the_notebook_that_comes_back_has_its_files(stack: Stack) -> None:
     stack.up("--expect-no-changes")
 
 
-def test_they_are_deleted_by_the_command_that_the_stack_gave(stack: Stack) -> None:
+def test_the_command_of_the_outputs_deletes_the_files(stack: Stack) -> None:
     stack.set(workloads=None)
     stack.up()
     command = stack.outputs()["files"]["ai/jupyterlab"].split()

@@ -1,13 +1,9 @@
-"""Files of a notebook of another stack stay on the platform when that stack is destroyed, and protect the platform.
-
-One story, told in the order of the file.
-"""
+"""Files of a consumer stack's notebook stay when that stack is destroyed, and protect the platform. In order."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -26,8 +22,8 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
     return made
 
 
-def test_a_stack_that_was_destroyed_finds_its_files_again(stack: Stack, tmp_path: Path) -> None:
-    consumer = Stack.create(stack.world, "mine", tmp_path / "mine", {"platformStack": stack.name}, like="jupyterlab")
+def test_a_stack_that_is_deployed_again_has_its_files(stack: Stack, new_stack: Callable[..., Stack]) -> None:
+    consumer = new_stack("mine", "jupyterlab", platformStack=stack.name)
     inside = partial(in_notebook, stack, namespace="mine")
     consumer.up()
     inside(f"echo mine >{WORK}")
@@ -41,12 +37,12 @@ def test_a_stack_that_was_destroyed_finds_its_files_again(stack: Stack, tmp_path
     consumer.destroy()
 
 
-def test_that_claim_keeps_the_platform_until_it_is_deleted_or_protection_ends(stack: Stack) -> None:
+def test_the_claim_protects_the_platform_until_it_is_deleted_or_protection_ends(stack: Stack) -> None:
     stack.pulumi("state", "unprotect", "--all", "--yes")
     command = "kubectl delete persistentvolumeclaim -n mine jupyterlab"
-    said = refused(stack)
-    assert "claim mine/jupyterlab keeps files" in said
-    assert f"To delete this one: {command}. " in said
+    output = refused(stack)
+    assert "claim mine/jupyterlab keeps files" in output
+    assert f"To delete this one: {command}. " in output
     for protect in (False, True):
         stack.set(storage={"protect": protect})
         stack.up()

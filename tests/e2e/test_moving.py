@@ -1,7 +1,4 @@
-"""A stack that is up is not moved to another region or resource group: both are told, and the ways out work.
-
-One story, in the order of the file.
-"""
+"""A deployed stack cannot move to another region or resource group; the commands in the errors work. In order."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ def stack(new_stack: Callable[..., Stack]) -> Iterator[Stack]:
     pools = {"gpu": {"vmSku": "Standard_NC24ads_A100_v4", "count": 1}}
     made = new_stack("moving", workloads=None, vmSku=None, nodeCount=None, pools=pools, storage=DATA)
     yield made
-    unprotect(made)  # its data is to go after the tests
+    unprotect(made)  # so that the data are deleted after the tests
 
 
 def unprotect(stack: Stack) -> None:
@@ -38,59 +35,59 @@ def unprotect(stack: Stack) -> None:
 
 
 def refused(stack: Stack, *command: str) -> str:
-    """What the command says of settings that move the stack."""
-    said = stack.pulumi(*command, check=False)
-    assert stack.returncode != 0, said
-    assert "Traceback" not in said
-    assert "Nothing was changed." in said
-    assert "resource-group" not in said  # no step of the engine's
+    """Runs a command that must reject settings that move the stack, and returns its output."""
+    output = stack.pulumi(*command, check=False)
+    assert stack.returncode != 0, output
+    assert "Traceback" not in output
+    assert "Nothing was changed." in output
+    assert "resource-group" not in output  # the engine executed no step
     for each in LOST:
-        assert each in said
-    return said
+        assert each in output
+    return output
 
 
-def ways(said: str) -> list[str]:
-    """The commands in what was said: one that keeps the stack, one that builds another beside it, and so on."""
-    return re.findall(r"^ +(pulumi .*)$", said, re.MULTILINE)
+def commands(output: str) -> list[str]:
+    """Returns the commands of an error: the first keeps the stack, the second creates another stack."""
+    return re.findall(r"^ +(pulumi .*)$", output, re.MULTILINE)
 
 
 def paste(stack: Stack, line: str) -> str:
-    """What a line of commands prints in the stack's folder."""
+    """Runs a command line in the stack's folder and returns its output."""
     return stack.world.run(["bash", "-c", line], cwd=stack.folder).stdout
 
 
-def test_another_region_is_refused(stack: Stack) -> None:
+def test_rejects_another_region(stack: Stack) -> None:
     stack.up()
     stack.pulumi("config", "set", REGION, "westeurope")
-    said = refused(stack, "preview")
-    assert f"{REGION} is westeurope, but the stack is in eastus" in said
-    kept, beside, *_ = ways(said)
-    previewed = paste(stack, beside.replace("pulumi up", "pulumi preview --diff"))
+    output = refused(stack, "preview")
+    assert f"{REGION} is westeurope, but the stack is in eastus" in output
+    keep, create_another, *_ = commands(output)
+    previewed = paste(stack, create_another.replace("pulumi up", "pulumi preview --diff"))
     assert re.search(r'location +: "westeurope"', previewed)
     paste(stack, "pulumi stack rm moving-2 --yes")
-    paste(stack, kept)
+    paste(stack, keep)
 
 
-def test_another_resource_group_is_refused_and_an_up_that_failed_forgets_nothing(stack: Stack) -> None:
+def test_rejects_another_resource_group_again_after_a_failed_up(stack: Stack) -> None:
     stack.set(cluster=GROUP)
     refused(stack, "up", "--yes", "--skip-preview")
-    said = refused(stack, "up", "--yes", "--skip-preview")
-    assert "the resource group is ai-on-aks-moving, and would be elsewhere" in said
-    paste(stack, ways(said)[0])
+    output = refused(stack, "up", "--yes", "--skip-preview")
+    assert "the resource group is ai-on-aks-moving, and would be elsewhere" in output
+    paste(stack, commands(output)[0])
     stack.up("--expect-no-changes")
 
 
-def test_protected_data_stays_also_when_the_stack_is_to_be_taken_down(stack: Stack) -> None:
+def test_destroy_keeps_protected_data(stack: Stack) -> None:
     stack.pulumi("config", "set", REGION, "westeurope")
     assert "`pulumi destroy` refuses to, until `pulumi state unprotect -s moving --all`" in refused(stack, "preview")
-    said = stack.pulumi("destroy", "--yes", check=False)
+    output = stack.pulumi("destroy", "--yes", check=False)
     assert stack.returncode != 0
-    assert "container-data" in said
-    assert "because it is protected" in said
+    assert "container-data" in output
+    assert "because it is protected" in output
     assert stack.world.arm("GET", f"{CLUSTER}?api-version=2025-09-01")["location"] == "eastus"
 
 
-def test_taken_down_it_is_built_anew_elsewhere(stack: Stack) -> None:
+def test_a_destroyed_stack_can_be_created_in_another_region(stack: Stack) -> None:
     unprotect(stack)
     stack.pulumi("destroy", "--yes")
     stack.up()

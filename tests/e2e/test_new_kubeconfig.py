@@ -1,4 +1,4 @@
-"""Another kubeconfig for the same cluster: the providers are updated, and nothing in the cluster is replaced."""
+"""Another kubeconfig of the same cluster updates the provider and replaces nothing in the cluster. In order."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def planned(stack: Stack) -> dict[str, str]:
     return {name: step["op"] for name, step in stack.planned().items() if step["op"] != "same"}
 
 
-def test_other_entries_of_a_kubeconfig_update_the_provider_alone(stack: Stack) -> None:
-    """As after `az aks rotate-certs`, or with a proxy."""
+def test_other_entries_of_a_kubeconfig_update_only_the_provider(stack: Stack) -> None:
+    """Emulates `az aks rotate-certs`, or a proxy."""
     stack.alter(RENEWED)
     assert planned(stack) == {PROVIDER: "update"}
     assert stack.steps() == {PROVIDER: "update"}
@@ -57,8 +57,8 @@ def test_a_cluster_without_local_accounts_keeps_its_objects_and_releases(stack: 
     assert "unchanged" in stack.up("--expect-no-changes")
 
 
-def test_local_accounts_come_back_as_easily(stack: Stack) -> None:
-    """The certificate is not known before the update, so the preview goes on with the login, and shows no new one."""
+def test_local_accounts_can_be_enabled_again(stack: Stack) -> None:
+    """The certificate is unknown before the update, so the preview uses the login and does not update the provider."""
     stack.set(cluster={"localAccounts": True})
     expected = {CLUSTER: "update", ROLE: "delete"}
     assert planned(stack) == expected

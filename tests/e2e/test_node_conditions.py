@@ -1,6 +1,6 @@
-"""Conditions of nodes: the real node-problem-detector raises each by its fault, and clears it with that.
+"""Node conditions: node-problem-detector sets each condition for its fault and clears it after the repair. In order.
 
-One story, told in the order of the file; its stack has two nodes of eight GPUs, of which the second stays well.
+The stack has two nodes of eight GPUs; the second stays healthy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.support.world import Stack, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 WAIT_S = 180
-"""Two looks of the slowest check, and what the machine needs beside them."""
+"""The time of two runs of the slowest check, with a reserve."""
 AT_ONCE = {
     "GPUXidCritical": ("xid", "--device", "0", "--code", "48"),
     "GPUXidWarning": ("xid", "--device", "1", "--code", "31"),
@@ -30,8 +30,8 @@ AT_ONCE = {
     "InfiniBandFlapping": ("flapping", "--device", "mlx5_1"),
     "InfiniBandSlow": ("link", "--device", "mlx5_2", "--gbps", "100"),
 }
-"""What breaks at once, and stays visible together."""
-ASKED_OF_ALL_GPUS = ("GPUMemoryErrors", "GPURowRemapFailed", "NVLinkInactive", "GPUTooHot")
+"""Faults that can exist at the same time, by condition."""
+NEED_ALL_GPUS = ("GPUMemoryErrors", "GPURowRemapFailed", "NVLinkInactive", "GPUTooHot")
 WELL = dict.fromkeys(conditions(), "False")
 
 
@@ -53,7 +53,7 @@ def well(stack: Stack) -> str:
 
 
 def states(stack: Stack, node: str) -> dict[str, str]:
-    """Our conditions of a node, by name."""
+    """Returns the states of our conditions of a node, by name."""
     found = stack.kube.get("v1", "Node", node)["status"]["conditions"]
     return {
         each["type"].removeprefix(CONDITION_PREFIX): each["status"]
@@ -62,8 +62,8 @@ def states(stack: Stack, node: str) -> dict[str, str]:
     }
 
 
-def become(stack: Stack, node: str, wanted: dict[str, str], why: str) -> None:
-    """Waits until these conditions are so."""
+def wait_for(stack: Stack, node: str, wanted: dict[str, str], why: str) -> None:
+    """Waits until these conditions have these states."""
     eventually(lambda: wanted.items() <= states(stack, node).items(), f"{why}: {wanted}", WAIT_S)
 
 
@@ -80,64 +80,61 @@ def events(stack: Stack, node: str) -> list[Object]:
     return [each for each in found if each["involvedObject"].get("name") == node]
 
 
-def test_drivers_come_and_then_every_condition_is_there_and_none_has_a_problem(
-    stack: Stack, sick: str, well: str
-) -> None:
+def test_every_condition_is_false_once_drivers_run(stack: Stack, sick: str, well: str) -> None:
     for node in (sick, well):
-        eventually(partial(lambda node: states(stack, node) == WELL, node), "all is well", 600)
+        eventually(partial(lambda node: states(stack, node) == WELL, node), "all conditions are False", 600)
 
 
-def test_each_condition_is_raised_by_its_fault_with_a_message_that_names_the_device(stack: Stack, sick: str) -> None:
+def test_each_fault_sets_its_condition_with_a_message_that_names_the_device(stack: Stack, sick: str) -> None:
     for fault in AT_ONCE.values():
         stack.world.simulator("fault", fault[0], "--node", sick, *fault[1:])
-    become(stack, sick, dict.fromkeys(AT_ONCE, "True"), "each fault is seen")
+    wait_for(stack, sick, dict.fromkeys(AT_ONCE, "True"), "each fault is detected")
     assert of(stack, sick, "GPUTooHot")["message"] == "GPUs that are too hot: 5"
     assert of(stack, sick, "GPUTooHot")["reason"] == "GPUTooHot"
     assert of(stack, sick, "InfiniBandSlow")["message"] == "mlx5_2 runs at 100 of 400 Gb/s"
 
 
-def test_each_is_an_event_of_its_node(stack: Stack, sick: str) -> None:
-    told = {each["reason"] for each in events(stack, sick) if "ai-on-aks/" in each["message"]}
-    assert set(AT_ONCE) <= told
+def test_each_condition_has_an_event_of_its_node(stack: Stack, sick: str) -> None:
+    assert set(AT_ONCE) <= {each["reason"] for each in events(stack, sick) if "ai-on-aks/" in each["message"]}
 
 
-def test_the_other_node_stays_well(stack: Stack, well: str) -> None:
+def test_the_other_node_stays_healthy(stack: Stack, well: str) -> None:
     assert states(stack, well) == WELL
 
 
-def test_who_asks_what_is_wrong_with_the_platform_is_told_of_them(stack: Stack, sick: str) -> None:
+def test_diagnosis_of_the_platform_reports_them(stack: Stack, sick: str) -> None:
     assert f"GPUTooHot (GPUs that are too hot: 5) on node {sick}" in stack.why()
 
 
-def test_a_reboot_mends_what_a_reset_of_gpus_mends_and_no_more(stack: Stack, sick: str) -> None:
+def test_a_reboot_repairs_only_faults_that_a_gpu_reset_repairs(stack: Stack, sick: str) -> None:
     stack.world.simulator("reboot", sick)
-    become(stack, sick, {"GPUMemoryErrors": "False", "GPUXidWarning": "False"}, "mended")
+    wait_for(stack, sick, {"GPUMemoryErrors": "False", "GPUXidWarning": "False"}, "repaired")
     stay = set(AT_ONCE) - {"GPUMemoryErrors", "GPUXidWarning"}
-    become(stack, sick, dict.fromkeys(stay, "True"), "what stays with the machine")
+    wait_for(stack, sick, dict.fromkeys(stay, "True"), "not repaired")
 
 
-def test_each_is_cleared_when_its_fault_is_mended(stack: Stack, sick: str) -> None:
+def test_each_condition_is_cleared_when_its_fault_is_repaired(stack: Stack, sick: str) -> None:
     stack.world.simulator("heal")
-    become(stack, sick, {**WELL, "InfiniBandFlapping": "True"}, "all but what has been lost within some hours")
+    wait_for(stack, sick, {**WELL, "InfiniBandFlapping": "True"}, "flapping is counted for some hours")
     assert of(stack, sick, "GPUTooHot")["reason"] == "NoGPUTooHot"
     (pod,) = (each for each in stack.kube.list("v1", "Pod", NODE_TOOLS_NAMESPACE) if is_detector(each, sick))
     stack.kube.delete("v1", "Pod", pod["metadata"]["name"], NODE_TOOLS_NAMESPACE)
-    become(stack, sick, WELL, "a new pod has not seen any link lost")
+    wait_for(stack, sick, WELL, "a new pod starts to count again")
 
 
-def test_a_lost_gpu_is_missing_and_what_is_asked_of_all_gpus_is_unknown(stack: Stack, sick: str) -> None:
+def test_with_a_lost_gpu_conditions_of_all_gpus_are_unknown(stack: Stack, sick: str) -> None:
     stack.world.simulator("fault", "gpu", "--node", sick, "--device", "6")
-    become(stack, sick, {"GPUMissing": "True", "GPUXidCritical": "True"}, "a GPU is lost")
-    become(stack, sick, dict.fromkeys(ASKED_OF_ALL_GPUS, "Unknown"), "nobody knows of the others")
+    wait_for(stack, sick, {"GPUMissing": "True", "GPUXidCritical": "True"}, "a GPU is lost")
+    wait_for(stack, sick, dict.fromkeys(NEED_ALL_GPUS, "Unknown"), "these need all GPUs")
     stack.world.simulator("heal")
-    become(stack, sick, WELL, "all is well again")
+    wait_for(stack, sick, WELL, "all conditions are False again")
 
 
 def without(stack: Stack, operator: str, daemon_set: Callable[[Object], bool]) -> None:
-    """Takes a driver off its nodes: nobody brings it back while its operator is away."""
+    """Removes a driver from its nodes. Stops its operator first, so that it does not install the driver again."""
     path = ("apps/v1", "Deployment", operator, NVIDIA_NAMESPACE)
     stack.kube.patch(*path, {"spec": {"replicas": 0}})
-    eventually(lambda: not stack.kube.get(*path)["status"].get("replicas"), "the operator is away", 60)
+    eventually(lambda: not stack.kube.get(*path)["status"].get("replicas"), "the operator is stopped", 60)
     (found,) = filter(daemon_set, stack.kube.list("apps/v1", "DaemonSet", NVIDIA_NAMESPACE))
     nowhere = {"spec": {"template": {"spec": {"nodeSelector": {"nowhere": "true"}}}}}
     stack.kube.patch("apps/v1", "DaemonSet", found["metadata"]["name"], NVIDIA_NAMESPACE, nowhere)
@@ -147,15 +144,15 @@ def back(stack: Stack, operator: str) -> None:
     stack.kube.patch("apps/v1", "Deployment", operator, NVIDIA_NAMESPACE, {"spec": {"replicas": 1}})
 
 
-def test_a_gpu_driver_that_is_missing_is_a_problem_and_leaves_gpus_unknown(stack: Stack, sick: str) -> None:
+def test_without_the_gpu_driver_gpu_conditions_are_unknown(stack: Stack, sick: str) -> None:
     without(stack, "gpu-operator", lambda each: each["metadata"]["name"] == "nvidia-driver-daemonset")
-    become(stack, sick, {"GPUDriverMissing": "True", "GPUMissing": "Unknown", "OFEDMissing": "False"}, "no driver")
+    wait_for(stack, sick, {"GPUDriverMissing": "True", "GPUMissing": "Unknown", "OFEDMissing": "False"}, "no driver")
     back(stack, "gpu-operator")
-    become(stack, sick, WELL, "all is well again")
+    wait_for(stack, sick, WELL, "all conditions are False again")
 
 
-def test_ofed_that_is_missing_is_a_problem(stack: Stack, sick: str) -> None:
+def test_missing_ofed_sets_a_condition(stack: Stack, sick: str) -> None:
     without(stack, "network-operator", lambda each: each["metadata"]["name"].startswith("mofed-"))
-    become(stack, sick, {"OFEDMissing": "True"}, "no OFED")
+    wait_for(stack, sick, {"OFEDMissing": "True"}, "no OFED")
     back(stack, "network-operator")
-    become(stack, sick, WELL, "all is well again")
+    wait_for(stack, sick, WELL, "all conditions are False again")

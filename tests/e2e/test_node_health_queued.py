@@ -1,6 +1,6 @@
-"""Bad nodes and idle ones where Kueue lets jobs in and Coscheduling places them: as test_node_health.py with Volcano.
+"""Bad nodes and checks of idle nodes, with Kueue and Coscheduling (test_node_health.py: with Volcano). In order.
 
-One story, told in the order of the file; its platform has two nodes of eight GPUs, one of them bad.
+The platform has two nodes of eight GPUs; one of them is bad.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from simulator.kube.client import ApiError
 from tests.e2e.node_checks import (
     CRON,
     a_slow_link,
-    found,
     idle_pods,
+    node_verdict,
     only,
     ready_for_idle_checks,
     run_now,
@@ -26,7 +26,7 @@ from tests.e2e.node_checks import (
 )
 from tests.e2e.runs import observed
 from tests.e2e.team_jobs import shared_stack
-from tests.support.world import Stack, World, eventually, gpu_nodes, log, names
+from tests.support.world import Stack, eventually, gpu_nodes, log, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long, pytest.mark.timeout(1800)]
 NAME, TEAM, USER = "pytorch-pretraining", "blue", "alice"
@@ -40,7 +40,7 @@ OPERATORS: dict[str, Any] = {
     "kuberay": {"enabled": True},
 }
 OPTIONS: dict[str, Any] = {"team": TEAM, "modelSize": "125m", "steps": 100, "nodeCheck": "light"}
-LOOKS_S = 300
+TIMEOUT_S = 300
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +51,8 @@ def platform(new_stack: Callable[..., Stack]) -> Stack:
 
 
 @pytest.fixture(scope="module")
-def stack(platform: Stack, world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    config = {"platformStack": platform.name, "workloadOptions": {NAME: OPTIONS}}
-    made = Stack.create(world, "train", tmp_path_factory.mktemp("train") / "project", config, like=NAME)
-    yield made
-    made.discard()
+def stack(platform: Stack, new_stack: Callable[..., Stack]) -> Stack:
+    return new_stack("train", NAME, platformStack=platform.name, workloadOptions={NAME: OPTIONS})
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +65,7 @@ def pod(platform: Stack) -> Object:
     return platform.kube.find("v1", "Pod", POD, TEAM) or {}
 
 
-def said(platform: Stack) -> str:
+def logs(platform: Stack) -> str:
     try:
         return log(platform.kube, POD, TEAM)
     except ApiError:
@@ -76,53 +73,46 @@ def said(platform: Stack) -> str:
 
 
 def running(platform: Stack) -> int:
-    """How many idle nodes are being checked."""
+    """Returns the number of running checks of idle nodes."""
     return sum(check["status"].get("phase") == "Running" for check in idle_pods(platform))
 
 
-def test_a_teams_job_is_requeued_off_a_bad_node_and_runs_on_a_good_one(platform: Stack, stack: Stack, bad: str) -> None:
+def test_a_teams_job_is_requeued_and_moves_to_a_good_node(platform: Stack, stack: Stack, bad: str) -> None:
     (good,) = {*names(gpu_nodes(platform.kube))} - {bad}
     with only(platform, bad):
         stack.up()
-        eventually(lambda: taint(platform, bad) == ["NoSchedule"], "the bad node is tainted", LOOKS_S)
-        eventually(lambda: found(platform, bad).startswith("VERDICT: FAIL check_hw_ib"), "with its reason", 60)
-    eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", 2 * LOOKS_S)
+        eventually(lambda: taint(platform, bad) == ["NoSchedule"], "the bad node is tainted", TIMEOUT_S)
+        eventually(lambda: node_verdict(platform, bad).startswith("VERDICT: FAIL check_hw_ib"), "its verdict", 60)
+    eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", 2 * TIMEOUT_S)
     assert observed(stack, platform)[NAME].phase == "Succeeded"
     assert pod(platform)["spec"]["nodeName"] == good
-    assert re.search(r"^step 100: loss", said(platform), re.MULTILINE)
+    assert re.search(r"^step 100: loss", logs(platform), re.MULTILINE)
 
 
-def test_checks_of_idle_nodes_give_way_to_a_teams_job_at_once(platform: Stack, stack: Stack, bad: str) -> None:
-    """The job has a priority class of teams, for which no scheduler evicts anything: the CronJob deletes its checks."""
+def test_checks_of_idle_nodes_yield_to_a_teams_job(platform: Stack, stack: Stack, bad: str) -> None:
+    """No scheduler evicts pods for the job's priority class of teams, so the CronJob deletes its checks."""
     platform.world.simulator("heal")
     ready_for_idle_checks(platform)
-    for number in (1, 2):  # a node in each round
+    for number in (1, 2):  # one node in each run
         run_now(platform, CRON, "ai", ends=False)
         eventually(lambda: running(platform) == number, "a check", 120)  # noqa: B023
     platform.kube.patch("v1", "Node", bad, None, {"spec": {"taints": None}})
     pod_overrides = {"spec": {"priorityClassName": "default-priority"}}
     stack.set(workloadOptions={NAME: {**OPTIONS, "steps": 200, "podOverrides": pod_overrides}})
     stack.up()
-    eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", LOOKS_S)
+    eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", TIMEOUT_S)
     assert observed(stack, platform)[NAME].phase == "Succeeded"
     assert idle_pods(platform) == []
 
 
-def test_a_ray_job_gets_a_worker_on_another_node(
-    platform: Stack, bad: str, world: World, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Its head, which has no GPU, stays where it is."""
+def test_a_ray_job_gets_a_worker_on_another_node(platform: Stack, bad: str, new_stack: Callable[..., Stack]) -> None:
+    """The head, which has no GPU, stays on its node."""
     platform.world.simulator("fault", "link", "--node", bad, "--device", "mlx5_4", "--gbps", "100")
     options = {"team": TEAM, "model": "facebook/opt-125m", "epochs": 20, "nodeCheck": "light"}
-    config = {"platformStack": platform.name, "workloadOptions": {RAY: options}}
-    tuned = Stack.create(world, "tune", tmp_path_factory.mktemp("tune") / "project", config, like=RAY)
-    try:
-        with only(platform, bad):
-            tuned.up()
-            eventually(lambda: taint(platform, bad) == ["NoSchedule"], "the bad node is tainted", LOOKS_S)
-        eventually(lambda: observed(tuned, platform)[RAY].settled, "it has ended", 2 * LOOKS_S)
-        assert observed(tuned, platform)[RAY].phase == "Succeeded"
-        assert platform.kube.get("ray.io/v1", "RayJob", f"tune-{RAY}", TEAM)["status"].get("failed", 0) == 0
-    finally:
-        tuned.destroy()
-        tuned.discard()
+    tuned = new_stack("tune", RAY, platformStack=platform.name, workloadOptions={RAY: options})
+    with only(platform, bad):
+        tuned.up()
+        eventually(lambda: taint(platform, bad) == ["NoSchedule"], "the bad node is tainted", TIMEOUT_S)
+    eventually(lambda: observed(tuned, platform)[RAY].settled, "it has ended", 2 * TIMEOUT_S)
+    assert observed(tuned, platform)[RAY].phase == "Succeeded"
+    assert platform.kube.get("ray.io/v1", "RayJob", f"tune-{RAY}", TEAM)["status"].get("failed", 0) == 0

@@ -1,4 +1,4 @@
-"""What runs on every GPU node, when its script changes; the blob driver of the chart."""
+"""A changed script of a DaemonSet on GPU nodes, and the chart's blob driver."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def waiting(stack: Stack, tool: str) -> set[str]:
-    """Why containers of a tool do not run."""
+    """Returns the reasons of waiting containers of a tool."""
     statuses = [
         status
         for pod in pods(stack, tool)
@@ -45,19 +45,19 @@ def test_the_charts_blob_driver_mounts_a_container(stack: Stack) -> None:
     stack.kube.create(pod)
     eventually(lambda: stack.kube.get("v1", "Pod", "writer", "ai")["status"]["phase"] == "Succeeded", "writer ends")
     assert log(stack.kube, "writer", "ai") == "model\n"
-    stack.kube.delete("v1", "Pod", "writer", "ai")  # one that has ended holds its claim too
+    stack.kube.delete("v1", "Pod", "writer", "ai")  # an ended pod also keeps its claim
 
 
-def test_a_changed_script_is_another_image_which_pods_wait_for_and_the_data_stays(stack: Stack) -> None:
-    eventually(lambda: ready(stack, "local-nvme-scratch"), "every node has its scratch")
+def test_pods_wait_for_the_image_of_a_changed_script_and_data_stay(stack: Stack) -> None:
+    eventually(lambda: ready(stack, "local-nvme-scratch"), "every node has scratch")
     before = {pod["metadata"]["uid"] for pod in pods(stack, "local-nvme-scratch")}
     stack.pushes_images = False
     stack.alter("from components import images\nimages.content_tag = lambda name: 'changed'")
     stack.up()
-    eventually(lambda: "ImagePullBackOff" in waiting(stack, "local-nvme-scratch"), "the new image is missed")
+    eventually(lambda: "ImagePullBackOff" in waiting(stack, "local-nvme-scratch"), "the new image is missing")
     stack.alter("")
     stack.up()
-    eventually(lambda: ready(stack, "local-nvme-scratch"), "the old image is back")
+    eventually(lambda: ready(stack, "local-nvme-scratch"), "pods run with the old image")
     again = [pod for pod in pods(stack, "local-nvme-scratch") if pod["metadata"]["uid"] not in before]
     assert again
     path = f"/api/v1/namespaces/{NAMESPACE}/pods/{again[0]['metadata']['name']}/log?container=setup"

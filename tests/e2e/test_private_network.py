@@ -1,4 +1,4 @@
-"""A private cluster and private data, made straight in simulated Azure: who reaches them from where. In this order."""
+"""Access to a private cluster and private data that are created directly in simulated Azure. In order."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ STORAGE_ACCOUNT_CONTRIBUTOR = "17d1049b-9a84-46fb-8f53-869881c3d3ab"
 
 
 class PrivateCluster(AzureCluster):
-    """In the network `ai` of its group."""
+    """A private cluster in the network `ai` of its group."""
 
     def put(self, resource: str, body: dict[str, Any]) -> None:
-        """Makes what tests/support/networks.py names, in this group."""
+        """Creates a resource of tests/support/networks.py in this group."""
         here = GROUP.removesuffix("resourceGroups/rg") + self.group
         version = ZONES_API if "/Microsoft.Network/privateDnsZones/" in resource else API["Microsoft.Network"]
         path = resource.replace(GROUP, self.group)
@@ -41,7 +41,7 @@ class PrivateCluster(AzureCluster):
         self.arm("PUT", self.path, cluster_body(agentPoolProfiles=[pool], **PRIVATE, **properties))
 
     def create_files(self, name: str) -> str:
-        """An account that has shares by NFS, and the class that the program makes for it."""
+        """Creates an account for NFS shares and the StorageClass that the program creates for it."""
         properties = {"publicNetworkAccess": "Disabled", "supportsHttpsTrafficOnly": False}
         body = {"location": "eastus", "kind": "FileStorage", "sku": {"name": "Premium_LRS"}, "properties": properties}
         path = f"{self.group}/providers/Microsoft.Storage/storageAccounts/{name}"
@@ -77,7 +77,7 @@ def cluster(world: World) -> Iterator[PrivateCluster]:
 
 @pytest.fixture(scope="module")
 def kubeconfig(cluster: PrivateCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As AKS gives it to administrators."""
+    """AKS's kubeconfig for administrators."""
     answer = cluster.arm("POST", f"{cluster.path}/listClusterAdminCredential")
     file = tmp_path_factory.mktemp("private") / "kubeconfig"
     file.write_bytes(base64.b64decode(answer["kubeconfigs"][0]["value"]))
@@ -85,36 +85,31 @@ def kubeconfig(cluster: PrivateCluster, tmp_path_factory: pytest.TempPathFactory
 
 
 def kubectl(world: World, kubeconfig: Path, *arguments: str) -> str:
-    """What kubectl prints; raises CommandFailed."""
+    """Returns the output of `kubectl get nodes`. Raises CommandFailed."""
     inside = world.entered(*arguments)
     return world.run(["kubectl", "--kubeconfig", str(kubeconfig), "get", "nodes"], environment=inside).stdout
 
 
-def test_outside_its_name_does_not_resolve(cluster: PrivateCluster, kubeconfig: Path) -> None:
+def test_the_api_servers_name_does_not_resolve_outside_the_network(cluster: PrivateCluster, kubeconfig: Path) -> None:
     assert ".privatelink.eastus.azmk8s.io:443" in kubeconfig.read_text()
     with pytest.raises(CommandFailed, match=r"dial tcp: lookup \S+\.privatelink\.eastus\.azmk8s\.io: no such host"):
         kubectl(cluster.world, kubeconfig)
 
 
-def test_inside_real_clients_reach_it(cluster: PrivateCluster, kubeconfig: Path) -> None:
+def test_clients_inside_the_network_reach_the_api_server(cluster: PrivateCluster, kubeconfig: Path) -> None:
     assert " Ready " in kubectl(cluster.world, kubeconfig, "--inside", "ai-on-aks-private")
     inside = cluster.world.entered("--inside", LABEL)
     helm = ["helm", "--kubeconfig", str(kubeconfig), "list", "--all-namespaces"]
     assert "NAMESPACE" in cluster.world.run(helm, environment=inside).stdout
 
 
-def test_status_tells_where_one_can_be_inside_and_reaches_it_itself(cluster: PrivateCluster) -> None:
-    told = cluster.world.simulator("status").stdout
-    assert f"network {LABEL}: no machine to log in at; `make shell INSIDE={LABEL}` is inside" in told
-    assert "does not answer" not in told
+def test_status_reaches_the_private_cluster(cluster: PrivateCluster) -> None:
+    output = cluster.world.simulator("status").stdout
+    assert f"network {LABEL}: no machine to log in at; `make shell INSIDE={LABEL}` is inside" in output
+    assert "does not answer" not in output
 
 
-def test_a_network_that_is_not_there(cluster: PrivateCluster) -> None:
-    with pytest.raises(CommandFailed, match="no virtual network is called nowhere in simulated Azure"):
-        cluster.world.simulator("env", "--inside", "nowhere")
-
-
-def test_private_data_are_mounted_once_an_endpoint_a_zone_and_a_link_lead_there(cluster: PrivateCluster) -> None:
+def test_mounting_private_data_needs_an_endpoint_a_zone_and_a_link(cluster: PrivateCluster) -> None:
     cluster.create_container("tokens")
     with cluster.blobs("tokens") as blobs:
         blobs.upload_blob("shard", b"17 tokens", overwrite=True)
@@ -131,13 +126,11 @@ def test_private_data_are_mounted_once_an_endpoint_a_zone_and_a_link_lead_there(
     assert cluster.log("reader") == "17 tokens"
 
 
-def test_shares_are_made_with_a_role_on_their_account_and_mounted_at_its_endpoint(cluster: PrivateCluster) -> None:
+def test_nfs_shares_need_a_role_on_their_account_and_an_endpoint(cluster: PrivateCluster) -> None:
     files = cluster.create_files("privatefiles")
     claim = {"accessModes": ["ReadWriteMany"], "storageClassName": "shared-files"}
     cluster.apply("v1", "PersistentVolumeClaim", "team", spec=claim | {"resources": {"requests": {"storage": "100Gi"}}})
-    eventually(
-        lambda: "ERROR CODE: AuthorizationFailed" in told(cluster, "ProvisioningFailed"), "the driver is refused"
-    )
+    eventually(lambda: "ERROR CODE: AuthorizationFailed" in provisioning_errors(cluster), "the driver has no role")
     cluster.give_control_plane(STORAGE_ACCOUNT_CONTRIBUTOR, files)
     cluster.run("writer", "echo shared >/data/note; cat /data/note", claim="team")
     cluster.waits_for("writer", "mount.nfs: Failed to resolve server privatefiles.privatelink.file.core.windows.net")
@@ -148,7 +141,6 @@ def test_shares_are_made_with_a_role_on_their_account_and_mounted_at_its_endpoin
     assert cluster.log("writer") == "shared"
 
 
-def told(cluster: PrivateCluster, reason: str) -> str:
-    """The messages of all events of a reason."""
+def provisioning_errors(cluster: PrivateCluster) -> str:
     events = cluster.kube.list("v1", "Event", "default")
-    return "\n".join(event["message"] for event in events if event["reason"] == reason)
+    return "\n".join(event["message"] for event in events if event["reason"] == "ProvisioningFailed")

@@ -1,6 +1,6 @@
-"""`Pulumi.private.yaml` in its two phases, and the same in a network that is there already. In the file's order.
+"""The stack of `Pulumi.private.yaml`, deployed in its two phases, and the same in an existing network. In order.
 
-The smallest stack with a private API server and a private registry: what is outside of its network reaches neither.
+Its API server and registry are private: neither is reachable from outside its network.
 """
 
 from __future__ import annotations
@@ -32,19 +32,9 @@ NO_SUCH_HOST = r"lookup \S+\.privatelink\.eastus\.azmk8s\.io.*: no such host"
 def stack(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     made = Stack.create(world, NAME, tmp_path_factory.mktemp(NAME) / "project", {}, like="private")
     yield made
-    take_down = [
-        "pulumi",
-        "destroy",
-        "--refresh",
-        "--yes",
-        "--skip-preview",
-        "--remove",
-        "--stack",
-        NAME,
-        "--non-interactive",
-    ]
-    from_outside = world.environment | {"PULUMI_K8S_DELETE_UNREACHABLE": "true"}  # as docs/way-in.md says
-    world.run(take_down, cwd=made.folder, environment=from_outside)
+    destroy = f"pulumi destroy --refresh --yes --skip-preview --remove --stack {NAME} --non-interactive"
+    from_outside = world.environment | {"PULUMI_K8S_DELETE_UNREACHABLE": "true"}  # as in docs/way-in.md
+    world.run(destroy.split(), cwd=made.folder, environment=from_outside)
 
 
 def pools(stack: Stack) -> set[str]:
@@ -54,23 +44,22 @@ def pools(stack: Stack) -> set[str]:
 
 
 def kubectl(stack: Stack, *arguments: str) -> str:
-    """What kubectl prints where the stack is run from. Raises CommandFailed."""
+    """Runs kubectl in the stack's environment and returns its output. Raises CommandFailed."""
     return stack.world.run(
         ["kubectl", "--context", f"ai-on-aks-{NAME}+ai-on-aks-{NAME}", *arguments], environment=stack.environment
     ).stdout
 
 
-def test_from_outside_there_is_a_first_phase_which_says_how_to_go_on(stack: Stack) -> None:
-    told = stack.up()
-    assert "This machine is outside the network that the stack makes" in told
+def test_from_outside_only_the_first_phase_is_deployed(stack: Stack) -> None:
+    assert "This machine is outside the network that the stack makes" in stack.up()
     assert stack.outputs()["next"].startswith("az network bastion ssh ")
     assert pools(stack) == {"system"}
     with pytest.raises(CommandFailed, match=NO_SUCH_HOST):
         kubectl(stack, "get", "nodes")
 
 
-def test_the_jump_box_goes_and_comes_back(stack: Stack) -> None:
-    """Its subnets stay: Azure would refuse to take them away before it."""
+def test_the_jump_box_can_be_removed_and_added_again(stack: Stack) -> None:
+    """The subnets stay, because Azure rejects their deletion before that of the jump box."""
     chosen = yaml.safe_load((paths.ROOT / "Pulumi.private.yaml").read_text())["config"]["ai-on-aks:network"]
     machines = f"{GROUP}/providers/Microsoft.Compute/virtualMachines?api-version={API['Microsoft.Compute']}"
     stack.set(network={key: value for key, value in chosen.items() if key != "jumpBox"})
@@ -81,7 +70,7 @@ def test_the_jump_box_goes_and_comes_back(stack: Stack) -> None:
     assert len(stack.world.arm("GET", machines)["value"]) == 1
 
 
-def test_inside_the_rest_follows_as_the_machine_there(stack: Stack) -> None:
+def test_the_second_phase_is_deployed_inside_with_the_machines_identity(stack: Stack) -> None:
     stack.inside = f"ai-on-aks-{NAME}"
     stack.up()
     assert len(pools(stack)) == 2
@@ -91,7 +80,7 @@ def test_inside_the_rest_follows_as_the_machine_there(stack: Stack) -> None:
 
 
 def verdict(stack: Stack) -> str:
-    """What the launcher of its NCCL job wrote; empty until it runs."""
+    """Returns the log of the NCCL job's launcher; empty until it has succeeded."""
     kube = stack.world.kube(stack.name)
     pods = kube.list("v1", "Pod", "ai")
     ended = [name for name in names(pods) if name.endswith("mpimaster-0")]
@@ -103,32 +92,32 @@ def _succeeded(kube: KubeClient, pod: str) -> bool:
     return phase == "Succeeded"
 
 
-def test_outside_it_is_refused_from_now_on_and_nothing_is_taken_down(stack: Stack) -> None:
+def test_after_the_second_phase_an_up_from_outside_fails_without_changes(stack: Stack) -> None:
     before, stack.inside = pools(stack), ""
-    told = stack.up(check=False)
+    output = stack.up(check=False)
     assert stack.returncode != 0
-    assert "outside" in told
-    assert "az aks command invoke" in told
+    assert "outside" in output
+    assert "az aks command invoke" in output
     assert pools(stack) == before
 
 
-def test_outside_the_registry_lets_nobody_in(stack: Stack) -> None:
+def test_the_registry_denies_access_from_outside(stack: Stack) -> None:
     trusted = ssl.create_default_context(cafile=stack.environment["SSL_CERT_FILE"])
     with httpx.Client(proxy=stack.environment["HTTPS_PROXY"], verify=trusted, trust_env=False) as outsider:
         answer = outsider.get(f"https://{stack.outputs()['registry']}/v2/")
     assert (answer.status_code, answer.json()["errors"][0]["code"]) == (403, "DENIED")
 
 
-def test_who_has_no_role_is_refused_inside_too(stack: Stack) -> None:
-    """The deployer, who made the first phase: the machine of the network has the role, and nobody else."""
+def test_a_user_without_a_role_has_no_access_inside(stack: Stack) -> None:
+    """Only the jump box's identity has the role; the deployer of the first phase does not."""
     stack.inside = f"ai-on-aks-{NAME}"
     deployer = stack.environment | {"IDENTITY_ENDPOINT": stack.world.environment["IDENTITY_ENDPOINT"]}
-    asked = ["kubectl", "--context", f"ai-on-aks-{NAME}+ai-on-aks-{NAME}", "get", "nodes"]
+    command = ["kubectl", "--context", f"ai-on-aks-{NAME}+ai-on-aks-{NAME}", "get", "nodes"]
     with pytest.raises(CommandFailed, match="User does not have access to the resource in Azure"):
-        stack.world.run(asked, environment=deployer)
+        stack.world.run(command, environment=deployer)
 
 
-def test_the_cluster_goes_and_network_and_registry_stay(stack: Stack) -> None:
+def test_deleting_the_cluster_keeps_network_and_registry(stack: Stack) -> None:
     stack.world.arm("DELETE", f"{CLUSTER}?api-version={API['Microsoft.ContainerService']}")
     for kind in ("Microsoft.Network/virtualNetworks", "Microsoft.ContainerRegistry/registries"):
         version = API[kind.partition("/")[0]]
@@ -138,7 +127,7 @@ def test_the_cluster_goes_and_network_and_registry_stay(stack: Stack) -> None:
 
 @pytest.fixture
 def in_hub(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """The same stack in somebody's network, in which whoever deploys is."""
+    """The same stack in an existing network."""
     here = GROUPS.removesuffix("rg") + "hub"
     world.arm("PUT", f"{HUB}?api-version={API['resourceGroups']}", {"location": "eastus"})
     bodies = {
@@ -162,10 +151,10 @@ def in_hub(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     world.arm("DELETE", f"{HUB}?api-version={API['resourceGroups']}")
 
 
-def test_in_a_network_that_is_there_all_is_made_at_once_from_inside_and_nothing_from_outside(in_hub: Stack) -> None:
-    told = in_hub.up(check=False)
-    assert "outside" in told
-    assert "network.inside" in told
+def test_in_an_existing_network_one_up_from_inside_deploys_everything(in_hub: Stack) -> None:
+    output = in_hub.up(check=False)
+    assert "outside" in output
+    assert "network.inside" in output
     with pytest.raises(httpx.HTTPStatusError, match="404"):
         in_hub.world.arm("GET", f"resourceGroups/ai-on-aks-in-hub?api-version={API['resourceGroups']}")
     in_hub.inside = "hub+ai"

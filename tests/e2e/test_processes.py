@@ -1,4 +1,4 @@
-"""The simulator's processes: started once, ended to the last, side by side, and back as they were after a kill."""
+"""The simulator's processes: starts, stops, two simulators at once, and restarts after a kill."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JOB = ("batch.volcano.sh/v1alpha1", "Job", "nccl-allreduce", "ai")
 
 @pytest.fixture
 def empty(tmp_path: Path) -> Iterator[World]:
-    """A simulator that was never started."""
+    """A new simulator that is not running."""
     world = World(tmp_path / "home")
     yield world
     world.simulator("stop")
@@ -43,7 +43,7 @@ def daemon_pid(world: World) -> int:
 
 
 def daemons(world: World) -> list[int]:
-    """All that run in this home, also one that nobody knows of."""
+    """Returns the ids of all daemons of this home, even if daemon.json does not have them."""
     found = []
     for pid in processes(world.home):
         with contextlib.suppress(OSError):  # ended meanwhile
@@ -52,8 +52,8 @@ def daemons(world: World) -> list[int]:
     return found
 
 
-def standing(kube: KubeClient) -> dict[str, tuple[str, bool]]:
-    """Nodes, and pods that have not ended, by name: their uid, which makes them the same, and whether ready."""
+def current(kube: KubeClient) -> dict[str, tuple[str, bool]]:
+    """Returns uid and readiness of nodes and of pods that have not ended, by name."""
     try:
         pods = [pod for pod in kube.list("v1", "Pod") if not has_ended(pod)]
         return {
@@ -65,17 +65,17 @@ def standing(kube: KubeClient) -> dict[str, tuple[str, bool]]:
 
 
 def settled(kube: KubeClient) -> dict[str, tuple[str, bool]]:
-    """What stands once all of it is ready: a job may end before a daemon that it does not need is."""
+    """Waits until all nodes and pods are ready, and returns them."""
 
     def all_ready() -> dict[str, tuple[str, bool]]:
-        now = standing(kube)
+        now = current(kube)
         return now if all(ready for _, ready in now.values()) else {}
 
     found: dict[str, tuple[str, bool]] = eventually(all_ready, "all is ready")
     return found
 
 
-def test_start_is_idempotent_and_a_restart_changes_no_address(empty: World) -> None:
+def test_start_is_idempotent_and_a_restart_keeps_addresses(empty: World) -> None:
     empty.simulator("start")
     pid, ports = daemon_pid(empty), (empty.home / "ports.json").read_text()
     token = (empty.home / "arm-token").read_text()
@@ -90,14 +90,14 @@ def test_start_is_idempotent_and_a_restart_changes_no_address(empty: World) -> N
     assert ((empty.home / "ports.json").read_text(), (empty.home / "arm-token").read_text()) == (ports, token)
 
 
-def test_two_starts_at_once_start_one(empty: World) -> None:
+def test_two_starts_at_once_start_one_daemon(empty: World) -> None:
     environment = empty.environment
     for file in ("arm-token", "ports.json"):
         (empty.home / file).unlink()
     command = [sys.executable, "-m", "simulator", "start"]
     both = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [each.communicate(timeout=120)[1] for each in both]
-    assert [each.returncode for each in both] == [0, 0], said
+    errors = [each.communicate(timeout=120)[1] for each in both]
+    assert [each.returncode for each in both] == [0, 0], errors
     eventually(lambda: daemons(empty) == [daemon_pid(empty)], "one daemon runs")
     assert listening(json.loads((empty.home / "ports.json").read_text())["arm"])
 
@@ -113,7 +113,7 @@ def test_two_simulators_side_by_side(world: World, empty: World) -> None:
 
 
 @pytest.mark.parametrize("part", ["etcd", "kube-apiserver", "kwok", "kube-scheduler", "vc-scheduler"])
-def test_a_killed_part_comes_back_by_itself(stack: Stack, part: str) -> None:
+def test_a_killed_process_is_restarted(stack: Stack, part: str) -> None:
     before = settled(stack.kube)
     killed = processes(stack.world.home, part)
     assert killed
@@ -122,7 +122,7 @@ def test_a_killed_part_comes_back_by_itself(stack: Stack, part: str) -> None:
         lambda: len(now := processes(stack.world.home, part)) == len(killed) and not set(now) & set(killed),
         f"{part} runs again",
     )
-    eventually_equals(partial(standing, stack.kube), before)
+    eventually_equals(partial(current, stack.kube), before)
 
 
 @pytest.mark.long
@@ -135,14 +135,14 @@ def test_state_survives_a_stop(stack: Stack) -> None:
     world.simulator("start")
     assert (world.home / "ports.json").read_text() == ports
     assert (world.home / "kubeconfig").read_text() == kubeconfig
-    eventually_equals(partial(standing, stack.kube), before)
+    eventually_equals(partial(current, stack.kube), before)
     stack.up("--expect-no-changes")
 
 
 def begin_job(stack: Stack) -> None:
-    """The job anew, after all of the old one is gone, as Pulumi replaces it; returns while it runs.
+    """Replaces the job as Pulumi does, and returns once it runs.
 
-    Were it deleted in the background, Volcano might never look at its successor of that name (volcano-sh/volcano#3968).
+    Deletes it in the foreground: otherwise Volcano may ignore the new job of the same name (volcano-sh/volcano#3968).
     """
     kube = stack.kube
     job = kube.get(*JOB)
@@ -156,7 +156,7 @@ def begin_job(stack: Stack) -> None:
 
 
 @pytest.mark.long
-def test_a_killed_daemon_is_started_again_and_the_running_job_ends_completed(stack: Stack) -> None:
+def test_a_running_job_completes_after_the_daemon_is_killed_and_started_again(stack: Stack) -> None:
     world = stack.world
     before = settled(stack.kube)
     kubeconfig = (world.home / "kubeconfig").read_text()
@@ -166,5 +166,5 @@ def test_a_killed_daemon_is_started_again_and_the_running_job_ends_completed(sta
     assert "stopped" in answer.stdout
     world.simulator("start")
     assert ended(stack.kube) == "Completed"
-    eventually(lambda: before.items() <= standing(stack.kube).items(), "nodes and pods are as before")
+    eventually(lambda: before.items() <= current(stack.kube).items(), "nodes and pods are as before")
     assert (world.home / "kubeconfig").read_text() == kubeconfig

@@ -1,6 +1,6 @@
-"""PyTorchJobs of a team: Kueue holds each back until all of its pods have room, then they begin as one gang.
+"""PyTorchJobs of a team: Kueue suspends each until its quota is free, and its pods start as a gang. In order.
 
-One story, told in the order of the file; its stack has two nodes of eight GPUs, both of one team.
+The stack has two nodes of eight GPUs, both of one team.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from config.data.scheduling import COSCHEDULER, GPU_RESOURCE
-from k8s.objects import Object, condition
+from config.data.scheduling import COSCHEDULER
+from k8s.objects import Object, condition, holds, is_ready
 from operators.kueue import queues
 from operators.training_operator import NAME
 from tests.e2e.team_jobs import QUEUED, apply, container, kubectl, shared_stack, workload
@@ -20,7 +20,7 @@ from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, nam
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 API, TEAM, USER, NAMESPACE = "kubeflow.org/v1", "blue", "alice", "mlbatch-system"
 GROUP, GROUP_LABEL = "scheduling.x-k8s.io/v1alpha1", "scheduling.x-k8s.io/pod-group"
-TELLS = "echo rank $RANK of $WORLD_SIZE, the first at $MASTER_ADDR:$MASTER_PORT"
+PRINT_RANK = "echo rank $RANK of $WORLD_SIZE, the first at $MASTER_ADDR:$MASTER_PORT"
 OPERATORS: dict[str, Any] = {
     "scheduler": COSCHEDULER,
     "kueue": {"enabled": True},
@@ -34,18 +34,18 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
     return shared_stack(new_stack, "pytorch", nodes=2, operators=OPERATORS, teams=teams)
 
 
-def submit(stack: Stack, name: str, script: str, *, labels: Any = QUEUED, masters: int = 1, workers: int = 1) -> None:
-    """A PyTorchJob with a whole node for each pod, from a file of the user's."""
-    main = container(stack, "bash", "-c", f"{TELLS}; {script}", name="pytorch")
+def submit(stack: Stack, name: str, script: str, *, masters: int = 1) -> None:
+    """Creates a PyTorchJob, with a node for each pod, as the user."""
+    main = container(stack, "bash", "-c", f"{PRINT_RANK}; {script}", name="pytorch")
     pods = {"template": {"spec": {"terminationGracePeriodSeconds": 0, "containers": [main]}}}
     replicas = {
         kind: {"replicas": count, "restartPolicy": "Never", **pods}
-        for kind, count in {"Master": masters, "Worker": workers}.items()
+        for kind, count in {"Master": masters, "Worker": 1}.items()
     }
     job = {
         "apiVersion": API,
         "kind": "PyTorchJob",
-        "metadata": {"name": name, "labels": labels},
+        "metadata": {"name": name, "labels": QUEUED},
         "spec": {"pytorchReplicaSpecs": replicas},
     }
     apply(stack, job, TEAM, USER)
@@ -60,7 +60,7 @@ def pods(stack: Stack, name: str) -> list[Object]:
 
 
 def is_so(stack: Stack, name: str, state: str) -> bool:
-    return condition(job(stack, name), state).get("status") == "True"
+    return holds(job(stack, name), state)
 
 
 def becomes(stack: Stack, name: str, state: str) -> None:
@@ -68,25 +68,25 @@ def becomes(stack: Stack, name: str, state: str) -> None:
 
 
 def is_held(stack: Stack, name: str) -> bool:
-    """Suspended, with no pod."""
+    """Returns whether the job is suspended and has no pods."""
     return bool(job(stack, name)["spec"]["runPolicy"].get("suspend")) and not pods(stack, name)
 
 
 def reserved(stack: Stack, name: str) -> Object:
-    """What Kueue says of a job's quota; empty before it has seen the job."""
+    """Returns the condition QuotaReserved of a job's Workload; empty until it exists."""
     return condition(workload(stack, TEAM, name), "QuotaReserved")
 
 
-def test_the_operator_is_up_for_pytorchjobs_alone_and_nothing_is_left_to_do(stack: Stack) -> None:
+def test_the_operator_runs_only_for_pytorchjobs_and_a_second_up_changes_nothing(stack: Stack) -> None:
     stack.up("--expect-no-changes")
     (manager,) = stack.kube.list("v1", "Pod", NAMESPACE, labels="control-plane=kubeflow-training-operator")
-    assert condition(manager, "Ready")["status"] == "True"
-    assert "reason" not in manager["status"], "it is not faked"
+    assert is_ready(manager)
+    assert "reason" not in manager["status"], "its process really runs"
     crds = names(stack.kube.list("apiextensions.k8s.io/v1", "CustomResourceDefinition"))
     assert [name for name in crds if name.endswith(".kubeflow.org")] == ["pytorchjobs.kubeflow.org"]
 
 
-def test_a_job_of_two_nodes_is_admitted_and_its_pods_are_one_gang_with_a_rank_each(stack: Stack) -> None:
+def test_pods_of_an_admitted_job_are_one_gang_with_ranks(stack: Stack) -> None:
     submit(stack, "first", "while ! test -e /tmp/end; do sleep 1; done")
     becomes(stack, "first", "Running")
     master, worker = sorted(pods(stack, "first"), key=lambda pod: pod["metadata"]["name"])
@@ -95,42 +95,30 @@ def test_a_job_of_two_nodes_is_admitted_and_its_pods_are_one_gang_with_a_rank_ea
     for pod in (master, worker):
         assert pod["spec"]["schedulerName"] == COSCHEDULER
         assert pod["metadata"]["labels"][GROUP_LABEL] == "first"
-    said = "rank 1 of 2, the first at first-master-0:23456\n"
-    asked = ("logs", "--as", USER, "-n", TEAM, "first-worker-0", "-c", "pytorch")
-    eventually(lambda: kubectl(stack, *asked) == said, "the worker's pod runs, and then says its rank", 60)
+    logs = ("logs", "--as", USER, "-n", TEAM, "first-worker-0", "-c", "pytorch")
+    printed = "rank 1 of 2, the first at first-master-0:23456\n"
+    eventually(lambda: kubectl(stack, *logs) == printed, "the worker prints its rank", 60)
 
 
-def test_the_next_is_held_with_no_pod_until_the_first_has_ended_and_then_succeeds(stack: Stack) -> None:
+def test_the_next_job_waits_without_pods_until_the_first_has_ended(stack: Stack) -> None:
     submit(stack, "second", "true")
     eventually(lambda: reserved(stack, "second").get("status") == "False", "Kueue has seen it")
     assert is_held(stack, "second")
-    ends_soon = "(sleep 1; touch /tmp/end) >/dev/null 2>&1 &"  # the command has been answered before its container ends
+    ends_soon = "(sleep 1; touch /tmp/end) >/dev/null 2>&1 &"  # kubectl gets the exit code before the container ends
     for pod in names(pods(stack, "first")):
         kubectl(stack, "exec", "--as", USER, "-n", TEAM, pod, "-c", "pytorch", "--", "bash", "-c", ends_soon)
     for name in ("first", "second"):
         becomes(stack, name, "Succeeded")
 
 
-def test_one_that_no_quota_could_hold_waits_and_kueue_says_why(stack: Stack) -> None:
-    submit(stack, "large", "true", workers=2)
-    eventually(lambda: GPU_RESOURCE in reserved(stack, "large").get("message", ""), "it is told")
-    assert reserved(stack, "large")["status"] == "False"
-    assert is_held(stack, "large")
-
-
-def test_a_job_without_a_queue_is_refused(stack: Stack) -> None:
-    with pytest.raises(CommandFailed, match="it has no queue"):
-        submit(stack, "astray", "true", labels={})
-
-
-def test_what_is_wrong_with_a_job_the_operators_webhook_says(stack: Stack) -> None:
+def test_the_operators_webhook_rejects_two_masters(stack: Stack) -> None:
     with pytest.raises(CommandFailed, match=r"denied the request.*Master.*must be 1"):
         submit(stack, "twins", "true", masters=2)
 
 
-def test_with_the_operator_go_its_jobs_and_their_pods(stack: Stack) -> None:
+def test_disabling_the_operator_deletes_its_jobs(stack: Stack) -> None:
     stack.set(operators={**OPERATORS, "trainingOperator": {"enabled": False}})
     stack.up()
     assert stack.kube.list("v1", "Pod", NAMESPACE, labels=f"control-plane=kubeflow-{NAME}") == []
     eventually(lambda: stack.kube.list("v1", "Pod", TEAM) == [], "no job is left")
-    eventually(lambda: stack.kube.list(queues.API, "Workload", TEAM) == [], "Kueue has let go of them")
+    eventually(lambda: stack.kube.list(queues.API, "Workload", TEAM) == [], "Kueue's Workloads are deleted")

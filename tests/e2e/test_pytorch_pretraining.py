@@ -1,6 +1,6 @@
-"""A pre-training of a team: up as its user, admitted, moved off a bad node, gone on from its checkpoint, finished.
+"""Pre-training of a team: deployed as its user, admitted, moved off bad nodes, and resumed from checkpoints. In order.
 
-One story, told in the order of the file; its platform has two nodes of eight GPUs, both teams' together.
+The platform has two nodes of eight GPUs, one for each team.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 import re
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,12 @@ from typing import Any
 import pytest
 
 from config.data.scheduling import BAD_NODE, COSCHEDULER
-from k8s.objects import Object, condition
+from k8s.objects import Object, holds
 from operators.kueue import queues
 from simulator.kube.client import ApiError
 from tests.e2e.runs import observed
 from tests.e2e.team_jobs import as_member, kubectl, shared_stack
-from tests.support.pools import A100
-from tests.support.sizes import H100
-from tests.support.world import Stack, World, eventually, log
+from tests.support.world import Stack, eventually, log
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 NAME, TEAM, USER = "pytorch-pretraining", "blue", "alice"
@@ -36,10 +34,9 @@ OPERATORS: dict[str, Any] = {
     "appwrapper": {"enabled": True},
     "trainingOperator": {"enabled": True},
 }
-POOLS = {"gpu": {"vmSku": H100, "count": 2}, "old": {"vmSku": A100, "count": 0}}
 OPTIONS: dict[str, Any] = {"team": TEAM, "modelSize": "125m", "steps": 1500, "checkpointSteps": 100}
-LOOKS_S = 300
-"""Within it AppWrapper, which looks once a minute, has taken a job away and started it anew."""
+TIMEOUT_S = 300
+"""A limit for AppWrapper, which checks once a minute, to delete a job and start it again."""
 
 
 @pytest.fixture(scope="module")
@@ -50,16 +47,12 @@ def platform(new_stack: Callable[..., Stack]) -> Stack:
         "protect": False,
         "containers": {"tokens": {"permissions": "rl", "upload": True}},
     }
-    more = {"vmSku": None, "nodeCount": None, "pools": POOLS}
-    return shared_stack(new_stack, "shared", nodes=2, operators=OPERATORS, teams=teams, storage=storage, **more)
+    return shared_stack(new_stack, "shared", nodes=2, operators=OPERATORS, teams=teams, storage=storage)
 
 
 @pytest.fixture(scope="module")
-def stack(platform: Stack, world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    config = {"platformStack": platform.name, "workloadOptions": {NAME: OPTIONS}}
-    made = Stack.create(world, "train", tmp_path_factory.mktemp("train") / "project", config, like=NAME)
-    yield made
-    made.discard()
+def stack(platform: Stack, new_stack: Callable[..., Stack]) -> Stack:
+    return new_stack("train", NAME, platformStack=platform.name, workloadOptions={NAME: OPTIONS})
 
 
 def pod(platform: Stack) -> Object:
@@ -67,13 +60,13 @@ def pod(platform: Stack) -> Object:
 
 
 def node(platform: Stack) -> str:
-    """Where it runs; empty while it does not."""
+    """Returns the node of the running pod; empty if it does not run."""
     found = pod(platform)
     return str(found["spec"]["nodeName"]) if found.get("status", {}).get("phase") == "Running" else ""
 
 
-def said(platform: Stack) -> str:
-    """Its log; empty before there is one."""
+def logs(platform: Stack) -> str:
+    """Returns the pod's log; empty before it starts."""
     try:
         return log(platform.kube, POD, TEAM)
     except ApiError:
@@ -81,21 +74,12 @@ def said(platform: Stack) -> str:
 
 
 def step(platform: Stack) -> int:
-    """The last that it tells of."""
-    found = re.findall(r"^step (\d+): loss", said(platform), re.MULTILINE)
+    """Returns the last step in the log."""
+    found = re.findall(r"^step (\d+): loss", logs(platform), re.MULTILINE)
     return int(found[-1]) if found else 0
 
 
-def test_what_the_team_or_the_gpus_cannot_is_refused_before_anything_is_made(platform: Stack, stack: Stack) -> None:
-    stack.set(workloadOptions={NAME: {**OPTIONS, "numNodes": 3}})
-    told = stack.pulumi("preview", check=False)
-    assert "asks for 24 GPUs, and team blue can have 16 at most" in told
-    stack.set(workloadOptions={NAME: {**OPTIONS, "pool": "old", "fp8": True}})
-    assert "fp8 is true, and A100 multiplies nothing in FP8" in stack.pulumi("preview", check=False)
-    stack.set(workloadOptions={NAME: OPTIONS})
-
-
-def test_it_is_made_as_the_teams_user_in_its_namespace_and_nowhere_else(platform: Stack, stack: Stack) -> None:
+def test_it_is_created_as_the_teams_user_in_the_teams_namespace(platform: Stack, stack: Stack) -> None:
     stack.up()
     stack.up("--expect-no-changes")
     wrapper = platform.kube.get("workload.codeflare.dev/v1beta2", "AppWrapper", JOB, TEAM)
@@ -103,87 +87,82 @@ def test_it_is_made_as_the_teams_user_in_its_namespace_and_nowhere_else(platform
     assert platform.kube.find("v1", "Namespace", "train") is None
 
 
-def test_its_platform_is_not_destroyed_without_a_word(platform: Stack, stack: Stack) -> None:
+def test_destroy_of_its_platform_is_rejected(platform: Stack, stack: Stack) -> None:
     refused = " ".join(platform.pulumi("destroy", "--yes", "--skip-preview", check=False).split())
     assert f"stack {stack.name} runs on this platform. Destroy it first: pulumi destroy -s {stack.name}" in refused
     assert "deleted" not in refused
 
 
-def test_what_it_has_there_is_no_leftover_of_the_destroy_that_was_refused(platform: Stack, stack: Stack) -> None:
-    """`make down` takes leftovers of failed updates away before it tries again (simulator/command/recovery.py)."""
+def test_recovery_keeps_its_objects_after_the_rejected_destroy(platform: Stack, stack: Stack) -> None:
+    """`make down` deletes leftovers of failed updates before it tries again (simulator/command/recovery.py)."""
     take = f"recovery.take_away_forgotten({platform.name!r}, [{stack.name!r}], print)"
     command = [sys.executable, "-c", f"from simulator.command import recovery; {take}"]
-    told = platform.world.run(command, environment=platform.environment).stdout
-    assert told == ""
+    assert platform.world.run(command, environment=platform.environment).stdout == ""
     assert platform.kube.find("workload.codeflare.dev/v1beta2", "AppWrapper", JOB, TEAM)
     assert platform.kube.find("v1", "ServiceAccount", f"consumer-{stack.name}", "ai")
 
 
 def test_it_is_admitted_by_the_teams_queue_and_trains(platform: Stack, stack: Stack) -> None:
-    eventually(lambda: step(platform) >= 200, "it trains", LOOKS_S)
+    eventually(lambda: step(platform) >= 200, "it trains", TIMEOUT_S)
     (queued,) = platform.kube.list(queues.API, "Workload", TEAM)
-    assert condition(queued, "Admitted")["status"] == "True"
+    assert holds(queued, "Admitted")
     assert pod(platform)["spec"]["schedulerName"] == COSCHEDULER
     assert observed(stack, platform)[NAME].phase == "Running"
 
 
-def test_off_a_bad_node_it_saves_and_goes_on_elsewhere_where_it_was(platform: Stack) -> None:
+def test_it_moves_off_a_bad_node_and_resumes_at_the_same_step(platform: Stack) -> None:
     first, before = node(platform), step(platform)
     kubectl(platform, "label", "node", first, BAD_NODE)
-    eventually(lambda: node(platform) not in ("", first), "it runs on the other node", LOOKS_S)
+    eventually(lambda: node(platform) not in ("", first), "it runs on the other node", TIMEOUT_S)
     begun = re.compile(r"from step (\d+)$", re.MULTILINE)
-    eventually(lambda: begun.search(said(platform)), "it has read its checkpoint", LOOKS_S)
-    assert [int(number) >= before for number in begun.findall(said(platform))] == [True]
+    eventually(lambda: begun.search(logs(platform)), "it has read its checkpoint", TIMEOUT_S)
+    assert [int(number) >= before for number in begun.findall(logs(platform))] == [True]
     wrapper = platform.kube.get("workload.codeflare.dev/v1beta2", "AppWrapper", JOB, TEAM)
     assert wrapper["status"].get("resettingCount", 0) == 0, "a bad node is no failure of the job"
 
 
 def test_it_finishes(platform: Stack, stack: Stack) -> None:
-    eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", LOOKS_S)
+    eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", TIMEOUT_S)
     assert observed(stack, platform)[NAME].phase == "Succeeded"
     assert step(platform) == OPTIONS["steps"]
 
 
-def test_with_more_steps_it_is_another_job_that_goes_on_where_the_first_has_ended(
-    platform: Stack, stack: Stack
-) -> None:
+def test_a_job_with_more_steps_continues_where_the_first_ended(platform: Stack, stack: Stack) -> None:
     (label, _, _) = BAD_NODE.partition("=")
     kubectl(platform, "label", "nodes", "--all", f"{label}-")
     stack.set(workloadOptions={NAME: {**OPTIONS, "steps": 100_000}})
     assert stack.steps() == {f"kubernetes:workload.codeflare.dev/v1beta2:AppWrapper {NAME}": "delete-replaced"}
-    eventually(lambda: f"from step {OPTIONS['steps']}\n" in said(platform), "it goes on", LOOKS_S)
-    eventually(lambda: step(platform) >= OPTIONS["steps"] + 200, "it has saved again", LOOKS_S)
+    eventually(lambda: f"from step {OPTIONS['steps']}\n" in logs(platform), "it continues", TIMEOUT_S)
+    eventually(lambda: step(platform) >= OPTIONS["steps"] + 200, "it has saved again", TIMEOUT_S)
 
 
-def test_when_its_node_is_lost_it_goes_on_elsewhere_from_its_last_checkpoint(platform: Stack) -> None:
+def test_when_its_node_is_lost_it_resumes_on_the_other_from_its_last_checkpoint(platform: Stack) -> None:
     lost = node(platform)
     platform.world.simulator("fault", "node", "--node", lost)
     eventually(lambda: node(platform) not in ("", lost), "it runs on the other node", 900)
     begun = re.compile(r"from step (\d+)$", re.MULTILINE)
-    eventually(lambda: begun.search(said(platform)), "it has read its checkpoint", LOOKS_S)
-    (at,) = map(int, begun.findall(said(platform)))
+    eventually(lambda: begun.search(logs(platform)), "it has read its checkpoint", TIMEOUT_S)
+    (at,) = map(int, begun.findall(logs(platform)))
     assert at > OPTIONS["steps"]
-    assert at % OPTIONS["checkpointSteps"] == 0, "nobody told it to stop"
+    assert at % OPTIONS["checkpointSteps"] == 0, "it did not get a signal to save"
 
 
-def test_plain_and_on_two_nodes_of_which_one_is_borrowed_it_goes_on_over_infiniband(
-    platform: Stack, stack: Stack
-) -> None:
+def test_as_a_plain_job_on_two_nodes_it_resumes_and_uses_infiniband(platform: Stack, stack: Stack) -> None:
     before = step(platform)
     platform.world.simulator("heal")
     stack.set(workloadOptions={NAME: {**OPTIONS, "steps": 100_000, "numNodes": 2, "appWrapper": False}})
     stack.up()
-    eventually(lambda: "16 x 16 sequences" in said(platform), "both nodes have met", LOOKS_S)
-    eventually(lambda: step(platform) > before + 20, "they train", LOOKS_S)
+    eventually(lambda: "16 x 16 sequences" in logs(platform), "both nodes have joined", TIMEOUT_S)
+    eventually(lambda: step(platform) > before + 20, "they train", TIMEOUT_S)
     pods = platform.kube.list("v1", "Pod", TEAM, labels=f"training.kubeflow.org/job-name={JOB}")
     assert len({each["spec"]["nodeName"] for each in pods}) == 2
-    found = said(platform)
+    found = logs(platform)
     assert "Using network IB" in found
     assert [int(number) >= before for number in re.findall(r"from step (\d+)$", found, re.MULTILINE)] == [True]
 
 
-def test_in_fp8_it_learns_files_of_a_blob_container(platform: Stack, stack: Stack, tmp_path: Path) -> None:
-    """They get there as docs/pytorch-pretraining.md has it."""
+def test_it_trains_in_fp8_on_files_of_a_blob_container(platform: Stack, stack: Stack, tmp_path: Path) -> None:
+    """Uploads the files as docs/pytorch-pretraining.md describes."""
     (tmp_path / "corpus.bin").write_bytes(struct.pack("<4096H", *range(4096)))
     outputs = platform.outputs("--show-secrets")
     url = f"{outputs['platform']['containers']['tokens']['url']}/corpus.bin?{outputs['sas']['tokens']['uploadSas']}"
@@ -191,18 +170,18 @@ def test_in_fp8_it_learns_files_of_a_blob_container(platform: Stack, stack: Stac
     before = step(platform)
     stack.set(workloadOptions={NAME: {**OPTIONS, "steps": 100_000, "fp8": True, "dataContainer": "tokens"}})
     stack.up()
-    eventually(lambda: "in FP8" in said(platform), "it has read its files", LOOKS_S)
-    eventually(lambda: step(platform) > before, "it trains", LOOKS_S)
+    eventually(lambda: "in FP8" in logs(platform), "it has read its files", TIMEOUT_S)
+    eventually(lambda: step(platform) > before, "it trains", TIMEOUT_S)
     (least,) = (
-        float(loss) for loss in re.findall(rf"^step {step(platform)}: loss ([\d.]+)", said(platform), re.MULTILINE)
+        float(loss) for loss in re.findall(rf"^step {step(platform)}: loss ([\d.]+)", logs(platform), re.MULTILINE)
     )
-    assert least < math.log(4), "which the source of known entropy does not get below"
+    assert least < math.log(4), "less than the entropy of the synthetic data"
 
 
-def test_a_member_reads_its_metrics_by_a_line_of_the_outputs(platform: Stack, stack: Stack) -> None:
+def test_a_member_reads_its_metrics_with_a_command_of_the_outputs(platform: Stack, stack: Stack) -> None:
     kubectl(platform, "delete", "appwrapper", JOB, "--as", USER, "-n", TEAM)
-    labels = f"training.kubeflow.org/job-name={JOB}"  # the check of its data has a pod that has ended
-    eventually(lambda: not platform.kube.list("v1", "Pod", TEAM, labels=labels), "its pods are gone", LOOKS_S)
+    labels = f"training.kubeflow.org/job-name={JOB}"  # without the ended pod of the data check
+    eventually(lambda: not platform.kube.list("v1", "Pod", TEAM, labels=labels), "its pods are gone", TIMEOUT_S)
     lines = as_member(platform, stack.workloads()[NAME]["results"], USER).splitlines()
     metrics = [json.loads(each) for each in lines if each.startswith("{")]
     assert 0 < metrics[0]["step"] < metrics[-1]["step"]
@@ -210,7 +189,7 @@ def test_a_member_reads_its_metrics_by_a_line_of_the_outputs(platform: Stack, st
     kubectl(platform, "delete", "job", f"{JOB}-results", "--as", USER, "-n", TEAM)
 
 
-def test_destroy_leaves_the_platform_and_the_checkpoints(platform: Stack, stack: Stack) -> None:
+def test_destroy_keeps_the_platform_and_the_checkpoints(platform: Stack, stack: Stack) -> None:
     stack.destroy()
     for api, kind in (("v1", "Pod"), ("batch/v1", "Job"), ("kubeflow.org/v1", "PyTorchJob")):
         eventually(partial(_none_is_left, platform, api, kind), f"no {kind} is left")

@@ -1,13 +1,13 @@
-"""A fine-tuning of a team on Ray: up as its user, held, admitted as a gang, on after lost workers and nodes, finished.
+"""Fine-tuning of a team on Ray: deployed as its user, admitted as a gang, and resumed after lost workers and nodes.
 
-One story, told in the order of the file; its platform has two nodes of eight GPUs, both teams' together.
+The tests run in order. The platform has two nodes of eight GPUs, one for each team.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,12 @@ import pytest
 
 from components import images
 from config.data.scheduling import COSCHEDULER, GPU_RESOURCE
-from k8s.objects import Object, condition
+from k8s.objects import Object, holds
 from operators.kueue import admission, queues
 from simulator.kube.client import ApiError
 from tests.e2e.runs import observed
 from tests.e2e.team_jobs import QUEUED, apply, as_member, container, kubectl, shared_stack, workload
-from tests.support.world import Stack, World, eventually, log, names
+from tests.support.world import Stack, eventually, log, names
 from workloads.ray_finetuning.manifests import DASHBOARD_PORT
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
@@ -30,8 +30,8 @@ JOB = f"tune-{NAME}"
 API = "ray.io/v1"
 OPERATORS: dict[str, Any] = {"scheduler": COSCHEDULER, "kueue": {"enabled": True}, "kuberay": {"enabled": True}}
 OPTIONS: dict[str, Any] = {"team": TEAM, "model": "facebook/opt-1.3b", "epochs": 600, "checkpointSteps": 50}
-"""Five thousand steps of a tenth of a second."""
-LOOKS_S, LOST_S = 300, 900
+"""Options of a job with five thousand steps of a tenth of a second."""
+TIMEOUT_S, LOST_S = 300, 900
 BEGUN = re.compile(r"from step (\d+); loss")
 
 
@@ -44,46 +44,39 @@ def platform(new_stack: Callable[..., Stack]) -> Stack:
 
 
 @pytest.fixture(scope="module")
-def stack(platform: Stack, world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    config = {"platformStack": platform.name, "workloadOptions": {NAME: OPTIONS}}
-    made = Stack.create(world, "tune", tmp_path_factory.mktemp("tune") / "project", config, like=NAME)
-    yield made
-    made.discard()
+def stack(platform: Stack, new_stack: Callable[..., Stack]) -> Stack:
+    return new_stack("tune", NAME, platformStack=platform.name, workloadOptions={NAME: OPTIONS})
 
 
 def job(platform: Stack) -> Object:
-    """What KubeRay says of the RayJob."""
+    """Returns the status of the RayJob."""
     status: Object = platform.kube.get(API, "RayJob", JOB, TEAM).get("status", {})
     return status
 
 
 def pods(platform: Stack, kind: str) -> list[Object]:
-    """Of the job's cluster, head or workers, that run."""
+    """Returns the running pods of the job's cluster: its head or its workers."""
     cluster = job(platform).get("rayClusterName", "")
     labels = f"ray.io/cluster={cluster},ray.io/node-type={kind}"
     found = platform.kube.list("v1", "Pod", TEAM, labels=labels) if cluster else []
-    return [pod for pod in found if pod.get("status", {}).get("phase") == "Running" and not _goes(pod)]
-
-
-def _goes(pod: Object) -> bool:
-    return "deletionTimestamp" in pod["metadata"]
+    running = (pod for pod in found if pod.get("status", {}).get("phase") == "Running")
+    return [pod for pod in running if "deletionTimestamp" not in pod["metadata"]]
 
 
 def node(platform: Stack) -> str:
-    """Where its worker runs; empty while it does not."""
+    """Returns the node of the running worker; empty if it does not run."""
     return next((str(pod["spec"]["nodeName"]) for pod in pods(platform, "worker")), "")
 
 
 def submitter(platform: Stack) -> str:
-    """The newest; empty before there is one."""
+    """Returns the name of the newest submitter's pod; empty if there is none."""
     found = platform.kube.list("v1", "Pod", TEAM, labels=f"batch.kubernetes.io/job-name={JOB}")
-    return max(
-        ((str(pod["metadata"]["creationTimestamp"]), pod["metadata"]["name"]) for pod in found), default=("", "")
-    )[1]
+    pods = [(str(pod["metadata"]["creationTimestamp"]), str(pod["metadata"]["name"])) for pod in found]
+    return max(pods, default=("", ""))[1]
 
 
-def said(platform: Stack) -> str:
-    """By the newest submitter."""
+def logs(platform: Stack) -> str:
+    """Returns the log of the newest submitter; empty before it starts."""
     try:
         return log(platform.kube, submitter(platform), TEAM)
     except ApiError:
@@ -91,22 +84,12 @@ def said(platform: Stack) -> str:
 
 
 def step(platform: Stack) -> int:
-    """The last that it tells of."""
-    found = re.findall(r"step (\d+): loss", said(platform))
+    """Returns the last step in the log."""
+    found = re.findall(r"step (\d+): loss", logs(platform))
     return int(found[-1]) if found else 0
 
 
-def test_what_cannot_run_is_refused_before_anything_is_made(platform: Stack, stack: Stack) -> None:
-    stack.set(workloadOptions={NAME: {**OPTIONS, "numNodes": 3}})
-    assert "asks for 24 GPUs, and team blue can have 16 at most" in stack.pulumi("preview", check=False)
-    stack.set(workloadOptions={NAME: {**OPTIONS, "model": "meta-llama/Llama-3.1-8B", "longest": 16384}})
-    told = stack.pulumi("preview", check=False)
-    assert "huggingFaceToken is not set, and meta-llama/Llama-3.1-8B is gated" in told
-    assert "for which packs of 8192 have no room" in told
-    stack.set(workloadOptions={NAME: OPTIONS})
-
-
-def test_a_file_of_another_encoding_fails_the_update_before_anything_waits_for_gpus(
+def test_a_file_with_a_wrong_encoding_fails_the_update_before_anything_waits_for_gpus(
     platform: Stack, stack: Stack, tmp_path: Path
 ) -> None:
     outputs = platform.outputs("--show-secrets")
@@ -120,12 +103,12 @@ def test_a_file_of_another_encoding_fails_the_update_before_anything_waits_for_g
     upload("utf-16")
     stack.set(workloadOptions={NAME: {**OPTIONS, "dataContainer": "lines"}})
     for _ in range(2):  # the second update runs the check again
-        told = " ".join(stack.up(check=False).split())
-        assert "/data/a.jsonl:1 is not UTF-8, probably UTF-16: iconv -f UTF-16 -t UTF-8 /data/a.jsonl" in told
+        output = " ".join(stack.up(check=False).split())
+        assert "/data/a.jsonl:1 is not UTF-8, probably UTF-16: iconv -f UTF-16 -t UTF-8 /data/a.jsonl" in output
     assert platform.kube.list(API, "RayJob", TEAM) == []
-    devices = [each["spec"]["podSets"] for each in platform.kube.list(queues.API, "Workload", TEAM)]
-    assert devices
-    assert GPU_RESOURCE not in json.dumps(devices), "nothing was queued for GPUs"
+    pod_sets = [each["spec"]["podSets"] for each in platform.kube.list(queues.API, "Workload", TEAM)]
+    assert pod_sets
+    assert GPU_RESOURCE not in json.dumps(pod_sets), "nothing was queued for GPUs"
     assert "/data/a.jsonl:1 is not UTF-8" in platform.why(f"{JOB}-data", namespace=TEAM)
     upload("utf-8")
     stack.up()
@@ -136,16 +119,16 @@ def test_a_file_of_another_encoding_fails_the_update_before_anything_waits_for_g
     stack.set(workloadOptions={NAME: OPTIONS})
 
 
-def test_it_is_held_without_a_cluster_while_others_have_the_quota(platform: Stack, stack: Stack) -> None:
+def test_it_waits_without_a_cluster_while_another_job_has_the_quota(platform: Stack, stack: Stack) -> None:
     limits = {"containers": [container(platform, "sleep", "3600")], "restartPolicy": "Never"}
     template = {"spec": {"schedulerName": COSCHEDULER, "terminationGracePeriodSeconds": 0, **limits}}
     other = {"parallelism": 2, "completions": 2, "template": template}
     made = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "other", "labels": QUEUED}, "spec": other}
     apply(platform, made, TEAM, USER)
-    eventually(lambda: condition(workload(platform, TEAM, "other"), "Admitted").get("status") == "True", "it has all")
+    eventually(lambda: holds(workload(platform, TEAM, "other"), "Admitted"), "the other job is admitted")
     stack.up()
     stack.up("--expect-no-changes")
-    eventually(lambda: observed(stack, platform)[NAME].report.findings, "it is told why it waits")
+    eventually(lambda: observed(stack, platform)[NAME].report.findings, "diagnosis reports why it waits")
     (finding,) = observed(stack, platform)[NAME].report.findings
     assert "it has no quota in its queue default-queue" in finding.text
     assert names(platform.kube.list(API, "RayCluster", TEAM)) == []
@@ -154,8 +137,8 @@ def test_it_is_held_without_a_cluster_while_others_have_the_quota(platform: Stac
 
 def test_it_is_admitted_as_a_gang_and_trains(platform: Stack, stack: Stack) -> None:
     kubectl(platform, "delete", "job", "other", "--as", USER, "-n", TEAM)
-    eventually(lambda: step(platform) >= 100, "it trains", LOOKS_S)
-    assert condition(workload(platform, TEAM, JOB), "Admitted")["status"] == "True"
+    eventually(lambda: step(platform) >= 100, "it trains", TIMEOUT_S)
+    assert holds(workload(platform, TEAM, JOB), "Admitted")
     gang = {"scheduling.x-k8s.io/pod-group": JOB}
     for pod in (*pods(platform, "head"), *pods(platform, "worker")):
         assert pod["spec"]["schedulerName"] == COSCHEDULER
@@ -164,7 +147,7 @@ def test_it_is_admitted_as_a_gang_and_trains(platform: Stack, stack: Stack) -> N
     kubectl(platform, "logs", "-n", TEAM, f"job/{JOB}", "--as", USER)
 
 
-def test_the_dashboard_answers_behind_a_service_whose_name_stays(platform: Stack) -> None:
+def test_the_dashboard_answers_behind_a_service_with_a_fixed_name(platform: Stack) -> None:
     service = f"/api/v1/namespaces/{TEAM}/services/{JOB}-head-svc:dashboard/proxy/"
     assert "Ray's dashboard" in platform.kube.text(service, {})
     with pytest.raises(ApiError, match="Missing authentication token"):
@@ -172,7 +155,7 @@ def test_the_dashboard_answers_behind_a_service_whose_name_stays(platform: Stack
 
 
 def test_a_pod_of_another_team_cannot_run_code_on_the_head(platform: Stack) -> None:
-    """The simulator enforces no NetworkPolicy, so it is the token that refuses it."""
+    """The simulator does not enforce NetworkPolicies, so only the missing token prevents it."""
     assert platform.kube.get("networking.k8s.io/v1", "NetworkPolicy", admission.ISOLATION, TEAM)
     image = images.own(NAME, login_server=platform.outputs()["registry"], mirror=None)
     head = f"http://{job(platform)['dashboardURL']}"
@@ -190,75 +173,67 @@ def test_a_pod_of_another_team_cannot_run_code_on_the_head(platform: Stack) -> N
     assert "401" in log(platform.kube, "intruder", "red")
 
 
-def test_without_its_worker_it_goes_on_with_the_one_that_comes_instead(platform: Stack) -> None:
+def test_after_its_worker_is_deleted_it_resumes_with_a_new_one(platform: Stack) -> None:
     before, cluster = step(platform), job(platform)["rayClusterName"]
     (worker,) = pods(platform, "worker")
     kubectl(platform, "delete", "pod", worker["metadata"]["name"], "--as", USER, "-n", TEAM, "--wait=false")
-    eventually(lambda: len(BEGUN.findall(said(platform))) > 1, "it has begun anew", LOOKS_S)
-    at = int(BEGUN.findall(said(platform))[-1])
+    eventually(lambda: len(BEGUN.findall(logs(platform))) > 1, "it has started again", TIMEOUT_S)
+    at = int(BEGUN.findall(logs(platform))[-1])
     assert (at % OPTIONS["checkpointSteps"], at >= before - OPTIONS["checkpointSteps"]) == (0, True)
     assert (job(platform)["rayClusterName"], job(platform).get("failed", 0)) == (cluster, 0)
-    eventually(lambda: step(platform) > at, "it trains", LOOKS_S)
+    eventually(lambda: step(platform) > at, "it trains", TIMEOUT_S)
 
 
-def test_when_its_node_is_lost_another_cluster_goes_on_elsewhere_from_its_checkpoint(platform: Stack) -> None:
+def test_when_its_node_is_lost_another_cluster_resumes_from_its_checkpoint(platform: Stack) -> None:
     before, cluster, lost, old = step(platform), job(platform)["rayClusterName"], node(platform), submitter(platform)
     platform.world.simulator("fault", "node", "--node", lost)
-    eventually(lambda: job(platform).get("rayClusterName", cluster) not in ("", cluster), "it is tried anew", LOST_S)
+    eventually(lambda: job(platform).get("rayClusterName", cluster) not in ("", cluster), "it is retried", LOST_S)
     eventually(lambda: node(platform) not in ("", lost), "it runs on the other node", LOST_S)
-    eventually(lambda: submitter(platform) not in ("", old), "it is submitted anew", LOST_S)
-    eventually(lambda: BEGUN.search(said(platform)), "it has read its checkpoint", LOOKS_S)
-    (at, *_) = map(int, BEGUN.findall(said(platform)))
+    eventually(lambda: submitter(platform) not in ("", old), "it is submitted again", LOST_S)
+    eventually(lambda: BEGUN.search(logs(platform)), "it has read its checkpoint", TIMEOUT_S)
+    (at, *_) = map(int, BEGUN.findall(logs(platform)))
     assert (at % OPTIONS["checkpointSteps"], at >= before - OPTIONS["checkpointSteps"]) == (0, True)
     assert job(platform)["failed"] == 1
 
 
-def test_it_finishes_and_its_cluster_goes(platform: Stack, stack: Stack) -> None:
+def test_it_finishes_and_its_cluster_is_deleted(platform: Stack, stack: Stack) -> None:
     eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", LOST_S)
     assert observed(stack, platform)[NAME].phase == "Succeeded"
-    assert "loss of what was not learnt" in said(platform)
+    assert "loss of what was not learnt" in logs(platform)
     eventually(lambda: names(platform.kube.list(API, "RayCluster", TEAM)) == [], "no cluster is left")
     (finished,) = platform.kube.list(queues.API, "Workload", TEAM)
-    assert condition(finished, "Finished")["status"] == "True"
+    assert holds(finished, "Finished")
 
 
-def test_when_its_cluster_is_gone_a_member_reads_its_evaluation_and_takes_its_adapter(
-    platform: Stack, stack: Stack, tmp_path: Path
-) -> None:
-    lines = stack.workloads()[NAME]
-    told = as_member(platform, lines["results"], USER).splitlines()
-    result = json.loads(told[-1])
+def test_a_member_reads_its_evaluation_and_copies_its_adapter(platform: Stack, stack: Stack, tmp_path: Path) -> None:
+    """The commands of the outputs also work after the cluster is deleted."""
+    commands = stack.workloads()[NAME]
+    lines = as_member(platform, commands["results"], USER).splitlines()
+    result = json.loads(lines[-1])
     assert result["after"] < result["before"]
-    assert json.loads(told[-2])["step"] == result["steps"]
-    as_member(platform, lines["adapter"], USER, tmp_path)
+    assert json.loads(lines[-2])["step"] == result["steps"]
+    as_member(platform, commands["adapter"], USER, tmp_path)
     assert json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())["r"] == 16
     kubectl(platform, "delete", "job", f"{JOB}-results", "--as", USER, "-n", TEAM)
 
 
-def test_of_other_epochs_it_is_another_training_and_what_the_first_has_left_stays(
-    platform: Stack, stack: Stack
-) -> None:
+def test_other_epochs_are_another_training_and_keep_the_first_results(platform: Stack, stack: Stack) -> None:
     first = stack.workloads()[NAME]["results"]
     stack.set(workloadOptions={NAME: {**OPTIONS, "epochs": 2}})
     stack.up()
     eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", LOST_S)
     assert observed(stack, platform)[NAME].phase == "Succeeded"
-    assert BEGUN.findall(said(platform)) == ["0"]
+    assert BEGUN.findall(logs(platform)) == ["0"]
     lines = (first, stack.workloads()[NAME]["results"])
     more, fewer = (json.loads(as_member(platform, line, USER).splitlines()[-1])["steps"] for line in lines)
     assert more > fewer
     kubectl(platform, "delete", "job", f"{JOB}-results", "--as", USER, "-n", TEAM)
 
 
-def test_destroy_leaves_the_platform_and_what_was_trained(platform: Stack, stack: Stack) -> None:
+def test_destroy_keeps_the_platform_and_the_results(platform: Stack, stack: Stack) -> None:
     platform.world.simulator("heal")
     stack.destroy()
-    kinds = (
-        ("v1", "Pod"),
-        (API, "RayJob"),
-        ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
-    )
-    for api, kind in kinds:
+    for api, kind in (("v1", "Pod"), (API, "RayJob"), ("scheduling.x-k8s.io/v1alpha1", "PodGroup")):
         eventually(partial(_none_is_left, platform, api, kind), f"no {kind} is left")
     assert platform.kube.list("v1", "PersistentVolumeClaim", TEAM)
     assert platform.kube.get("v1", "Namespace", TEAM)

@@ -1,4 +1,4 @@
-"""A killed `make up` or `make down` loses nothing: the same command goes on. One story, in the order of the file."""
+"""After a killed `make up` or `make down`, the same command continues without losses. In order."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     made.make("stop")
 
 
-def test_killed_while_the_cluster_is_made(checkout: Checkout) -> None:
+def test_killed_while_the_cluster_is_created(checkout: Checkout) -> None:
     interrupted(checkout, "up", lambda: under_way(checkout, "ManagedCluster"), "the cluster is being created")
 
 
 def test_killed_while_a_release_is_installed(checkout: Checkout) -> None:
-    said = interrupted(checkout, "up", lambda: installing(checkout), "a release is pending")
-    assert "took over the lock of an update that was killed" in said
+    output = interrupted(checkout, "up", lambda: installing(checkout), "a release is pending")
+    assert "took over the lock of an update that was killed" in output
     assert installing(checkout)
 
 
 def test_only_the_plugin_killed_while_a_release_is_installed(checkout: Checkout) -> None:
-    """The engine then ends by itself, and Helm with the plugin, as the official plugin's does: it is a part of it."""
+    """The engine then ends by itself, and Helm with the plugin, because it is part of the official plugin."""
     command = checkout.begin("up")
 
     def plugin() -> list[int]:
@@ -48,8 +48,8 @@ def test_only_the_plugin_killed_while_a_release_is_installed(checkout: Checkout)
 
     eventually(lambda: (plugin() and installing(checkout)) or command.poll() is not None, "a release is pending")
     kill(plugin())
-    said, _ = command.communicate(timeout=300)
-    assert "whose installation was killed" in said
+    output, _ = command.communicate(timeout=300)
+    assert "whose installation was killed" in output
     assert command.returncode != 0
     assert installing(checkout)
 
@@ -63,9 +63,9 @@ def is_kubernetes_plugin(pid: int) -> bool:
 
 @contextmanager
 def admission_held(kube: KubeClient, group: str) -> Iterator[socket.socket]:
-    """Holds objects of an API group in admission: their webhook's socket takes a connection and answers nothing.
+    """Blocks the creation of objects of an API group with a webhook that accepts connections and never answers.
 
-    Once it is closed, the API server goes on without it, which takes milliseconds without the webhook.
+    When the socket is closed, the API server ignores the webhook and creates the object.
     """
     hold = f"hold.{group}"
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -86,67 +86,64 @@ def admission_held(kube: KubeClient, group: str) -> Iterator[socket.socket]:
             kube.delete(api, kind, hold)
 
 
-def test_killed_while_a_custom_resource_is_made(checkout: Checkout) -> None:
-    """The API server made it, the plugin never heard so, and the engine has it as being created."""
+def test_killed_while_a_custom_resource_is_created(checkout: Checkout) -> None:
+    """The API server has created it, the plugin has no answer, and the engine records it as being created."""
     with (
         KubeClient.from_kubeconfig((checkout.home / CLUSTER / "admin.kubeconfig").read_text()) as kube,
         admission_held(kube, "mellanox.com") as webhook,
     ):
 
         def moment() -> bool:
-            asked = select.select([webhook], [], [], 0)[0]
-            return bool(asked) and under_way(checkout, "kubernetes:mellanox.com")
+            called = select.select([webhook], [], [], 0)[0]
+            return bool(called) and under_way(checkout, "kubernetes:mellanox.com")
 
-        def is_made() -> None:
+        def create() -> None:
             webhook.close()
-            eventually(lambda: kube.list("mellanox.com/v1alpha1", "NicClusterPolicy"), "the policy is made")
+            eventually(lambda: kube.list("mellanox.com/v1alpha1", "NicClusterPolicy"), "the policy exists")
 
-        said = interrupted(checkout, "up", moment, "an operator's policy is being created", is_made)
-    assert "whose installation was killed" in said
+        output = interrupted(checkout, "up", moment, "an operator's policy is being created", create)
+    assert "whose installation was killed" in output
 
 
 def test_the_next_up_completes_the_stack(checkout: Checkout) -> None:
-    said = checkout.make("up").stdout
-    assert "took over the lock of an update that was killed" in said
-    assert re.search("of them adopted: [1-9]", said), said
-    assert "VERDICT: PASS" in said
+    output = checkout.make("up").stdout
+    assert "took over the lock of an update that was killed" in output
+    assert re.search("of them adopted: [1-9]", output), output
+    assert "VERDICT: PASS" in output
     with KubeClient.from_kubeconfig((checkout.home / CLUSTER / "admin.kubeconfig").read_text()) as kube:
         assert ended(kube) == "Completed"
     latest = state(checkout)
     assert not latest.get("pending_operations")
     assert not [resource for resource in latest["resources"] if resource.get("delete")]
-    assert not list((checkout.home / "state").rglob("*.attrs"))  # killed in the middle of one, nothing reads the stack
+    assert not list((checkout.home / "state").rglob("*.attrs"))  # a partial one would break the stack
 
 
-def test_what_a_killed_plugin_has_made_is_taken_over(checkout: Checkout) -> None:
-    """The engine forgets what a plugin was making when that dies, and then stops with an error.
-
-    With the job goes what follows it: the guard of the platform.
-    """
+def test_up_adopts_objects_that_a_killed_plugin_created(checkout: Checkout) -> None:
+    """Emulates the killed plugin by removing the job, and the guard that depends on it, from the state."""
     component = "ai-on-aks:workloads/health-check:WorkloadComponent"
     urn = shlex.quote(f"urn:pulumi:dev::ai-on-aks::{component}$kubernetes:batch/v1:Job::health-check")
     pulumi = "pulumi {} --stack dev --non-interactive"
     checkout.inside(pulumi.format(f"state delete --yes --target-dependents {urn}"))
     with pytest.raises(CommandFailed, match="already exists"):
         checkout.inside(pulumi.format(f"up --yes --skip-preview --target {urn}"))
-    said = checkout.make("up").stdout
-    assert "the last update failed or was interrupted: what it did without recording it is adopted" in said
+    output = checkout.make("up").stdout
+    assert "the last update failed or was interrupted: what it did without recording it is adopted" in output
     checkout.inside(pulumi.format("preview --expect-no-changes"))
 
 
-def test_what_a_killed_plugin_has_made_does_not_hold_up_down(checkout: Checkout) -> None:
-    """Here a claim, which holds its volume, and the job that mounts it and another claim."""
+def test_down_deletes_objects_that_a_killed_plugin_created(checkout: Checkout) -> None:
+    """The objects are a claim, which keeps its volume, and the job that mounts it."""
     claim = next(r["urn"] for r in state(checkout)["resources"] if r["urn"].endswith("::claim-olmo-data"))
     checkout.inside(f"pulumi state delete --yes --stack dev --non-interactive --target-dependents '{claim}'")
     with pytest.raises(CommandFailed, match="already exists"):
         checkout.inside(f"pulumi up --yes --skip-preview --stack dev --non-interactive --target '{claim}'")
-    said = interrupted(checkout, "down", lambda: under_way(checkout, "Release", "deleting"), "a release goes")
-    assert "deleted PersistentVolumeClaim ai/olmo-data-" in said
-    assert "deleted Job ai/olmo, which a killed update had made" in said
+    output = interrupted(checkout, "down", lambda: under_way(checkout, "Release", "deleting"), "a release is deleted")
+    assert "deleted PersistentVolumeClaim ai/olmo-data-" in output
+    assert "deleted Job ai/olmo, which a killed update had made" in output
     assert state(checkout)["resources"]
 
 
-def test_down_destroys_the_rest_and_leaves_no_process_and_no_file(checkout: Checkout) -> None:
+def test_down_destroys_the_rest_and_leaves_no_processes_and_files(checkout: Checkout) -> None:
     assert "was being deleted: " in checkout.make("down").stdout
     assert not state(checkout).get("resources")
     assert not (checkout.home / CLUSTER).exists()

@@ -1,9 +1,7 @@
-"""SAS that the deployer's login signs, over their life: issued, about to end, rotated, ended, given up for identities.
+"""SAS that the deployer's login signs: issued, near expiry, rotated, expired, replaced by identities. In order.
 
-One story, in this order.
-
-A platform with one GPU and OLMo, whose account is premium and has folders, and whose driver comes from its chart. A
-stack of OLMo alone borrows its data.
+The platform has one GPU, OLMo, a premium account with folders, and the blob driver of the chart. A consumer stack with
+only OLMo uses the same data.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs
@@ -22,10 +20,10 @@ from components.storage.sas_providers import instant
 from k8s.objects import Object
 from tests.e2e.runs import ended, run
 from tests.support.arm import API
-from tests.support.world import Stack, World, log, names
+from tests.support.world import Stack, log, names
 
 pytestmark = pytest.mark.simulator
-PLATFORM, BORROWER = "data", "borrower"
+PLATFORM, CONSUMER = "data", "consumer"
 WEEK = timedelta(days=7)
 TRAINING = {"stopAt": 2, "maxFiles": 1, "evaluate": False}
 SIGNED = {"sas": "user-delegation"}
@@ -49,25 +47,21 @@ DATA_OWNER = "b7e6dc6d-f1e8-4753-8033-0f276bb0955b"  # Storage Blob Data Owner (
 
 
 @pytest.fixture(scope="module")
-def platform(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    one_gpu = {"vmSku": "Standard_NC24ads_A100_v4", "nodeCount": "1", "modelSize": None}
+def platform(new_stack: Callable[..., Stack]) -> Stack:
     olmo = {"workloads": "olmo", "workloadOptions": {"olmo": TRAINING}, "storage": STORAGE}
-    made = Stack.create(world, PLATFORM, tmp_path_factory.mktemp(PLATFORM) / "project", one_gpu | olmo)
+    made = new_stack(PLATFORM, vmSku="Standard_NC24ads_A100_v4", nodeCount="1", **olmo)
     made.up()
-    yield made
-    made.discard()
+    return made
 
 
 @pytest.fixture(scope="module")
-def borrower(world: World, platform: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """The committed stack of OLMo on that platform, told that two files of the data are there: one is."""
-    impatient = {"olmo": {**TRAINING, "maxFiles": 2, "prepare": False}}
-    config = {"platformStack": PLATFORM, "workloadOptions": impatient}
-    made = Stack.create(world, BORROWER, tmp_path_factory.mktemp(BORROWER) / "project", config, like="olmo")
+def consumer(platform: Stack, new_stack: Callable[..., Stack]) -> Stack:
+    """The committed stack of OLMo on the platform, without preparation and with two data files, of which one exists."""
+    options = {"olmo": {**TRAINING, "maxFiles": 2, "prepare": False}}
+    made = new_stack(CONSUMER, "olmo", platformStack=PLATFORM, workloadOptions=options)
     assert trained(platform, platform) == "Complete"
     made.up()
-    yield made
-    made.discard()
+    return made
 
 
 def account(platform: Stack, below: str = "", provider: str = "Microsoft.Storage") -> Object:
@@ -77,7 +71,7 @@ def account(platform: Stack, below: str = "", provider: str = "Microsoft.Storage
 
 
 def sas(platform: Stack, namespace: str) -> dict[str, dict[str, list[str]]]:
-    """The fields of the SAS in each secret of mounts."""
+    """Returns the fields of the SAS in each secret of mounts."""
     secrets = {secret["metadata"]["name"]: secret for secret in platform.kube.list("v1", "Secret", namespace)}
     tokens = {
         name: secret["data"]["azurestorageaccountsastoken"] for name, secret in secrets.items() if "-sas-" in name
@@ -86,7 +80,7 @@ def sas(platform: Stack, namespace: str) -> dict[str, dict[str, list[str]]]:
 
 
 def volumes(platform: Stack, namespace: str) -> set[str]:
-    """Claims of the namespace, and their volumes."""
+    """Returns the names of the namespace's claims and their volumes."""
     claims = platform.kube.list("v1", "PersistentVolumeClaim", namespace)
     return {*names(claims), *(claim["spec"]["volumeName"] for claim in claims)}
 
@@ -96,10 +90,7 @@ def trained(stack: Stack, platform: Stack) -> str:
 
 
 def let_pass(stack: Stack, time: timedelta) -> None:
-    """As if the stack had been brought up so much earlier: all times of its SAS are moved, in its state.
-
-    In what is secret too: other stacks read them in the output `platform`.
-    """
+    """Moves all times of SAS in the stack's state to the past, also in secrets, which other stacks read."""
     state = stack.pulumi("stack", "export", "--show-secrets")
     windows = [one for one in json.loads(state)["deployment"]["resources"] if one["type"].endswith(":SasWindow")]
     for moment in {window["outputs"][end] for window in windows for end in ("start", "expiry")}:
@@ -112,7 +103,7 @@ def let_pass(stack: Stack, time: timedelta) -> None:
 # -- issued ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_account_is_premium_with_folders_and_its_keys_open_nothing(platform: Stack) -> None:
+def test_the_account_is_premium_with_folders_and_without_key_access(platform: Stack) -> None:
     found = account(platform)
     assert (found["kind"], found["sku"]["name"]) == ("BlockBlobStorage", "Premium_LRS")
     assert found["properties"]["isHnsEnabled"] is True
@@ -121,19 +112,16 @@ def test_the_account_is_premium_with_folders_and_its_keys_open_nothing(platform:
     assert [role["properties"]["roleDefinitionId"].rpartition("/")[2] for role in roles] == [DATA_OWNER]
 
 
-def test_the_driver_is_that_of_the_chart_alone(platform: Stack) -> None:
+def test_only_the_charts_driver_is_installed(platform: Stack) -> None:
     assert "csi-blob-node" in names(platform.kube.list("apps/v1", "DaemonSet", "kube-system"))
-    assert "blob-csi-driver" in {release["metadata"]["labels"]["name"] for release in releases(platform)}
+    releases = platform.kube.list("v1", "Secret", "kube-system", labels="owner=helm")
+    assert "blob-csi-driver" in {release["metadata"]["labels"]["name"] for release in releases}
     path = f"resourceGroups/ai-on-aks-{PLATFORM}/providers/Microsoft.ContainerService/managedClusters"
     cluster = platform.world.arm("GET", f"{path}/ai-on-aks-{PLATFORM}?api-version={API['Microsoft.ContainerService']}")
     assert not cluster["properties"].get("storageProfile", {}).get("blobCSIDriver", {}).get("enabled")
 
 
-def releases(platform: Stack) -> list[Object]:
-    return platform.kube.list("v1", "Secret", "kube-system", labels="owner=helm")
-
-
-def test_a_training_reads_and_writes_by_what_the_deployer_signed(platform: Stack) -> None:
+def test_a_training_reads_and_writes_with_the_deployers_sas(platform: Stack) -> None:
     assert trained(platform, platform) == "Complete"
     found = sas(platform, "ai")
     assert {name.rpartition("-sas-")[0]: fields["sp"] for name, fields in found.items()} == {
@@ -145,49 +133,49 @@ def test_a_training_reads_and_writes_by_what_the_deployer_signed(platform: Stack
     assert {"--use-adls=true" in volume["spec"]["mountOptions"] for volume in mounted} == {True}
 
 
-def test_a_second_up_signs_nothing_anew(platform: Stack) -> None:
+def test_a_second_up_keeps_all_sas(platform: Stack) -> None:
     before = sas(platform, "ai")
     assert "unchanged" in platform.up("--expect-no-changes")
     assert sas(platform, "ai") == before
 
 
-# -- borrowed ----------------------------------------------------------------------------------------------------------
+# -- shared ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.long
-def test_missing_data_ends_a_training_at_once_and_says_what_is_missing(borrower: Stack, platform: Stack) -> None:
-    assert trained(borrower, platform) == "Failed"
-    (pod,) = names(platform.kube.list("v1", "Pod", BORROWER, labels="batch.kubernetes.io/job-name=olmo"))
+def test_a_training_fails_at_once_and_reports_missing_data(consumer: Stack, platform: Stack) -> None:
+    assert trained(consumer, platform) == "Failed"
+    (pod,) = names(platform.kube.list("v1", "Pod", CONSUMER, labels="batch.kubernetes.io/job-name=olmo"))
     assert re.search(
-        r"OLMo cannot start: 1 of 2 data files are missing .* \(absent, ", log(platform.kube, pod, BORROWER)
+        r"OLMo cannot start: 1 of 2 data files are missing .* \(absent, ", log(platform.kube, pod, CONSUMER)
     )
 
 
 @pytest.mark.long
-def test_the_borrower_copies_what_is_missing_and_trains(borrower: Stack, platform: Stack) -> None:
-    borrower.set(workloadOptions={"olmo": {**TRAINING, "maxFiles": 2}})
-    borrower.up()
-    assert trained(borrower, platform) == "Complete"
+def test_the_consumer_copies_missing_data_and_trains(consumer: Stack, platform: Stack) -> None:
+    consumer.set(workloadOptions={"olmo": {**TRAINING, "maxFiles": 2}})
+    consumer.up()
+    assert trained(consumer, platform) == "Complete"
 
 
-# -- about to end, and rotated -----------------------------------------------------------------------------------------
+# -- near expiry, and rotated ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.long
-def test_previews_warn_of_an_end_that_is_near_and_change_nothing(platform: Stack, borrower: Stack) -> None:
+def test_previews_warn_of_a_near_expiry_and_change_nothing(platform: Stack, consumer: Stack) -> None:
     let_pass(platform, WEEK - timedelta(hours=1))
-    for stack, name in ((platform, "data"), (borrower, "organization/ai-on-aks/data")):
+    for stack, name in ((platform, "data"), (consumer, "organization/ai-on-aks/data")):
         text = stack.pulumi("preview", "--expect-no-changes")
-        mend = f"pulumi config set -s {name} --path storage.rotation 2 && pulumi up -s {name}"
+        fix = f"pulumi config set -s {name} --path storage.rotation 2 && pulumi up -s {name}"
         for container in CONTAINERS:
             assert re.search(rf"the SAS of container {container} ends at \S+, and mounts and uploads", text)
-        assert f"Issue new ones: {mend}\n" in text
+        assert f"Issue new ones: {fix}\n" in text
 
 
 @pytest.mark.long
-def test_a_rotation_makes_other_volumes_and_jobs_follow(platform: Stack, borrower: Stack) -> None:
-    before, theirs = (volumes(platform, namespace) for namespace in ("ai", BORROWER))
-    job, their_job = run(platform, "olmo"), run(platform, "olmo", BORROWER)
+def test_a_rotation_replaces_volumes_and_jobs(platform: Stack, consumer: Stack) -> None:
+    before, theirs = (volumes(platform, namespace) for namespace in ("ai", CONSUMER))
+    job, their_job = run(platform, "olmo"), run(platform, "olmo", CONSUMER)
     platform.pulumi("config", "set", "--path", "storage.rotation", "2")
     platform.up()
     assert not volumes(platform, "ai") & before
@@ -195,24 +183,24 @@ def test_a_rotation_makes_other_volumes_and_jobs_follow(platform: Stack, borrowe
     assert trained(platform, platform) == "Complete"
     for fields in sas(platform, "ai").values():
         assert instant(fields["se"][0]) - datetime.now(UTC) > WEEK - timedelta(hours=1)
-    assert (volumes(platform, BORROWER), run(platform, "olmo", BORROWER)) == (theirs, their_job)
+    assert (volumes(platform, CONSUMER), run(platform, "olmo", CONSUMER)) == (theirs, their_job)
     assert "the SAS of container" not in platform.up("--expect-no-changes")
 
 
 @pytest.mark.long
-def test_a_borrower_gets_them_by_its_next_up(platform: Stack, borrower: Stack) -> None:
-    before, job = volumes(platform, BORROWER), run(platform, "olmo", BORROWER)
-    borrower.up()
-    assert not volumes(platform, BORROWER) & before
-    assert run(platform, "olmo", BORROWER) != job
-    assert trained(borrower, platform) == "Complete"
+def test_a_consumer_gets_new_sas_with_its_next_up(platform: Stack, consumer: Stack) -> None:
+    before, job = volumes(platform, CONSUMER), run(platform, "olmo", CONSUMER)
+    consumer.up()
+    assert not volumes(platform, CONSUMER) & before
+    assert run(platform, "olmo", CONSUMER) != job
+    assert trained(consumer, platform) == "Complete"
 
 
-# -- ended -------------------------------------------------------------------------------------------------------------
+# -- expired -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.long
-def test_a_time_that_is_over_is_refused_where_a_workload_mounts_it(platform: Stack, borrower: Stack) -> None:
+def test_an_expired_sas_that_a_workload_mounts_is_an_error(platform: Stack, consumer: Stack) -> None:
     let_pass(platform, WEEK + timedelta(days=1))
     before = volumes(platform, "ai")
     text = platform.up(check=False)
@@ -224,7 +212,7 @@ def test_a_time_that_is_over_is_refused_where_a_workload_mounts_it(platform: Sta
     assert volumes(platform, "ai") == before
     platform.set(workloads="")
     assert re.search(r"warning: the SAS of container olmo-data ended", platform.up())
-    theirs = borrower.up(check=False)
+    theirs = consumer.up(check=False)
     name = "organization/ai-on-aks/data"
     assert re.search(rf"config set -s {name} --path storage\.rotation \d && pulumi up -s {name}\n", theirs)
     platform.set(workloads="olmo", storage=STORAGE | {"rotation": "3"})
@@ -232,14 +220,13 @@ def test_a_time_that_is_over_is_refused_where_a_workload_mounts_it(platform: Sta
     assert trained(platform, platform) == "Complete"
 
 
-# -- given up for identities -------------------------------------------------------------------------------------------
+# -- replaced by identities --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.long
-def test_identities_take_the_place_of_sas_and_the_data_stay(platform: Stack) -> None:
-    """The training finds its data and its last checkpoint, with a token in place of any secret."""
+def test_identities_replace_sas_and_the_data_stay(platform: Stack) -> None:
     before, kept = volumes(platform, "ai"), account(platform)["id"]
-    give_up_sas(platform)
+    use_identities(platform)
     assert account(platform)["id"] == kept
     assert not volumes(platform, "ai") & before
     assert trained(platform, platform) == "Complete"
@@ -247,19 +234,19 @@ def test_identities_take_the_place_of_sas_and_the_data_stay(platform: Stack) -> 
     assert "unchanged" in platform.up("--expect-no-changes")
 
 
-def give_up_sas(platform: Stack) -> None:
+def use_identities(platform: Stack) -> None:
     by_identity = {"olmo": {**TRAINING, "prepare": False}}
     platform.set(workloads="olmo", storage=BY_IDENTITY, workloadOptions=by_identity)
     platform.up()
 
 
 @pytest.mark.long
-def test_a_borrower_has_an_identity_of_its_own(platform: Stack, borrower: Stack) -> None:
-    give_up_sas(platform)
-    borrower.set(workloadOptions={"olmo": {**TRAINING, "prepare": False}})
-    borrower.up()
-    assert trained(borrower, platform) == "Complete"
-    assert [name for name in names(platform.kube.list("v1", "Secret", BORROWER)) if "olmo" in name] == []
+def test_a_consumer_has_its_own_identity(platform: Stack, consumer: Stack) -> None:
+    use_identities(platform)
+    consumer.set(workloadOptions={"olmo": {**TRAINING, "prepare": False}})
+    consumer.up()
+    assert trained(consumer, platform) == "Complete"
+    assert [name for name in names(platform.kube.list("v1", "Secret", CONSUMER)) if "olmo" in name] == []
     path = f"resourceGroups/ai-on-aks-{PLATFORM}/providers/Microsoft.ManagedIdentity/userAssignedIdentities"
     found = platform.world.arm("GET", f"{path}?api-version={API['Microsoft.ManagedIdentity']}")["value"]
-    assert {one["name"] for one in found} == {f"ai-on-aks-{PLATFORM}-ai", f"ai-on-aks-{PLATFORM}-{BORROWER}"}
+    assert {one["name"] for one in found} == {f"ai-on-aks-{PLATFORM}-ai", f"ai-on-aks-{PLATFORM}-{CONSUMER}"}

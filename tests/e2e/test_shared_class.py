@@ -1,6 +1,6 @@
-"""Shared files on an NFS server, by the provisioner of seed 004: one setting names their class for all who claim some.
+"""Shared files on an NFS server, with the provisioner of project-codeflare/mlbatch as class of all claims. In order.
 
-One story, told in the order of the file; its stack has one GPU node beside its two system nodes.
+The stack has one GPU node and two system nodes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def make(stack: Stack, api: str, kind: str, name: str, **content: Any) -> None:
 
 
 def pod_of(stack: Stack, script: str, volume: Object, node: str = "") -> Object:
-    """The spec of a pod that runs a script with a volume at /data."""
+    """Returns the spec of a pod that runs a script with a volume at /data."""
     image = images.own("nccl-test", login_server=stack.outputs()["registry"], mirror=None)
     container: Object = {"name": "main", "image": image, "command": ["bash", "-ec", script]}
     container["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
@@ -58,8 +58,8 @@ def pod_of(stack: Stack, script: str, volume: Object, node: str = "") -> Object:
     return spec | ({"nodeName": node} if node else {})
 
 
-def says(stack: Stack, name: str, script: str, volume: Object, node: str = "") -> str:
-    """What that script prints in a pod, once it has ended well."""
+def run(stack: Stack, name: str, script: str, volume: Object, node: str = "") -> str:
+    """Runs a script in a pod and returns its output once it has succeeded."""
     make(stack, "v1", "Pod", name, spec=pod_of(stack, script, volume, node))
     final = ("Succeeded", "Failed")
 
@@ -77,7 +77,7 @@ def claimed(name: str) -> Object:
     return {"persistentVolumeClaim": {"claimName": name}}
 
 
-def test_the_notebooks_claim_is_of_the_provisioners_class(stack: Stack) -> None:
+def test_the_notebooks_claim_has_the_provisioners_class(stack: Stack) -> None:
     kube = stack.kube
     found = kube.get("v1", "PersistentVolumeClaim", f"jupyterlab-{CLASS}", "ai")
     assert (found["spec"]["storageClassName"], found["status"]["phase"]) == (CLASS, "Bound")
@@ -85,18 +85,18 @@ def test_the_notebooks_claim_is_of_the_provisioners_class(stack: Stack) -> None:
     folder = f"ai-jupyterlab-{CLASS}-{volume['metadata']['name']}"
     assert volume["spec"]["nfs"] == {"server": EXPORT["server"], "path": f"{EXPORT['path']}/{folder}"}
     notebook = "app.kubernetes.io/name=jupyterlab"
-    eventually(lambda: any(map(is_ready, kube.list("v1", "Pod", "ai", labels=notebook))), "it runs with that", 180)
+    eventually(lambda: any(map(is_ready, kube.list("v1", "Pod", "ai", labels=notebook))), "the notebook runs", 180)
     stack.up("--expect-no-changes")
 
 
-def test_what_a_pod_writes_on_one_node_another_reads_elsewhere(stack: Stack) -> None:
+def test_a_pod_on_another_node_reads_a_pods_file(stack: Stack) -> None:
     first, second = names(stack.kube.list("v1", "Node", labels=SYSTEM))
     claim(stack, "team", storageClassName=CLASS)
-    says(stack, "writer", "echo 17 tokens >/data/shard", claimed("team"), first)
-    assert says(stack, "reader", "cat /data/shard", claimed("team"), second) == "17 tokens"
+    run(stack, "writer", "echo 17 tokens >/data/shard", claimed("team"), first)
+    assert run(stack, "reader", "cat /data/shard", claimed("team"), second) == "17 tokens"
 
 
-def test_the_folder_of_a_claim_that_is_gone_is_kept_under_another_name(stack: Stack) -> None:
+def test_the_folder_of_a_deleted_claim_is_archived(stack: Stack) -> None:
     kube = stack.kube
     volume = kube.get("v1", "PersistentVolumeClaim", "team", "default")["spec"]["volumeName"]
     for pod in ("writer", "reader"):
@@ -104,10 +104,10 @@ def test_the_folder_of_a_claim_that_is_gone_is_kept_under_another_name(stack: St
     kube.delete("v1", "PersistentVolumeClaim", "team", "default")
     eventually(lambda: volume not in names(kube.list("v1", "PersistentVolume")), "the volume is gone", 60)
     kept = f"archived-default-team-{volume}"
-    assert says(stack, "owner", f"ls /data; cat /data/{kept}/shard", {"nfs": EXPORT}).split("\n")[-1] == "17 tokens"
+    assert run(stack, "owner", f"ls /data; cat /data/{kept}/shard", {"nfs": EXPORT}).split("\n")[-1] == "17 tokens"
 
 
-def test_autopilot_claims_some_of_the_class_on_each_node_and_can_go_and_come_again(stack: Stack) -> None:
+def test_autopilot_tests_shared_files_on_each_node_and_can_be_enabled_again(stack: Stack) -> None:
     kube = stack.kube
     (node,) = names(kube.list("v1", "Node", labels="kubernetes.azure.com/mode=user"))
     provisioner = {"nfsSubdirExternalProvisioner": {"enabled": True, **EXPORT}}
@@ -119,8 +119,8 @@ def test_autopilot_claims_some_of_the_class_on_each_node_and_can_go_and_come_aga
             found: str | None = kube.get("v1", "Node", node)["metadata"]["labels"].get(AUTOPILOT_LABEL)
             return found
 
-        eventually(lambda: verdict() == "PASS", f"it has looked at the node {turn}", 240)
-        kept = says(stack, turn, "ls /data", {"nfs": EXPORT}).split()
+        eventually(lambda: verdict() == "PASS", f"it has checked the node {turn}", 240)
+        kept = run(stack, turn, "ls /data", {"nfs": EXPORT}).split()
         assert [folder for folder in kept if "autopilot-autopilot-" in folder], kept  # archived, or about to be
         stack.set(operators=provisioner)
         stack.up()
@@ -128,23 +128,23 @@ def test_autopilot_claims_some_of_the_class_on_each_node_and_can_go_and_come_aga
         kube.patch("v1", "Node", node, None, {"metadata": {"labels": {AUTOPILOT_LABEL: None}}})
 
 
-def test_a_claim_of_a_class_that_does_not_exist_is_told_of_its_job(stack: Stack) -> None:
+def test_diagnosis_reports_a_claim_of_an_unknown_class(stack: Stack) -> None:
     claim(stack, "lost", storageClassName="fast")
     template = {"spec": pod_of(stack, "true", claimed("lost"))}
     make(stack, "batch/v1", "Job", "waiting", spec={"template": template})
     words = 'waits: claim lost has no volume: storageclass.storage.k8s.io "fast" not found'
-    eventually(lambda: words in stack.why("waiting", namespace="default"), "the cause is told", 60)
+    eventually(lambda: words in stack.why("waiting", namespace="default"), "diagnosis reports the claim", 60)
 
 
-def test_a_stack_with_such_a_class_is_refused_before_anything_changes(stack: Stack) -> None:
+def test_a_preview_rejects_an_unknown_class(stack: Stack) -> None:
     stack.set(storage={"sharedClass": "fast"})
     with pytest.raises(CommandFailed, match="resource 'fast' does not exist") as refused:
         stack.pulumi("preview")
-    assert "StorageClass (storage.sharedClass)" in str(refused.value), "the resource is called as its key"
+    assert "StorageClass (storage.sharedClass)" in str(refused.value), "the resource has the name of its key"
     make(stack, "storage.k8s.io/v1", "StorageClass", "fast", provisioner="example.com/nfs")
     assert "PersistentVolumeClaim" in stack.pulumi("preview")
 
 
-def test_where_there_is_no_cluster_yet_nobody_can_look(new_stack: Callable[..., Stack]) -> None:
+def test_without_a_cluster_a_preview_does_not_look_for_the_class(new_stack: Callable[..., Stack]) -> None:
     begun = new_stack("begun", workloads="", storage={"sharedClass": "fast"})
     assert "StorageClass" in begun.pulumi("preview")

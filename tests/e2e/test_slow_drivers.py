@@ -1,4 +1,4 @@
-"""An autoscaled InfiniBand pool beside a fixed one, whose nodes take long to offer their GPUs.
+"""An autoscaled InfiniBand pool beside a fixed one, with nodes that need long to offer their GPUs. In order.
 
 Nodes with the label `nvidia.com/gpu.deploy.operands=false` get no driver until the label is removed.
 """
@@ -19,8 +19,8 @@ LABEL = "nvidia.com/gpu.deploy.operands"
 SLOW: dict[str, Any] = {"vmSku": "Standard_ND96isr_H100_v5", "labels": {LABEL: "false"}}
 BURST = {**SLOW, "autoscale": {"min": 0, "max": 3}}
 WAITS_S = 90
-"""How long the drivers take: longer than the autoscaler needs to add or delete a node (30 seconds), shorter than the
-start-up time of a node (300 seconds), in which the drivers must be there.
+"""The duration of the driver installation: longer than the autoscaler needs to add or delete a node (30 seconds),
+shorter than the limit for a node's start (300 seconds).
 """
 
 
@@ -30,14 +30,14 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
     return new_stack("slow", vmSku=None, nodeCount=None, pools=pools, workloads=None)
 
 
-def test_a_fixed_pool_without_gpus_stops_the_autoscaler_and_diagnosis_names_it(stack: Stack) -> None:
+def test_a_fixed_pool_without_gpus_blocks_the_autoscaler_and_diagnosis_reports_it(stack: Stack) -> None:
     assert "pools.train has a fixed count (1) beside pools.burst" in stack.up()
     stack.kube.create(job())
-    eventually(lambda: "to any pool while node" in stack.why("burst", namespace="default"), "diagnosis names the node")
+    eventually(lambda: "to any pool while node" in stack.why("burst", namespace="default"), "diagnosis reports it")
     assert of_pool(stack, "burst") == []
 
 
-def test_equal_bounds_let_other_pools_grow(stack: Stack) -> None:
+def test_with_equal_bounds_other_pools_scale_up(stack: Stack) -> None:
     stack.set(pools={"train": {**SLOW, "autoscale": {"min": 1, "max": 1}}, "burst": BURST})
     before = names(of_pool(stack, "train"))
     assert "fixed count" not in stack.up()
@@ -45,7 +45,7 @@ def test_equal_bounds_let_other_pools_grow(stack: Stack) -> None:
     assert names(of_pool(stack, "train")) == before
 
 
-def test_slow_drivers_bring_no_extra_node_and_lose_none(stack: Stack) -> None:
+def test_slow_drivers_neither_add_nor_remove_nodes(stack: Stack) -> None:
     before = names(of_pool(stack, "burst"))
     until = time.monotonic() + WAITS_S
     while time.monotonic() < until:
@@ -68,7 +68,7 @@ def of_pool(stack: Stack, key: str) -> list[Object]:
 
 
 def job() -> Object:
-    """A Job of one pod that takes a whole node of the autoscaled pool."""
+    """Returns a Job of one pod that takes a node of the autoscaled pool."""
     devices = {"nvidia.com/gpu": "8", "nvidia.com/mlnxnics": "8"}
     spec = {
         "restartPolicy": "Never",

@@ -1,4 +1,4 @@
-"""`kubectl logs`, `exec` and `port-forward` of a container, by the real kubectl and API server."""
+"""`kubectl logs`, `exec` and `port-forward` of a container, with the official kubectl and API server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.world import World, eventually
 pytestmark = pytest.mark.simulator
 SERVER = "cd /tmp; echo hello >greeting; exec python3 -m http.server 8000 --bind 127.0.0.1"
 SERVED_BY = "node-labeler"
-"""The image of `docker/` that has Python."""
+"""An image of `docker/` with Python."""
 CRASHES_ONCE = "cd /work; echo start >>starts; wc -l <starts; test $(wc -l <starts) -gt 1; exec sleep 600"
 
 
@@ -52,24 +52,24 @@ def kubectl(cluster: AzureCluster, *arguments: str, stdin: str | None = None) ->
     )
 
 
-def test_a_command_runs_in_the_container_with_streams_of_its_own(cluster: AzureCluster) -> None:
-    said = kubectl(cluster, "exec", "server", "--", "bash", "-c", "hostname; pwd; cat /tmp/greeting; echo oh >&2")
-    assert (said.returncode, said.stdout, said.stderr) == (0, "server\n/\nhello\n", "oh\n")
+def test_exec_runs_a_command_in_the_container_with_both_streams(cluster: AzureCluster) -> None:
+    answer = kubectl(cluster, "exec", "server", "--", "bash", "-c", "hostname; pwd; cat /tmp/greeting; echo oh >&2")
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, "server\n/\nhello\n", "oh\n")
 
 
-def test_a_command_reads_what_it_is_sent_until_its_end(cluster: AzureCluster) -> None:
+def test_exec_passes_standard_input(cluster: AzureCluster) -> None:
     sent = "line\n" * 50_000
     assert kubectl(cluster, "exec", "-i", "server", "--", "wc", "-l", stdin=sent).stdout.strip() == "50000"
     assert kubectl(cluster, "exec", "-i", "server", "--", "cat", stdin=sent).stdout == sent
 
 
-def test_the_exit_code_is_the_commands(cluster: AzureCluster) -> None:
+def test_exec_returns_the_commands_exit_code(cluster: AzureCluster) -> None:
     failed = kubectl(cluster, "exec", "server", "--", "bash", "-c", "exit 7")
     assert failed.returncode == 7
     assert "command terminated with exit code 7" in failed.stderr
 
 
-def test_files_are_copied_out_and_in(cluster: AzureCluster, tmp_path: Path) -> None:
+def test_cp_copies_files_from_and_to_the_container(cluster: AzureCluster, tmp_path: Path) -> None:
     copy = tmp_path / "greeting"
     assert kubectl(cluster, "cp", "server:/tmp/greeting", str(copy)).returncode == 0
     assert copy.read_text() == "hello\n"
@@ -78,13 +78,13 @@ def test_files_are_copied_out_and_in(cluster: AzureCluster, tmp_path: Path) -> N
     assert kubectl(cluster, "exec", "server", "--", "cat", "/tmp/copy").stdout == "changed\n"
 
 
-def test_a_command_that_is_not_in_the_image(cluster: AzureCluster) -> None:
+def test_exec_fails_for_an_unknown_command(cluster: AzureCluster) -> None:
     failed = kubectl(cluster, "exec", "server", "--", "vim")
     assert failed.returncode != 0
     assert 'exec: "vim": executable file not found in $PATH' in failed.stderr
 
 
-def test_a_terminal_is_one_with_the_size_of_the_users(cluster: AzureCluster) -> None:
+def test_exec_allocates_a_terminal(cluster: AzureCluster) -> None:
     ours, theirs = pty.openpty()
     os.set_blocking(ours, False)
     script = "test -t 0 && test -t 1 && echo a terminal"
@@ -96,21 +96,21 @@ def test_a_terminal_is_one_with_the_size_of_the_users(cluster: AzureCluster) -> 
     os.close(ours)
 
 
-def test_a_port_is_brought_to_this_machine(cluster: AzureCluster) -> None:
+def test_port_forward_reaches_a_server(cluster: AzureCluster) -> None:
     with _forwarded(cluster, 8000) as address, httpx.Client(trust_env=False) as http:
         for _ in range(3):
             assert http.get(f"{address}/greeting").text == "hello\n"
 
 
-def test_a_port_that_nothing_serves(cluster: AzureCluster, tmp_path: Path) -> None:
-    command = _arguments(cluster, "port-forward", "pod/server", ":9999")
-    with (tmp_path / "said").open("w+") as said:
-        forward = subprocess.Popen(command, env=cluster.world.environment, stdout=said, stderr=subprocess.STDOUT)
-        address = eventually(lambda: _listening(tmp_path / "said"), "kubectl listens", 30)
+def test_port_forward_reports_a_port_without_a_server(cluster: AzureCluster, tmp_path: Path) -> None:
+    command, output = _arguments(cluster, "port-forward", "pod/server", ":9999"), tmp_path / "output"
+    with output.open("w+") as stream:
+        forward = subprocess.Popen(command, env=cluster.world.environment, stdout=stream, stderr=subprocess.STDOUT)
+        port = eventually(lambda: _port(output.read_text()), "kubectl listens", 30)
         with httpx.Client(trust_env=False) as http, pytest.raises(httpx.TransportError):
-            http.get(address)
-        told = "error forwarding port 9999 to pod default/server: dial tcp4 127.0.0.1:9999: connect: connection refused"
-        eventually(lambda: told in (tmp_path / "said").read_text(), "kubectl tells why", 30)
+            http.get(f"http://127.0.0.1:{port}")
+        error = "error forwarding port 9999 to pod default/server: dial tcp4 127.0.0.1:9999: connect: "
+        eventually(lambda: f"{error}connection refused" in output.read_text(), "kubectl reports the error", 30)
         forward.terminate()
         forward.wait(30)
 
@@ -118,16 +118,16 @@ def test_a_port_that_nothing_serves(cluster: AzureCluster, tmp_path: Path) -> No
 # -- logs --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_restarted_container_has_a_log_and_a_former_one_which_go_with_the_pod(cluster: AzureCluster) -> None:
+def test_a_restarted_container_has_a_current_and_a_previous_log(cluster: AzureCluster) -> None:
     mount = {"name": "work", "mountPath": "/work"}
     container = {"name": "main", "image": SERVED_BY, "command": ["bash", "-ec", CRASHES_ONCE], "volumeMounts": [mount]}
     spec = {"containers": [container], "volumes": [{"name": "work", "emptyDir": {}}]}
     cluster.apply("v1", "Pod", "crashing", spec=spec)
-    eventually(lambda: kubectl(cluster, "logs", "crashing").stdout == "2\n", "it was started again", 60)
+    eventually(lambda: kubectl(cluster, "logs", "crashing").stdout == "2\n", "it was restarted", 60)
     assert kubectl(cluster, "logs", "crashing", "--previous").stdout == "1\n"
     assert _log_folders(cluster, "crashing")
     kubectl(cluster, "delete", "pod", "crashing", "--grace-period=1")
-    eventually(lambda: not _log_folders(cluster, "crashing"), "its logs are gone")
+    eventually(lambda: not _log_folders(cluster, "crashing"), "its logs are deleted")
 
 
 def _log_folders(cluster: AzureCluster, pod: str) -> list[Path]:
@@ -136,7 +136,7 @@ def _log_folders(cluster: AzureCluster, pod: str) -> list[Path]:
 
 @contextlib.contextmanager
 def _forwarded(cluster: AzureCluster, port: int) -> Iterator[str]:
-    """`kubectl port-forward` to a free port of this machine, while the block runs; its address."""
+    """Runs `kubectl port-forward` to a free port of this machine and yields its address."""
     command = _arguments(cluster, "port-forward", "pod/server", f":{port}")
     forward = subprocess.Popen(command, env=cluster.world.environment, stdout=subprocess.PIPE, text=True)
     try:
@@ -144,11 +144,6 @@ def _forwarded(cluster: AzureCluster, port: int) -> Iterator[str]:
     finally:
         forward.terminate()
         forward.communicate(timeout=30)
-
-
-def _listening(said: Path) -> str:
-    port = _port(said.read_text())
-    return f"http://127.0.0.1:{port}" if port else ""
 
 
 def _port(line: str) -> str:

@@ -1,7 +1,7 @@
-"""One stack reached by several ways: Azure, the cluster and Pulumi's state end the same.
+"""Several ways to the same settings end with the same state of Azure, of the cluster and of Pulumi. In order.
 
-Nothing has to know the right state for that. Each difference that may be there has its reason. One story, told in the
-order of the file: all stacks have the same name, one after the other, so that names are the same too.
+The test does not need the expected state. Each allowed difference has its reason. All stacks have the same name, so
+names of resources are equal.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ OTHERWISE: dict[str, Any] = TARGET | {
 }
 WAYS = {
     "one pool after the other": TARGET | {"pools": {"first": FIRST}},
-    "created otherwise, and changed": OTHERWISE,
+    "created with other settings, and changed": OTHERWISE,
 }
-"""What the stack is created with before it gets the settings."""
+"""Settings before the stack gets those of TARGET."""
 PORT = r"^core/Service default/kubernetes\.spec\.ports\.https\.targetPort$"
 REASONS = {
     r"^[\w.]+/(Event|Lease|ComponentStatus) |^(?!azure ).*\.status(\.|$)": "reports what happens",
@@ -64,11 +64,11 @@ REASONS = {
     r"\.deployment\.kubernetes\.io/revision$|\.rollme/helm-revision$": "count changes of a Deployment and of a release",
     r"^azure .*\.(authorizedIPRanges(\.0)?|nodeOSUpgradeChannel)$": "a cluster that is up keeps its own, unless set",
 }
-"""Why values at these paths may differ."""
+"""Reasons why values at these paths may differ."""
 
 
 def reach(stack: Stack) -> State:
-    """Brings the stack up with the settings that it has, and returns what there is once it has settled."""
+    """Deploys the stack and returns its state once it no longer changes."""
     stack.up()
     eventually(lambda: offers_gpus(stack), "all nodes offer their GPUs", 600, every=1)
     eventually(lambda: ended(stack.kube) == "Completed", "the job is completed", 600)
@@ -77,7 +77,7 @@ def reach(stack: Stack) -> State:
 
 @pytest.fixture(scope="module")
 def create(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[dict[str, Any]], Stack]]:
-    """Makes the stack with other settings, in place of the one before."""
+    """Creates the stack with other settings, and discards the previous one."""
     made: list[Stack] = []
 
     def discard() -> None:
@@ -100,13 +100,13 @@ def stack(create: Callable[[dict[str, Any]], Stack]) -> Stack:
 
 @pytest.fixture(scope="module")
 def direct(stack: Stack) -> State:
-    """What there is of the stack that is created with the settings."""
+    """The state of a stack that is created with TARGET."""
     return reach(stack)
 
 
 @pytest.fixture(scope="module")
 def paths() -> Iterator[set[str]]:
-    """Collects the paths that differ; afterwards, each reason must have been one, but a port may come again."""
+    """Collects the paths that differ. At the end, each reason must have been used, except that of a port."""
     found: set[str] = set()
     yield found
     assert used(REASONS, [*found]) | {PORT} == {*REASONS}
@@ -117,12 +117,12 @@ def same(direct: State, other: State, paths: set[str]) -> None:
     assert unexplained(direct, other, REASONS) == {}
 
 
-def test_up_refresh_and_up_end_as_up(stack: Stack, direct: State, paths: set[str]) -> None:
+def test_a_refresh_changes_nothing(stack: Stack, direct: State, paths: set[str]) -> None:
     stack.pulumi("refresh", "--yes", "--skip-preview")
     same(direct, reach(stack), paths)
 
 
-def test_a_state_that_another_backend_imports_changes_nothing(
+def test_an_import_into_another_backend_changes_nothing(
     stack: Stack, direct: State, paths: set[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("imported")
@@ -138,7 +138,7 @@ def test_a_state_that_another_backend_imports_changes_nothing(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_another_way_ends_the_same(
+def test_other_initial_settings_end_with_the_same_state(
     way: str, create: Callable[[dict[str, Any]], Stack], direct: State, paths: set[str]
 ) -> None:
     other = create(WAYS[way])

@@ -1,19 +1,18 @@
-"""A team's PyTorchJob where Volcano schedules: none of its pods is there before there is room for both.
+"""A team's PyTorchJob with Volcano: its pods are created only when there are nodes for all of them. In order.
 
-One story, told in the order of the file; its stack has two nodes of eight GPUs, both of one team.
+The stack has two nodes of eight GPUs, both of one team.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from config.data.scheduling import ANY_TAINT, GPU_RESOURCE, VOLCANO
-from k8s.objects import Object, condition
+from k8s.objects import Object, holds
+from tests.e2e.team_jobs import QUEUED, apply, shared_stack
 from tests.support.world import Stack, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
@@ -25,19 +24,11 @@ TEAM, USER, GANG, OUTSIDER = "blue", "alice", "gang", "beside-the-queues"
 def stack(new_stack: Callable[..., Stack]) -> Stack:
     operators = {name: {"enabled": True} for name in ("kueue", "trainingOperator")}
     teams = {TEAM: {"gpus": 16, "users": [USER]}}
-    made = new_stack("volcano-gangs", workloads="", nodeCount=2, operators=operators, teams=teams)
-    made.up()
-    eventually(lambda: offered(made) == ["8", "8"], "GPUs", 300)
-    return made
-
-
-def offered(stack: Stack) -> list[str]:
-    """GPUs of each node."""
-    return [node["status"]["allocatable"].get(GPU_RESOURCE, "0") for node in gpu_nodes(stack.kube)]
+    return shared_stack(new_stack, "volcano-gangs", nodes=2, operators=operators, teams=teams)
 
 
 def pod_of_a_node(**more: Any) -> Object:
-    """It takes all GPUs of one."""
+    """Returns the spec of a pod that takes all GPUs of a node."""
     container = {"name": "pytorch", "image": "example.com/train:1", "resources": {"limits": {GPU_RESOURCE: 8}}}
     return {"schedulerName": VOLCANO, "containers": [container], **more}
 
@@ -47,7 +38,7 @@ def gang(stack: Stack) -> list[Object]:
 
 
 def group(stack: Stack) -> Object:
-    """Empty before there is one."""
+    """Returns the gang's PodGroup; empty until it exists."""
     return stack.kube.find(*GROUP, GANG, TEAM) or {}
 
 
@@ -65,21 +56,18 @@ def test_with_one_node_taken_an_admitted_job_has_no_pod(stack: Stack) -> None:
     job = {
         "apiVersion": JOB[0],
         "kind": JOB[1],
-        "metadata": {"name": GANG, "labels": {"kueue.x-k8s.io/queue-name": "default-queue"}},
+        "metadata": {"name": GANG, "labels": QUEUED},
         "spec": {"pytorchReplicaSpecs": {"Master": replica, "Worker": replica}},
     }
-    file = Path(stack.folder, "gang.yaml")
-    file.write_text(yaml.safe_dump(job))
-    config = f"KUBECONFIG={stack.world.kubeconfig(stack.name)}"
-    stack.world.run(["env", config, "kubectl", "apply", "--as", USER, "-n", TEAM, "-f", str(file)])
-    eventually(lambda: group(stack).get("status", {}).get("conditions"), "Volcano has looked at it", 120)
-    assert condition(group(stack), "Unschedulable")["status"] == "True"
+    apply(stack, job, TEAM, USER)
+    eventually(lambda: group(stack).get("status", {}).get("conditions"), "Volcano has checked it", 120)
+    assert holds(group(stack), "Unschedulable")
     assert group(stack)["spec"]["minMember"] == 2
     assert group(stack)["status"]["phase"] == "Pending"
-    assert gang(stack) == [], "the operator makes pods only once Volcano has begun to place the gang"
+    assert gang(stack) == [], "the operator creates pods only once Volcano starts to place the gang"
 
 
-def test_when_the_node_is_free_both_begin_on_a_node_each(stack: Stack) -> None:
+def test_when_the_node_is_free_each_pod_gets_a_node(stack: Stack) -> None:
     stack.kube.delete("v1", "Pod", OUTSIDER, "default")
     eventually(lambda: placed(gang(stack)) == set(names(gpu_nodes(stack.kube))), "both are placed", 120)
     assert {pod["spec"]["schedulerName"] for pod in gang(stack)} == {VOLCANO}

@@ -1,4 +1,4 @@
-"""GPU nodes without InfiniBand: their one function of vendor 15b3 is Ethernet, for accelerated networking."""
+"""GPU nodes without InfiniBand, whose only device of vendor 15b3 is Ethernet for accelerated networking. In order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_t4(stack: Stack, node: Object) -> None:
     assert [name for name in names(pods) if name.startswith("mofed")] == []
 
 
-def test_a_t4_pool_offers_its_gpus_and_nothing_of_infiniband(t4: Stack) -> None:
+def test_a_t4_pool_offers_gpus_and_no_hcas(t4: Stack) -> None:
     eventually(partial(offers_gpus, t4), "the T4 node offers its GPU")
     eventually(partial(policy_is_ready, t4, *CLUSTER_POLICY), "the ClusterPolicy is ready")
     (node,) = gpu_nodes(t4.kube)
@@ -42,7 +42,7 @@ def test_a_t4_pool_offers_its_gpus_and_nothing_of_infiniband(t4: Stack) -> None:
     assert t4.kube.find(*NIC_POLICY) is None
 
 
-def test_t4_beside_infiniband_is_refused_until_gpu_direct_rdma_is_off(t4: Stack) -> None:
+def test_t4_beside_infiniband_needs_gpu_direct_rdma_off(t4: Stack) -> None:
     t4.set(vmSku=None, nodeCount=None, pools={"gpu": {"vmSku": T4, "count": 1}, "ib": {"vmSku": H100, "count": 1}})
     text = t4.pulumi("preview", check=False)
     assert t4.returncode != 0
@@ -57,15 +57,15 @@ def test_t4_beside_infiniband_is_refused_until_gpu_direct_rdma_is_off(t4: Stack)
     assert nodes[H100]["status"]["allocatable"]["nvidia.com/mlnxnics"] == "8"
 
 
-def test_each_pool_has_its_health_check_and_the_nccl_test_is_where_infiniband_is(t4: Stack) -> None:
+def test_each_pool_has_a_health_check_and_the_nccl_test_uses_the_infiniband_pool(t4: Stack) -> None:
     t4.set(workloads="health-check,nccl-allreduce")
-    told = t4.pulumi("preview")
+    preview = t4.pulumi("preview")
     for line in (
         f"health-check-gpu: 1 node of pool gpu, 1 GPU ({T4})",
         f"health-check-ib: 1 node of pool ib, 8 GPUs ({H100})",
         f"nccl-allreduce: 1 node of pool ib, 8 GPUs ({H100})",
     ):
-        assert line in told
+        assert line in preview
     t4.up()
     done = {"health-check-gpu": "Complete", "health-check-ib": "Complete", "nccl-allreduce": "Completed"}
     eventually_equals(lambda: {name: each.phase for name, each in observed(t4, t4).items()}, done, 180)

@@ -1,4 +1,4 @@
-"""Every workload: in dev, where they queue for its nodes, and each in a stack of its own. One story, in this order."""
+"""All workloads: in dev, where they queue for its nodes, and in their own stacks. In order."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TOKENS = {
     "azure-native:storage:StorageAccount",
 }
 PASSWORD = "open-sesame"
-"""The public one, of the simulator's stacks."""
+"""The public password of the simulator's stacks."""
 MADE_OF = (
     ("v1", "ConfigMap"),
     ("v1", "PersistentVolumeClaim"),
@@ -53,7 +53,7 @@ MADE_OF = (
     ("batch/v1", "Job"),
     ("batch.volcano.sh/v1alpha1", "Job"),
 )
-"""Kinds of what workloads make in their namespace."""
+"""Kinds of objects that workloads create in their namespace."""
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +67,13 @@ def platform(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @contextlib.contextmanager
 def consumer_stack(platform: Stack, name: str, folder: Path) -> Iterator[Stack]:
-    """The committed stack of one workload, on that platform; of it only claims with files stay, in its namespace."""
+    """Deploys and destroys the committed stack of one workload. Checks that only claims with files stay."""
     stack = Stack.create(platform.world, name, folder / name, {"platformStack": PLATFORM}, like=name)
     try:
         stack.up()
         yield stack
     except Exception as error:
-        error.add_note(evidence.of(platform.world))  # now: what it tells of goes with the stack
+        error.add_note(evidence.of(platform.world))  # before the stack is destroyed
         raise
     finally:
         stack.destroy()
@@ -86,7 +86,7 @@ def consumer_stack(platform: Stack, name: str, folder: Path) -> Iterator[Stack]:
 
 
 def standing(platform: Stack, namespace: str) -> dict[str, str]:
-    """The uid of everything that workloads made in a namespace; what only says who else is there is left out."""
+    """Returns the uids of objects of workloads in a namespace, without those that register consumer stacks."""
     found = {kind: platform.kube.list(*kind, namespace) for kind in MADE_OF}
     return {
         f"{kind} {obj['metadata']['name']}": obj["metadata"]["uid"]
@@ -96,18 +96,18 @@ def standing(platform: Stack, namespace: str) -> dict[str, str]:
     }
 
 
-def test_all_workloads_of_dev_come_to_their_end(platform: Stack) -> None:
+def test_all_workloads_of_dev_complete(platform: Stack) -> None:
     all_pass(platform, platform)
     assert set(observed(platform, platform)) == set(WORKLOADS)
 
 
-def test_trainings_say_how_fast_they_are(platform: Stack) -> None:
+def test_trainings_log_their_mfu(platform: Stack) -> None:
     assert "MFU" in log(platform.kube, "metaseq-mpimaster-0")
     tries = [pod for pod, _ in observed(platform, platform)["olmo"].ran_on if pod.startswith("olmo-0-")]
     assert any("MFU" in log(platform.kube, pod) for pod in tries)
 
 
-def test_what_up_leaves_in_azure_is_as_azure_publishes_it(platform: Stack) -> None:
+def test_resources_in_azure_match_azures_published_models(platform: Stack) -> None:
     state = json.loads(platform.pulumi("stack", "export"))["deployment"]["resources"]
     found = {resource["type"] for resource in state if resource["type"].startswith("azure-native:")}
     assert found == TOKENS
@@ -122,24 +122,24 @@ def test_what_up_leaves_in_azure_is_as_azure_publishes_it(platform: Stack) -> No
 
 
 @contextlib.contextmanager
-def way_in(stack: Stack, workload: str, output: str) -> Iterator[httpx.Client]:
-    """Runs the command of an output, to a free port of this machine; a client of what answers there."""
+def forwarded(stack: Stack, workload: str, output: str) -> Iterator[httpx.Client]:
+    """Runs the port-forward command of an output with a free port of this machine, and yields a client of it."""
     command = re.sub(r"\d+:(\d+)$", r":\1", stack.workloads()[workload][output])
     environment = stack.world.environment | {"KUBECONFIG": str(stack.world.kubeconfig(stack.name))}
     shell = ["bash", "-c", f"trap 'kill $(jobs -p)' EXIT; {command} & wait"]
-    with subprocess.Popen(shell, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as way:
+    with subprocess.Popen(shell, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as proxy:
         try:
-            said, lines = "", iter(way.stdout or ())
-            while not (port := re.search(r"Forwarding from 127\.0\.0\.1:(\d+)", said)):
-                said += next(lines)
+            printed, lines = "", iter(proxy.stdout or ())
+            while not (port := re.search(r"Forwarding from 127\.0\.0\.1:(\d+)", printed)):
+                printed += next(lines)
             with httpx.Client(base_url=f"http://127.0.0.1:{port[1]}", trust_env=False, timeout=30) as client:
                 yield client
         finally:
-            way.terminate()
+            proxy.terminate()
 
 
-def test_the_notebook_is_behind_its_password(platform: Stack) -> None:
-    with way_in(platform, "jupyterlab", "command") as client:
+def test_the_notebook_needs_its_password(platform: Stack) -> None:
+    with forwarded(platform, "jupyterlab", "command") as client:
         assert client.get("/api/contents").status_code == 403
         client.get("/login")
         form = {"password": PASSWORD, "_xsrf": client.cookies["_xsrf"]}
@@ -151,12 +151,12 @@ def test_the_notebook_is_behind_its_password(platform: Stack) -> None:
 
 
 def data_object(platform: Stack, kind: str, prefix: str) -> Object:
-    """The claim or secret of OLMo's data in dev's namespace; its name ends in the generation of the SAS."""
+    """Returns the claim or secret of OLMo's data, whose name ends with the generation of the SAS."""
     (found,) = (obj for obj in platform.kube.list("v1", kind, "ai") if obj["metadata"]["name"].startswith(prefix))
     return found
 
 
-def test_a_pod_on_the_claim_of_the_data_reads_a_file_and_can_write_none(platform: Stack) -> None:
+def test_a_pod_can_read_but_not_write_data(platform: Stack) -> None:
     claim = data_object(platform, "PersistentVolumeClaim", "olmo-data-")["metadata"]["name"]
     script = 'cd /data; file=$(find . -name "*.npy" | head -n 1); head -c 1024 "$file" | wc -c; ! touch "$file.mine"'
     mounts = [{"name": "data", "mountPath": "/data"}]
@@ -175,7 +175,7 @@ def test_a_pod_on_the_claim_of_the_data_reads_a_file_and_can_write_none(platform
     platform.kube.delete("v1", "Pod", "reader", "ai")
 
 
-def test_the_sas_of_that_claim_opens_the_container_and_writes_nothing(platform: Stack) -> None:
+def test_the_sas_of_the_claim_can_list_but_not_write(platform: Stack) -> None:
     secret = data_object(platform, "Secret", "olmo-data-sas-")["data"]
     account, sas = (base64.b64decode(secret[f"azurestorageaccount{what}"]).decode() for what in ("name", "sastoken"))
     version = schemas()[ACCOUNT.lower()].api_versions[-1]
@@ -198,7 +198,7 @@ def test_a_second_up_changes_nothing(platform: Stack) -> None:
 
 
 @pytest.mark.long
-def test_another_model_size_changes_metaseqs_job_and_config_map_and_nothing_else(platform: Stack) -> None:
+def test_another_model_size_changes_only_metaseqs_job_and_config_map(platform: Stack) -> None:
     platform.set(modelSize="6.7b")
     assert set(platform.steps()) == {
         "kubernetes:batch.volcano.sh/v1alpha1:Job metaseq",
@@ -209,7 +209,7 @@ def test_another_model_size_changes_metaseqs_job_and_config_map_and_nothing_else
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["metaseq", "nccl-allreduce", "nccl-bisection"])
-def test_each_job_runs_on_both_nodes_in_a_stack_of_its_own(name: str, platform: Stack, tmp_path: Path) -> None:
+def test_each_job_runs_on_both_nodes_in_its_own_stack(name: str, platform: Stack, tmp_path: Path) -> None:
     with consumer_stack(platform, name, tmp_path) as consumer:
         all_pass(consumer, platform)
         assert gpu_pod_nodes(platform, name, namespace=name) == names(gpu_nodes(platform.kube))
@@ -217,15 +217,15 @@ def test_each_job_runs_on_both_nodes_in_a_stack_of_its_own(name: str, platform: 
 
 
 @pytest.mark.long
-def test_olmo_on_two_nodes_is_killed_and_goes_on_from_its_checkpoints(platform: Stack, tmp_path: Path) -> None:
-    """Each node has a mount of its own, in which it must see in time what the first one has saved."""
+def test_olmo_on_two_nodes_resumes_from_checkpoints_after_a_pod_is_deleted(platform: Stack, tmp_path: Path) -> None:
+    """Each node has its own mount, which must show the checkpoint of the first node in time."""
     with consumer_stack(platform, "olmo", tmp_path) as consumer:
         all_pass(consumer, platform)
         assert gpu_pod_nodes(platform, "olmo", namespace="olmo") == names(gpu_nodes(platform.kube))
         assert "unchanged" in consumer.up("--expect-no-changes")
         consumer.pulumi("config", "set", "--path", "workloadOptions.olmo.stopAt", "200")
         consumer.up()
-        eventually(lambda: trains_on(platform), "it trains on")
+        eventually(lambda: has_resumed(platform), "it has resumed")
         (other,) = olmo_pods(platform, 1)
         platform.kube.delete("v1", "Pod", other, "olmo")
         all_pass(consumer, platform)
@@ -236,17 +236,17 @@ def test_olmo_on_two_nodes_is_killed_and_goes_on_from_its_checkpoints(platform: 
 
 
 def olmo_pods(platform: Stack, rank: int) -> list[str]:
-    """Of the job in its stack of its own, the last try behind."""
+    """Returns the pods of a rank of the consumer stack's job, oldest first."""
     labels = f"batch.kubernetes.io/job-name=olmo,batch.kubernetes.io/job-completion-index={rank}"
     pods = platform.kube.list("v1", "Pod", "olmo", labels=labels)
     pods.sort(key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
     return [pod["metadata"]["name"] for pod in pods]
 
 
-def trains_on(platform: Stack) -> bool:
+def has_resumed(platform: Stack) -> bool:
     try:
         return any("[step=30/" in text for text in olmo_logs(platform, 0))
-    except ApiError:  # its container is being made
+    except ApiError:  # its container is being created
         return False
 
 
@@ -255,7 +255,7 @@ def olmo_logs(platform: Stack, rank: int) -> list[str]:
 
 
 @pytest.mark.long
-def test_of_two_such_stacks_one_goes_and_neither_the_other_nor_dev_notices(platform: Stack, tmp_path: Path) -> None:
+def test_destroying_a_consumer_stack_affects_neither_another_nor_dev(platform: Stack, tmp_path: Path) -> None:
     with consumer_stack(platform, "jupyterlab", tmp_path) as stays:
         with consumer_stack(platform, "health-check", tmp_path) as goes:
             all_pass(goes, platform)
@@ -265,38 +265,38 @@ def test_of_two_such_stacks_one_goes_and_neither_the_other_nor_dev_notices(platf
         for other in (stays, platform):
             assert "unchanged" in other.up("--expect-no-changes")
         all_pass(stays, platform)
-        is_not_destroyed_without_a_word(platform, stays.name)
+        check_guard(platform, stays.name)
 
 
-def is_not_destroyed_without_a_word(platform: Stack, consumer: str) -> None:
-    """Nothing of it goes while another stack runs on it; a guard that was deleted by hand comes back by a refresh."""
+def check_guard(platform: Stack, consumer: str) -> None:
+    """Checks that `destroy` fails while a consumer stack exists, and that a refresh restores a deleted guard."""
     guard = platform_guard.NAME
     refused = " ".join(platform.pulumi("destroy", "--yes", "--skip-preview", check=False).split())
     assert f"stack {consumer} runs on this platform. Destroy it first: pulumi destroy -s {consumer}" in refused
     assert "deleted" not in refused
     assert "unchanged" in platform.up("--expect-no-changes")
     platform.kube.delete("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", guard)
-    eventually(partial(deleted, platform, guard), "the guard goes once its binding is gone")
+    eventually(partial(deleted, platform, guard), "the guard can be deleted without its binding")
     platform.up("--refresh")
     assert platform.kube.find("v1", "ConfigMap", guard, "ai")
 
 
 def deleted(platform: Stack, guard: str) -> bool:
-    """Deletes the guard; whether the API server has let it."""
+    """Tries to delete the guard. Returns whether it is deleted."""
     with contextlib.suppress(ApiError):
         platform.kube.delete("v1", "ConfigMap", guard, "ai")
     return platform.kube.find("v1", "ConfigMap", guard, "ai") is None
 
 
 def rerun(platform: Stack, name: str, before: str, nodes: list[str]) -> Object:
-    """How a workload runs now: whether anew, how many of its pods were placed, and which of them on other nodes."""
+    """Returns whether a workload has a new run, the number of its placed pods, and nodes outside the given ones."""
     used = gpu_pod_nodes(platform, name)
-    return {"anew": run(platform, name) != before, "pods": len(used), "elsewhere": sorted(set(used) - set(nodes))}
+    return {"is new": run(platform, name) != before, "pods": len(used), "other nodes": sorted(set(used) - set(nodes))}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("size", ["Standard_ND96isr_H200_v5", "Standard_ND96asr_v4"])
-def test_another_vm_size_retargets_every_workload(platform: Stack, size: str) -> None:
+def test_another_vm_size_reruns_every_workload_on_new_nodes(platform: Stack, size: str) -> None:
     before = {name: run(platform, name) for name in WORKLOADS}
     platform.set(vmSku=size)
     platform.up()
@@ -305,5 +305,5 @@ def test_another_vm_size_retargets_every_workload(platform: Stack, size: str) ->
     all_pass(platform, platform)
     for name in WORKLOADS:
         pods = 2 if name in ("health-check", "nccl-allreduce") else 1
-        expected = {"anew": True, "pods": pods, "elsewhere": []}
+        expected = {"is new": True, "pods": pods, "other nodes": []}
         eventually_equals(partial(rerun, platform, name, before[name], names(nodes)), expected, 60)

@@ -1,8 +1,6 @@
-"""A job whose image the simulator does not know, from `make up` in a pipe: it is told as faked until it has a recipe.
+"""A job with an image that is unknown to the simulator, and the output of `make up` in a pipe. In order.
 
-An `up` before it was killed, of which nothing is left to do by hand; test_recovery.py and `make kills` have many more.
-
-One story, in the order of the file.
+The first `up` is killed; test_recovery.py and `make kills` have more such cases.
 """
 
 from __future__ import annotations
@@ -27,8 +25,8 @@ SETTINGS = {"workloads": "health-check", "workloadOptions": {"health-check": {"i
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
-    """Of dev's settings, but of its workloads only the health check, with an image of the user's own."""
-    made = Checkout.copy(tmp_path_factory.mktemp("faked"))
+    """A checkout whose stack `dev` has only the health check, with a user's image."""
+    made = Checkout.copy(tmp_path_factory.mktemp("unknown-image"))
     file = made.folder / "Pulumi.dev.yaml"
     stack = yaml.safe_load(file.read_text())
     for key in ("modelSize", "storage"):
@@ -42,16 +40,16 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
 
 @pytest.fixture(scope="module")
 def first(checkout: Checkout) -> subprocess.CompletedProcess[str]:
-    """The `make up` after one that was killed while the cluster was being created."""
+    """A `make up` after one that was killed while the cluster was being created."""
     interrupted(checkout, "up", lambda: under_way(checkout, "ManagedCluster"), "the cluster is being created")
     return checkout.make("up", check=False)
 
 
-def test_it_goes_on_where_another_was_killed(first: subprocess.CompletedProcess[str]) -> None:
+def test_up_continues_after_a_killed_one(first: subprocess.CompletedProcess[str]) -> None:
     assert "took over the lock of an update that was killed" in first.stdout
 
 
-def test_it_is_complete_and_has_not_passed(first: subprocess.CompletedProcess[str]) -> None:
+def test_the_job_completes_without_a_verdict(first: subprocess.CompletedProcess[str]) -> None:
     assert first.returncode != 0
     assert "health-check Complete (faked: nothing ran)\n" in first.stdout
     assert "VERDICT" not in first.stdout
@@ -59,16 +57,16 @@ def test_it_is_complete_and_has_not_passed(first: subprocess.CompletedProcess[st
     assert f"  run it again: {AGAIN}\n" in first.stderr
 
 
-def test_diagnosis_says_so_too_which_knows_of_no_simulator(checkout: Checkout) -> None:
-    told = " ".join(checkout.inside("python -m diagnosis -n ai health-check").stdout.split())
-    assert told.startswith("health-check: Complete ")
-    assert told.endswith(WHY)
+def test_diagnosis_reports_the_unknown_image(checkout: Checkout) -> None:
+    report = " ".join(checkout.inside("python -m diagnosis -n ai health-check").stdout.split())
+    assert report.startswith("health-check: Complete ")
+    assert report.endswith(WHY)
 
 
-def test_in_a_pipe_the_engine_s_lines_are_phases_and_a_summary(first: subprocess.CompletedProcess[str]) -> None:
+def test_in_a_pipe_the_output_has_phases_and_a_summary(first: subprocess.CompletedProcess[str]) -> None:
     assert " creating cluster\n" in first.stdout
     assert " creating workloads\n" in first.stdout
-    assert re.search(r" resources: \d+ created, \d+ unchanged\n", first.stdout), "what the killed update made is kept"
+    assert re.search(r" resources: \d+ created, \d+ unchanged\n", first.stdout), "keeps resources of the killed update"
     assert "azure-native:" not in first.stdout
     assert first.stdout.index(" creating cluster\n") < first.stdout.index(" creating workloads\n")
     engine, _, _ = first.stdout.partition("waiting for the workloads")
@@ -79,12 +77,12 @@ def test_in_a_pipe_the_engine_s_lines_are_phases_and_a_summary(first: subprocess
 
 
 @pytest.mark.usefixtures("first")
-def test_with_a_recipe_it_really_runs_though_the_simulator_was_not_started_again(checkout: Checkout) -> None:
-    """What the image holds, docker/aksnhc has, here under the user's own name."""
+def test_with_a_recipe_the_job_runs_without_a_restart_of_the_simulator(checkout: Checkout) -> None:
+    """Uses the files of docker/aksnhc under the name of the user's image."""
     recipes = checkout.folder / "simulator" / "sandbox" / "recipes"
     shutil.copy(recipes / "aksnhc.yaml", recipes / "mine.yaml")
     shutil.copytree(checkout.folder / "docker" / "aksnhc", checkout.folder / "docker" / "mine")
     checkout.inside(f"{AGAIN} --yes --skip-preview --non-interactive")
-    said = checkout.make("up").stdout
-    assert "health-check Complete\n" in said
-    assert said.count("VERDICT: PASS") == 2
+    output = checkout.make("up").stdout
+    assert "health-check Complete\n" in output
+    assert output.count("VERDICT: PASS") == 2

@@ -1,4 +1,4 @@
-"""What can be wrong around the simulator: each is told of with the way to mend it, and nothing is changed."""
+"""Problems in the environment of the simulator: each error has its fix, and nothing changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,43 +27,37 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     made.make("stop")
 
 
-def refused(answer: subprocess.CompletedProcess[str], *says: str) -> None:
+def check_failed(answer: subprocess.CompletedProcess[str], *parts: str) -> None:
     text = answer.stdout + answer.stderr
     assert answer.returncode != 0, text
     assert "Traceback" not in text
-    for part in says:
+    for part in parts:
         assert part in text
 
 
-def test_a_tool_that_is_missing(checkout: Checkout, tmp_path: Path) -> None:
+def test_a_missing_tool(checkout: Checkout, tmp_path: Path) -> None:
     python = checkout.run("python3", "-m", "simulator.tools.bootstrap").stdout.strip() + "/bin/python"
-    nothing_else = {"AI_ON_AKS_CACHE": str(tmp_path), "PATH": "/usr/bin:/bin"}
-    answer = checkout.run(python, "-m", "simulator", "up", check=False, **nothing_else)
-    refused(answer, "The tool pulumi is missing: `make tools` installs it.")
+    without_tools = {"AI_ON_AKS_CACHE": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    answer = checkout.run(python, "-m", "simulator", "up", check=False, **without_tools)
+    check_failed(answer, "The tool pulumi is missing: `make tools` installs it.")
     assert processes(checkout.home) == []
 
 
-class _Usage(NamedTuple):
-    total: int
-    used: int
-    free: int
-
-
-def test_no_disk_space(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    home = tmp_path / "not" / "there" / "yet"
+def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home = tmp_path / "a" / "new" / "folder"
     monkeypatch.setenv("SIMULATOR_HOME", str(home))
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: _Usage(2**40, 2**40, 300 * 2**20))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=300 * 2**20))
     assert cli.main(["start"]) == 1
-    said = capsys.readouterr().err
-    assert "not enough disk space" in said
-    assert "0.3 GiB are free, 1 GiB are needed" in said
-    assert "SIMULATOR_HOME=<folder on a larger disk>" in said
+    error = capsys.readouterr().err
+    assert "not enough disk space" in error
+    assert "0.3 GiB are free, 1 GiB are needed" in error
+    assert "SIMULATOR_HOME=<folder on a larger disk>" in error
     assert processes(home) == []
 
 
 @pytest.fixture
 def malformed(checkout: Checkout) -> Iterator[None]:
-    """A bracket that is never closed in the file of an existing stack."""
+    """A missing bracket in the file of an existing stack."""
     checkout.inside("pulumi stack select --create dev")
     file = checkout.folder / "Pulumi.dev.yaml"
     good = file.read_text()
@@ -75,20 +69,20 @@ def malformed(checkout: Checkout) -> Iterator[None]:
 @pytest.mark.usefixtures("malformed")
 def test_malformed_yaml_through_make(checkout: Checkout) -> None:
     answer = checkout.make("up", check=False, STACK="dev")
-    refused(answer, "Pulumi.dev.yaml, line 3", "fix: ", "git diff")
+    check_failed(answer, "Pulumi.dev.yaml, line 3", "fix: ", "git diff")
     assert processes(checkout.home) == []
 
 
 @pytest.mark.usefixtures("malformed")
 def test_malformed_yaml_through_pulumi(checkout: Checkout) -> None:
     answer = checkout.inside("pulumi preview --stack dev --non-interactive", check=False)
-    refused(answer, "error: getting stack configuration: invalid YAML file: yaml: line")
+    check_failed(answer, "error: getting stack configuration: invalid YAML file: yaml: line")
 
 
 def test_an_unknown_stack(checkout: Checkout) -> None:
     before = checkout.files()
     answer = checkout.make("up", check=False, STACK="nope")
-    refused(
+    check_failed(
         answer,
         "there is no stack nope: no file Pulumi.nope.yaml",
         "The stacks are: av-resim, batch-inference, dev, ",
@@ -99,19 +93,19 @@ def test_an_unknown_stack(checkout: Checkout) -> None:
 
 
 @pytest.mark.parametrize("endpoint", ["keep", "unset"])
-def test_pulumi_with_neither_simulator_nor_credentials(checkout: Checkout, endpoint: str) -> None:
-    """The environment of a simulator that is stopped; and the stand-ins on PATH without any simulator named."""
+def test_pulumi_fails_without_a_simulator(checkout: Checkout, endpoint: str) -> None:
+    """A stopped simulator (keep), or the emulated plugins on PATH without the variables of a simulator (unset)."""
     hide = "unset SIMULATOR_ARM_ENDPOINT SIMULATOR_HOME && " if endpoint == "unset" else ""
     select = "pulumi stack select --create dev"
     answer = checkout.inside(f"{select} && {hide}pulumi up --yes --skip-preview --stack dev", check=False)
-    refused(answer, "no simulator", "run `make up`", "make shell", "az login")
+    check_failed(answer, "no simulator", "run `make up`", "make shell", "az login")
     resources = checkout.inside("pulumi stack export --stack dev").stdout
     assert "azure-native:resources:ResourceGroup" not in resources
 
 
 def test_env_hides_credentials(checkout: Checkout, tmp_path: Path) -> None:
     (tmp_path / "azureProfile.json").write_text("{}")
-    theirs = {
+    credentials = {
         "ARM_CLIENT_SECRET": "x",
         "ARM_OIDC_REQUEST_URL": "x",
         "AZURE_CLIENT_ID": "x",
@@ -119,15 +113,15 @@ def test_env_hides_credentials(checkout: Checkout, tmp_path: Path) -> None:
         "PULUMI_ACCESS_TOKEN": "x",
         "PULUMI_STACK": "prod",
     }
-    shown = checkout.run("bash", "-c", 'eval "$(make -s env)" && env', check=True, **theirs).stdout.splitlines()
+    shown = checkout.run("bash", "-c", 'eval "$(make -s env)" && env', check=True, **credentials).stdout.splitlines()
     seen = dict(line.split("=", 1) for line in shown if "=" in line)
-    assert not (theirs.keys() - {"AZURE_CONFIG_DIR"}) & seen.keys()
+    assert not (credentials.keys() - {"AZURE_CONFIG_DIR"}) & seen.keys()
     assert seen["AZURE_CONFIG_DIR"] == str(checkout.home / "azure-cli")
     assert seen["PULUMI_BACKEND_URL"] == f"file://{checkout.home / 'state'}?metadata=skip"
 
 
-def test_env_prints_shell_lines_only_also_without_tools(checkout: Checkout, tmp_path: Path) -> None:
-    """A cold cache but for the Python environment, whose making takes minutes; it tells its progress on stderr."""
+def test_env_prints_only_shell_commands_even_without_tools(checkout: Checkout, tmp_path: Path) -> None:
+    """The cache has only the Python environment, because creating it takes minutes and prints progress on stderr."""
     environment = Path(checkout.run("python3", "-m", "simulator.tools.bootstrap").stdout.strip())
     (tmp_path / "venv").mkdir()
     (tmp_path / "venv" / environment.name).symlink_to(environment)
@@ -138,18 +132,18 @@ def test_env_prints_shell_lines_only_also_without_tools(checkout: Checkout, tmp_
 
 
 @pytest.mark.parametrize("how", [pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGINT])
-def test_interrupted_during_up_and_again(checkout: Checkout, how: signal.Signals) -> None:
-    """As terminals and `timeout` do: the whole process group gets the signal."""
+def test_an_interrupted_up_ends_cleanly(checkout: Checkout, how: signal.Signals) -> None:
+    """The process group gets the signal, as from a terminal or `timeout`."""
     command = checkout.begin("up")
     eventually(lambda: clients(checkout.home), "pulumi runs")
-    eventually(lambda: "ResourceGroup" in _state(checkout), "the first resource is made")
+    eventually(lambda: "ResourceGroup" in _state(checkout), "the first resource exists")
     os.killpg(command.pid, how)
     start = time.monotonic()
-    said, _ = command.communicate(timeout=120)
+    output, _ = command.communicate(timeout=120)
     assert command.returncode != 0
-    assert "Error 130" in said
-    assert "interrupted; nothing is lost" in said
-    assert "Traceback" not in said
+    assert "Error 130" in output
+    assert "interrupted; nothing is lost" in output
+    assert "Traceback" not in output
     assert time.monotonic() - start < 60
     assert clients(checkout.home) == []
     assert not list((checkout.home / "state" / ".pulumi" / "locks").rglob("*.json"))
