@@ -1,4 +1,4 @@
-"""Units do with what `make tools` makes: on a new machine nothing else is there yet."""
+"""Unit tests use only the tools that `make tools` builds, because a new machine has no others."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ _MADE_LATER = {tool.name for tool in catalogue.load().tools if not tool.needed_f
 
 @pytest.fixture(autouse=True)
 def tools_of_a_new_machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever an earlier story has made stays hidden."""
+    """Hides tools that end-to-end tests have built."""
     if request.node.get_closest_marker("long") is None:
         look = paths.tool
 
         def tool(name: str) -> Path:
             if name in _MADE_LATER:
-                raise FileNotFoundError(f"The tool {name} is made when a pod first needs it, so not for units.")
+                raise FileNotFoundError(
+                    f"The tool {name} is built for the first pod that needs it, not for unit tests."
+                )
             return look(name)
 
         monkeypatch.setattr(paths, "tool", tool)

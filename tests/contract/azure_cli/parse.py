@@ -1,6 +1,6 @@
-"""Parses commands with the Azure CLI's own parser. Runs with azure-cli's packages.
+"""Parses commands with the Azure CLI's parser. Runs with azure-cli's packages.
 
-Input: one JSON list of words per line, `az` first. Output: the words, and what the parser objects to ("" if nothing).
+Input: one JSON list of words per line, `az` first. Output: the words, and the parser's error ("" if there is none).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from azure.cli.core.file_util import create_invoker_and_load_cmds_and_args
 
 
 def main() -> None:
-    """Loads all commands once, which takes most of the time."""
+    """Loads all commands, which takes most of the time, and parses the input."""
     cli = get_default_cli()
     create_invoker_and_load_cmds_and_args(cli)
     parser = cli.invocation.parser

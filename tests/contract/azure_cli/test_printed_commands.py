@@ -1,6 +1,6 @@
-"""The Azure CLI's own parser accepts every `az` command that the product prints or documents.
+"""The Azure CLI's parser accepts every `az` command that the product prints or documents.
 
-It loads all of its commands first, which takes a minute of CPU time.
+It first loads all commands, which takes a minute of CPU time.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from tests.support.printed_commands import FILLED_IN, Command, commands
 
 pytestmark = pytest.mark.long
 EXTENSIONS = {("network", "bastion")}
-"""Commands of extensions, which are downloaded from Microsoft."""
+"""Commands of extensions, which are not installed because they are downloaded from Microsoft."""
 PROSE = {"itself"}
 PRINTED = [each for each in commands() if each.words[0] == "az" and each.words[1] not in PROSE]
 ONE_OF = {("role", "assignment", "create"): ("--assignee", "--assignee-object-id")}
-"""Options of which the command itself requires one; the parser does not know that."""
+"""Alternative options. A command requires one of them, but the parser does not check it."""
 
 
 @pytest.fixture(scope="module")
 def objections(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...], str]:
-    """What the parser objects to, by command."""
+    """The parser's errors by command."""
     folder = tmp_path_factory.mktemp("azure-cli")
     environment = {"PYTHONPATH": str(packages(paths.tools_bin() / "azure-cli")), "AZURE_CONFIG_DIR": str(folder)}
     done = subprocess.run(
@@ -44,16 +44,16 @@ def objections(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...]
 
 
 def stated(command: Command) -> tuple[str, ...]:
-    """The words without those that stand for whole options: `az aks start {names}`."""
+    """Returns the words without placeholders for options, as in `az aks start {names}`."""
     words = command.words
     first = next((index for index, word in enumerate(words) if word.startswith("-")), len(words))
     return (*(word for word in words[:first] if word != FILLED_IN), *words[first:])
 
 
 def is_complete(command: Command) -> bool:
-    """Whether all options are written out.
+    """Returns whether a command has all of its options.
 
-    A command without options is the mention of a name; so is one on a page without anything to fill in.
+    A command without options only mentions a name; so does a command on a page without a placeholder.
     """
     is_mention = command.where.endswith(".md") and FILLED_IN not in command.words
     return stated(command) == command.words and any(word.startswith("-") for word in command.words) and not is_mention
@@ -64,11 +64,11 @@ def test_the_parser_accepts_the_command(command: Command, objections: dict[tuple
     words, objection = stated(command), objections[stated(command)].partition("\n\n")[0]
     is_extension = words[1:3] in EXTENSIONS and "misspelled or not recognized" in objection
     is_incomplete = not is_complete(command) and re.search("arguments are required|expected one argument", objection)
-    is_filled_in = f"'{FILLED_IN}'" in objection  # a value that the parser compares with a list
+    is_filled_in = f"'{FILLED_IN}'" in objection  # the parser compares the value with a list
     assert not objection or is_extension or is_incomplete or is_filled_in, objection
 
 
 @pytest.mark.parametrize("command", [each for each in PRINTED if is_complete(each)], ids=str)
-def test_one_of_the_alternatives_is_there(command: Command) -> None:
+def test_the_command_has_one_of_the_alternatives(command: Command) -> None:
     for name, options in ONE_OF.items():
         assert command.words[1 : 1 + len(name)] != name or set(options) & set(command.words)

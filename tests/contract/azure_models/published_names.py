@@ -1,4 +1,4 @@
-"""What Azure's published requests take, as the azure-mgmt packages check it before they send anything."""
+"""Rules of names in Azure's published requests, which the azure-mgmt packages check before they send a request."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from simulator.azure.schema import schemas
 
 @dataclass(frozen=True)
 class NameRules:
-    """Length and pattern, each where Azure publishes it."""
+    """Published limits of the length and pattern of a name."""
 
     min_length: int = 0
     max_length: int | None = None
     pattern: str = ""
 
     def take(self, name: str) -> bool:
-        """Whether the request would be sent."""
+        """Returns whether the client sends a request with this name."""
         short = self.max_length is None or len(name) <= self.max_length
         return len(name) >= self.min_length and short and bool(re.match(self.pattern, name))
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the type's request says when it is built."""
+    """The API version and name rules of a type's request."""
 
     api_version: str
     name: NameRules
@@ -49,7 +49,7 @@ def request(resource_type: str) -> Request:
 
 
 class _Recorder:
-    """Stands for the packages' serializer, and keeps what it is told of parameters in a request's path."""
+    """A fake of the packages' serializer that records the rules of path parameters."""
 
     def __init__(self) -> None:
         self.rules: dict[str, dict[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""Simulated ARM takes and shows only what Azure's published models have: every type that the registry has."""
+"""Every type of simulated ARM accepts and shows only properties of Azure's published models."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tests.contract.azure_models.published_names import request as published_req
 from tests.support.published_models import Published, ours, published
 
 NEWER = {"Microsoft.Network/privateEndpoints": {"properties.ipVersionType"}}
-"""What later API versions have: Azure CLI 2.91.0 sends it, in 2026-01-01 (network/private_endpoint/_create.py)."""
+"""Properties of later API versions: Azure CLI 2.91.0 sends it with 2026-01-01 (network/private_endpoint/_create.py)."""
 BARE_OBJECT = {"object", "map"}
-"""A map of strings and a free object are the same to JSON."""
+"""Types of JSON objects: a map of strings and a free object have the same form."""
 
 
 @pytest.fixture(scope="module", params=sorted(schema.type for schema in schemas().values()))
@@ -48,7 +48,7 @@ def test_types_agree(resource_type: str) -> None:
     assert wrong == {}
 
 
-def test_values_of_enumerations_are_azures(resource_type: str) -> None:
+def test_enumerations_have_only_azures_values(resource_type: str) -> None:
     wrong = {
         path: sorted(set(field.enum) - azure.known)
         for path, field, azure in pairs(resource_type)
@@ -57,28 +57,27 @@ def test_values_of_enumerations_are_azures(resource_type: str) -> None:
     assert wrong == {}
 
 
-def test_what_azure_alone_sets_cannot_be_set(resource_type: str) -> None:
+def test_azures_read_only_properties_are_read_only(resource_type: str) -> None:
     wrong = [path for path, field, azure in pairs(resource_type) if azure and azure.read_only and not field.read_only]
     assert wrong == []
 
 
-def test_what_azure_requires_is_required(resource_type: str) -> None:
-    """Of what is simulated at all."""
+def test_azures_required_properties_are_required(resource_type: str) -> None:
     wrong = [path for path, field, azure in pairs(resource_type) if azure and azure.required and not field.required]
     assert wrong == []
 
 
 ADDRESSES = ("networkProfile.podCidr", "networkProfile.serviceCidr", "networkProfile.dnsServiceIP")
-"""Parsed by `simulator/azure/types/managed_cluster/networks.py`, which refuses more than their patterns do."""
+"""Properties that `simulator/azure/types/managed_cluster/networks.py` parses; it rejects more than their patterns."""
 
 
-def test_clients_refuse_what_breaks_the_bounds_that_azure_publishes(resource_type: str) -> None:
+def test_clients_check_properties_with_published_bounds(resource_type: str) -> None:
     for path, field, azure in pairs(resource_type):
         if azure and not field.read_only and not path.endswith(ADDRESSES):
             assert field.checked == bool(azure.bounds), path
 
 
-def test_bounds_are_azures(resource_type: str) -> None:
+def test_bounds_agree(resource_type: str) -> None:
     for path, field, azure in pairs(resource_type):
         for name, bound in (azure.bounds if azure else {}).items():
             if name in ("minimum", "maximum"):
@@ -95,8 +94,8 @@ def names(longest: int) -> list[str]:
     return [*short, *(letter * length for letter in "a1" for length in range(4, longest + 2))]
 
 
-def test_names_are_those_that_azure_takes(resource_type: str) -> None:
-    """Tried by all short strings of some letters, digits and signs, and by long ones."""
+def test_names_are_valid_as_in_azure(resource_type: str) -> None:
+    """Tries all short strings of some letters, digits and signs, and long strings."""
     rules, schema = published_request(resource_type).name, schemas()[resource_type.lower()]
     tried = names(rules.max_length or 0)
     taken = {name for name in tried if not schema.name_problems(name)}

@@ -1,6 +1,6 @@
-"""Simulated Azure, behind the stand-in of azure-native, shows of a resource what real Azure showed: no less, no more.
+"""Resources of simulated Azure have the same outputs in the emulated azure-native plugin as in recorded runs.
 
-What that was, `recorded.yaml` says, of runs that azure-native's own tests recorded.
+`recorded.yaml` has facts of runs that azure-native's own tests recorded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Answers = Mapping[str, dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
-    """What ARM says of each resource, made as the recorded run made it, once its operation has ended."""
+    """ARM's answer for each resource, created as in the recorded run."""
     arm, found = start(tmp_path_factory.mktemp("recorded") / "azure", FakeBackend()), {}
     with contextlib.ExitStack() as ends:
         ends.callback(arm.stop)
@@ -53,24 +53,24 @@ def shown(answers: Answers, token: str) -> dict[str, Any]:
     return dict(leaves(convert.outputs(DEFINITIONS[token], answers[token]), ""))
 
 
-def test_defaults_are_those_that_azure_showed(token: str, shown: dict[str, Any]) -> None:
+def test_defaults_are_as_recorded(token: str, shown: dict[str, Any]) -> None:
     defaults = RESOURCES[token]["defaults"]
     assert {path: shown.get(path) for path in defaults} == defaults
 
 
-def test_other_properties_are_there_and_of_the_same_kind(token: str, shown: dict[str, Any]) -> None:
+def test_other_properties_have_the_same_type(token: str, shown: dict[str, Any]) -> None:
     kinds = {path: kind for kind, paths in RESOURCES[token]["shown"].items() for path in paths}
     assert {path: KINDS.get(type(shown.get(path))) for path in kinds} == kinds
 
 
-def test_ids_types_and_times_are_spelled_as_azure_does(token: str, shown: dict[str, Any]) -> None:
+def test_ids_types_and_times_have_azures_spelling(token: str, shown: dict[str, Any]) -> None:
     spelled = RESOURCES[token]["spelled"]
     assert {
         path: shown.get(path) for path, text in spelled.items() if not re.fullmatch(text, shown.get(path, ""))
     } == {}
 
 
-def test_nothing_is_shown_that_azure_did_not_show(token: str, shown: dict[str, Any]) -> None:
+def test_no_other_properties_are_shown(token: str, shown: dict[str, Any]) -> None:
     recorded = RESOURCES[token]
     known = {
         *recorded["defaults"],
@@ -80,5 +80,5 @@ def test_nothing_is_shown_that_azure_did_not_show(token: str, shown: dict[str, A
     assert set(shown) - known == set()
 
 
-def test_our_api_version_has_all_of_it(token: str, answers: Answers) -> None:
+def test_our_api_version_has_all_properties(token: str, answers: Answers) -> None:
     assert unpublished(DEFINITIONS[token].schema.type, answers[token]) == []

@@ -1,4 +1,4 @@
-"""Simulated Azure as `make shell` names it, with what the examples are in."""
+"""Simulated Azure with the environment of `make shell`, and with the parents of all examples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.azure_resources import parents
 
 @pytest.fixture(scope="module")
 def arm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arm]:
-    """Its environment is this process's meanwhile."""
+    """Simulated Azure; this process has its environment variables."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         for name in environment.unset():

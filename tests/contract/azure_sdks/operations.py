@@ -1,4 +1,4 @@
-"""What the azure-mgmt packages do with a resource type: found by the names that Microsoft's generator gives."""
+"""The operations of the azure-mgmt packages on a resource type, found by the names of Microsoft's generator."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.support.arm import SUBSCRIPTION
 from tests.support.azure_resources import EXAMPLES, Body
 
 _REQUEST = re.compile(r"_(\w*?)_?operations\.build_(\w*?)_?(create(?:_or_update)?)_request")
-"""Of Microsoft's generator: the group of operations, before or behind `build`, and the function that creates."""
+"""Names of the generator: the group of operations, before or after `build`, and the function that creates."""
 _LISTS = ("list_by_resource_group", "list_by_managed_cluster", "list_for_scope", "list")
 
 
 class Operations:
-    """One type's functions, and the example that they are about."""
+    """The operations of one type on its example."""
 
     def __init__(self, resource_type: str, endpoint: str, credential: TokenCredential) -> None:
         schema = schemas()[resource_type.lower()]
@@ -54,7 +54,7 @@ class Operations:
         self._call("delete", *self.arguments)
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        """Functions that are waited for begin with `begin_`."""
+        """Calls an operation and waits for its end; names of long-running operations have the prefix `begin_`."""
         awaited = getattr(self._group, f"begin_{name}", None)
         if awaited:
             return awaited(*arguments, **self._version).result()
@@ -62,12 +62,12 @@ class Operations:
 
 
 def _arguments(identity: str) -> tuple[str, ...]:
-    """How the packages name a resource: by its group and names, or by its scope and name."""
+    """Returns the arguments that name a resource: its group and names, or its scope and name."""
     parsed = parse_id(identity)
     if parsed.type == "Microsoft.Authorization/roleAssignments":
         return parsed.scope, parsed.name
     named = zip(parsed.type.split("/")[1:], parsed.names, strict=True)
-    names = tuple(name for kind, name in named if kind != "blobServices")  # there is one, `default`
+    names = tuple(name for kind, name in named if kind != "blobServices")  # always `default`
     return names if parsed.group in (None, names[0]) else (parsed.group, *names)
 
 

@@ -1,4 +1,4 @@
-"""Azure's SDK for Go on simulated Azure, in the azure-native plugin's versions and used as the plugin uses it."""
+"""Azure's SDK for Go on simulated Azure, with the versions and calls of the azure-native plugin."""
 
 from __future__ import annotations
 
@@ -16,22 +16,19 @@ from simulator.azure.schema import schemas
 from tests.support.arm import CLUSTER, SUBSCRIPTION, Arm
 from tests.support.azure_resources import EXAMPLES, Body, shows
 
-pytestmark = [
-    pytest.mark.conformance,
-    pytest.mark.timeout(900),
-]  # its first build takes a minute, and more where others work
+pytestmark = [pytest.mark.conformance, pytest.mark.timeout(900)]  # the first build takes a minute on an idle machine
 GROUPS = "Microsoft.Resources/resourceGroups"
 POOLS = "Microsoft.ContainerService/managedClusters/agentPools"
 
 
 class GoClient:
-    """`go/main.go`, which has found the cloud and signed in by its environment alone."""
+    """`go/main.go`, which finds the cloud and signs in with its environment variables."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
     def __call__(self, method: str, resource_type: str, path: str = "", body: Body | None = None) -> Body:
-        """What came of it in the end: status, code of a refusal, body, error."""
+        """Sends a request and returns its result: status, error code, body and error."""
         version = schemas()[resource_type.lower()].api_versions[-1]
         step = {"method": method, "id": path or EXAMPLES[resource_type].id, "version": version}
         assert self._process.stdin is not None
@@ -44,7 +41,7 @@ class GoClient:
 
 @pytest.fixture(scope="session")
 def executable(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A minute, the first time. It comes before simulated Azure, through whose proxy no module could be fetched."""
+    """The built client. It is built before simulated Azure starts, whose proxy does not let Go modules through."""
     made = tmp_path_factory.mktemp("go") / "client"
     build = ["go", "build", "-trimpath", "-mod=readonly", "-o", str(made), "."]
     settings = {"CGO_ENABLED": "0", "GOWORK": "off"}
@@ -64,16 +61,16 @@ def started(executable: Path, **variables: str) -> Iterator[GoClient]:
 
 @pytest.fixture(scope="module")
 def client(arm: Arm, executable: Path) -> Iterator[GoClient]:
-    """Signed in as the official plugin is in `make shell`."""
+    """A client that is signed in like the official plugin in `make shell`."""
     with started(executable) as signed_in:
         yield signed_in
 
 
-@pytest.mark.timeout(25)  # the client polls every 30 seconds where it is not told when
+@pytest.mark.timeout(25)  # without Retry-After, the client polls every 30 seconds
 @pytest.mark.parametrize("resource_type", sorted(EXAMPLES))
-def test_its_whole_life(resource_type: str, client: GoClient) -> None:
+def test_create_read_update_delete(resource_type: str, client: GoClient) -> None:
     example = EXAMPLES[resource_type]
-    assert client("GET", resource_type)["status"] == 404, "before it makes one, the plugin looks whether there is one"
+    assert client("GET", resource_type)["status"] == 404, "the plugin reads a resource before it creates it"
     made = client("PUT", resource_type, body=example.body)
     assert made["error"] == ""
     assert made["body"]["id"].lower() == example.id.lower()
@@ -83,10 +80,10 @@ def test_its_whole_life(resource_type: str, client: GoClient) -> None:
         assert shows(client("PUT", resource_type, body=example.changed)["body"], example.changed)
     assert client("DELETE", resource_type)["error"] == ""
     assert client("GET", resource_type)["status"] == 404
-    assert client("DELETE", resource_type)["status"] in (204, 404), "twice has no further effect"
+    assert client("DELETE", resource_type)["status"] in (204, 404), "a second deletion succeeds"
 
 
-def test_an_operation_that_fails(arm: Arm, client: GoClient) -> None:
+def test_a_failed_operation(arm: Arm, client: GoClient) -> None:
     arm.backend.failure = "no machines"
     try:
         made = client("PUT", POOLS, body=EXAMPLES[POOLS].body)
@@ -96,21 +93,20 @@ def test_an_operation_that_fails(arm: Arm, client: GoClient) -> None:
         assert client("DELETE", POOLS)["error"] == ""
 
 
-def test_refusals_keep_their_codes(client: GoClient) -> None:
+def test_errors_keep_their_codes(client: GoClient) -> None:
     away = EXAMPLES[POOLS].id.replace("/rg/", "/nowhere/")
     assert client("PUT", POOLS, away, EXAMPLES[POOLS].body)["code"] == "ResourceGroupNotFound"
     wrong = EXAMPLES[POOLS].body["properties"] | {"vmSize": "Standard_None"}
     assert client("PUT", POOLS, body={"properties": wrong})["status"] == 400
 
 
-def test_functions(client: GoClient) -> None:
-    """Which the plugin POSTs."""
+def test_functions_use_post(client: GoClient) -> None:
     found = client("POST", "Microsoft.ContainerService/managedClusters", f"{CLUSTER}/listClusterAdminCredential", {})
     assert [config["name"] for config in found["body"]["kubeconfigs"]] == ["clusterAdmin"]
 
 
 def test_a_service_principal(arm: Arm, executable: Path) -> None:
-    """As a stack with `clientId` and `clientSecret`, which come before a managed identity."""
+    """A client secret has precedence over a managed identity, as for a stack with `clientId` and `clientSecret`."""
     who = {"ARM_CLIENT_ID": SUBSCRIPTION.client_id, "ARM_TENANT_ID": SUBSCRIPTION.tenant_id}
     with started(executable, **who, ARM_CLIENT_SECRET=arm.server.tokens.secret) as client:
         assert client("GET", GROUPS)["code"] == "ResourceGroupNotFound"

@@ -1,4 +1,4 @@
-"""Azure's SDK for Python on simulated Azure: it checks statuses, polls, and parses every answer into its models."""
+"""Azure's SDK for Python on simulated Azure. The SDK checks statuses, polls, and parses answers into its models."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def credential(arm: Arm) -> Iterator[ManagedIdentityCredential]:
         yield signed_in
 
 
-def test_every_simulated_type_has_its_example() -> None:
+def test_every_simulated_type_has_an_example() -> None:
     assert {schema.type for schema in schemas().values()} == set(EXAMPLES)
 
 
 @pytest.mark.parametrize("resource_type", sorted(EXAMPLES))
-def test_its_whole_life(resource_type: str, arm: Arm, credential: ManagedIdentityCredential) -> None:
+def test_create_read_update_delete(resource_type: str, arm: Arm, credential: ManagedIdentityCredential) -> None:
     example = EXAMPLES[resource_type]
     resource = Operations(resource_type, arm.server.endpoint, credential)
     with resource.client:
@@ -46,7 +46,7 @@ def test_its_whole_life(resource_type: str, arm: Arm, credential: ManagedIdentit
             resource.get()
 
 
-def test_an_operation_that_fails(arm: Arm, credential: ManagedIdentityCredential) -> None:
+def test_a_failed_operation(arm: Arm, credential: ManagedIdentityCredential) -> None:
     pool = Operations(POOLS, arm.server.endpoint, credential)
     arm.backend.failure = "no machines"
     try:
@@ -58,7 +58,7 @@ def test_an_operation_that_fails(arm: Arm, credential: ManagedIdentityCredential
         arm.done()
 
 
-def test_actions_that_go_on(arm: Arm, credential: ManagedIdentityCredential) -> None:
+def test_long_running_actions(arm: Arm, credential: ManagedIdentityCredential) -> None:
     pool = Operations(POOLS, arm.server.endpoint, credential)
     with pool.client as client:
         ran = client.managed_clusters.begin_run_command("rg", "aks", {"command": "kubectl get nodes"}).result()
@@ -68,7 +68,7 @@ def test_actions_that_go_on(arm: Arm, credential: ManagedIdentityCredential) -> 
 
 
 def test_a_service_principal(arm: Arm) -> None:
-    """As a stack with `clientId` and `clientSecret` signs in."""
+    """Signs in like a stack with `clientId` and `clientSecret`."""
     groups = "Microsoft.Resources/resourceGroups"
     who = SUBSCRIPTION.tenant_id, SUBSCRIPTION.client_id, arm.server.tokens.secret
     with ClientSecretCredential(*who, authority=arm.server.endpoint, disable_instance_discovery=True) as credential:
@@ -77,7 +77,7 @@ def test_a_service_principal(arm: Arm) -> None:
             assert [found["name"] for found in resource.list()] == ["rg", "MC_rg_aks_eastus"]
 
 
-def test_what_is_above_groups(arm: Arm, credential: ManagedIdentityCredential) -> None:
+def test_subscriptions_and_tenants(arm: Arm, credential: ManagedIdentityCredential) -> None:
     here, audience = arm.server.endpoint, [f"{arm.server.endpoint}/.default"]
     mine, tenant = SUBSCRIPTION.subscription_id, SUBSCRIPTION.tenant_id
     with SubscriptionClient(credential, base_url=here, credential_scopes=audience) as client:
@@ -89,7 +89,7 @@ def test_what_is_above_groups(arm: Arm, credential: ManagedIdentityCredential) -
         assert (home.id, home.tenant_id, home.additional_properties) == (f"/tenants/{tenant}", tenant, {})
 
 
-def test_whether_a_group_is_there(arm: Arm, credential: ManagedIdentityCredential) -> None:
+def test_existence_of_groups(arm: Arm, credential: ManagedIdentityCredential) -> None:
     audience = [f"{arm.server.endpoint}/.default"]
     with ResourceManagementClient(
         credential,

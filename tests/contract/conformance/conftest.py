@@ -1,4 +1,4 @@
-"""A control plane, stacks on the active plugin, and the table that a run ends with: what was expected, what seen."""
+"""A control plane, stacks on the active plugin, and a table of expected and actual behaviour at the end of a run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.contract.conformance import stack
 from tests.contract.conformance.stack import ConformanceStack
 from tests.support.plugin_cluster import control_plane, kube, kubeconfig, write_chart
 
-__all__ = ["control_plane", "kube", "kubeconfig"]  # the harness of the stand-in's own tests
+__all__ = ["control_plane", "kube", "kubeconfig"]  # fixtures shared with the emulated plugin's tests
 ROW = "conformance row"
 WIDTH = 72
 NewStack = Callable[[], ConformanceStack]
 
 
 class Rows:
-    """What a test has compared. `is_` and `says` fail at once; what was compared until then is in the table."""
+    """Comparisons of a test. Each method fails at once; the table has all comparisons until then."""
 
     def __init__(self, record: Callable[[str, object], None], section: str) -> None:
         self._record = record
@@ -32,8 +32,8 @@ class Rows:
         self._note(row, _text(expected), _text(seen))
         assert seen == expected, row
 
-    def says(self, row: str, expected: str, output: str) -> None:
-        """Compares words only: the CLI breaks and indents lines."""
+    def contains(self, row: str, expected: str, output: str) -> None:
+        """Compares words without whitespace, because the CLI wraps and indents lines."""
         text, wanted = " ".join(output.split()), " ".join(expected.split())
         self._note(row, wanted, wanted if wanted in text else "other words")
         assert wanted in text, output
@@ -58,7 +58,7 @@ def _installed() -> None:
 
 @pytest.fixture(scope="module")
 def new_stack(tmp_path_factory: pytest.TempPathFactory, kubeconfig: str) -> NewStack:
-    """Makes stacks, each in a folder of its own."""
+    """Creates stacks, each in its own folder."""
     return lambda: ConformanceStack(tmp_path_factory.mktemp("stack"), kubeconfig)
 
 
@@ -94,7 +94,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def _text(value: Any) -> str:
-    """The same for equal values."""
+    """Returns a text that is the same for equal values."""
     return json.dumps(sorted(value) if isinstance(value, set) else value, sort_keys=True).strip('"')
 
 
@@ -108,4 +108,4 @@ def _short(text: str) -> str:
 
 
 def _shown(path: Path) -> str:
-    return f"{'the official plugin' if stack.official() else 'the stand-in'}, {path}"
+    return f"{'the official plugin' if stack.official() else 'the emulated plugin'}, {path}"

@@ -1,7 +1,7 @@
-"""A Pulumi stack on whichever kubernetes plugin is active: the official one where it is installed, else the stand-in.
+"""A Pulumi stack on the active kubernetes plugin: the official one if it is installed, otherwise the emulated one.
 
-CONFORMANCE_PULUMI_HOME names a PULUMI_HOME that has the official plugin; without it, the stand-in of this checkout
-serves. The tests see neither: they use the CLI, programs in Python and the API server.
+CONFORMANCE_PULUMI_HOME names a PULUMI_HOME with the official plugin; without it, this checkout's emulated plugin is
+used. The tests do not depend on the plugin: they use the CLI, programs in Python and the API server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 
 def official() -> Path | None:
-    """The official plugin that HOME names; None where it is not set. Raises FileNotFoundError if it is not there."""
+    """Returns the official plugin in HOME, or None if HOME is not set. Raises FileNotFoundError if it is missing."""
     home = os.environ.get(HOME)
     if not home:
         return None
@@ -41,12 +41,12 @@ def official() -> Path | None:
 
 
 def serving() -> Path:
-    """The file that serves the plugin."""
+    """Returns the plugin's executable."""
     return official() or PLUGINS / PLUGIN
 
 
 class ConformanceStack(PluginStack):
-    """`program` is the text of __main__.py after PREAMBLE, which finds what `values` has in the dict of that name."""
+    """A stack whose program (`__main__.py` after PREAMBLE) has the arguments of `program` in the dict `values`."""
 
     def __init__(self, folder: Path, kubeconfig: str) -> None:
         super().__init__(folder, kubeconfig)
@@ -56,7 +56,7 @@ class ConformanceStack(PluginStack):
             self._install(plugin)
 
     def _install(self, plugin: Path) -> None:
-        """Into the stack's own PULUMI_HOME, and off PATH, where the engine would take the stand-in before it."""
+        """Installs a plugin in the stack's PULUMI_HOME, and removes the emulated one from PATH."""
         installed = self.folder / "home" / "plugins" / plugin.parent.name
         others = self.folder / "bin"
         for folder in (installed, others):
@@ -72,7 +72,7 @@ class ConformanceStack(PluginStack):
         (self.folder / "__main__.py").write_text(PREAMBLE + READ_VALUES + text)
 
     def helm(self, *arguments: str) -> Result:
-        """Helm on the stack's cluster, behind Pulumi's back."""
+        """Runs Helm on the stack's cluster, without Pulumi."""
         file = self.folder / "kubeconfig"
         file.touch(mode=0o600)
         file.write_text(self.environment["KUBECONFIG_TEXT"])
@@ -84,43 +84,43 @@ class ConformanceStack(PluginStack):
         return Preview(self.pulumi("preview", "--json", "--show-sames", "--show-replacement-steps", *arguments))
 
     def resources(self) -> list[Json]:
-        """What the state holds; of secrets, their mark."""
+        """Returns the resources in the state; secrets are masked."""
         exported: Json = json.loads(self.pulumi("stack", "export").output)
         resources: list[Json] = exported["deployment"].get("resources", [])
         return resources
 
 
 class Preview:
-    """What `pulumi preview --json` says."""
+    """The output of `pulumi preview --json`."""
 
     def __init__(self, result: Result) -> None:
         self.code = result.code
         self.output = result.output
         _, opening, rest = result.output.partition("{\n")
         assert opening, result.output
-        said: Json = json.JSONDecoder().raw_decode(opening + rest)[0]
-        self.steps: list[Json] = [step for step in said.get("steps", []) if step["op"] != "refresh"]
-        self.diagnostics = "".join(item["message"] for item in said.get("diagnostics", []))
+        found: Json = json.JSONDecoder().raw_decode(opening + rest)[0]
+        self.steps: list[Json] = [step for step in found.get("steps", []) if step["op"] != "refresh"]
+        self.diagnostics = "".join(item["message"] for item in found.get("diagnostics", []))
 
     def operations(self, name: str) -> list[str]:
-        """The steps of the resource with that logical name, in order."""
+        """Returns the steps of the resource with this logical name, in order."""
         return [step["op"] for step in self._of(name)]
 
     def operation(self, name: str) -> str:
-        """`same`, `create`, `update`, `delete`, or `replace` for the three steps of a replacement."""
+        """Returns `same`, `create`, `update`, `delete`, or `replace` for the three steps of a replacement."""
         found = set(self.operations(name))
         return "replace" if "replace" in found else " and ".join(sorted(found)) or "none"
 
     def reasons(self, name: str) -> list[str]:
-        """The paths that replace the resource."""
+        """Returns the paths that replace the resource."""
         return sorted({reason for step in self._of(name) for reason in step.get("replaceReasons") or []})
 
     def changes(self, name: str) -> list[str]:
-        """The paths that differ."""
+        """Returns the paths that differ."""
         return sorted({path for step in self._of(name) for path in step.get("detailedDiff") or {}})
 
     def inputs(self, name: str) -> Json:
-        """The inputs that the step starts with; its outputs come later, and are not in a preview."""
+        """Returns the inputs of the last step; a preview has no outputs."""
         states: list[Json] = [step["newState"] for step in self._of(name) if "newState" in step]
         found: Json = states[-1].get("inputs", {})
         return found

@@ -1,4 +1,4 @@
-"""A provider with another kubeconfig: what is replaced with it, with `clusterIdentifier` and without."""
+"""A provider with another kubeconfig: replacement of objects with `clusterIdentifier` and without."""
 
 from __future__ import annotations
 

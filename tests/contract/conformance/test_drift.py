@@ -1,4 +1,4 @@
-"""What changes behind Pulumi's back: what a preview sees with and without a refresh, and who owns which field."""
+"""Changes outside Pulumi: previews with and without a refresh, and ownership of fields."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONFLICT = (
 
 @pytest.fixture(scope="module")
 def stack(new_stack: NewStack, space: str) -> ConformanceStack:
-    """The tests take turns on it, in the order of the file."""
+    """The stack of all tests, which run in order."""
     stack = new_stack()
     stack.program(PROGRAM, namespace=space, **dict.fromkeys(NAMES, "1"))
     up = stack.up()
@@ -48,14 +48,14 @@ def test_drift(stack: ConformanceStack, space: str, kube: KubeClient, rows: Rows
     # provider.go, Read: the live object as state and, cut to the inputs' shape, as inputs; 404 leaves the state.
     refreshed = stack.preview("--refresh")
     rows.is_("drift of a field that the program sets, after a refresh", "update", refreshed.operation("edited"))
-    rows.is_("what others added is no drift", ["data.a"], refreshed.changes("edited"))
-    rows.is_("an object that is gone, after a refresh", "create", refreshed.operation("gone"))
-    mended = stack.pulumi("up", "--yes", "--skip-preview", "--refresh")
+    rows.is_("a field that another client added is not drift", ["data.a"], refreshed.changes("edited"))
+    rows.is_("a deleted object, after a refresh", "create", refreshed.operation("gone"))
+    repaired = stack.pulumi("up", "--yes", "--skip-preview", "--refresh")
     # await.go, fixCSAFieldManagers: fields of managers that begin with `kubectl` become the resource's own.
-    rows.is_("drift by kubectl edit is mended", "1", value(kube, space, "edited"))
-    rows.is_("a label of others stays", {"of": "others"}, labels(kube, space, "edited"))
-    rows.is_("an object that is gone comes back", "1", value(kube, space, "gone"))
-    assert mended.code == 0, mended.output
+    rows.is_("drift by kubectl edit is reverted", "1", value(kube, space, "edited"))
+    rows.is_("a label of another client stays", {"of": "others"}, labels(kube, space, "edited"))
+    rows.is_("a deleted object is created again", "1", value(kube, space, "gone"))
+    assert repaired.code == 0, repaired.output
 
 
 def test_conflicts(stack: ConformanceStack, space: str, kube: KubeClient, rows: Rows) -> None:
@@ -68,19 +68,21 @@ def test_conflicts(stack: ConformanceStack, space: str, kube: KubeClient, rows: 
     rows.is_("enableConfigMapMutable: ConfigMap data", "update", preview.operation("changed"))
     rows.is_("a field in ignoreChanges", "same", preview.operation("ignored"))
     up = stack.pulumi("up", "--yes", "--skip-preview", "--continue-on-error")
-    rows.says("a field that another manager applied", CONFLICT, up.output)
-    rows.says(
-        "who has the field", 'Apply failed with 1 conflict: conflict with "other": .data.a', up.output.replace("\\", "")
+    rows.contains("a field that another manager applied", CONFLICT, up.output)
+    rows.contains(
+        "the owner of the field",
+        'Apply failed with 1 conflict: conflict with "other": .data.a',
+        up.output.replace("\\", ""),
     )
-    rows.is_("a contested field is left alone", "theirs", value(kube, space, "contested"))
+    rows.is_("a contested field is not changed", "theirs", value(kube, space, "contested"))
     rows.is_("pulumi.com/patchForce takes the field", "2", value(kube, space, "forced"))
-    rows.is_("an ignored field is left alone", "theirs", value(kube, space, "ignored"))
-    rows.is_("other resources are changed all the same", "2", value(kube, space, "changed"))
+    rows.is_("an ignored field is not changed", "theirs", value(kube, space, "ignored"))
+    rows.is_("other resources are changed", "2", value(kube, space, "changed"))
     assert up.code != 0
 
 
 def edit(kube: KubeClient, space: str, name: str, manager: str) -> None:
-    """As that manager's client would: `kubectl edit` and `kubectl patch` have managers of their own."""
+    """Changes an object as a client with this field manager does."""
     live = kube.get("v1", "ConfigMap", name, space)
     kube.replace(live | {"data": live["data"] | {"a": "edited"}}, field_manager=manager)
 

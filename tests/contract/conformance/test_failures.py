@@ -1,4 +1,4 @@
-"""What the user sees when something cannot be: as many failures in one `up` as do not end it."""
+"""Error messages for the user: several failures in one `up`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RETRIES_SECONDS = 1 + 2 + 4 + 8 + 16 + 32
 
 
 def timed(call: Callable[..., Made], *arguments: Any) -> tuple[Made, float]:
-    """What a call gives, and the seconds that it takes."""
+    """Returns the result of a call and its duration in seconds."""
     started = time.monotonic()
     return call(*arguments), time.monotonic() - started
 
@@ -59,18 +59,18 @@ def test_failures_at_once(new_stack: NewStack, space: str, demo: Path, kube: Kub
     up, took = timed(up_to_the_end, stack)
     urn = "urn:pulumi:test::plugin-test::kubernetes:core/v1:ConfigMap::exists"
     refused = f'resource "{urn}" was not successfully created by the Kubernetes API server'
-    rows.says("object exists already", f'{refused}: configmaps "exists" already exists', up.output)
+    rows.contains("object exists already", f'{refused}: configmaps "exists" already exists', up.output)
     for advice in ("alias", "Patch resource", "`pulumi import`", "upsertExistingObjects"):
-        rows.says(f"its advice, {advice}", advice, up.output)
-    rows.says("object invalid", 'ConfigMap "Not A Name" is invalid: metadata.name: Invalid value', up.output)
+        rows.contains(f"its advice, {advice}", advice, up.output)
+    rows.contains("object invalid", 'ConfigMap "Not A Name" is invalid: metadata.name: Invalid value', up.output)
     unreachable = "unreachable: unable to load schema information from the API server"
-    rows.says("cluster unreachable", f"configured Kubernetes cluster is {unreachable}", up.output)
+    rows.contains("cluster unreachable", f"configured Kubernetes cluster is {unreachable}", up.output)
     wrong = "values don't meet the specifications of the schema(s) in the following chart(s): demo:"
-    rows.says("values against the chart's schema", wrong, up.output)
-    rows.says("the values' types", "at '/size': got string, want integer", up.output)
-    rows.says("the values' names", "additional properties 'bogus' not allowed", up.output)
-    rows.is_("nothing of that release is left", [], kube.list("v1", "Secret", space, labels="owner=helm"))
-    rows.is_("none is tried again", True, took - idle < RETRIES_SECONDS)
+    rows.contains("values against the chart's schema", wrong, up.output)
+    rows.contains("the values' types", "at '/size': got string, want integer", up.output)
+    rows.contains("the values' names", "additional properties 'bogus' not allowed", up.output)
+    rows.is_("the release leaves nothing", [], kube.list("v1", "Secret", space, labels="owner=helm"))
+    rows.is_("none is retried", True, took - idle < RETRIES_SECONDS)
     made = {resource["urn"].rpartition("::")[2] for resource in stack.resources() if resource.get("id")}
     rows.is_("none is in the state", {"cluster", "dead"}, made)
     assert up.code != 0
@@ -84,22 +84,22 @@ def test_failures_after_retries(new_stack: NewStack, space: str, rows: Rows) -> 
     rows.is_("namespace missing, in preview", "create", preview.operation("nowhere"))
     assert preview.code == 0, preview.output
     up, took = timed(up_to_the_end, stack)
-    rows.says(
+    rows.contains(
         "kind unknown",
         "failed because the Kubernetes API server reported that the apiVersion for this resource does not exist. "
         "Verify that any required CRDs have been created: no matches for kind",
         up.output,
     )
-    rows.says("namespace missing", 'namespaces "nowhere" not found', up.output)
-    rows.is_("both are tried six times", True, took >= RETRIES_SECONDS)
+    rows.contains("namespace missing", 'namespaces "nowhere" not found', up.output)
+    rows.is_("both are retried six times", True, took >= RETRIES_SECONDS)
     assert up.code != 0
 
 
-def test_a_chart_that_is_not_there(new_stack: NewStack, rows: Rows) -> None:
+def test_a_missing_chart(new_stack: NewStack, rows: Rows) -> None:
     stack = new_stack()
     stack.program('k8s.helm.v3.Release("rel", chart="./nochart", opts=options)\n')
     preview = stack.preview()
-    rows.says(
+    rows.contains(
         "chart path missing",
         'property chart value {./nochart} has a problem: path "./nochart" not found; check the chart name and '
         "repository configuration.",

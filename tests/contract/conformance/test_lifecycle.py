@@ -1,4 +1,4 @@
-"""Import, Patch resources, replacement, aliases and deletion: one stack in two versions, and a third for a rename."""
+"""Import, Patch resources, replacement, aliases and deletion, in three versions of one stack."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ changing = {"a": "2" if second else "1"}
 config_map("imported", {"a": "1"}, {"name": "adopted"}, import_=f"{values['namespace']}/adopted")
 config_map("named", changing, {"name": "named"})
 config_map("unnamed", changing)
-config_map("told", changing, delete_before_replace=True)
+config_map("deleted-first", changing, delete_before_replace=True)
 config_map("new" if second else "old", {"a": "1"}, aliases=[pulumi.Alias(name="old")])
 config_map("renamed" if third else "first", {"a": "1"}, {"name": "kept"})
 patched = {"namespace": values["namespace"], "name": "patched"}
@@ -38,11 +38,11 @@ labels = {"app": "a"}
 if not second:
     patch = k8s.core.v1.ConfigMapPatch("patch", metadata=patched, data={"ours": "1"}, opts=options)
     patch.data.apply(lambda data: pulumi.log.info(f"patch: {data}"))
-    k8s.apps.v1.DeploymentPatch("whole", opts=options,
+    k8s.apps.v1.DeploymentPatch("required", opts=options,
         metadata=patched | {"annotations": {"pulumi.com/skipAwait": "true"}},
         spec={"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
             "spec": {"containers": [{"name": "c", "image": "registry.invalid/never-runs"}]}}})
-    k8s.core.v1.Namespace("room", metadata={"name": "conformance-room"}, opts=options)
+    k8s.core.v1.Namespace("space", metadata={"name": "conformance-space"}, opts=options)
     held = {"finalizers": [values["holds"]]}
     config_map("by-annotation", {}, {"name": "held-1", "annotations": {"pulumi.com/timeoutSeconds": values["timeout"]}}
         | held)
@@ -53,7 +53,7 @@ if not second:
 
 @pytest.fixture(scope="module")
 def stack(new_stack: NewStack, space: str, kube: KubeClient) -> ConformanceStack:
-    """The tests take turns on it, in the order of the file."""
+    """The stack of all tests, which run in order."""
     kube.create(config_map(space, "adopted") | {"data": {"a": "1"}})
     kube.create(config_map(space, "patched") | {"data": {"theirs": "1"}})
     return new_stack()
@@ -64,7 +64,7 @@ def test_import_and_patch(stack: ConformanceStack, space: str, kube: KubeClient,
     preview = stack.preview()
     rows.is_("import, in preview", "import", preview.operation("imported"))
     # provider.go, Create: no dry run of Patch resources.
-    rows.says("a Patch resource, in preview", "patch: {'ours': '1'}", preview.diagnostics)
+    rows.contains("a Patch resource, in preview", "patch: {'ours': '1'}", preview.diagnostics)
     uid = kube.get("v1", "ConfigMap", "adopted", space)["metadata"]["uid"]
     up = stack.up()
     assert up.code == 0, up.output
@@ -83,7 +83,9 @@ def test_an_import_that_does_not_match(new_stack: NewStack, space: str, rows: Ro
         metadata=metadata,
     )
     up = stack.up()
-    rows.says("import, other inputs", "previously-imported resources that still specify an ID may not be", up.output)
+    rows.contains(
+        "import, other inputs", "previously-imported resources that still specify an ID may not be", up.output
+    )
     assert up.code != 0
 
 
@@ -97,44 +99,46 @@ def test_import_on_the_command_line(new_stack: NewStack, space: str, kube: KubeC
     imported = stack.pulumi("import", *found, "--yes", "--skip-preview")
     assert imported.code == 0, imported.output
     inputs = next(item["inputs"] for item in stack.resources() if item["urn"].endswith("::found"))
-    # provider.go, Read: what is imported becomes inputs, without what the API server fills in.
+    # provider.go, Read: the imported object becomes inputs, without defaults of the API server.
     expected = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}}
     rows.is_("pulumi import", expected | {"metadata": {"name": "found", "namespace": space}}, inputs)
 
 
 def test_replacement_and_deletion(stack: ConformanceStack, space: str, kube: KubeClient, rows: Rows) -> None:
-    kube.create(config_map("conformance-room", "furniture"))
+    kube.create(config_map("conformance-space", "any"))
     version(stack, space, 2)
     preview = stack.preview()
-    # provider.go, Diff: deleteBeforeReplace where the user chose the name and it stays.
-    rows.is_("replacing what has its name from the user", BEFORE, preview.operations("named"))
-    rows.is_("replacing what has its name from the plugin", AFTER, preview.operations("unnamed"))
-    rows.is_("the same with delete_before_replace", BEFORE, preview.operations("told"))
+    # provider.go, Diff: deleteBeforeReplace if the user chose the name and it does not change.
+    rows.is_("replacing an object with a name of the user", BEFORE, preview.operations("named"))
+    rows.is_("replacing an object with a generated name", AFTER, preview.operations("unnamed"))
+    rows.is_("the same with delete_before_replace", BEFORE, preview.operations("deleted-first"))
     rows.is_("a resource with an alias", "same", preview.operation("new"))
     up = stack.pulumi("up", "--yes", "--skip-preview", "--continue-on-error")
-    rows.is_("deletion waits until a namespace is gone", None, kube.find("v1", "Namespace", "conformance-room"))
+    rows.is_("deletion waits until a namespace is gone", None, kube.find("v1", "Namespace", "conformance-space"))
     # await.go, Deletion, and condition/deleted.go.
     for name, setting in (("by-annotation", "timeoutSeconds"), ("by-option", "customTimeouts")):
         ended = f"ConfigMap {name} **deleting failed** error: timed out waiting for the condition"
-        rows.says(f"{setting} ends a deletion", ended, re.sub(r"\([\d.]+s\)|[()]", "", up.output))
-    rows.says("why", f"finalizers might be preventing deletion ({HOLDS})", up.output)
-    rows.is_("what was not deleted stays in the state", {"by-annotation", "by-option", "whole"}, kept(stack))
-    # await.go, Deletion: the fields of a Patch resource are given up, the object stays.
+        rows.contains(f"{setting} ends a deletion", ended, re.sub(r"\([\d.]+s\)|[()]", "", up.output))
+    rows.contains("why", f"finalizers might be preventing deletion ({HOLDS})", up.output)
+    rows.is_(
+        "resources that were not deleted stay in the state", {"by-annotation", "by-option", "required"}, kept(stack)
+    )
+    # await.go, Deletion: the plugin gives up the fields of a Patch resource, and the object stays.
     rows.is_("deletion of a Patch resource", {"theirs": "1"}, data(kube, space, "patched"))
     # provider.go, Delete, and await/error.go, IsDeleteRequiredFieldErr.
-    rows.says("deletion of a Patch resource that has a required field", SOLE, up.output)
+    rows.contains("deletion of a Patch resource that has a required field", SOLE, up.output)
     assert up.code != 0
 
 
-def test_deletion_goes_on(stack: ConformanceStack, space: str, kube: KubeClient, rows: Rows) -> None:
+def test_deletion_continues(stack: ConformanceStack, space: str, kube: KubeClient, rows: Rows) -> None:
     for name in ("held-1", "held-2"):
         kube.patch("v1", "ConfigMap", name, space, {"metadata": {"finalizers": None}})
     kube.delete("apps/v1", "Deployment", "patched", space)
     up = stack.pulumi("up", "--yes", "--skip-preview", "--continue-on-error")
     # await.go, Deletion: nilIfGVKDeleted.
-    rows.is_("deletion of what is gone already", {"whole"}, kept(stack))
-    # ssa/actions.go, Relinquish: applies an object without fields, there or not.
-    rows.says("deletion of a Patch resource whose object is gone", SOLE, up.output)
+    rows.is_("deletion of a deleted object", {"required"}, kept(stack))
+    # ssa/actions.go, Relinquish: applies an object without fields, whether or not it exists.
+    rows.contains("deletion of a Patch resource of a deleted object", SOLE, up.output)
     up = stack.pulumi("up", "--yes", "--skip-preview", "--refresh")
     rows.is_("after a refresh", set(), kept(stack))
     assert up.code == 0, up.output
@@ -150,7 +154,7 @@ def test_a_rename_without_an_alias(stack: ConformanceStack, space: str, kube: Ku
         (preview.operation("renamed"), preview.operation("first")),
     )
     up = stack.up()
-    rows.says("a rename without an alias, in up", 'configmaps "kept" already exists', up.output)
+    rows.contains("a rename without an alias, in up", 'configmaps "kept" already exists', up.output)
     rows.is_("the object stays", {"a": "1"}, data(kube, space, "kept"))
     assert up.code != 0
 
@@ -160,8 +164,8 @@ def version(stack: ConformanceStack, space: str, number: int) -> None:
 
 
 def kept(stack: ConformanceStack) -> set[str]:
-    """What the second version no longer has, and the state still does."""
-    first = {"patch", "whole", "room", "by-annotation", "by-option"}
+    """Returns resources in the state that the second version of the program does not have."""
+    first = {"patch", "required", "space", "by-annotation", "by-option"}
     return first & {resource["urn"].rpartition("::")[2] for resource in stack.resources()}
 
 

@@ -1,4 +1,4 @@
-"""Lists that are one field for server-side apply: another manager sets what the program leaves out of an item."""
+"""Atomic lists of server-side apply: another manager sets a field of an item that the program does not set."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ def test_a_field_of_an_item(new_stack: NewStack, space: str, kube: KubeClient, r
     assert stack.pulumi("up", "--yes", "--skip-preview", "--refresh").code == 0
     rows.is_("it stays", ports, item().get("ports"))
     stack.program(PROGRAM, namespace=space, app="b")
-    # await.go, patchForce: else a conflict, as `spec.ingress` is an atomic list.
+    # await.go, patchForce: without it, a conflict, because `spec.ingress` is an atomic list.
     assert stack.pulumi("up", "--yes", "--skip-preview").code == 0
     rows.is_("a forced update of the item removes it", None, item().get("ports"))

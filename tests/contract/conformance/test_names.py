@@ -1,4 +1,4 @@
-"""Names, ids, inputs, outputs, secrets and unknowns: one stack, as its first preview and its state show it."""
+"""Names, ids, inputs, outputs, secrets and unknowns in the first preview and the state of one stack."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.contract.conformance.stack import ConformanceStack, Json, Preview
 
 pytestmark = pytest.mark.conformance
 SECTION = "Names, inputs and outputs"
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"  # Pulumi's sentinel of a value that is not known yet
-SECRET = "4dabf18193072939515e22adb298388d"  # and of a secret, in exported states
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"  # Pulumi's sentinel of an unknown value
+SECRET = "4dabf18193072939515e22adb298388d"  # Pulumi's sentinel of a secret in exported states
 
 PROGRAM = """
 space = {"namespace": values["namespace"]}
@@ -28,8 +28,8 @@ k8s.core.v1.Secret("bare", metadata=space, string_data={"password": "not marked"
 rel = k8s.helm.v3.Release("rel", name="rel", chart=values["chart"], namespace=values["namespace"],
     values={"size": 5}, opts=options)
 k8s.core.v1.ConfigMap("follows", metadata=space, data={"status": rel.status.status}, opts=options)
-for what, output in {"uid": team.metadata.uid, "status": rel.status, "resourceNames": rel.resource_names}.items():
-    output.apply(lambda value, what=what: pulumi.log.info(f"known: {what}"))
+for name, output in {"uid": team.metadata.uid, "status": rel.status, "resourceNames": rel.resource_names}.items():
+    output.apply(lambda value, name=name: pulumi.log.info(f"known: {name}"))
 """
 
 
@@ -47,7 +47,7 @@ def preview(stack: ConformanceStack) -> Preview:
 
 @pytest.fixture(scope="module")
 def state(preview: Preview, stack: ConformanceStack) -> dict[str, Json]:
-    """Resources by logical name, as an exported state has them; the preview comes first."""
+    """Resources of the exported state by logical name, after the preview."""
     assert preview.code == 0, preview.output
     up = stack.up()
     assert up.code == 0, up.output
@@ -55,10 +55,10 @@ def state(preview: Preview, stack: ConformanceStack) -> dict[str, Json]:
 
 
 def test_unknowns_in_a_preview(preview: Preview, rows: Rows) -> None:
-    rows.is_("a value that is not known yet", {"status": UNKNOWN}, preview.inputs("follows")["data"])
+    rows.is_("an unknown value", {"status": UNKNOWN}, preview.inputs("follows")["data"])
     # provider.go, Create: a preview's object comes from a dry run; helm_release.go, checkpointRelease: status and
     # resourceNames are computed.
-    rows.is_("what is known of new resources", ["uid"], re.findall("known: (\\w+)", preview.diagnostics))
+    rows.is_("known outputs of new resources", ["uid"], re.findall("known: (\\w+)", preview.diagnostics))
     rows.is_("secrets in a preview", False, "sesame" in preview.output)
 
 
@@ -97,7 +97,7 @@ def test_outputs(state: dict[str, Json], space: str, rows: Rows) -> None:
 
 
 def test_secrets(state: dict[str, Json], stack: ConformanceStack, rows: Rows) -> None:
-    # provider.go, annotateSecrets: an output is secret where its input is, within objects leaf by leaf.
+    # provider.go, annotateSecrets: an output is secret if its input is, for each leaf of an object.
     rows.is_("a secret value in a map", True, SECRET in state["half"]["outputs"]["data"]["a"])
     annotations = state["labelled"]["outputs"]["metadata"]["annotations"]
     rows.is_("a secret annotation", True, SECRET in annotations["hidden"])

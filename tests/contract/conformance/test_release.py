@@ -1,4 +1,4 @@
-"""`helm.v3.Release`: what changes it, what is left of what failed, and what a preview shows of each."""
+"""`helm.v3.Release`: updates, failures, drift and uninstallation, with their previews."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ for name, arguments in values["releases"].items():
     k8s.helm.v3.Release(name, name=name, chart=values["chart"], namespace=values["namespace"], opts=options,
         **arguments)
 """
-SLOW = {"size": 5, "replicas": 1}  # a Deployment whose pods run nowhere
+SLOW = {"size": 5, "replicas": 1}  # with a Deployment whose pods never run
 FIRST: Json = {
     "changed": {"values": {"size": 5}},
     "removed": {"values": {"size": 5}},
@@ -50,7 +50,7 @@ THIRD: Json = {"broken": {"values": {"size": 7}, "timeout": TIMEOUT_SECONDS}}
 
 
 class ReleasedStack:
-    """The stack, and what its cluster and its state have."""
+    """The stack, with its releases in the cluster and in the state."""
 
     def __init__(self, stack: ConformanceStack, kube: KubeClient, space: str, chart: Path) -> None:
         self.stack, self.kube, self.space, self.chart = stack, kube, space, str(chart)
@@ -59,23 +59,23 @@ class ReleasedStack:
         self.stack.program(PROGRAM, namespace=self.space, chart=self.chart, releases=releases)
 
     def size(self, name: str) -> str:
-        """The value that has reached the cluster."""
+        """Returns the value in the cluster."""
         found: str = self.kube.get("v1", "ConfigMap", name, self.space)["data"]["size"]
         return found
 
     def status(self, name: str) -> str:
-        """Revision and status in the state."""
+        """Returns revision and status in the state."""
         kept = next(item for item in self.stack.resources() if item["urn"].endswith(f"::{name}"))
         return f"{kept['outputs']['status']['revision']} {kept['outputs']['status']['status']}"
 
     def records(self, name: str) -> list[str]:
-        """Revisions and status in the cluster."""
+        """Returns revisions and their status in the cluster."""
         secrets = self.kube.list("v1", "Secret", self.space, labels=f"owner=helm,name={name}")
         labels = [secret["metadata"]["labels"] for secret in secrets]
         return sorted(f"{label['version']} {label['status']}" for label in labels)
 
     def make_pending(self, name: str) -> None:
-        """As if Helm had been killed during an upgrade: a newer revision that is still pending."""
+        """Creates a newer, pending revision, as a Helm that is killed during an upgrade does."""
         secret = self.kube.get("v1", "Secret", f"sh.helm.release.v1.{name}.v1", self.space)
         record = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))
         record["version"], record["info"]["status"] = 2, "pending-upgrade"
@@ -90,7 +90,7 @@ class ReleasedStack:
 
 @pytest.fixture(scope="module")
 def world(new_stack: NewStack, kube: KubeClient, space: str, demo: Path) -> ReleasedStack:
-    """The tests take turns on it, in the order of the file."""
+    """The stack of all tests, which run in order."""
     return ReleasedStack(new_stack(), kube, space, demo)
 
 
@@ -98,18 +98,18 @@ def test_the_first_installation(world: ReleasedStack, rows: Rows) -> None:
     world.program(FIRST)
     up = world.stack.pulumi("up", "--yes", "--skip-preview", "--continue-on-error")
     name = f"{world.space}/stuck"
-    rows.says(
+    rows.contains(
         "not ready in time",
         f'Helm release "{name}" was created, but failed to initialize completely. Use Helm CLI to investigate: failed '
         f"to become available within allocated timeout. Error: Helm Release {name}: {DEADLINE}",
         up.output,
     )
-    rows.says("and a warning", 'Helm release "stuck" was created but has a failed status.', up.output)
+    rows.contains("and a warning", 'Helm release "stuck" was created but has a failed status.', up.output)
     rows.is_("it stays in the state", "1 failed", world.status("stuck"))
-    # helm_release.go, helmCreate: where Helm has uninstalled it, the plain error, and nothing in the state.
+    # helm_release.go, helmCreate: if Helm has uninstalled it, the plain error, and nothing in the state.
     undone = f"release undone failed, and has been uninstalled due to atomic being set: {DEADLINE}"
-    rows.says("atomic, not ready in time", undone, up.output)
-    rows.is_("nothing of it is left", [], world.records("undone"))
+    rows.contains("atomic, not ready in time", undone, up.output)
+    rows.is_("it leaves nothing", [], world.records("undone"))
     rows.is_("skipAwait", "1 deployed", world.status("hasty"))
     rows.is_("values that hold secrets reach the cluster", "424242", world.size("hidden"))
     kept = "".join(path.read_text() for path in (world.stack.folder / "state").rglob("*.json"))
@@ -121,7 +121,7 @@ def test_the_preview_of_an_upgrade(world: ReleasedStack, rows: Rows) -> None:
     world.program(SECOND)
     preview = world.stack.preview()
     rows.is_("changed values, in preview", "update", preview.operation("changed"))
-    rows.is_("what differs", ["values.size"], preview.changes("changed"))
+    rows.is_("changed paths", ["values.size"], preview.changes("changed"))
     rows.is_("an unchanged release, in preview", "same", preview.operation("hasty"))
     rows.is_("a failed release, in preview", "update", preview.operation("stuck"))
     rows.is_("one that was uninstalled, in preview", "create", preview.operation("undone"))
@@ -138,10 +138,10 @@ def test_an_upgrade(world: ReleasedStack, rows: Rows) -> None:
     rows.is_("changed values", ("6", "2 deployed"), (world.size("changed"), world.status("changed")))
     rows.is_("a failed release is upgraded", ("6", "2 deployed"), (world.size("stuck"), world.status("stuck")))
     busy = "another operation (install/upgrade/rollback) is in progress"
-    rows.says("a release left pending", busy, up.output)
-    rows.is_("it stays as it was", ["1 deployed", "2 pending-upgrade"], world.records("pending"))
+    rows.contains("a release left pending", busy, up.output)
+    rows.is_("it does not change", ["1 deployed", "2 pending-upgrade"], world.records("pending"))
     name = f"{world.space}/rolled"
-    rows.says(
+    rows.contains(
         "atomic upgrade, not ready in time",
         f'Helm release "{name}" failed to initialize completely. Use Helm CLI to investigate: failed to become '
         f"available within allocated timeout. Error: Helm Release {name}: release rolled failed, and has been rolled "
@@ -151,7 +151,7 @@ def test_an_upgrade(world: ReleasedStack, rows: Rows) -> None:
     rows.is_("a failed upgrade", ("6", "2 failed"), (world.size("broken"), world.status("broken")))
     rows.is_("an atomic one is rolled back", "5", world.size("rolled"))
     rows.is_("its revisions", ["1 superseded", "2 failed", "3 deployed"], world.records("rolled"))
-    # helm_release.go, helmUpdate: the state is of the revision that Helm's upgrade returns, the failed one.
+    # helm_release.go, helmUpdate: the state has the revision that Helm's upgrade returns, which is the failed one.
     rows.is_("its state has the upgrade's revision", "2 failed", world.status("rolled"))
     assert up.code != 0
 
@@ -162,22 +162,22 @@ def test_drift_of_a_release(world: ReleasedStack, rows: Rows) -> None:
     world.stack.helm("uninstall", "removed", "-n", world.space)
     rows.is_("an upgrade by Helm, without a refresh", "same", world.stack.preview().operation("changed"))
     refreshed = world.stack.preview("--refresh")
-    # helm_release.go, Read: values of the latest revision over those of the state.
+    # helm_release.go, Read: values of the latest revision override those of the state.
     rows.is_("an upgrade by Helm, after a refresh", ["values.size"], refreshed.changes("changed"))
-    rows.is_("a release that is gone, after a refresh", "create", refreshed.operation("removed"))
+    rows.is_("an uninstalled release, after a refresh", "create", refreshed.operation("removed"))
 
 
 def test_uninstallation(world: ReleasedStack, rows: Rows) -> None:
     world.program(THIRD)
     up = world.stack.pulumi("up", "--yes", "--skip-preview", "--refresh")
     assert up.code == 0, up.output
-    rows.is_("a failed upgrade is mended", ("7", "3 deployed"), (world.size("broken"), world.status("broken")))
-    rows.is_("what left the program is uninstalled", [], world.records("changed"))
+    rows.is_("a failed upgrade is repaired", ("7", "3 deployed"), (world.size("broken"), world.status("broken")))
+    rows.is_("a removed release is uninstalled", [], world.records("changed"))
     rows.is_("with its objects", None, world.kube.find("v1", "ConfigMap", "changed", world.space))
-    rows.is_("a release left pending, too", [], world.records("pending"))
+    rows.is_("so is a pending release", [], world.records("pending"))
 
 
-def test_uninstallation_of_what_is_gone(world: ReleasedStack, rows: Rows) -> None:
+def test_uninstallation_of_an_uninstalled_release(world: ReleasedStack, rows: Rows) -> None:
     world.program({"removed": FIRST["removed"]})
     up = world.stack.up()
     assert up.code == 0, up.output
@@ -185,6 +185,6 @@ def test_uninstallation_of_what_is_gone(world: ReleasedStack, rows: Rows) -> Non
     world.program({})
     # helm_release.go, Delete: Helm's Uninstall, without IgnoreNotFound.
     gone = "uninstall: Release not loaded: removed: release: not found"
-    rows.says("a release that is gone already, without a refresh", gone, world.stack.up().output)
+    rows.contains("an uninstalled release, without a refresh", gone, world.stack.up().output)
     up = world.stack.pulumi("up", "--yes", "--skip-preview", "--refresh")
-    rows.is_("a refresh takes it out of the state", 0, up.code)
+    rows.is_("a refresh removes it from the state", 0, up.code)

@@ -1,4 +1,4 @@
-"""What the plugin waits for, and for how long: everything of one stack at once, mended in its second version."""
+"""Waiting for readiness and its timeouts: all objects in one stack, which become ready in its second version."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ deployment("skipped", nowhere, skipAwait="true")
 if values["stuck"] is not None:
     deployment("stuck", nowhere if values["stuck"] else {}, **short if values["stuck"] else {})
     k8s.core.v1.Service("service", metadata=meta("service", **short if values["stuck"] else {}), opts=options,
-        spec={"ports": [{"port": 80}], "selector": {"app": "nobody" if values["stuck"] else "a"}})
+        spec={"ports": [{"port": 80}], "selector": {"app": "none" if values["stuck"] else "a"}})
 """
 
 
@@ -46,16 +46,16 @@ def stack(new_stack: NewStack) -> ConformanceStack:
     return new_stack()
 
 
-def test_what_never_becomes_ready(stack: ConformanceStack, space: str, kube: KubeClient, rows: Rows) -> None:
+def test_objects_that_never_become_ready(stack: ConformanceStack, space: str, kube: KubeClient, rows: Rows) -> None:
     stack.program(PROGRAM, namespace=space, timeout=TIMEOUT_SECONDS, stuck=True)
     started = time.monotonic()
     up = stack.pulumi("up", "--yes", "--skip-preview", "--continue-on-error")
-    # To start, or to succeed where the controller was faster than the first look at the Job.
-    rows.says("Job, while it waits", 'Waiting for Job "conformance-waiting/job" to s', up.output)
-    rows.says(
+    # The text continues with "start", or with "succeed" if the Job started before the first poll.
+    rows.contains("Job, while it waits", 'Waiting for Job "conformance-waiting/job" to s', up.output)
+    rows.contains(
         "Deployment, while it waits", "Waiting for app ReplicaSet to be available (0/1 Pods available)", up.output
     )
-    rows.says(
+    rows.contains(
         "apps/v1:Deployment, timed out",
         'resource "urn:pulumi:test::plugin-test::kubernetes:apps/v1:Deployment::stuck" was successfully created, but '
         "the Kubernetes API server reported that it failed to fully initialize or become live: 'stuck' timed out "
@@ -63,11 +63,11 @@ def test_what_never_becomes_ready(stack: ConformanceStack, space: str, kube: Kub
         up.output,
     )
     why = "[MinimumReplicasUnavailable] Deployment does not have minimum availability."
-    rows.says("the conditions that were seen", why, up.output)
+    rows.contains("the object's conditions", why, up.output)
     state = {resource["urn"].rpartition("::")[2]: resource for resource in stack.resources()}
-    rows.is_("what failed stays in the state", True, unready(state, "stuck"))
-    # A Service is looked at once more when its time is up: with its address, and no unready endpoint, it is done.
-    rows.is_("core/v1:Service whose selector matches no pod, timed out", False, unready(state, "service"))
+    rows.is_("a failed object stays in the state", True, unready(state, "stuck"))
+    # After the timeout, the plugin checks a Service again: it is ready with an address and without unready endpoints.
+    rows.is_("core/v1:Service with a selector without pods, timed out", False, unready(state, "service"))
     rows.is_("and in the cluster", True, kube.find("apps/v1", "Deployment", "stuck", space) is not None)
     rows.is_("a Job has succeeded", 1, state["job"]["outputs"]["status"].get("succeeded"))
     rows.is_("a Deployment is available", 1, state["ready"]["outputs"]["status"].get("availableReplicas"))
@@ -76,20 +76,20 @@ def test_what_never_becomes_ready(stack: ConformanceStack, space: str, kube: Kub
     assert time.monotonic() - started > TIMEOUT_SECONDS
 
 
-def test_what_is_mended(stack: ConformanceStack, space: str, kube: KubeClient, rows: Rows) -> None:
+def test_objects_that_become_ready(stack: ConformanceStack, space: str, kube: KubeClient, rows: Rows) -> None:
     stack.program(PROGRAM, namespace=space, timeout=TIMEOUT_SECONDS, stuck=True)
     preview = stack.preview()
-    # The engine updates what has initErrors though nothing differs.
-    rows.is_("what failed is tried again", "update", preview.operation("stuck"))
-    rows.is_("a Service that was given up is not", "same", preview.operation("service"))
+    # The engine updates resources with initErrors even if nothing differs.
+    rows.is_("a failed object is updated again", "update", preview.operation("stuck"))
+    rows.is_("a Service that timed out is not", "same", preview.operation("service"))
     stack.program(PROGRAM, namespace=space, timeout=TIMEOUT_SECONDS, stuck=False)
     up = stack.up()
     state = {resource["urn"].rpartition("::")[2]: resource for resource in stack.resources()}
-    rows.is_("what was mended is ready", False, unready(state, "stuck"))
+    rows.is_("the changed object is ready", False, unready(state, "stuck"))
     assert up.code == 0, up.output
     stack.program(PROGRAM, namespace=space, timeout=TIMEOUT_SECONDS, stuck=None)
     up = stack.up()
-    rows.is_("what left the program is deleted", None, kube.find("apps/v1", "Deployment", "stuck", space))
+    rows.is_("a removed object is deleted", None, kube.find("apps/v1", "Deployment", "stuck", space))
     assert up.code == 0, up.output
 
 

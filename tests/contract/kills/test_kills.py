@@ -1,7 +1,6 @@
-"""Thirty kills at random moments, each repeatable by its seed: whatever is killed, the same command converges.
+"""Thirty kills of processes at random moments, repeatable by seed: the same command then converges.
 
-`make kills` runs them, apart from `make test`: they take about an hour on two cores. Up and down take turns, in the
-order of the file, on one checkout.
+Only `make kills` runs them; they take about an hour on two cores. Up and down take turns on one checkout.
 """
 
 from __future__ import annotations
@@ -26,12 +25,14 @@ STATE = Path("state/.pulumi/stacks/ai-on-aks/dev.json")
 VICTIMS = ("engine", "plugin", "kube-apiserver", "etcd")
 ENGINE = "pulumi"
 SHARES = {"up": (0.05, 0.95), "down": (0.05, 0.9)}
-"""Of all resources, made, or of those in the cluster, gone, when the kill comes: after these, no API server is left."""
+"""Ranges for the share of created resources (up) or of deleted objects in the cluster (down) at the time of the kill.
+Later, `down` has deleted the API server.
+"""
 
 
 @dataclass(frozen=True)
 class Kill:
-    """What is killed, during which command, and how far that has come (0 to 1)."""
+    """The process to kill, the command, and the command's progress at that time (0 to 1)."""
 
     command: str
     victim: str
@@ -57,7 +58,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
 
 @pytest.fixture(scope="module")
 def sizes(checkout: Checkout) -> dict[str, int]:
-    """What is counted of the whole stack, by command; leaves nothing of it."""
+    """The number of counted resources of the complete stack, by command."""
     checkout.make("up")
     found = {command: counted(checkout, command) for command in SHARES}
     checkout.make("down")
@@ -65,7 +66,7 @@ def sizes(checkout: Checkout) -> dict[str, int]:
 
 
 def counted(checkout: Checkout, command: str) -> int:
-    """Of the resources in the state, those that a command is measured by."""
+    """Returns the number of resources in the state by which a command's progress is measured."""
     found = resources(checkout)
     return len(found) if command == "up" else sum(each["type"].startswith("kubernetes:") for each in found)
 
@@ -80,7 +81,7 @@ def resources(checkout: Checkout) -> list[dict[str, Any]]:
 
 
 def victims(checkout: Checkout, victim: str) -> list[int]:
-    """Process ids; those of the plugins for `plugin`, the CLI's for `engine`."""
+    """Returns ids of processes to kill: `plugin` means all plugins, `engine` the CLI."""
     if victim not in ("engine", "plugin"):
         return processes(checkout.home, victim)
     return [pid for pid in clients(checkout.home) if is_engine(pid) == (victim == "engine")]
@@ -97,8 +98,8 @@ def far_enough(checkout: Checkout, planned: Kill, size: int) -> Callable[[], boo
     wanted = int(planned.share * size)
 
     def reached() -> bool:
-        there = counted(checkout, planned.command)
-        done = there if planned.command == "up" else size - there
+        found = counted(checkout, planned.command)
+        done = found if planned.command == "up" else size - found
         return done >= wanted and bool(victims(checkout, planned.victim))
 
     return reached
@@ -111,14 +112,14 @@ def test_the_same_command_converges(checkout: Checkout, sizes: dict[str, int], s
     try:
         moment = far_enough(checkout, planned, sizes[planned.command])
         eventually(lambda: moment() or command.poll() is not None, f"{planned} comes", seconds=600)
-        struck = victims(checkout, planned.victim)
-        kill(struck)
-        said, _ = command.communicate(timeout=900)
+        killed = victims(checkout, planned.victim)
+        kill(killed)
+        output, _ = command.communicate(timeout=900)
     finally:
         if command.poll() is None:
             os.killpg(command.pid, signal.SIGKILL)
-    assert struck, f"{planned.command} ended before there was anything to kill: {said}"
-    while left := clients(checkout.home):  # what a killed engine leaves behind
+    assert killed, f"{planned.command} ended before there was a process to kill: {output}"
+    while left := clients(checkout.home):  # children of a killed engine
         kill(left)
     checkout.make(planned.command)
     if planned.command == "up":

@@ -21,7 +21,7 @@ RECORDED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("azure_native
 
 @pytest.fixture
 def plugin() -> AzureNativeProvider:
-    """Without an Azure behind it: none of these checks looks a location up."""
+    """A plugin without Azure, because none of these checks reads a location."""
     made = AzureNativeProvider()
     made.Configure(provider_pb2.ConfigureRequest(variables={"azure-native:config:location": "westus2"}), NO_CONTEXT)
     return made
@@ -43,6 +43,6 @@ def test_check_adds_what_the_official_plugin_added(plugin: AzureNativeProvider, 
         assert re.fullmatch(pattern, str(checked[name])), name
 
 
-def test_configure_promises_what_the_official_plugin_promised(plugin: AzureNativeProvider) -> None:
+def test_configure_supports_the_features_of_the_official_plugin(plugin: AzureNativeProvider) -> None:
     answer = plugin.Configure(provider_pb2.ConfigureRequest(), NO_CONTEXT)
     assert json_format.MessageToDict(answer) == RECORDED["configure"]["answer"]

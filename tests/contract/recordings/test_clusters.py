@@ -1,4 +1,4 @@
-"""Holds the body that simulated Azure shows of a cluster to a recorded one (`clusters.yaml`), key by key."""
+"""Compares a cluster of simulated Azure with a recorded one (`clusters.yaml`), key by key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LISTED = "locations/eastus/kubernetesVersions"
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Leaves of the answer by their paths, `properties` left out of these; and of a pool's, below `pool`."""
+    """Leaves of the cluster's answer by their paths without `properties`, and of a pool's answer below `pool`."""
     arm = start(tmp_path_factory.mktemp("recorded") / "azure", FakeBackend())
     try:
         arm.put(GROUP, {"location": "eastus"})
@@ -34,7 +34,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("plans", "minors"), RECORDED["upgrades"].items())
-def test_a_minor_version_can_go_up_as_far_as_on_azure(plans: str, minors: dict[str, list[str]], tmp_path: Path) -> None:
+def test_a_minor_version_can_be_upgraded_as_far_as_on_azure(
+    plans: str, minors: dict[str, list[str]], tmp_path: Path
+) -> None:
     arm = start(tmp_path / "azure", FakeBackend())
     try:
         listed = arm.get(f"{GROUP.partition('/resource')[0]}/providers/Microsoft.ContainerService/{LISTED}")["values"]
@@ -49,18 +51,18 @@ def test_a_minor_version_can_go_up_as_far_as_on_azure(plans: str, minors: dict[s
         assert reached == min(number[each["version"]] + far, max(number.values()))
 
 
-def test_values_are_azures(shown: dict[str, Any]) -> None:
+def test_values_agree(shown: dict[str, Any]) -> None:
     assert {path: shown.get(path) for path in RECORDED["shown"]} == RECORDED["shown"]
 
 
-def test_keys_are_azures_but_for_those_that_are_open(shown: dict[str, Any]) -> None:
+def test_keys_agree_except_for_listed_differences(shown: dict[str, Any]) -> None:
     alone, ours = RECORDED["open"]["shown by azure alone"], RECORDED["open"]["shown by the simulator alone"]
     recorded = {*RECORDED["shown"], *RECORDED["named"], *alone}
     own = {path for path in shown if not path.startswith("pool.")}
     assert (recorded - own, own - recorded) == (set(alone), set(ours))
 
 
-def test_a_pool_is_shown_as_azure_shows_it(shown: dict[str, Any]) -> None:
+def test_a_pool_agrees(shown: dict[str, Any]) -> None:
     pool = RECORDED["pool"]
     assert {path: shown.get(f"pool.{path}") for path in pool["shown"]} == pool["shown"]
     assert {path.split(".")[1] for path in shown if path.startswith("pool.")} & set(pool["hidden"]) == set()

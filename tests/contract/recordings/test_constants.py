@@ -1,4 +1,4 @@
-"""Holds constants that no simulated effect shows to lists that others wrote: GPUs' PCI ids, roles, labels of nodes."""
+"""Compares constants that no other test checks with published lists: PCI ids of GPUs, roles, labels of nodes."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def test_pci_ids_are_those_of_the_gpus(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(name for name, size in skus.catalogue().items() if size.infiniband))
 def test_pci_ids_are_those_of_the_network_cards(name: str) -> None:
-    """Virtual functions; ConnectX-6 ends at 200 Gb/s."""
+    """Cards are virtual functions, and ConnectX-6 has at most 200 Gb/s."""
     card = skus.sku(name).infiniband
     assert card is not None
     listed = DEVICES["mellanox"][card.device_id]
     assert ("Virtual Function" in listed, "ConnectX-6" in listed) == (True, card.gbps <= 200)
 
 
-def test_roles_have_the_ids_that_simulated_azure_knows_them_by() -> None:
+def test_role_ids_are_those_of_simulated_azure() -> None:
     assert data.read("azure_roles.yaml").items() <= {role["name"]: role["id"] for role in built_in().values()}.items()
 
 
-def test_labels_that_nodes_are_chosen_by_are_on_recorded_nodes() -> None:
+def test_recorded_nodes_have_the_labels_of_node_selectors() -> None:
     recorded = {label for node in NODES.values() for label in (*node.get("labels", ()), *node.get("names", ()))}
     chosen = {
         scheduling.ACCELERATOR_LABEL,

@@ -1,4 +1,4 @@
-"""Simulated Azure refuses with the status, code and words of recorded refusals (`errors.yaml`)."""
+"""Errors of simulated Azure have the status, code and message of recorded errors (`errors.yaml`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cluster(tmp_path: Path) -> Iterator[Arm]:
 
 
 def answer(arm: Arm, request: dict[str, Any]) -> httpx.Response:
-    """What simulated Azure answers to the request; with `then`, to the same request with other properties."""
+    """Sends a request; with `then`, sends it again with these properties. Returns the last answer."""
     if "cluster" in request:
         path = f"{CLUSTER.rpartition('/')[0]}/{request['cluster']}"
         body = cluster_body(**request["properties"]) if "properties" in request else None
@@ -43,7 +43,7 @@ def answer(arm: Arm, request: dict[str, Any]) -> httpx.Response:
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_a_refusal_has_azures_code_and_words(name: str, cluster: Arm) -> None:
+def test_an_error_has_azures_code_and_message(name: str, cluster: Arm) -> None:
     recorded = ERRORS[name]
     refused = answer(cluster, recorded["request"])
     message = recorded["message"].replace("{name}", recorded["request"].get("cluster", ""))

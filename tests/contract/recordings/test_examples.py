@@ -1,4 +1,4 @@
-"""Simulated Azure answers the requests of Azure's published examples with their statuses, fields and values."""
+"""Answers of simulated Azure to Azure's published examples have their statuses, fields and values."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PLACES = {
     "user": SUBSCRIPTION.object_id,
     "zone": net.zone("privatelink.blob.core.windows.net"),
 }
-"""The words in angle brackets."""
+"""The placeholders in angle brackets."""
 TEXTS = [file.read_text("utf-8") for file in sorted(Path(__file__).parent.glob("examples*.yaml"))]
 TABLES = [data.parsed(re.sub(r"<(\w+)>", lambda word: PLACES[word[1]], text)) for text in TEXTS]
 SECTIONS: dict[str, dict[str, Any]] = {name: section for table in TABLES for name, section in table.items()}
@@ -54,7 +54,7 @@ KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: 
 
 @dataclass(frozen=True)
 class PublishedExample:
-    """One example, with the section that it is in."""
+    """One example with its section."""
 
     section: str
     facts: dict[str, Any]
@@ -65,7 +65,7 @@ class PublishedExample:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """The fields of its answer, with their JSON types; those of `values` are typed by them."""
+        """The fields of its answer with their JSON types, without those of `values`."""
         shown = {path: kind for kind, paths in self.facts.get("shown", {}).items() for path in _flat(paths)}
         return {_full(path): kind for path, kind in shown.items()}
 
@@ -75,7 +75,7 @@ class PublishedExample:
 
     @property
     def open(self) -> set[str]:
-        """The fields of its answer that the simulator need not show."""
+        """The fields of its answer that the simulator does not show."""
         listed = [_full(path) for path in SECTIONS[self.section].get("open", {})]
         return {path for path in self.kinds if any(_is_below(path, above) for above in listed)}
 
@@ -98,7 +98,7 @@ EXAMPLES = [PublishedExample(section, facts) for section, found in SECTIONS.item
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[httpx.Response]]]:
-    """The answers by the examples' names; each request is sent as often as the example has statuses."""
+    """The answers by the examples' names; each request is sent once for each status of the example."""
     arm, found = start(tmp_path_factory.mktemp("examples") / "azure", FakeBackend()), {}
     try:
         for path, body in parents().items():
@@ -114,7 +114,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list
 
 
 def _sent(arm: Arm, example: PublishedExample, last: httpx.Response | None) -> httpx.Response:
-    """Sends a request; `<location>` is where the answer before it points to."""
+    """Sends a request; `<location>` stands for the Location header of the previous answer."""
     method, path = example.facts["request"].split()
     if path == "location" and last is not None:
         path = urlsplit(last.headers["location"]).path
@@ -136,20 +136,20 @@ def example(request: pytest.FixtureRequest) -> PublishedExample:
     return found
 
 
-def test_statuses_and_headers_are_those_of_the_example(example: PublishedExample, answers: dict[str, Any]) -> None:
+def test_statuses_and_headers_agree(example: PublishedExample, answers: dict[str, Any]) -> None:
     found = answers[example.name]
     assert [each.status_code for each in found] == example.facts["status"], found[0].text
     assert [name for name in example.facts.get("headers", ()) if name not in found[0].headers] == []
 
 
-def test_fields_are_of_the_types_of_the_example_or_open(example: PublishedExample, answers: dict[str, Any]) -> None:
+def test_types_of_fields_agree(example: PublishedExample, answers: dict[str, Any]) -> None:
     shown = {path: KINDS.get(type(value)) for path, value in _shown(answers[example.name]).items()}
     assert {path: shown.get(path) for path in example.kinds} == {
         path: None if path in example.open else kind for path, kind in example.kinds.items()
     }
 
 
-def test_values_are_those_of_the_example(example: PublishedExample, answers: dict[str, Any]) -> None:
+def test_values_agree(example: PublishedExample, answers: dict[str, Any]) -> None:
     shown = _shown(answers[example.name])
     wrong = {
         path: shown.get(path)

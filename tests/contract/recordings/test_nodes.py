@@ -1,4 +1,4 @@
-"""Holds the program's and the simulator's numbers and labels of nodes to what real AKS nodes showed (`nodes.yaml`)."""
+"""Compares numbers and labels of nodes in the program and the simulator with recorded AKS nodes (`nodes.yaml`)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ LINUX: dict[str, int] = RECORDED["linux_memory"]["kib"] | {
     node["size"]: count(node["capacity"]["memory"]) // 1024 for node in NODES.values() if "capacity" in node
 }
 SHARE = 0.01
-"""How far the simulator's memory may be from a recording, as a share of it. Kernels and firmware differ."""
+"""The allowed relative difference of memory between the simulator and a recording. Kernels and firmware differ."""
 
 
 def simulated(node: dict[str, Any]) -> dict[str, Any]:
-    """The Node object that the simulator makes for a recorded node's pool."""
+    """Returns the simulator's Node object for a recorded node's pool."""
     defaults = {"mode": "User", "osSKU": "Ubuntu", "osDiskType": "Managed", "osDiskSizeGB": 128, "maxPods": 250}
     pool = Pool(
         id=pool_path("pool"),
@@ -41,19 +41,19 @@ def simulated(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def recorded(*keys: str) -> list[str]:
-    """The recorded nodes that show all of this."""
+    """Returns the recorded nodes that have all of these keys."""
     return [name for name, node in NODES.items() if all(key in node for key in keys)]
 
 
 @pytest.mark.parametrize("name", recorded("allocatable", "kubernetes"))
-def test_the_program_never_counts_on_more_than_a_node_offers(name: str) -> None:
+def test_the_program_assumes_at_most_the_memory_that_a_node_offers(name: str) -> None:
     node = NODES[name]
     left, offered = allocatable(sku(node["size"]), int(node["capacity"]["pods"])), node["allocatable"]
     assert 0.96 * count(offered["memory"]) <= left.memory_kib * 1024 <= count(offered["memory"])
 
 
 @pytest.mark.parametrize("name", recorded("allocatable"))
-def test_program_and_simulator_have_the_cpu_that_nodes_offer(name: str) -> None:
+def test_program_and_simulator_have_the_allocatable_cpu_of_nodes(name: str) -> None:
     node = NODES[name]
     offered, left = value(node["allocatable"]["cpu"]), allocatable(sku(node["size"]), int(node["capacity"]["pods"]))
     shown = simulated(node)["status"]["allocatable"]["cpu"]
@@ -62,7 +62,7 @@ def test_program_and_simulator_have_the_cpu_that_nodes_offer(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(LINUX))
-def test_the_program_counts_on_all_but_one_percent_of_a_large_nodes_memory(name: str) -> None:
+def test_the_program_assumes_at_least_99_percent_of_a_large_nodes_memory(name: str) -> None:
     nominal = sku(name).memory_gib * 1024**2
     kept = min((20 * 250 + 50) * 1024, nominal // 4) + 100 * 1024
     assert allocatable(sku(name)).memory_kib + kept <= LINUX[name]
@@ -70,7 +70,7 @@ def test_the_program_counts_on_all_but_one_percent_of_a_large_nodes_memory(name:
 
 
 @pytest.mark.parametrize("name", recorded("allocatable", "kubernetes"))
-def test_simulated_nodes_offer_what_real_ones_do(name: str) -> None:
+def test_simulated_nodes_have_recorded_capacity_and_allocatable(name: str) -> None:
     node, status = NODES[name], simulated(NODES[name])["status"]
     for key, shown in (("capacity", status["capacity"]), ("allocatable", status["allocatable"])):
         assert {each: shown[each] for each in ("cpu", "pods") if each in node[key]} == {
@@ -80,25 +80,25 @@ def test_simulated_nodes_offer_what_real_ones_do(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(LINUX))
-def test_simulated_nodes_have_the_memory_that_linux_reports(name: str) -> None:
+def test_simulated_nodes_have_the_memory_of_linux(name: str) -> None:
     shown = simulated({"size": name})["status"]["capacity"]["memory"]
     assert count(shown) == pytest.approx(LINUX[name] * 1024, rel=SHARE)
 
 
 @pytest.mark.parametrize("name", recorded("default_os_disk_gb"))
-def test_pools_without_an_os_disk_get_the_size_that_aks_chose(name: str) -> None:
+def test_pools_without_an_os_disk_get_akss_default_size(name: str) -> None:
     properties: dict[str, Any] = {}
     os_disks.fill(properties, sku(NODES[name]["size"]))
     assert properties == {"osDiskType": "Ephemeral", "osDiskSizeGB": NODES[name]["default_os_disk_gb"]}
 
 
 @pytest.mark.parametrize("name", recorded("labels"))
-def test_simulated_nodes_have_the_labels_of_real_ones(name: str) -> None:
+def test_simulated_nodes_have_recorded_labels(name: str) -> None:
     shown, node = simulated(NODES[name])["metadata"]["labels"], NODES[name]
     assert {key: shown.get(key) for key in node["labels"]} == node["labels"]
 
 
 @pytest.mark.parametrize("name", recorded("names"))
-def test_simulated_nodes_have_no_label_that_real_ones_do_not_have(name: str) -> None:
+def test_simulated_nodes_have_no_other_labels(name: str) -> None:
     shown, node = simulated(NODES[name])["metadata"]["labels"], NODES[name]
     assert set(shown) == {*node["labels"], *node["names"]}

@@ -1,4 +1,4 @@
-"""Holds the catalogue of VM sizes, and the simulator's lists, to what Azure's own lists show (`sizes.yaml`)."""
+"""Compares the catalogue of VM sizes and the simulator's lists with Azure's lists (`sizes.yaml`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LISTED = {
 }
 CAPABILITIES = [(name, facts) for one in RECORDED["capabilities"] for name, facts in one["sizes"].items()]
 NOT_LISTED = {"Standard_ND128isrG5_GB300_v6"}
-"""Sizes of Azure's pages that its API did not list on the day."""
+"""Sizes on Azure's pages that its API did not list on that day."""
 NO_GPUS_LISTED = {"Standard_ND128isr_NDR_GB200_v6", "Standard_ND128isr_GB300_v6"}
 """Azure's API lists no GPUs for these sizes; its pages list four."""
 
@@ -50,7 +50,7 @@ def test_capabilities_agree(name: str, facts: dict[str, Any]) -> None:
 
 @pytest.fixture
 def simulated(tmp_path: Path) -> Iterator[dict[str, dict[str, Any]]]:
-    """The sizes by name, as simulated Azure lists them for one region."""
+    """Sizes of simulated Azure in one region, by name."""
     arm = start(tmp_path / "azure", FakeBackend())
     path = f"/subscriptions/{SUBSCRIPTION.subscription_id}/providers/Microsoft.Compute/skus"
     try:
@@ -60,7 +60,7 @@ def simulated(tmp_path: Path) -> Iterator[dict[str, dict[str, Any]]]:
         arm.stop()
 
 
-def test_the_simulated_list_shows_the_same_numbers(simulated: dict[str, dict[str, Any]]) -> None:
+def test_simulated_azure_lists_the_same_numbers(simulated: dict[str, dict[str, Any]]) -> None:
     assert {"Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"} <= set(simulated)
     for name in sorted(set(simulated) & set(LISTED) - NO_GPUS_LISTED):
         family, *numbers = LISTED[name]

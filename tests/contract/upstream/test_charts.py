@@ -1,7 +1,7 @@
-"""The simulator's charts beside upstream's, both rendered with the program's values.
+"""Compares the simulator's charts with upstream's, both rendered with the program's values.
 
-A stand-in may leave out what nothing here needs (docs/simulator.md lists it). What it has must be upstream's, and it
-must let nothing pass that upstream's stops.
+A stand-in may leave out parts that are not needed here (docs/simulator.md lists them). All other parts must be equal to
+upstream's, and it must not accept values that upstream's chart rejects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.upstream
 
 
 class _Loader(yaml.CSafeLoader):
-    """The one in C, for megabytes of CRDs; an unquoted `=`, as in a CRD's enum, is a text, as for Kubernetes."""
+    """The fast loader in C, for megabytes of CRDs. It reads an unquoted `=` (in a CRD's enum) as text."""
 
 
 _Loader.add_constructor("tag:yaml.org,2002:value", lambda _, node: node.value)
@@ -31,7 +31,7 @@ Grant = tuple[str, str, str, str]
 """API group, resource, verb, and name of the object, or * for all."""
 HOOK = "helm.sh/hook"
 OF_HOOKS = {"Secret prometheus-kube-prometheus-admission"}
-"""What a hook's Job of upstream's makes, and the stand-in itself."""
+"""Objects of the stand-in that a hook's Job creates in upstream's chart."""
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +46,7 @@ def chart(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def both(chart: str, upstream: Path, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, Object, Object]]:
-    """Objects of the stand-in, CRDs included, with those of the same kind and name of upstream's."""
+    """Objects of the stand-in, with CRDs, and upstream's objects of the same kind and name."""
     folder = tmp_path_factory.mktemp(chart)
     ours, theirs = (objects(chart, charts, folder) for charts in (make_values.CHARTS, upstream))
     assert ours.keys() - theirs.keys() <= OF_HOOKS
@@ -54,20 +54,20 @@ def both(chart: str, upstream: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def objects(chart: str, charts: Path, folder: Path) -> dict[str, Object]:
-    """What a chart renders, by kind and name."""
+    """Returns the rendered objects of a chart by kind and name."""
     code, text = helm("template", chart, VALUES[chart], folder, "--include-crds", charts=charts)
     assert code == 0, text
     rendered = yaml.load_all(text, _Loader)
     return {f"{obj['kind']} {obj['metadata']['name']}": obj for obj in rendered if obj}
 
 
-def test_the_charts_are_the_pinned_ones_and_so_are_their_keys(chart: str, upstream: Path) -> None:
+def test_upstreams_charts_have_the_pinned_versions_and_keys(chart: str, upstream: Path) -> None:
     metadata = yaml.safe_load((upstream / chart / "Chart.yaml").read_text())
     assert metadata["version"] == versions().charts[chart].version
     assert value_problems(chart, yaml.safe_load((upstream / chart / "values.yaml").read_text())) == []
 
 
-def test_hooks_are_upstreams(both: list[tuple[str, Object, Object]]) -> None:
+def test_hooks_agree(both: list[tuple[str, Object, Object]]) -> None:
     for name, *objs in both:
         mine, theirs = (
             {key: value for key, value in (obj["metadata"].get("annotations") or {}).items() if key.startswith(HOOK)}
@@ -84,7 +84,7 @@ def grants(role: Object) -> Iterator[Grant]:
                     yield from ((group, resource, verb, name) for name in rule.get("resourceNames") or ["*"])
 
 
-def test_roles_grant_nothing_that_upstreams_do_not(both: list[tuple[str, Object, Object]]) -> None:
+def test_roles_grant_no_more_than_upstreams(both: list[tuple[str, Object, Object]]) -> None:
     for name, ours, theirs in both:
         if ours["kind"] in ("Role", "ClusterRole"):
             given = set(grants(theirs))
@@ -93,7 +93,7 @@ def test_roles_grant_nothing_that_upstreams_do_not(both: list[tuple[str, Object,
                 assert any(wider), (name, grant)
 
 
-def test_containers_run_what_upstreams_run(both: list[tuple[str, Object, Object]]) -> None:
+def test_images_and_commands_of_containers_agree(both: list[tuple[str, Object, Object]]) -> None:
     for name, ours, theirs in both:
         for kind in ("initContainers", "containers"):
             mine, other = ({each["name"]: each for each in containers(obj, kind)} for obj in (ours, theirs))
@@ -112,7 +112,7 @@ def run(container: Object) -> tuple[str, list[str]]:
     return container["image"], container.get("command") or []
 
 
-def test_webhooks_ask_about_what_upstreams_ask_about(both: list[tuple[str, Object, Object]]) -> None:
+def test_webhooks_agree(both: list[tuple[str, Object, Object]]) -> None:
     for name, ours, theirs in both:
         if ours["kind"].endswith("WebhookConfiguration"):
             assert by_name(ours["webhooks"]) == by_name(theirs["webhooks"]), name
@@ -123,7 +123,7 @@ def by_name(webhooks: list[Object]) -> dict[str, Object]:
 
 
 def defaulted(webhook: Object) -> Object:
-    """With what the API server takes for unset, and without a certificate, which a hook of upstream's writes."""
+    """Returns a webhook with the API server's defaults, and without a certificate, which upstream's hook writes."""
     rules = [{"scope": "*"} | rule for rule in webhook["rules"]]
     client = {key: value for key, value in webhook["clientConfig"].items() if key != "caBundle"}
     return {"objectSelector": {}} | webhook | {"rules": rules, "clientConfig": client}
@@ -133,7 +133,7 @@ SAME = ("type", "default", "enum", "pattern", "minimum", "maximum", "minLength",
 
 
 def closed(crd: Object) -> Iterator[tuple[str, Object]]:
-    """Every level of a CRD's specs by its path; nothing of open ones, and of quantities only that they are there."""
+    """Yields every level of a CRD's specs with its path; omits open levels and the constraints of quantities."""
 
     def below(schema: Object, path: str) -> Iterator[tuple[str, Object]]:
         if schema.get("x-kubernetes-preserve-unknown-fields"):
@@ -150,18 +150,16 @@ def closed(crd: Object) -> Iterator[tuple[str, Object]]:
         yield from below(version["schema"]["openAPIV3Schema"]["properties"].get("spec", {}), version["name"])
 
 
-def test_crds_know_no_field_of_their_own_and_ask_of_each_what_upstreams_ask(
-    both: list[tuple[str, Object, Object]],
-) -> None:
+def test_fields_of_crds_have_upstreams_constraints(both: list[tuple[str, Object, Object]]) -> None:
     for name, ours, theirs in both:
         if ours["kind"] == "CustomResourceDefinition":
             known = dict(closed(theirs))
-            for path, asked in closed(ours):
-                assert asked == known.get(path), (name, path)
+            for path, constraints in closed(ours):
+                assert constraints == known.get(path), (name, path)
 
 
-def test_jobs_of_prometheus_are_called_as_upstreams(both: list[tuple[str, Object, Object]]) -> None:
-    """By the label that a ServiceMonitor names, of the Service with its own name; without one as the Service is."""
+def test_jobs_of_prometheus_have_upstreams_names(both: list[tuple[str, Object, Object]]) -> None:
+    """A job has the value of the ServiceMonitor's `jobLabel` on its Service, or the Service's name."""
     found = {name: (ours, theirs) for name, ours, theirs in both}
     for name, monitors in found.items():
         if name.startswith("ServiceMonitor "):

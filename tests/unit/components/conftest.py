@@ -1,4 +1,4 @@
-"""What tests of components share: answers of Resource Manager, the warnings that are told, and pauses."""
+"""Fixtures for tests of components: answers of Resource Manager, warnings, and pauses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.lookups import Answer, answer, everything
 
 @pytest.fixture
 def azure(monkeypatch: pytest.MonkeyPatch) -> dict[str, Answer]:
-    """Answers in place of those that allow everything, by a part of the URL; what was asked is under it."""
+    """Answers by a part of the URL, which override those that allow everything. Records requests as `asked <url>`."""
     given: dict[str, Answer] = {}
 
     def fetch(url: str, token: str = "") -> Answer:
@@ -30,7 +30,7 @@ def azure(monkeypatch: pytest.MonkeyPatch) -> dict[str, Answer]:
 
 @pytest.fixture
 def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Those that the program tells from now on."""
+    """Warnings of the program."""
     found: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", lambda text, *_, **__: found.append(text))
     return found
@@ -38,7 +38,7 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Seconds that something would have slept."""
+    """Seconds of each sleep, which ends at once."""
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:

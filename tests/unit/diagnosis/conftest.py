@@ -1,4 +1,4 @@
-"""A kubectl that answers what a test writes."""
+"""A fake kubectl."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ import pytest
 
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A kubectl whose script a test writes."""
+    """The path of a kubectl in PATH; tests write its script."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     return tmp_path / "kubectl"

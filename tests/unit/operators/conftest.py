@@ -1,4 +1,4 @@
-"""A real API server, on which policies act."""
+"""A real API server for tests of admission policies."""
 
 from __future__ import annotations
 

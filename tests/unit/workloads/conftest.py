@@ -1,4 +1,4 @@
-"""What tests of `python -m workloads.resim` share."""
+"""A fixture for tests of `python -m workloads.resim`."""
 
 from __future__ import annotations
 

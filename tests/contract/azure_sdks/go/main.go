@@ -1,6 +1,6 @@
-// Makes, reads, changes and deletes resources as the azure-native plugin does: the same SDK in the same versions, generic
-// JSON, and the same decisions (pulumi-azure-native, provider/pkg/azure/client_azcore.go, cloud/cloud.go and
-// provider/auth_azidentity.go). Takes steps as JSON lines, and answers each with a line.
+// Creates, reads, updates and deletes resources as the azure-native plugin does: the same SDK in the same versions,
+// generic JSON, and the same decisions (pulumi-azure-native, provider/pkg/azure/client_azcore.go, cloud/cloud.go and
+// provider/auth_azidentity.go). Reads steps as JSON lines, and writes one line for each.
 package main
 
 import (
@@ -59,7 +59,7 @@ type client struct {
 	pipeline runtime.Pipeline
 }
 
-// connect finds the cloud by its metadata, and signs in as the environment says.
+// connect finds the cloud by its metadata, and signs in with the environment's credentials.
 func connect(ctx context.Context) (*client, error) {
 	found, err := metadata(ctx, os.Getenv("ARM_METADATA_HOSTNAME"))
 	if err != nil {
@@ -117,7 +117,7 @@ func signIn(options policy.ClientOptions) (azcore.TokenCredential, error) {
 	return nil, errors.New("the environment says of no way to sign in")
 }
 
-// do sends one request and, but for GET and POST, waits for what it began.
+// do sends one request and, except for GET and POST, waits for the operation.
 func (c *client) do(ctx context.Context, s step) result {
 	request, err := runtime.NewRequest(ctx, s.Method, runtime.JoinPaths(c.host, s.ID))
 	if err != nil {
@@ -148,7 +148,7 @@ func (c *client) do(ctx context.Context, s step) result {
 	if err != nil {
 		return failed(err)
 	}
-	// As rarely as the plugin polls a deletion, so that who gives no Retry-After is noticed.
+	// The plugin's interval for deletions. It is long, so that a missing Retry-After fails the test.
 	done.Body, err = poller.PollUntilDone(ctx, &runtime.PollUntilDoneOptions{Frequency: 30 * time.Second})
 	if err != nil {
 		return failed(err)

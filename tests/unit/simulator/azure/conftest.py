@@ -1,4 +1,4 @@
-"""Fixtures: an empty subscription, one with a cluster, and the plugin in front of it."""
+"""An empty subscription, one with a cluster, and the azure-native plugin for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def arm(tmp_path: Path) -> Iterator[Arm]:
 
 @pytest.fixture
 def cluster(arm: Arm) -> Arm:
-    """A subscription with a resource group and a cluster in it."""
+    """A subscription with a resource group and a cluster."""
     assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
     assert arm.put(CLUSTER, cluster_body()).status_code == 201
     arm.done()
@@ -32,7 +32,7 @@ def cluster(arm: Arm) -> Arm:
 
 @pytest.fixture
 def scaled(cluster: Arm, monkeypatch: pytest.MonkeyPatch) -> ScaledCluster:
-    """That cluster with an autoscaler, whose machines are allocated at once."""
+    """The cluster with an autoscaler, and with machines that are allocated at once."""
     monkeypatch.setattr(life, "ALLOCATION_S", 0.01)
     return ScaledCluster(cluster)
 

@@ -1,4 +1,4 @@
-"""A cluster whose mounts copy only when a test says so."""
+"""A cluster with mounts that copy files only when a test calls them."""
 
 from __future__ import annotations
 

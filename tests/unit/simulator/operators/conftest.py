@@ -1,4 +1,4 @@
-"""Operators' tests begin with no fault."""
+"""A new home for each test of operators, without faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A catalogue of one fake tool, a store in a temporary folder, and a `go` that is a script."""
+"""A catalogue with one fake tool, a store in a temporary folder, and a fake `go`."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ eval "${FAKE_GO_THEN:-:}"
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
-    """Serves files and keeps the tests' output clean."""
+    """A file server without logs."""
 
     def log_message(self, *_arguments: object) -> None:
         pass
 
 
 class Workshop:
-    """What a test needs to make the fake tool and to look at the result."""
+    """An installer of the fake tool with its output and its builds."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -88,14 +88,14 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
 
 
 class Site:
-    """Upstream's site: a folder served on 127.0.0.1, with one release of the fake tool in it."""
+    """A fake of upstream's download server with one release of the fake tool."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder = folder
         self.url = url
 
     def publish(self, content: bytes, *, checksum: str | None = None) -> Release:
-        """Publishes hello.tar.gz with its checksum, or with the wrong one given."""
+        """Publishes hello.tar.gz with its checksum or with the given one."""
         archive = self.folder / "hello.tar.gz"
         with tarfile.open(archive, "w:gz") as tar:
             member = tarfile.TarInfo("hello-1.0/hello")

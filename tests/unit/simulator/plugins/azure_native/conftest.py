@@ -1,4 +1,4 @@
-"""The plugin in front of an empty subscription."""
+"""The azure-native plugin for an empty subscription."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real control plane for the plugin's tests, and a namespace of its own for each test."""
+"""A real control plane for the plugin's tests, and a new namespace for each test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["control_plane", "kube", "kubeconfig"]
 
 @pytest.fixture
 def plugin(kubeconfig: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubernetesPlugin]:
-    monkeypatch.setattr(awaiters, "DEFAULT_TIMEOUT_SECONDS", 60.0)  # a test that fails should not take ten minutes
+    monkeypatch.setattr(awaiters, "DEFAULT_TIMEOUT_SECONDS", 60.0)  # a failing test must not take ten minutes
     plugin = KubernetesPlugin({"kubeconfig": kubeconfig, "clusterIdentifier": "test"})
     yield plugin
     plugin.close()
@@ -42,12 +42,12 @@ def chart(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def release(chart: Path, namespace: str) -> Properties:
-    """The inputs of a release of that chart."""
+    """The inputs of a release of the chart."""
     return {"chart": str(chart), "name": "rel", "namespace": namespace, "values": {"size": 5}}
 
 
 def wait_for_record(kube: KubeClient, namespace: str) -> None:
-    """Returns when Helm has begun with that release."""
+    """Waits until the release is pending."""
 
     def begun() -> bool:
         record = records.latest(kube, namespace, "rel")

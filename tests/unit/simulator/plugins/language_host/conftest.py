@@ -1,4 +1,4 @@
-"""The host as the engine sees it: a process behind gRPC, run against an engine and a monitor that only take notes."""
+"""The language host as a process with gRPC, and a fake engine and monitor that record calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LAUNCHER = ROOT / "simulator" / "plugins" / "bin" / "pulumi-language-python"
 
 
 class Engine(engine_pb2_grpc.EngineServicer):
-    """Keeps the messages of each severity (debug 0, info 1, warning 2, error 3)."""
+    """A fake engine that records messages with their severity (debug 0, info 1, warning 2, error 3)."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[int, str]] = []
@@ -37,7 +37,7 @@ class Engine(engine_pb2_grpc.EngineServicer):
 
 
 class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
-    """Accepts every resource and keeps the stack's outputs."""
+    """A fake monitor that accepts every resource and records the stack's outputs."""
 
     def __init__(self) -> None:
         self.resources: list[str] = []
@@ -93,7 +93,7 @@ class Deployment:
         return response
 
     def printed(self) -> str:
-        """Everything that the program printed; ends the host."""
+        """Ends the host and returns the program's output."""
         self.close()
         assert self.host.stdout
         return self.host.stdout.read()

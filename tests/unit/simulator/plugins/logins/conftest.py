@@ -1,4 +1,4 @@
-"""Commands of `make shell` beside a simulated Azure that runs in this process."""
+"""A simulated Azure in this process, with the commands and variables of `make shell`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simulator.host import paths
 from tests.support.arm import GROUP, TOKEN, Arm, FakeBackend, start
 
 Enter = Callable[[str], Arm]
-"""Starts a simulator of that name, with a resource group, and leads the environment to it; nobody has logged in."""
+"""Starts a simulated Azure with a resource group and sets the environment variables for it, without a login."""
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def arm(enter: Enter) -> Arm:
 
 
 def _variables(home: Path, arm: Arm, proxy: int) -> dict[str, str]:
-    """As `simulator/command/environment.py` has them."""
+    """Returns the variables that `simulator/command/environment.py` sets."""
     return {
         "SIMULATOR_ARM_ENDPOINT": arm.server.endpoint,
         "SIMULATOR_HOME": str(home),
