@@ -22,17 +22,12 @@ def mistake(kind: str, name: str, change: str) -> str:
     return _MISTAKE.format(kind=kind, name=name, change=change.strip().replace("\n", "\n        "))
 
 
-def _worker(change: str) -> str:
-    text = f"worker = props['spec']['tasks'][1]['template']['spec']\n{change}"
-    return mistake("kubernetes:batch.volcano.sh/v1alpha1:Job", "nccl-allreduce", text)
-
-
-WITHOUT_GPU_TOLERATIONS = _worker("del worker['tolerations']")
-WITHOUT_RDMA = _worker(
-    "for amounts in worker['containers'][0]['resources'].values():\n    del amounts['nvidia.com/mlnxnics']"
+WITHOUT_GPU_TOLERATIONS = mistake(
+    "kubernetes:batch.volcano.sh/v1alpha1:Job",
+    "nccl-allreduce",
+    "del props['spec']['tasks'][1]['template']['spec']['tolerations']",
 )
 WITHOUT_PREFLIGHT = "from components.preflight import azure\nazure.check_subscription = lambda *_: None\n"
-WITHOUT_FEATURE_CHECK = "from components.preflight import features\nfeatures.check_infiniband = lambda *_, **__: None\n"
 
 
 def fixed_pool(name: str) -> str:

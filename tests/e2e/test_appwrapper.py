@@ -196,13 +196,6 @@ def test_a_failing_job_is_retried_up_to_its_limit(stack: Stack) -> None:
     eventually(lambda: not stack.kube.list("v1", "Pod", TEAM, labels="job-name=failing"), "its pods are deleted")
 
 
-@pytest.mark.parametrize("codes", [{"terminalExitCodes": "3"}, {"retryableExitCodes": "4,5"}])
-def test_a_terminal_exit_code_prevents_a_retry(codes: dict[str, str], stack: Stack) -> None:
-    (name,) = (f"hopeless-{key[:4].lower()}" for key in codes)
-    wrap(stack, name, "exit 3", failureGracePeriodDuration="1s", **codes)
-    assert becomes(stack, name, "Failed").get("resettingCount", 0) == 0
-
-
 def test_a_job_can_set_its_warm_up_period(stack: Stack) -> None:
     missing = f"{stack.outputs()['registry']}/not-pushed:1"
     wrap(stack, "slow", "true", image=missing, warmupGracePeriodDuration="5s", retryLimit="0")

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-import yaml
 
 from config.data.scheduling import GPU_TAINT, SPOT_LABEL
 from k8s.objects import Object, condition
@@ -112,26 +111,6 @@ def test_an_evicted_spot_node_is_drained_and_replaced_and_its_job_does_not_fail(
     eventually(lambda: running(stack) and uid(running(stack)[0]) != uid(first), "another pod runs on another node")
     assert running(stack)[0]["spec"]["nodeName"] != first["spec"]["nodeName"]
     assert not stack.kube.get("batch/v1", "Job", "batch", "default")["status"].get("failed")
-
-
-def test_without_spot_capacity_the_status_is_backoff_and_the_pod_waits(stack: Stack) -> None:
-    stack.world.simulator("fault", "capacity", "--size", A100, "--spot", "0")
-    second = running(stack)[0]
-    stack.world.simulator("evict", second["spec"]["nodeName"], "--without-drain")
-    eventually(lambda: of_pool(stack, "cheap") == [], "the machine is gone, without a drain")
-    assert not stack.kube.get("batch/v1", "Job", "batch", "default")["status"].get("failed"), "a disruption"
-    eventually(lambda: messages(stack, "FailedToScaleUpGroup"), "Azure has no Spot machine")
-    eventually(lambda: status(stack, "cheap") == "Backoff", "the status is Backoff at the end of the scan")
-    stack.world.simulator("heal", "capacity")
-    eventually(lambda: running(stack), "the pod runs once Azure has a machine")
-
-
-def status(stack: Stack, key: str) -> str:
-    """Returns the scale-up status of a pool."""
-    found = stack.kube.get("v1", "ConfigMap", "cluster-autoscaler-status", "kube-system")
-    groups = yaml.safe_load(found["data"]["status"])["nodeGroups"]
-    (group,) = (each for each in groups if f"-{key}" in each["name"])
-    return str(group["scaleUp"]["status"])
 
 
 def of_pool(stack: Stack, key: str) -> list[Object]:

@@ -14,10 +14,8 @@ import pytest
 from k8s.objects import Object, holds
 from simulator.kube.client import ApiError
 from tests.e2e.mistakes import (
-    WITHOUT_FEATURE_CHECK,
     WITHOUT_GPU_TOLERATIONS,
     WITHOUT_PREFLIGHT,
-    WITHOUT_RDMA,
     fixed_pool,
 )
 from tests.e2e.policies import (
@@ -40,12 +38,8 @@ from tests.support.world import Stack, ended, eventually, gpu_nodes, job_phase, 
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts]
 JOB = "batch.volcano.sh/v1alpha1"
-SPOT = {"key": "kubernetes.azure.com/scalesetpriority", "value": "spot", "effect": "NoSchedule"}
 NVIDIA_DEFAULT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 FAILED = "Terminated"  # by the policy of the job's master; Failed would mean that Volcano gave up
-SPOT_POOL = {"vmSku": None, "nodeCount": None, "pools": {"gpu": {"vmSku": H100, "spot": True}}}
-FEATURE = "providers/Microsoft.Features/featureProviders/Microsoft.ContainerService"
-FEATURE += "/subscriptionFeatureRegistrations/AKSInfinibandSupport?api-version=2021-07-01"
 
 
 @pytest.fixture(scope="module")
@@ -96,16 +90,6 @@ def test_workers_without_the_toleration_keep_the_gang_pending(stack: Stack) -> N
     report = stack.why("nccl-allreduce")
     assert "waits: the scheduler says: 0/" in report
     assert "waits: no toleration for taint sku=gpu:NoSchedule on nodes " in report
-
-
-@pytest.mark.long
-def test_without_rdma_nccl_uses_tcp_and_the_job_fails(stack: Stack) -> None:
-    stack.alter(WITHOUT_RDMA)
-    stack.up()
-    assert ended(stack.kube) == FAILED
-    text = log(stack.kube)
-    assert "Using network Socket" in text
-    assert "VERDICT: FAIL NCCL fell back to TCP (NET/Socket) between nodes" in text
 
 
 def test_device_plugins_without_the_toleration_leave_nodes_without_gpus(stack: Stack) -> None:
@@ -251,18 +235,3 @@ def test_arm_rejects_a_change_that_the_program_makes_by_replacement(stack: Stack
 
 
 # -- other pools -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.long
-def test_without_the_infiniband_feature_the_job_fails_in_two_partitions(stack: Stack) -> None:
-    stack.world.arm("DELETE", FEATURE)
-    stack.set(**SPOT_POOL)
-    stack.alter(WITHOUT_FEATURE_CHECK)
-    stack.up()
-    for node in gpu_nodes(stack.kube):
-        assert node["metadata"]["labels"]["kubernetes.azure.com/scalesetpriority"] == "spot"
-        assert SPOT in node["spec"]["taints"]
-    assert ended(stack.kube) == FAILED
-    assert "status=12" in log(stack.kube)
-    stack.alter("")
-    stack.world.arm("PUT", FEATURE)

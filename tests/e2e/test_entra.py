@@ -94,17 +94,6 @@ def test_akss_kubeconfig_works_after_kubelogin_has_converted_it(stack: Stack, tm
     assert KNOWN.object_id in stack.world.run(whoami).stdout
 
 
-def test_without_a_login_kubectl_shows_kubelogins_error(stack: Stack) -> None:
-    failed = "executable kubelogin failed with exit code 1"
-    no_secret = kubectl(stack, "get", "pods", **OF_AUTOMATION, AZURE_TENANT_ID=KNOWN.tenant_id)
-    assert "Error: failed to create azidentity credential: client secret cannot be empty" in no_secret
-    assert failed in no_secret
-    wrong_tenant = {"AZURE_TENANT_ID": OTHER_TENANT, "AZURE_CLIENT_SECRET": "x"}
-    assert f"AADSTS90002: Tenant '{OTHER_TENANT}' not found" in kubectl(
-        stack, "get", "pods", **OF_AUTOMATION, **wrong_tenant
-    )
-
-
 def test_the_api_server_rejects_an_expired_token(stack: Stack, tmp_path: Path) -> None:
     tokens = Tokens("", trust.token_key(stack.world.home), KNOWN, "")
     for age, words in ((7200, "You must be logged in to the server (Unauthorized)"), (0, KNOWN.object_id)):

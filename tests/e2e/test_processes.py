@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -40,16 +37,6 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 def daemon_pid(world: World) -> int:
     return int(json.loads((world.home / "daemon.json").read_text())["pid"])
-
-
-def daemons(world: World) -> list[int]:
-    """Returns the ids of all daemons of this home, even if daemon.json does not have them."""
-    found = []
-    for pid in processes(world.home):
-        with contextlib.suppress(OSError):  # ended meanwhile
-            if "simulator.command.daemon" in Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
-                found.append(pid)
-    return found
 
 
 def current(kube: KubeClient) -> dict[str, tuple[str, bool]]:
@@ -88,18 +75,6 @@ def test_start_is_idempotent_and_a_restart_keeps_addresses(empty: World) -> None
     empty.simulator("stop")
     empty.simulator("start")
     assert ((empty.home / "ports.json").read_text(), (empty.home / "arm-token").read_text()) == (ports, token)
-
-
-def test_two_starts_at_once_start_one_daemon(empty: World) -> None:
-    environment = empty.environment
-    for file in ("arm-token", "ports.json"):
-        (empty.home / file).unlink()
-    command = [sys.executable, "-m", "simulator", "start"]
-    both = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    errors = [each.communicate(timeout=120)[1] for each in both]
-    assert [each.returncode for each in both] == [0, 0], errors
-    eventually(lambda: daemons(empty) == [daemon_pid(empty)], "one daemon runs")
-    assert listening(json.loads((empty.home / "ports.json").read_text())["arm"])
 
 
 def test_two_simulators_side_by_side(world: World, empty: World) -> None:

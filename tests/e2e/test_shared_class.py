@@ -128,14 +128,6 @@ def test_autopilot_tests_shared_files_on_each_node_and_can_be_enabled_again(stac
         kube.patch("v1", "Node", node, None, {"metadata": {"labels": {AUTOPILOT_LABEL: None}}})
 
 
-def test_diagnosis_reports_a_claim_of_an_unknown_class(stack: Stack) -> None:
-    claim(stack, "lost", storageClassName="fast")
-    template = {"spec": pod_of(stack, "true", claimed("lost"))}
-    make(stack, "batch/v1", "Job", "waiting", spec={"template": template})
-    words = 'waits: claim lost has no volume: storageclass.storage.k8s.io "fast" not found'
-    eventually(lambda: words in stack.why("waiting", namespace="default"), "diagnosis reports the claim", 60)
-
-
 def test_a_preview_rejects_an_unknown_class(stack: Stack) -> None:
     stack.set(storage={"sharedClass": "fast"})
     with pytest.raises(CommandFailed, match="resource 'fast' does not exist") as refused:

@@ -1,20 +1,14 @@
-"""A job with an image that is unknown to the simulator, and the output of `make up` in a pipe. In order.
-
-The first `up` is killed; test_recovery.py and `make kills` have more such cases.
-"""
+"""A job with an image that is unknown to the simulator, before and after a recipe is added. In order."""
 
 from __future__ import annotations
 
-import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 import yaml
 
-from tests.e2e.killing import interrupted, under_way
-from tests.support.checkout import Checkout, clients, kill
+from tests.support.checkout import Checkout
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 IMAGE = "docker.io/me/mine:1"
@@ -34,22 +28,11 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     stack["config"] |= {f"ai-on-aks:{key}": value for key, value in SETTINGS.items()}
     file.write_text(yaml.safe_dump(stack))
     yield made
-    kill(clients(made.home))
     made.make("stop")
 
 
-@pytest.fixture(scope="module")
-def first(checkout: Checkout) -> subprocess.CompletedProcess[str]:
-    """A `make up` after one that was killed while the cluster was being created."""
-    interrupted(checkout, "up", lambda: under_way(checkout, "ManagedCluster"), "the cluster is being created")
-    return checkout.make("up", check=False)
-
-
-def test_up_continues_after_a_killed_one(first: subprocess.CompletedProcess[str]) -> None:
-    assert "took over the lock of an update that was killed" in first.stdout
-
-
-def test_the_job_completes_without_a_verdict(first: subprocess.CompletedProcess[str]) -> None:
+def test_the_job_completes_without_a_verdict(checkout: Checkout) -> None:
+    first = checkout.make("up", check=False)
     assert first.returncode != 0
     assert "health-check Complete (faked: nothing ran)\n" in first.stdout
     assert "VERDICT" not in first.stdout
@@ -57,26 +40,6 @@ def test_the_job_completes_without_a_verdict(first: subprocess.CompletedProcess[
     assert f"  run it again: {AGAIN}\n" in first.stderr
 
 
-def test_diagnosis_reports_the_unknown_image(checkout: Checkout) -> None:
-    report = " ".join(checkout.inside("python -m diagnosis -n ai health-check").stdout.split())
-    assert report.startswith("health-check: Complete ")
-    assert report.endswith(WHY)
-
-
-def test_in_a_pipe_the_output_has_phases_and_a_summary(first: subprocess.CompletedProcess[str]) -> None:
-    assert " creating cluster\n" in first.stdout
-    assert " creating workloads\n" in first.stdout
-    assert re.search(r" resources: \d+ created, \d+ unchanged\n", first.stdout), "keeps resources of the killed update"
-    assert "azure-native:" not in first.stdout
-    assert first.stdout.index(" creating cluster\n") < first.stdout.index(" creating workloads\n")
-    engine, _, _ = first.stdout.partition("waiting for the workloads")
-    assert len(engine.splitlines()) < 30
-    commands = ("kubectl logs ", "do: kubectl ", "health-check-")  # may be longer, for their names
-    lines = [line for line in first.stdout.splitlines() if not line.strip().startswith(commands)]
-    assert [line for line in lines if len(line) > 80] == []
-
-
-@pytest.mark.usefixtures("first")
 def test_with_a_recipe_the_job_runs_without_a_restart_of_the_simulator(checkout: Checkout) -> None:
     """Uses the files of docker/aksnhc under the name of the user's image."""
     recipes = checkout.folder / "simulator" / "sandbox" / "recipes"
