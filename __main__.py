@@ -11,7 +11,7 @@ import pulumi
 import operators
 import workloads
 from components import stack_outputs
-from components.access import way_in
+from components.access import phases
 from components.azure import retries
 from components.azure.azure_resources import prepare_all
 from components.azure.reservations import check_reservations, groups, reserved_nodes
@@ -43,13 +43,13 @@ def main() -> None:
     known_operators, known = operators.find(), workloads.find()
     settings = loader.load(Inventory(known_operators, known))
     outputs = own_outputs()
-    told = [*warnings(settings), *unread_options(settings, known), *support_warnings(settings, date.today())]
-    for warning in (*told, *storage_warnings(settings, outputs)):
+    logged = [*warnings(settings), *unread_options(settings, known), *support_warnings(settings, date.today())]
+    for warning in (*logged, *storage_warnings(settings, outputs)):
         pulumi.log.warn(warning)
     report_plan(settings)
     prepare_all(settings)
     retries.retry_webhooks()
-    made, before = _all_that_is_made(), kept_files.kept_before(outputs)
+    made, before = _record_resources(), kept_files.kept_before(outputs)
     if settings.shared_platform:
         platform: Platform | SharedPlatform = _shared_platform(settings, settings.shared_platform, before)
     else:
@@ -72,7 +72,7 @@ def main() -> None:
     stack_outputs.export(stack_outputs.workload_outputs(commands, details, kept_files.files(made, before)))
 
 
-def _all_that_is_made() -> list[pulumi.Resource]:
+def _record_resources() -> list[pulumi.Resource]:
     """Returns a list that collects every resource declared after this call."""
     made: list[pulumi.Resource] = []
 
@@ -87,7 +87,7 @@ def _shared_platform(
     settings: Settings, shared_platform: PlatformStack, kept_before: Collection[str]
 ) -> SharedPlatform:
     """Returns the platform of the stack that `platformStack` names."""
-    way_in.check_shared_platform(settings, shared_platform)
+    phases.check_shared_platform(settings, shared_platform)
     output = shared_platform.output
     mounted = [container for name, container in output.containers.items() if settings.users(name)]
     if output.federation and any(map(stack_outputs.is_opened_by_identity, mounted)):
@@ -101,7 +101,7 @@ def _foundation(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple
     Returns the completed settings, the existing resources, and the foundation, or None after the first of two phases.
     """
     existing = check_existing(settings)
-    if within := way_in.deploys_inside(settings, existing):
+    if within := phases.deploys_inside(settings, existing):
         check_login(None if settings.cluster.local_accounts else settings.cluster.login, settings.stack)
     kept = keep_system_pool(settings, existing.cluster)
     reservations = groups(kept)
@@ -121,8 +121,8 @@ def _foundation(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple
     if within:
         return kept, existing, foundation
     group = kept.names.resource_group
-    stack_outputs.export(stack_outputs.foundation_outputs(foundation, way_in.next_command(kept, group)))
-    pulumi.log.warn(way_in.after_first_phase(kept, group))
+    stack_outputs.export(stack_outputs.foundation_outputs(foundation, phases.next_command(kept, group)))
+    pulumi.log.warn(phases.after_first_phase(kept, group))
     return kept, existing, None
 
 

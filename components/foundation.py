@@ -5,7 +5,7 @@ from __future__ import annotations
 import pulumi
 
 from components._base import Component
-from components.access import way_in
+from components.access import phases
 from components.access.jump_box import JumpBox
 from components.azure.cluster import Cluster
 from components.azure.cluster_identity import ClusterIdentity
@@ -42,7 +42,7 @@ class Foundation(Component):
         super().__init__(name, opts)
         self.settings = settings
         self._within = within
-        tags = way_in.tags(settings, within=within)
+        tags = phases.tags(settings, within=within)
         self.resource_group = ResourceGroup("group", settings, tags, opts=self.child())
         group = self._group = self.resource_group.name
         self.registry = Registry("registry", settings, group, opts=self.child())
@@ -54,7 +54,7 @@ class Foundation(Component):
         self.storage = [self._storage(account, private) for account in settings.storage.made_accounts()]
         self.containers = {name: access for each in self.storage for name, access in each.containers.items()}
         if private:
-            private.lead_to(self.registry.name, self.registry.resource.id, OF_REGISTRY)
+            private.connect(self.registry.name, self.registry.resource.id, OF_REGISTRY)
         identity = self._identity(self.network) if self.network else None
         self.shared_files = self._shared_files(endpoints, identity) if endpoints and identity else None
         self.entrances = endpoints.ready if endpoints else []
@@ -74,7 +74,9 @@ class Foundation(Component):
         self.register_outputs({"cluster": self.cluster.name})
 
     def _network(self, existing: Existing) -> Network:
-        return Network("network", self.settings, self._group, has_way_in=existing.has_way_in, opts=self.child())
+        return Network(
+            "network", self.settings, self._group, has_jump_box_subnets=existing.has_jump_box_subnets, opts=self.child()
+        )
 
     def _jump_box(self, network: Network) -> JumpBox | None:
         chosen = self.settings.network.jump_box

@@ -33,7 +33,7 @@ from config.schema.models import Settings
 
 Manifest = dict[str, Any]
 _FOLDER = ".simulator/upstream-charts"
-"""The folder to which `make upstream-charts` writes."""
+"""The output folder of `make upstream-charts`."""
 
 
 def check_manifests(settings: Settings, operators: Mapping[str, Operator[Any]]) -> None:
@@ -48,14 +48,16 @@ def manifests(name: str, source: str | None) -> tuple[Manifest, ...]:
     """Returns all objects of an operator's release, which callers must not modify. Raises pulumi.RunError."""
     pin = versions().manifests[name]
     place = f"{source.rstrip('/')}/{name}/{INSTALL}" if source else pin.address
-    text = _read(place) if source else _fetched(pin)
+    text = _read(place) if source else _download(pin)
     try:
         found = tuple(each for each in parsed_all(text) if each is not None)
-        sound = bool(found) and all(each["apiVersion"] and each["kind"] and each["metadata"]["name"] for each in found)
+        is_valid = bool(found) and all(
+            each["apiVersion"] and each["kind"] and each["metadata"]["name"] for each in found
+        )
     except (yaml.YAMLError, KeyError, TypeError):
-        sound = False
-    if not sound:
-        raise pulumi.RunError(f"{place} is no file of Kubernetes objects. Nothing was changed.")
+        is_valid = False
+    if not is_valid:
+        raise pulumi.RunError(f"{place} does not contain Kubernetes objects. Nothing was changed.")
     return found
 
 
@@ -67,52 +69,52 @@ def _read(file: str) -> str:
         raise pulumi.RunError(f"{file} cannot be read: {error}. Nothing was changed.") from None
 
 
-def _fetched(pin: Kustomization) -> str:
+def _download(pin: Kustomization) -> str:
     try:
         status, content = arm.fetch(pin.address)
         why = "" if status == HTTPStatus.OK else f"it answers {status}"
     except (OSError, ValueError) as error:
         why = str(error)
     if why:
-        raise pulumi.RunError(unreachable(pin, why))
-    if (found := sum_of(content)) != pin.sum:
-        raise pulumi.RunError(another(pin, found))
-    return made_by_kubectl(pin, content)
+        raise pulumi.RunError(download_error(pin, why))
+    if (found := checksum(content)) != pin.sum:
+        raise pulumi.RunError(checksum_error(pin, found))
+    return build_with_kubectl(pin, content)
 
 
-def unreachable(pin: Kustomization, why: str) -> str:
+def download_error(pin: Kustomization, why: str) -> str:
     """Returns the error message for a failed download."""
     folder = set_command(("charts", "source"), _FOLDER).text(pulumi.get_stack())
     return lines(
-        f"{pin.name} {pin.version} has no chart, and its released manifests cannot be fetched.",
+        f"{pin.name} {pin.version} has no chart, and its released manifests cannot be downloaded.",
         f"{pin.address}: {why}",
-        "Nothing was changed. Do this where the internet is open, and let all charts come from there:",
+        "Nothing was changed. Download all charts on a machine with internet access, and then use that folder:",
         "    make upstream-charts",
         f"    {folder}",
     )
 
 
-def another(pin: Kustomization, found: str) -> str:
-    """Returns the error message for a module with another checksum than the pinned one."""
+def checksum_error(pin: Kustomization, found: str) -> str:
+    """Returns the error message for a module that does not have the pinned checksum."""
     return lines(
-        f"the manifests of {pin.name} {pin.version} are not those that were pinned: {pin.address}",
-        f"has the sum {found}; in config/data/versions.yaml it is {pin.sum}.",
-        "Nothing was changed. A release does not change by itself: ask upstream before you pin it anew, by",
+        f"the manifests of {pin.name} {pin.version} do not match the pinned checksum: {pin.address}",
+        f"has {found}, but config/data/versions.yaml has {pin.sum}.",
+        "Nothing was changed. A release should not change, so ask upstream before you pin the new checksum:",
         f"    go mod download -json {pin.module}@{pin.version}",
     )
 
 
-def sum_of(archive: bytes) -> str:
+def checksum(archive: bytes) -> str:
     """Returns Go's `h1` checksum of a module (golang.org/x/mod, sumdb/dirhash), or a text for a damaged archive."""
     try:
         with ZipFile(BytesIO(archive)) as module:
             sums = [f"{sha256(module.read(name)).hexdigest()}  {name}\n" for name in sorted(module.namelist())]
     except (BadZipFile, EOFError, RuntimeError, ValueError, zlib.error):  # ZipFile's errors for damaged archives
-        return "of no archive"
+        return "no checksum, because it is not a zip archive"
     return f"h1:{b64encode(sha256(''.join(sums).encode()).digest()).decode()}"
 
 
-def made_by_kubectl(pin: Kustomization, archive: bytes) -> str:
+def build_with_kubectl(pin: Kustomization, archive: bytes) -> str:
     """Returns all objects in the pinned namespace. Raises pulumi.RunError if kubectl is missing or fails."""
     with tempfile.TemporaryDirectory() as folder:
         with ZipFile(BytesIO(archive)) as module:
@@ -120,18 +122,18 @@ def made_by_kubectl(pin: Kustomization, archive: bytes) -> str:
         # The module's own folder name begins with a host, so kustomize would treat it as a remote repository.
         Path(folder, f"{pin.module}@{pin.version}").rename(Path(folder, "module"))
         images = [{"name": image, "newTag": pin.version} for image in pin.images]
-        whole = {"resources": [f"module/{pin.folder}"], "namespace": pin.namespace, "images": images}
-        Path(folder, "kustomization.yaml").write_text(json.dumps(whole), encoding="utf-8")
+        kustomization = {"resources": [f"module/{pin.folder}"], "namespace": pin.namespace, "images": images}
+        Path(folder, "kustomization.yaml").write_text(json.dumps(kustomization), encoding="utf-8")
         try:
             done = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=False)
         except FileNotFoundError:
-            raise pulumi.RunError(without_kubectl(pin)) from None
+            raise pulumi.RunError(missing_kubectl_error(pin)) from None
     if done.returncode:
-        raise pulumi.RunError(f"{pin.address}: kubectl kustomize says: {done.stderr.strip()}. Nothing was changed.")
+        raise pulumi.RunError(f"{pin.address}: kubectl kustomize failed: {done.stderr.strip()}. Nothing was changed.")
     return done.stdout
 
 
-def without_kubectl(pin: Kustomization) -> str:
+def missing_kubectl_error(pin: Kustomization) -> str:
     """Returns the error message for a missing kubectl."""
-    what = f"kubectl makes the manifests of {pin.name} {pin.version}, and there is none on PATH. Nothing was changed."
+    what = f"PATH has no kubectl, which builds the manifests of {pin.name} {pin.version}. Nothing was changed."
     return f"{what} Install it:\n    az aks install-cli"

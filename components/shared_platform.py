@@ -180,7 +180,7 @@ class SharedPlatform(Component):
             )
         own = self.workspace
         if own is None:
-            raise ValueError(f"there is no namespace for {placed.name}, which is no workload of this stack")
+            raise ValueError(f"{placed.name} is not a workload of this stack, so it has no namespace")
         return self._context(
             provider=self.provider, namespace=own.namespace, service_account=own.account, volumes=own.volumes
         )

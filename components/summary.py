@@ -10,7 +10,7 @@ import pulumi
 from pulumi_azure_native import authorization
 
 from components.azure.cluster import SYSTEM_POOL
-from components.preflight.existing import Existing, if_there
+from components.preflight.existing import Existing, get_if_exists
 from config.data.output_names import PRICE
 from config.problems.fixes import set_command
 from config.rules.cost import Cost, price_meanwhile
@@ -43,7 +43,7 @@ def report_price(settings: Settings, existing: Existing, cost: Cost) -> None:
 def _target(settings: Settings) -> str:
     if settings.shared_platform:
         return f"target: the platform of stack {settings.shared_platform.stack}"
-    login = if_there(authorization.get_client_config)
+    login = get_if_exists(authorization.get_client_config)
     account = (
         [f"subscription {login.subscription_id}", f"tenant {login.tenant_id}"] if login else ["an unknown subscription"]
     )

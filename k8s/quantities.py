@@ -32,7 +32,7 @@ def value(text: Any) -> Fraction:
     """Returns the exact value of a quantity: bytes, cores, or devices; raises ValueError for other values."""
     found = _parse(text)
     if found is None:
-        raise ValueError(f"{text!r} is no quantity, such as 2, 500m or 64Gi")
+        raise ValueError(f"{text!r} is not a quantity, such as 2, 500m or 64Gi")
     number, binary, decimal, exponent = found.groups()
     if binary is not None:
         exact = Fraction(number) * (1 << 10 * _BINARY[binary])

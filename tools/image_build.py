@@ -91,9 +91,9 @@ BUILDERS = {
 
 
 def choose(registry: str, wanted: str | None, works: Callable[[Command], bool]) -> str:
-    """Returns the builder to use. Raises ToolError, with the fix, if there is none."""
+    """Returns the builder to use. Raises ToolError, with the fix, if none works."""
     if not re.fullmatch(_REGISTRY, registry):
-        raise ToolError(f"{registry!r} is no registry; give its host, as in myregistry{ACR}")
+        raise ToolError(f"{registry!r} is not a registry; give its host, as in myregistry{ACR}")
     usable = [name for name in BUILDERS if name != "acr" or registry.endswith(ACR)]
     if wanted and wanted not in usable:
         raise ToolError(f"builder {wanted} cannot push to {registry}; usable: {', '.join(usable)}")
@@ -101,9 +101,9 @@ def choose(registry: str, wanted: str | None, works: Callable[[Command], bool]) 
     if not found:
         probes = ", ".join(f"`{' '.join(BUILDERS[name].probe)}`" for name in ([wanted] if wanted else usable))
         raise ToolError(
-            f"Nothing here builds images: {probes} does not work.\n"
-            "Install Docker with buildx (docs.docker.com/engine/install) or Podman; or, for a registry of Azure's,\n"
-            "Azure's CLI, with which the registry builds them itself. Then the same command."
+            f"No program on this machine can build images: {probes} fails.\n"
+            "Install Docker with buildx (docs.docker.com/engine/install) or Podman. For a registry in Azure, you can "
+            "also\ninstall Azure's CLI: the registry then builds the images. Then run the same command again."
         )
     return found[0]
 
@@ -119,7 +119,7 @@ def push_all(registry: str, builder: str, run: Run, *, azure_cli: bool, names: S
     for name in chosen:
         target = Target(registry, name, content_tag(name))
         if run(BUILDERS[builder].present(target), {}) == 0:
-            print(f"{target.reference} is there already", flush=True)
+            print(f"{target.reference} already exists", flush=True)
             continue
         for command in BUILDERS[builder].build(target):
             print(f"== {' '.join(command)}", flush=True)
@@ -133,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.image_build", description=__doc__)
     parser.add_argument("registry", help="where to push: the stack output `registry`, or a mirror")
     parser.add_argument("--builder", choices=list(BUILDERS))
-    parser.add_argument("--images", nargs="*", default=[], metavar="NAME", help="these alone, separated by commas")
+    parser.add_argument("--images", nargs="*", default=[], metavar="NAME", help="only these, separated by commas")
     options = parser.parse_args(arguments)
     try:
         builder = choose(options.registry, options.builder, _works)
@@ -151,11 +151,11 @@ def _log_in(registry: str, builder: str, run: Run, *, azure_cli: bool) -> None:
     if builder == "acr" or not registry.endswith(ACR):
         return
     if not azure_cli:
-        print(f"Azure's CLI is not here: pushing to {registry} with the login that {builder} has", flush=True)
+        print(f"Azure's CLI is not installed: pushing to {registry} with the current login of {builder}", flush=True)
         return
     name = registry.removesuffix(ACR)
     if run(["az", "acr", "login", "--name", name], {"DOCKER_COMMAND": BUILDERS[builder].program}):
-        raise ToolError(f"no login to {registry}: `az login`, and the role AcrPush there, are needed")
+        raise ToolError(f"cannot log in to {registry}: run `az login`, and get the role AcrPush there")
 
 
 def _in_registry(target: Target) -> str:

@@ -73,15 +73,15 @@ def digest(client: httpx.Client, base: Base) -> str:
             answer = client.head(url, headers=headers | {"Authorization": f"Bearer {token}"})
         answer.raise_for_status()
     except httpx.HTTPStatusError as error:
-        raise ToolError(f"{url} answered {error.response.status_code}: is the tag still there?") from error
+        raise ToolError(f"{url} answered {error.response.status_code}. Check that the tag exists") from error
     except httpx.HTTPError as error:
         raise Unreachable(
-            f"the registry {base.host} cannot be reached from here ({error or type(error).__name__}).\n"
-            "Digests come from registries only: run `make lock-images` where they can be reached. Nothing was changed."
+            f"the registry {base.host} is not reachable ({error or type(error).__name__}). Nothing was changed.\n"
+            "Run `make lock-images` on a machine that reaches all registries."
         ) from error
     found = str(answer.headers.get("docker-content-digest", ""))
     if not re.fullmatch("sha256:[0-9a-f]{64}", found):
-        raise ToolError(f"{url} named no digest")
+        raise ToolError(f"{url} returned no digest")
     return found
 
 
@@ -105,7 +105,7 @@ def main() -> int:
     except ToolError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print("The Dockerfiles changed where a digest did, and so did the tags of their images: `make images` builds them.")
+    print("Images whose base has a new digest have a new tag. Build them with `make images`.")
     return 0
 
 
@@ -119,7 +119,7 @@ def _anonymous_token(client: httpx.Client, challenge: str) -> str:
     parts = dict(_CHALLENGE.findall(challenge))
     realm = parts.pop("realm", "")
     if not realm.startswith("https://"):
-        raise ToolError(f"the registry asks for a login that is not anonymous: {challenge or 'none named'}")
+        raise ToolError(f"the registry does not allow anonymous access: {challenge or 'no challenge'}")
     answer = client.get(realm, params=parts)
     answer.raise_for_status()
     document = answer.json()

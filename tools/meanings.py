@@ -28,7 +28,7 @@ def meanings(model: type[BaseModel]) -> Mapping[str, str]:
 
 @functools.cache
 def _docstrings(of: type) -> Mapping[str, str]:
-    """Returns the docstrings below the fields of a class, or none if it has no source of its own (`create_model`)."""
+    """Returns the docstrings below the fields of a class, or none if it has no source (`create_model`)."""
     try:
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(of))).body
     except (OSError, TypeError):

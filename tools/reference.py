@@ -117,9 +117,7 @@ def page(text: str) -> str:
     lacking = found.keys() - {match[1] for match in TABLE.finditer(text)}
     if lacking:
         lines = "\n".join(f"<!-- keys: {name} -->" for name in sorted(lacking))
-        raise ValueError(
-            f"docs/configuration.md lacks the lines above tables, each with an empty one behind it:\n{lines}"
-        )
+        raise ValueError(f"docs/configuration.md lacks these lines. Add each with an empty line below it:\n{lines}")
     return TABLE.sub(lambda match: f"{match[1]}{match[2]}{table(found[match[1]])}", text)
 
 

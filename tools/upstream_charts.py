@@ -34,12 +34,12 @@ def _fetch(chart: Chart, folder: Path, run: Run) -> bool:
     if (metadata := place / "Chart.yaml").is_file():
         found = str(yaml.safe_load(metadata.read_text(encoding="utf-8")).get("version"))
         if found != chart.version:
-            raise ToolError(f"{place} is version {found}, and {chart.version} is pinned: remove the folder")
+            raise ToolError(f"{place} is version {found}, but {chart.version} is pinned: remove the folder")
         return False
     with tempfile.TemporaryDirectory(dir=folder) as fresh:
         if run(pull(chart, fresh)):
             raise Unreachable(
-                f"chart {chart.name} could not be fetched; helm says why above. What came before is kept."
+                f"chart {chart.name} could not be fetched; see helm's error above. The charts fetched before are kept."
             )
         (Path(fresh) / chart.name).rename(place)
     return True

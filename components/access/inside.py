@@ -60,12 +60,12 @@ def _addresses() -> list[IPv4Address]:
         session.mount("https://", MachineTrust())  # for a metadata service at another address than Azure's
         try:
             found = session.get(url, headers={"Metadata": "true"}, timeout=_METADATA_TIMEOUT_S).json()
-            return [IPv4Address(each) for each in _told(found)]
+            return [IPv4Address(each) for each in _private_addresses(found)]
         except (OSError, ValueError, AttributeError, TypeError):
             return []
 
 
-def _told(interfaces: Any) -> Iterable[str]:
+def _private_addresses(interfaces: Any) -> Iterable[str]:
     for interface in interfaces:
         for address in (interface.get("ipv4") or {}).get("ipAddress", ()):
             if private := address.get("privateIpAddress"):

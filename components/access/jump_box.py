@@ -72,7 +72,7 @@ class JumpBox(Component):
             scope=scope,
             principal=self.deployer,
             parent=self,
-            condition=roles.only(roles.HANDED_OUT),
+            condition=roles.only(roles.ASSIGNED_ROLES),
         )
 
     def _machine(self, identity: pulumi.Input[str]) -> None:

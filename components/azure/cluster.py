@@ -11,7 +11,7 @@ from pulumi_azure_native import containerservice
 from components._base import Component
 from components.azure import roles
 from components.azure.cluster_network import OwnNetwork, api_server, identity, network_profile, with_nodes
-from components.azure.retries import patience_to_join
+from components.azure.retries import join_retry_policy
 from components.preflight.existing_cluster import PROFILES, report_pool_changes
 from config.data.scheduling import SYSTEM_TAINT
 from config.problems.fixes import set_command
@@ -74,7 +74,7 @@ class Cluster(Component):
             lambda each: str((each or {})["kubeletidentity"].object_id)
         )
         self.issuer = found.oidc_issuer_profile.apply(lambda profile: str(profile.issuer_url))
-        self._let_groups_in()
+        self._allow_groups()
         runs = self.resource.agent_pool_profiles.apply(_system_pool_version)
         pulumi.Output.all(runs, self.resource_group, self.name).apply(lambda found: self._warn_if_behind(*found))
         self.register_outputs({"name": self.name, "id": self.id})
@@ -83,7 +83,7 @@ class Cluster(Component):
         self, node_os_channel: str, ip_ranges: list[str], own: OwnNetwork | None
     ) -> containerservice.ManagedCluster:
         names, cluster = self.settings.names, self.settings.cluster
-        hooks = patience_to_join() if own and own.needs else pulumi.ResourceHookBinding()
+        hooks = join_retry_policy() if own and own.needs else pulumi.ResourceHookBinding()
         hooks.before_update = [report_pool_changes()]
         return containerservice.ManagedCluster(
             "cluster",
@@ -153,7 +153,7 @@ class Cluster(Component):
             admin_group_object_ids=sorted(str(group) for group in cluster.admin_group_object_ids),
         )
 
-    def _let_groups_in(self) -> None:
+    def _allow_groups(self) -> None:
         """Lets groups of cluster admins and of teams get a kubeconfig, which Kubernetes rights do not include."""
         cluster = self.settings.cluster
         of_teams = (group for team in self.settings.teams.values() for group in team.groups)
@@ -177,8 +177,8 @@ class Cluster(Component):
         wanted = self.settings.cluster.kubernetes_version
         if runs and not is_version(runs, wanted):
             pulumi.log.warn(
-                f"the nodes of the system pool run Kubernetes {runs}, not {wanted}: cluster.kubernetesVersion upgrades "
-                "the control plane and the GPU pools. Upgrade them by: az aks nodepool upgrade "
+                f"the nodes of the system pool run Kubernetes {runs}, not {wanted}. cluster.kubernetesVersion only "
+                "upgrades the control plane and the GPU pools. Upgrade the system pool: az aks nodepool upgrade "
                 f"--resource-group {group} --cluster-name {cluster} --name {SYSTEM_POOL} --kubernetes-version {wanted} "
                 f"&& pulumi up --refresh -s {self.settings.stack}"
             )
@@ -197,14 +197,14 @@ def chosen_channel(settings: Settings, has: str | None) -> str:
     if "node_os_channel" in cluster.model_fields_set:
         keep = set_command(path, has).text(settings.stack)
         pulumi.log.warn(
-            f"cluster.nodeOsChannel is {wanted}, and the cluster has {has}: AKS makes each of its nodes anew for that, "
-            f"under what runs there. Keep it: {keep}"
+            f"cluster.nodeOsChannel is {wanted}, but the cluster has {has}. To change it, AKS re-creates all nodes, "
+            f"which ends their jobs. To keep it: {keep}"
         )
         return wanted
     change, keep = (set_command(path, channel).text(settings.stack) for channel in (wanted, has))
     pulumi.log.warn(
-        f"the cluster's nodes have the OS channel {has}, which stays, because AKS would make each of them anew for "
-        f"{wanted}. Do so while no job runs: {change} && pulumi up -s {settings.stack}; or keep it: {keep}"
+        f"the cluster keeps the OS channel {has}, because AKS would re-create all nodes for {wanted}. To change it, "
+        f"while no job runs: {change} && pulumi up -s {settings.stack}. To keep it without this warning: {keep}"
     )
     return has
 
@@ -220,21 +220,21 @@ def chosen_ranges(settings: Settings, has: Sequence[str], *, gateway: bool = Fal
     keep = " && ".join(set_command((*path, at), each).text(settings.stack) for at, each in enumerate(has))
     if "authorized_ip_ranges" not in cluster.model_fields_set and has:
         pulumi.log.warn(
-            f"the cluster's API server is reached from {', '.join(has)} alone, which stays. Keep it so: {keep}; or set "
-            "cluster.authorizedIpRanges to other ranges in the stack file"
+            f"the cluster's API server still accepts only {', '.join(has)}. To keep that without this warning: {keep}. "
+            "To change it, set cluster.authorizedIpRanges"
         )
         return list(has)
     if not wanted and len(has) > gateway:
         pulumi.log.warn(
-            "the cluster's API server will be reached from any address: cluster.authorizedIpRanges is an empty list. "
+            "cluster.authorizedIpRanges is an empty list, so the cluster's API server will accept all addresses. "
             f"The cluster has {', '.join(has)}. To keep these: {keep}"
         )
     if wanted and (set(wanted) - set(has) or len(set(has) - set(wanted)) > gateway):
         pulumi.log.warn(
-            f"the cluster's API server will be reached from {', '.join(wanted)} alone: whoever deploys must come from "
-            "there too, now and later. If you are shut out, add your own address: az aks update --resource-group "
+            f"the cluster's API server will only accept {', '.join(wanted)}. Deploy from one of these addresses, also "
+            "later. If you have locked yourself out, add your own address: az aks update --resource-group "
             f"{names.resource_group} --name {names.cluster} --api-server-authorized-ip-ranges "
-            f"'{','.join((*wanted, '<your address>/32'))}', and then to cluster.authorizedIpRanges"
+            f"'{','.join((*wanted, '<your address>/32'))}'. Then also add it to cluster.authorizedIpRanges"
         )
     return wanted
 

@@ -42,7 +42,9 @@ def identity(cluster: ClusterSettings, own: OwnNetwork | None) -> containerservi
 
 def network_profile(network: NetworkSettings) -> containerservice.ContainerServiceNetworkProfileArgs:
     """Returns the profile of CNI Overlay: pods have their own range. In AKS's network, services use AKS's range."""
-    of_ones_own = {"service_cidr": network.service_range, "dns_service_ip": network.dns_service} if network.own else {}
+    custom_ranges = (
+        {"service_cidr": network.service_range, "dns_service_ip": network.dns_service} if network.own else {}
+    )
     return containerservice.ContainerServiceNetworkProfileArgs(
         network_plugin="azure",
         network_plugin_mode="overlay",
@@ -51,7 +53,7 @@ def network_profile(network: NetworkSettings) -> containerservice.ContainerServi
         pod_cidr=network.pod_range,
         load_balancer_sku="standard",
         outbound_type=_OUTBOUND.get(network.outbound, network.outbound) if network.own else "loadBalancer",
-        **of_ones_own,
+        **custom_ranges,
     )
 
 

@@ -28,16 +28,16 @@ class Network(Component):
         settings: Settings,
         resource_group: pulumi.Input[str],
         *,
-        has_way_in: bool = False,
+        has_jump_box_subnets: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Creates the network, or refers to an existing one.
 
-        If the network has the subnets of a jump box now (`has_way_in`), they stay. Pulumi deletes the jump box after it
-        updates the network, and Azure refuses to remove subnets that are in use.
+        If `has_jump_box_subnets`, the network has the subnets of a jump box now, and they stay. Pulumi deletes the jump
+        box after it updates the network, and Azure refuses to remove subnets that are in use.
         """
         super().__init__(name, opts)
-        self._settings, self._has_way_in = settings, has_way_in
+        self._settings, self._has_jump_box_subnets = settings, has_jump_box_subnets
         self._resource_group = resource_group
         chosen = settings.network
         self.made = chosen.address_space is not None
@@ -55,7 +55,7 @@ class Network(Component):
         """Creates the network with inline subnets. If they were resources, concurrent writes would fail with 409."""
         subnets = layout(address_space)
         self.nat_gateway = outbound = self._nat_gateway().id if self._settings.network.nat_gateway else None
-        way_in = [
+        jump_box_subnets = [
             _subnet(JUMP_BOX, str(subnets.jump_box), outbound),
             azure.SubnetArgs(name=BASTION, address_prefix=str(subnets.bastion)),  # managed by Azure
         ]
@@ -68,7 +68,7 @@ class Network(Component):
             subnets=[
                 _subnet(NODES, str(subnets.nodes), outbound),
                 _subnet(ENDPOINTS, str(subnets.endpoints)),
-                *(way_in if self._settings.network.jump_box or self._has_way_in else ()),
+                *(jump_box_subnets if self._settings.network.jump_box or self._has_jump_box_subnets else ()),
             ],
             opts=self.child(),
         )

@@ -45,7 +45,7 @@ class PrivateEndpoints(Component):
         self.ready = []
         self.register_outputs({})
 
-    def lead_to(self, name: str, target: pulumi.Input[str], uses: tuple[Use, ...], key: str = "") -> None:
+    def connect(self, name: str, target: pulumi.Input[str], uses: tuple[Use, ...], key: str = "") -> None:
         """Creates an endpoint for each use of the resource with the id `target` and the ARM name `name`.
 
         `key` distinguishes resources of one kind in Pulumi names, which must stay the same when ARM names change.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_azure_native import compute, managedidentity
 
-from components.preflight.existing import if_there
+from components.preflight.existing import get_if_exists
 from config.problems.errors import Problem
 from config.problems.fixes import remove_command, run
 from config.schema.models import Settings
@@ -67,7 +67,7 @@ def _identity_problems(settings: Settings) -> Iterator[Problem]:
         return
     place = ResourceName.of(settings.cluster.identity)
     get = managedidentity.get_user_assigned_identity
-    if if_there(lambda: get(resource_name=place.name, resource_group_name=place.group)) is None:
+    if get_if_exists(lambda: get(resource_name=place.name, resource_group_name=place.group)) is None:
         what = "is an identity that this subscription does not have"
         yield Problem(path, what, "one of `az identity list`", remove_command(path))
 
@@ -100,15 +100,15 @@ def shortage(key: str, pool: PoolSettings, group: Group) -> str:
     if not reserved or pool.max_nodes <= reserved:
         return ""
     return (
-        f"pools.{key}: {reserved} nodes of {pool.vm_sku} are reserved, and the pool may have {pool.max_nodes}. The "
-        "others come as without a reservation: if there is capacity, and within the quota."
+        f"pools.{key}: only {reserved} nodes of {pool.vm_sku} are reserved, but the pool may have {pool.max_nodes}. "
+        "The others need free capacity and quota."
     )
 
 
 def _group(resource_id: str) -> Group | None:
     place = ResourceName.of(resource_id)
     names = {"capacity_reservation_group_name": place.name, "resource_group_name": place.group}
-    found = if_there(lambda: compute.get_capacity_reservation_group(**names))
+    found = get_if_exists(lambda: compute.get_capacity_reservation_group(**names))
     if found is None:
         return None
     members = [

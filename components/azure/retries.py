@@ -31,23 +31,23 @@ _OBJECTS, _RELEASE = "kubernetes:", "kubernetes:helm.sh/v3:Release"
 """Helm releases are not retried: a failed one keeps its name ("cannot reuse a name that is still in use")."""
 
 
-async def again_while_forbidden(args: pulumi.ErrorHookArgs) -> bool:
+async def retry_forbidden(args: pulumi.ErrorHookArgs) -> bool:
     """Pauses and returns True if a 403 is to be retried. `args.errors` has the errors so far, the newest first."""
-    return await _again(args, late="forbidden" in args.errors[0].lower())
+    return await _retry(args, late="forbidden" in args.errors[0].lower())
 
 
-async def again_until_joined(args: pulumi.ErrorHookArgs) -> bool:
+async def retry_joining(args: pulumi.ErrorHookArgs) -> bool:
     """Pauses and returns True if a cluster is to be retried because its identity may not join its network yet."""
-    return await _again(args, late=bool(_NOT_JOINED.search(args.errors[0])))
+    return await _retry(args, late=bool(_NOT_JOINED.search(args.errors[0])))
 
 
-async def again_until_answered(args: pulumi.ErrorHookArgs) -> bool:
+async def retry_webhook_calls(args: pulumi.ErrorHookArgs) -> bool:
     """Pauses and returns True if an object is to be retried because its webhook does not answer yet."""
     late = bool(_NOT_ANSWERED.search(args.errors[0]))
-    return await _again(args, late=late, pause_s=WEBHOOK_PAUSE_SECONDS, attempts=WEBHOOK_ATTEMPTS)
+    return await _retry(args, late=late, pause_s=WEBHOOK_PAUSE_SECONDS, attempts=WEBHOOK_ATTEMPTS)
 
 
-async def _again(
+async def _retry(
     args: pulumi.ErrorHookArgs, *, late: bool, pause_s: float = PAUSE_SECONDS, attempts: int = ATTEMPTS
 ) -> bool:
     """Pauses and returns True if the error is temporary (`late`) and attempts are left."""
@@ -59,17 +59,17 @@ async def _again(
 
 def retry_policy() -> pulumi.ResourceHookBinding:
     """Returns the hook for the first resources in a cluster. Call it once."""
-    return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("role-not-acting-yet", again_while_forbidden)])
+    return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("role-not-acting-yet", retry_forbidden)])
 
 
-def patience_to_join() -> pulumi.ResourceHookBinding:
+def join_retry_policy() -> pulumi.ResourceHookBinding:
     """Returns the hook for a cluster that joins a network with a new role."""
-    return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("network-role-not-acting-yet", again_until_joined)])
+    return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("network-role-not-acting-yet", retry_joining)])
 
 
 def retry_webhooks() -> None:
     """Adds the hook to all Kubernetes objects. Call it before any resource is declared."""
-    hook = pulumi.ErrorHook("webhook-not-answering-yet", again_until_answered)
+    hook = pulumi.ErrorHook("webhook-not-answering-yet", retry_webhook_calls)
     hooks = pulumi.ResourceOptions(hooks=pulumi.ResourceHookBinding(on_error=[hook]))
 
     def prepare(declared: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:

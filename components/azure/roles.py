@@ -27,7 +27,7 @@ BLOB_DATA_OWNER = guid("Storage Blob Data Owner")
 NETWORK_CONTRIBUTOR = guid("Network Contributor")
 PRIVATE_DNS_ZONE_CONTRIBUTOR = guid("Private DNS Zone Contributor")
 STORAGE_ACCOUNT_CONTRIBUTOR = guid("Storage Account Contributor")
-HANDED_OUT = {
+ASSIGNED_ROLES = {
     role: name_of(role)
     for role in (
         RBAC_CLUSTER_ADMIN,
@@ -42,7 +42,7 @@ HANDED_OUT = {
     )
 }
 """The roles that this program assigns, with their names. The deployer must be allowed to assign them."""
-TO_JUMP_BOX = {role: name_of(role) for role in (CONTRIBUTOR, RBAC_ADMINISTRATOR)}
+JUMP_BOX_ROLES = {role: name_of(role) for role in (CONTRIBUTOR, RBAC_ADMINISTRATOR)}
 """The roles that the jump box gets in addition, from the deployer that creates it."""
 
 _NAMESPACE = uuid.UUID("6f0f7c0e-3a0e-5a53-9d0c-5b6a1c1f3a77")
@@ -58,23 +58,23 @@ class Principal:
 
 def deployer(settings: ClusterSettings, parent: Component) -> Principal:
     """Returns the identity that Pulumi is logged in as, or the one that the settings name."""
-    told = settings.deployer_type
+    kind = settings.deployer_type
     if chosen := settings.deployer_object_id:
-        return Principal(object_id=pulumi.Output.from_input(str(chosen)), kind=told or "User")
+        return Principal(object_id=pulumi.Output.from_input(str(chosen)), kind=kind or "User")
     login = authorization.get_client_config_output(opts=pulumi.InvokeOutputOptions(parent=parent))
-    return Principal(object_id=login.object_id, kind=told or login.client_id.apply(_type_of_client))
+    return Principal(object_id=login.object_id, kind=kind or login.client_id.apply(_type_of_client))
 
 
 def _type_of_client(client_id: str) -> PrincipalType:
     return "User" if client_id in data.read("user_clients.yaml") else "ServicePrincipal"
 
 
-def only(handed_out: Iterable[str]) -> str:
+def only(assigned: Iterable[str]) -> str:
     """Returns the condition that lets RBAC_ADMINISTRATOR assign and remove only these roles.
 
     Source: Azure's page with examples of delegated role assignments ("Constrain roles").
     """
-    guids = ", ".join(sorted(handed_out))
+    guids = ", ".join(sorted(assigned))
     attribute = "Microsoft.Authorization/roleAssignments:RoleDefinitionId"
     sides = (("write", "Request"), ("delete", "Resource"))
     return " AND ".join(

@@ -36,7 +36,7 @@ _RETRY = Retry(
     total=4, connect=0, read=0, status_forcelist=_RETRIED, backoff_factor=0.5, retry_after_max=8, raise_on_status=False
 )
 _PAGES = 50
-_SIDE_BY_SIDE = 10
+_PARALLEL = 10
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ class Arm:
 
     def get(self, paths: Mapping[str, str]) -> dict[str, Json | Unread]:
         """Returns the answers at these paths (with queries), requested in parallel. Joins the pages of lists."""
-        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-            return dict(zip(paths, pool.map(self._whole, paths.values()), strict=True))
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            return dict(zip(paths, pool.map(self._read_pages, paths.values()), strict=True))
 
-    def _whole(self, path: str) -> Json | Unread:
+    def _read_pages(self, path: str) -> Json | Unread:
         values: list[Any] = []
         url: Any = self.endpoint + path
         for _ in range(_PAGES):
@@ -96,7 +96,7 @@ def _endpoint(region: str) -> str | Unread:
     if isinstance(found, Unread):
         return found
     where = str(found.get("resourceManager") or "").rstrip("/")
-    return where or Unread(f"{host} does not say where its Resource Manager is")
+    return where or Unread(f"{host} does not name its Resource Manager")
 
 
 def _read(url: str, token: str = "") -> Json | Unread:
@@ -108,7 +108,7 @@ def _read(url: str, token: str = "") -> Json | Unread:
     found = _json(content)
     if status != HTTPStatus.OK:
         return Unread(f"{status} {_code(found)}".strip())
-    return Unread(f"{where} answers no JSON") if found is None else found
+    return Unread(f"{where} does not answer with JSON") if found is None else found
 
 
 def _json(content: bytes) -> Json | None:
@@ -133,7 +133,7 @@ def fetch(url: str, token: str = "") -> tuple[int, bytes]:
         ValueError: The URL is not HTTPS.
     """
     if not url.startswith("https://"):
-        raise ValueError("no URL of HTTPS, by which alone a token may go")
+        raise ValueError("the URL must begin with https://")
 
     def sign(request: requests.PreparedRequest) -> requests.PreparedRequest:
         if token:
@@ -175,7 +175,7 @@ class Question:
     """The command that lists existing resources."""
 
 
-def looked_up(asked: Sequence[Question], arm: Arm | Unread) -> Iterator[Objection]:
+def look_up(asked: Sequence[Question], arm: Arm | Unread) -> Iterator[Objection]:
     """Yields all objections from the answers. Asks all questions in parallel."""
     answers = answers_at(arm, [path for question in asked for path in question.paths])
     for question in asked:
@@ -193,12 +193,12 @@ def _judged(question: Question, answer: Json) -> Iterable[Objection]:
     try:
         return list(question.judge(answer))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        return _unread(question, Unread(f"an answer of another shape than Azure's ({error})"))
+        return _unread(question, Unread(f"unexpected answer ({error})"))
 
 
 def _unread(question: Question, answer: Unread) -> Iterator[Objection]:
     if question.absent and answer.absent:
         yield Objection(question.absent, (question.list_,) if question.list_ else ())
         return
-    what = f"{question.about} could not be looked up in Azure: {answer.why}. It may refuse the update later."
+    what = f"{question.about} could not be looked up in Azure: {answer.why}. Azure may reject the update later."
     yield Objection(what, stops=False)

@@ -14,9 +14,9 @@ import pulumi
 from pulumi_azure_native import authorization
 
 from components.azure.cluster import SYSTEM_POOL
-from components.azure.roles import HANDED_OUT, TO_JUMP_BOX
+from components.azure.roles import ASSIGNED_ROLES, JUMP_BOX_ROLES
 from components.preflight import network as preflight_network
-from components.preflight.arm import Question, connect, looked_up
+from components.preflight.arm import Question, connect, look_up
 from components.preflight.existing import Existing
 from components.preflight.network import groups_for_roles
 from config.rules.subscription import (
@@ -38,21 +38,21 @@ _ASSIGNMENTS = "/providers/Microsoft.Authorization/roleAssignments?api-version=2
 
 
 def check_subscription(settings: Settings, existing: Existing, reserved: Mapping[str, int]) -> None:
-    """Raises pulumi.RunError with everything that Azure would reject. Warns of what cannot be looked up.
+    """Raises pulumi.RunError with everything that Azure would reject. Warns of failed lookups.
 
     `reserved` is the number of reserved nodes by pool key.
     """
-    tell(_objections(settings, existing, reserved))
+    report(_objections(settings, existing, reserved))
 
 
 def check_rights(resource_group: str, region: str) -> None:
     """Checks only the rights in a shared platform's group, where identities of consumer stacks get their roles."""
     login = authorization.get_client_config()
     group = f"/subscriptions/{login.subscription_id}/resourceGroups/{resource_group}"
-    tell(looked_up(list(_about_rights(group, login.object_id)), connect(region)))
+    report(look_up(list(_about_rights(group, login.object_id)), connect(region)))
 
 
-def tell(found: Iterable[Objection]) -> None:
+def report(found: Iterable[Objection]) -> None:
     """Logs warnings. Raises pulumi.RunError with everything that stops the update."""
     objections = list(found)
     for each in objections:
@@ -74,12 +74,12 @@ def _objections(settings: Settings, existing: Existing, reserved: Mapping[str, i
         asked += _about_providers(PROVIDERS, scope)
         asked += (each for group in groups_for_roles(settings) for each in _about_rights(group, login.object_id))
     if existing.cluster is None or identities:
-        given = HANDED_OUT | (TO_JUMP_BOX if settings.network.jump_box and existing.cluster is None else {})
+        given = ASSIGNED_ROLES | (JUMP_BOX_ROLES if settings.network.jump_box and existing.cluster is None else {})
         asked += _about_rights(f"{scope}/resourceGroups/{existing.group}", login.object_id, given)
     if identities or (existing.cluster is None and settings.network.own and settings.cluster.identity is None):
         asked += _about_providers(IDENTITY_PROVIDERS, scope)
     arm = connect(settings.location)
-    yield from looked_up(asked, arm)
+    yield from look_up(asked, arm)
     if existing.cluster is None:
         yield from preflight_network.objections(settings, arm)
 
@@ -112,11 +112,11 @@ def _about_providers(namespaces: Iterable[str], scope: str) -> Iterator[Question
         )
 
 
-def _about_rights(group: str, deployer: str, given: Mapping[str, str] = HANDED_OUT) -> Iterator[Question]:
+def _about_rights(group: str, deployer: str, given: Mapping[str, str] = ASSIGNED_ROLES) -> Iterator[Question]:
     """Asks for the right to assign the roles `given` (by GUID) on a resource group, by its id."""
     scope = group.partition("/resourceGroups/")[0]
     yield Question(
-        "whether whoever deploys may assign roles",
+        "whether the deployer may assign roles",
         # The group may not exist yet. The subscription's path is not in the specification, but Azure answers it
         # (Azure/azure-rest-api-specs#19473).
         (f"{group}{_PERMISSIONS}", f"{scope}{_PERMISSIONS}"),

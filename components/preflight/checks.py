@@ -49,9 +49,9 @@ def refusal(missing: list[str], login: str, platform: str) -> str:
     """Returns the error for missing programs, with the commands that install them."""
     certificate = set_command(("cluster", "localAccounts"), True).text(platform)
     return lines(
-        f"PATH has no {' and no '.join(missing)}, by which cluster.login {login} gets into the cluster.",
-        "Nothing was changed. Install what is missing, and then `pulumi up` again:",
+        f"PATH has no {' and no '.join(missing)}, which cluster.login {login} needs.",
+        "Nothing was changed. Install the missing programs, and then `pulumi up` again:",
         *(f"    {name}: {_INSTALL[name]}" for name in missing),
-        "Or let the program use the cluster's own admin certificate, if nobody minds it:",
+        "Or use the cluster's admin certificate, if your security rules allow it:",
         f"    {certificate} && pulumi up -s {platform}",
     )

@@ -67,7 +67,7 @@ class Existing:
         return next(iter((space and space.address_prefixes) or ()), None)
 
     @property
-    def has_way_in(self) -> bool:
+    def has_jump_box_subnets(self) -> bool:
         """Whether that network has the subnets of a jump box."""
         return any(subnet.name == JUMP_BOX for subnet in (self.own_network and self.own_network.subnets) or ())
 
@@ -81,7 +81,7 @@ class Existing:
 
     @property
     def ip_ranges(self) -> list[str]:
-        """The ranges from which the existing cluster's API server is reachable; empty for all addresses."""
+        """The address ranges that the existing cluster's API server accepts; empty for all addresses."""
         profile = self.cluster.api_server_access_profile if self.cluster else None
         return list((profile and profile.authorized_ip_ranges) or ())
 
@@ -121,16 +121,16 @@ def check_existing(settings: Settings) -> Existing:
 
 def own_outputs() -> Mapping[str, Any]:
     """Returns the outputs of the stack's last `up`, or nothing before the first."""
-    return if_there(lambda: outputs_of(str(this_stack()))) or {}
+    return get_if_exists(lambda: outputs_of(str(this_stack()))) or {}
 
 
 def _look(settings: Settings) -> Existing:
     names = settings.names
     outputs = own_outputs()
     group, name = outputs.get("resourceGroup", names.resource_group), outputs.get("clusterName", names.cluster)
-    cluster = if_there(lambda: containerservice.get_managed_cluster(resource_name=name, resource_group_name=group))
+    cluster = get_if_exists(lambda: containerservice.get_managed_cluster(resource_name=name, resource_group_name=group))
     registry_name = settings.registry.full_name(settings.names, subscription_id())
-    registry = if_there(lambda: containerregistry.get_registry(registry_name, resource_group_name=group))
+    registry = get_if_exists(lambda: containerregistry.get_registry(registry_name, resource_group_name=group))
     network = _network(settings, group, cluster)
     return Existing(outputs, group, name, cluster, _accounts(settings, group), network, registry)
 
@@ -143,7 +143,7 @@ def _network(
     if not (in_subnets or settings.network.address_space):
         return None
     names = {"virtual_network_name": settings.names.cluster, "resource_group_name": group}
-    return if_there(lambda: network.get_virtual_network(**names))
+    return get_if_exists(lambda: network.get_virtual_network(**names))
 
 
 def _warnings(settings: Settings, existing: Existing) -> Iterator[str]:
@@ -151,19 +151,19 @@ def _warnings(settings: Settings, existing: Existing) -> Iterator[str]:
     if existing.cluster is None and existing.outputs.get(CLUSTER_ID):
         again = f"PULUMI_K8S_DELETE_UNREACHABLE=true pulumi up --refresh -s {settings.stack}"
         yield (
-            f"the cluster {existing.cluster_name}, which the stack had, is gone from Azure. Pulumi has to forget it, "
-            f"and what was in it, to make them anew:\n    {again}"
+            f"the cluster {existing.cluster_name} was deleted in Azure, but Pulumi's state still has it and its "
+            f"objects. Remove them from the state and re-create them:\n    {again}"
         )
     for team in sorted(set(_teams_before(existing.outputs)) - set(settings.teams)):
         yield (
-            f"team {team} is not in `teams` any more: its namespace is deleted, with each claim in it and the files of "
-            f"these. List them: kubectl get persistentvolumeclaims -n {team}"
+            f"team {team} is not in `teams` any more: this update deletes its namespace with all claims and their "
+            f"files. List them: kubectl get persistentvolumeclaims -n {team}"
         )
     yield from removed_nodes(settings, existing.outputs, existing.node_counts)
     yield from excluded_nodes(settings, existing.cluster)
-    if existing.has_way_in:
+    if existing.has_jump_box_subnets:
         names = {"resource_group_name": existing.group, "vm_name": jump_box_name(settings)}
-        if machine := if_there(lambda: compute.get_virtual_machine(**names)):
+        if machine := get_if_exists(lambda: compute.get_virtual_machine(**names)):
             yield from jump_box_warnings(settings, existing.group, machine)
 
 
@@ -180,7 +180,7 @@ def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
     if found := cluster or next(iter(existing.accounts.values()), existing.registry):
         place = Place(region_name(found.location), existing.group, existing.cluster_name)
         if place != chosen_place(settings):
-            yield moving_refusal(settings, place, _held(existing))
+            yield moving_refusal(settings, place, _irreplaceable(existing))
             return
     if cluster:
         yield from cluster_refusals(settings, cluster)
@@ -196,7 +196,7 @@ def _accounts(settings: Settings, group: str) -> dict[str, storage.GetStorageAcc
     found: dict[str, storage.GetStorageAccountResult] = {}
     for account in settings.storage.made_accounts():
         ask = partial(storage.get_storage_account, account.full_name(settings.names, subscription_id()))
-        if there := if_there(partial(ask, resource_group_name=group)):
+        if there := get_if_exists(partial(ask, resource_group_name=group)):
             found[account.key] = there
     return found
 
@@ -210,13 +210,13 @@ def _warn_of_the_registry(settings: Settings, registry: containerregistry.GetReg
             pulumi.log.warn(images_first(settings))
     elif registry.sku.name != wanted and "sku" not in settings.registry.model_fields_set:
         keep = set_command(("registry", "sku"), registry.sku.name).text(settings.stack)
-        pulumi.log.warn(f"registry {registry.name} becomes {wanted}, in place; keep {registry.sku.name}: {keep}")
+        pulumi.log.warn(f"registry {registry.name} changes to {wanted} in place. To keep {registry.sku.name}: {keep}")
 
 
-def _held(existing: Existing) -> Iterator[str]:
+def _irreplaceable(existing: Existing) -> Iterator[str]:
     """Yields existing resources that the program cannot re-create."""
     if cluster := existing.cluster:
-        yield f"cluster {cluster.name}: what runs there, and what that keeps on persistent volumes"
+        yield f"cluster {cluster.name}: its workloads, and their data on persistent volumes"
     if registry := existing.outputs.get(REGISTRY):
         yield f"registry {registry}: its images"
     there = [account.name for account in existing.accounts.values()]
@@ -226,7 +226,7 @@ def _held(existing: Existing) -> Iterator[str]:
         yield f"claim {claim}: its files"
 
 
-def if_there(ask: Callable[[], Found]) -> Found | None:
+def get_if_exists(ask: Callable[[], Found]) -> Found | None:
     """Returns Azure's answer, or None if the resource or its group does not exist, as before a stack's first `up`."""
     try:
         return ask()
@@ -251,8 +251,8 @@ def images_first(settings: Settings) -> str:
         for key, pool in pools.items()
     ]
     return lines(
-        f"{nodes} GPU nodes would start before the registry has an image: they would cost while they wait.",
-        "Make the registry first, push the images (docs/images.md), and then set the nodes again:",
+        f"{nodes} GPU nodes would start before the registry has images, and cost money while they wait.",
+        "Deploy without nodes first, push the images (docs/images.md), and then set the nodes again:",
         *(f"    {fix.text(settings.stack)}" for fix in fixes),
     )
 
@@ -272,7 +272,7 @@ def account_refusals(there: storage.GetStorageAccountResult, account: Account, s
         path = (*account.path, key)
         yield lines(
             f"{path_text(path)} is {text_of(wanted[key])}, but the storage account {there.name} has {text_of(value)}.",
-            "An update cannot change that and keep the data. Nothing was changed. Keep it, then `pulumi up` again:",
+            "An update cannot change that and keep the data. Nothing was changed. Keep it, and then `pulumi up` again:",
             f"    {set_command(path, value).text(stack)}",
             "Or add an account under storage.accounts, with containers of other names, and copy the data.",
         )

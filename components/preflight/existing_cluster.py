@@ -103,11 +103,11 @@ def cluster_refusals(settings: Settings, cluster: containerservice.GetManagedClu
     is_regular = runs.rpartition(".")[0] in versions().kubernetes.newest
     if step < 0 or (step > 1 and is_regular):
         following = f"1.{_minor(runs) + 1}"
-        why = "AKS takes no version back" if step < 0 else f"AKS skips no minor version; {following} comes first"
+        why = "AKS cannot downgrade" if step < 0 else f"AKS cannot skip a minor version, so {following} comes first"
         fix = set_command(_VERSION, f"1.{_minor(runs)}" if step < 0 else following)
         yield _refusal(f"cluster.kubernetesVersion is {wanted}, but the cluster runs {runs}: {why}.", fix, stack)
     if not settings.cluster.entra and cluster.aad_profile and cluster.aad_profile.managed:
-        what = "cluster.entra is false, but the cluster has Entra, which AKS never turns off."
+        what = "cluster.entra is false, but the cluster has Entra, which AKS cannot turn off."
         yield _refusal(what, set_command(_ENTRA, "true"), stack)
 
 
@@ -136,12 +136,12 @@ def removed_nodes(settings: Settings, outputs: Mapping[str, Any], counts: Mappin
         if left < has:
             path: Path = ("pools", key, "count") if key in settings.pools else ("nodeCount",)
             keep = set_command(path, has).text(settings.stack)
-            why = f", since {path_text(path)} is {left}. To keep them: {keep}\n" if pool else ". "
+            why = f", because {path_text(path)} is {left}. To keep them: {keep}\n" if pool else ". "
             yield (
                 f"this update removes {has - left} of {has} nodes of pool {key} ({name}){why}"
-                "Their pods end, and all that they "
-                "wrote to the nodes is deleted: in the scratch folder, and in containers (of a notebook, all outside "
-                f"its folder work). What runs there: kubectl get pods -A -o wide | grep aks-{name}-"
+                "Their pods end, and their data on the nodes is deleted: in the scratch folder, and in containers (of "
+                "a notebook, all files outside its folder work). "
+                f"List the pods: kubectl get pods -A -o wide | grep aks-{name}-"
             )
 
 
@@ -165,8 +165,8 @@ def pool_changes(before: Profiles, after: Profiles) -> Iterator[str]:
                 yield f"node pool {name}: {key} {_shown(had.get(key, 'unset'))} -> {_shown(value)}"
     if kept := sorted(set(before) - set(after)):
         yield (
-            f"node pools {', '.join(kept)} stay as they are: a refresh has copied them from Azure's list into the "
-            "state of the cluster, and this update takes them out of that state again"
+            f"node pools {', '.join(kept)} stay as they are: a refresh has copied them into the state of the cluster, "
+            "and this update removes them from that state again"
         )
 
 

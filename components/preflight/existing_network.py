@@ -47,8 +47,8 @@ def network_refusal(settings: Settings, cluster: Any, address_space: str | None)
         why, others = "An update cannot change that.", ["Or let AKS change it in place, and then refresh the stack:"]
         others += [f"    {difference.change} && pulumi up --refresh -s {stack}" for difference in found]
     else:
-        why = "Azure changes no network under what is in it."
-        others = ["Or take the stack down and build it anew; registry and data go with it, so save them first:"]
+        why = "Azure cannot change a network that is in use."
+        others = ["Or destroy and re-create the stack. This deletes its registry and data, so save them first:"]
         others += [f"    {destroy} -s {stack} && pulumi up -s {stack}"]
     return lines(
         *(difference.what for difference in found),
@@ -65,14 +65,14 @@ def jump_box_warnings(settings: Settings, group: str, machine: Any) -> Iterator[
     chosen = settings.network.jump_box
     if chosen is None:
         yield (
-            f"the jump box {machine.name} and its Bastion go. Are they the only way in, or is this machine the jump "
-            f"box, keep them:\n    {set_command(path, keys[0]).text(settings.stack)}"
+            f"this update deletes the jump box {machine.name} and its Bastion. If you need them to reach the cluster, "
+            f"or if this machine is the jump box, keep them:\n    {set_command(path, keys[0]).text(settings.stack)}"
         )
     elif chosen.ssh_public_key not in keys:
         put = f"az vm user update --resource-group {group} --name {machine.name} --username {USER}"
         yield (
-            "network.jumpBox.sshPublicKey is not the key that the jump box was made with, and changes nothing there. "
-            f"What lets its owner in (and this warning stays):\n    {put} --ssh-key-value '{chosen.ssh_public_key}'"
+            "network.jumpBox.sshPublicKey is not the key that the jump box was created with. An update does not change "
+            f"it. To let its owner log in (this warning stays):\n    {put} --ssh-key-value '{chosen.ssh_public_key}'"
         )
 
 
@@ -84,7 +84,7 @@ def _is_private(cluster: Any) -> bool:
 def _address_space(settings: Settings, has: str | None) -> Iterator[Difference]:
     wanted = settings.network.address_space
     if has and wanted and has != wanted:
-        what = f"network.addressSpace is {wanted}, and the network that is there has {has}"
+        what = f"network.addressSpace is {wanted}, but the existing network has {has}"
         yield Difference(what, set_command(("network", "addressSpace"), has))
 
 
@@ -100,10 +100,10 @@ def _cluster(settings: Settings, cluster: Any, address_space: str | None) -> Ite
     yield from _subnet(settings, cluster, address_space)
     policy = (profile and profile.network_policy) or "none"
     if policy != network.policy:
-        what = f"network.policy is {network.policy}, and the cluster has {policy}"
+        what = f"network.policy is {network.policy}, but the cluster has {policy}"
         keep = remove_command(("network", "policy")) if policy == "none" else set_command(("network", "policy"), policy)
         change = _policy_command(settings, policy)
-        cost = ". AKS reimages the nodes of all pools at once to change it, which ends their jobs" if change else ""
+        cost = ". To change it, AKS reimages the nodes of all pools at once, which ends their jobs" if change else ""
         yield Difference(f"{what}{cost}", keep, change)
     if profile and network.own:
         wanted = {"outbound": network.outbound, "podRange": network.pod_range, "serviceRange": network.service_range}
@@ -112,7 +112,7 @@ def _cluster(settings: Settings, cluster: Any, address_space: str | None) -> Ite
         for key, value in has.items():
             if value and value != wanted[key]:
                 path: Path = ("network", key)
-                what = f"network.{key} is {wanted[key]}, and the cluster has {value}"
+                what = f"network.{key} is {wanted[key]}, but the cluster has {value}"
                 change = _wider_pod_range(settings, value) if key == "podRange" else ""
                 yield Difference(what, set_command(path, value), change)
 
@@ -158,19 +158,21 @@ def _subnet(settings: Settings, cluster: Any, address_space: str | None) -> Iter
     has = next((pool.vnet_subnet_id for pool in cluster.agent_pool_profiles or () if pool.vnet_subnet_id), None)
     if has and _is_ours(settings, has):
         if not settings.network.address_space and address_space:
-            what = "the cluster's nodes are in the network that the stack has made, and would be in another"
+            what = "the cluster's nodes are in the network that the stack created, and would be in another"
             yield Difference(what, set_command(("network", "addressSpace"), address_space))
     elif has and not same_id(has, settings.network.node_subnet or ""):
         what = f"the cluster's nodes are in {has}, and would be in another subnet"
         yield Difference(what, set_command(("network", "nodeSubnet"), has))
     elif not has and settings.network.own:
-        yield Difference("the cluster's nodes are in AKS's own network, and would be in another", _out(settings))
+        yield Difference(
+            "the cluster's nodes are in AKS's own network, and would be in another", _remove_network(settings)
+        )
 
 
-def _out(settings: Settings) -> Fix:
+def _remove_network(settings: Settings) -> Fix:
     """Returns the fix that removes all settings of a custom network."""
     left = {"policy"} & settings.network.model_fields_set
-    return say("take all but policy out of network in the stack file") if left else remove_command(("network",))
+    return say("remove all keys of network except policy from the stack file") if left else remove_command(("network",))
 
 
 def _is_ours(settings: Settings, subnet: str) -> bool:

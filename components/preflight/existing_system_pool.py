@@ -30,7 +30,7 @@ def keep_system_pool(settings: Settings, cluster: containerservice.GetManagedClu
         source = "" if settings.cluster.tier == "Free" else ", as AKS recommends"
         pulumi.log.warn(
             f"the system pool keeps its {kept.count} nodes of {kept.vm_sku}; new clusters get {wanted.count} of "
-            f"{wanted.vm_sku}{source}. Set cluster.systemPool to change it, or keep it: {keep}"
+            f"{wanted.vm_sku}{source}. Set cluster.systemPool to change it. To keep it without this warning: {keep}"
         )
     return settings.model_copy(update={"cluster": settings.cluster.model_copy(update={"system_pool": kept})})
 
@@ -84,7 +84,7 @@ def system_pool_refusal(
         what,
         "Azure cannot change that. Nothing was changed. Keep them, and then `pulumi up` again:",
         f"    {set_command(('cluster', 'systemPool', key), value).text(stack)}",
-        "Or put another pool in its place, while no job runs, and then `pulumi up` again:",
+        "Or replace the pool while no job runs, and then `pulumi up` again:",
         f"    {add} --name {_NEXT_POOL}",
         f"    az aks nodepool delete {cluster} --name {SYSTEM_POOL}",
         f"    {add} --name {SYSTEM_POOL} {disk}{taint}",

@@ -37,7 +37,7 @@ def check_infiniband(pools: Mapping[str, PoolSettings], *, checked_before: bool 
     except Exception as error:  # noqa: BLE001 - invokes raise bare exceptions
         if not (checked_before and _HIDDEN in str(error)):
             raise pulumi.RunError(explained(str(error), pulumi.get_stack())) from None
-        pulumi.log.warn(f"whether {NAMESPACE}/{FEATURE} is registered was looked up before, and not again: {_HIDDEN}")
+        pulumi.log.warn(f"the first phase has checked {NAMESPACE}/{FEATURE}, which this login may not read ({_HIDDEN})")
         return
     if why := refusal(sizes, found.properties.state or "NotRegistered"):
         raise pulumi.RunError(why)
@@ -53,8 +53,8 @@ def refusal(sizes: Mapping[str, VmSku], state: str) -> str | None:
     must = "must not be" if registered else "must be"
     steps = [f"az feature unregister {_NAMES}", *_wait_for("Unregistered")] if registered else _register(state)
     return lines(
-        f"the feature {NAMESPACE}/{FEATURE} {must} registered when a pool of this size is made: {which}.",
-        f"Its state in this subscription is {state}, and so their nodes would not be on one InfiniBand fabric.",
+        f"the feature {NAMESPACE}/{FEATURE} {must} registered before a pool of this size is created: {which}.",
+        f"Its state in this subscription is {state}, so their nodes would not be on one InfiniBand fabric.",
         "Nothing was changed. Do this, and then `pulumi up` again:",
         *(f"    {step}" for step in steps),
     )
@@ -67,4 +67,4 @@ def _register(state: str) -> list[str]:
 
 def _wait_for(state: str) -> list[str]:
     show = f"az feature show {_NAMES} --query properties.state --output tsv"
-    return [f"{show}    # until it says {state}", f"az provider register --namespace {NAMESPACE}"]
+    return [f"{show}    # until it prints {state}", f"az provider register --namespace {NAMESPACE}"]

@@ -13,7 +13,7 @@ from pulumi_azure_native import authorization
 
 from components.azure.cluster import SYSTEM_POOL
 from components.preflight.arm import Unread, answers_at, connect
-from components.preflight.azure import tell
+from components.preflight.azure import report
 from components.preflight.existing import Existing
 from config.rules.subscription import Json, Objection
 from config.rules.vcpu_quota import growths
@@ -37,8 +37,8 @@ def lock_objections(locks: Iterable[Json], group: str, deleted: Iterable[str]) -
         above = f"{group}/".lower().startswith(f"{scope}/".lower())
         what = f"lock {lock['name']} ({level}) of {scope}"
         steps = (
-            f"az lock show --ids {lock['id']}    # its notes may say why it is there",
-            f"az lock delete --ids {lock['id']}    # only if you decide that it may go; an owner can do it",
+            f"az lock show --ids {lock['id']}    # its notes may have the reason",
+            f"az lock delete --ids {lock['id']}    # only if you decide to remove it; needs the role Owner",
         )
         if above and level == "ReadOnly":
             yield Objection(f"{what}: Azure refuses every change of the stack", steps)
@@ -46,8 +46,8 @@ def lock_objections(locks: Iterable[Json], group: str, deleted: Iterable[str]) -
             yield Objection(f"{what}: Azure refuses to delete {pools}, which this update replaces", steps)
         else:
             refused = "change or delete" if level == "ReadOnly" else "delete"
-            consequence = "a `pulumi destroy`, or an update that does it, fails half-way"
-            yield Objection(f"{what}: Azure refuses to {refused} what is there; {consequence}", steps, stops=False)
+            consequence = "a `pulumi destroy`, or an update that does so, fails half-way"
+            yield Objection(f"{what}: Azure refuses to {refused} resources there; {consequence}", steps, stops=False)
 
 
 def check_locks(settings: Settings, existing: Existing) -> None:
@@ -61,4 +61,4 @@ def check_locks(settings: Settings, existing: Existing) -> None:
     answers = answers_at(connect(settings.location), paths).values()
     locks = [lock for each in answers if not isinstance(each, Unread) for lock in each.get("value", ())]
     growing = growths(settings, existing.pools, SYSTEM_POOL, {})
-    tell(lock_objections(locks, group, [f"the old {each.pool}" for each in growing if each.replaced]))
+    report(lock_objections(locks, group, [f"the old {each.pool}" for each in growing if each.replaced]))

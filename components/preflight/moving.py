@@ -39,17 +39,17 @@ def moving_refusal(settings: Settings, place: Place, lost: Iterable[str]) -> str
     protected |= settings.storage.protect and (settings.shared_files == "nfs" or settings.keeps_files)
     stack = settings.stack
     unprotect = f"`pulumi state unprotect -s {stack} --all` and, if claims keep files, `{FILES_OVERRIDE}`"
-    destroying = f" (`pulumi destroy` refuses to, until {unprotect})" if protected else ""
+    destroying = f" (which fails until you run {unprotect})" if protected else ""
     return lines(
         *(what for what, _ in differences),
-        "Azure moves nothing of it: everything would be made anew, and this would be lost. Nothing was changed.",
+        "Azure cannot move the stack. Everything would be re-created, and this would be lost. Nothing was changed.",
         *(f"    {each}" for each in lost),
         "Keep it where it is, and then `pulumi up` again:",
         *keep,
-        "Or build another stack beside it, to copy what is needed, and keep it too:",
-        f"    {' && '.join(_beside(settings, place))}",
+        "Or create a second stack to copy the data to, and keep this one:",
+        f"    {' && '.join(_create_second_stack(settings, place))}",
         *keep,
-        f"Or take all of it down{destroying}, and build it anew:",
+        f"Or destroy{destroying} and re-create the stack:",
         f"    pulumi destroy -s {stack} && pulumi up -s {stack}",
     )
 
@@ -72,7 +72,7 @@ def _differences(settings: Settings, place: Place) -> Iterator[tuple[str, Fix]]:
         )
 
 
-def _beside(settings: Settings, place: Place) -> Iterator[str]:
+def _create_second_stack(settings: Settings, place: Place) -> Iterator[str]:
     """Yields commands that create a second stack with the same settings, except for names that must be unique."""
     other = f"{settings.stack}-2"
     yield f"pulumi stack init {other} --copy-config-from {settings.stack} --no-select"

@@ -9,8 +9,8 @@ from urllib.parse import quote
 from pulumi_azure_native import managedidentity
 
 from components.azure.roles import subscription_id
-from components.preflight.arm import Arm, Json, Question, Unread, answers_at, looked_up
-from components.preflight.existing import if_there
+from components.preflight.arm import Arm, Json, Question, Unread, answers_at, look_up
+from components.preflight.existing import get_if_exists
 from config.problems.fixes import remove_command
 from config.rules.network_answers import (
     dns_servers,
@@ -30,7 +30,7 @@ _NETWORK_API, _ZONE_API, _ROLE_API = "2024-05-01", "2024-06-01", "2022-04-01"
 
 
 def groups_for_roles(settings: Settings) -> list[str]:
-    """Returns the ids of existing resource groups in which the stack's own identity gets roles."""
+    """Returns the ids of existing resource groups where the stack's own identity gets roles."""
     if settings.cluster.identity:
         return []
     zone = settings.network.zone("cluster", settings.location)
@@ -49,7 +49,7 @@ def objections(settings: Settings, arm: Arm | Unread) -> Iterator[Objection]:
     if network:
         asked += _about_other_zones(settings, network, arm)
     if asked:
-        yield from looked_up(asked, arm)
+        yield from look_up(asked, arm)
     yield from _zones_elsewhere(settings)
 
 
@@ -66,7 +66,7 @@ def _about_the_network(settings: Settings) -> Iterator[Question]:
             f"the network {ResourceName.of(id_).name}",
             (network_path(id_),),
             lambda answer: network_objections(answer, settings),
-            absent=f"network.id is a network that Azure does not have: {id_}",
+            absent=f"network.id does not exist in Azure: {id_}",
             list_="az network vnet list --query [].id --output tsv",
         )
 
@@ -77,7 +77,7 @@ def network_path(network: str) -> str:
 
 
 def _about_roles(settings: Settings) -> Iterator[Question]:
-    """Asks for the roles of the user's identity. The stack assigns the roles of its own."""
+    """Asks for the roles of the user's identity. The stack's own identity gets them from the stack."""
     zone = settings.network.zone("cluster", settings.location)
     reserved = sorted({pool.capacity_reservation_group or "" for pool in settings.gpu_pools().values()})
     needed = [("Network Contributor", settings.network.id), ("Private DNS Zone Contributor", zone)]
@@ -97,7 +97,7 @@ def _principal(settings: Settings) -> str | None:
         return None
     place = ResourceName.of(settings.cluster.identity)
     get = managedidentity.get_user_assigned_identity
-    found = if_there(lambda: get(resource_name=place.name, resource_group_name=place.group))
+    found = get_if_exists(lambda: get(resource_name=place.name, resource_group_name=place.group))
     return found.principal_id if found else None
 
 
@@ -113,7 +113,7 @@ def _about_zones(settings: Settings, *, forwarded: bool) -> Iterator[Question]:
             partial(link_objections, zone=zone, network=network, wanted=True, forwarded=forwarded)
             if network
             else lambda _: (),
-            absent=f"network.zones has a zone that Azure does not have: {zone}",
+            absent=f"network.zones has a zone that does not exist in Azure: {zone}",
             list_="az network private-dns zone list --query [].id --output tsv",
         )
 
@@ -130,10 +130,10 @@ def _zones_elsewhere(settings: Settings) -> Iterator[Objection]:
     for at, zone in reversed([*enumerate(settings.network.zones)]):
         if zone_use(zone, settings.location) in settings.entrances() and not zone.lower().startswith(own.lower()):
             name = ResourceName.of(zone).name
-            what = f"network.zones has {name} of another subscription, where this stack cannot link it to its network"
+            what = f"network.zones has {name} of another subscription, which this stack cannot link to its network"
             without = remove_command(("network", "zones", at)).text(settings.stack)
-            there = "a network of yours that is linked to it, in network.id, does too (docs/private-clusters.md)"
-            yield Objection(what, (f"{without}    # the stack makes a zone of that name", there))
+            there = "or set network.id to an existing network that is linked to it (docs/private-clusters.md)"
+            yield Objection(what, (f"{without}    # the stack creates a zone with that name", there))
 
 
 def _about_other_zones(settings: Settings, network: str, arm: Arm | Unread) -> Iterator[Question]:
@@ -156,6 +156,6 @@ def _about_other_zones(settings: Settings, network: str, arm: Arm | Unread) -> I
 
 
 def made_zones(settings: Settings) -> list[Use]:
-    """Returns the uses for which the stack creates zones."""
+    """Returns the uses of the zones that the stack creates."""
     uses = dict.fromkeys(settings.entrances())
     return [use for use in uses if settings.network.zone(use, settings.location) is None]

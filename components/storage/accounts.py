@@ -49,7 +49,7 @@ class Storage(Component):
         self._account = self._storage_account()
         self._before_signing: list[pulumi.Resource] = []
         if endpoints:
-            endpoints.lead_to(self.account_name, self._account.id, OF_ACCOUNT, account.key)
+            endpoints.connect(self.account_name, self._account.id, OF_ACCOUNT, account.key)
             self._before_signing += endpoints.ready
         if account.settings.uses("user-delegation"):
             self._before_signing.append(self._signing_role())

@@ -168,7 +168,7 @@ def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: s
             access.container, start, expiry, rotation, now=now, stack=where, account_key=access.account_key
         )
         if warning and users and instant(expiry) <= now:
-            raise pulumi.RunError(f"{warning}\n{', '.join(users)} would wait for it for ever.")
+            raise pulumi.RunError(f"{warning}\n{', '.join(users)} would wait for it forever.")
         if warning:
             pulumi.log.warn(warning)  # without a resource: the engine may end before its URN is known
 

@@ -69,8 +69,8 @@ class DelegationProvider(dynamic.ResourceProvider):
         """Signs. Raises ValueError if the window is over, and PermissionError if no role lets the login sign."""
         if instant(props["expiry"]) <= datetime.now(UTC):
             raise ValueError(
-                f"the time of the SAS for container {props['container']} ended at {props['expiry']}. Another rotation "
-                f"of storage account {props['account']} begins another: pulumi preview prints the command"
+                f"the validity of the SAS for container {props['container']} ended at {props['expiry']}. Change the "
+                f"rotation of storage account {props['account']}: pulumi preview prints the command"
             )
         sas = _sign(props, _delegation_key(props))
         return dynamic.CreateResult(str(uuid.uuid4()), {**props, "sas": sas})
@@ -103,8 +103,8 @@ def _delegation_key(props: Properties) -> Any:
                 refusal = error
     raise PermissionError(
         f"storage account {props['account']} gave no user delegation key in {ATTEMPTS * PAUSE_SECONDS // 60} minutes. "
-        "The login needs the role Storage Blob Data Contributor there, which this program assigns to the identity that "
-        f"deploys (cluster.deployerObjectId, where set). The account said: {refusal}"
+        "The login needs the role Storage Blob Data Contributor there. This program assigns it to the deployer "
+        f"(cluster.deployerObjectId, if set). The account's error: {refusal}"
     )
 
 

@@ -53,7 +53,7 @@ class SharedFiles(Component):
         self._resource_group = resource_group
         self.account_name = settings.storage.files_account(settings.names, subscription_id())
         account = self._account(settings)
-        endpoints.lead_to(self.account_name, account.id, OF_FILES)
+        endpoints.connect(self.account_name, account.id, OF_FILES)
         # driver-parameters.md, "required permissions for CSI driver controller"
         role = roles.assign(
             "cluster-files",

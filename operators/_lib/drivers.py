@@ -26,8 +26,8 @@ operator's chart does not quote the text (clusterpolicy.yaml:235), and YAML read
 """
 Inputs = Mapping[str, Any]
 _THEN: Mapping[DriverUpgrades, str] = {
-    "manual": "you roll them, jobs first, by the commands of docs/drivers.md; its policy is notReady for so long",
-    "when-idle": "the operator rolls them, one at a time: it cordons a node, and waits for all jobs there to end",
+    "manual": "you roll them out after the jobs there have ended (docs/drivers.md); until then, its policy is notReady",
+    "when-idle": "the operator rolls them out: it cordons one node at a time, and waits for all jobs there to end",
 }
 _UPGRADES = "driverUpgrades"
 """The change that rolls out already outdated drivers, if the new value is when-idle."""
@@ -43,18 +43,20 @@ def upgrade_policy(upgrades: DriverUpgrades) -> dict[str, Any]:
     }
 
 
-def told(driver: str, made_of: Callable[[Inputs], Inputs], upgrades: DriverUpgrades) -> pulumi.ResourceHookBinding:
-    """Returns the hook for a resource that creates a driver's DaemonSet. `made_of` selects its template's inputs."""
+def change_hook(
+    driver: str, template_inputs: Callable[[Inputs], Inputs], upgrades: DriverUpgrades
+) -> pulumi.ResourceHookBinding:
+    """Returns the hook for a resource that creates a driver's DaemonSet. `template_inputs` selects its inputs."""
 
-    def tell(update: pulumi.ResourceHookArgs) -> None:
-        before, after = made_of(update.old_inputs or {}), made_of(update.new_inputs or {})
+    def warn(update: pulumi.ResourceHookArgs) -> None:
+        before, after = template_inputs(update.old_inputs or {}), template_inputs(update.new_inputs or {})
         changed = sorted(name for name in {**before, **after} if before.get(name) != after.get(name))
         if changed and (changed != [_UPGRADES] or upgrades == "when-idle"):
             # Without a resource the message is logged at once: the engine may end before a URN is known.
             pulumi.log.warn(driver_warning(driver, changed, upgrades))
 
     options = pulumi.ResourceHookOptions(on_dry_run=True)
-    return pulumi.ResourceHookBinding(before_update=[pulumi.ResourceHook(f"{driver} changes", tell, options)])
+    return pulumi.ResourceHookBinding(before_update=[pulumi.ResourceHook(f"{driver} changes", warn, options)])
 
 
 def driver_warning(driver: str, changed: list[str], upgrades: DriverUpgrades) -> str:

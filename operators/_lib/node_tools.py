@@ -12,7 +12,7 @@ from components._base import Component
 from components.operators import InstallContext
 
 Manifest = dict[str, Any]
-NOBODY = {"runAsNonRoot": True, "runAsUser": 65534, "runAsGroup": 65534}
+UNPRIVILEGED = {"runAsNonRoot": True, "runAsUser": 65534, "runAsGroup": 65534}
 """The security context of pods that need no rights on their node."""
 CONFINED = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
 """The security context of their containers."""

@@ -60,7 +60,7 @@ def release(
     """Creates a release of the pinned chart `name`, in the operator's namespace unless `namespace` is given.
 
     The release's name is `called`, by default `name`. The user's values take precedence. If `awaited`, Pulumi waits for
-    the chart's own objects, but never for what an operator creates later.
+    the chart's own objects, but not for objects that an operator creates later.
     """
     chart = versions().charts[name]
     location = locate(chart, context.settings.charts.source)

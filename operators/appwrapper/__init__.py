@@ -92,13 +92,13 @@ def bad_nodes() -> list[dict[str, str]]:
 class _AppWrapper(Operator[QueuedOperatorSettings]):
     name = NAME
     title = "AppWrapper"
-    summary = "Jobs of teams as a whole, started again on other nodes when theirs fail."
+    summary = "Starts all pods of a team's job together, and restarts them on other nodes after failures."
     has_chart = False
     namespace = WRAPPER_NAMESPACE
     level = "baseline"
     settings = QueuedOperatorSettings
     component = AppWrapper
-    needs: Mapping[Capability, str] = {"queues": "starts what its queues admit"}
+    needs: Mapping[Capability, str] = {"queues": "starts the jobs that its queues admit"}
 
 
 OPERATOR = _AppWrapper()

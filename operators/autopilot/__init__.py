@@ -60,7 +60,7 @@ def problems(stack: StackFile, settings: AutopilotSettings) -> Iterator[Problem]
         if isinstance(given, int) and given < 1:
             path = (*_KEY, "values", name)
             yield Problem(
-                path, f"is {given}, which ends Autopilot as it starts", "whole hours, 1 or more", by_hand(path)
+                path, f"is {given}, with which Autopilot exits at its start", "whole hours, 1 or more", by_hand(path)
             )
     if settings.test_shared_files and stack.shared_class is None:
         what, allowed = "is true, but the stack has no class of shared files", "false, or storage.sharedClass"
@@ -125,12 +125,12 @@ def pod() -> Values:
 class _Autopilot(Operator[AutopilotSettings]):
     name = NAME
     title = "Autopilot"
-    summary = "Checks GPUs every hour and labels their nodes; AppWrapper goes by these labels."
+    summary = "Checks GPUs every hour and labels their nodes; AppWrapper uses these labels."
     namespace = NAME
     settings = AutopilotSettings
     component = Autopilot
     follows = (MONITORING, "gpu-operator", "nfs-subdir-external-provisioner")
-    needs: Mapping[Capability, str] = {"GPUs": "checks them by the runtime that it brings"}
+    needs: Mapping[Capability, str] = {"GPUs": "uses its runtime to check GPUs"}
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
         if installation.stack.operators.of(self).enabled:

@@ -56,23 +56,23 @@ class _BlobCsiDriver(Operator[ChartSettings]):
             yield Problem(path, what, "no value, or storage.driver chart", fix)
         if storage.needs("chart") and not chart.enabled:
             where = (*path, "enabled")
-            what = "is false, but storage.containers are mounted by it"
+            what = "is false, but storage.containers need it"
             yield Problem(where, what, "true, or storage.driver addon", set_command(where, True))
         mounted = [account for account in storage.by_identity() if account.settings.containers]
         if mounted and storage.driver == "chart":
             auth = path_text((*mounted[0].path, "auth"))
-            yield from self._of_identity(installation, (*path, "values"), auth)
+            yield from self._identity_problems(installation, (*path, "values"), auth)
 
-    def _of_identity(self, installation: Installation, path: Path, auth: str) -> Iterator[Problem]:
+    def _identity_problems(self, installation: Installation, path: Path, auth: str) -> Iterator[Problem]:
         """Yields a problem if the driver cannot mount by identity, or would not refresh the tokens of mounts."""
         since, (image, again) = versions().identity_mounts, (("image", "blob", "tag"), ("feature", "requiresRepublish"))
         tag = installation.value(self, *image) or versions().charts[NAME].version
         if since.is_older(str(tag)):
-            what = f"is {tag}, a driver that cannot mount by identity ({auth}), but would fetch the account's key"
+            what = f"is {tag}, a driver that cannot mount by identity ({auth}) and would use the account's key"
             allowed = f"{since.driver} or newer, or {auth} sas"
             yield Problem((*path, *image), what, allowed, remove_command((*path, *image)))
         if installation.value(self, *again) is False:
-            what = f"is false, and so mounts by identity ({auth}) would end with their first token, within the day"
+            what = f"is false, so mounts by identity ({auth}) would fail within a day, when their first token expires"
             yield Problem((*path, *again), what, f"true, or {auth} sas", set_command((*path, *again), True))
 
 

@@ -10,9 +10,9 @@ from config.data.scheduling import ANY_TAINT, GPU_RESOURCE, ON_SYSTEM_POOL
 from config.problems.errors import Problem
 from config.schema.operators import MONITORING, NVIDIA_NAMESPACE, Capability, DriverUpgrades, Installation
 from config.schema.pools import PoolSettings
-from operators._lib.drivers import settings_of, told, upgrade_policy
+from operators._lib.drivers import change_hook, settings_of, upgrade_policy
 from operators._lib.release import Values, release
-from operators.gpu_operator.settings import GpuOperatorSettings, KernelModules, one_kind_of_fabric, sharing_is_the_pools
+from operators.gpu_operator.settings import GpuOperatorSettings, KernelModules, fabric_problems, sharing_problems
 
 NAME = "gpu-operator"
 WHOLE_GPUS = "whole-gpus"
@@ -42,12 +42,12 @@ class GpuOperator(Installed[GpuOperatorSettings]):
             ),
             user_values=settings.values,
             depends_on=after,
-            hooks=told("the GPU driver", driver_made_of, upgrades),
+            hooks=change_hook("the GPU driver", driver_template_inputs, upgrades),
         )
         self.policies = [installed]
 
 
-def driver_made_of(release: Mapping[str, Any]) -> dict[str, Any]:
+def driver_template_inputs(release: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the inputs of a release that affect the template of the driver's DaemonSet. Its labels have the version.
 
     gpu-operator v26.7.0: TransformDriver and applyCommonDaemonsetConfig (controllers/object_controls.go).
@@ -134,14 +134,14 @@ class _GpuOperator(Operator[GpuOperatorSettings]):
     settings = GpuOperatorSettings
     component = GpuOperator
     follows = (_OFED, MONITORING)
-    needs: Mapping[Capability, str] = {"node labels": "finds its nodes by its labels"}
+    needs: Mapping[Capability, str] = {"node labels": "selects nodes by its labels"}
 
     def provides(self, settings: GpuOperatorSettings) -> Mapping[Capability, str]:
         return {"GPUs": GPU_RESOURCE}
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        yield from one_kind_of_fabric(self, installation)
-        yield from sharing_is_the_pools(self, installation)
+        yield from fabric_problems(self, installation)
+        yield from sharing_problems(self, installation)
 
 
 OPERATOR = _GpuOperator()

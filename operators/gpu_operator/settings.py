@@ -32,7 +32,7 @@ class GpuOperatorSettings(ChartSettings):
         return 8 if chosen.get("enabled", True) and not chosen.get("usePrecompiled") else 0
 
 
-def one_kind_of_fabric(operator: OperatorSpec[GpuOperatorSettings], installation: Installation) -> Iterator[Problem]:
+def fabric_problems(operator: OperatorSpec[GpuOperatorSettings], installation: Installation) -> Iterator[Problem]:
     """Yields a problem if driver.rdma is on in a stack with pools both with and without InfiniBand.
 
     With driver.rdma, the GPU driver waits for OFED on all nodes with a PCI function of vendor 15b3
@@ -46,14 +46,14 @@ def one_kind_of_fabric(operator: OperatorSpec[GpuOperatorSettings], installation
     if mixed and enabled and installation.value(operator, *_RDMA) is not False:
         path = (*_VALUES, *_RDMA)
         what = (
-            f"is on, but pool {', '.join(without)} has no InfiniBand, beside pools that do: its GPU driver would wait "
-            "for OFED for ever"
+            f"is on, but pool {', '.join(without)} has no InfiniBand, unlike other pools: its GPU driver would wait "
+            "for OFED forever"
         )
-        allowed = "false, which leaves GPUDirect RDMA to DMA-BUF; or stacks of their own for pools without InfiniBand"
+        allowed = "false, with which GPUDirect RDMA uses DMA-BUF; or a separate stack for pools without InfiniBand"
         yield Problem(path, what, allowed, set_command(path, False))
 
 
-def sharing_is_the_pools(operator: OperatorSpec[GpuOperatorSettings], installation: Installation) -> Iterator[Problem]:
+def sharing_problems(operator: OperatorSpec[GpuOperatorSettings], installation: Installation) -> Iterator[Problem]:
     """Yields a problem for chart values that would override how pools share their GPUs."""
     pools = installation.stack.gpu_pools()
     sliced = [key for key, pool in pools.items() if pool.slicing_profile]
@@ -68,6 +68,6 @@ def sharing_is_the_pools(operator: OperatorSpec[GpuOperatorSettings], installati
         given = installation.value(operator, *value)
         if keys and given not in (None, needed):
             path = (*_VALUES, *value)
-            what = f"is set, and pools.{keys[0]}.{setting} needs the program's own"
+            what = f"is set, but the program sets it for pools.{keys[0]}.{setting}"
             allowed = "nothing" if needed is None else f"no value, or {str(needed).lower()}"
             yield Problem(path, what, allowed, remove_command(path), shows_value=False)

@@ -17,8 +17,8 @@ from operators.kueue.teams import Teams
 
 _TOPOLOGY: Path = ("operators", "kueue", "topology")
 _NEEDED = (
-    ("kueue", "kueue", "it is Kueue that goes by a topology"),
-    ("node-labeler", "nodeLabeler", "a topology is of the labels that it sets"),
+    ("kueue", "kueue", "Kueue uses the topology"),
+    ("node-labeler", "nodeLabeler", "it sets the labels of the topology"),
 )
 """Operators that a topology needs, their keys in the settings, and the reason."""
 NAME = "kueue"
@@ -45,7 +45,7 @@ class KueueSettings(ChartSettings):
 
 
 def topology_problems(installation: Installation) -> Iterator[Problem]:
-    """Yields a problem for each setting with which a topology does not work.
+    """Yields a problem for each setting that does not work with a topology.
 
     Kueue skips nodes without the label (0.19.2, pkg/util/tas, NodeMatchesFlavor), and only considers existing nodes.
     New nodes would need ProvisioningRequests (keps/2724-topology-aware-scheduling, "support Cluster Autoscaler without
@@ -61,20 +61,14 @@ def topology_problems(installation: Installation) -> Iterator[Problem]:
             what = f"is false, but operators.kueue.topology is true, and {why}"
             yield Problem(path, what, "true, or operators.kueue.topology false", set_command(path, True))
     pools = stack.gpu_pools()
-    for lacking, allowed in (
-        (
-            [key for key, pool in pools.items() if not pool.sku.infiniband],
-            "without InfiniBand, whose nodes no job would get",
-        ),
-        (
-            [key for key, pool in pools.items() if pool.autoscale],
-            "with autoscale, which would not grow for jobs that wait",
-        ),
+    without = [key for key, pool in pools.items() if not pool.sku.infiniband]
+    scaled = [key for key, pool in pools.items() if pool.autoscale]
+    for keys, why in (
+        (without, "no job would get nodes of pools without InfiniBand"),
+        (scaled, "pools with autoscale would not grow for pending jobs"),
     ):
-        if lacking:
-            what = (
-                f"is true, but there {'are pools' if len(lacking) > 1 else 'is a pool'} {allowed}: {', '.join(lacking)}"
-            )
+        if keys:
+            what = f"is true, but {why}: {', '.join(keys)}"
             yield Problem(_TOPOLOGY, what, "false, or other pools", set_command(_TOPOLOGY, False))
 
 
@@ -180,7 +174,7 @@ class _Kueue(Operator[KueueSettings]):
         asked = [key for key, given in (("teams", stack.teams), ("slackGpus", stack.slack_gpus)) if given]
         if asked and not stack.operators.of(self).enabled:
             path = ("operators", NAME, "enabled")
-            what = f"is false, but what {' and '.join(asked)} {'say' if len(asked) > 1 else 'says'} is for {self.title}"
+            what = f"is false, but {' and '.join(asked)} {'need' if asked[0] == 'teams' else 'needs'} {self.title}"
             yield Problem(path, what, f"true, or a stack without {' and '.join(asked)}", set_command(path, True))
         if stack.operators.of(self).topology:
             yield from topology_problems(installation)

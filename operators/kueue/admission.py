@@ -20,7 +20,7 @@ from operators.monitoring import NAMESPACE as MONITORING_NAMESPACE
 QUEUES, PODS, SERVICES, HOPELESS = "team-queues", "team-pods", "team-services", "team-hopeless-jobs"
 """The policies, and their bindings. The last one only warns."""
 SECURITY = "team-pod-security"
-"""The policy of namespaces in which pods may lock memory, and its binding."""
+"""The policy of namespaces where pods may lock memory, and its binding."""
 SECURITY_LABELS = {"ai-on-aks/pins-memory": "true"}
 ISOLATION = "team-isolation"
 

@@ -23,7 +23,7 @@ TOPOLOGY = "infiniband"
 BLOCK = "ai-on-aks/ib-pkey"
 """The node labeler's label. Nodes with the same value reach each other over InfiniBand."""
 COHORT = "default-cohort"
-TAKES_BACK = {"pulumi.com/patchForce": "true"}
+FORCE_PATCH = {"pulumi.com/patchForce": "true"}
 """Annotations of the slack queue. The node-health job sets its lending limit (docker/node-health/slack_queue.py).
 
 The program omits the limit. `pulumi up` sees no change, because the kubernetes plugin only compares what the program
@@ -68,7 +68,7 @@ def cluster_queue_spec(
 ) -> dict[str, Any]:
     """Returns the ClusterQueue of a team, or, without `namespace`, one that no namespace can queue for.
 
-    If the owner's jobs wait, borrowers give quota back immediately, whatever the priorities. In its own queue, a team's
+    If the owner's jobs wait, borrowers give quota back immediately, regardless of priorities. In a team's queue, the
     more important or older job comes first. `borrowWithinCohort` is MLBatch's. It does not stop preemption by
     borrowers: with fair sharing (`configuration` in operators/kueue), a job that borrows preempts jobs of a team that
     has borrowed more (v0.19.2, pkg/scheduler/flavorassigner/flavorassigner.go:1382, canPreemptWhileBorrowing;
@@ -97,8 +97,8 @@ def team_queue_spec(
     name: str, team: TeamSettings, pools: Sequence[PoolSettings], rdma_resource: str, flavor: str = FLAVOR
 ) -> dict[str, Any]:
     """Returns a team's own queue. Its limits of GPUs also limit their share of all other resources."""
-    said = {"lendingLimit": team.lending_limit, "borrowingLimit": team.borrowing_limit}
-    limits = {key: quotas(gpus, pools, rdma_resource) for key, gpus in said.items() if gpus is not None}
+    given = {"lendingLimit": team.lending_limit, "borrowingLimit": team.borrowing_limit}
+    limits = {key: quotas(gpus, pools, rdma_resource) for key, gpus in given.items() if gpus is not None}
     return cluster_queue_spec(quotas(team.gpus, pools, rdma_resource), name, limits, flavor)
 
 

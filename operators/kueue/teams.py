@@ -19,7 +19,7 @@ from operators.kueue import admission, queues, rights
 
 
 class Teams(Component):
-    """All teams and what they share. They depend on Kueue, because its webhooks must answer."""
+    """All teams and their shared resources. They depend on Kueue, because its webhooks must answer."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Teams(Component):
             quotas = queues.quotas(settings.slack_gpus, pools, settings.rdma_resource)
             queue = queues.cluster_queue_spec(quotas, None, flavor=flavor_name)
             opts = self.child(depends_on=[flavor])
-            _made("ClusterQueue", queues.queue_name(SLACK), queue, opts=opts, annotations=queues.TAKES_BACK)
+            _made("ClusterQueue", queues.queue_name(SLACK), queue, opts=opts, annotations=queues.FORCE_PATCH)
         for team, chosen in sorted(settings.teams.items()):
             spec = queues.team_queue_spec(team, chosen, pools, settings.rdma_resource, flavor_name)
             Team(team, chosen, spec, flavor, rules, settings.network.pod_range, opts=self.child())

@@ -12,7 +12,7 @@ from config.problems.errors import Problem
 from config.problems.fixes import set_command
 from config.schema.models import StackFile
 from config.schema.operators import NODE_TOOLS_NAMESPACE, Capability, Installation, OperatorSettings
-from operators._lib.node_tools import CONFINED, NOBODY, Manifest, daemon_set
+from operators._lib.node_tools import CONFINED, UNPRIVILEGED, Manifest, daemon_set
 
 NAME = "local-nvme-scratch"
 """The name of the DaemonSet and of its image in `docker/`."""
@@ -49,7 +49,7 @@ def pod_spec(image: str, *, wipe_foreign: bool = False) -> dict[str, Any]:
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": 1,
         "initContainers": [_setup(image, wipe_foreign)],
-        "containers": [_witness(image)],
+        "containers": [_watcher(image)],
         "volumes": [
             {"name": "dev", "hostPath": {"path": "/dev", "type": "Directory"}},
             {"name": "mounts", "hostPath": {"path": _PARENT, "type": "Directory"}},
@@ -76,13 +76,13 @@ def _setup(image: str, wipe_foreign: bool) -> Manifest:
     }
 
 
-def _witness(image: str) -> Manifest:
+def _watcher(image: str) -> Manifest:
     return {
         "name": "witness",
         "image": image,
         "command": ["sleep", "infinity"],
         "resources": _SMALL,
-        "securityContext": {"runAsNonRoot": True, "runAsUser": NOBODY["runAsUser"], **CONFINED},
+        "securityContext": {"runAsNonRoot": True, "runAsUser": UNPRIVILEGED["runAsUser"], **CONFINED},
         # The folder is on the file system itself, so it is missing if that is not mounted.
         "readinessProbe": {"exec": {"command": ["test", "-d", SCRATCH_FOLDER]}, "periodSeconds": 10},
         "volumeMounts": [
@@ -94,7 +94,7 @@ def _witness(image: str) -> Manifest:
 class _LocalNvmeScratch(Operator[LocalNvmeScratchSettings]):
     name = NAME
     title = "local NVMe scratch"
-    summary = "Makes and mounts NVMe scratch, on pools that have it."
+    summary = "Creates and mounts NVMe scratch on pools that have it."
     has_chart = False
     namespace = NODE_TOOLS_NAMESPACE
     settings = LocalNvmeScratchSettings
@@ -113,7 +113,7 @@ class _LocalNvmeScratch(Operator[LocalNvmeScratchSettings]):
         path = ("operators", "localNvmeScratch", "enabled")
         for key, pool in installation.stack.pools.items():
             if pool.local_nvme_scratch:
-                what = f"is false, but pools.{key}.localNvmeScratch is true, and nothing else makes it"
+                what = f"is false, but pools.{key}.localNvmeScratch is true and needs it"
                 yield Problem(path, what, f"true, or a pool {key} without localNvmeScratch", set_command(path, True))
 
 

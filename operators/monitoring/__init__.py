@@ -22,7 +22,7 @@ DISKS = "managed-csi"
 NAME = MONITORING
 NAMESPACE = "monitoring"
 RELEASE = "prometheus"
-"""The name that Autopilot's ServiceMonitor has in its label `release`, for which its chart has no value."""
+"""The value of the label `release` of Autopilot's ServiceMonitor, which its chart cannot change."""
 NODE_EXPORTER_PORT = 9110
 """A port of the node, because the pods use the host network. Another node exporter there would use 9100."""
 _PROMETHEUS_GI, _ALERTMANAGER_GI, _GRAFANA_GI = 50, 50, 20
@@ -31,10 +31,10 @@ PUBLISHED = (("nvidia-dcgm-exporter", 12239, 2), ("autopilot", 23123, 1))
 _NODE_LABELS = (AGENT_POOL_LABEL, SPOT_LABEL, AUTOPILOT_LABEL)
 
 
-def _is_of_disks(name: str) -> str:
+def _require_disks(name: str) -> str:
     """Rejects classes of shares: Prometheus supports neither NFS nor non-POSIX file systems (its storage.md)."""
     if name in (SHARED_CLASS, *aks_classes().files, *aks_classes().blobs):
-        raise unfit(f"is {name}, a class of shares, on which Prometheus's data do not keep", DISKS)
+        raise unfit(f"is {name}, a class of shares, which Prometheus does not support", DISKS)
     return name
 
 
@@ -46,7 +46,7 @@ class MonitoringSettings(ChartSettings):
     storage_class: Annotated[
         ClassName,
         may_be(f"a storage class of disks, as in {DISKS}"),
-        AfterValidator(_is_of_disks),
+        AfterValidator(_require_disks),
     ] = DISKS
     """The storage class of the disks of Prometheus, Alertmanager and Grafana. The disks stay when monitoring is
     removed. Once they exist, the cluster rejects another class.

@@ -16,7 +16,7 @@ from config.data.versions import versions
 from config.problems.errors import Problem
 from config.schema.models import StackFile
 from config.schema.operators import NVIDIA_NAMESPACE, Capability, DriverUpgrades, Installation
-from operators._lib.drivers import settings_of, told, upgrade_policy
+from operators._lib.drivers import change_hook, settings_of, upgrade_policy
 from operators._lib.release import Values, release
 from operators.network_operator.settings import NetworkOperatorSettings, autoscaler_problems
 
@@ -44,7 +44,7 @@ class NetworkOperator(Installed[NetworkOperatorSettings]):
             parent=self,
             values=values(),
             user_values=settings.values,
-            hooks=told("the operator of OFED", operator_made_of, upgrades),
+            hooks=change_hook("the operator of OFED", operator_template_inputs, upgrades),
         )
         policy = kubernetes.apiextensions.CustomResource(
             POLICY,
@@ -52,12 +52,12 @@ class NetworkOperator(Installed[NetworkOperatorSettings]):
             kind="NicClusterPolicy",
             metadata={"name": POLICY, "annotations": _NOT_AWAITED},
             spec=policy_spec(settings, upgrades, context.settings.images.registry),
-            opts=self.child(depends_on=[installed], hooks=told("OFED", ofed_made_of, upgrades)),
+            opts=self.child(depends_on=[installed], hooks=change_hook("OFED", ofed_template_inputs, upgrades)),
         )
         self.followed = self.policies = [policy]
 
 
-def operator_made_of(release: Mapping[str, Any]) -> dict[str, Any]:
+def operator_template_inputs(release: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the inputs of a release that affect the template of OFED's DaemonSet, which differs between versions.
 
     Of the chart's values, that is the image of an init container: state_ofed.go, getInitContainerConfig
@@ -67,7 +67,7 @@ def operator_made_of(release: Mapping[str, Any]) -> dict[str, Any]:
     return {"version of the chart": release.get("version"), "operator.ofedDriver": operator.get("ofedDriver")}
 
 
-def ofed_made_of(policy: Mapping[str, Any]) -> dict[str, Any]:
+def ofed_template_inputs(policy: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the inputs of a NicClusterPolicy for it (manifests/state-ofed-driver/0050_ofed-driver-ds.yaml)."""
     spec = policy["spec"]
     return {**settings_of(spec["ofedDriver"]), "tolerations": spec.get("tolerations")}
@@ -116,11 +116,11 @@ def _image(name: str, registry: str | None, version: str | None = None) -> dict[
 class _NetworkOperator(Operator[NetworkOperatorSettings]):
     name = NAME
     title = "the Network Operator"
-    summary = "OFED and RDMA devices; installed where a pool has InfiniBand."
+    summary = "OFED and RDMA devices; installed if a pool has InfiniBand."
     namespace = NVIDIA_NAMESPACE
     settings = NetworkOperatorSettings
     component = NetworkOperator
-    needs: Mapping[Capability, str] = {"node labels": "finds its nodes by its labels"}
+    needs: Mapping[Capability, str] = {"node labels": "selects nodes by its labels"}
 
     def provides(self, settings: NetworkOperatorSettings) -> Mapping[Capability, str]:
         return {"InfiniBand": settings.resource_name}

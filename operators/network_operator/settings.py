@@ -23,7 +23,7 @@ OfedVersion = Annotated[
 EnvName = Annotated[
     str,
     StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"),
-    may_be("names of environment variables: letters, digits and '_', the first no digit"),
+    may_be("names of environment variables: letters, digits and '_', not beginning with a digit"),
 ]
 
 
@@ -35,9 +35,7 @@ def autoscaler_problems(installation: Installation, resource: str) -> Iterator[P
     scaled = [key for key, pool in pools if pool.sku.infiniband and pool.autoscale and not pool.autoscale.min]
     if scaled and "_" in resource:
         path: Path = ("operators", "networkOperator", "rdmaResource")
-        what = (
-            f"is {resource}, by which the autoscaler cannot start the first node of pools.{scaled[0]}: it reads _ as /"
-        )
+        what = f"is {resource}, but the autoscaler reads _ as / and cannot start the first node of pools.{scaled[0]}"
         allowed = "a name without _, or autoscale.min 1"
         yield Problem(path, what, allowed, set_command(path, resource.replace("_", "-")))
 

@@ -1,4 +1,4 @@
-"""Node Feature Discovery: sets the labels by which both NVIDIA operators select nodes. One instance serves both."""
+"""Node Feature Discovery: sets the labels that both NVIDIA operators use to select nodes. One instance serves both."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class _NodeFeatureDiscovery(Operator[ChartSettings]):
         for other in installation.operators.values():
             if _OWN_LABELS in other.needs and installation.value(other, "nfd", "enabled") is True:
                 path = ("operators", key_of(other.name), "values", "nfd", "enabled")
-                what = f"is true, but a cluster has one {self.title}, that of operators.{key_of(self.name)}"
+                what = f"is true, but operators.{key_of(self.name)} installs the only {self.title} of a cluster"
                 yield Problem(path, what, "false, or not set", remove_command(path))
 
 

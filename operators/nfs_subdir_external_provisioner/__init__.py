@@ -43,10 +43,10 @@ RELEASE = "pokprod"
 """The name in project-codeflare/mlbatch."""
 
 
-def _is_free(name: str) -> str:
+def _require_unused(name: str) -> str:
     """Rejects a class that AKS or this program creates."""
     if name in aks_classes().all:
-        raise unfit(f"is {name}, AKS's own", CLASS)
+        raise unfit(f"is {name}, which AKS creates", CLASS)
     if name == SHARED_CLASS:
         raise unfit(f"is {name}, the class of storage.sharedFiles nfs", CLASS)
     return name
@@ -62,9 +62,9 @@ class NfsProvisionerSettings(ChartSettings):
     their server.
     """
     path: Annotated[Export | None, EMPTY_IS_UNSET] = None
-    """The folder on the server in which each volume is a folder. Required if enabled."""
+    """The folder on the server that contains the folders of all volumes. Required if enabled."""
     storage_class: Annotated[
-        ClassName, may_be(f"the name of a new StorageClass, as in {CLASS}"), AfterValidator(_is_free)
+        ClassName, may_be(f"the name of a new StorageClass, as in {CLASS}"), AfterValidator(_require_unused)
     ] = CLASS
     """The StorageClass that it creates. Shared files use it unless `storage.sharedFiles` or `storage.sharedClass` is
     set.
@@ -118,7 +118,7 @@ _EXAMPLES = {"server": "10.1.0.4", "path": "/exports/ai"}
 class _NfsProvisioner(Operator[NfsProvisionerSettings]):
     name = NAME
     title = "the NFS provisioner"
-    summary = "Makes volumes on an NFS server that is there, with a StorageClass for shared files."
+    summary = "Creates volumes on an existing NFS server, with a StorageClass for shared files."
     namespace = NAMESPACE
     level = "baseline"
     settings = NfsProvisionerSettings
@@ -131,17 +131,17 @@ class _NfsProvisioner(Operator[NfsProvisionerSettings]):
         for key, example in _EXAMPLES.items():
             if getattr(own, key) is None:
                 path: Path = (*_PATH, key)
-                how = f"set it to your server's, as in: pulumi config set --path {path_text(path)} {example}"
-                what = f"is not set, and {self.title} has no server of its own"
+                how = f"set it to that of your server, as in: pulumi config set --path {path_text(path)} {example}"
+                what = f"is not set, but {self.title} needs an NFS server"
                 yield Problem(path, what, f"that of an NFS server, as in {example}", say(how), shows_value=False)
         for value in own_values(own):
             if installation.value(self, *value) is not None:
                 path = (*_PATH, "values", *value)
                 setting = path_text((*_PATH, _KEYS[value[-1]]))
-                yield Problem(path, f"is what {setting} is for", f"nothing, and {setting}", remove_command(path))
+                yield Problem(path, f"duplicates {setting}", f"nothing, and {setting}", remove_command(path))
         if installation.value(self, "storageClass", "create") is False:
             path = (*_PATH, "values", "storageClass", "create")
-            what = f"is false, and so nothing would make {own.storage_class}"
+            what = f"is false, so nothing would create {own.storage_class}"
             yield Problem(path, what, "true", remove_command(path))
 
 

@@ -26,7 +26,7 @@ from config.schema.base import PLAIN_DIGITS
 from config.schema.models import Settings
 from config.schema.operators import NODE_HEALTH, NODE_TOOLS_NAMESPACE, OperatorSettings
 from k8s.templates import filled
-from operators._lib.node_tools import CONFINED, NOBODY
+from operators._lib.node_tools import CONFINED, UNPRIVILEGED
 from operators._lib.rights import RBAC, admission_policy
 from operators.kueue.queues import queue_name
 from operators.node_problem_detector.conditions import condition_type, conditions
@@ -177,7 +177,7 @@ def pod_spec(image: str, settings: NodeHealthSettings, slack: Mapping[str, str] 
         "restartPolicy": "Never",
         **ON_SYSTEM_POOL,
         "serviceAccountName": NODE_HEALTH,
-        "securityContext": NOBODY,
+        "securityContext": UNPRIVILEGED,
         "containers": [
             {
                 "name": NODE_HEALTH,
@@ -194,7 +194,7 @@ def pod_spec(image: str, settings: NodeHealthSettings, slack: Mapping[str, str] 
 class _NodeHealth(Operator[NodeHealthSettings]):
     name = NODE_HEALTH
     title = "node health"
-    summary = "Lets health checks taint the nodes that they find bad."
+    summary = "Lets health checks taint nodes with failed checks."
     has_chart = False
     namespace = NODE_TOOLS_NAMESPACE
     settings = NodeHealthSettings

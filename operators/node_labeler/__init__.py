@@ -7,7 +7,7 @@ from typing import Any
 from components.operators import InstallContext, Installed, Operator
 from config.data.scheduling import ANY_TAINT, GPU_LABEL
 from config.schema.operators import NODE_TOOLS_NAMESPACE, OperatorSettings
-from operators._lib.node_tools import CONFINED, NOBODY, daemon_set
+from operators._lib.node_tools import CONFINED, UNPRIVILEGED, daemon_set
 from operators._lib.rights import cluster_account
 
 NAME = "node-labeler"
@@ -33,7 +33,7 @@ def pod_spec(image: str) -> dict[str, Any]:
         "nodeSelector": {GPU_LABEL: "true"},
         "tolerations": ANY_TAINT,
         "serviceAccountName": NAME,
-        "securityContext": NOBODY,
+        "securityContext": UNPRIVILEGED,
         "containers": [
             {
                 "name": "labeler",
@@ -53,7 +53,7 @@ def pod_spec(image: str) -> dict[str, Any]:
 class _NodeLabeler(Operator[OperatorSettings]):
     name = NAME
     title = "the node labeler"
-    summary = "Labels GPU nodes with what identifies them to Azure's support."
+    summary = "Labels GPU nodes with data that Azure's support asks for."
     has_chart = False
     namespace = NODE_TOOLS_NAMESPACE
     settings = OperatorSettings

@@ -54,7 +54,7 @@ class NodeProblemDetector(Installed[NodeProblemDetectorSettings]):
         ofed = "network-operator" in context.installed
         for sku in {pool.sku.name: pool.sku for _, pool in sorted(context.pools.items())}.values():
             files = configurations(sku, ofed=ofed)
-            called = called_for(sku)
+            called = daemon_set_name(sku)
             config = kubernetes.core.v1.ConfigMap(
                 f"{called}-config",
                 # It is only read at start, so other files need other pods.
@@ -100,7 +100,7 @@ def policy_spec() -> Manifest:
     return filled(Path(__file__).with_name("policy.yaml"), user=user)
 
 
-def called_for(sku: VmSku) -> str:
+def daemon_set_name(sku: VmSku) -> str:
     """Returns the name of a VM size's DaemonSet, such as node-problem-detector-nd96isr-h100-v5."""
     return f"{NAME}-{sku.name.removeprefix('Standard_').replace('_', '-').lower()}"
 
@@ -173,13 +173,13 @@ def _volumes(config: str) -> list[dict[str, Any]]:
 class _NodeProblemDetector(Operator[NodeProblemDetectorSettings]):
     name = NAME
     title = "node-problem-detector"
-    summary = "Tells what is wrong with GPUs and InfiniBand of nodes, as their conditions."
+    summary = "Reports problems of GPUs and InfiniBand as conditions of nodes."
     has_chart = False
     namespace = NODE_TOOLS_NAMESPACE
     settings = NodeProblemDetectorSettings
     component = NodeProblemDetector
     follows = (MONITORING, "network-operator")
-    needs: Mapping[Capability, str] = {"GPUs": "asks the driver that it brings"}
+    needs: Mapping[Capability, str] = {"GPUs": "queries its driver"}
     is_for_gpu_pools = True  # AKS never installs the driver there (`gpuProfile.driver` None)
 
 

@@ -35,7 +35,7 @@ def _problems() -> Iterator[dict[str, Any]]:
             "labels": {"severity": each.alert.severity},
             "annotations": {
                 "summary": f"Node {{{{ $labels.node }}}}: {each.means}",
-                "description": f"Its condition {{{{ $labels.condition }}}} says which. What to do: {each.do}.",
+                "description": f"Its condition {{{{ $labels.condition }}}} has the details. What to do: {each.do}.",
             },
         }
 
@@ -47,8 +47,8 @@ def _unknown() -> dict[str, Any]:
         "for": "30m",
         "labels": {"severity": "warning"},
         "annotations": {
-            "summary": "Node {{ $labels.node }}: nobody knows whether {{ $labels.condition }}",
-            "description": "Its check cannot run; the condition's message says why.",
+            "summary": "Node {{ $labels.node }}: the state of {{ $labels.condition }} is unknown",
+            "description": "Its check cannot run; the condition's message has the reason.",
         },
     }
 
@@ -61,6 +61,6 @@ def _away() -> dict[str, Any]:
         "for": "30m",
         "labels": {"severity": "warning"},
         "annotations": {
-            "summary": "On {{ $value }} nodes of {{ $labels.daemonset }} it does not run, and their conditions are old",
+            "summary": "{{ $labels.daemonset }} does not run on {{ $value }} nodes, so their conditions are outdated",
         },
     }

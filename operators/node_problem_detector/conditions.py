@@ -29,7 +29,7 @@ class _Data(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Well(_Data):
+class Healthy(_Data):
     """The content of a condition without a problem."""
 
     reason: str
@@ -48,7 +48,7 @@ class NodeCondition(_Data):
     check: str
     every_s: int
     where: Literal["all", "remapping", "nvlink", "infiniband", "ofed"]
-    ok: Well
+    ok: Healthy
     alert: AlertRule
     means: str
     do: str
@@ -66,7 +66,7 @@ def condition_type(name: str) -> str:
     return f"{CONDITION_PREFIX}{name}"
 
 
-def of_size(sku: VmSku, *, ofed: bool) -> dict[str, NodeCondition]:
+def conditions_of(sku: VmSku, *, ofed: bool) -> dict[str, NodeCondition]:
     """Returns the conditions of nodes of the size. `ofed` is whether the stack installs OFED there."""
     remaps = float(gpu_models()[sku.gpu_model].compute) >= REMAPPED_SINCE
     fits = {
@@ -85,7 +85,7 @@ def configurations(sku: VmSku, *, ofed: bool) -> dict[str, str]:
     With each result, a monitor reports all conditions of its file, and those that it has not checked yet as False
     (pkg/custompluginmonitor/custom_plugin_monitor.go of v1.34.0, generateStatus). So each condition has its own file.
     """
-    found = sorted(of_size(sku, ofed=ofed).items())
+    found = sorted(conditions_of(sku, ofed=ofed).items())
     return {f"{name}.json": json.dumps(_monitor(name, each, sku), indent=1) for name, each in found}
 
 

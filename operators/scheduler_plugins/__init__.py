@@ -21,7 +21,7 @@ NAME = "scheduler-plugins"
 PLUGINS = ("Coscheduling",)
 """The plugins to enable. The chart's other three count quotas in addition to Kueue, and spread pods."""
 GANG_WAITS_S = 300
-"""The time for which pods of a gang keep their nodes until the others are created and placed."""
+"""The maximum time that pods of a gang keep their nodes while the others are created and placed."""
 _VALUES: Path = ("operators", "schedulerPlugins", "values")
 
 
@@ -62,10 +62,10 @@ def problems(stack: StackFile, values: Mapping[str, Any]) -> Iterator[Problem]:
     name, enabled = scheduler.get("name", COSCHEDULER), plugins.get("enabled")
     if name != COSCHEDULER:
         path: Path = (*_VALUES, "scheduler", "name")
-        yield Problem(path, f"is {name!r}, but pods ask for {COSCHEDULER}", COSCHEDULER, remove_command(path))
+        yield Problem(path, f"is {name!r}, but pods request {COSCHEDULER}", COSCHEDULER, remove_command(path))
     if isinstance(enabled, list) and not set(PLUGINS) <= set(map(str, enabled)):
         path = (*_VALUES, "plugins", "enabled")
-        what = f"is without {', '.join(PLUGINS)}, which places gangs as a whole"
+        what = f"has no {', '.join(PLUGINS)}, which schedules all pods of a gang together"
         yield Problem(path, what, f"a list with {', '.join(PLUGINS)}", remove_command(path))
 
 
@@ -86,7 +86,7 @@ def _too_new(version: str) -> Iterator[Problem]:
 class _SchedulerPlugins(Operator[ChartSettings]):
     name = NAME
     title = "scheduler-plugins"
-    summary = "Gang scheduler; installed where `operators.scheduler` is `scheduler-plugins-scheduler`."
+    summary = "Gang scheduler; installed if `operators.scheduler` is `scheduler-plugins-scheduler`."
     namespace = NAME
     level = "baseline"
     settings = ChartSettings

@@ -17,7 +17,7 @@ KIND = "pytorchjob"
 """The kind of jobs that it runs. Kueue queues none of its others here, and members of teams may not create them."""
 OTHERS = tuple(f"{kind}s.kubeflow.org" for kind in ("jaxjob", "mpijob", "paddlejob", "tfjob", "xgboostjob"))
 WAITING_IMAGE = "docker.io/library/alpine:3.10"
-"""The image in which workers wait for the master with nslookup (pkg/config/config.go): `alpine:3.10`, in full."""
+"""The image of the init container that waits for the master (pkg/config/config.go): `alpine:3.10`, in full."""
 
 _TRY_S = 2
 """The interval between two attempts (pkg/controller.v1/pytorch/initcontainer.go)."""
@@ -34,7 +34,7 @@ class TrainingOperator(Installed[QueuedOperatorSettings]):
 
 
 def arguments(scheduler: str | None, registry: str | None, warm_up_minutes: int) -> list[str]:
-    """Returns the arguments: the scheduler of gangs, if any, and the init container with which workers wait.
+    """Returns the arguments: the scheduler of gangs, if any, and the init container of waiting workers.
 
     Workers wait until the master's name resolves. That is after its node has pulled its image, because a Service only
     has addresses of Ready pods (pkg/controller.v1/common/service.go). Upstream's 100 attempts end after 200 s, and then
@@ -52,13 +52,13 @@ def arguments(scheduler: str | None, registry: str | None, warm_up_minutes: int)
 class _TrainingOperator(Operator[QueuedOperatorSettings]):
     name = NAME
     title = "the training operator"
-    summary = "Kubeflow's, of version 1, for PyTorchJobs of teams."
+    summary = "Kubeflow's training operator, version 1, for PyTorchJobs of teams."
     has_chart = False
     namespace = MLBATCH_NAMESPACE
     level = "baseline"
     settings = QueuedOperatorSettings
     component = TrainingOperator
-    needs: Mapping[Capability, str] = {"queues": "runs what its queues admit"}
+    needs: Mapping[Capability, str] = {"queues": "runs the jobs that its queues admit"}
     follows = ("scheduler-plugins", "volcano")  # it creates gangs of their kinds
 
 

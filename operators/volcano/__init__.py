@@ -81,7 +81,7 @@ def values(*, autoscaled: bool, preemption: bool = False) -> Values:
 class _Volcano(Operator[VolcanoSettings]):
     name = NAME
     title = "Volcano"
-    summary = "Gang scheduler; installed unless `operators.scheduler` is another."
+    summary = "Gang scheduler; installed unless `operators.scheduler` names another."
     namespace = "volcano-system"
     level = "baseline"
     settings = VolcanoSettings

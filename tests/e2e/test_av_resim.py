@@ -25,7 +25,7 @@ SIZE = 16 * 2**20
 @pytest.fixture(scope="module")
 def stack(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     made = Stack.create(world, NAME, tmp_path_factory.mktemp(NAME) / "project", {}, like="av-resim")
-    assert "This machine is outside the network that the stack makes" in made.up()
+    assert "This machine is outside the network that the stack creates" in made.up()
     made.inside = f"ai-on-aks-{NAME}"
     made.up()
     yield made

@@ -15,7 +15,7 @@ DATA: dict[str, Any] = {"containers": {"data": {}}}
 REGION = "azure-native:location"
 GROUP = {"localAccounts": True, "resourceGroup": "elsewhere"}
 LOST = (
-    "cluster ai-on-aks-moving: what runs there, and what that keeps on persistent volumes",
+    "cluster ai-on-aks-moving: its workloads, and their data on persistent volumes",
     "registry aionaksmoving",
     "storage account aionaksmoving",
 )
@@ -79,7 +79,7 @@ def test_rejects_another_resource_group_again_after_a_failed_up(stack: Stack) ->
 
 def test_destroy_keeps_protected_data(stack: Stack) -> None:
     stack.pulumi("config", "set", REGION, "westeurope")
-    assert "`pulumi destroy` refuses to, until `pulumi state unprotect -s moving --all`" in refused(stack, "preview")
+    assert "Or destroy (which fails until you run `pulumi state unprotect -s moving --all`" in refused(stack, "preview")
     output = stack.pulumi("destroy", "--yes", check=False)
     assert stack.returncode != 0
     assert "container-data" in output

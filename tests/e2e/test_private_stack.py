@@ -51,7 +51,7 @@ def kubectl(stack: Stack, *arguments: str) -> str:
 
 
 def test_from_outside_only_the_first_phase_is_deployed(stack: Stack) -> None:
-    assert "This machine is outside the network that the stack makes" in stack.up()
+    assert "This machine is outside the network that the stack creates" in stack.up()
     assert stack.outputs()["next"].startswith("az network bastion ssh ")
     assert pools(stack) == {"system"}
     with pytest.raises(CommandFailed, match=NO_SUCH_HOST):
@@ -63,7 +63,7 @@ def test_the_jump_box_can_be_removed_and_added_again(stack: Stack) -> None:
     chosen = yaml.safe_load((paths.ROOT / "Pulumi.private.yaml").read_text())["config"]["ai-on-aks:network"]
     machines = f"{GROUP}/providers/Microsoft.Compute/virtualMachines?api-version={API['Microsoft.Compute']}"
     stack.set(network={key: value for key, value in chosen.items() if key != "jumpBox"})
-    assert "and its Bastion go" in stack.up()
+    assert "and its Bastion" in stack.up()
     assert stack.world.arm("GET", machines)["value"] == []
     stack.set(network=chosen)
     stack.up()

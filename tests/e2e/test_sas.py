@@ -208,7 +208,7 @@ def test_an_expired_sas_that_a_workload_mounts_is_an_error(platform: Stack, cons
     assert "Traceback" not in text
     assert re.search(r"the SAS of container olmo-\w+ ended at \S+, and mounts and uploads that use it fail", text)
     assert re.search(r"pulumi config set -s data --path storage\.rotation \d && pulumi up -s data\n", text)
-    assert "olmo would wait for it for ever" in text
+    assert "olmo would wait for it forever" in text
     assert volumes(platform, "ai") == before
     platform.set(workloads="")
     assert re.search(r"warning: the SAS of container olmo-data ended", platform.up())

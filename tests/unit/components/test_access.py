@@ -1,4 +1,4 @@
-"""The ways into a cluster."""
+"""Access to a cluster: kubeconfigs, logins, and the roles that they need."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def login_of(text: str) -> list[str]:
 
 
 @case_table(__file__, "servers")
-def test_a_kubeconfig_tells_whether_its_cluster_is_private(server: str, found: str | None) -> None:
+def test_finds_the_server_of_a_private_cluster(server: str, found: str | None) -> None:
     text = yaml.safe_dump({"clusters": [{"name": "c", "cluster": {"server": server}}], "users": []})
     assert kubeconfig.private_server(text) == found
 
 
-def test_local_accounts_mean_the_admin_certificate_and_no_role() -> None:
+def test_local_accounts_use_the_admin_certificate_without_a_role() -> None:
     recorder, (found,) = access(ClusterSettings(local_accounts=True))
     assert yaml.safe_load(found)["users"][0]["name"] == "admin"
     assert recorder.names(":RoleAssignment") == []
 
 
 @case_table(__file__, "deployers")
-def test_azure_is_told_who_the_deployer_is(
+def test_the_role_of_the_deployer_names_its_id_and_type(
     given: dict[str, str], client: str, who: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(mocked_azure.SIGNED_IN, "clientId", client)
@@ -67,7 +67,7 @@ def test_azure_is_told_who_the_deployer_is(
 
 
 @pytest.mark.parametrize("missing", [[], ["kubelogin"]])
-def test_a_preview_that_turns_local_accounts_on_uses_the_login_if_it_can(
+def test_a_preview_that_enables_local_accounts_uses_the_current_login(
     monkeypatch: pytest.MonkeyPatch, missing: list[str]
 ) -> None:
     monkeypatch.setattr(containerservice, "list_managed_cluster_admin_credentials", refuse)
@@ -77,7 +77,7 @@ def test_a_preview_that_turns_local_accounts_on_uses_the_login_if_it_can(
     assert [login_of(text)[-1] for text in found] == ([] if missing else ["azurecli"])
 
 
-def test_an_update_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_update_that_enables_local_accounts_needs_the_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(containerservice, "list_managed_cluster_admin_credentials", refuse)
     with pytest.raises(pulumi.RunError, match="static credential"):
         access(ClusterSettings(local_accounts=True))
@@ -87,23 +87,16 @@ def refuse(**_: object) -> object:
     raise RuntimeError("Getting static credential is not allowed because this cluster ...")
 
 
-@pytest.mark.parametrize(
-    ("entra", "local"),
-    [(True, True), (True, False), (False, True)],
-)
-def test_the_cluster_is_made_as_set(entra: bool, local: bool) -> None:
-    settings = ClusterSettings(entra=entra, local_accounts=local, admin_group_object_ids=(GROUP,))
-    recorder, _ = access(settings)
-    cluster = recorder.one(":ManagedCluster").inputs
-    assert cluster["disableLocalAccounts"] is not local
-    kubeconfigs = [name for name in recorder.names(":RoleAssignment") if name.startswith("kubeconfig-")]
-    assert kubeconfigs == ([f"kubeconfig-{GROUP}"] if entra else [])
+@pytest.mark.parametrize("entra", [True, False])
+def test_groups_of_admins_get_a_kubeconfig_with_entra_only(entra: bool) -> None:
+    recorder, _ = access(ClusterSettings(entra=entra, local_accounts=True, admin_group_object_ids=(GROUP,)))
+    roles = [name for name in recorder.names(":RoleAssignment") if name.startswith("kubeconfig-")]
+    assert roles == ([f"kubeconfig-{GROUP}"] if entra else [])
     profile = {"managed": True, "enableAzureRBAC": True, "adminGroupObjectIDs": [GROUP]}
-    assert cluster.get("aadProfile") == (profile if entra else None)
+    assert recorder.one(":ManagedCluster").inputs.get("aadProfile") == (profile if entra else None)
 
 
-def test_groups_of_teams_may_too_each_once() -> None:
-    """A RoleBinding lets them do things in the cluster, and not ask Azure for a way into it."""
+def test_each_group_of_admins_and_teams_gets_a_kubeconfig_once() -> None:
     other = "2a2b2c2d-0000-0000-0000-000000000000"
     teams = {"blue": TeamSettings(gpus=8, groups=(other, GROUP)), "red": TeamSettings(gpus=8, groups=(other.upper(),))}
     recorder, _ = access(ClusterSettings(local_accounts=True, admin_group_object_ids=(GROUP,)), teams=teams)
@@ -113,28 +106,25 @@ def test_groups_of_teams_may_too_each_once() -> None:
 
 
 @pytest.mark.parametrize("method", ["azurecli", "workloadidentity", "msi", "spn"])
-def test_kubelogin_is_told_what_its_own_converter_tells_it(method: Any) -> None:
-    """A managed identity would be looked for by AKS's client id; a service principal needs the tenant."""
+def test_sets_the_options_that_kubelogins_converter_sets(method: Any) -> None:
     _, (found,) = access(ClusterSettings(login=method))
     options = LOGIN_OPTIONS if method == "spn" else ["--server-id", SERVER_APP]
     assert login_of(found) == ["get-token", *options, "--login", method]
 
 
-def test_a_login_method_is_added_where_none_stands() -> None:
-    assert login_of(kubeconfig.with_login(exec_kubeconfig("get-token"), "msi")) == ["get-token", "--login", "msi"]
-
-
-def test_a_kubeconfig_tells_how_it_logs_in() -> None:
-    assert kubeconfig.login_of(kubeconfig.with_login(exec_kubeconfig("get-token"), "msi")) == "msi"
+def test_adds_and_reads_a_login_method() -> None:
+    text = kubeconfig.with_login(exec_kubeconfig("get-token"), "msi")
+    assert login_of(text) == ["get-token", "--login", "msi"]
+    assert kubeconfig.login_of(text) == "msi"
     assert kubeconfig.login_of(yaml.safe_dump({"users": [{"name": "admin", "user": {}}]})) is None
 
 
-def test_other_users_are_left_alone() -> None:
+def test_keeps_users_without_kubelogin() -> None:
     text = yaml.safe_dump({"users": [{"name": "u", "user": {"token": "t"}}]})
     assert yaml.safe_load(kubeconfig.with_login(text, "msi")) == yaml.safe_load(text)
 
 
-def test_a_kubeconfig_for_somebody_else_logs_in_as_before() -> None:
+def test_impersonation_keeps_the_login() -> None:
     text = exec_kubeconfig("get-token")
     found = yaml.safe_load(kubeconfig.as_user(text, "alice@example.com"))
     (user,) = found["users"]

@@ -1,4 +1,4 @@
-"""Several storage accounts in one stack, each with containers, and a way into them, of its own."""
+"""Several storage accounts in one stack, each with its own containers and access."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MORE: dict[str, Any] = {"accounts": {"output": {"sku": "Premium_LRS", "container
 
 @pytest.fixture(scope="module")
 def mixed() -> Recorder:
-    """An account that identities open, and one for which SAS are signed."""
+    """An account that identities open, and another one with SAS."""
     return golden.run("two-accounts")
 
 
@@ -32,15 +32,15 @@ def full_name(key: str, stack: str = "dev", subscription: str = SUBSCRIPTION) ->
     return Account(key, AccountSettings()).full_name(Names("ai-on-aks", stack), subscription)
 
 
-def test_each_account_has_a_name_that_says_which_it_is() -> None:
+def test_the_name_of_an_account_contains_its_key() -> None:
     assert full_name("input")[:-6] == "aionaksdevinput"
     assert full_name("input", "a-stack-of-a-long-name")[:-6] == "aionaksastackinput"
     assert len(full_name("input", "a-stack-of-a-long-name")) == MAX_ACCOUNT_NAME
     assert len({full_name("input"), full_name("input", subscription="another"), full_name("output")}) == 3
-    assert full_name("input") != full_name("", "devinput"), "of which stacks of other names keep clear"
+    assert full_name("input") != full_name("", "devinput"), "no other stack has the same name"
 
 
-def test_an_account_comes_beside_the_one_that_is_there_and_changes_nothing_of_it() -> None:
+def test_a_second_account_does_not_change_the_first() -> None:
     before, after = (program({"vmSku": H100, "storage": DATA | more}) for more in ({}, MORE))
     had, has = golden.resources(before), golden.resources(after)
     assert {name: has[name] for name in had} == had
@@ -55,17 +55,13 @@ def test_an_account_comes_beside_the_one_that_is_there_and_changes_nothing_of_it
     }
 
 
-def test_an_account_without_containers_is_not_made() -> None:
-    assert StorageSettings.model_validate({"accounts": {"input": {}}}).made_accounts() == []
-
-
-def test_a_container_of_another_account_is_another_volume() -> None:
-    """A node keeps its mounts by the volume's name, also of a container that has moved."""
+def test_a_container_of_another_account_needs_another_volume() -> None:
+    """Nodes keep a mount under the name of its volume, even if the container moves."""
     accounts = [Account(key, AccountSettings.model_validate(DATA)) for key in ("", "input", "output")]
     assert len({account.generation("data") for account in accounts}) == 3
 
 
-def test_the_signer_has_a_role_on_each_account_that_needs_it() -> None:
+def test_the_signer_gets_a_role_on_each_account() -> None:
     signed: dict[str, Any] = {"containers": {"data": {"sas": "user-delegation"}}}
     other = {"accounts": {"output": {"containers": {"results": {"sas": "user-delegation"}}}}}
     recorder = program({"vmSku": H100, "storage": signed | other})
@@ -75,8 +71,6 @@ def test_the_signer_has_a_role_on_each_account_that_needs_it() -> None:
     ]
 
 
-# -- what is read of them elsewhere ------------------------------------------------------------------------------------
-
 ENDED = {"start": "2026-01-01T00:00:00Z", "expiry": "2026-01-08T00:00:00Z"}
 JOB: dict[str, Any] = {
     "platformStack": "dev",
@@ -85,7 +79,9 @@ JOB: dict[str, Any] = {
 }
 
 
-def test_a_lodger_is_told_whose_rotation_it_is(mixed: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_consumer_stack_gets_the_command_that_rotates_the_platforms_sas(
+    mixed: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     platform = json.loads(json.dumps(mixed.shown["platform"]))
     platform["containers"]["output"] |= ENDED
     monkeypatch.setitem(mixed.shown, "platform", platform)
@@ -94,22 +90,22 @@ def test_a_lodger_is_told_whose_rotation_it_is(mixed: Recorder, monkeypatch: pyt
         program(JOB, Azure(stacks={"dev": mixed}), "jobs")
 
 
-def test_a_lodger_that_mounts_by_sas_alone_needs_no_rights(mixed: Recorder) -> None:
+def test_a_consumer_stack_that_only_mounts_by_sas_needs_no_rights(mixed: Recorder) -> None:
     written = {"olmo": {**JOB["workloadOptions"]["olmo"], "dataContainer": "output"}}
     consumer = program({**JOB, "workloadOptions": written}, azure := Azure(stacks={"dev": mixed}), "jobs")
     assert consumer.names(":UserAssignedIdentity") == []
-    assert not [token for token, _ in azure.calls if "getClientToken" in token], "nothing is looked up"
+    assert not [token for token, _ in azure.calls if "getClientToken" in token], "no lookup needs it"
 
 
 def existing(azure: Azure, **storage: Any) -> list[str]:
-    """The lines of the refusal."""
+    """Returns the lines of the error."""
     chosen = settings_with(storage=StorageSettings.model_validate(storage))
     with pytest.raises(pulumi.RunError) as refusal:
         deploy(lambda: check_existing(chosen), azure)
     return str(refusal.value).splitlines()
 
 
-def test_each_account_that_would_be_replaced_is_told_with_the_line_that_keeps_it() -> None:
+def test_rejects_changes_of_an_account_with_the_commands_that_keep_it() -> None:
     flat = Azure(cluster=True, account={"name": "models", "isHnsEnabled": False})
     lines = existing(flat, **MORE, containers={"data": {}}, hierarchicalNamespace=False)
     keep = "    pulumi config set -s test --path storage.accounts.output"
@@ -119,7 +115,7 @@ def test_each_account_that_would_be_replaced_is_told_with_the_line_that_keeps_it
     assert lines[2::4] == [f"{keep}.hierarchicalNamespace false", f"{keep}.sku Standard_LRS"]
 
 
-def test_a_stack_that_moves_is_told_of_all_its_data() -> None:
+def test_lists_the_data_of_all_accounts_if_the_stack_moves() -> None:
     named = {"accounts": {"output": {**DATA, "accountName": "results"}}}
     held = {"account": "models", "containers": ["data"], "accounts": {"output": {"account": "results"}}}
     before = {"resourceGroup": "elsewhere", "clusterName": "ai-on-aks-test", "storage": held}
@@ -141,14 +137,14 @@ TRAINING: dict[str, Any] = {"workloads": "olmo", "workloadOptions": {"olmo": {"p
 
 
 def roles(recorder: Recorder) -> dict[str, str]:
-    """What the identity may do, by container."""
+    """Returns the roles of the identity, by container."""
     made = [each.inputs for each in recorder.registered if each.type.endswith(":RoleAssignment")]
     theirs = [each for each in made if each["principalId"] == PRINCIPAL]
     assert {each["principalType"] for each in theirs} == {"ServicePrincipal"}
     return {each["scope"].rpartition("/BlobContainer/")[2]: each["roleDefinitionId"][-36:] for each in theirs}
 
 
-def test_a_stack_on_anothers_platform_has_an_identity_with_rights_to_what_it_mounts() -> None:
+def test_a_consumer_stack_gets_an_identity_with_roles_on_its_containers() -> None:
     more = STORAGE | {"containers": OLMO | {"secrets": {}}}
     platform = program(PLATFORM | {"storage": more}, stack="dev")
     consumer = program({"platformStack": "dev", **TRAINING}, Azure(stacks={"dev": platform}), "mine")

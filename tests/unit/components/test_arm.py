@@ -1,4 +1,4 @@
-"""GETs of the Resource Manager: what is retried, what is given up, and where the token goes."""
+"""GET requests to Resource Manager: retries, failures, and the destination of the token."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORBIDDEN = {"error": {"code": "AuthorizationFailed", "message": "..."}}
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, *answers: Answer | Exception) -> list[str]:
-    """Gives one answer after the other; returns the URLs that are asked for."""
+    """Answers in this order. Returns the list of requested URLs."""
     urls, left = list[str](), list(answers)
 
     def fetch(url: str, token: str) -> Answer:
@@ -45,17 +45,17 @@ def asked(monkeypatch: pytest.MonkeyPatch, *answers: Answer | Exception) -> list
         (answer(FORBIDDEN, 403), "403 AuthorizationFailed"),
         (answer([], 404), "404"),
         (answer({"error": "no"}, 400), "400"),
-        ((200, b"<html>"), "https://arm.test/it answers no JSON"),
-        (answer(["a"]), "https://arm.test/it answers no JSON"),
+        ((200, b"<html>"), "https://arm.test/it does not answer with JSON"),
+        (answer(["a"]), "https://arm.test/it does not answer with JSON"),
         (OSError("no route to host"), "https://arm.test/it: no route to host"),
     ],
 )
-def test_a_failed_look_up_is_no_exception(given: Answer, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_lookup_returns_the_reason(given: Answer, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked(monkeypatch, given)
     assert ARM.get({"it": "/it?api-version=1"}) == {"it": Unread(why)}
 
 
-def test_pages_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_joins_the_pages_of_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     first, last = {"value": [1], "nextLink": f"{ENDPOINT}/it?page=2"}, {"value": [2], "nextLink": None}
     urls = asked(monkeypatch, answer(first), answer(last))
     assert ARM.get({"it": "/it"})["it"] == {"value": [1, 2], "nextLink": None}
@@ -63,7 +63,7 @@ def test_pages_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("there", ["https://elsewhere/it", f"{ENDPOINT}.elsewhere/it", "file:///etc/passwd", 5])
-def test_the_token_goes_to_no_other_host(there: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejects_a_next_page_on_another_host(there: object, monkeypatch: pytest.MonkeyPatch) -> None:
     urls = asked(monkeypatch, answer({"value": [1], "nextLink": there}))
     assert isinstance(ARM.get({"it": "/it"})["it"], Unread)
     assert urls == [f"{ENDPOINT}/it"]
@@ -72,7 +72,7 @@ def test_the_token_goes_to_no_other_host(there: object, monkeypatch: pytest.Monk
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
-    """A server that is busy once, and redirects /moved to another host; what it was asked, with which token."""
+    """A server that is busy once and redirects /moved to another host. It records each path and token."""
     requests: list[tuple[str, str | None]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -88,7 +88,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[st
 
     authority = trust.authority(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", authority.path("ca", "crt"))
-    monkeypatch.setattr(arm, "_trusted", ssl.create_default_context)  # a program trusts the same all its life
+    monkeypatch.setattr(arm, "_trusted", ssl.create_default_context)  # a program caches it
     https = HttpsServer(0, authority, Handler)
     thread = threading.Thread(target=https.serve_forever, args=(0.05,))
     thread.start()
@@ -98,7 +98,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[st
     https.server_close()
 
 
-def test_a_busy_server_is_asked_again(server: tuple[str, list[tuple[str, str | None]]]) -> None:
+def test_retries_a_busy_server(server: tuple[str, list[tuple[str, str | None]]]) -> None:
     endpoint, requests = server
     assert Arm(endpoint, TOKEN).get({"it": "/it"}) == {"it": {}}
     assert requests == [("/it", f"Bearer {TOKEN}")] * 2
@@ -110,19 +110,11 @@ def test_a_redirect_to_another_host_gets_no_token(server: tuple[str, list[tuple[
     assert requests == [("/moved", f"Bearer {TOKEN}"), ("/there", None)]
 
 
-def test_what_is_no_url_and_where_nobody_listens() -> None:
-    for endpoint in ("file://", "https://127.0.0.1:1", "https://"):
-        assert isinstance(Arm(endpoint, TOKEN).get({"it": "/it"})["it"], Unread)
-
-
-def test_no_token_goes_without_tls() -> None:
-    """As the plugin has it, whose SDK refuses to."""
-    assert Arm("http://127.0.0.1:1", TOKEN).get({"it": "/it"})["it"] == Unread(
-        "http://127.0.0.1:1/it: no URL of HTTPS, by which alone a token may go"
-    )
-
-
-# -- where it is -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("endpoint", ["file://", "https://127.0.0.1:1", "https://", "http://127.0.0.1:1"])
+def test_returns_the_reason_for_an_invalid_or_unreachable_url(endpoint: str) -> None:
+    found = Arm(endpoint, TOKEN).get({"it": "/it"})["it"]
+    assert isinstance(found, Unread)
+    assert found.why.endswith(": the URL must begin with https://") == (not endpoint.startswith("https:"))
 
 
 def connected(region: str = "eastus") -> Arm | Unread:
@@ -139,7 +131,7 @@ def connected(region: str = "eastus") -> Arm | Unread:
         ("chinanorth3", "https://management.chinacloudapi.cn"),
     ],
 )
-def test_each_cloud_has_its_own(region: str, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_cloud_has_its_own_endpoint(region: str, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ARM_METADATA_HOSTNAME", raising=False)
     assert connected(region) == Arm(endpoint, TOKEN)
 
@@ -147,7 +139,7 @@ def test_each_cloud_has_its_own(region: str, endpoint: str, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("host", "asked"), [("arm.test", "https://arm.test"), ("https://127.0.0.1:8", "https://127.0.0.1:8")]
 )
-def test_another_cloud_says_where_it_is(host: str, asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_the_endpoint_of_a_custom_cloud(host: str, asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
     urls: list[tuple[str, str]] = []
 
     def fetch(url: str, token: str) -> Answer:
@@ -160,7 +152,7 @@ def test_another_cloud_says_where_it_is(host: str, asked: str, monkeypatch: pyte
     assert urls == [(f"{asked}/metadata/endpoints?api-version=2022-09-01", "")]
 
 
-def test_the_providers_key_comes_before_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_providers_key_overrides_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arm, "fetch", lambda url, *_: answer({"resourceManager": url.partition("/metadata")[0]}))
     monkeypatch.setenv("ARM_METADATA_HOSTNAME", "variable")
     pulumi.runtime.set_all_config({"azure-native:metadataHost": "key"})
@@ -168,7 +160,7 @@ def test_the_providers_key_comes_before_the_variable(monkeypatch: pytest.MonkeyP
     pulumi.runtime.set_all_config({})
 
 
-def test_a_cloud_that_does_not_say_where_it_is_gets_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_custom_cloud_without_an_endpoint_gets_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARM_METADATA_HOSTNAME", "arm.test")
     monkeypatch.setattr(arm, "fetch", lambda *_: answer({}, 404))
     assert connected() == Unread("404")

@@ -1,4 +1,4 @@
-"""Every resource in Azure has the stack's tags, and its errors are explained."""
+"""The tags of all Azure resources, and the explanations of Azure's errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def takes_tags(resource: Registered) -> bool:
 
 
 @pytest.mark.parametrize("stack", ["private-outside", "two-accounts", "shared-files", "autoscale"])
-def test_all_that_takes_tags_has_them(stack: str) -> None:
+def test_all_resources_with_tags_get_those_of_the_stack(stack: str) -> None:
     found = azure(program({**STACKS[stack], "tags": TAGS}, Azure(inside=stack != "private-outside")))
     without = [each for each in found if takes_tags(each) and not TAGS.items() <= each.inputs.get("tags", {}).items()]
     assert [each.name for each in without] == []
@@ -37,23 +37,15 @@ def test_all_that_takes_tags_has_them(stack: str) -> None:
     assert [pool["tags"] for pool in cluster.inputs["agentPoolProfiles"]] == [TAGS]
 
 
-def test_the_programs_own_tags_stay() -> None:
+def test_keeps_tags_of_the_program() -> None:
     found = azure(program({**STACKS["autoscale"], "tags": TAGS}))
     (pool,) = (each for each in found if each.type.endswith(":AgentPool"))
     assert len(pool.inputs["tags"]) == len(TAGS) + 1
 
 
-def test_without_tags_nothing_changes() -> None:
+def test_does_not_add_missing_tags() -> None:
     assert tagged({"tags": None, "location": "eastus"}, {}) == {"tags": None, "location": "eastus"}
     assert tagged({"location": "eastus"}, TAGS) == {"location": "eastus"}
-
-
-def explained(settings: dict[str, Any], resource: str, error: str, warnings: list[str]) -> str:
-    hook = _explainer(load(settings))
-    args = pulumi.ErrorHookArgs(urn=f"urn::{resource}", id="", name=resource, type="", errors=[error])
-    assert [hook(args), hook(args)] == [False, False]
-    (warning,) = warnings
-    return warning
 
 
 CONSTRAINED = (
@@ -63,35 +55,45 @@ CONSTRAINED = (
 )
 
 
-def test_a_pools_error_names_the_pool(warnings: list[str]) -> None:
-    settings = {"pools": {"h100": {"vmSku": H100, "osDiskGb": 256}}}
-    found = explained(settings, "pool-h100", CONSTRAINED, warnings)
-    assert "pulumi config set -s dev --path pools.h100.osDiskType Managed" in found
+MISSING_TAG = json.dumps(
+    {
+        "code": "RequestDisallowedByPolicy",
+        "info": {"evaluatedExpressions": [{"expression": "tags[cost.center]", "result": "False"}]},
+    }
+)
 
 
-def test_the_default_pool_becomes_one_of_the_pools(warnings: list[str]) -> None:
-    found = explained({"vmSku": H100}, "pool-gpu", CONSTRAINED, warnings)
-    assert f"pulumi config set -s dev --path pools.gpu.vmSku {H100} && " in found
+@pytest.mark.parametrize(
+    ("settings", "resource", "error", "fix"),
+    [
+        (
+            {"pools": {"h100": {"vmSku": H100, "osDiskGb": 256}}},
+            "pool-h100",
+            CONSTRAINED,
+            "pools.h100.osDiskType Managed",
+        ),
+        ({"vmSku": H100}, "pool-gpu", CONSTRAINED, f"pools.gpu.vmSku {H100} && "),
+        ({"vmSku": T4}, "resource-group", MISSING_TAG, """'tags["cost.center"]' '<value>'"""),
+    ],
+    ids=["a pool", "the default pool becomes one of the pools", "a missing tag"],
+)
+def test_explains_errors_with_commands_for_the_resource(
+    settings: dict[str, Any], resource: str, error: str, fix: str, warnings: list[str]
+) -> None:
+    hook = _explainer(load(settings))
+    args = pulumi.ErrorHookArgs(urn=f"urn::{resource}", id="", name=resource, type="", errors=[error])
+    assert [hook(args), hook(args)] == [False, False]
+    (warning,) = warnings
+    assert f"pulumi config set -s dev --path {fix}" in warning
 
 
-def test_a_missing_tag_is_named_with_the_stack(warnings: list[str]) -> None:
-    error = json.dumps(
-        {
-            "code": "RequestDisallowedByPolicy",
-            "info": {"evaluatedExpressions": [{"expression": "tags[cost.center]", "result": "False"}]},
-        }
-    )
-    found = explained({"vmSku": T4}, "resource-group", error, warnings)
-    assert """pulumi config set -s dev --path 'tags["cost.center"]' '<value>'""" in found
-
-
-def test_other_errors_are_left_to_azure(warnings: list[str]) -> None:
+def test_does_not_explain_unknown_errors(warnings: list[str]) -> None:
     hook = _explainer(load({"vmSku": T4}))
     assert hook(pulumi.ErrorHookArgs(urn="", id="", name="x", type="", errors=["no such thing"])) is False
     assert warnings == []
 
 
-def test_each_resource_of_azure_has_the_hook() -> None:
+def test_each_azure_resource_has_the_error_hook() -> None:
     found = program({**STACKS["autoscale"]})
     hooked = {each.name for each in found.registered if "explain-azure-error" in each.request.hooks.on_error}
     assert hooked == {each.name for each in azure(found)}
@@ -100,14 +102,12 @@ def test_each_resource_of_azure_has_the_hook() -> None:
 @pytest.mark.parametrize(
     ("own", "tags"), [({}, {"CostCenter": "4711"}), ({"tags": {"CostCenter": "4712"}}, {"CostCenter": "4712"})]
 )
-def test_a_stack_on_another_platform_has_its_own_tags_or_those_of_the_platform(
-    own: dict[str, Any], tags: dict[str, str]
-) -> None:
+def test_a_consumer_stack_has_its_own_tags_or_those_of_the_platform(own: dict[str, Any], tags: dict[str, str]) -> None:
     others = {"prod": platform({"vmSku": H100, "tags": {"CostCenter": "4711"}})}
     assert load({"platformStack": "prod", "workloads": [], **own}, others=others).tags == tags
 
 
-def test_tags_of_one_program_are_not_those_of_the_next() -> None:
+def test_tags_do_not_leak_into_the_next_program() -> None:
     program({**STACKS["no-nodes"], "tags": TAGS})
     (group,) = (each for each in azure(program(STACKS["no-nodes"])) if each.type.endswith(":ResourceGroup"))
     assert "tags" not in group.inputs

@@ -1,4 +1,4 @@
-"""The cluster: its addresses, and what an upgrade leaves behind."""
+"""The cluster: its addresses, upgrades, autoscaler and authorized ranges."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.support.mocks import Registered, deploy
 from tests.support.settings import settings_with
 
 AKS_NETWORKS = ("10.224.0.0/12", "10.0.0.0/16")
-"""Of nodes and of services, where nobody brings a network along."""
+"""The ranges of nodes and services in AKS's own network."""
 
 
 NODE_OS_WINDOW = "aksManagedNodeOSUpgradeSchedule"
-"""The name by which AKS knows what the window is for (its page on planned maintenance)."""
+"""The name that AKS requires for this window (its page on planned maintenance)."""
 
 
 def declared(
@@ -37,34 +37,33 @@ def declared(
     return deploy(declare).one(":ManagedCluster")
 
 
-def test_pods_of_the_largest_pool_have_addresses_of_their_own() -> None:
+def test_the_pod_range_fits_the_largest_pool_and_overlaps_no_default() -> None:
     network = ip_network(declared().inputs["networkProfile"]["podCidr"])
     assert network == ip_network(POD_RANGE)
     assert network.num_addresses // 256 > MAX_NODES
     assert not any(network.overlaps(ip_network(other)) for other in AKS_NETWORKS)
 
 
-def test_a_changed_range_of_pods_does_not_replace_the_cluster() -> None:
+def test_a_changed_pod_range_does_not_replace_the_cluster() -> None:
     assert list(declared().request.ignoreChanges) == ["networkProfile.podCidr"]
 
 
 @pytest.mark.parametrize(("tier", "plan"), [("Standard", None), ("Premium", "AKSLongTermSupport")])
-def test_long_term_support_comes_with_its_tier(tier: str, plan: str | None) -> None:
+def test_the_premium_tier_enables_long_term_support(tier: str, plan: str | None) -> None:
     """AKS's page on pricing tiers: "Enable or disable LTS and the Premium tier together"."""
     assert declared(tier=tier).inputs.get("supportPlan") == plan
 
 
 @case_table(__file__, "channels")
-def test_a_default_that_would_make_nodes_anew_leaves_the_cluster_its_channel(
-    given: dict[str, Any], has: str | None, sent: str, told: str, warnings: list[str]
+def test_keeps_the_os_channel_if_the_default_would_recreate_nodes(
+    given: dict[str, Any], has: str | None, sent: str, message: str, warnings: list[str]
 ) -> None:
     inputs = declared(has=has, **given).inputs
     assert inputs["autoUpgradeProfile"] == {"upgradeChannel": "none", "nodeOSUpgradeChannel": sent}
-    assert [told in text for text in warnings] == ([True] if told else [])
+    assert [message in text for text in warnings] == ([True] if message else [])
 
 
-def test_the_autoscalers_profile_is_stated_whole_where_any_pool_scales() -> None:
-    """So that what is taken out of the settings has AKS's default again."""
+def test_sends_all_autoscaler_settings_if_any_pool_autoscales() -> None:
     fixed: dict[str, Any] = {"vmSku": "Standard_NC4as_T4_v3", "count": 1}
     scaled = {**fixed, "autoscale": {"min": 1, "max": 5}}
     usual = {
@@ -93,7 +92,7 @@ def test_the_autoscalers_profile_is_stated_whole_where_any_pool_scales() -> None
     assert "autoScalerProfile" not in declared(pools={"a": fixed}).inputs
 
 
-def test_images_roll_in_the_window() -> None:
+def test_creates_the_maintenance_window_of_node_images() -> None:
     window = {"day": "Saturday", "startTime": "22:30", "hours": 6, "utcOffset": "-07:00"}
     stack = settings_with(
         cluster=ClusterSettings.model_validate({"nodeOsChannel": "NodeImage", "maintenanceWindow": window})
@@ -112,7 +111,7 @@ def test_images_roll_in_the_window() -> None:
     ("wanted", "runs", "warned"),
     [("1.35", "1.35.4", False), ("1.35.4", "1.35.4", False), ("1.36", "1.35.4", True), ("1.35.4", "1.35.2", True)],
 )
-def test_a_system_pool_that_stayed_behind_is_told_with_the_command_that_upgrades_it(
+def test_warns_of_an_outdated_system_pool_with_the_command_that_upgrades_it(
     wanted: str, runs: str, warned: bool, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
 ) -> None:
     pools = [{"name": "gpu1a2b", "currentOrchestratorVersion": wanted}, {"name": "system"}]
@@ -127,17 +126,16 @@ def test_a_system_pool_that_stayed_behind_is_told_with_the_command_that_upgrades
 
 
 @case_table(__file__, "ranges")
-def test_ranges_that_the_cluster_has_stay_and_new_ones_are_told(
-    given: dict[str, Any], has: list[str], sent: list[str], told: str, warnings: list[str]
+def test_keeps_authorized_ranges_and_warns_of_changes(
+    given: dict[str, Any], has: list[str], sent: list[str], message: str, warnings: list[str]
 ) -> None:
-    """Somebody may have set them by other means; and whoever sets some must be in one."""
     settings = settings_with(cluster=ClusterSettings.model_validate(given))
     assert chosen_ranges(settings, has) == sent
-    assert [told in text for text in warnings] == ([True] if told else [])
+    assert [message in text for text in warnings] == ([True] if message else [])
 
 
-@pytest.mark.parametrize(("gateway", "told"), [(True, 0), (False, 1)])
-def test_the_address_of_the_nodes_gateway_is_no_other_range(*, gateway: bool, told: int, warnings: list[str]) -> None:
+@pytest.mark.parametrize(("gateway", "count"), [(True, 0), (False, 1)])
+def test_does_not_warn_of_the_address_of_the_nat_gateway(*, gateway: bool, count: int, warnings: list[str]) -> None:
     settings = settings_with(cluster=ClusterSettings.model_validate({"authorizedIpRanges": ["8.8.8.8/32"]}))
     assert chosen_ranges(settings, ["8.8.8.8/32", "20.1.2.3/32"], gateway=gateway) == ["8.8.8.8/32"]
-    assert len(warnings) == told
+    assert len(warnings) == count

@@ -1,4 +1,4 @@
-"""What Azure has already and cannot change is found before anything is declared."""
+"""Impossible changes of existing Azure resources, found before any resource is declared."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def check(azure: Azure, size: str = D4, **storage: object) -> Azure:
     return azure
 
 
-def test_a_new_stack_has_nothing_to_ask_for() -> None:
+def test_a_new_stack_looks_up_its_account_by_name() -> None:
     azure = check(Azure())
     (account,) = [arguments for token, arguments in azure.calls if token.endswith(":getStorageAccount")]
     assert account["resourceGroupName"] == "ai-on-aks-test"
     assert account["accountName"].startswith("aionakstest")
 
 
-def test_without_containers_there_is_no_account() -> None:
+def test_does_not_look_up_an_account_without_containers() -> None:
     assert not [token for token, _ in check(Azure(), containers={}).calls if "torageAccount" in token]
 
 
 @case_table(__file__, "accounts")
-def test_an_account_that_cannot_change_is_kept_by_a_line(
+def test_rejects_changes_of_an_account_with_the_command_that_keeps_it(
     there: dict[str, Any], wanted: dict[str, Any], keep: str
 ) -> None:
     azure = Azure(cluster=True, account={"name": "models", "isHnsEnabled": True, **there})
@@ -57,7 +57,7 @@ def test_an_account_that_cannot_change_is_kept_by_a_line(
     assert f"but the storage account models has {keep.split()[1]}." in str(raised.value)
 
 
-def test_a_stopped_cluster_is_refused_with_the_command_that_starts_it() -> None:
+def test_rejects_a_stopped_cluster_with_the_command_that_starts_it() -> None:
     check(Azure(cluster=True, profiles={"powerState": {"code": "Running"}}))
     with pytest.raises(pulumi.RunError, match="is stopped") as refused:
         check(Azure(cluster=True, profiles={"powerState": {"code": "Stopped"}}), size=D8)
@@ -66,7 +66,7 @@ def test_a_stopped_cluster_is_refused_with_the_command_that_starts_it() -> None:
 
 
 @case_table(__file__, "versions")
-def test_a_cluster_goes_one_minor_version_forward_and_none_back(runs: str, wanted: str, why: str, fix: str) -> None:
+def test_rejects_downgrades_and_skipped_minor_versions(runs: str, wanted: str, why: str, fix: str) -> None:
     azure = Azure(cluster=True, profiles={"currentKubernetesVersion": runs})
     tier: Any = "Premium" if runs.endswith(".100") else "Standard"
     settings = settings_with(cluster=ClusterSettings(kubernetes_version=wanted, tier=tier))
@@ -78,22 +78,22 @@ def test_a_cluster_goes_one_minor_version_forward_and_none_back(runs: str, wante
     assert str(raised.value).endswith(f"pulumi config set -s test --path cluster.kubernetesVersion {fix}")
 
 
-def test_a_cluster_with_entra_keeps_it() -> None:
+def test_rejects_a_cluster_that_loses_entra() -> None:
     settings = settings_with(cluster=ClusterSettings(entra=False))
     deploy(lambda: check_existing(settings), Azure(cluster=True))
-    with pytest.raises(pulumi.RunError, match="which AKS never turns off") as raised:
+    with pytest.raises(pulumi.RunError, match="which AKS cannot turn off") as raised:
         deploy(lambda: check_existing(settings), Azure(cluster=True, profiles={"aadProfile": {"managed": True}}))
     assert str(raised.value).endswith("pulumi config set -s test --path cluster.entra true")
 
 
-def test_a_system_pool_of_another_size_is_told_the_way() -> None:
+def test_rejects_another_size_of_the_system_pool() -> None:
     check(Azure(cluster=True, pools={"system": {"vmSize": D4}, "gpu1234": {"vmSize": D8}}))
-    check(Azure(cluster=True, pools={"system": {"vmSize": D4.lower()}}))  # ARM keeps the case that it was given
+    check(Azure(cluster=True, pools={"system": {"vmSize": D4.lower()}}))  # ARM keeps the case of names
     with pytest.raises(pulumi.RunError, match=f"but the system pool has nodes of {D8}"):
         check(Azure(cluster=True, pools={"system": {"vmSize": D8}}))
 
 
-def test_a_system_pool_that_is_up_keeps_its_nodes_unless_others_are_set(warnings: list[str]) -> None:
+def test_an_existing_system_pool_keeps_its_nodes_unless_they_are_set(warnings: list[str]) -> None:
     azure = Azure(cluster=True, pools={"system": {"vmSize": D4, "count": 2}})
 
     def kept(**given: Any) -> SystemPool:
@@ -115,7 +115,7 @@ def test_a_system_pool_that_is_up_keeps_its_nodes_unless_others_are_set(warnings
     assert len(warnings) == 1
 
 
-def test_a_cluster_of_the_tier_free_is_not_said_to_have_fewer_nodes_than_aks_recommends(
+def test_does_not_call_the_nodes_of_the_free_tier_recommended(
     warnings: list[str],
 ) -> None:
     settings = settings_with(cluster=ClusterSettings(tier="Free"))
@@ -124,15 +124,7 @@ def test_a_cluster_of_the_tier_free_is_not_said_to_have_fewer_nodes_than_aks_rec
     assert "keeps its 3 nodes of Standard_D8ads_v5; new clusters get 2 of Standard_D4ads_v5. Set" in warnings[0]
 
 
-@pytest.mark.parametrize(("tier", "nodes"), [("Standard", (D8, 3)), ("Premium", (D8, 3)), ("Free", (D4, 2))])
-def test_the_tier_sets_the_default_of_the_system_pool(tier: str, nodes: tuple[str, int]) -> None:
-    pool = ClusterSettings.model_validate({"tier": tier}).system_pool
-    assert (pool.vm_sku, pool.count) == nodes
-    stated = ClusterSettings.model_validate({"tier": tier, "systemPool": {"count": 5}}).system_pool
-    assert (stated.vm_sku, stated.count, stated.model_fields_set) == (nodes[0], 5, {"count"})
-
-
-def test_the_way_ends_with_a_pool_as_the_program_makes_it() -> None:
+def test_the_commands_replace_the_system_pool_with_an_equal_one() -> None:
     text = system_pool_refusal(SystemPool(vm_sku=D8, count=3, taint=True), D4, "dev", "-g group --cluster-name cluster")
     assert f"pulumi config set -s dev --path cluster.systemPool.vmSku {D4}" in text
     steps = [line.strip() for line in text.splitlines() if line.strip().startswith("az ")]
@@ -142,7 +134,7 @@ def test_the_way_ends_with_a_pool_as_the_program_makes_it() -> None:
     assert steps[2].endswith("--node-taints CriticalAddonsOnly=true:NoSchedule")
 
 
-def test_the_new_system_pool_gets_the_subnet_and_the_zones_of_the_old_one() -> None:
+def test_the_new_system_pool_has_the_subnet_and_zones_of_the_old_one() -> None:
     group = f"/subscriptions/{mocked_azure.SUBSCRIPTION}/resourceGroups/net"
     subnet = f"{group}/providers/Microsoft.Network/virtualNetworks/hub/subnets/nodes"
     pool = {"vmSize": D8, "vnetSubnetID": subnet, "availabilityZones": ["1", "2"]}
@@ -156,7 +148,7 @@ def test_the_new_system_pool_gets_the_subnet_and_the_zones_of_the_old_one() -> N
     assert all(f" --vnet-subnet-id {subnet} --zones 1 2 --name " in f"{step} " for step in steps)
 
 
-def test_a_system_pool_with_other_pods_is_told_the_way() -> None:
+def test_rejects_another_max_pods_of_the_system_pool() -> None:
     azure = Azure(cluster=True, pools={"system": {"vmSize": D4, "maxPods": 250}})
 
     def check_pods(pods: int | None) -> None:
@@ -171,7 +163,7 @@ def test_a_system_pool_with_other_pods_is_told_the_way() -> None:
     assert "--max-pods 100 --name system " in str(raised.value)
 
 
-def test_the_channel_of_a_cluster_that_is_up_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_the_os_channel_of_an_existing_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[str | None] = []
     for profile, azure in (
         ({"nodeOSUpgradeChannel": "NodeImage"}, Azure(cluster=True)),
@@ -185,7 +177,7 @@ def test_the_channel_of_a_cluster_that_is_up_is_found(monkeypatch: pytest.Monkey
     assert found == ["NodeImage", "None", "None", None]
 
 
-def test_what_pools_have_is_found() -> None:
+def test_reads_the_nodes_of_existing_pools() -> None:
     found: list[dict[str, Nodes]] = []
     spot = {"vmSize": D8, "count": 3, "scaleSetPriority": "Spot"}
     azure = Azure(cluster=True, pools={"system": {"vmSize": D4, "count": 2}, "gpu1234": spot, "new": {}})
@@ -193,7 +185,7 @@ def test_what_pools_have_is_found() -> None:
     assert found == [{"system": Nodes(D4, 2), "gpu1234": Nodes(D8, 3, spot=True), "new": Nodes("", 0)}]
 
 
-def test_every_other_refusal_of_azure_is_told_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_of_azure_are_reported_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: Azure, args: pulumi.runtime.MockCallArgs) -> object:
         if args.token.endswith(":readStackOutputs"):
             return {"outputs": {}}, []
@@ -205,10 +197,10 @@ def test_every_other_refusal_of_azure_is_told_without_a_traceback(monkeypatch: p
 
 
 @case_table(__file__, "previews", h100=H100)
-def test_a_preview_tells_of_nodes_that_would_wait_for_images_and_of_another_tier(
+def test_a_preview_warns_of_nodes_without_images_and_of_another_registry_tier(
     registry: str, settings: dict[str, Any], expected: list[str], warnings: list[str]
 ) -> None:
-    """In an update it is late: `make up` on the simulator registers the images meanwhile."""
+    """An update does not warn, because `make up` on the simulator registers images meanwhile."""
     stack, azure = load(settings, name="test"), Azure(registry=registry)
     deploy(lambda: check_existing(stack), azure)
     assert warnings == []

@@ -1,4 +1,4 @@
-"""What an update does to node pools that are up: nodes that go, bounds that exclude nodes, and what a hook reports."""
+"""Warnings about removed nodes and autoscaler bounds, and the report of changed node pools."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def warnings(pool: dict[str, Any], has: int) -> list[str]:
 
 
 @case_table(__file__, "removed", name=NAME)
-def test_removed_nodes_are_reported_with_what_is_deleted(pool: dict[str, Any], has: int, says: str) -> None:
+def test_warns_of_removed_nodes_and_their_data(pool: dict[str, Any], has: int, message: str) -> None:
     (warning,) = warnings(pool, has)
-    assert says in warning
+    assert message in warning
     assert "in the scratch folder" in warning
     assert warning.endswith(f"grep aks-{NAME}-")
 
 
-def test_a_pool_that_no_output_names_yet_is_looked_at_too() -> None:
+def test_warns_of_a_pool_that_is_not_in_the_outputs_yet() -> None:
     assert len(list(removed_nodes(load(STACK), {}, {NAME: 3, "foreign": 4}))) == 1
 
 
 @case_table(__file__, "silent")
-def test_an_update_that_removes_no_node_is_silent(pool: dict[str, Any], has: int) -> None:
+def test_does_not_warn_if_no_node_is_removed(pool: dict[str, Any], has: int) -> None:
     assert warnings(pool, has) == []
 
 
 @case_table(__file__, "bounds")
-def test_bounds_that_exclude_the_nodes_of_a_pool_are_reported(has: int, *, autoscales: bool, expected: str) -> None:
+def test_warns_of_bounds_that_exclude_nodes_of_a_pool(has: int, *, autoscales: bool, expected: str) -> None:
     settings = load({"pools": {"gpu": {"vmSku": H100, "autoscale": {"min": 2, "max": 3}}}})
     name = agent_pool_name("gpu", settings.gpu_pools()["gpu"])
     pool = SimpleNamespace(name=name, count=has, enable_auto_scaling=autoscales)
@@ -75,7 +75,7 @@ STAY = "node pools gpuba3d stay as they are"
         "after a refresh", "in another order", "in another order, and scaled",
     ],
 )  # fmt: skip
-def test_an_update_reports_declared_pools_that_change_and_others_that_stay(
+def test_reports_changed_pools_and_pools_that_stay(
     before: list[Any], after: list[Any], lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logged: list[str] = []

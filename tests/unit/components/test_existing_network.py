@@ -1,4 +1,4 @@
-"""A cluster that is up stays in its network: Azure moves none, and the provider would replace it."""
+"""Changes of the network of an existing cluster: Azure cannot make them, and the provider would replace the cluster."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TEXTS = {
 
 
 def refused(wanted: dict[str, Any], subnet: str | None = None, space: str = "", **profiles: Any) -> str:
-    """What is said of settings for a cluster with nodes in that subnet; empty where they are taken."""
+    """Returns the error for a cluster with nodes in that subnet, or an empty text."""
     azure = Azure(cluster=True, pools={"system": {"vnetSubnetID": subnet}}, address_space=space, profiles=profiles)
     settings = settings_with(network=NetworkSettings.model_validate(wanted))
     try:
@@ -51,62 +51,64 @@ def refused(wanted: dict[str, Any], subnet: str | None = None, space: str = "", 
 
 
 @case_table(__file__, "stays", **TEXTS)
-def test_a_cluster_that_is_where_the_settings_want_it_stays(
+def test_accepts_the_network_that_the_cluster_has(
     wanted: dict[str, Any], subnet: str | None, space: str, profiles: dict[str, Any]
 ) -> None:
     assert refused(wanted, subnet, space, **profiles) == ""
 
 
 @case_table(__file__, "refused", **TEXTS)
-def test_what_would_make_it_anew_is_refused_with_what_keeps_it(
+def test_rejects_another_network_with_the_command_that_keeps_it(
     wanted: dict[str, Any], subnet: str | None, space: str, profiles: dict[str, Any], what: str, keep: str
 ) -> None:
-    said = refused(wanted, subnet, space, **profiles)
-    assert what in said.partition("\n")[0], said
-    assert keep in said, said
+    message = refused(wanted, subnet, space, **profiles)
+    assert what in message.partition("\n")[0], message
+    assert keep in message, message
 
 
 @pytest.mark.parametrize(("wanted", "widens"), [("10.244.0.0/14", True), ("10.248.0.0/14", False)])
-def test_a_wider_range_of_pods_needs_no_new_cluster(wanted: str, *, widens: bool) -> None:
+def test_a_wider_pod_range_changes_in_place(wanted: str, *, widens: bool) -> None:
     profile = {"networkProfile": {**PROFILE, "podCidr": "10.244.0.0/16"}}
-    said = refused({**OWN, "podRange": wanted, "addressSpace": "10.1.0.0/16"}, OURS, "10.1.0.0/16", **profile)
+    message = refused({**OWN, "podRange": wanted, "addressSpace": "10.1.0.0/16"}, OURS, "10.1.0.0/16", **profile)
     update = f"az aks update --resource-group ai-on-aks-test --name ai-on-aks-test --pod-cidr {wanted}"
-    assert (f"    {update} && pulumi up --refresh -s test" in said.splitlines()) is widens, said
-    assert ("pulumi destroy" in said) is not widens
-    assert "network.podRange 10.244.0.0/16" in said
+    assert (f"    {update} && pulumi up --refresh -s test" in message.splitlines()) is widens, message
+    assert ("pulumi destroy" in message) is not widens
+    assert "network.podRange 10.244.0.0/16" in message
 
 
 @pytest.mark.parametrize(
     ("wanted", "has"), [("none", "calico"), ("none", "cilium"), ("calico", "cilium"), ("none", "none")]
 )
-def test_no_command_takes_a_policy_engine_away(wanted: str, has: str) -> None:
-    said = refused({"policy": wanted}, None, "", networkProfile={"networkPolicy": has})
-    assert bool(said) is (wanted != has)
-    assert "az aks update" not in said
+def test_no_command_removes_a_policy_engine(wanted: str, has: str) -> None:
+    message = refused({"policy": wanted}, None, "", networkProfile={"networkPolicy": has})
+    assert bool(message) is (wanted != has)
+    assert "az aks update" not in message
 
 
-def test_the_network_outlives_the_cluster_and_so_does_its_address_space() -> None:
+def test_rejects_another_address_space_without_a_cluster_too() -> None:
     settings = settings_with(network=NetworkSettings.model_validate({"addressSpace": "10.0.0.0/15"}))
-    with pytest.raises(pulumi.RunError, match=r"the network that is there has 10\.0\.0\.0/16"):
+    with pytest.raises(pulumi.RunError, match=r"the existing network has 10\.0\.0\.0/16"):
         deploy(lambda: check_existing(settings), Azure(address_space="10.0.0.0/16"))
 
 
-def test_a_stack_in_aks_own_network_asks_for_none() -> None:
+def test_does_not_look_up_a_network_for_a_stack_without_one() -> None:
     azure = Azure(cluster=True, pools={"system": {}})
     deploy(lambda: check_existing(settings_with()), azure)
     assert not [token for token, _ in azure.calls if token.endswith(":getVirtualNetwork")]
 
 
 @case_table(__file__, "jump boxes", key=KEY, other_key=f"{KEY[:-4]}AAAA")
-def test_what_becomes_of_a_jump_box_is_told(key: str | None, said: list[str], warnings: list[str]) -> None:
+def test_warns_of_a_removed_jump_box_and_of_an_unused_key(
+    key: str | None, message: list[str], warnings: list[str]
+) -> None:
     azure = Azure(address_space="10.0.0.0/16", jump_box_key=KEY)
     box = {"jumpBox": {"sshPublicKey": key}} if key else {}
     settings = settings_with(network=NetworkSettings.model_validate({**OWN, "private": True, **box}))
     deploy(lambda: check_existing(settings), azure)
-    assert len(warnings) == bool(said)
-    assert all(words in "".join(warnings) for words in said)
+    assert len(warnings) == bool(message)
+    assert all(words in "".join(warnings) for words in message)
 
 
-def test_a_private_stack_is_built_anew_without_its_cluster_being_reached() -> None:
-    told = refused({**OWN, "addressSpace": "10.8.0.0/16", "private": True}, OURS, "10.0.0.0/16", **PRIVATE)
-    assert "PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy --refresh -s test && pulumi up -s test" in told
+def test_a_private_stack_is_recreated_without_access_to_its_cluster() -> None:
+    message = refused({**OWN, "addressSpace": "10.8.0.0/16", "private": True}, OURS, "10.0.0.0/16", **PRIVATE)
+    assert "PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy --refresh -s test && pulumi up -s test" in message

@@ -1,4 +1,4 @@
-"""Whether this machine is inside, against servers of its own."""
+"""Detection of a private network, against local servers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PRIVATE = "ai.0a1b2c.privatelink.eastus.azmk8s.io"
 
 
 class Server:
-    """Answers everything with one status and body; as a proxy, leads to one place or refuses."""
+    """A server with one answer. As a proxy, it connects to one port or refuses."""
 
     def __init__(self, status: int = 200, body: object = None, leads_to: int | None = None) -> None:
         self.asked: list[str] = []
@@ -82,7 +82,7 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def api_server(folder: Path, status: int = 401, body: object = None) -> Iterator[Server]:
-    """One whose certificate nobody here trusts."""
+    """An API server with a certificate that is not trusted."""
     server = Server(status, body or {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status})
     authority = certificates.Authority(folder, "api")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -95,7 +95,7 @@ def api_server(folder: Path, status: int = 401, body: object = None) -> Iterator
 
 @pytest.mark.usefixtures("no_proxy")
 @pytest.mark.parametrize(("status", "body"), [(200, {"gitVersion": "v1.35.4"}), (401, None), (403, None), (503, None)])
-def test_any_answer_of_kubernetes_is_one_of_the_inside(status: int, body: object, tmp_path: Path) -> None:
+def test_any_answer_of_kubernetes_means_inside(status: int, body: object, tmp_path: Path) -> None:
     with api_server(tmp_path, status, body) as api:
         assert inside.answers(f"127.0.0.1:{api.port}")
         assert api.asked == ["/version"]
@@ -105,22 +105,21 @@ def test_any_answer_of_kubernetes_is_one_of_the_inside(status: int, body: object
 @pytest.mark.parametrize(
     ("status", "body"), [(200, "<html>sign in</html>"), (403, {"error": "blocked"}), (200, ["ok"])]
 )
-def test_what_answers_everything_is_no_api_server(status: int, body: object, tmp_path: Path) -> None:
-    """A portal or a proxy of the organization, at whatever address the name leads to."""
+def test_other_answers_do_not_mean_inside(status: int, body: object, tmp_path: Path) -> None:
     with api_server(tmp_path, status, body) as portal:
         assert not inside.answers(f"127.0.0.1:{portal.port}")
         assert portal.asked
 
 
 @pytest.mark.usefixtures("no_proxy")
-def test_no_name_and_no_answer_are_outside() -> None:
+def test_an_unknown_name_and_a_missing_answer_mean_outside() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         assert not inside.answers(f"127.0.0.1:{unused.getsockname()[1]}")
     assert not inside.answers("ai.privatelink.invalid")
 
 
-def test_a_proxy_leads_inside(tmp_path: Path, no_proxy: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_may_reach_the_api_server(tmp_path: Path, no_proxy: None, monkeypatch: pytest.MonkeyPatch) -> None:
     with api_server(tmp_path) as api, serving(Server(leads_to=api.port)) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"http://vnet@127.0.0.1:{proxy.port}")
         assert inside.answers(PRIVATE)
@@ -129,7 +128,7 @@ def test_a_proxy_leads_inside(tmp_path: Path, no_proxy: None, monkeypatch: pytes
         assert not inside.answers(PRIVATE)
 
 
-def test_what_a_proxy_says_itself_is_no_answer(no_proxy: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_answer_of_the_proxy_itself_does_not_count(no_proxy: None, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(Server()) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
         assert not inside.answers(PRIVATE)
@@ -137,7 +136,7 @@ def test_what_a_proxy_says_itself_is_no_answer(no_proxy: None, monkeypatch: pyte
 
 
 def interfaces(*addresses: str) -> list[dict[str, Any]]:
-    """As the metadata service of Azure tells them (MicrosoftDocs/azure-docs#44314)."""
+    """Returns the format of Azure's metadata service (MicrosoftDocs/azure-docs#44314)."""
     found = [{"privateIpAddress": address, "publicIpAddress": ""} for address in addresses]
     subnet = [{"address": "10.0.8.0", "prefix": "24"}]
     return [{"ipv4": {"ipAddress": found, "subnet": subnet}, "ipv6": {"ipAddress": []}, "macAddress": "000D3A328570"}]
@@ -155,7 +154,7 @@ def interfaces(*addresses: str) -> list[dict[str, Any]]:
         (400, None, False),
     ],
 )
-def test_before_there_is_a_cluster_its_address_in_azure_tells(
+def test_compares_the_machines_azure_addresses_with_the_ranges(
     status: int, body: object, within: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving(Server(status, body)) as metadata:
@@ -165,10 +164,10 @@ def test_before_there_is_a_cluster_its_address_in_azure_tells(
         assert metadata.asked == ["/metadata/instance/network/interface?api-version=2021-02-01 true"]
 
 
-def test_metadata_may_come_by_https_from_an_authority_that_the_machine_trusts(
+def test_trusts_the_machines_authorities_for_a_metadata_service_with_https(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The simulator serves it so; Azure serves it by plain HTTP."""
+    """The simulator serves it by HTTPS, Azure by plain HTTP."""
     with api_server(tmp_path, 200, interfaces("10.0.8.5")) as metadata:
         monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", f"https://127.0.0.1:{metadata.port}")
         arm._trusted.cache_clear()
@@ -179,7 +178,7 @@ def test_metadata_may_come_by_https_from_an_authority_that_the_machine_trusts(
     arm._trusted.cache_clear()
 
 
-def test_nobody_is_asked_where_there_is_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_does_not_ask_the_metadata_service_without_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(Server(200, interfaces("10.0.8.5"))) as metadata:
         monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", f"http://127.0.0.1:{metadata.port}")
         assert not inside.is_in([])

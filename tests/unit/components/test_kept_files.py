@@ -1,4 +1,4 @@
-"""Users' files stay when a workload, a stack or an operator goes, and a preview names what is deleted."""
+"""Users' files, which stay when a workload, stack or operator is removed, and warnings about deleted files."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def is_retained(resource: Registered) -> bool:
 
 
 def warnings_of(settings: Mapping[str, Any], before: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", lambda text, *_, **__: said.append(text))
+    message: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda text, *_, **__: message.append(text))
     program(settings, Azure(outputs=before), secret=SECRET)
-    return said
+    return message
 
 
 def consumer(settings: Mapping[str, Any], outputs: Mapping[str, Any] | None = None) -> Recorder:
@@ -37,7 +37,7 @@ def consumer(settings: Mapping[str, Any], outputs: Mapping[str, Any] | None = No
     return program({"platformStack": "dev", **settings}, azure, stack="mine", secret=SECRET)
 
 
-def test_the_notebooks_claim_is_retained_and_taken_over_when_it_is_there_already() -> None:
+def test_the_notebooks_claim_is_retained_and_adopted_again() -> None:
     claim = program({**OWN, **NOTEBOOK}, secret=SECRET).one(":PersistentVolumeClaimPatch", "jupyterlab")
     assert is_retained(claim)
     assert claim.inputs["metadata"]["annotations"] == {"pulumi.com/patchForce": "true"}
@@ -46,10 +46,10 @@ def test_the_notebooks_claim_is_retained_and_taken_over_when_it_is_there_already
 @pytest.mark.parametrize(
     ("was", "size", "warns"), [("150Gi", "50Gi", True), ("1Ti", "1024Gi", False), (None, "50Gi", False)]
 )
-def test_a_claim_that_shrinks_is_warned_of_with_the_command_that_keeps_its_size(
+def test_warns_of_a_smaller_claim_with_the_command_that_keeps_its_size(
     was: str | None, size: str, warns: bool, warnings: list[str]
 ) -> None:
-    """The API server rejects it in the words of Kubernetes, which do not name the setting."""
+    """The error of the API server does not name the setting."""
     old, new = ({"spec": {"resources": {"requests": {"storage": each}}}} for each in (was, size))
 
     def update() -> None:
@@ -64,7 +64,7 @@ def test_a_claim_that_shrinks_is_warned_of_with_the_command_that_keeps_its_size(
 
 
 @pytest.mark.parametrize("protect", [True, False])
-def test_taking_the_notebook_out_warns_and_remembers_the_claim(protect: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removing_the_notebook_warns_and_records_the_claim(protect: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {**OWN, "storage": {"protect": protect}}
     (text,) = [each for each in warnings_of(settings, IN_USE, monkeypatch) if "ai/jupyterlab" in each]
     assert "stays in the cluster with its files" in text
@@ -72,13 +72,13 @@ def test_taking_the_notebook_out_warns_and_remembers_the_claim(protect: bool, mo
     assert program(settings, Azure(outputs=IN_USE)).outputs["files"] == {"ai/jupyterlab": DELETION}
 
 
-def test_a_claim_is_warned_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warns_of_an_unused_claim_once(monkeypatch: pytest.MonkeyPatch) -> None:
     later = {"files": {"ai/jupyterlab": DELETION}}
     assert not [each for each in warnings_of(OWN, later, monkeypatch) if "jupyterlab" in each]
     assert program(OWN, Azure(outputs=later)).outputs["files"] == later["files"]
 
 
-def test_a_claim_of_another_class_leaves_the_first_one_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warns_of_the_old_claim_if_the_class_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {**OWN, **NOTEBOOK, "storage": {"sharedClass": "azurefile-csi"}}
     assert [each for each in warnings_of(settings, IN_USE, monkeypatch) if "the claim ai/jupyterlab," in each]
 
@@ -93,15 +93,15 @@ def test_a_claim_of_another_class_leaves_the_first_one_and_says_so(monkeypatch: 
         (OWN, {}, False),
     ],
 )
-def test_a_cluster_in_which_claims_keep_files_is_not_destroyed(
+def test_protects_a_cluster_with_files_in_claims(
     settings: dict[str, Any], before: dict[str, Any], protected: bool
 ) -> None:
     found = program(settings, Azure(outputs=before), secret=SECRET)
     assert found.one(":ManagedCluster").request.protect == protected
 
 
-def test_the_namespace_of_a_stack_on_the_platform_stays_with_the_claim() -> None:
-    """Also once the stack has another workload there."""
+def test_the_namespace_of_a_consumer_stack_stays_with_its_claim() -> None:
+    """It also stays if the stack gets another workload."""
     kept = consumer(NOTEBOOK)
     assert is_retained(kept.one(":NamespacePatch", "namespace-mine"))
     assert kept.outputs["files"] == {"mine/jupyterlab": "in use"}
@@ -110,32 +110,32 @@ def test_the_namespace_of_a_stack_on_the_platform_stays_with_the_claim() -> None
     assert not is_retained(consumer({"workloads": "nccl-allreduce"}).one(":Namespace", "namespace-mine"))
 
 
-def test_metrics_stay_when_monitoring_goes() -> None:
+def test_metrics_stay_when_monitoring_is_removed() -> None:
     monitored = program({**OWN, "operators": {"kubePrometheusStack": {"enabled": True}}})
     assert is_retained(monitored.one(":NamespacePatch", "namespace-monitoring"))
 
 
-def test_a_team_that_is_taken_out_is_warned_of_with_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warns_of_the_files_of_a_removed_team(monkeypatch: pytest.MonkeyPatch) -> None:
     before = {"platform": {"settings": {"teams": {"red": {"gpus": 8, "users": ["bob"]}}}}}
     (text,) = [each for each in warnings_of(OWN, before, monkeypatch) if "team red" in each]
-    assert "its namespace is deleted" in text
+    assert "this update deletes its namespace" in text
     assert text.endswith("kubectl get persistentvolumeclaims -n red")
 
 
 @case_table(__file__, "stored")
-def test_stored_data_that_an_update_deletes_or_stops_protecting_is_named(
+def test_warns_of_data_that_is_deleted_or_loses_its_protection(
     before: dict[str, Any], after: dict[str, Any], expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     last = program({**OWN, "storage": before}).shown
-    said = [each for each in warnings_of({**OWN, "storage": after}, last, monkeypatch) if "this update" in each]
-    assert len(said) == len(expected)
-    for text, part in zip(said, expected, strict=True):
+    message = [each for each in warnings_of({**OWN, "storage": after}, last, monkeypatch) if "this update" in each]
+    assert len(message) == len(expected)
+    for text, part in zip(message, expected, strict=True):
         words = re.sub(r"the storage account aionakstest\w+", "@", text).replace("with all ", "")
         assert words.startswith(f"this update {part}")
         assert text.endswith("protect true") == ("ends the protection" in text)
 
 
-def test_a_cluster_that_loses_its_protection_is_named_with_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warns_of_a_cluster_that_loses_its_protection(monkeypatch: pytest.MonkeyPatch) -> None:
     last = program({**OWN, **NOTEBOOK}, secret=SECRET).shown
     (text,) = [
         each
@@ -147,22 +147,22 @@ def test_a_cluster_that_loses_its_protection_is_named_with_its_files(monkeypatch
 
 
 @case_table(__file__, "registries")
-def test_a_registry_that_an_update_deletes_is_named_with_its_images(
+def test_warns_of_a_deleted_registry(
     before: dict[str, Any], after: dict[str, Any], keep: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     last = program({**OWN, "registry": before}).shown
-    said = [each for each in warnings_of({**OWN, "registry": after}, last, monkeypatch) if "the registry" in each]
-    assert [text.rpartition(": ")[2] for text in said] == ([keep] if keep else [])
-    assert all(text.startswith(f"this update deletes the registry {last['registry']} with all its") for text in said)
+    message = [each for each in warnings_of({**OWN, "registry": after}, last, monkeypatch) if "the registry" in each]
+    assert [text.rpartition(": ")[2] for text in message] == ([keep] if keep else [])
+    assert all(text.startswith(f"this update deletes the registry {last['registry']} with all its") for text in message)
 
 
-def test_a_registry_that_goes_with_its_platform_is_named(warnings: list[str]) -> None:
+def test_warns_of_the_registry_of_a_removed_platform(warnings: list[str]) -> None:
     consumer({}, {"registry": "models.azurecr.io"})
     (text,) = [each for each in warnings if "the registry models.azurecr.io" in each]
     assert text.endswith("To keep the registry: pulumi config rm -s mine platformStack")
 
 
-def test_shares_of_nfs_are_named_when_their_account_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warns_of_deleted_nfs_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     inside = {**OWN, "network": {"addressSpace": "10.0.0.0/16"}}
     last = program({**inside, "storage": {"sharedFiles": "nfs", "protect": False}}).shown
     after = {**inside, "storage": {"sharedFiles": "none", "protect": False}}

@@ -1,4 +1,4 @@
-"""What upstream releases as a kustomization: its sum is Go's, and kubectl makes its manifests."""
+"""Manifests that upstream releases as a kustomization: the checksum of the module, and the build with kubectl."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pulumi
 import pytest
 
 from components import manifests
-from components.manifests import sum_of
+from components.manifests import checksum
 from components.preflight import arm
 from config.data.versions import Kustomization, versions
 from simulator.host import paths
@@ -22,7 +22,7 @@ FILES = {
     "over/kustomization.yaml": "namespace: its\nresources: [../base]\n",
 }
 SUM = "h1:Zczgy3kQt/+XYx8ZcQ4EICq7mygpbvWKIpET0QXO3R8="
-"""As golang.org/x/mod/sumdb/dirhash says of these files."""
+"""The checksum of these files by golang.org/x/mod/sumdb/dirhash."""
 PIN = Kustomization(
     name="job",
     version="v1.0.0",
@@ -35,7 +35,7 @@ PIN = Kustomization(
 
 
 def archive(files: dict[str, str] = FILES, packing: int = ZIP_DEFLATED) -> bytes:
-    """As Go's mirror has a module."""
+    """Returns a module in the format of Go's mirror."""
     content = BytesIO()
     with ZipFile(content, "w", packing) as module:
         for name, text in files.items():
@@ -45,7 +45,7 @@ def archive(files: dict[str, str] = FILES, packing: int = ZIP_DEFLATED) -> bytes
 
 @pytest.fixture(autouse=True)
 def mirror(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """What it answers; the last one counts."""
+    """The answers of the mirror. The last one counts."""
     given = [archive()]
 
     def fetch(url: str) -> tuple[int, bytes]:
@@ -60,54 +60,54 @@ def mirror(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 
 def on_path(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> None:
-    """A kubectl, and no other one."""
+    """Makes PATH a folder with only this kubectl."""
     (folder / "kubectl").write_text(f"#!/bin/sh\n{script}\n")
     (folder / "kubectl").chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
 
 
-def test_the_sum_is_gos_however_the_files_are_packed_and_in_whatever_order() -> None:
+def test_the_checksum_is_gos_for_any_order_and_compression() -> None:
     backwards = dict(reversed(FILES.items()))
-    assert {sum_of(archive()), sum_of(archive(backwards, ZIP_STORED))} == {SUM}
-    assert sum_of(archive(FILES | {"base/service.yaml": ""})) != SUM
+    assert {checksum(archive()), checksum(archive(backwards, ZIP_STORED))} == {SUM}
+    assert checksum(archive(FILES | {"base/service.yaml": ""})) != SUM
 
 
 @pytest.mark.simulator
-def test_kubectl_makes_its_objects_in_the_pinned_namespace_and_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And asks nobody for them: the name of a module may be that of a repository, as here."""
+def test_builds_the_objects_with_the_pinned_namespace_and_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module's name could also be the URL of a repository, which kubectl must not fetch."""
     monkeypatch.setenv("PATH", str(paths.tools_bin()))
     service, pod = manifests.manifests("job", None)
     assert service["metadata"] == {"name": "hook", "namespace": "ours"}
     assert pod["spec"]["containers"] == [{"image": "its/job:v1.0.0"}]
 
 
-def test_of_the_module_everything_is_there_and_what_kubectl_says_is_told(
+def test_reports_the_error_of_kubectl(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    on_path(monkeypatch, tmp_path, 'read -r it <"$2/kustomization.yaml"; echo "$it" >&2; exit 1')
+    with pytest.raises(pulumi.RunError, match=r"kubectl kustomize failed: .*module/over.*\. Nothing was changed"):
+        manifests.manifests("job", None)
+
+
+def test_a_missing_kubectl_is_reported_with_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    on_path(monkeypatch, tmp_path, 'read -r it <"$2/kustomization.yaml"; echo "$it" >&2; exit 1')
-    with pytest.raises(pulumi.RunError, match=r"kubectl kustomize says: .*module/over.*\. Nothing was changed"):
-        manifests.manifests("job", None)
-
-
-def test_without_kubectl_it_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(pulumi.RunError, match=r"(?s)job v1\.0\.0, and there is none on PATH.*az aks install-cli"):
+    with pytest.raises(pulumi.RunError, match=r"(?s)PATH has no kubectl.*job v1\.0\.0.*az aks install-cli"):
         manifests.manifests("job", None)
 
 
-def test_no_damage_of_an_archive_ends_in_a_traceback() -> None:
-    whole = archive()
-    damaged = (whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :] for at in range(len(whole)))
-    assert {sum_of(each)[:3] for each in damaged} == {"h1:", "of "}
+def test_a_damaged_archive_has_no_checksum() -> None:
+    content = archive()
+    damaged = (content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :] for at in range(len(content)))
+    assert {checksum(each)[:3] for each in damaged} == {"h1:", "no "}
 
 
 @pytest.mark.parametrize("other", [archive({"over/kustomization.yaml": "resources: []\n"}), b"<html>", b""])
-def test_another_module_than_the_pinned_one_is_refused_before_kubectl_sees_it(
+def test_rejects_a_module_with_another_checksum_before_the_build(
     other: bytes, mirror: list[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     on_path(monkeypatch, tmp_path, f": >{tmp_path}/asked")
     mirror.append(other)
     fix = r"go mod download -json github\.com/example/job@v1\.0\.0"
-    with pytest.raises(pulumi.RunError, match=rf"(?s)not those that were pinned.*has the sum .*it is h1:.*{fix}"):
+    with pytest.raises(pulumi.RunError, match=rf"(?s)do not match the pinned checksum.*, but .* has h1:.*{fix}"):
         manifests.manifests("job", None)
     assert not (tmp_path / "asked").exists()

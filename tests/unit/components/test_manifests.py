@@ -1,4 +1,4 @@
-"""Manifests of operators without a chart: where they are looked for, and what is refused before all else."""
+"""Manifests of operators without a chart: their source, and errors before any resource is declared."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ STACK = {"vmSku": H100, "cluster": {"localAccounts": True}, "operators": MAPS}
 
 
 @pytest.fixture(autouse=True)
-def anew() -> Iterator[None]:
-    """Every test looks anew."""
+def clear_cache() -> Iterator[None]:
     manifests.manifests.cache_clear()
     yield
     manifests.manifests.cache_clear()
 
 
-def answers(monkeypatch: pytest.MonkeyPatch, given: Answer | Exception) -> list[str]:
+def answer_all(monkeypatch: pytest.MonkeyPatch, given: Answer | Exception) -> list[str]:
     asked: list[str] = []
 
     def fetch(url: str) -> Answer:
@@ -44,10 +43,10 @@ def answers(monkeypatch: pytest.MonkeyPatch, given: Answer | Exception) -> list[
     return asked
 
 
-def test_they_come_out_of_upstreams_module_and_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = answers(monkeypatch, (200, b"the module"))
-    monkeypatch.setattr(manifests, "sum_of", lambda _: PIN.sum)
-    monkeypatch.setattr(manifests, "made_by_kubectl", lambda *_: TEXT.decode())
+def test_downloads_the_module_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = answer_all(monkeypatch, (200, b"the module"))
+    monkeypatch.setattr(manifests, "checksum", lambda _: PIN.sum)
+    monkeypatch.setattr(manifests, "build_with_kubectl", lambda *_: TEXT.decode())
     for _ in range(2):
         (found,) = manifests.manifests("appwrapper", None)
         assert found["metadata"]["name"] == "appwrapper-operator-config"
@@ -55,12 +54,12 @@ def test_they_come_out_of_upstreams_module_and_are_asked_for_once(monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("given", "why"), [(OSError("no route to host"), "no route to host"), ((404, b""), "it answers 404")]
+    ("given", "why"), [(OSError("no route to host"), "no route to host"), ((404, b""), "it answer_all 404")]
 )
-def test_where_they_cannot_be_fetched_it_is_told_what_to_do(
+def test_a_failed_download_is_reported_with_the_commands_that_fix_it(
     given: Answer | Exception, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers(monkeypatch, given)
+    answer_all(monkeypatch, given)
     with pytest.raises(pulumi.RunError) as refused:
         manifests.manifests("appwrapper", None)
     assert why in str(refused.value)
@@ -68,8 +67,8 @@ def test_where_they_cannot_be_fetched_it_is_told_what_to_do(
     assert "pulumi config set" in str(refused.value)
 
 
-def test_a_folder_of_charts_has_them_as_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked = answers(monkeypatch, OSError("not asked"))
+def test_reads_manifests_from_a_folder_of_charts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked = answer_all(monkeypatch, OSError("not asked"))
     (tmp_path / "appwrapper").mkdir()
     (tmp_path / "appwrapper" / "install.yaml").write_bytes(TEXT)
     assert len(manifests.manifests("appwrapper", f"{tmp_path}/")) == 1
@@ -77,14 +76,16 @@ def test_a_folder_of_charts_has_them_as_they_are(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("text", ["", "just: text", "[", "- a", "kind: A\napiVersion: v1\nmetadata: {}", "\xff"])
-def test_what_is_no_file_of_objects_is_refused(text: str, tmp_path: Path) -> None:
+def test_rejects_a_file_without_kubernetes_objects(text: str, tmp_path: Path) -> None:
     (tmp_path / "appwrapper").mkdir()
     (tmp_path / "appwrapper" / "install.yaml").write_bytes(text.encode("latin-1"))
-    with pytest.raises(pulumi.RunError, match=r"appwrapper/install\.yaml (is no file of Kubernetes objects|cannot be)"):
+    with pytest.raises(
+        pulumi.RunError, match=r"appwrapper/install\.yaml (does not contain Kubernetes objects|cannot be)"
+    ):
         manifests.manifests("appwrapper", str(tmp_path))
 
 
-def test_a_stack_without_the_operator_asks_for_nothing_and_with_it_before_all_else(
+def test_downloads_manifests_of_enabled_operators_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []
@@ -102,7 +103,7 @@ def test_a_stack_without_the_operator_asks_for_nothing_and_with_it_before_all_el
     assert asked == [PIN.address]
 
 
-def test_a_pin_is_a_version_of_an_address_by_https() -> None:
+def test_pins_have_an_https_address_and_a_checksum() -> None:
     for pin in versions().manifests.values():
         assert pin.version in pin.address
         assert pin.address.startswith("https://")

@@ -1,4 +1,4 @@
-"""A stack that is up is moved nowhere: what would be lost is told, and each way out is a command."""
+"""Existing stacks cannot move: the error lists lost data, and each alternative is a command."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def settings(location: str = "eastus", group: str | None = None, stack: str = "t
 
 
 def refused(chosen: Settings, azure: Azure) -> list[str]:
-    """The lines of the refusal; nothing has been declared by then."""
+    """Returns the lines of the error."""
     with pytest.raises(pulumi.RunError) as refusal:
         deploy(lambda: check_existing(chosen), azure)
     return str(refusal.value).splitlines()
@@ -50,18 +50,18 @@ def commands(lines: list[str]) -> list[str]:
         (settings("westeurope", "elsewhere"), Azure()),
         (settings("westeurope", "elsewhere"), Azure(outputs=HOLDS)),
     ],
-    ids=["it stays", "by the other name", "before its first up", "nothing is left in Azure"],
+    ids=["the same place", "the display name", "before the first update", "nothing left in Azure"],
 )
-def test_a_stack_that_loses_nothing_is_let_through(wanted: Settings, azure: Azure) -> None:
+def test_accepts_a_stack_that_loses_nothing(wanted: Settings, azure: Azure) -> None:
     deploy(lambda: check_existing(wanted), azure)
 
 
-def test_another_region_tells_what_would_be_lost_and_the_three_ways() -> None:
+def test_another_region_lists_lost_data_and_three_alternatives() -> None:
     lines = refused(settings("westeurope"), Azure(cluster=True, outputs=HOLDS))
     assert lines[0] == "location is westeurope, but the stack is in eastus"
     assert lines[1].endswith("this would be lost. Nothing was changed.")
     assert lines[2:5] == [
-        "    cluster ai-on-aks-test: what runs there, and what that keeps on persistent volumes",
+        "    cluster ai-on-aks-test: its workloads, and their data on persistent volumes",
         "    registry images.azurecr.io: its images",
         "    storage account models: all data in it",
     ]
@@ -73,32 +73,31 @@ def test_another_region_tells_what_would_be_lost_and_the_three_ways() -> None:
     ]
 
 
-def test_the_key_that_said_the_region_is_the_one_to_set_back() -> None:
-    """With the other one beside it, the stack file would name two regions."""
+def test_the_fix_sets_the_key_that_has_the_region() -> None:
     of_provider = settings("westeurope", location_key="azure-native:location")
     lines = refused(of_provider, Azure(cluster=True, outputs=HOLDS))
     assert lines[0] == "azure-native:location is westeurope, but the stack is in eastus"
     assert "pulumi config set -s test azure-native:location eastus" in commands(lines)
 
 
-def test_a_failed_first_up_has_told_nothing_of_itself_but_azure_does() -> None:
+def test_finds_the_account_of_a_failed_first_update() -> None:
     there = Azure(account={"name": "models", "location": "eastus"})
     lines = refused(settings("westeurope", storage=StorageSettings.model_validate(DATA)), there)
     assert lines[2] == "    storage account models: all data in it"
 
 
-def test_a_first_phase_without_accounts_stays_where_its_registry_is() -> None:
+def test_finds_the_registry_of_a_first_phase() -> None:
     azure = Azure(registry="Premium", outputs={"resourceGroup": "ai-on-aks-test", "registry": "models.azurecr.io"})
     assert "    registry models.azurecr.io: its images" in refused(settings("westeurope"), azure)
 
 
-def test_protected_data_stays_until_somebody_says_otherwise() -> None:
+def test_lists_the_commands_that_end_protection() -> None:
     def last_way(**storage: Any) -> str:
         found = StorageSettings.model_validate(DATA | storage)
         return refused(settings("westeurope", storage=found), Azure(cluster=True, outputs=HOLDS))[-2]
 
-    assert "`pulumi destroy` refuses to, until `pulumi state unprotect -s test --all`" in last_way()
-    assert "refuses" not in last_way(protect=False)
+    assert "Or destroy (which fails until you run `pulumi state unprotect -s test --all`" in last_way()
+    assert "fails" not in last_way(protect=False)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +108,7 @@ def test_protected_data_stays_until_somebody_says_otherwise() -> None:
         ("other", "another", "pulumi config set -s test --path cluster.resourceGroup other"),
     ],
 )
-def test_another_resource_group_is_looked_for_where_the_stack_was(was: str, wanted: str | None, keep: str) -> None:
+def test_another_resource_group_is_rejected_with_the_old_one(was: str, wanted: str | None, keep: str) -> None:
     azure = Azure(cluster=True, outputs=HOLDS | {"resourceGroup": was})
     lines = refused(settings(group=wanted), azure)
     assert lines[0] == f"the resource group is {was}, and would be {wanted or 'ai-on-aks-test'}"
@@ -118,7 +117,7 @@ def test_another_resource_group_is_looked_for_where_the_stack_was(was: str, want
     assert [arguments["resourceGroupName"] for arguments in asked] == [was]
 
 
-def test_another_name_of_the_stack_is_another_cluster() -> None:
+def test_a_renamed_stack_is_rejected_with_the_old_name() -> None:
     before = {"resourceGroup": "ai-on-aks-before", "clusterName": "ai-on-aks-before"}
     lines = refused(settings(), Azure(cluster=True, outputs=before))
     assert lines[0] == "the cluster is ai-on-aks-before, and would be ai-on-aks-test"
@@ -126,7 +125,7 @@ def test_another_name_of_the_stack_is_another_cluster() -> None:
     assert not [line for line in lines if "resource group" in line]
 
 
-def test_the_stack_beside_it_takes_no_name_that_only_one_can_have() -> None:
+def test_the_second_stack_does_not_copy_unique_names() -> None:
     names: dict[str, Any] = {
         "registry": RegistrySettings(name="images"),
         "storage": StorageSettings(account_name="models"),

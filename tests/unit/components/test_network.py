@@ -1,4 +1,4 @@
-"""A cluster in a network that is not AKS's: what is made of it, who joins it, and what is private there."""
+"""Clusters in a custom network: its parts, access to it, and private names."""
 
 from __future__ import annotations
 
@@ -38,60 +38,61 @@ def deployed(network: dict[str, Any], **keys: Any) -> Recorder:
 
 
 def roles(recorder: Recorder) -> dict[str, str]:
-    """Who may what there, by the names of the assignments: the role."""
+    """Returns the assigned roles on the network, by the names of the assignments."""
     made = [each for each in recorder.registered if each.type.endswith(":RoleAssignment")]
     return {each.name: each.inputs["roleDefinitionId"].rpartition("/")[2] for each in made if "cluster-" in each.name}
 
 
 @pytest.mark.parametrize("space", ["10.0.0.0/8", "10.0.0.0/15", "192.168.7.0/24"])
 def test_subnets_share_an_address_space_without_overlap(space: str) -> None:
-    found, whole = layout(space), IPv4Network(space)
-    assert found.nodes.subnet_of(whole)
-    assert found.endpoints.subnet_of(whole)
+    found, network = layout(space), IPv4Network(space)
+    assert found.nodes.subnet_of(network)
+    assert found.endpoints.subnet_of(network)
     assert not found.nodes.overlaps(found.endpoints)
-    assert usable(found.nodes) == whole.num_addresses // 2 - 5
+    assert usable(found.nodes) == network.num_addresses // 2 - 5
 
 
-def test_the_seeds_address_space_has_room_for_the_largest_pools_there_are() -> None:
+def test_the_default_address_space_fits_twenty_of_the_largest_pools() -> None:
     assert usable(layout("10.0.0.0/15").nodes) > 20 * MAX_NODES
 
 
 @case_table(__file__, "addresses")
-def test_nodes_need_addresses_for_the_most_there_can_be(pool: dict[str, Any], *, private: bool, needed: int) -> None:
-    """System nodes and one for upgrades; those of the pool, with one for upgrades but where it is upgraded in place."""
+def test_computes_the_addresses_for_the_maximum_number_of_nodes(
+    pool: dict[str, Any], *, private: bool, needed: int
+) -> None:
+    """It counts system nodes, and an extra node for each pool that is not upgraded in place."""
     stack = load({"pools": {"gpu": pool}, "network": {**OWN, "private": private}, **PREMIUM})
     assert addresses_needed(stack) == needed
 
 
 @case_table(__file__, "ranges", address=ADDRESS)
-def test_nodes_that_come_by_the_gateway_are_let_in(outbound: str, given: list[str], sent: list[str]) -> None:
-    """AKS adds the load balancer's address by itself, and no gateway's (its page on authorized IP ranges)."""
+def test_authorizes_the_address_of_the_nat_gateway(outbound: str, given: list[str], sent: list[str]) -> None:
     recorder = deployed({**OWN, "outbound": outbound}, cluster={"authorizedIpRanges": given})
     access = recorder.one(":ManagedCluster").inputs["apiServerAccessProfile"]
     assert access["authorizedIPRanges"] == sent
 
 
-def test_by_the_load_balancer_no_gateway_is_made() -> None:
+def test_the_load_balancer_needs_no_gateway() -> None:
     recorder = deployed({**OWN, "outbound": "loadBalancer"})
     assert not recorder.names(":NatGateway") + recorder.names(":PublicIPAddress")
     assert recorder.one(":ManagedCluster").inputs["networkProfile"]["outboundType"] == "loadBalancer"
 
 
 @case_table(__file__, "outbound", hub=HUB)
-def test_the_way_out_in_the_words_of_aks(network: dict[str, Any], sent: str) -> None:
+def test_maps_the_outbound_type_to_that_of_aks(network: dict[str, Any], sent: str) -> None:
     stack = load({"vmSku": H100, "network": network})
     assert network_profile(stack.network).outbound_type == sent
     costs = [item.what for item in hourly_cost(stack, {}).items if "balancer" in item.what or "gateway" in item.what]
     assert bool(costs) == (sent == "loadBalancer" or "addressSpace" in network)
 
 
-def test_services_keep_clear_of_the_network_and_their_dns_is_among_them() -> None:
+def test_sets_the_service_range_and_its_dns_address() -> None:
     profile = deployed({**OWN, "serviceRange": "10.99.0.0/16"}).one(":ManagedCluster").inputs["networkProfile"]
     assert (profile["serviceCidr"], profile["dnsServiceIP"]) == ("10.99.0.0/16", "10.99.0.10")
 
 
 @case_table(__file__, "roles", hub=HUB, mine=MINE, contributor=NETWORK_CONTRIBUTOR)
-def test_the_control_plane_joins_by_a_role_unless_the_user_gave_theirs_one(
+def test_assigns_the_control_planes_roles_on_created_resources(
     network: dict[str, Any], identity: str | None, expected: dict[str, str]
 ) -> None:
     recorder = deployed(network, cluster={"identity": identity or ""} if identity else {})
@@ -105,7 +106,7 @@ def test_the_control_plane_joins_by_a_role_unless_the_user_gave_theirs_one(
 
 
 @pytest.mark.parametrize(("network", "links"), [(OWN, ["link-registry"]), (IN_HUB, [])])
-def test_the_users_zone_takes_the_records_and_is_linked_to_what_the_stack_makes(
+def test_the_users_zone_gets_the_records_and_is_linked_to_a_created_network(
     network: dict[str, Any], links: list[str]
 ) -> None:
     zone = f"{ZONES}/privatelink.azurecr.io"
@@ -128,7 +129,7 @@ def with_notebook(**keys: Any) -> Recorder:
     return program({**OWN_T4, **NOTEBOOK, **BY_NFS, **keys}, Azure(), secret=SECRET)
 
 
-def test_the_users_zone_takes_the_record_of_shared_files() -> None:
+def test_the_users_zone_gets_the_record_of_shared_files() -> None:
     zone = f"{ZONES}/privatelink.file.core.windows.net"
     subnets = {"nodeSubnet": f"{HUB}/subnets/nodes", "endpointSubnet": f"{HUB}/subnets/endpoints"}
     recorder = with_notebook(network={"id": HUB, **subnets, "outbound": "loadBalancer", "zones": [zone]})
@@ -137,8 +138,8 @@ def test_the_users_zone_takes_the_record_of_shared_files() -> None:
     assert not recorder.names(":PrivateZone") + recorder.names(":VirtualNetworkLink")
 
 
-def test_the_notebooks_claim_is_of_that_class_and_no_other_is_made() -> None:
-    """Under another name than a claim of SMB, which a pod may still have when this one comes."""
+def test_the_notebooks_claim_uses_the_class_of_shared_files() -> None:
+    """Its name differs from that of an SMB claim, which a pod may still use."""
     recorder = with_notebook()
     assert recorder.names(":StorageClass") == ["shared-files"]
     claim = recorder.one(":PersistentVolumeClaimPatch").inputs
@@ -156,9 +157,9 @@ def test_the_notebooks_claim_is_of_that_class_and_no_other_is_made() -> None:
     ("storage", "name", "waits"),
     [({"sharedFiles": "nfs"}, "shared-files", []), ({"sharedClass": "fast"}, "fast", [READ]),
      ({"sharedClass": "azurefile-csi"}, "azurefile-csi", [])],
-    ids=["made", "somebody else's", "AKS's"],
+    ids=["created", "the user's", "AKS's"],
 )  # fmt: skip
-def test_claims_are_of_the_platforms_class_which_is_read_if_somebody_else_makes_it(
+def test_claims_use_the_shared_class_which_is_read_if_it_is_the_users(
     storage: dict[str, str], name: str, waits: list[str], *, consumer: bool
 ) -> None:
     stack: dict[str, Any] = {**OWN_T4, "storage": storage}

@@ -1,4 +1,4 @@
-"""GPU pools: what ARM is asked for, and what happens when that changes."""
+"""GPU pools: their ARM properties, and changes of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def declared(version: str = "1.35", there: Collection[str] = (), **settings: Any
     return deploy(declare).one(":AgentPool")
 
 
-def test_pods_of_a_node_are_set_and_make_another_pool() -> None:
+def test_another_max_pods_replaces_the_pool() -> None:
     default, few = declared(), declared(maxPods=100)
     assert "maxPods" not in default.inputs
     assert few.inputs["maxPods"] == 100
@@ -45,8 +45,8 @@ def test_pods_of_a_node_are_set_and_make_another_pool() -> None:
     assert declared(maxPods=250).inputs["agentPoolName"] == default.inputs["agentPoolName"]
 
 
-def test_what_arm_forbids_to_change_replaces_the_pool() -> None:
-    """All of it that the program sets, on Spot pools; another VM size replaces it in the provider's own eyes."""
+def test_changes_that_arm_forbids_replace_the_pool() -> None:
+    """The provider itself replaces a pool for another VM size."""
     spot = declared(spot=True, maxPods=100)
     fixed = [path.removeprefix("properties.") for path in schemas()[pools.TYPE.lower()].immutable]
     given = {path for path in fixed if lookup(spot.inputs, path) is not None}
@@ -55,11 +55,11 @@ def test_what_arm_forbids_to_change_replaces_the_pool() -> None:
 
 
 @pytest.mark.parametrize(("replace", "delete_first"), [("create-first", False), ("delete-first", True)])
-def test_the_old_pool_goes_after_or_before_the_new_one(replace: str, delete_first: bool) -> None:
+def test_the_setting_replace_orders_creation_and_deletion(replace: str, delete_first: bool) -> None:
     assert declared(replace=replace).request.deleteBeforeReplace is delete_first
 
 
-def test_names_let_old_and_new_stand_side_by_side() -> None:
+def test_a_replacement_has_another_name() -> None:
     first, second = declared().inputs["agentPoolName"], declared(osDiskGb=256).inputs["agentPoolName"]
     assert first != second
     for name in (first, second):
@@ -69,8 +69,8 @@ def test_names_let_old_and_new_stand_side_by_side() -> None:
     assert declared(count=7, labels={"team": "a"}).inputs["agentPoolName"] == first
 
 
-def test_the_autoscaler_owns_the_count_of_a_pool_that_exists() -> None:
-    """A new pool starts with the least number of nodes, also if it replaces one with another number."""
+def test_ignores_the_count_of_an_existing_autoscaled_pool() -> None:
+    """A new pool starts with the minimum number of nodes, even if it replaces another one."""
     bounds: dict[str, Any] = {"autoscale": {"min": 1, "max": 4}}
     name = declared(**bounds).inputs["agentPoolName"]
     for settings, there, count, ignored in (
@@ -83,24 +83,19 @@ def test_the_autoscaler_owns_the_count_of_a_pool_that_exists() -> None:
         assert (made.inputs["count"], list(made.request.ignoreChanges)) == (count, ignored)
 
 
-def test_labels_and_taints_are_ordered_and_ours_stay() -> None:
+def test_sorts_labels_and_taints_and_keeps_the_programs() -> None:
     chosen = pool(labels={"z": "1", "a": "2"}, taints=["b=c:NoSchedule", "a=b:NoExecute"])
     assert list(node_labels("gpu", chosen)) == ["a", "ai-on-aks/gpu", "ai-on-aks/pool", "local-nvme-scratch", "z"]
     assert node_taints(chosen) == ("a=b:NoExecute", "b=c:NoSchedule")
 
 
-def test_making_a_pool_is_given_time() -> None:
-    assert declared().request.customTimeouts.create == "60m"
-
-
-def test_a_spot_price_of_its_own_is_another_pool() -> None:
-    """ARM changes no price."""
+def test_another_spot_price_replaces_the_pool() -> None:
     usual, chosen = declared(spot=True).inputs, declared(spot=True, spotMaxPrice=0.98765).inputs
     assert chosen["spotMaxPrice"] == 0.98765
     assert chosen["agentPoolName"] != usual["agentPoolName"]
 
 
-def test_nodes_say_how_their_gpus_are_shared() -> None:
+def test_node_labels_select_the_sharing_of_gpus() -> None:
     assert declared(vmSku=T4, gpuSlices=2).inputs["nodeLabels"]["nvidia.com/device-plugin.config"] == "tesla-t4-ts2"
     partitioned = declared(migProfile="all-1g.10gb").inputs
     assert partitioned["nodeLabels"]["nvidia.com/mig.config"] == "all-1g.10gb"
@@ -108,7 +103,7 @@ def test_nodes_say_how_their_gpus_are_shared() -> None:
     assert not {"nvidia.com/device-plugin.config", "nvidia.com/mig.config"} & declared().inputs["nodeLabels"].keys()
 
 
-def test_the_expander_knows_each_pool_that_scales_by_its_scale_set() -> None:
+def test_priorities_match_the_scale_set_of_each_autoscaled_pool() -> None:
     scaled: dict[str, Any] = {"vmSku": T4, "count": 1}
     pools = {
         "spot": pool(**scaled, spot=True, autoscale={"min": 1, "max": 5, "priority": 20}),

@@ -1,4 +1,4 @@
-"""When what is asked of Azure, and what becomes of answers that do not come."""
+"""Checks of a subscription before an update: the requests, and missing answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pulumi
 import pytest
 
-from components.azure.roles import ACR_PULL, HANDED_OUT, RBAC_ADMINISTRATOR, only
+from components.azure.roles import ACR_PULL, ASSIGNED_ROLES, RBAC_ADMINISTRATOR, only
 from components.preflight.azure import check_rights, check_subscription
 from components.preflight.existing import check_existing
 from components.preflight.features import check_infiniband, refusal
@@ -38,7 +38,7 @@ ASSIGNMENTS = f"providers/Microsoft.Authorization/roleAssignments?api-version=20
 
 
 def rights(group: str) -> set[str]:
-    """Where the deployer's right to assign roles is looked up, and its conditions."""
+    """Returns the paths of the deployer's right to assign roles and of its conditions."""
     scopes = (SCOPE, f"{SCOPE}/resourceGroups/{group}")
     return {f"{scope}/{what}" for scope in scopes for what in (PERMISSIONS, ASSIGNMENTS)}
 
@@ -51,7 +51,7 @@ def pools(count: int, vm_sku: str = H100) -> Settings:
 
 
 def check(settings: Settings, there: Mapping[str, tuple[str, int]] | None = None) -> None:
-    """`there` are the pools of a cluster that is up, by their names in ARM."""
+    """Checks the settings. `there` are the pools of an existing cluster by ARM name."""
     found = {name: {"vmSize": size, "count": count} for name, (size, count) in (there or {}).items()}
     azure = Azure(cluster=there is not None, pools=found)
     deploy(lambda: check_subscription(settings, check_existing(settings), {}), azure)
@@ -61,7 +61,7 @@ def asked(azure: Mapping[str, Answer]) -> set[str]:
     return {part.partition("https://management.azure.com")[2] for part in azure if part.startswith("asked")}
 
 
-def test_of_a_new_stack_everything_is_asked(azure: dict[str, Answer]) -> None:
+def test_checks_everything_for_a_new_stack(azure: dict[str, Answer]) -> None:
     check(pools(2))
     assert {path for path in asked(azure) if "api-version=2021-04-01" not in path} == {
         USAGES,
@@ -73,14 +73,14 @@ def test_of_a_new_stack_everything_is_asked(azure: dict[str, Answer]) -> None:
 
 
 @pytest.mark.parametrize(("count", "paths"), [(2, set()), (1, set()), (3, {USAGES, SIZES})])
-def test_of_a_stack_that_is_up_only_what_grows_is_asked(count: int, paths: set[str], azure: dict[str, Answer]) -> None:
+def test_checks_only_growing_pools_of_an_existing_stack(count: int, paths: set[str], azure: dict[str, Answer]) -> None:
     settings = pools(count)
     name = agent_pool_name("gpu", settings.pools["gpu"])
     check(settings, {"system": (SYSTEM, 3), name: (H100, 2)})
     assert asked(azure) == paths
 
 
-def test_identities_need_rights_for_their_roles_in_a_stack_that_is_up_too(azure: dict[str, Answer]) -> None:
+def test_checks_rights_for_identities_of_an_existing_stack(azure: dict[str, Answer]) -> None:
     settings = settings_with(storage=StorageSettings(auth="identity"))
     there = {"system": (SYSTEM, 3)}
     check(settings, there)
@@ -91,7 +91,7 @@ def test_identities_need_rights_for_their_roles_in_a_stack_that_is_up_too(azure:
         check(settings, there)
 
 
-def test_a_stack_on_anothers_platform_needs_rights_in_that_ones_group(azure: dict[str, Answer]) -> None:
+def test_checks_rights_in_the_group_of_a_shared_platform(azure: dict[str, Answer]) -> None:
     deploy(lambda: check_rights("theirs", "eastus"))
     assert asked(azure) == rights("theirs")
     azure["/permissions"] = answer({"value": []})
@@ -100,7 +100,7 @@ def test_a_stack_on_anothers_platform_needs_rights_in_that_ones_group(azure: dic
 
 
 @pytest.mark.parametrize(
-    ("settings", "there", "says"),
+    ("settings", "there", "message"),
     [
         (pools(0), {"system": (SYSTEM, 3)}, rf"{H100} \(pool gpu\) is not offered in eastus"),
         (
@@ -111,31 +111,31 @@ def test_a_stack_on_anothers_platform_needs_rights_in_that_ones_group(azure: dic
     ],
     ids=["made without nodes", "two of one size"],
 )
-def test_pools_of_a_size_that_the_region_does_not_offer(
-    settings: Settings, there: dict[str, tuple[str, int]] | None, says: str, azure: dict[str, Answer]
+def test_rejects_a_size_that_the_region_does_not_offer(
+    settings: Settings, there: dict[str, tuple[str, int]] | None, message: str, azure: dict[str, Answer]
 ) -> None:
     azure["/skus"] = answer({"value": [{"resourceType": "virtualMachines", "name": SYSTEM, "locations": ["eastus"]}]})
-    with pytest.raises(pulumi.RunError, match=says):
+    with pytest.raises(pulumi.RunError, match=message):
         check(settings, there)
 
 
-def test_everything_that_is_refused_is_told_at_once(azure: dict[str, Answer], warnings: list[str]) -> None:
+def test_reports_all_errors_together(azure: dict[str, Answer], warnings: list[str]) -> None:
     azure["/usages"] = answer({"value": []})
     azure["/skus"] = answer({"value": [{"resourceType": "virtualMachines", "name": SYSTEM, "locations": ["eastus"]}]})
     azure["Microsoft.Network?"] = answer({"registrationState": "NotRegistered"})
     azure["/permissions"] = answer({"value": []})
     with pytest.raises(pulumi.RunError) as refused:
         check(pools(2))
-    said = str(refused.value)
-    assert said.startswith(f"{H100} (pool gpu) is not offered in eastus\n")
-    assert "az provider register --namespace Microsoft.Network --wait" in said
-    assert f"--assignee {DEPLOYER} --scope {SCOPE} " in said
-    assert said.endswith("Nothing was changed. Do this, and then `pulumi up` again.")
+    message = str(refused.value)
+    assert message.startswith(f"{H100} (pool gpu) is not offered in eastus\n")
+    assert "az provider register --namespace Microsoft.Network --wait" in message
+    assert f"--assignee {DEPLOYER} --scope {SCOPE} " in message
+    assert message.endswith("Nothing was changed. Do this, and then `pulumi up` again.")
     assert len(warnings) == 3  # each quota that Azure does not list
-    assert "quota" not in said
+    assert "quota" not in message
 
 
-def test_rights_on_the_group_are_enough_and_come_first(azure: dict[str, Answer]) -> None:
+def test_rights_on_the_group_override_those_on_the_subscription(azure: dict[str, Answer]) -> None:
     azure[f"{SCOPE}/providers/Microsoft.Authorization"] = answer({"value": []})
     check(pools(2))
     azure["/resourceGroups/"] = answer({"error": {"code": "ResourceGroupNotFound"}}, 404)
@@ -143,23 +143,22 @@ def test_rights_on_the_group_are_enough_and_come_first(azure: dict[str, Answer])
         check(pools(2))
 
 
-def test_a_right_to_assign_roles_on_a_condition_is_a_warning(azure: dict[str, Answer], warnings: list[str]) -> None:
-    """As of an organization's own deployer, who may give some roles and no others."""
+def test_warns_of_a_condition_that_excludes_roles(azure: dict[str, Answer], warnings: list[str]) -> None:
     held = {"roleDefinitionId": f"{SCOPE}/x/{RBAC_ADMINISTRATOR}", "condition": only([ACR_PULL])}
     azure["/roleAssignments"] = answer({"value": [{"properties": held}]})
     check(pools(2))
-    (told,) = warnings
-    assert "on a condition alone, which leaves out Azure Kubernetes Service RBAC Cluster Admin, " in told
-    assert "AcrPull" not in told
-    azure["/roleAssignments"] = answer({"value": [{"properties": {**held, "condition": only(HANDED_OUT)}}]})
+    (message,) = warnings
+    assert "on a condition alone, which leaves out Azure Kubernetes Service RBAC Cluster Admin, " in message
+    assert "AcrPull" not in message
+    azure["/roleAssignments"] = answer({"value": [{"properties": {**held, "condition": only(ASSIGNED_ROLES)}}]})
     check(pools(2))
-    assert len(warnings) == 1, "as the jump box has it"
+    assert len(warnings) == 1, "the condition of the jump box"
 
 
-def test_who_makes_a_jump_box_gives_it_roles_that_conditions_mostly_leave_out(
+def test_warns_of_a_condition_that_excludes_the_roles_of_a_jump_box(
     azure: dict[str, Answer], warnings: list[str]
 ) -> None:
-    """As Azure's page on delegating has it: most roles, but none that lets others assign roles."""
+    """Azure's page on delegation excludes roles that may assign roles."""
     condition = only([OWNER, RBAC_ADMINISTRATOR]).replace(
         "ForAnyOfAnyValues:GuidEquals", "ForAnyOfAllValues:GuidNotEquals"
     )
@@ -169,30 +168,29 @@ def test_who_makes_a_jump_box_gives_it_roles_that_conditions_mostly_leave_out(
     assert not warnings
     network = {"private": True, "addressSpace": "10.0.0.0/16", "jumpBox": {"sshPublicKey": PUBLIC_KEY}}
     check(settings_with(pools=pools(2).pools, network=NetworkSettings.model_validate(network)))
-    (told,) = warnings
-    assert "on a condition alone, which leaves out Role Based Access Control Administrator\n" in told
+    (message,) = warnings
+    assert "on a condition alone, which leaves out Role Based Access Control Administrator\n" in message
 
 
-def test_what_may_not_be_read_is_a_warning(azure: dict[str, Answer], warnings: list[str]) -> None:
+def test_warns_of_lookups_that_are_forbidden(azure: dict[str, Answer], warnings: list[str]) -> None:
     azure["api-version"] = answer({"error": {"code": "AuthorizationFailed"}}, 403)
     check(pools(2))
     assert len(warnings) == 9
-    assert warnings[0] == (
-        "vCPU quota of eastus could not be looked up in Azure: 403 AuthorizationFailed. It may refuse the update later."
+    first = (
+        "vCPU quota of eastus could not be looked up in Azure: 403 AuthorizationFailed. Azure may reject the update "
     )
+    assert warnings[0] == f"{first}later."
 
 
 @pytest.mark.parametrize("body", [{"value": [None]}, {"value": 5}, {"value": [{"limit": "many", "actions": 3}]}])
-def test_an_answer_of_another_shape_is_a_warning(body: object, azure: dict[str, Answer], warnings: list[str]) -> None:
+def test_warns_of_unexpected_answers(body: object, azure: dict[str, Answer], warnings: list[str]) -> None:
     for part in ("/usages", "/skus", "/permissions"):
         azure[part] = answer(body)
     check(pools(2))
     assert len([each for each in warnings if "could not be" in each]) >= 3
 
 
-def test_without_a_token_nothing_is_asked(
-    azure: dict[str, Answer], warnings: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_warns_without_a_token(azure: dict[str, Answer], warnings: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**_: object) -> None:
         raise RuntimeError("not logged in")
 
@@ -209,12 +207,12 @@ PROPAGATE = "az provider register --namespace Microsoft.ContainerService"
 
 
 @case_table(__file__, "fabrics", register=REGISTER, unregister=UNREGISTER, propagate=PROPAGATE)
-def test_pools_must_be_on_one_fabric(size: str, state: str, says: str, commands: list[str]) -> None:
+def test_the_feature_must_match_the_vm_size(size: str, state: str, message: str, commands: list[str]) -> None:
     why = refusal({"gpu": sku(size), "t4": sku(T4)}, state)
-    assert (why is None) is (says == "")
+    assert (why is None) is (message == "")
     text = why or ""
-    assert says in text
-    assert f"gpu ({size})" in text or not says
+    assert message in text
+    assert f"gpu ({size})" in text or not message
     assert "t4 (" not in text
     assert [line.strip() for line in text.splitlines() if line.strip() in (REGISTER, UNREGISTER, PROPAGATE)] == commands
 
@@ -225,7 +223,7 @@ def check_feature(size: str, state: str) -> Azure:
     return azure
 
 
-def test_it_is_read_from_the_subscription() -> None:
+def test_reads_the_feature_from_the_subscription() -> None:
     azure = check_feature(H100, "Registered")
     arguments = {"featureName": "AKSInfinibandSupport", "providerNamespace": "Microsoft.ContainerService"}
     assert azure.calls == [("azure-native:features:getSubscriptionFeatureRegistration", arguments)]
@@ -233,7 +231,7 @@ def test_it_is_read_from_the_subscription() -> None:
         check_feature(H100, "NotRegistered")
 
 
-def test_a_cloud_without_the_feature_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explains_a_cloud_without_the_feature(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> object:
         raise EngineError('Code="FeatureNotFound" Message="The feature \'AKSInfinibandSupport\' could not be found."')
 
@@ -242,5 +240,5 @@ def test_a_cloud_without_the_feature_is_explained(monkeypatch: pytest.MonkeyPatc
         check_feature(H100, "")
 
 
-def test_without_infiniband_nobody_asks() -> None:
+def test_does_not_read_the_feature_without_infiniband() -> None:
     assert check_feature(T4, "NotRegistered").calls == []

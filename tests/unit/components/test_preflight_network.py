@@ -1,4 +1,4 @@
-"""What Azure tells of a network that is there, before a cluster is made in it."""
+"""Checks of an existing network before a cluster is created in it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def stack(nodes: int = 2, identity: str | None = None, *, containers: bool = Fal
 
 
 def refused(settings: Settings, *, cluster: bool = False) -> str:
-    """What stops an update; empty where nothing does."""
+    """Returns the error that stops the update, or an empty text."""
     pools = {"system": {"vmSize": "Standard_D8ads_v5", "count": 3, "vnetSubnetID": NODES}}
     profiles = {"apiServerAccessProfile": {"enablePrivateCluster": True}}
     there = Azure(cluster=cluster, pools=pools if cluster else {}, profiles=profiles, identities={"me"})
@@ -61,30 +61,30 @@ def asked(azure: Mapping[str, Answer]) -> list[str]:
     return [part for part in azure if part.startswith("asked") and "Microsoft.Network" in part]
 
 
-def test_a_network_as_it_has_to_be_is_taken(azure: dict[str, Answer], warnings: list[str]) -> None:
+def test_accepts_a_valid_network(azure: dict[str, Answer], warnings: list[str]) -> None:
     assert refused(stack()) == ""
     assert not warnings
     assert [part for part in asked(azure) if f"{HUB}?api-version=2024-05-01" in part]
 
 
-def test_of_a_stack_that_is_up_nothing_of_it_is_asked(azure: dict[str, Answer]) -> None:
+def test_does_not_check_the_network_of_an_existing_cluster(azure: dict[str, Answer]) -> None:
     refused(stack(nodes=4), cluster=True)
     assert not asked(azure)
 
 
-def test_nor_of_one_in_a_network_that_it_makes(azure: dict[str, Answer]) -> None:
+def test_does_not_check_a_network_that_the_stack_creates(azure: dict[str, Answer]) -> None:
     network = NetworkSettings.model_validate({"addressSpace": "10.0.0.0/16"})
     refused(settings_with(pools={"gpu": PoolSettings(vm_sku=H100)}, network=network))
-    assert [part.partition("?")[0].rpartition("/")[2] for part in asked(azure)] == ["Microsoft.Network"]  # the provider
+    assert [part.partition("?")[0].rpartition("/")[2] for part in asked(azure)] == ["Microsoft.Network"]
 
 
 @case_table(__file__, "networks", hub=HUB)
-def test_what_aks_would_refuse_of_a_network_is_told_before(
-    there: dict[str, Any], settings: dict[str, Any], says: str, azure: dict[str, Answer]
+def test_rejects_a_network_that_aks_would_reject(
+    there: dict[str, Any], settings: dict[str, Any], message: str, azure: dict[str, Answer]
 ) -> None:
     azure["virtualNetworks/hub"] = answer(hub(**there))
     found = refused(stack(**settings))
-    assert says in found if says else found == ""
+    assert message in found if message else found == ""
 
 
 TABLE = f"{NETWORKS}/routeTables/out"
@@ -96,14 +96,16 @@ def routes(hop: str, prefix: str = "0.0.0.0/0") -> dict[str, Any]:
 
 
 @case_table(__file__, "routes", nodes=NODES)
-def test_user_defined_routes_must_lead_out(table: dict[str, Any] | None, says: str, azure: dict[str, Answer]) -> None:
+def test_user_defined_routes_need_an_outbound_route(
+    table: dict[str, Any] | None, message: str, azure: dict[str, Answer]
+) -> None:
     azure["virtualNetworks/hub"] = answer(hub() if table is None else hub(routeTable={"id": TABLE}))
     azure["routeTables/out"] = answer(routes(**table) if table else {"properties": {}})
     found = refused(stack(**ROUTED))
-    assert says in found if says else found == ""
+    assert message in found if message else found == ""
 
 
-def test_authorized_ranges_must_hold_the_firewall(azure: dict[str, Answer], warnings: list[str]) -> None:
+def test_warns_of_authorized_ranges_without_the_firewall(azure: dict[str, Answer], warnings: list[str]) -> None:
     azure["virtualNetworks/hub"] = answer(hub(routeTable={"id": TABLE}))
     azure["routeTables/out"] = answer(routes("VirtualAppliance"))
     chosen = stack(**ROUTED, private=False)
@@ -112,22 +114,22 @@ def test_authorized_ranges_must_hold_the_firewall(azure: dict[str, Answer], warn
     assert any("must hold the public address of the firewall" in warning for warning in warnings)
 
 
-@pytest.mark.parametrize(("ranges", "told"), [(("8.8.8.8/32",), 1), ((), 0)])
-def test_authorized_ranges_need_the_addresses_of_the_users_gateway(
-    ranges: tuple[str, ...], told: int, azure: dict[str, Answer], warnings: list[str]
+@pytest.mark.parametrize(("ranges", "count"), [(("8.8.8.8/32",), 1), ((), 0)])
+def test_warns_of_authorized_ranges_without_the_users_gateway(
+    ranges: tuple[str, ...], count: int, azure: dict[str, Answer], warnings: list[str]
 ) -> None:
     azure["virtualNetworks/hub"] = answer(hub(natGateway={"id": "/nat"}))
     there = stack(outbound="natGateway", private=False)
     assert refused(there.model_copy(update={"cluster": ClusterSettings(authorized_ip_ranges=ranges)})) == ""
-    assert len([text for text in warnings if "az network nat gateway show --ids /nat" in text]) == told
+    assert len([text for text in warnings if "az network nat gateway show --ids /nat" in text]) == count
 
 
-def test_a_network_that_there_is_not_is_told(azure: dict[str, Answer]) -> None:
+def test_rejects_a_network_that_does_not_exist(azure: dict[str, Answer]) -> None:
     azure["virtualNetworks/hub"] = answer({"error": {"code": "ResourceNotFound"}}, 404)
-    assert f"network.id is a network that Azure does not have: {HUB}" in refused(stack())
+    assert f"network.id does not exist in Azure: {HUB}" in refused(stack())
 
 
-def test_one_that_may_not_be_read_is_a_warning(azure: dict[str, Answer], warnings: list[str]) -> None:
+def test_warns_of_a_network_that_cannot_be_read(azure: dict[str, Answer], warnings: list[str]) -> None:
     azure["virtualNetworks/hub"] = answer({"error": {"code": "AuthorizationFailed"}}, 403)
     assert refused(stack()) == ""
     assert [text for text in warnings if "the network hub could not be looked up in Azure: 403" in text]
@@ -137,7 +139,7 @@ ENFORCED: dict[str, Any] = {"privateEndpointNetworkPolicies": "Enabled", "networ
 
 
 @pytest.mark.parametrize(("there", "subnet"), [(hub(**ENFORCED), NODES), (hub(endpoints=ENFORCED), ENDPOINTS)])
-def test_policies_that_may_cut_nodes_off_are_a_warning(
+def test_warns_of_policies_of_private_endpoints(
     there: dict[str, Any], subnet: str, azure: dict[str, Answer], warnings: list[str]
 ) -> None:
     azure["virtualNetworks/hub"] = answer(there)
@@ -145,20 +147,18 @@ def test_policies_that_may_cut_nodes_off_are_a_warning(
     assert f"--ids {subnet} --private-endpoint-network-policies Disabled" in warnings[0]
 
 
-def test_dns_servers_of_a_hub_must_know_the_zones(azure: dict[str, Answer], warnings: list[str]) -> None:
+def test_warns_of_custom_dns_servers(azure: dict[str, Answer], warnings: list[str]) -> None:
     azure["virtualNetworks/hub"] = answer(hub(dns=["10.9.0.4", "10.9.0.5"]))
     assert refused(stack()) == ""
-    (told,) = warnings
-    assert "network.id has DNS servers of its own, 10.9.0.4, 10.9.0.5" in told
-    assert "168.63.129.16" in told
-    assert "privatelink.eastus.azmk8s.io among them" in told
+    (message,) = warnings
+    assert "network.id has DNS servers of its own, 10.9.0.4, 10.9.0.5" in message
+    assert "168.63.129.16" in message
+    assert "privatelink.eastus.azmk8s.io among them" in message
     assert refused(stack(private=False)) == ""
-    assert len(warnings) == 1, "names of a public cluster are public"
+    assert len(warnings) == 1, "the name of a public cluster is public"
 
 
-def test_zones_linked_to_the_hub_alone_are_enough_behind_its_servers(
-    azure: dict[str, Answer], warnings: list[str]
-) -> None:
+def test_a_missing_link_is_a_warning_with_custom_dns_servers(azure: dict[str, Answer], warnings: list[str]) -> None:
     azure["virtualNetworkLinks"] = answer(links(HUB.replace("hub", "other")))
     assert "azurecr.io (network.zones) is not linked to network.id" in refused(stack(zones=[REGISTRIES]))
     azure["virtualNetworks/hub"] = answer(hub(dns=["10.9.0.4"]))
@@ -166,60 +166,63 @@ def test_zones_linked_to_the_hub_alone_are_enough_behind_its_servers(
     assert "azurecr.io (network.zones) is not linked to network.id" in "".join(warnings)
 
 
-def test_a_network_that_is_linked_to_another_zone_of_the_name_is_told_both_ways(azure: dict[str, Answer]) -> None:
+def test_rejects_another_linked_zone_with_two_fixes(azure: dict[str, Answer]) -> None:
     azure["privateDnsZones?"] = answer({"value": [{"name": "privatelink.azurecr.io", "id": OTHERS}]})
-    said = refused(stack())
-    assert f"add {OTHERS} to network.zones" in said
-    assert "vnet delete --resource-group other --zone-name privatelink.azurecr.io --name link" in said
+    message = refused(stack())
+    assert f"add {OTHERS} to network.zones" in message
+    assert "vnet delete --resource-group other --zone-name privatelink.azurecr.io --name link" in message
     azure[LINKS] = answer(links(HUB.replace("hub", "spoke")))
     assert refused(stack()) == ""
 
 
-def test_data_without_containers_has_no_zones(azure: dict[str, Answer]) -> None:
+def test_accepts_a_linked_blob_zone_without_containers(azure: dict[str, Answer]) -> None:
     blobs = OTHERS.replace("azurecr.io", "blob.core.windows.net")
     azure["privateDnsZones?"] = answer({"value": [{"name": "privatelink.blob.core.windows.net", "id": blobs}]})
     assert refused(stack()) == ""
     assert "privatelink.blob.core.windows.net already" in refused(stack(containers=True))
 
 
-def test_zones_of_the_users_are_linked_to_their_network(azure: dict[str, Answer]) -> None:
-    """But for the API server's, which AKS links."""
+def test_the_users_zones_must_be_linked_to_the_network(azure: dict[str, Answer]) -> None:
+    """AKS links the API server's zone itself."""
     zones = [ZONE, REGISTRIES]
     assert refused(stack(zones=zones)) == ""
     azure["virtualNetworkLinks"] = answer(links())
-    said = refused(stack(zones=zones))
+    message = refused(stack(zones=zones))
     assert (
-        f"--zone-name privatelink.azurecr.io --name nodes --registration-enabled false --virtual-network {HUB}" in said
+        f"--zone-name privatelink.azurecr.io --name nodes --registration-enabled false --virtual-network {HUB}"
+        in message
     )
-    assert "azmk8s.io (network.zones) is not linked" not in said
+    assert "azmk8s.io (network.zones) is not linked" not in message
     azure["virtualNetworkLinks"] = answer({}, 404)
-    assert f"network.zones has a zone that Azure does not have: {ZONE}" in refused(stack(zones=zones))
+    assert f"network.zones has a zone that does not exist in Azure: {ZONE}" in refused(stack(zones=zones))
 
 
-def test_zones_of_another_subscription_cannot_be_linked_to_a_network_that_the_stack_makes() -> None:
-    """azure-native would look for them in its own, and fail half-way (ResourceGroupNotFound). AKS links its own."""
+def test_rejects_zones_of_another_subscription_for_a_created_network() -> None:
+    """azure-native would look for them in its own subscription, and fail half-way. AKS links its own."""
     made: dict[str, Any] = {"addressSpace": "10.0.0.0/16", "id": None, "nodeSubnet": None, "endpointSubnet": None}
     elsewhere = [zone.replace(SUBSCRIPTION, SUBSCRIPTION.replace("a", "f")) for zone in (ZONE, REGISTRIES, BLOBS)]
-    said = refused(stack(**made, containers=True, zones=elsewhere))
-    assert "network.zones has privatelink.azurecr.io of another subscription, where this stack cannot link it" in said
-    assert re.findall(r"rm -s test --path 'network.zones\[(\d)\]'    #", said) == ["2", "1"], "none moves another"
+    message = refused(stack(**made, containers=True, zones=elsewhere))
+    assert "network.zones has privatelink.azurecr.io of another subscription, which this stack cannot link" in message
+    assert re.findall(r"rm -s test --path 'network.zones\[(\d)\]'    #", message) == ["2", "1"], (
+        "the order keeps the indices valid"
+    )
     assert refused(stack(**made, zones=[elsewhere[0], REGISTRIES])) == ""
-    assert refused(stack(zones=elsewhere)) == "", "a network that is there, its owner has linked"
+    assert refused(stack(zones=elsewhere)) == "", "the user links an existing network"
 
 
-def test_an_identity_of_the_users_has_its_roles_from_them(azure: dict[str, Answer], warnings: list[str]) -> None:
+def test_the_users_identity_needs_its_roles(azure: dict[str, Answer], warnings: list[str]) -> None:
     mine = stack(identity=MINE, zones=[ZONE])
     assert refused(mine) == ""
     azure["hub/providers/Microsoft.Authorization/roleAssignments"] = answer({"value": []})
-    said = refused(mine)
-    assert "cluster.identity has not the role Network Contributor on hub" in said
-    assert f"--assignee-object-id {PRINCIPAL} --assignee-principal-type ServicePrincipal --scope {HUB}" in said
+    message = refused(mine)
+    assert "cluster.identity has not the role Network Contributor on hub" in message
+    assert f"--assignee-object-id {PRINCIPAL} --assignee-principal-type ServicePrincipal --scope {HUB}" in message
     azure["azmk8s.io/providers/Microsoft.Authorization/roleAssignments"] = answer({"value": []})
     assert "has not the role Private DNS Zone Contributor on privatelink.eastus.azmk8s.io" in refused(mine)
     assert not warnings
 
 
-def test_an_identity_needs_a_role_on_the_reservations_of_its_pools(azure: dict[str, Answer]) -> None:
+def test_the_users_identity_needs_a_role_on_reservations(azure: dict[str, Answer]) -> None:
     """Without it AKS refuses the pool, after cluster and system pool (its page on capacity reservation groups)."""
     crg = f"{NETWORKS.partition('/providers')[0]}/providers/Microsoft.Compute/capacityReservationGroups/crg"
     pools = {"gpu": PoolSettings(vm_sku=H100, capacity_reservation_group=crg)}
@@ -229,13 +232,13 @@ def test_an_identity_needs_a_role_on_the_reservations_of_its_pools(azure: dict[s
     assert "cluster.identity has not the role Contributor on crg" in refused(reserved)
 
 
-def test_a_role_of_their_own_may_do(azure: dict[str, Answer], warnings: list[str]) -> None:
+def test_warns_of_other_roles_of_the_users_identity(azure: dict[str, Answer], warnings: list[str]) -> None:
     azure["roleAssignments"] = answer({"value": [{"properties": {"roleDefinitionId": READER}}]})
     assert refused(stack(identity=MINE)) == ""
     assert "has not the role Network Contributor" in warnings[0]
 
 
-def test_the_stacks_own_identity_gets_its_roles_from_who_deploys(azure: dict[str, Answer]) -> None:
+def test_the_deployer_must_be_allowed_to_assign_the_identitys_roles(azure: dict[str, Answer]) -> None:
     group = NETWORKS.partition("/providers")[0]
     azure[f"{group}/providers/Microsoft.Authorization/permissions"] = answer({"value": []})
     assert "may not assign roles" in refused(stack())
@@ -244,6 +247,6 @@ def test_the_stacks_own_identity_gets_its_roles_from_who_deploys(azure: dict[str
     assert "az provider register --namespace Microsoft.ManagedIdentity" in refused(stack())
 
 
-def test_the_roles_that_are_looked_for_are_those_that_the_stack_gives() -> None:
+def test_accepts_the_roles_that_the_stack_assigns() -> None:
     assert roles.NETWORK_CONTRIBUTOR in SUFFICIENT["Network Contributor"]
     assert roles.PRIVATE_DNS_ZONE_CONTRIBUTOR in SUFFICIENT["Private DNS Zone Contributor"]

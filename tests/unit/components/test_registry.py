@@ -1,4 +1,4 @@
-"""The container registry, and who may pull from it."""
+"""The container registry."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def declared(**settings: Any) -> tuple[Recorder, Registry]:
     return deploy(declare), made[0]
 
 
-def test_a_new_name_is_made_before_the_old_one_and_its_images_go() -> None:
+def test_creates_a_renamed_registry_before_it_deletes_the_old_one() -> None:
     recorder, _ = declared()
     for kind in ("containerregistry:Registry", ":RoleAssignment"):
         request = recorder.one(kind).request
@@ -39,13 +39,13 @@ def test_a_new_name_is_made_before_the_old_one_and_its_images_go() -> None:
         assert not request.deleteBeforeReplace
 
 
-def test_images_are_under_its_host_in_lower_case() -> None:
+def test_the_host_is_in_lower_case() -> None:
     recorder, registry = declared(name="MyImages1")
     assert recorder.one("containerregistry:Registry").inputs["registryName"] == "MyImages1"
     assert registry.login_server == "myimages1.azurecr.io"
 
 
-def test_its_name_is_derived_and_the_same_each_time() -> None:
+def test_derives_a_stable_unique_name() -> None:
     names = Names("ai-on-aks", "dev_2")
     name = RegistrySettings().full_name(names, SUBSCRIPTION)
     assert name == RegistrySettings().full_name(names, SUBSCRIPTION)
@@ -54,7 +54,7 @@ def test_its_name_is_derived_and_the_same_each_time() -> None:
     assert name != RegistrySettings().full_name(names, "another subscription")
 
 
-def test_long_names_are_cut_and_stay_apart() -> None:
+def test_shortens_long_names_and_keeps_them_unique() -> None:
     first, second = (RegistrySettings().full_name(Names("p" * 60, stack), SUBSCRIPTION) for stack in ("a", "b"))
     assert len(first) == len(second) == MAX_REGISTRY_NAME
     assert first != second

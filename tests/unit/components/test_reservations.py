@@ -1,4 +1,4 @@
-"""Pools that take their nodes from capacity reservations: what the program asks Azure for, and looks at before."""
+"""Capacity reservations of pools."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pool(**keys: Any) -> dict[str, Any]:
 
 
 def azure(location: str = "East US", **machines: int) -> Azure:
-    """Microsoft shows regions by either of their names."""
+    """Returns Azure with a reservation. Its API may return the display name of a region."""
     return Azure(reservations={"crg": {"location": location, "machines": machines or {A100: 2}}}, identities=("aks",))
 
 
@@ -32,29 +32,29 @@ def check(azure: Azure, **keys: Any) -> None:
     deploy(lambda: check_reservations(settings, groups(settings)), azure)
 
 
-def test_the_pool_names_its_group_and_the_cluster_its_identity() -> None:
+def test_sets_the_group_of_the_pool_and_the_identity_of_the_cluster() -> None:
     found = program({"cluster": {"identity": IDENTITY}, "pools": {"gpu": pool()}}, azure())
     assert found.one(":AgentPool").inputs["capacityReservationGroupID"] == CRG
     identity = found.one(":ManagedCluster").inputs["identity"]
     assert identity == {"type": "UserAssigned", "userAssignedIdentities": [IDENTITY]}
 
 
-def test_another_group_is_another_pool() -> None:
-    """AKS gives a pool that has nodes no other group (its page on capacity reservation groups)."""
+def test_another_group_replaces_the_pool() -> None:
+    """AKS cannot change the group of a pool with nodes (its page on capacity reservation groups)."""
     names = {
         agent_pool_name("gpu", settings_with(pools={"gpu": {**pool(), "capacityReservationGroup": group}}).pools["gpu"])
         for group in (None, CRG, CRG.upper(), f"{CRG}2")
     }
-    assert len(names) == 3, "ids have no case"
+    assert len(names) == 3, "ids are not case-sensitive"
 
 
-def test_a_group_that_has_what_the_pool_wants_is_fine(warnings: list[str]) -> None:
+def test_accepts_a_group_with_enough_nodes(warnings: list[str]) -> None:
     check(azure())
     assert warnings == []
 
 
 @pytest.mark.parametrize(
-    ("there", "wrong", "mend"),
+    ("there", "wrong", "fix"),
     [
         (Azure(identities=("aks",)), "is a group that this subscription does not have", "config rm"),
         (Azure(reservations=azure().reservations), "cluster.identity is an identity that", "config rm"),
@@ -66,24 +66,24 @@ def test_a_group_that_has_what_the_pool_wants_is_fine(warnings: list[str]) -> No
         ),
     ],
 )
-def test_a_group_that_cannot_serve_the_pool_is_refused(there: Azure, wrong: str, mend: str) -> None:
-    """AKS would make the pool all the same, with a warning that nobody reads."""
+def test_rejects_a_group_that_cannot_serve_the_pool(there: Azure, wrong: str, fix: str) -> None:
+    """AKS would create the pool and only warn."""
     with pytest.raises(pulumi.RunError) as refused:
         check(there)
     assert wrong in str(refused.value)
-    assert mend in str(refused.value)
+    assert fix in str(refused.value)
 
 
 @pytest.mark.parametrize("keys", [{"count": 3}, {"autoscale": {"min": 1, "max": 3}}])
-def test_nodes_that_are_not_reserved_are_told(keys: dict[str, Any], warnings: list[str]) -> None:
+def test_warns_of_nodes_that_are_not_reserved(keys: dict[str, Any], warnings: list[str]) -> None:
     check(azure(), **keys)
     assert warnings == [
-        f"pools.gpu: 2 nodes of {A100} are reserved, and the pool may have 3. The others come as without a "
-        "reservation: if there is capacity, and within the quota."
+        f"pools.gpu: only 2 nodes of {A100} are reserved, but the pool may have 3. "
+        "The others need free capacity and quota."
     ]
 
 
-def test_what_is_reserved_is_known_to_the_preflight() -> None:
+def test_counts_reserved_nodes_by_pool() -> None:
     settings = settings_with(cluster={"identity": IDENTITY}, pools={"gpu": pool(), "other": {"vmSku": A100}})
     found: list[dict[str, int]] = []
     deploy(lambda: found.append(reserved_nodes(settings, groups(settings))), azure())

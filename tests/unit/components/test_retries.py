@@ -1,4 +1,4 @@
-"""Errors that pass, because a new role or webhook does not act yet, are retried for a while; others are not."""
+"""Retries of errors that are temporary because a new role or webhook does not act yet."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ UNANSWERED = f'{REFUSED}no endpoints available for service "kueue-webhook-servic
 
 
 @case_table(__file__, "errors", unanswered=UNANSWERED, refused=REFUSED)
-def test_what_passes_is_retried_for_some_minutes(
+def test_retries_temporary_errors_for_some_minutes(
     hook: str, errors: list[str], times: int, pause: float | None, pauses: list[float]
 ) -> None:
     args = pulumi.ErrorHookArgs(urn="", id="", name="", type="", failed_operation="create", errors=errors * times)
-    loop = asyncio.new_event_loop()  # `asyncio.run` would leave the thread without one, and Pulumi's mocks need it
+    loop = asyncio.new_event_loop()  # after `asyncio.run`, Pulumi's mocks would find no loop
     with contextlib.closing(loop):
         assert loop.run_until_complete(getattr(retries, hook)(args)) is (pause is not None)
     assert pauses == ([pause] if pause else [])
 
 
-def test_each_object_in_the_cluster_has_the_hook_and_no_release_has() -> None:
+def test_each_kubernetes_object_except_releases_has_the_webhook_retry() -> None:
     found = program(STACKS["teams"]).registered
     hooked = {each.type for each in found if "webhook-not-answering-yet" in each.request.hooks.on_error}
     objects = {each.type for each in found if each.type.startswith("kubernetes:")}

@@ -1,4 +1,4 @@
-"""SAS: issued once, kept, rotated; and the two providers that do what ARM cannot."""
+"""SAS: issue, rotation, and the two dynamic providers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.mocks import Recorder, deploy
 from tests.support.settings import settings_with
 
 SERVICE_SAS = "azure-native:storage:listStorageAccountServiceSAS"
-ASKED = {"rotation": "1", "days": 7.0}  # numbers reach a provider as protobuf has them
+ASKED = {"rotation": "1", "days": 7.0}  # protobuf has only floats
 SIGNED = {
     "endpoint": "https://account.blob.core.windows.net/",
     "account": "account",
@@ -50,10 +50,7 @@ def declared(**containers: Any) -> Recorder:
     return deploy(declare)
 
 
-# -- what is asked of ARM ----------------------------------------------------------------------------------------------
-
-
-def test_arm_signs_a_service_sas_for_the_window_in_the_state() -> None:
+def test_arm_signs_a_service_sas_for_the_stored_window() -> None:
     recorder = declared(data={})
     arguments = {
         "accountName": recorder.one(":StorageAccount").inputs["accountName"],
@@ -67,10 +64,10 @@ def test_arm_signs_a_service_sas_for_the_window_in_the_state() -> None:
         "keyToSign": "key1",
     }
     assert [call for call in recorder.azure.calls if call[0] == SERVICE_SAS] == [(SERVICE_SAS, arguments)]
-    assert recorder.outputs["data-text"] == "sp=rl&sig=service"  # no leading '?', which the CSI driver would not strip
+    assert recorder.outputs["data-text"] == "sp=rl&sig=service"  # without a leading '?', which the CSI driver keeps
 
 
-def test_uploads_may_write_and_mounts_still_not() -> None:
+def test_only_the_sas_for_uploads_may_write() -> None:
     calls = [arguments for token, arguments in declared(data={"upload": True}).azure.calls if token == SERVICE_SAS]
     assert sorted(call["permissions"] for call in calls) == ["rcwl", "rl"]
 
@@ -80,11 +77,11 @@ def test_uploads_may_write_and_mounts_still_not() -> None:
 def test_sas_are_secret(kind: str, permissions: str) -> None:
     recorder = declared(data={"sas": kind, "upload": True, "permissions": permissions})
     assert recorder.outputs["data"] == "[secret]"
-    assert KEY not in str(recorder.registered), "nor is the account's key in the state"
+    assert KEY not in str(recorder.registered), "the account's key is not in the state"
 
 
-def test_the_account_s_key_signs_what_arm_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the SDK does for that version of the service."""
+def test_signs_permissions_that_arm_does_not_know_with_the_accounts_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result equals that of the SDK for the same version of the service."""
     recorder = declared(data={"permissions": "racwdlmp"})
     assert SERVICE_SAS not in dict(recorder.azure.calls)
     account = recorder.one(":StorageAccount").inputs["accountName"]
@@ -96,7 +93,7 @@ def test_the_account_s_key_signs_what_arm_cannot(monkeypatch: pytest.MonkeyPatch
     assert parse_qs(recorder.shown["data-text"]) == parse_qs(expected)
 
 
-def test_a_user_delegation_sas_is_a_resource_of_ours_with_a_secret_output() -> None:
+def test_a_user_delegation_sas_is_a_dynamic_resource_with_a_secret_output() -> None:
     recorder = declared(data={"sas": "user-delegation", "permissions": "racwdl"})
     sas = recorder.one(":DelegationSas")
     assert {key: sas.inputs[key] for key in ("container", "permissions", "start", "expiry")} == {
@@ -109,10 +106,7 @@ def test_a_user_delegation_sas_is_a_resource_of_ours_with_a_secret_output() -> N
     assert SERVICE_SAS not in dict(recorder.azure.calls)
 
 
-# -- the providers -----------------------------------------------------------------------------------------------------
-
-
-def test_a_window_begins_a_little_before_now_and_lasts_its_days() -> None:
+def test_a_window_begins_before_now_and_lasts_its_days() -> None:
     before = datetime.now(UTC).replace(microsecond=0)
     made = WindowProvider().create(ASKED).outs
     assert made is not None
@@ -132,18 +126,18 @@ def test_a_window_stays_until_its_inputs_change(news: dict[str, Any], replaces: 
 
 
 @pytest.mark.parametrize("name", ["account", "container", "permissions", "start", "expiry"])
-def test_what_is_signed_is_signed_anew_when_it_changes(name: str) -> None:
+def test_signs_again_if_a_signed_value_changes(name: str) -> None:
     result = DelegationProvider().diff("", {**SIGNED, "sas": "old"}, {**SIGNED, name: "other"})
     assert (result.changes, result.replaces) == (True, [name])
 
 
-def test_where_the_account_listens_is_not_signed() -> None:
+def test_another_endpoint_does_not_change_the_sas() -> None:
     result = DelegationProvider().diff("", {**SIGNED, "sas": "old"}, {**SIGNED, "endpoint": "https://127.0.0.1:1/a"})
     assert result.changes is False
 
 
 class Account:
-    """A storage account that gives keys once it has refused `refusals` times."""
+    """A storage account that rejects the first `refusals` requests for a key."""
 
     def __init__(self, refusals: int = 0, status: int = 403) -> None:
         self.refusals, self.status, self.asked = refusals, status, 0
@@ -186,26 +180,26 @@ def signed_by(account: Account, monkeypatch: pytest.MonkeyPatch, **changed: str)
     return parse_qs(outs["sas"])
 
 
-def test_a_sas_says_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sas_contains_the_requested_values(monkeypatch: pytest.MonkeyPatch) -> None:
     sas = signed_by(Account(), monkeypatch)
     assert (sas["sp"], sas["sr"], sas["spr"]) == (["rl"], ["c"], ["https"])
     assert (sas["st"], sas["se"]) == ([SIGNED["start"]], [SIGNED["expiry"]])
     assert sas["skoid"] == ["login"]
 
 
-def test_a_role_that_does_not_act_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch, slept: list[float]) -> None:
+def test_retries_until_a_new_role_applies(monkeypatch: pytest.MonkeyPatch, slept: list[float]) -> None:
     account = Account(refusals=2)
     assert signed_by(account, monkeypatch)["sig"]
     assert slept == [sas_providers.PAUSE_SECONDS] * 2
 
 
-def test_but_not_for_ever(monkeypatch: pytest.MonkeyPatch, slept: list[float]) -> None:
+def test_stops_retrying_after_ten_minutes(monkeypatch: pytest.MonkeyPatch, slept: list[float]) -> None:
     with pytest.raises(PermissionError, match="Storage Blob Data Contributor"):
         signed_by(Account(refusals=1000), monkeypatch)
     assert sum(slept) == 600
 
 
-def test_other_errors_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_does_not_retry_other_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     account = Account(refusals=1, status=400)
     with pytest.raises(HttpResponseError):
         signed_by(account, monkeypatch)
@@ -213,7 +207,7 @@ def test_other_errors_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @case_table(__file__, "logins")
-def test_sas_are_signed_by_the_login_that_deploys(
+def test_signs_with_the_login_of_the_deployer(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: list[str]
 ) -> None:
     for name in ("ARM_CLIENT_ID", "ARM_USE_MSI", "ARM_USE_OIDC"):
@@ -226,14 +220,14 @@ def test_sas_are_signed_by_the_login_that_deploys(
     assert [type(each).__name__ for each in chain] == expected
 
 
-def test_a_window_that_is_over_is_said_with_what_begins_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match=r"ended at .* Another rotation of storage account account begins another"):
+def test_rejects_a_window_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=r"ended at .* Change the rotation of storage account account"):
         signed_by(Account(), monkeypatch, expiry="2026-01-08T00:00:00Z")
 
 
 @pytest.mark.parametrize("provider", [WindowProvider(), DelegationProvider()])
-def test_pulumi_stores_a_reference_and_no_code(provider: pulumi.dynamic.ResourceProvider) -> None:
-    """Else every change of these files would be a difference in every stack."""
+def test_pulumi_stores_a_reference_to_the_provider(provider: pulumi.dynamic.ResourceProvider) -> None:
+    """With the code, every change of these files would be a difference in every stack."""
     text = base64.b64decode(serialize_provider(provider))
     assert b"components.storage.sas_providers" in text
     assert len(text) < 200

@@ -1,4 +1,4 @@
-"""SAS that end: a warning and an alert in time, an error where a workload would wait for a mount for ever."""
+"""Warnings and alerts before SAS end, and errors for workloads whose SAS have ended."""
 
 from __future__ import annotations
 
@@ -30,60 +30,50 @@ def warned(after: timedelta, days: int = 7) -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("after", "days", "says"),
+    ("after", "days", "message"),
     [(4, 7, ""), (300, 365, ""), (5, 7, "ends at"), (351, 365, "ends at"), (2, 3, "ends at"), (8, 7, "ended at")],
 )
-def test_a_sas_that_ends_soon_or_has_ended_is_reported(after: int, days: int, says: str) -> None:
+def test_warns_of_a_sas_that_ends_soon_or_has_ended(after: int, days: int, message: str) -> None:
     text = warned(timedelta(days=after), days) or ""
-    assert bool(text) == bool(says)
-    assert f"container data {says}" in text or not says
-    assert text.endswith("pulumi config set -s dev --path storage.rotation 2 && pulumi up -s dev") or not says
+    assert bool(text) == bool(message)
+    assert f"container data {message}" in text or not message
+    assert text.endswith("pulumi config set -s dev --path storage.rotation 2 && pulumi up -s dev") or not message
 
 
 @pytest.mark.parametrize(("now", "then"), [("1", "2"), ("9", "10"), ("2026-01", "2026-02"), ("spring", "spring-2")])
-def test_the_next_rotation_is_another_text(now: str, then: str) -> None:
+def test_the_next_rotation_differs_from_the_current_one(now: str, then: str) -> None:
     assert next_rotation(now) == then
 
 
-@pytest.mark.parametrize(("expiry", "told"), [("2026-01-08T00:00:00Z", 1), (WINDOW["expiry"], 0)])
-def test_every_update_and_preview_says_it(
-    expiry: str, told: int, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
+@pytest.mark.parametrize(("expiry", "count"), [("2026-01-08T00:00:00Z", 1), (WINDOW["expiry"], 0)])
+def test_each_update_warns_of_an_unused_sas_that_has_ended(
+    expiry: str, count: int, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
 ) -> None:
     monkeypatch.setitem(mocked_azure.ADDED, "SasWindow", {"start": START, "expiry": expiry})
     declared_for("data")
-    assert len(warnings) == told
+    assert len(warnings) == count
 
-
-# -- one that has ended ------------------------------------------------------------------------------------------------
 
 OLMO = Placement("olmo", "olmo", OlmoOptions(), "gpu", PoolSettings(vm_sku="Standard_ND96isr_H100_v5"), nodes=1)
 ENDED = {"start": START, "expiry": "2026-01-08T00:00:00Z"}
 
 
 def declared_for(container: str, **sas: Any) -> None:
-    """By a stack in which OLMo runs, which uses the containers olmo-data and olmo-checkpoints."""
+    """Declares a container in a stack with OLMo, which mounts olmo-data and olmo-checkpoints."""
     settings = StorageSettings.model_validate({"containers": {container: sas}})
     stack = settings_with(storage=settings, placements={"olmo": OLMO})
     deploy(lambda: Storage("storage", stack, pulumi.Output.from_input("group"), settings.all_accounts()[0]))
 
 
 @pytest.mark.parametrize("kind", ["service", "user-delegation"])
-def test_a_sas_that_has_ended_is_refused_where_a_workload_mounts_it(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejects_a_sas_that_has_ended_if_a_workload_mounts_it(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(mocked_azure.ADDED, "SasWindow", ENDED)
     with pytest.raises(pulumi.RunError) as refusal:
         declared_for("olmo-data", sas=kind)
     assert "the SAS of container olmo-data ended at 2026-01-08T00:00:00Z" in str(refusal.value)
     assert "pulumi config set -s test --path storage.rotation 2 && pulumi up -s test" in str(refusal.value)
-    assert "olmo would wait for it for ever" in str(refusal.value)
+    assert "olmo would wait for it forever" in str(refusal.value)
 
-
-def test_elsewhere_it_is_only_spoken_of(monkeypatch: pytest.MonkeyPatch, warnings: list[str]) -> None:
-    monkeypatch.setitem(mocked_azure.ADDED, "SasWindow", ENDED)
-    declared_for("archive")
-    assert ["container archive ended" in text for text in warnings] == [True]
-
-
-# -- the alert: of each SAS that the stack signs, and only where Prometheus reads it -----------------------------------
 
 MONITORED: dict[str, Any] = {"kubePrometheusStack": {"enabled": True}}
 CONTAINERS: dict[str, Any] = {"data": {}, "results": {}}
@@ -95,17 +85,12 @@ def monitored(**more: Any) -> Any:
     return program({"vmSku": H100, "nodeCount": 1, "workloads": "nccl-allreduce"} | more)
 
 
-def test_it_is_told_a_third_of_its_time_before_its_end() -> None:
+def test_the_alert_fires_after_two_thirds_of_the_window() -> None:
     made = rule("data", "1970-01-01T00:00:00Z", "1970-01-02T06:00:00Z", fix="pulumi up")
     assert made["expr"] == f"vector({30 * HOURS}) - time() < {10 * HOURS}"
 
 
-def test_of_a_year_it_is_told_two_weeks_before() -> None:
-    made = rule("data", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z", fix="pulumi up")
-    assert made["expr"].endswith(f"< {14 * 24 * HOURS}")
-
-
-def test_each_container_has_its_own_with_the_command_that_mends_it() -> None:
+def test_each_container_has_an_alert_with_the_command_that_renews_its_sas() -> None:
     made = monitored(operators=MONITORED, storage={"containers": CONTAINERS})
     (group,) = made.one(RULE, "sas-ends").inputs["spec"]["groups"]
     assert {each["labels"]["container"] for each in group["rules"]} == CONTAINERS.keys()
@@ -119,7 +104,7 @@ def test_each_container_has_its_own_with_the_command_that_mends_it() -> None:
         {"storage": {"containers": CONTAINERS}},
         {"operators": MONITORED, "storage": {"containers": CONTAINERS, "auth": "identity"}},
     ],
-    ids=["nobody reads it", "nothing is signed"],
+    ids=["no monitoring", "no SAS"],
 )
-def test_without_need_there_is_none(settings: dict[str, Any]) -> None:
+def test_creates_no_alerts_without_monitoring_or_sas(settings: dict[str, Any]) -> None:
     assert not [each for each in monitored(**settings).registered if each.name == "sas-ends"]

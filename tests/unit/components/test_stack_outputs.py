@@ -1,4 +1,4 @@
-"""Names and secrecy of the outputs of a stack, and what another stack reads of them."""
+"""Names and secrecy of stack outputs, and the outputs that consumer stacks read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ PLATFORM_SECRETS = {"kubeconfig", "sas", "platform", "workloadDetails"}
 @pytest.mark.parametrize(
     ("stack", "plain", "secret"),
     [
-        ("dev", PLATFORM, PLATFORM_SECRETS),
         ("entra", PLATFORM, PLATFORM_SECRETS),
         ("node-conditions", {*PLATFORM, "monitoring"}, PLATFORM_SECRETS),
         ("private-seed", {*PLATFORM, "next"}, PLATFORM_SECRETS),
@@ -29,13 +28,13 @@ PLATFORM_SECRETS = {"kubeconfig", "sas", "platform", "workloadDetails"}
         ("pytorch-pretraining", {"platformStack", "clusterId", *WORKLOADS}, {"kubeconfig", "workloadDetails"}),
     ],
 )
-def test_names_and_secrecy(stack: str, plain: set[str], secret: set[str]) -> None:
+def test_outputs_have_these_names_and_secrets(stack: str, plain: set[str], secret: set[str]) -> None:
     outputs = golden.run(stack).outputs
     assert {name for name, value in outputs.items() if value == SECRET} == secret
     assert outputs.keys() == plain | secret
 
 
-def test_another_stack_reads_the_same_container() -> None:
+def test_a_consumer_stack_reads_the_same_container() -> None:
     found: list[list[str]] = []
 
     def declare() -> None:

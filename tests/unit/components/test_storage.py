@@ -1,4 +1,4 @@
-"""The storage account, its containers, and who may sign for them."""
+"""The storage account, its containers, their volumes, and the roles of the signer."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def generation(account: dict[str, Any] | None = None, **container: Any) -> str:
 @pytest.mark.parametrize(
     ("sku", "kind"), [("Standard_ZRS", "StorageV2"), ("Premium_LRS", "BlockBlobStorage")]
 )  # fmt: skip
-def test_premium_accounts_hold_block_blobs_only(sku: str, kind: str) -> None:
+def test_premium_accounts_have_the_kind_for_block_blobs(sku: str, kind: str) -> None:
     account = declared(sku=sku)[0].one(":StorageAccount").inputs
     assert (account["sku"], account["kind"]) == ({"name": sku}, kind)
 
 
-def test_data_is_protected_unless_the_stack_says_otherwise() -> None:
+def test_protects_data_unless_the_setting_is_off() -> None:
     for protect in (True, False):
         recorder, _ = declared(protect=protect)
         kinds = (":StorageAccount", ":BlobContainer")
         assert {r.request.protect for r in recorder.registered if r.type.endswith(kinds)} == {protect}
 
 
-def test_a_new_account_is_made_before_the_old_one_and_its_data_go() -> None:
+def test_creates_a_renamed_account_before_it_deletes_the_old_one() -> None:
     recorder, _ = declared(containers={"data": {}})
     for kind in (":StorageAccount", ":BlobContainer"):
         request = recorder.one(kind).request
@@ -76,13 +76,13 @@ def test_a_user_delegation_sas_needs_a_role_and_no_shared_keys() -> None:
     assert any("RoleAssignment" in name for name in recorder.one(":DelegationSas").dependencies)
 
 
-def test_setting_permissions_of_files_takes_the_owner_s_role() -> None:
-    """Storage Blob Data Contributor cannot, and a SAS can do no more than who signed it."""
+def test_signing_for_permissions_of_files_needs_the_owners_role() -> None:
+    """A SAS cannot have more rights than its signer."""
     recorder, _ = declared(containers={"data": {"sas": "user-delegation", "permissions": "racwdlmp"}})
     assert recorder.one(":RoleAssignment").inputs["roleDefinitionId"].endswith(BLOB_DATA_OWNER)
 
 
-def test_the_accounts_name_is_derived_and_fits() -> None:
+def test_derives_a_valid_account_name() -> None:
     name = account().full_name(Names("ai-on-aks", "a-long-stack-name"), SUBSCRIPTION)
     assert len(name) == MAX_ACCOUNT_NAME
     assert name.isalnum()
@@ -91,19 +91,19 @@ def test_the_accounts_name_is_derived_and_fits() -> None:
 
 
 @case_table(__file__, "changed")
-def test_names_of_mounts_change_with_all_that_makes_a_mount(changed: dict[str, Any]) -> None:
+def test_names_of_volumes_change_with_the_options_of_the_mount(changed: dict[str, Any]) -> None:
     assert generation(**changed) != generation()
 
 
-def test_and_with_each_rotation_and_another_login_but_nothing_else() -> None:
+def test_names_of_volumes_change_with_rotation_and_login_only() -> None:
     assert generation({"rotation": "2"}) != generation({"rotation": "1"}) == generation()
     assert generation({"auth": "identity"}) != generation()
-    assert generation({"rotation": ""}) == generation(), "empty text is not set"
-    assert generation({"rotation": 2}) == generation({"rotation": "2"}), "YAML makes numbers of such text"
+    assert generation({"rotation": ""}) == generation(), "an empty text means unset"
+    assert generation({"rotation": 2}) == generation({"rotation": "2"}), "YAML reads such text as a number"
     assert generation({"protect": False, "driver": "chart"}, upload=True) == generation()
 
 
-def test_olmo_reads_blocks_of_4_kb_and_nothing_ahead() -> None:
+def test_the_profile_random_4k_reads_blocks_of_4_kb_without_prefetch() -> None:
     options = mount_options("random-4k", "ai-olmo-data", hierarchical_namespace=False)
     assert "--block-cache=true" in options
     assert "--block-cache-block-size=0.00390625" in options  # MB
@@ -112,18 +112,18 @@ def test_olmo_reads_blocks_of_4_kb_and_nothing_ahead() -> None:
     assert "--use-adls=false" in options
 
 
-def test_only_checkpoints_are_mounted_without_remembering_names() -> None:
+def test_only_checkpoints_are_mounted_without_caches_of_names() -> None:
     """Flags of `blobfuse2 mount` (azure-storage-fuse 74098e3, component/libfuse/libfuse.go and cmd/mount.go)."""
     assert [profile for profile in profiles() if not remembers(profile)] == ["checkpoints"]
     options = mount_options("checkpoints", "v", hierarchical_namespace=True)
     flags = {"--attr-timeout=0", "--entry-timeout=0", "--negative-timeout=0", "--use-attr-cache=false"}
     assert flags <= set(options)
     others = set(mount_options("sequential", "v", hierarchical_namespace=True))
-    assert set(options) - flags == others, "all else is as sequential has it"
+    assert set(options) - flags == others, "the other options equal those of sequential"
 
 
 @pytest.mark.parametrize("profile", profiles())
-def test_every_profile_is_one_that_blobfuse2_takes(profile: str) -> None:
+def test_blobfuse2_accepts_each_profile(profile: str) -> None:
     options = dict(
         option.removeprefix("--").split("=")
         for option in mount_options(profile, "v", hierarchical_namespace=True)
@@ -136,8 +136,8 @@ def test_every_profile_is_one_that_blobfuse2_takes(profile: str) -> None:
 
 
 @pytest.mark.parametrize("profile", [name for name in profiles() if name != "random-4k"])
-def test_a_file_for_each_gpu_of_a_node_can_be_written_at_once(profile: str) -> None:
-    """A file keeps its blocks until it is closed; a write that finds none left for 5 seconds ends with EIO."""
+def test_eight_files_can_be_written_at_once(profile: str) -> None:
+    """A file keeps its blocks until it is closed. A write without a free block fails with EIO after 5 seconds."""
     assert files_at_once(profile) >= 8
 
 
@@ -147,7 +147,7 @@ SAS = "sp=rl&sig=abc"
 def access(
     *, sas: str = SAS, generation: str = "a1b2", key: str = "", hns: bool = False, **settings: Any
 ) -> ContainerAccess:
-    """What opens a container of the account that a stack calls `key`."""
+    """Returns the access to a container of the account `key`."""
     chosen = ContainerSettings.model_validate(settings)
     return ContainerAccess(
         account="account",
@@ -168,7 +168,7 @@ def access(
 
 
 def declared_volume(namespace: str = "ai", **given: Any) -> tuple[Recorder, BlobVolume]:
-    """What is registered, and the volume as workloads get it."""
+    """Returns the registered resources, and the volume for workloads."""
     volumes: list[BlobVolume] = []
 
     def declare() -> None:
@@ -181,32 +181,32 @@ def declared_volume(namespace: str = "ai", **given: Any) -> tuple[Recorder, Blob
 
 
 def contents(secret: Registered) -> dict[str, str]:
-    """What a Secret holds, which the mocks would not tell."""
+    """Returns the data of a Secret, which the mocks hide."""
     assert secret.inputs["stringData"] == SECRET
     held: dict[str, str] = json_format.MessageToDict(secret.request.object)["stringData"]["value"]
     return held
 
 
-def test_the_secret_has_the_keys_that_the_driver_reads_a_sas_from() -> None:
+def test_the_secret_has_the_keys_of_the_driver() -> None:
     secret = declared_volume()[0].one(":Secret")
     assert contents(secret) == {"azurestorageaccountname": "account", "azurestorageaccountsastoken": SAS}
     assert secret.inputs["metadata"] == {"name": "olmo-data-sas-a1b2", "namespace": "ai"}
 
 
-def test_a_claim_that_pods_of_others_use_goes_with_its_namespace() -> None:
+def test_a_claim_is_deleted_with_its_namespace() -> None:
     recorder = declared_volume()[0]
     assert recorder.one(":PersistentVolumeClaim").request.deletedWith.endswith("Namespace::space")
     assert recorder.one(":PersistentVolume").request.deletedWith == ""
 
 
-def test_another_sas_is_another_volume_beside_the_old_one() -> None:
+def test_a_new_sas_creates_new_objects() -> None:
     kinds = (":Secret", ":PersistentVolume", ":PersistentVolumeClaim")
     first, second = declared_volume(generation="0000")[0], declared_volume(generation="1111")[0]
     for kind in kinds:
         assert first.one(kind).inputs["metadata"]["name"] != second.one(kind).inputs["metadata"]["name"]
 
 
-def test_pods_are_told_by_a_digest_that_is_no_secret() -> None:
+def test_the_annotation_of_pods_changes_with_the_sas_and_does_not_expose_it() -> None:
     first, same, other = (declared_volume(sas=sas)[0].outputs["annotations"] for sas in ("sig=1", "sig=1", "sig=2"))
     assert first == same != other
     assert list(first) == ["sas.ai-on-aks/olmo-data"]
@@ -214,7 +214,7 @@ def test_pods_are_told_by_a_digest_that_is_no_secret() -> None:
     assert SECRET not in str(first)
 
 
-def test_uploads_have_a_secret_of_their_own_where_asked_for() -> None:
+def test_uploads_have_a_separate_secret() -> None:
     recorder, volume = declared_volume(upload=True)
     secret = recorder.one(":Secret", "upload-olmo-data")
     url = "https://account.blob.core.windows.net/olmo-data"

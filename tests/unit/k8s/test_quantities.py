@@ -1,4 +1,4 @@
-"""Quantities as the API server writes them, and what they are worth."""
+"""Quantities: canonical form and exact value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from k8s.quantities import canonical, count, is_quantity, value
         ("1000", "1k"), ("0.0000000001", "1n"), ("-0.3n", "-1n"), ("1E", "1E"), ("1E3", "1e3"),
     ],
 )  # fmt: skip
-def test_quantities(written: Any, shown: Any) -> None:
+def test_canonical_form(written: Any, shown: Any) -> None:
     assert canonical(written) == shown
 
 
@@ -32,12 +32,12 @@ def test_quantities(written: Any, shown: Any) -> None:
         ("0.1n", Fraction(1, 10**9)), ("007", 7), ("5.", 5), (0.5, Fraction(1, 2)), ("1e999999999999", 10**999),
     ],
 )  # fmt: skip
-def test_quantities_have_an_exact_value(text: str | int, exact: Fraction | int) -> None:
+def test_exact_value(text: str | int, exact: Fraction | int) -> None:
     assert value(text) == exact
 
 
-def test_what_is_no_quantity_has_no_value() -> None:
-    with pytest.raises(ValueError, match="'64 GB' is no quantity, such as 2, 500m or 64Gi"):
+def test_rejects_the_value_of_other_text() -> None:
+    with pytest.raises(ValueError, match="'64 GB' is not a quantity, such as 2, 500m or 64Gi"):
         value("64 GB")
 
 
@@ -48,7 +48,7 @@ def test_what_is_no_quantity_has_no_value() -> None:
         ("", 0), ("many", 0), (None, 0), (True, 0), ({}, 0),
     ],
 )  # fmt: skip
-def test_a_count_is_whole_and_zero_for_anything_but_a_quantity(given: Any, whole: int) -> None:
+def test_a_count_is_a_whole_number_or_zero_for_other_values(given: Any, whole: int) -> None:
     assert count(given) == whole
 
 

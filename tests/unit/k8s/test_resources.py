@@ -1,4 +1,4 @@
-"""Resources of pods and nodes, as Kubernetes computes them."""
+"""Resources of pods and nodes, compared with results of Kubernetes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ def test_requests_of_a_pod(case: Object) -> None:
         ([], [{"limits": {"nvidia.com/gpu": "-1", "example.com/card": "many"}}], {}),
     ],
 )
-def test_devices_of_pods_and_of_templates_that_have_limits_only(
-    init: list[Object], containers: list[Object], devices: dict[str, int]
-) -> None:
+def test_devices_of_pods_and_templates(init: list[Object], containers: list[Object], devices: dict[str, int]) -> None:
     spec = {
         kind: [{"resources": each} for each in of]
         for kind, of in (("initContainers", init), ("containers", containers))
@@ -36,6 +34,6 @@ def test_devices_of_pods_and_of_templates_that_have_limits_only(
     assert device_requests({"spec": spec}) == devices
 
 
-def test_a_resource_that_a_node_does_not_offer_counts_as_zero() -> None:
+def test_a_missing_resource_of_a_node_is_zero() -> None:
     assert allocatable({"status": {"allocatable": {"nvidia.com/gpu": "8"}}}, "nvidia.com/gpu") == 8
     assert allocatable({}, "nvidia.com/gpu") == 0

@@ -1,4 +1,4 @@
-"""Which nodes a pod may go to, by answers of Kubernetes itself."""
+"""Nodes that a pod may run on, compared with results of Kubernetes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_tolerations(case: Object) -> None:
         ({"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoExecute"}, True),
     ],
 )
-def test_a_cordoned_node_repels_pods_that_do_not_tolerate_it(toleration: Object, repelled: bool) -> None:
+def test_a_cordoned_node_repels_pods_without_the_toleration(toleration: Object, repelled: bool) -> None:
     """The scheduler's plugin NodeUnschedulable (Kubernetes 1.35.4, nodeunschedulable/node_unschedulable.go)."""
     node = {"metadata": {"name": "n"}, "spec": {"unschedulable": True}}
     assert bool(repelling_taint({"spec": {"tolerations": [toleration]}}, node)) is repelled

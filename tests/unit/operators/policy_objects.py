@@ -1,4 +1,4 @@
-"""A policy with its binding, as the API server takes them."""
+"""A policy and its binding as Kubernetes objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a real API server refuses in namespaces of teams, and what it lets pass."""
+"""Requests in teams' namespaces that a real API server rejects, warns of, or accepts."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ VERSIONS = {
     "Workload": "kueue.x-k8s.io/v1beta2",
 }
 DEFINED = ("AppWrapper", "PyTorchJob", "RayJob", "Workload")
-"""Of these, those that Kubernetes does not have by itself."""
+"""The kinds that need a CRD."""
 SPACES: dict[str, Any] = {"blue": TEAM_LABELS, "elsewhere": {}}
 
 
 @pytest.fixture(scope="module")
 def cluster(plane: ControlPlane) -> Iterator[KubeClient]:
-    """With the policies, the classes, a team's namespace, and whoever asks allowed everything but by them."""
+    """A client that may do everything that the policies allow, with a namespace of a team."""
     with plane.client() as kube:
         for each in _objects():
             kube.create(each)
@@ -83,7 +83,7 @@ def _objects() -> Iterator[Object]:
 
 
 def crd(kind: str) -> Object:
-    """As far as anything here looks at it."""
+    """Returns a CRD without a schema."""
     group, version = VERSIONS[kind].split("/")
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
@@ -105,18 +105,18 @@ def _is_served(kube: KubeClient, kind: str) -> bool:
 
 
 def refused(user: str, made: Object) -> str:
-    """Why the API server does not take it from somebody; empty where it does. Nothing is made."""
+    """Returns the error of the API server, or an empty text. Creates nothing."""
     return _said(user, "create", "-f-", text=json.dumps(made))
 
 
 def patch_refused(user: str, name: str, metadata: Object) -> str:
-    """The same of a change to a job that is there."""
+    """Returns the error for a change of an existing job, or an empty text."""
     change = json.dumps({"metadata": metadata})
     return _said(user, "patch", "job", name, "--namespace=blue", "--type=merge", f"--patch={change}")
 
 
 def warned(user: str, made: Object) -> str:
-    """What is said of what is taken."""
+    """Returns the warnings for an accepted object."""
     return _said(user, "create", "-f-", text=json.dumps(made), taken=True)
 
 
@@ -134,7 +134,7 @@ def pods(gpus: int = 0, **more: Any) -> Object:
 
 
 def named(kind: str, spec: Object, *, owner: str = "", labels: Object | None = None, name: str = "made") -> Object:
-    """An object in the namespace of team blue."""
+    """Returns an object in the namespace of team blue."""
     metadata: Object = {"name": name, "namespace": "blue", "labels": labels or {}}
     if owner:
         reference = {"apiVersion": VERSIONS[owner], "kind": owner, "name": "parent", "uid": "u-1", "controller": True}
@@ -148,7 +148,7 @@ def job(template: Object, *, owner: str = "", labels: Object = QUEUE, name: str 
 
 def deployment(gpus: int, owner: str = "") -> Object:
     labels = {"app": "a"}
-    template = {"metadata": {"labels": labels}, "spec": pods(gpus, restartPolicy="Always", **HERE)}
+    template = {"metadata": {"labels": labels}, "spec": pods(gpus, restartPolicy="Always", **SCHEDULED)}
     return named("Deployment", {"selector": {"matchLabels": labels}, "template": template}, owner=owner)
 
 
@@ -160,67 +160,75 @@ def service(**spec: Any) -> Object:
     return named("Service", {"selector": {"app": "a"}, "ports": [{"port": 80}], **spec})
 
 
-HERE: Object = {"schedulerName": COSCHEDULER}
-NO_QUEUE, PAST_IT = "it has no queue", "it would take GPUs past the queue"
-FORGED, PRIORITY = "it is part of another object", "it takes a priority that is no team's"
-SCHEDULER = f"write schedulerName: {COSCHEDULER}"
-REACHED = "it would be reached from outside of the cluster"
-RUNTIME = "its runtime would hand it all GPUs of its node"
+SCHEDULED: Object = {"schedulerName": COSCHEDULER}
+NO_QUEUE, BYPASS = "it has no queue", "it would bypass the queue for GPUs"
+OWNED, PRIORITY = "it has an owner", "teams may not use its priority class"
+SCHEDULER = f"set schedulerName: {COSCHEDULER}"
+REACHABLE = "it would be reachable from outside the cluster"
+RUNTIME = "its runtime class would bypass the queue"
 SYSTEM: Object = {"priorityClassName": "system-node-critical"}
 NONE = {**pods()["containers"][0], "resources": {"limits": {"nvidia.com/gpu": "0"}}}
 
 REFUSED: dict[str, tuple[str, Object, str]] = {
     "a job without a queue": (ALICE, job(pods(), labels={}), NO_QUEUE),
-    "an administrator's too": (ADMIN, job(pods(), labels={}), NO_QUEUE),
-    "one with a queue of no name": (ALICE, job(pods(), labels={"kueue.x-k8s.io/queue-name": ""}), NO_QUEUE),
+    "a job of an administrator without a queue": (ADMIN, job(pods(), labels={}), NO_QUEUE),
+    "a job with an empty queue": (ALICE, job(pods(), labels={"kueue.x-k8s.io/queue-name": ""}), NO_QUEUE),
     "an AppWrapper without a queue": (ALICE, wrapped(job(pods()), labels={}), NO_QUEUE),
     "a CronJob's job without a queue": (JOBS, job(pods(), owner="CronJob", labels={}), NO_QUEUE),
     "a job that claims to be part of one that has queued": (ALICE, job(pods(), owner="Job", labels={}), NO_QUEUE),
-    "one that does so with a queue": (ALICE, job(pods(), owner="Job"), FORGED),
-    "one that a pod of the team makes": (OWN_POD, job(pods(), owner="Job", labels={}), NO_QUEUE),
-    "a pod with GPUs": (ADMIN, named("Pod", pods(1, **HERE)), PAST_IT),
-    "one with the label of jobs": (ADMIN, named("Pod", pods(1, **HERE), labels=QUEUE), PAST_IT),
-    "one that claims to be a job's": (ADMIN, named("Pod", pods(1, **HERE), owner="Job"), PAST_IT),
-    "one with GPUs for its first steps": (
+    "such a job with a queue": (ALICE, job(pods(), owner="Job"), OWNED),
+    "a job that a pod of the team creates": (OWN_POD, job(pods(), owner="Job", labels={}), NO_QUEUE),
+    "a pod with GPUs": (ADMIN, named("Pod", pods(1, **SCHEDULED)), BYPASS),
+    "a pod with GPUs and the label of a queue": (ADMIN, named("Pod", pods(1, **SCHEDULED), labels=QUEUE), BYPASS),
+    "a pod with GPUs that claims to be part of a job": (ADMIN, named("Pod", pods(1, **SCHEDULED), owner="Job"), BYPASS),
+    "a pod with GPUs in an init container": (
         ADMIN,
-        named("Pod", {**pods(), **HERE, "initContainers": [{**pods(1)["containers"][0], "name": "first"}]}),
-        PAST_IT,
+        named("Pod", {**pods(), **SCHEDULED, "initContainers": [{**pods(1)["containers"][0], "name": "first"}]}),
+        BYPASS,
     ),
-    "a Deployment with GPUs": (ADMIN, deployment(1), PAST_IT),
+    "a Deployment with GPUs": (ADMIN, deployment(1), BYPASS),
     "a job with a priority of the system's": (ALICE, job(pods(**SYSTEM)), PRIORITY),
-    "a pod with one": (JOBS, named("Pod", pods(**SYSTEM), owner="Job"), PRIORITY),
-    "an AppWrapper around a job with one": (ALICE, wrapped(job(pods(**SYSTEM))), PRIORITY),
-    "an AppWrapper around a pod with one": (ALICE, wrapped(named("Pod", pods(**SYSTEM))), PRIORITY),
-    "Kueue's record of any job with one": (
+    "a pod with such a priority": (JOBS, named("Pod", pods(**SYSTEM), owner="Job"), PRIORITY),
+    "an AppWrapper around such a job": (ALICE, wrapped(job(pods(**SYSTEM))), PRIORITY),
+    "an AppWrapper around such a pod": (ALICE, wrapped(named("Pod", pods(**SYSTEM))), PRIORITY),
+    "a Workload of such a job": (
         KUEUE,
         named("Workload", {"podSets": [{"template": {"spec": pods(**SYSTEM)}}]}, owner="Job"),
         PRIORITY,
     ),
     "a job with GPUs for another scheduler": (ALICE, job(pods(8)), SCHEDULER),
-    "a pod of one": (JOBS, named("Pod", pods(8), owner="Job"), SCHEDULER),
-    "an AppWrapper around one": (ALICE, wrapped(job(pods(8, schedulerName="default-scheduler"))), SCHEDULER),
+    "a pod of such a job": (JOBS, named("Pod", pods(8), owner="Job"), SCHEDULER),
+    "an AppWrapper around a job with another scheduler": (
+        ALICE,
+        wrapped(job(pods(8, schedulerName="default-scheduler"))),
+        SCHEDULER,
+    ),
     "a job with the runtime of NVIDIA's own pods": (ALICE, job(pods(runtimeClassName="nvidia")), RUNTIME),
-    "a pod with it": (JOBS, named("Pod", pods(runtimeClassName="nvidia"), owner="Job"), RUNTIME),
-    "a service with a public address": (ALICE, service(type="LoadBalancer"), REACHED),
-    "one on a port of every node": (ALICE, service(type="NodePort"), REACHED),
-    "one with an address of others": (ALICE, service(externalIPs=["10.0.0.4"]), REACHED),
-    "an AppWrapper around one with it": (ALICE, wrapped(named("Pod", pods(runtimeClassName="nvidia"))), RUNTIME),
+    "a pod with that runtime": (JOBS, named("Pod", pods(runtimeClassName="nvidia"), owner="Job"), RUNTIME),
+    "a service with a public address": (ALICE, service(type="LoadBalancer"), REACHABLE),
+    "a service on a port of every node": (ALICE, service(type="NodePort"), REACHABLE),
+    "a service with an external address": (ALICE, service(externalIPs=["10.0.0.4"]), REACHABLE),
+    "an AppWrapper around a pod with that runtime": (
+        ALICE,
+        wrapped(named("Pod", pods(runtimeClassName="nvidia"))),
+        RUNTIME,
+    ),
 }
 
 ALLOWED: dict[str, tuple[str, Object]] = {
-    "a job with a queue": (ALICE, job(pods(8, **HERE))),
+    "a job with a queue": (ALICE, job(pods(8, **SCHEDULED))),
     "a job without GPUs, by any scheduler": (ALICE, job(pods())),
-    "a job's pods": (JOBS, named("Pod", pods(8, **HERE), owner="Job")),
+    "a job's pods": (JOBS, named("Pod", pods(8, **SCHEDULED), owner="Job")),
     "pods without GPUs": (ADMIN, named("Pod", pods())),
-    "a pod that says that it wants none": (ADMIN, named("Pod", {"containers": [NONE]})),
-    "an AppWrapper, which gets its scheduler later": (ALICE, wrapped(job(pods(8)))),
-    "an AppWrapper with what has no pods": (ALICE, wrapped({"apiVersion": "v1", "kind": "ConfigMap"})),
-    "what AppWrapper makes of it": (APPWRAPPER, job(pods(8, **HERE), owner="AppWrapper", labels={})),
+    "a pod that requests 0 GPUs": (ADMIN, named("Pod", {"containers": [NONE]})),
+    "an AppWrapper without a scheduler": (ALICE, wrapped(job(pods(8)))),
+    "an AppWrapper without pods": (ALICE, wrapped({"apiVersion": "v1", "kind": "ConfigMap"})),
+    "the job of an AppWrapper": (APPWRAPPER, job(pods(8, **SCHEDULED), owner="AppWrapper", labels={})),
     "a Deployment that is wrapped": (APPWRAPPER, deployment(1, owner="AppWrapper")),
     "a service within the cluster": (ALICE, service()),
-    "one without an address": (ALICE, service(clusterIP="None")),
+    "a headless service": (ALICE, service(clusterIP="None")),
     "a CronJob's job with a queue": (JOBS, job(pods(), owner="CronJob")),
-    "Kueue's record of a wrapped job": (
+    "a Workload of an AppWrapper": (
         KUEUE,
         named("Workload", {"podSets": [{"template": {"spec": pods(8)}}]}, owner="AppWrapper"),
     ),
@@ -230,26 +238,26 @@ ALLOWED: dict[str, tuple[str, Object]] = {
 
 @pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize("row", REFUSED.values(), ids=REFUSED.keys())
-def test_what_is_refused_and_the_words_that_say_why(row: tuple[str, Object, str]) -> None:
+def test_rejects_these_objects(row: tuple[str, Object, str]) -> None:
     user, made, why = row
     assert why in refused(user, made)
 
 
 @pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize("row", ALLOWED.values(), ids=ALLOWED.keys())
-def test_what_is_let_pass(row: tuple[str, Object]) -> None:
+def test_accepts_these_objects(row: tuple[str, Object]) -> None:
     assert refused(*row) == ""
 
 
 def trained(workers: int, gpus: int) -> Object:
-    template = {"template": {"spec": pods(gpus, **HERE)}}
+    template = {"template": {"spec": pods(gpus, **SCHEDULED)}}
     replicas = {"Master": template, "Worker": {"replicas": workers, **template}}
     return named("PyTorchJob", {"pytorchReplicaSpecs": replicas}, labels=QUEUE)
 
 
 def parallel(count: int, gpus: int, queue: str = "default-queue") -> Object:
     labels = {"kueue.x-k8s.io/queue-name": queue}
-    return named("Job", {"parallelism": count, "template": {"spec": pods(gpus, **HERE)}}, labels=labels)
+    return named("Job", {"parallelism": count, "template": {"spec": pods(gpus, **SCHEDULED)}}, labels=labels)
 
 
 def with_hcas(made: Object, count: int) -> Object:
@@ -259,29 +267,29 @@ def with_hcas(made: Object, count: int) -> Object:
 
 
 def in_numbers(made: Object) -> Object:
-    """With its GPUs as people write them in YAML."""
+    """Returns the object with its GPUs as numbers, not text."""
     changed: Object = json.loads(re.sub(r'"nvidia.com/gpu": "(\d+)"', r'"nvidia.com/gpu": \1', json.dumps(made)))
     return changed
 
 
-TOO_MANY, NO_SUCH_QUEUE = "more GPUs than all quotas have together, which are 24", "until somebody makes the queue"
-TOO_LARGE = "nodes have at most 8 nvidia.com/gpu. Ask for fewer in each pod"
-HOPELESS: dict[str, tuple[Object, str]] = {
-    "a queue that is not there": (parallel(1, 1, "nope"), NO_SUCH_QUEUE),
-    "a job for more GPUs than there are": (parallel(4, 8), TOO_MANY),
+TOO_MANY, NO_SUCH_QUEUE = "more GPUs than all quotas have together (24)", "its queue does not exist"
+TOO_LARGE = "nodes have at most 8 nvidia.com/gpu. Request fewer in each pod"
+CANNOT_START: dict[str, tuple[Object, str]] = {
+    "a queue that does not exist": (parallel(1, 1, "nope"), NO_SUCH_QUEUE),
+    "a job with more GPUs than all quotas": (parallel(4, 8), TOO_MANY),
     "a PyTorchJob of four nodes": (trained(3, 8), TOO_MANY),
-    "an AppWrapper that says it in numbers": (wrapped(in_numbers(parallel(4, 8))), TOO_MANY),
+    "an AppWrapper with GPUs as numbers": (wrapped(in_numbers(parallel(4, 8))), TOO_MANY),
     "an AppWrapper around two jobs": (wrapped(parallel(2, 8), parallel(2, 8)), TOO_MANY),
     "a pod that is larger than a node": (parallel(1, 9), TOO_LARGE),
-    "one with more HCAs than a node": (with_hcas(parallel(1, 8), 9), TOO_LARGE.replace("gpu", "mlnxnics")),
-    "one of a PyTorchJob": (trained(1, 12), TOO_LARGE),
-    "one in an AppWrapper": (wrapped(parallel(1, 16)), TOO_LARGE),
+    "a pod with more HCAs than a node": (with_hcas(parallel(1, 8), 9), TOO_LARGE.replace("gpu", "mlnxnics")),
+    "a pod of a PyTorchJob": (trained(1, 12), TOO_LARGE),
+    "a pod in an AppWrapper": (wrapped(parallel(1, 16)), TOO_LARGE),
 }
-HOPEFUL = {
+CAN_START = {
     "a pod with all of a node": with_hcas(parallel(1, 8), 8),
-    "a job for all": parallel(3, 8),
-    "a PyTorchJob for all": trained(2, 8),
-    "wrapped ones for all, and a config map": wrapped(
+    "a job with all GPUs": parallel(3, 8),
+    "a PyTorchJob with all GPUs": trained(2, 8),
+    "an AppWrapper with all GPUs and a ConfigMap": wrapped(
         parallel(2, 8), parallel(1, 8), {"apiVersion": "v1", "kind": "ConfigMap"}
     ),
     "a job without GPUs": parallel(1000, 0),
@@ -289,20 +297,20 @@ HOPEFUL = {
 
 
 @pytest.mark.usefixtures("cluster")
-@pytest.mark.parametrize("row", HOPELESS.values(), ids=HOPELESS.keys())
-def test_a_job_that_could_only_wait_is_taken_with_a_warning(row: tuple[Object, str]) -> None:
+@pytest.mark.parametrize("row", CANNOT_START.values(), ids=CANNOT_START.keys())
+def test_warns_of_jobs_that_cannot_start(row: tuple[Object, str]) -> None:
     made, why = row
     assert why in warned(ALICE, made)
 
 
 @pytest.mark.usefixtures("cluster")
-@pytest.mark.parametrize("made", HOPEFUL.values(), ids=HOPEFUL.keys())
-def test_of_one_that_may_come_to_run_nothing_is_said(made: Object) -> None:
+@pytest.mark.parametrize("made", CAN_START.values(), ids=CAN_START.keys())
+def test_does_not_warn_of_jobs_that_can_start(made: Object) -> None:
     assert warned(ALICE, made) == ""
 
 
 @pytest.mark.usefixtures("cluster")
-def test_what_the_page_tells_teams_to_write_is_taken() -> None:
+def test_accepts_the_examples_of_the_page_for_teams() -> None:
     page = Path(paths.ROOT, "docs", "teams.md").read_text(encoding="utf-8")
     blocks = [yaml.safe_load(text) for text in re.findall(r"^```yaml\n(.+?)^```", page, re.DOTALL | re.MULTILINE)]
     assert [each["kind"] for each in blocks] == ["Job", "PyTorchJob", "RayJob", "AppWrapper"]
@@ -312,19 +320,19 @@ def test_what_the_page_tells_teams_to_write_is_taken() -> None:
 
 @pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize("row", REFUSED.values(), ids=REFUSED.keys())
-def test_elsewhere_nothing_is_refused(row: tuple[str, Object, str]) -> None:
+def test_policies_do_not_apply_to_other_namespaces(row: tuple[str, Object, str]) -> None:
     user, made, _ = row
     metadata = {**made["metadata"], "namespace": "elsewhere"}
-    said = refused(user, {**made, "metadata": metadata})
-    assert "ValidatingAdmissionPolicy" not in said
+    message = refused(user, {**made, "metadata": metadata})
+    assert "ValidatingAdmissionPolicy" not in message
 
 
-def test_a_job_keeps_its_queue_and_gets_no_owner_but_by_controllers(cluster: KubeClient) -> None:
+def test_only_controllers_remove_a_queue_or_set_an_owner(cluster: KubeClient) -> None:
     cluster.create(job(pods(), name="waits"))
     forged = job(pods(), owner="Job")["metadata"]["ownerReferences"]
     without_queue = {"labels": {QUEUE_LABEL: None}}
     assert NO_QUEUE in patch_refused(ALICE, "waits", without_queue)
-    assert FORGED in patch_refused(ALICE, "waits", {"ownerReferences": forged})
+    assert OWNED in patch_refused(ALICE, "waits", {"ownerReferences": forged})
     assert patch_refused(ALICE, "waits", {"annotations": {"note": "mine"}}) == ""
     assert patch_refused(COLLECTOR, "waits", without_queue) == ""
 
@@ -334,18 +342,17 @@ def _checked(kube: KubeClient, policy: str) -> Object:
     return found if found.get("observedGeneration") else {}
 
 
-def test_expressions_are_of_the_types_that_they_are_asked_about(cluster: KubeClient) -> None:
-    """The API server checks them, kind by kind."""
+def test_expressions_pass_the_type_check_of_the_api_server(cluster: KubeClient) -> None:
     for name in (admission.QUEUES, admission.PODS):
-        status = eventually(partial(_checked, cluster, name), "they are checked")
+        status = eventually(partial(_checked, cluster, name), "they are type-checked")
         assert status.get("typeChecking", {}) == {}
 
 
-def test_where_no_scheduler_is_installed_any_may_place_pods() -> None:
+def test_no_scheduler_is_required_if_none_is_installed() -> None:
     assert "schedulerName" not in json.dumps(admission.policies(None, ALL_GPUS, OF_NODE, HCA))
 
 
-def test_the_policy_of_queues_is_for_all_kinds_that_queue() -> None:
+def test_the_policy_of_queues_applies_to_all_kinds_of_jobs() -> None:
     found = admission.policies(None, ALL_GPUS, OF_NODE, HCA)[admission.QUEUES]["matchConstraints"]["resourceRules"]
     kinds = {f"{rule['apiGroups'][0]}/{resource}" for rule in found for resource in rule["resources"]}
     assert kinds == {f"{name.partition('/')[0]}/{resource}" for name, resource in rights.FRAMEWORKS.items()}

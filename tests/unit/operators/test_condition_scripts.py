@@ -1,4 +1,4 @@
-"""Conditions of GPUs and links, by the node-problem-detector's scripts: of what nvidia-smi, kernel and ports tell."""
+"""The scripts of node-problem-detector: conditions from nvidia-smi, the kernel log and InfiniBand ports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(script: str, *arguments: str, scripts: Path = SCRIPTS, **variables: str)
 
 
 def log(folder: Path, *lines: tuple[float, str], style: str = LINE) -> Path:
-    """A node's log, of lines so many hours old."""
+    """Writes a log with lines of these ages in hours."""
     now = datetime.now(UTC)
     text = "".join(f"{style.format(now - timedelta(hours=hours))}{line}\n" for hours, line in lines)
     (folder / "syslog").write_text(text)
@@ -37,7 +37,7 @@ def log(folder: Path, *lines: tuple[float, str], style: str = LINE) -> Path:
 
 
 class Smi:
-    """The scripts, with an nvidia-smi that prints a text."""
+    """The scripts with an nvidia-smi that prints a given text."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.bin = folder / "checks", folder / "bin"
@@ -85,12 +85,12 @@ def links(product: str, *inactive: list[int], total: int = 18) -> str:
         ("nothing\n", UNKNOWN, "nvidia-smi tells of no NVLink: nothing"),
     ],
 )  # fmt: skip
-def test_links_that_a_product_never_uses_are_no_fault(tmp_path: Path, output: str, code: int, words: str) -> None:
+def test_ignores_links_that_the_product_never_uses(tmp_path: Path, output: str, code: int, words: str) -> None:
     found, message = Smi(tmp_path).check("gpu-nvlink.sh", output=output)
     assert (found, message[: len(words)]) == (code, words)
 
 
-def test_the_links_that_the_script_accepts_are_those_of_the_catalogue() -> None:
+def test_the_scripts_unused_links_equal_those_of_the_catalogue() -> None:
     lines = (SCRIPTS / "nvlinks.txt").read_text("utf-8").splitlines()
     accepted = dict(line.split("\t") for line in lines if not line.startswith("#"))
     sizes = skus.catalogue().values()
@@ -99,7 +99,7 @@ def test_the_links_that_the_script_accepts_are_those_of_the_catalogue() -> None:
 
 
 @pytest.mark.parametrize("second", [LOST, f"GPU 1: {LOST}", "GPU 1: Unknown Error\n"])
-def test_a_gpu_that_is_lost_is_not_counted(tmp_path: Path, second: str) -> None:
+def test_does_not_count_a_lost_gpu(tmp_path: Path, second: str) -> None:
     output = f"GPU 0: NVIDIA H200 (UUID: GPU-1)\n{second}"
     assert Smi(tmp_path).check("gpu-count.sh", "2", output=output)[0] == PROBLEM
 
@@ -128,7 +128,7 @@ GPU = "154 of GPU 0008:01:00: recovery action "
     "style",
     ["{:%Y-%m-%dT%H:%M:%S.000000+00:00} n ", "{:%Y-%m-%dT%H:%M:%SZ} n ", "{:%b %e %H:%M:%S} n ", "{:%b %e %T.5} n "],
 )
-def test_xids_in_all_their_forms(tmp_path: Path, lines: list[str], critical: str, warning: str, style: str) -> None:
+def test_finds_xids_in_all_formats(tmp_path: Path, lines: list[str], critical: str, warning: str, style: str) -> None:
     node = log(tmp_path, *((0.2, line) for line in lines), style=style)
     for severity, words in (("critical", critical), ("warning", warning)):
         code, message = run("gpu-xid.sh", severity, KERNEL_LOGS=str(node), TZ="UTC")
@@ -137,12 +137,14 @@ def test_xids_in_all_their_forms(tmp_path: Path, lines: list[str], critical: str
 
 
 @case_table(__file__, "RFC 5424", file="xids")
-def test_xids_in_a_log_of_rfc_5424(tmp_path: Path, style: str, lines: list[str], critical: str, warning: str) -> None:
+def test_finds_xids_in_a_log_of_rfc_5424(
+    tmp_path: Path, style: str, lines: list[str], critical: str, warning: str
+) -> None:
     style = style.replace("{}", "{:%Y-%m-%dT%H:%M:%S.000000+00:00}")
-    test_xids_in_all_their_forms(tmp_path, lines, critical, warning, style)
+    test_finds_xids_in_all_formats(tmp_path, lines, critical, warning, style)
 
 
-def test_old_errors_hold_if_they_are_critical_or_the_driver_has_not_taken_them_back(tmp_path: Path) -> None:
+def test_old_xids_count_if_they_are_critical_or_a_recovery_action_is_pending(tmp_path: Path) -> None:
     drained = "GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)"
     node = log(tmp_path, (9, f"{XID}149, NETIR_LINK_EVT Fatal XC0"), (8, f"{XID}154, {drained}"), (7, f"{XID}31, mmu"))
     assert run("gpu-xid.sh", "critical", KERNEL_LOGS=str(node)) == (PROBLEM, "Xid 149 of GPU 0008:01:00")
@@ -150,13 +152,13 @@ def test_old_errors_hold_if_they_are_critical_or_the_driver_has_not_taken_them_b
     assert found == (PROBLEM, "Xid 154 of GPU 0008:01:00: recovery action 4 (Drain and Reset)")
 
 
-def test_many_errors_of_jobs_hide_no_critical_one(tmp_path: Path) -> None:
+def test_finds_a_critical_xid_among_many_others(tmp_path: Path) -> None:
     node = log(tmp_path, (2, f"{XID}79, GPU has fallen off the bus."), *((1.5, f"{XID}31, {n}") for n in range(900)))
     assert run("gpu-xid.sh", "critical", KERNEL_LOGS=str(node)) == (PROBLEM, "Xid 79 of GPU 0008:01:00")
 
 
 class Links:
-    """A node's ports and its log."""
+    """A node's ports and log."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -174,7 +176,7 @@ class Links:
         return run("infiniband-flaps.sh", "2", "6", KERNEL_LOGS=str(node), SYSFS=str(sysfs), TMPDIR=str(self.folder))
 
     def later(self, hours: int) -> None:
-        """What it remembers is so much older."""
+        """Makes the recorded losses older."""
         memory = self.folder / "infiniband-flaps"
         words = [line.split() for line in memory.read_text().splitlines()]
         aged = [
@@ -184,14 +186,14 @@ class Links:
 
 
 @case_table(__file__, "counters")
-def test_a_counter_that_grows_is_a_lost_link(tmp_path: Path, looks: list[str], problem: bool) -> None:
+def test_a_growing_counter_is_a_lost_link(tmp_path: Path, looks: list[str], problem: bool) -> None:
     links = Links(tmp_path)
     found = [links.look({"mlx5_ib0": "0", "mlx5_ib1": count}) for count in looks][-1]
     what = "links that were lost 2 times or more within 6 hours: mlx5_ib1"
     assert found == ((PROBLEM, what) if problem else (OK, "no link was lost 2 times within 6 hours"))
 
 
-def test_what_grew_long_ago_or_by_ethernet_or_on_two_links_is_no_flapping(tmp_path: Path) -> None:
+def test_old_losses_ethernet_and_single_losses_are_not_flapping(tmp_path: Path) -> None:
     links = Links(tmp_path)
     links.look({"mlx5_0": "0", "mlx5_1": "0"})
     assert links.look({"mlx5_0": "1", "mlx5_1": "1"})[0] == OK
@@ -203,13 +205,13 @@ def test_what_grew_long_ago_or_by_ethernet_or_on_two_links_is_no_flapping(tmp_pa
     assert [ethernet.look({"mlx5_8": count}, layer="Ethernet")[0] for count in ("0", "9")] == [OK, OK]
 
 
-def test_lost_carriers_of_pods_are_no_infiniband(tmp_path: Path) -> None:
+def test_ignores_lost_carriers_of_other_interfaces(tmp_path: Path) -> None:
     links = ("veth1a", "azv0d", "eth0", "enP30832p0s0") * 4
     assert Links(tmp_path).look({}, *((1, f"systemd-networkd[7]: {link}: Lost carrier") for link in links))[0] == OK
 
 
 @case_table(__file__, "ports")
-def test_ports_that_the_kernel_logs_as_down_are_lost_links(
+def test_a_port_that_the_kernel_logs_as_down_is_a_lost_link(
     tmp_path: Path, link: str, count: str, layer: str, problem: bool
 ) -> None:
     node = Links(tmp_path)
@@ -220,6 +222,6 @@ def test_ports_that_the_kernel_logs_as_down_are_lost_links(
 
 
 @case_table(__file__, "words")
-def test_lost_links_in_the_words_of_each_program(tmp_path: Path, lines: list[str], problem: bool) -> None:
+def test_finds_lost_links_in_the_messages_of_each_program(tmp_path: Path, lines: list[str], problem: bool) -> None:
     style = "<30>1 {:%Y-%m-%dT%H:%M:%SZ} n " if " - - " in lines[0] else LINE
     assert Links(tmp_path).look({}, *((1, line) for line in lines), style=style)[0] == (PROBLEM if problem else OK)

@@ -1,4 +1,4 @@
-"""Kueue's configuration, and what it is told of teams: quotas, queues, rights."""
+"""Kueue's configuration, and the quotas, queues and rights of teams."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def quotas(gpus: int, *pools: PoolSettings) -> dict[str, str]:
 
 
 def amount(text: str) -> int:
-    """Thousandths of CPUs, and KiB."""
+    """Parses thousandths of CPUs, or KiB."""
     units = {"m": 1, "Ki": 1, "Mi": 1024, "Gi": 1024**2}
     unit = text.lstrip("0123456789")
     return int(text.removesuffix(unit)) * units.get(unit, 1000)
 
 
-def test_a_job_may_ask_for_room_on_its_nodes_disk_which_no_quota_counts() -> None:
-    """Kueue admits no job that asks for a resource without a quota, unless it is told to pass over that one."""
+def test_ignores_ephemeral_storage_and_no_counted_resource() -> None:
+    """Kueue never admits a job that requests a resource without a quota, unless it ignores the resource."""
     passed_over = tuple(kueue.configuration(30)["resources"]["excludeResourcePrefixes"])
     counted = quotas(8, WHOLE)
     assert "ephemeral-storage".startswith(passed_over)
@@ -40,17 +40,17 @@ def test_a_job_may_ask_for_room_on_its_nodes_disk_which_no_quota_counts() -> Non
 
 
 @pytest.mark.parametrize("warm_up", [1, 30, 90, MAX_WARM_UP])
-def test_a_job_whose_pods_are_never_ready_is_tried_for_a_day(warm_up: int) -> None:
+def test_retries_a_job_with_unready_pods_for_a_day(warm_up: int) -> None:
     waits = kueue.configuration(warm_up)["waitForPodsReady"]
     timeout, requeuing = int(waits["timeout"].removesuffix("m")) * 60, waits["requeuingStrategy"]
-    assert timeout > warm_up * 60, "AppWrapper waits for so long"
+    assert timeout > warm_up * 60, "AppWrapper waits as long"
     limit = requeuing["backoffLimitCount"]
     pauses = [min(requeuing["backoffBaseSeconds"] * 2**n, requeuing["backoffMaxSeconds"]) for n in range(limit)]
     assert (limit + 1) * timeout + sum(pauses) >= 24 * 3600
-    assert (limit - 4) * (timeout + max(pauses)) < 24 * 3600, "a job that never starts blocks GPUs for no longer"
+    assert (limit - 4) * (timeout + max(pauses)) < 24 * 3600, "then it stops blocking GPUs"
 
 
-def test_a_team_of_whole_nodes_has_all_that_they_offer() -> None:
+def test_a_quota_of_whole_nodes_has_all_their_resources() -> None:
     left = allocatable(sku(H100))
     assert quotas(8, WHOLE) == {
         "cpu": f"{left.cpu_millis}m",
@@ -63,19 +63,19 @@ def test_a_team_of_whole_nodes_has_all_that_they_offer() -> None:
     assert amount(quotas(16, WHOLE)["memory"]) == 2 * left.memory_kib
 
 
-def test_pods_of_a_quota_are_those_of_the_nodes() -> None:
+def test_a_quota_has_the_pods_of_its_nodes() -> None:
     few = quotas(8, PoolSettings(vm_sku=H100, max_pods=100))
     assert few["pods"] == "100"
     assert amount(few["memory"]) == allocatable(sku(H100), 100).memory_kib > amount(quotas(8, WHOLE)["memory"])
 
 
-def test_a_share_is_rounded_up_so_that_parts_of_devices_are_not_lost() -> None:
+def test_rounds_shares_up() -> None:
     sliced = PoolSettings(vm_sku=H100, gpu_slices=4)
     assert quotas(1, sliced)[RDMA] == "1"
     assert quotas(32, sliced)[RDMA] == "8"
 
 
-def test_a_job_of_a_whole_node_fits_a_team_of_its_gpus_in_any_pool() -> None:
+def test_a_quota_fits_a_whole_node_of_any_pool() -> None:
     both = quotas(8, WHOLE, PoolSettings(vm_sku=T4))
     for pool in (WHOLE, PoolSettings(vm_sku=T4)):
         left = allocatable(pool.sku)
@@ -83,16 +83,16 @@ def test_a_job_of_a_whole_node_fits_a_team_of_its_gpus_in_any_pool() -> None:
         assert amount(both["memory"]) >= left.memory_kib
 
 
-def test_a_cluster_without_infiniband_counts_none() -> None:
+def test_a_quota_without_infiniband_has_no_rdma() -> None:
     assert RDMA not in quotas(8, PoolSettings(vm_sku=T4))
 
 
 @pytest.mark.parametrize(("gpus", "cpu"), [(0, "0"), (200, "2373500m"), (400, "4747")])
-def test_amounts_are_written_as_the_api_server_does(gpus: int, cpu: str) -> None:
+def test_amounts_have_the_canonical_form(gpus: int, cpu: str) -> None:
     assert quotas(gpus, WHOLE)["cpu"] == cpu
 
 
-def test_limits_of_lending_and_borrowing_hold_for_the_share_of_all_else_too() -> None:
+def test_limits_of_gpus_also_limit_other_resources() -> None:
     team = TeamSettings(gpus=16, lending_limit=8, borrowing_limit=0)
     spec = queues.team_queue_spec("blue", team, [WHOLE], RDMA)
     found = {each["name"]: each for each in spec["resourceGroups"][0]["flavors"][0]["resources"]}
@@ -103,7 +103,7 @@ def test_limits_of_lending_and_borrowing_hold_for_the_share_of_all_else_too() ->
         assert set(each) == {"name", "nominalQuota"}
 
 
-def test_jobs_go_to_gpu_nodes_and_to_spot_nodes_only_if_they_say_so() -> None:
+def test_the_flavor_tolerates_taints_of_pools_except_spot() -> None:
     spec = queues.flavor_spec([WHOLE, PoolSettings(vm_sku=T4, spot=True, taints=("team=x:NoExecute",))])
     assert spec["nodeLabels"] == {"ai-on-aks/gpu": "true"}
     tolerated = {f"{each['key']}={each['value']}:{each['effect']}" for each in spec["tolerations"]}
@@ -111,7 +111,7 @@ def test_jobs_go_to_gpu_nodes_and_to_spot_nodes_only_if_they_say_so() -> None:
     assert SPOT_TAINT not in tolerated
 
 
-def test_quotas_are_of_one_flavor_and_only_that_of_blocks_has_a_topology() -> None:
+def test_quotas_use_the_flavor_with_a_topology_if_enabled() -> None:
     plain, blocks = queues.flavor_spec([WHOLE]), queues.flavor_spec([WHOLE], topology=True)
     assert "topologyName" not in plain
     assert blocks == {**plain, "topologyName": queues.TOPOLOGY}
@@ -123,8 +123,8 @@ def test_quotas_are_of_one_flavor_and_only_that_of_blocks_has_a_topology() -> No
     assert flavor["name"] == name != queues.flavor_name(plain) == "default-flavor"
 
 
-def test_other_taints_of_pools_give_a_flavor_with_a_topology_another_name_and_a_plain_one_none() -> None:
-    """Kueue would refuse to change the tolerations of the one that is there."""
+def test_other_taints_rename_a_flavor_with_a_topology_only() -> None:
+    """Kueue rejects changed tolerations of an existing flavor with a topology."""
     tainted = PoolSettings(vm_sku=H100, taints=(GPU_TAINT, "team=x:NoExecute"))
     blocks = {queues.flavor_name(queues.flavor_spec([pool], topology=True)) for pool in (WHOLE, tainted)}
     assert len(blocks) == 2
@@ -134,14 +134,14 @@ def test_other_taints_of_pools_give_a_flavor_with_a_topology_another_name_and_a_
 
 
 def may(verb: str, group: str, resource: str) -> bool:
-    """By the rules of the role that members have in their namespace."""
+    """Returns whether the role of members allows the verb."""
     return any(
         group in rule["apiGroups"] and resource in rule["resources"] and verb in rule["verbs"]
         for rule in rights.rules()
     )
 
 
-def test_members_make_jobs_of_every_kind_that_is_queued_and_no_pods_past_the_queue() -> None:
+def test_members_may_create_queued_jobs_and_no_other_pods() -> None:
     assert kueue.configuration(30)["integrations"]["frameworks"] == list(rights.FRAMEWORKS)
     for framework, resource in rights.FRAMEWORKS.items():
         assert may("create", framework.partition("/")[0], resource)
@@ -152,7 +152,7 @@ def test_members_make_jobs_of_every_kind_that_is_queued_and_no_pods_past_the_que
 
 
 @pytest.mark.parametrize("verb", ["create", "patch", "update", "delete", "impersonate", "bind", "escalate"])
-def test_members_cannot_give_themselves_more(verb: str) -> None:
+def test_members_may_not_extend_their_rights(verb: str) -> None:
     for resource in ("localqueues", "workloads"):
         assert not may(verb, "kueue.x-k8s.io", resource)
     assert not may(verb, "rbac.authorization.k8s.io", "rolebindings")
@@ -160,8 +160,8 @@ def test_members_cannot_give_themselves_more(verb: str) -> None:
         assert not may(verb, "", resource)
 
 
-def test_users_and_groups_of_a_team_have_the_role() -> None:
-    """Kubernetes compares names letter by letter, and Entra's tokens have ids in lower case."""
+def test_binds_users_and_groups_of_a_team() -> None:
+    """Kubernetes compares names case-sensitively, and Entra's tokens have lower-case ids."""
     group = "0a0b0c0d-0000-0000-0000-000000000000"
     found: dict[str, Any] = rights.binding(TeamSettings(gpus=8, users=("alice",), groups=(group.upper(),)))
     assert found["role_ref"]["name"] == "mlbatch-edit"

@@ -1,4 +1,4 @@
-"""Released manifests of operators without a chart, as a stack has them."""
+"""Changes of released manifests of operators without a chart."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pod(**given: Any) -> dict[str, Any]:
     return spec
 
 
-def test_all_objects_stay_as_they_were_released_but_for_what_a_stack_decides() -> None:
+def test_keeps_all_other_objects() -> None:
     before = copy.deepcopy(RELEASE)
     made = transformed(RELEASE, Changes(CONFIG), None)
     assert before == RELEASE
@@ -57,8 +57,8 @@ def test_all_objects_stay_as_they_were_released_but_for_what_a_stack_decides() -
     assert found("Deployment", "manager")["spec"]["replicas"] == 1
 
 
-def test_a_secret_that_its_operator_fills_has_no_data() -> None:
-    """With `data: {}`, the official plugin replaces it at every update."""
+def test_removes_empty_data_of_a_secret() -> None:
+    """With `data: {}`, the official plugin replaces the Secret in every update."""
     assert found("Secret", "certificate") == thing("Secret", "certificate", type="Opaque")
 
 
@@ -78,7 +78,7 @@ def test_images_come_from_the_mirror() -> None:
     assert pod()["containers"] == POD["containers"]
 
 
-def test_the_configuration_is_ours_and_another_one_restarts_the_operator() -> None:
+def test_another_configuration_restarts_the_operator() -> None:
     assert found("ConfigMap", "settings")["data"] == {"config.yaml": "a: 1"}
 
     def annotation(config: Any) -> str:
@@ -90,12 +90,12 @@ def test_the_configuration_is_ours_and_another_one_restarts_the_operator() -> No
     assert annotation(CONFIG) != annotation({"settings": {"config.yaml": "a: 2"}})
 
 
-def test_a_release_that_has_no_such_config_map_is_not_the_one_that_is_known() -> None:
+def test_rejects_a_release_without_the_config_map() -> None:
     with pytest.raises(pulumi.RunError, match="no ConfigMap gone"):
         transformed(RELEASE, Changes({"gone": {}}), None)
 
 
-def test_arguments_come_after_the_containers_own_and_with_no_configuration_there_is_no_checksum_of_one() -> None:
+def test_adds_arguments_after_those_of_the_release() -> None:
     (deployment,) = transformed([DEPLOYMENT], Changes(arguments=["--only=this"]), None)
     template = deployment["spec"]["template"]
     assert template["spec"]["containers"][0]["args"] == ["--fast", "--only=this"]
@@ -103,7 +103,7 @@ def test_arguments_come_after_the_containers_own_and_with_no_configuration_there
     assert POD["containers"][0]["args"] == ["--fast"]
 
 
-def test_resources_come_over_the_containers_own() -> None:
+def test_resources_override_those_of_the_release() -> None:
     own = {"limits": {"cpu": "2", "memory": "128Mi"}, "requests": {"cpu": "100m"}}
     release = copy.deepcopy(DEPLOYMENT)
     release["spec"]["template"]["spec"]["containers"][0]["resources"] = own
@@ -115,8 +115,8 @@ def test_resources_come_over_the_containers_own() -> None:
     assert own["limits"]["memory"] == "128Mi"
 
 
-def test_crds_of_which_nothing_is_wanted_are_left_out_and_must_have_been_there() -> None:
+def test_omits_unwanted_crds_which_must_exist() -> None:
     release = [thing("CustomResourceDefinition", name) for name in ("as.test", "bs.test")]
     assert transformed(release, Changes(without=["as.test"]), None) == release[1:]
-    with pytest.raises(pulumi.RunError, match=r"no CustomResourceDefinition cs\.test: are they of"):
+    with pytest.raises(pulumi.RunError, match=r"no CustomResourceDefinition cs\.test\. Use those"):
         transformed(release, Changes(without=["cs.test"]), None)

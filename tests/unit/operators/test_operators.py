@@ -1,6 +1,6 @@
-"""Choices of the operators: values of charts, configurations, which of them a stack gets.
+"""Chart values and configurations of operators, and which of them a stack installs.
 
-What a stack gets by default is in the golden files.
+Golden files have the defaults.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ CHANGED = {
 
 
 @pytest.mark.parametrize(("chart", "values"), [*charts.VALUES.items(), *CHANGED.items()])
-def test_the_pinned_charts_have_every_value_that_is_set(chart: str, values: dict[str, Any]) -> None:
+def test_the_pinned_charts_have_all_values(chart: str, values: dict[str, Any]) -> None:
     assert value_problems(chart, values) == []
 
 
 @case_table(__file__, "places")
-def test_charts_come_from_their_own_places_unless_redirected(
+def test_locates_charts_in_their_repository_or_below_the_source(
     name: str, source: str | None, chart: str, repository: str | None, pinned: bool
 ) -> None:
     known = versions().charts[name]
     assert locate(known, source) == ChartLocation(chart, repository, known.version if pinned else None)
 
 
-def test_the_users_values_win_key_by_key() -> None:
+def test_merges_the_users_values_over_the_programs() -> None:
     values = {"driver": {"enabled": True, "version": "1"}, "list": [1, 2]}
     assert merge(values, {"driver": {"version": "2"}, "list": [3], "new": None}) == {
         "driver": {"enabled": True, "version": "2"},
@@ -78,12 +78,12 @@ def test_the_users_values_win_key_by_key() -> None:
     }
 
 
-def test_only_where_nodes_come_for_pods_that_wait_are_pods_made_before_there_are_nodes() -> None:
+def test_volcano_creates_pods_before_nodes_exist_only_with_autoscaling() -> None:
     assert "scheduler_config_override" not in volcano.values(autoscaled=False)["custom"]
     scheduler = yaml.safe_load(volcano.values(autoscaled=True)["custom"]["scheduler_config_override"])
     plugins = [plugin["name"] for tier in scheduler["tiers"] for plugin in tier["plugins"]]
     assert "gang" in plugins
-    assert not {"overcommit", "proportion"} & set(plugins)  # all that hold pods back in upstream's configuration
+    assert not {"overcommit", "proportion"} & set(plugins)  # the plugins that delay pods
 
 
 def policy(upgrades: DriverUpgrades = "manual", **settings: Any) -> dict[str, Any]:
@@ -91,27 +91,27 @@ def policy(upgrades: DriverUpgrades = "manual", **settings: Any) -> dict[str, An
 
 
 @pytest.mark.parametrize("unset", [{}, {"ofedVersion": ""}, {"ofedVersion": None}])
-def test_ofed_is_the_pinned_one_unless_another_is_asked_for(unset: dict[str, Any]) -> None:
+def test_uses_the_pinned_ofed_unless_a_version_is_set(unset: dict[str, Any]) -> None:
     assert policy(**unset)["ofedDriver"]["version"] == versions().images["doca-driver"].version
     asked = policy(ofedVersion="doca3.2.0-25.10-1.2.8.0-2")
     assert asked["ofedDriver"]["version"] == "doca3.2.0-25.10-1.2.8.0-2"
     assert asked["sriovDevicePlugin"] == policy()["sriovDevicePlugin"]
 
 
-def test_the_drivers_container_gets_the_environment_variables_of_the_settings() -> None:
+def test_sets_environment_variables_of_the_ofed_driver() -> None:
     env = {"OFED_BLACKLIST_MODULES_FILE": "/host/etc/modprobe.d/blacklist-ofed-modules.conf", "A": "1"}
     assert policy(ofedEnv=env)["ofedDriver"]["env"] == [
         {"name": "A", "value": "1"},
         {"name": "OFED_BLACKLIST_MODULES_FILE", "value": "/host/etc/modprobe.d/blacklist-ofed-modules.conf"},
     ]
-    assert "env" not in policy()["ofedDriver"], "one more key would be reported as another driver"
+    assert "env" not in policy()["ofedDriver"], "another key would be reported as a change of the driver"
     with pytest.raises(ValueError, match="should match pattern"):
         policy(ofedEnv={"A B": "1"})
 
 
 def test_kernel_modules_are_the_charts_default_unless_set() -> None:
     driver = gpu_operator.values("manual", rdma=False, pools={})["driver"]
-    assert "kernelModuleType" not in driver, "one more key would be reported as another driver"
+    assert "kernelModuleType" not in driver, "another key would be reported as a change of the driver"
     chosen = gpu_operator.values("manual", rdma=False, pools={}, modules="proprietary")
     assert chosen["driver"] == {**driver, "kernelModuleType": "proprietary"}
     assert GpuOperatorSettings().kernel_module_type == "auto"
@@ -120,18 +120,18 @@ def test_kernel_modules_are_the_charts_default_unless_set() -> None:
 
 
 @pytest.mark.parametrize("upgrades", UPGRADES)
-def test_both_drivers_are_upgraded_by_themselves_only_when_asked_to_and_never_by_a_drain(
+def test_driver_upgrades_are_automatic_only_if_set_and_never_drain(
     upgrades: DriverUpgrades,
 ) -> None:
     for found in (policy(upgrades)["ofedDriver"], gpu_operator.values(upgrades, rdma=True, pools={})["driver"]):
         assert found["upgradePolicy"]["autoUpgrade"] is (upgrades == "when-idle")
         assert found["upgradePolicy"]["drain"] == {"enable": False}
-        assert found["upgradePolicy"]["waitForCompletion"]["timeoutSeconds"] == 0  # for ever
+        assert found["upgradePolicy"]["waitForCompletion"]["timeoutSeconds"] == 0  # no timeout
         assert not found["upgradePolicy"].get("gpuPodDeletion")  # by default neither force nor deleteEmptyDir
 
 
-def test_the_selector_survives_a_chart_that_does_not_quote_it() -> None:
-    """gpu-operator v26.7.0, templates/clusterpolicy.yaml:235: YAML reads a leading `!` as a tag, and no text."""
+def test_the_selector_is_valid_yaml_without_quotes() -> None:
+    """gpu-operator v26.7.0, templates/clusterpolicy.yaml:235: YAML reads a leading `!` as a tag."""
     selector = gpu_operator.values("when-idle", rdma=True, pools={})["driver"]["upgradePolicy"]["waitForCompletion"][
         "podSelector"
     ]
@@ -139,7 +139,7 @@ def test_the_selector_survives_a_chart_that_does_not_quote_it() -> None:
 
 
 @pytest.mark.parametrize("chart", sorted(versions().charts))
-def test_a_mirror_serves_the_charts_images(chart: str) -> None:
+def test_all_images_of_charts_come_from_the_mirror(chart: str) -> None:
     values = images.chart_values(chart, "mirror.example.com")
     assert values, f"config/data/charts/{chart}.keys has no key that names a registry or a repository of images"
     assert value_problems(chart, values) == []
@@ -157,7 +157,7 @@ def test_a_mirrored_image_keeps_its_path() -> None:
     assert images.mirrored("docker.io", "mirror.example.com") == "mirror.example.com"
 
 
-def test_the_device_plugin_has_a_configuration_for_each_kind_of_slices_and_whole_gpus_by_default() -> None:
+def test_the_device_plugin_has_a_configuration_for_each_slicing() -> None:
     config = gpu_operator.values("manual", rdma=False, pools=SHARED)["devicePlugin"]["config"]
     slices = {name: yaml.safe_load(text).get("sharing") for name, text in config["data"].items()}
     assert slices == {
@@ -169,14 +169,14 @@ def test_the_device_plugin_has_a_configuration_for_each_kind_of_slices_and_whole
     assert "devicePlugin" not in gpu_operator.values("manual", rdma=False, pools={"whole": SHARED["whole"]})
 
 
-def test_the_mig_manager_is_there_for_partitions_alone_and_may_reboot() -> None:
+def test_enables_the_mig_manager_for_partitions_only() -> None:
     manager = gpu_operator.values("manual", rdma=False, pools=SHARED)["migManager"]
     assert manager == {"enabled": True, "env": [{"name": "WITH_REBOOT", "value": "true"}]}
     assert not gpu_operator.values("manual", rdma=False, pools={})["migManager"]["enabled"]
 
 
 def wanted(**stack: Any) -> set[str]:
-    """The operators that a stack gets."""
+    """Returns the operators that a stack installs."""
     settings = load({"vmSku": "Standard_ND96isr_H100_v5", "workloads": "training", **stack})
     return {name for name, each in KNOWN.items() if each.is_wanted(settings)}
 
@@ -184,14 +184,14 @@ def wanted(**stack: Any) -> set[str]:
 @pytest.mark.parametrize(
     ("chosen", "name"), [({}, "volcano"), ({"scheduler": COSCHEDULER}, "scheduler-plugins")], ids=["default", "other"]
 )
-def test_a_stack_has_one_scheduler_which_its_workloads_need(chosen: dict[str, Any], name: str) -> None:
+def test_a_stack_installs_one_scheduler(chosen: dict[str, Any], name: str) -> None:
     assert wanted(operators=chosen) & {"volcano", "scheduler-plugins"} == {name}
     settings = load({"vmSku": "Standard_ND96isr_H100_v5", "workloads": "training", "operators": chosen})
     assert Installation(settings, KNOWN).brought("scheduler").name == chosen.get("scheduler", VOLCANO)
 
 
 @case_table(__file__, "blob_driver")
-def test_the_chart_of_the_blob_driver_comes_where_it_is_chosen_and_containers_need_it(
+def test_installs_the_chart_of_the_blob_driver_if_selected_and_needed(
     driver: str, containers: dict[str, Any], expected: bool
 ) -> None:
     found = wanted(storage={"driver": driver, "containers": containers})
@@ -199,7 +199,7 @@ def test_the_chart_of_the_blob_driver_comes_where_it_is_chosen_and_containers_ne
 
 
 @case_table(__file__, "training_operator")
-def test_the_training_operator_makes_the_gangs_of_the_scheduler_and_lets_workers_wait_for_their_image(
+def test_arguments_of_the_training_operator(
     scheduler: str | None, registry: str | None, minutes: int, expected: dict[str, str]
 ) -> None:
     words = training_operator.arguments(scheduler, registry, minutes)
@@ -211,17 +211,15 @@ def test_the_training_operator_makes_the_gangs_of_the_scheduler_and_lets_workers
 @pytest.mark.parametrize(
     ("tested_class", "checks"), [(None, "pciebw,remapped,gpupower,ping"), ("f", "pciebw,remapped,gpupower,pvc,ping")]
 )
-def test_autopilot_makes_claims_only_where_they_are_tested_and_takes_no_gpus_past_the_queue(
-    tested_class: str | None, checks: str
-) -> None:
+def test_autopilot_tests_shared_files_only_if_set_and_never_takes_gpus(tested_class: str | None, checks: str) -> None:
     values = autopilot.values(tested_class)
     env = {each["name"]: each["value"] for each in values["env"]}
     assert (env["PERIODIC_CHECKS"], env["PVC_TEST_STORAGE_CLASS"]) == (checks, tested_class or "")
-    assert values["invasive"] >= 24 * 365, "0 ends it"
+    assert values["invasive"] >= 24 * 365, "with 0, it exits"
 
 
 @pytest.mark.parametrize("minutes", [1, 45, 24 * 60])
-def test_no_period_of_appwrapper_is_beyond_the_ceiling_which_would_keep_it_from_starting(minutes: int) -> None:
+def test_grace_periods_of_appwrapper_are_below_their_ceiling(minutes: int) -> None:
     """ValidateAppWrapperConfig of its pkg/config/config.go."""
     periods = appwrapper.configuration(minutes, None)["appwrapper"]["faultTolerance"]
     assert periods["warmupGracePeriod"] == minutes * 60 * 10**9
@@ -230,8 +228,7 @@ def test_no_period_of_appwrapper_is_beyond_the_ceiling_which_would_keep_it_from_
         assert periods[name] <= periods["gracePeriodCeiling"]
 
 
-def test_wrapped_jobs_get_queue_and_scheduler_and_leave_nodes_by_autopilots_labels_and_ours() -> None:
-    """AppWrapper's mutating webhook adds the label; validating admission policies run after it."""
+def test_appwrapper_sets_queue_and_scheduler_and_leaves_bad_nodes() -> None:
     found = appwrapper.configuration(30, VOLCANO)["appwrapper"]
     assert (found["defaultQueueName"], found["schedulerName"]) == (LOCAL_QUEUE, VOLCANO)
     assert "schedulerName" not in appwrapper.configuration(30, None)["appwrapper"]
@@ -249,8 +246,7 @@ def deployed(keys: dict[str, Any], azure: Azure | None = None, name: str = "test
     return program(keys, azure or Azure(), name, secret=["workloadOptions"])
 
 
-def test_its_chart_is_told_of_server_and_class_and_keeps_folders_as_it_does_by_itself() -> None:
-    assert load({"vmSku": T4}).shared_class is None, "it is off unless it is asked for"
+def test_values_of_the_nfs_provisioner() -> None:
     made = nfs_subdir_external_provisioner.values(NfsProvisionerSettings(server="10.1.0.4", path="/exports/ai"))
     assert made == {
         "nfs": {"server": "10.1.0.4", "path": "/exports/ai"},
@@ -263,7 +259,7 @@ def test_its_chart_is_told_of_server_and_class_and_keeps_folders_as_it_does_by_i
     }
 
 
-def test_shared_files_are_of_its_class_and_come_after_it_and_another_stack_has_the_class_too() -> None:
+def test_shared_files_use_the_class_of_the_nfs_provisioner() -> None:
     platform = deployed(
         {"vmSku": T4, "operators": {"nfsSubdirExternalProvisioner": {**ON, "storageClass": "fast"}}} | NOTEBOOK
     )

@@ -1,4 +1,4 @@
-"""A real API server refuses in namespaces that pin memory what it refuses at the level baseline, but for IPC_LOCK."""
+"""The policy of namespaces that pin memory on a real API server: the level baseline plus IPC_LOCK."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def pod(container: Object | None = None, annotations: Object | None = None, **sp
 
 
 def refused(kube: KubeClient, namespace: str, made: Object) -> str:
-    """Why; empty where it is taken. Nothing is made."""
+    """Returns the error, or an empty text. Creates nothing."""
     try:
         kube.create({**made, "metadata": {**made["metadata"], "namespace": namespace}}, dry_run=True)
     except ApiError as error:
@@ -61,22 +61,22 @@ CASES = read(__file__, "pod_security")
 
 
 @pytest.mark.parametrize("case", CASES["refused"].values(), ids=CASES["refused"])
-def test_what_baseline_refuses_is_refused(cluster: KubeClient, case: Object) -> None:
+def test_rejects_pods_that_baseline_rejects(cluster: KubeClient, case: Object) -> None:
     assert "PodSecurity" in refused(cluster, BASELINE, pod(**case))
     assert "pods of this team may not" in refused(cluster, PINNING, pod(**case))
 
 
 @pytest.mark.parametrize("case", CASES["taken"].values(), ids=CASES["taken"])
-def test_what_baseline_takes_is_taken(cluster: KubeClient, case: Object) -> None:
+def test_accepts_pods_that_baseline_accepts(cluster: KubeClient, case: Object) -> None:
     assert refused(cluster, BASELINE, pod(**case)) == ""
     assert refused(cluster, PINNING, pod(**case)) == ""
 
 
-def test_it_differs_in_that_memory_may_be_pinned_and_that_all_of_proc_is_refused_in_user_namespaces_too(
+def test_accepts_ipc_lock_and_rejects_an_unmasked_proc(
     cluster: KubeClient,
 ) -> None:
     pins = pod({"securityContext": {"capabilities": {"add": ["IPC_LOCK"]}}})
     assert "IPC_LOCK" in refused(cluster, BASELINE, pins)
     assert refused(cluster, PINNING, pins) == ""
     unmasked = pod({"securityContext": {"procMount": "Unmasked"}}, hostUsers=False)
-    assert "more of /proc" in refused(cluster, PINNING, unmasked)
+    assert "may not unmask /proc" in refused(cluster, PINNING, unmasked)

@@ -1,4 +1,4 @@
-"""What the slack queue lends follows the GPUs that healthy nodes offer, and Pulumi lets it."""
+"""The lending limit of the slack queue, which follows the GPUs of healthy nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from config.data.scheduling import AUTOPILOT_LABEL, BAD_NODE, POOL_LABEL
 from config.schema.pools import PoolSettings
 from operators.kueue import queues
-from operators.node_health import OWN_RULES, SLACK_RULES, NodeHealthSettings, pod_spec, slack_variables
+from operators.node_health import NodeHealthSettings, pod_spec, slack_variables
 from simulator.plugins.kubernetes.checkpoint import prune
 from simulator.plugins.kubernetes.structural import compare
 from tests.support.case_files import case_table
@@ -64,19 +64,19 @@ def queue(limit: str | None = None, quota: str = "8") -> Object:
 
 
 def limits(body: Object) -> Object:
-    """Lending limits by resource."""
+    """Returns lending limits by resource."""
     resources = body["spec"]["resourceGroups"][0]["flavors"][0]["resources"]
     return {each["name"]: each["lendingLimit"] for each in resources if "lendingLimit" in each}
 
 
 @case_table(__file__, "lost")
-def test_gpus_that_no_job_can_get(script: ModuleType, changes: Object, gpus: int) -> None:
+def test_counts_gpus_that_no_job_can_use(script: ModuleType, changes: Object, gpus: int) -> None:
     assert script.POOL == POOL_LABEL
     pools = "train=1x8" if changes.get("labels") == FIXED else ""
     assert script.lost([node(**changes)], rules(script, pools), NOW) == gpus
 
 
-def test_nodes_that_offer_nothing_yet(script: ModuleType) -> None:
+def test_counts_nodes_without_allocatable_gpus(script: ModuleType) -> None:
     cordoned = {"metadata": {"name": "n"}, "spec": {"unschedulable": True}, "status": {"capacity": {GPU: "8"}}}
     assert script.lost([cordoned], rules(script, ""), NOW) == 8
     assert script.lost([{"metadata": {"name": "without drivers"}}], rules(script, ""), NOW) == 0
@@ -86,39 +86,37 @@ def test_nodes_that_offer_nothing_yet(script: ModuleType) -> None:
     ("nodes", "gpus"),
     [
         ([node(labels=FIXED), node(labels=FIXED)], 0),
-        ([node(labels=FIXED)], 8),  # a machine is missing
+        ([node(labels=FIXED)], 8),  # one node is missing
         ([node([("node.kubernetes.io/unschedulable", "NoSchedule")], labels=FIXED), *[node(labels=FIXED)] * 2], 0),
-        ([node(labels=FIXED), node(labels={POOL_LABEL: "burst"})], 8),  # which is another pool's
+        ([node(labels=FIXED), node(labels={POOL_LABEL: "burst"})], 8),
     ],
-    ids=["whole", "missing", "surge of an upgrade", "another pool"],
+    ids=["complete", "missing", "surge of an upgrade", "another pool"],
 )
-def test_a_fixed_pool_lacks_what_its_nodes_do_not_offer_together(
-    script: ModuleType, nodes: list[Object], gpus: int
-) -> None:
+def test_counts_missing_gpus_of_a_fixed_pool(script: ModuleType, nodes: list[Object], gpus: int) -> None:
     assert script.lost(nodes, rules(script, "train=2x8,empty=0x4"), NOW) == gpus
 
 
 @case_table(__file__, "limits")
-def test_it_lends_what_is_left_of_its_quota(script: ModuleType, before: str | None, lost: int, after: Object) -> None:
-    body, said = script.change(queue(before), lost)
+def test_lends_the_rest_of_the_quota(script: ModuleType, before: str | None, lost: int, after: Object) -> None:
+    body, message = script.change(queue(before), lost)
     assert (limits(body) if body else {}) == after
-    assert bool(said) == bool(after)
+    assert bool(message) == bool(after)
 
 
-def test_a_change_of_its_quota_meanwhile_is_not_lost(script: ModuleType) -> None:
+def test_the_patch_does_not_overwrite_a_changed_quota(script: ModuleType) -> None:
     body, _ = script.change(queue(), 8)
     assert body["metadata"]["resourceVersion"] == "9"
     kept = prune(body["spec"]["resourceGroups"], SPEC["resourceGroups"])
     assert kept == SPEC["resourceGroups"]
 
 
-def test_quantities_are_read_as_the_api_server_writes_them(script: ModuleType) -> None:
+def test_reads_canonical_quantities(script: ModuleType) -> None:
     assert script.change(queue(quota="1k"), 8)[1] == "lends 992 of 1000 GPUs"
     assert script.change(queue("1k", quota="1k"), 0) == ({}, "")
 
 
 class NodesAndQueue:
-    """An API server with nodes and a queue, which notes patches."""
+    """An API server with nodes and a queue, which records patches."""
 
     def __init__(self, *nodes: Object) -> None:
         self.objects = {f"/api/v1/nodes/{each['metadata']['name']}": each for each in nodes} | {PATH: queue()}
@@ -145,7 +143,7 @@ def round_of(api: NodesAndQueue, monkeypatch: pytest.MonkeyPatch, pools: str = "
     return int(health.main())
 
 
-def test_a_round_shrinks_the_queue_by_the_node_that_it_taints_and_a_later_one_grows_it_again(
+def test_a_round_reduces_the_limit_by_a_tainted_node_and_restores_it_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     api = NodesAndQueue(node(name="a", labels={AUTOPILOT_LABEL: "EVICT"}), node(name="b"), node(name="c"))
@@ -160,7 +158,7 @@ def test_a_round_shrinks_the_queue_by_the_node_that_it_taints_and_a_later_one_gr
     assert api.patched == []
 
 
-def test_a_round_counts_gpus_that_a_node_of_a_fixed_pool_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_counts_missing_gpus_of_a_fixed_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     api = NodesAndQueue(node(offered=7, capacity=7, labels=FIXED))
     assert round_of(api, monkeypatch, "train=1x8") == 0
     assert limits(api.objects[PATH]) == {GPU: "7"}
@@ -172,28 +170,15 @@ def test_a_round_without_the_queue_succeeds(monkeypatch: pytest.MonkeyPatch) -> 
     assert round_of(api, monkeypatch) == 0
 
 
-def test_only_nodes_of_fixed_pools_are_expected_to_offer_all_gpus() -> None:
-    """A new node of a pool that autoscales has no GPUs before its drivers are built."""
+def test_expects_all_gpus_of_fixed_pools_only() -> None:
+    """A new node of an autoscaled pool has no GPUs until its drivers are built."""
     scaled = PoolSettings.model_validate({"vmSku": H100, "autoscale": {"min": 0, "max": 2}})
     pools = {"train": PoolSettings(vm_sku=H100, count=2), "burst": scaled}
     assert slack_variables(settings_with(pools=pools, slack_gpus=8))["POOLS"] == "train=2x8"
     assert slack_variables(settings_with(pools=pools, slack_gpus=0)) == {}
 
 
-def test_the_job_may_change_that_queue_alone(script: ModuleType) -> None:
-    assert f"/apis/{queues.API}/clusterqueues" == script.QUEUES
-    assert SLACK_RULES == [
-        {
-            "apiGroups": ["kueue.x-k8s.io"],
-            "resources": ["clusterqueues"],
-            "resourceNames": ["slack-cluster-queue"],
-            "verbs": ["get", "patch"],
-        }
-    ]
-    assert "kueue.x-k8s.io" not in OWN_RULES[0]["apiGroups"]
-
-
 def test_pulumi_sees_no_change_in_a_queue_with_a_limit() -> None:
-    """The plugin compares what the program states with the same part of the live object, also after a refresh."""
+    """The plugin only compares declared fields, also after a refresh."""
     live = queue("4")
     assert compare(prune(live["spec"], SPEC), SPEC) == {}

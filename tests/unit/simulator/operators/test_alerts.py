@@ -101,7 +101,7 @@ def test_what_nobody_knows_is_another_alert_and_no_condition_is_raised_by_it(pro
     (rule,) = (each for each in node_alerts.rules()["groups"][0]["rules"] if each["alert"] == node_alerts.UNKNOWN)
     told = {
         "exp_labels": {"severity": "warning", "node": "gpu-0", "condition": kind, "status": "unknown"},
-        "exp_annotations": rule["annotations"] | {"summary": f"Node gpu-0: nobody knows whether {kind}"},
+        "exp_annotations": rule["annotations"] | {"summary": f"Node gpu-0: the state of {kind} is unknown"},
     }
     of_aks = f'{node_alerts.STATES}{{node="gpu-0", condition="KubeletProblem", status="unknown"}}'
     cases = [
@@ -121,7 +121,7 @@ def test_a_node_on_which_it_does_not_run_is_told(promtool: Path, tmp_path: Path)
         {"series": f'{name}{{daemonset="node-problem-detector-nd96isr-h100-v5"}}', "values": "1x60"},
         {"series": f'{name}{{daemonset="node-labeler"}}', "values": "1x60"},
     ]
-    what = "On 1 nodes of node-problem-detector-nd96isr-h100-v5 it does not run, and their conditions are old"
+    what = "node-problem-detector-nd96isr-h100-v5 does not run on 1 nodes, so their conditions are outdated"
     labels = {"severity": "warning", "daemonset": "node-problem-detector-nd96isr-h100-v5"}
     told = {"exp_labels": labels, "exp_annotations": {"summary": what}}
     cases = [

@@ -12,8 +12,8 @@ import pytest
 
 from config.data import skus
 from k8s.objects import Object
-from operators.node_problem_detector import called_for, pod_spec
-from operators.node_problem_detector.conditions import configurations, of_size
+from operators.node_problem_detector import daemon_set_name, pod_spec
+from operators.node_problem_detector.conditions import conditions_of, configurations
 from simulator.sandbox import machine, sandbox
 from simulator.world import snapshot
 from simulator.world.faults import Fault, new_fault
@@ -43,7 +43,7 @@ class Checked:
         self.size = skus.sku(sku)
         for file in (DRIVER, OFED):
             self.put(file)
-        self.pod = pod_spec("r.test/node-problem-detector:1", self.size, called_for(self.size), [])
+        self.pod = pod_spec("r.test/node-problem-detector:1", self.size, daemon_set_name(self.size), [])
         self.pod["volumes"] = [volume for volume in self.pod["volumes"] if "hostPath" in volume]
 
     def put(self, file: str, text: str = "") -> None:
@@ -95,7 +95,8 @@ def node(tmp_path: Path) -> Checked:
 
 
 @pytest.mark.parametrize(
-    ("sku", "condition"), [(sku, name) for sku in (H100, A100, T4, NC80) for name in of_size(skus.sku(sku), ofed=True)]
+    ("sku", "condition"),
+    [(sku, name) for sku in (H100, A100, T4, NC80) for name in conditions_of(skus.sku(sku), ofed=True)],
 )
 def test_a_healthy_node_has_no_problem(tmp_path: Path, sku: str, condition: str) -> None:
     code, message = Checked(tmp_path, sku).check(condition)

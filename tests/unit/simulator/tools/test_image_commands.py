@@ -115,7 +115,7 @@ def azure_cli_only(probe: Sequence[str]) -> bool:
         (ACR, "podman", nowhere, "builds images: `podman --version` does not work"),
         ("mirror.example.com", None, azure_cli_only, "`docker buildx version`, `podman --version` does"),
         ("mirror.example.com", "acr", azure_cli_only, "builder acr cannot push to mirror.example.com; usable: docker"),
-        ("https://x.azurecr.io", None, nowhere, "is no registry; give its host"),
+        ("https://x.azurecr.io", None, nowhere, "is not a registry; give its host"),
     ],
 )
 def test_without_a_way_to_build_it_says_what_to_install(
@@ -237,10 +237,10 @@ def unreachable(request: httpx.Request) -> httpx.Response:
 @pytest.mark.parametrize(
     ("answer", "error", "message"),
     [
-        (unreachable, Unreachable, "registry-1.docker.io cannot be reached from here.*where they can be reached"),
-        (lambda _: httpx.Response(404), ToolError, "answered 404: is the tag still there"),
-        (lambda _: httpx.Response(200), ToolError, "named no digest"),
-        (lambda _: httpx.Response(401, headers={"www-authenticate": "Basic"}), ToolError, "not anonymous: Basic"),
+        (unreachable, Unreachable, "registry-1.docker.io is not reachable.*on a machine that reaches"),
+        (lambda _: httpx.Response(404), ToolError, "answered 404. Check that the tag exists"),
+        (lambda _: httpx.Response(200), ToolError, "returned no digest"),
+        (lambda _: httpx.Response(401, headers={"www-authenticate": "Basic"}), ToolError, "anonymous access: Basic"),
     ],
     ids=["unreachable", "missing", "no digest", "login"],
 )

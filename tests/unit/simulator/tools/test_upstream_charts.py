@@ -68,6 +68,6 @@ def test_a_chart_that_cannot_be_had_leaves_the_others_and_nothing_half(tmp_path:
 
 def test_another_version_is_refused_and_kept(tmp_path: Path) -> None:
     add(tmp_path, "volcano", "1.10.0")
-    with pytest.raises(ToolError, match=r"volcano is version 1.10.0, and .* is pinned: remove the folder"):
+    with pytest.raises(ToolError, match=r"volcano is version 1.10.0, but .* is pinned: remove the folder"):
         fetch_all(tmp_path, Helm())
     assert (tmp_path / "volcano").exists()

@@ -3,7 +3,7 @@
 No machine is in a new network at first. So a first phase from outside creates the Azure resources without GPU nodes,
 which cost money. SAS and Kubernetes objects need access to the network. A tag of the resource group records the first
 phase. The second phase changes the tag before everything else. From then on the program refuses to run outside, because
-it would delete what it cannot reach. Outputs cannot record this: after a failed update, they are those of the previous
+it would delete objects that it cannot reach. Outputs cannot record this: a failed update keeps those of the previous
 one.
 """
 
@@ -20,7 +20,7 @@ from components.access.kubeconfig import login_of, private_server
 from components.azure.roles import subscription_id
 from components.preflight.arm import Unread, answers_at, connect
 from components.preflight.checks import check_login
-from components.preflight.existing import Existing, if_there
+from components.preflight.existing import Existing, get_if_exists
 from components.preflight.existing_cluster import check_running
 from components.preflight.network import network_path
 from config.data.output_names import KUBECONFIG
@@ -31,8 +31,8 @@ from config.schema.models import PlatformStack, Settings
 from config.schema.resource_ids import ResourceName
 
 _BY_ADDRESS = (
-    "This machine is taken to be inside the private network: its address in Azure lies there. Where it is a machine of "
-    "another network with the same addresses, what needs the inside will fail with `no such host` (docs/way-in.md)."
+    "This machine counts as inside the private network, because its Azure address is in the network's range. If it is "
+    "in another network with the same range, the update will fail with `no such host` (docs/way-in.md)."
 )
 _TAG = "ai-on-aks-phase"
 _FIRST, _SECOND = "outside", "inside"
@@ -62,9 +62,8 @@ def check_shared_platform(settings: Settings, shared_platform: PlatformStack) ->
 
 
 def _unreachable(settings: Settings, shared_platform: PlatformStack) -> Iterator[str]:
-    where = f"the cluster of {shared_platform.stack}"
-    yield f"{where} does not answer this machine: it is private, and this machine is outside; or"
-    yield "it is off. Nothing was changed. Go on from inside (docs/way-in.md):"
+    yield f"the cluster of {shared_platform.stack} does not answer: it is private and this machine is outside, or it is"
+    yield "stopped. Nothing was changed. Continue from inside (docs/way-in.md):"
     yield f"    pulumi up -s {settings.stack}    # on its jump box, or a machine that reaches its network"
 
 
@@ -110,14 +109,14 @@ def _ranges(settings: Settings, group: str) -> Iterator[str]:
 
 def _no_network(id_: str) -> str:
     return lines(
-        f"network.id is a network that Azure does not have: {id_}",
-        "Nothing was changed. Set it to the id of one that is there:",
+        f"network.id does not exist in Azure: {id_}",
+        "Nothing was changed. Set it to the id of an existing network:",
         "    az network vnet list --query [].id --output tsv",
     )
 
 
 def _has_nothing_inside(existing: Existing) -> bool:
-    group = if_there(lambda: resources.get_resource_group(resource_group_name=existing.group))
+    group = get_if_exists(lambda: resources.get_resource_group(resource_group_name=existing.group))
     return group is None or (group.tags or {}).get(_TAG) == _FIRST
 
 
@@ -130,8 +129,8 @@ def next_command(settings: Settings, group: str) -> str:
 
 def after_first_phase(settings: Settings, group: str) -> str:
     return lines(
-        "This machine is outside the network that the stack makes. So this is the first of two phases: no GPU "
-        "nodes, no SAS and nothing in the cluster yet. Go on from inside (docs/way-in.md):",
+        "This machine is outside the network that the stack creates. So this is the first of two phases: no GPU "
+        "nodes, no SAS and nothing in the cluster yet. Continue from inside (docs/way-in.md):",
         *_from_inside(settings, group),
     )
 
@@ -139,14 +138,14 @@ def after_first_phase(settings: Settings, group: str) -> str:
 def _from_inside(settings: Settings, group: str) -> Iterator[str]:
     command, again = next_command(settings, group), f"pulumi up -s {settings.stack}"
     if settings.network.jump_box:
-        yield f"    {command}    # by Azure's CLI with the extensions bastion and ssh"
-        yield "    az login --identity    # there, with all that follows; `pulumi login` to the state of this stack too"
+        yield f"    {command}    # needs Azure's CLI with the extensions bastion and ssh"
+        yield "    az login --identity    # on the jump box, where you also `pulumi login` to the state of this stack"
         yield f"    {again}"
         return
     yield f"    {again}    # on a machine in the network, or one that reaches it and its zones (VPN, peering)"
     if settings.network.address_space:
         key = f'-s {settings.stack} --path network.jumpBox.sshPublicKey "$(cat ~/.ssh/id_ed25519.pub)"'
-        yield "Or let this phase make a jump box too:"
+        yield "Or create a jump box in this phase:"
         yield f"    pulumi config set {key}"
 
 
@@ -154,24 +153,24 @@ def _refusal(settings: Settings, existing: Existing) -> Iterator[str]:
     stack, cluster, group = settings.stack, existing.cluster_name, existing.group
     if existing.cluster is None and settings.network.id:
         name = ResourceName.of(settings.network.id).name
-        yield f"this machine is outside the network {name}: Azure knows no address of it there or in a peered network."
-        yield "API server, SAS and blobs would be out of its reach (network.private)."
-        yield "Nothing was changed. Go on from inside (docs/way-in.md):"
-        yield f"    pulumi up -s {stack}    # on a machine in {name}, or in a network that is peered with it"
-        yield "Or, if this machine reaches it and its zones by VPN or ExpressRoute:"
+        yield f"this machine is outside the network {name}: it has no Azure address there or in a peered network."
+        yield "So it cannot reach the API server and the storage (network.private)."
+        yield "Nothing was changed. Continue from inside (docs/way-in.md):"
+        yield f"    pulumi up -s {stack}    # on a machine in {name}, or in a peered network"
+        yield "Or, if this machine reaches the network and its DNS zones by VPN or ExpressRoute:"
         yield f"    {set_command(('network', 'inside'), True).text(stack)}"
         return
     if existing.cluster is None:
-        yield f"the cluster {cluster} is gone from Azure, and this machine is outside the network that it was in."
+        yield f"the cluster {cluster} was deleted in Azure, and this machine is outside its network."
     else:
-        yield f"cluster {cluster} does not answer this machine: it is private, and this machine outside; or it is off."
-    yield "Nothing was changed: what is in it would be taken down. Go on from inside (docs/way-in.md):"
+        yield f"cluster {cluster} does not answer: it is private and this machine is outside, or it is stopped."
+    yield "Nothing was changed: an update would delete all objects in it. Continue from inside (docs/way-in.md):"
     if settings.network.jump_box:
         yield from _from_inside(settings, group)
     else:
         yield f"    pulumi up -s {stack}    # on a machine in its network, or one that reaches it (VPN, peering)"
     if existing.cluster:
-        yield "To look at it from here:"
+        yield "To inspect it from here:"
         yield f"    az aks command invoke --resource-group {group} --name {cluster} --command 'kubectl get pods -A'"
-    yield "To take all of it down from here, with what other stacks have on it:"
+    yield "To destroy it from here, with the objects of all consumer stacks:"
     yield f"    PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy --refresh -s {stack}"

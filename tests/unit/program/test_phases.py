@@ -1,4 +1,4 @@
-"""From where a private stack can be deployed. The golden files `private-*` have what it creates."""
+"""The phases of a private stack. The golden files `private-*` have the resources."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.support.mocks import Recorder, program
 from tests.support.sizes import H100
 
 HUB = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/hub"
-OUR_NODES = HUB.replace("/net/", "/ai-on-aks-test/").replace("/hub", "/ai-on-aks-test") + "/subnets/nodes"
-OURS = {"private": True, "addressSpace": "10.0.0.0/16"}
-THEIRS = {
+NODES = HUB.replace("/net/", "/ai-on-aks-test/").replace("/hub", "/ai-on-aks-test") + "/subnets/nodes"
+CREATED = {"private": True, "addressSpace": "10.0.0.0/16"}
+EXISTING = {
     "private": True,
     "id": HUB,
     "nodeSubnet": f"{HUB}/subnets/nodes",
@@ -30,7 +30,7 @@ PRIVATE = {"privateFQDN": "test.0a1b.privatelink.eastus.azmk8s.io"}
 
 
 def run(azure: Azure, network: dict[str, Any] | None = None, **keys: Any) -> Recorder:
-    stack = {"vmSku": H100, "network": network or OURS, "registry": {"sku": "Premium"}, "storage": SIGNED, **keys}
+    stack = {"vmSku": H100, "network": network or CREATED, "registry": {"sku": "Premium"}, "storage": SIGNED, **keys}
     return program(stack, azure)
 
 
@@ -42,25 +42,25 @@ def refused(azure: Azure, network: dict[str, Any] | None = None) -> str:
 
 
 def up(tags: dict[str, str], **more: Any) -> Azure:
-    """A cluster that is there, in a network that the stack has made."""
-    pools = {"system": {"vnetSubnetID": OUR_NODES, "vmSize": "Standard_D8ads_v5"}}
-    as_made = {"autoUpgradeProfile": {"nodeOSUpgradeChannel": "Unmanaged"}}
-    profiles = {**PRIVATE, **as_made, "apiServerAccessProfile": {"enablePrivateCluster": True}}
+    """Returns Azure with a cluster in a network that the stack has created."""
+    pools = {"system": {"vnetSubnetID": NODES, "vmSize": "Standard_D8ads_v5"}}
+    channel = {"autoUpgradeProfile": {"nodeOSUpgradeChannel": "Unmanaged"}}
+    profiles = {**PRIVATE, **channel, "apiServerAccessProfile": {"enablePrivateCluster": True}}
     return Azure(cluster=True, pools=pools, tags=tags, address_space="10.0.0.0/16", profiles=profiles, **more)
 
 
-def test_its_output_is_the_command_to_go_on_with() -> None:
-    first = run(Azure(inside=False), {**OURS, "jumpBox": JUMP_BOX}).outputs
+def test_the_first_phase_outputs_the_next_command() -> None:
+    first = run(Azure(inside=False), {**CREATED, "jumpBox": JUMP_BOX}).outputs
     assert not {"pools", "kubeconfig"} & first.keys()
     assert f"pool gpu: {H100}" not in first["price"]["resources"]
     command = first["next"]
     assert command.startswith("az network bastion ssh --name ai-on-aks-test-jump --resource-group ai-on-aks-test ")
     assert command.endswith("--auth-type ssh-key --username azureuser --ssh-key ~/.ssh/id_ed25519")
-    assert run(Azure(inside=False)).outputs["next"] == "pulumi up -s test", "on a machine of the user's own inside"
+    assert run(Azure(inside=False)).outputs["next"] == "pulumi up -s test"
 
 
-def test_the_second_phase_declares_the_first_again_and_the_rest() -> None:
-    network = {**OURS, "jumpBox": JUMP_BOX}
+def test_the_second_phase_keeps_the_resources_of_the_first() -> None:
+    network = {**CREATED, "jumpBox": JUMP_BOX}
     first, second = run(Azure(inside=False), network), run(up(FIRST), network)
     before, after = (
         {made.type + made.name: made for made in each.registered if made.custom} for each in (first, second)
@@ -72,53 +72,53 @@ def test_the_second_phase_declares_the_first_again_and_the_rest() -> None:
     assert second.outputs["next"] == "# nothing: both phases are done"
 
 
-def test_an_unfinished_first_phase_goes_on() -> None:
+def test_an_unfinished_first_phase_continues() -> None:
     assert run(up(FIRST, inside=False)).outputs["next"]
     assert run(Azure(tags=FIRST, inside=False)).outputs["next"]
 
 
-def test_what_is_in_the_cluster_is_not_taken_down_from_outside() -> None:
+def test_rejects_the_second_phase_from_outside() -> None:
     azure = up(SECOND, inside=False)
     why = refused(azure)
-    assert why.startswith("cluster ai-on-aks-test does not answer this machine: it is private")
+    assert why.startswith("cluster ai-on-aks-test does not answer: it is private")
     assert "    az aks command invoke --resource-group ai-on-aks-test --name ai-on-aks-test --command" in why
     assert "    PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy --refresh -s test" in why
     assert "az network bastion ssh" not in why
-    assert "az network bastion ssh" in refused(up(SECOND, inside=False), {**OURS, "jumpBox": JUMP_BOX})
+    assert "az network bastion ssh" in refused(up(SECOND, inside=False), {**CREATED, "jumpBox": JUMP_BOX})
 
 
-def test_a_cluster_that_somebody_has_deleted_is_none_that_never_was() -> None:
+def test_rejects_a_deleted_cluster_from_outside() -> None:
     why = refused(Azure(tags=SECOND, address_space="10.0.0.0/16", inside=False))
-    assert "the cluster ai-on-aks-test is gone from Azure" in why
+    assert "the cluster ai-on-aks-test was deleted in Azure" in why
     assert "az aks command invoke" not in why
 
 
-def test_in_a_network_that_is_there_all_is_declared_at_once_by_who_is_inside() -> None:
-    whole = run(Azure(inside=True), THEIRS)
-    assert whole.names(":AgentPool") == ["pool-gpu"]
-    assert "tags" not in whole.one("resources:ResourceGroup").inputs
-    assert "next" not in whole.outputs
-    why = refused(Azure(inside=False), THEIRS)
+def test_a_stack_in_an_existing_network_has_one_phase_from_inside() -> None:
+    deployed = run(Azure(inside=True), EXISTING)
+    assert deployed.names(":AgentPool") == ["pool-gpu"]
+    assert "tags" not in deployed.one("resources:ResourceGroup").inputs
+    assert "next" not in deployed.outputs
+    why = refused(Azure(inside=False), EXISTING)
     assert why.startswith("this machine is outside the network hub")
     assert why.endswith("pulumi config set -s test --path network.inside true")
 
 
-def test_a_stack_on_the_platform_of_another_is_told_that_it_is_outside_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejects_a_consumer_stack_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     server = {"server": "https://ai.0a.privatelink.eastus.azmk8s.io:443"}
     users = [{"name": "admin", "user": {}}]
     monkeypatch.setitem(mocked_azure.KUBECONFIGS, "User", {"clusters": [{"cluster": server}], "users": users})
     shared_platform = run(Azure(inside=True), workloads="nccl-allreduce")
     consumer = {"platformStack": "test", "workloads": "nccl-allreduce"}
-    with pytest.raises(pulumi.RunError, match="the cluster of .*/test does not answer this machine: it is private"):
+    with pytest.raises(pulumi.RunError, match="the cluster of .*/test does not answer: it is private"):
         program(consumer, Azure(stacks={"test": shared_platform}, inside=False), "jobs")
     assert program(consumer, Azure(stacks={"test": shared_platform}, inside=True), "jobs").names(":Job")
 
 
-def test_who_reaches_a_network_another_way_says_so() -> None:
-    assert run(Azure(inside=False), {**THEIRS, "inside": True}).names(":AgentPool") == ["pool-gpu"]
+def test_the_setting_inside_overrides_the_detection() -> None:
+    assert run(Azure(inside=False), {**EXISTING, "inside": True}).names(":AgentPool") == ["pool-gpu"]
 
 
-def test_the_machine_outside_needs_no_login_to_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_outside_needs_no_login(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     monkeypatch.setattr("components.preflight.checks.check_login", lambda *args: asked.append(args))
     run(Azure(inside=False))
@@ -128,13 +128,13 @@ def test_the_machine_outside_needs_no_login_to_the_cluster(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("cluster", "deployer"), [({}, PRINCIPAL), ({"deployerObjectId": DEPLOYER}, DEPLOYER)])
-def test_the_jump_box_deploys_unless_another_deployer_is_set(cluster: dict[str, str], deployer: str) -> None:
-    made = run(Azure(inside=True), {**OURS, "jumpBox": JUMP_BOX}, cluster=cluster)
+def test_the_jump_box_is_the_deployer_unless_one_is_set(cluster: dict[str, str], deployer: str) -> None:
+    made = run(Azure(inside=True), {**CREATED, "jumpBox": JUMP_BOX}, cluster=cluster)
     assert made.one(":RoleAssignment", "deployer-blob-data").inputs["principalId"] == deployer
     assert ("deployer-cluster-admin" in made.names(":RoleAssignment")) == (deployer != PRINCIPAL)
 
 
-def test_nothing_is_signed_before_names_lead_to_the_account() -> None:
+def test_signs_sas_after_the_account_has_private_names() -> None:
     signed = run(Azure(inside=True)).one(":DelegationSas")
     assert "azure-native:network:PrivateDnsZoneGroup names-blob" in signed.dependencies
     assert "azure-native:privatedns:VirtualNetworkLink link-blob" in signed.dependencies

@@ -1,4 +1,4 @@
-"""What is needed to get in: an address inside before there is a cluster to ask, and the programs of a login."""
+"""The phases of a private stack: whether this machine reaches the network, and the programs of the login."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pulumi
 import pytest
 import yaml
 
-from components.access import way_in
+from components.access import phases
 from components.preflight.checks import check_all, check_login
 from components.preflight.existing import Existing
 from components.preflight.existing_cluster import check_running
@@ -42,8 +42,8 @@ OWN = {"addressSpace": "10.0.0.0/16"}
 OURS = "resourceGroups/ai-on-aks-test/providers/Microsoft.Network/virtualNetworks/ai-on-aks-test?"
 
 
-def looked_for(wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The ranges in which this machine's address is looked for."""
+def searched_ranges(wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Returns the ranges that are searched for this machine's address."""
     looked: list[str] = []
 
     def is_in(found: Any) -> bool:
@@ -52,7 +52,7 @@ def looked_for(wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[
 
     monkeypatch.setattr("components.access.inside.is_in", is_in)
     settings = settings_with(network=NetworkSettings.model_validate({"private": True, **wanted}))
-    deploy(lambda: way_in.deploys_inside(settings, NEW))
+    deploy(lambda: phases.deploys_inside(settings, NEW))
     return looked
 
 
@@ -67,11 +67,11 @@ def looked_for(wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[
     ids=[
         "with peered networks, of another subscription",
         "alone",
-        "made before, whose cluster is gone",
-        "not made yet",
+        "existing, without its cluster",
+        "not created yet",
     ],
 )
-def test_addresses_inside_are_those_of_the_network_and_of_what_is_connected_to_it(
+def test_searches_the_ranges_of_the_network_and_of_connected_peerings(
     wanted: dict[str, Any],
     at: str,
     there: Answer,
@@ -81,83 +81,79 @@ def test_addresses_inside_are_those_of_the_network_and_of_what_is_connected_to_i
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     azure[at] = there
-    assert looked_for(wanted, monkeypatch) == ranges
+    assert searched_ranges(wanted, monkeypatch) == ranges
     assert not warnings
 
 
-def test_a_network_that_may_not_be_read_is_told(
+def test_warns_of_a_network_that_cannot_be_read(
     azure: dict[str, Answer], warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     azure[HUB] = answer({"error": {"code": "AuthorizationFailed"}}, 403)
-    assert looked_for({"id": HUB}, monkeypatch) == []
+    assert searched_ranges({"id": HUB}, monkeypatch) == []
     assert "the network could not be looked up in Azure: 403 AuthorizationFailed" in warnings[0]
 
 
-def test_a_network_that_there_is_not_is_told_and_not_taken_for_one_outside(
-    azure: dict[str, Answer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rejects_a_network_that_does_not_exist(azure: dict[str, Answer], monkeypatch: pytest.MonkeyPatch) -> None:
     azure[HUB] = answer({"error": {"code": "ResourceNotFound"}}, 404)
-    with pytest.raises(pulumi.RunError, match=f"network.id is a network that Azure does not have: {HUB}") as why:
-        looked_for({"id": HUB}, monkeypatch)
+    with pytest.raises(pulumi.RunError, match=f"network.id does not exist in Azure: {HUB}") as why:
+        searched_ranges({"id": HUB}, monkeypatch)
     assert "az network vnet list" in str(why.value)
 
 
-def test_a_public_stack_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_public_stack_needs_no_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("answers", "is_in"):
         monkeypatch.setattr(f"components.access.inside.{name}", lambda _where: pytest.fail("asked"))
     azure = Azure(cluster=True)
-    deploy(lambda: way_in.deploys_inside(settings_with(), NEW), azure)
+    deploy(lambda: phases.deploys_inside(settings_with(), NEW), azure)
     assert azure.calls == []
 
 
-def test_a_cluster_that_is_still_public_needs_no_inside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What makes it private later is refused elsewhere (components/preflight/existing_network.py)."""
+def test_a_cluster_that_is_still_public_is_reachable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("components.access.inside.answers", lambda _host: pytest.fail("asked"))
     settings = settings_with(network=NetworkSettings(private=True, address_space="10.0.0.0/16"))
     cluster = mock.Mock(private_fqdn=None, api_server_access_profile=None)
-    assert way_in.deploys_inside(settings, Existing({}, "group", "cluster", cluster, {}, None))
+    assert phases.deploys_inside(settings, Existing({}, "group", "cluster", cluster, {}, None))
 
 
-def test_nobody_is_inside_of_a_private_cluster_that_failed_before_it_had_a_name(
+def test_a_private_cluster_without_a_name_is_not_reachable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("components.access.inside.answers", lambda _host: pytest.fail("asked"))
-    monkeypatch.setattr(way_in, "_has_nothing_inside", lambda _existing: True)
+    monkeypatch.setattr(phases, "_has_nothing_inside", lambda _existing: True)
     settings = settings_with(network=NetworkSettings(private=True, address_space="10.0.0.0/16"))
     cluster = mock.Mock(private_fqdn=None, api_server_access_profile=mock.Mock(enable_private_cluster=True))
-    assert not way_in.deploys_inside(settings, Existing({}, "group", "cluster", cluster, {}, None))
+    assert not phases.deploys_inside(settings, Existing({}, "group", "cluster", cluster, {}, None))
 
 
 @pytest.mark.parametrize(
     ("user", "refused"),
     [
         ({"exec": {"args": ["get-token", "--login", "azurecli"]}}, "PATH has no kubelogin and no az"),
-        ({"exec": {"args": ["get-token", "--login", "msi"]}}, "PATH has no kubelogin, by which cluster.login msi gets"),
+        ({"exec": {"args": ["get-token", "--login", "msi"]}}, "PATH has no kubelogin, which cluster.login msi needs"),
         ({"client-key-data": "key"}, ""),
     ],
 )
-def test_a_stack_on_the_platform_of_another_needs_the_programs_of_its_login(
+def test_a_consumer_stack_needs_the_programs_of_the_platforms_login(
     user: dict[str, Any], refused: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It comes in by the kubeconfig of the platform, which says how."""
     text = yaml.safe_dump({"clusters": [], "users": [{"name": "user", "user": user}]})
-    monkeypatch.setattr(way_in, "outputs_of", lambda _stack: {**PLATFORM, "kubeconfig": text})
+    monkeypatch.setattr(phases, "outputs_of", lambda _stack: {**PLATFORM, "kubeconfig": text})
     monkeypatch.setattr("components.preflight.checks.which", lambda _name: None)
     shared_platform = PlatformStack(StackName("organization", "ai-on-aks", "dev"), mock.Mock())
     if not refused:
-        way_in.check_shared_platform(settings_with(), shared_platform)
+        phases.check_shared_platform(settings_with(), shared_platform)
         return
     with pytest.raises(pulumi.RunError, match=refused) as why:
-        way_in.check_shared_platform(settings_with(), shared_platform)
+        phases.check_shared_platform(settings_with(), shared_platform)
     assert str(why.value).endswith("cluster.localAccounts true && pulumi up -s organization/ai-on-aks/dev")
 
 
 @pytest.mark.parametrize("azure", [Azure(), Azure(cluster=True, profiles={"powerState": {"code": "Running"}})])
-def test_a_platform_that_runs_or_cannot_be_looked_up_is_used(azure: Azure) -> None:
+def test_accepts_a_platform_that_runs_or_cannot_be_looked_up(azure: Azure) -> None:
     deploy(lambda: check_running(PLATFORM, "hello"), azure)
 
 
-def test_a_stopped_platform_is_refused_with_the_command_that_starts_it() -> None:
+def test_rejects_a_stopped_platform_with_the_command_that_starts_it() -> None:
     azure = Azure(cluster=True, profiles={"powerState": {"code": "Stopped"}})
     with pytest.raises(pulumi.RunError, match="cluster ai-on-aks-dev is stopped") as why:
         deploy(lambda: check_running(PLATFORM, "hello"), azure)
@@ -178,12 +174,12 @@ def test_a_login_needs_its_programs_on_path(
     with pytest.raises(pulumi.RunError) as refused:
         check_login(login, "prod")
     first, *others = str(refused.value).splitlines()
-    assert first.startswith(f"PATH has no {' and no '.join(missing)}, by which cluster.login")
+    assert first.startswith(f"PATH has no {' and no '.join(missing)}, which cluster.login")
     assert [name for name in ("kubelogin", "az") if any(line.startswith(f"    {name}: ") for line in others)] == missing
     assert others[-1].endswith("pulumi config set -s prod --path cluster.localAccounts true && pulumi up -s prod")
 
 
-def test_what_is_refused_is_told_together() -> None:
+def test_reports_the_errors_of_all_checks_together() -> None:
     def refuse(why: str) -> None:
         raise pulumi.RunError(why)
 
