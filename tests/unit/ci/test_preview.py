@@ -1,4 +1,4 @@
-"""`.ci/preview` with a pulumi that only tells what it was asked: which stacks, in which order, what of a failure."""
+"""`.ci/preview` with a fake pulumi: the order of the stacks, and failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from simulator.host.paths import ROOT
 
 PLATFORM = "config:\n  ai-on-aks:vmSku: Standard_ND96isr_H100_v5\n"
-BORROWER = "config:\n  ai-on-aks:platformStack: dev\n"
+CONSUMER = "config:\n  ai-on-aks:platformStack: dev\n"
 MAKE = """#!/bin/sh
 case "$3" in INSIDE=dev) exit 1 ;; esac
 [ "$2" = env ] && echo "export SIMULATOR_PYTHON='$0.python'"
@@ -27,14 +27,14 @@ echo "simulator $3" >>"$CALLS"
 PULUMI = """#!/bin/sh
 called=$(echo "$*" | sed -E 's/ --(non-interactive|color never|no-select|yes|skip-preview|diff)//g')
 echo "$called" >>"$CALLS"
-echo "$1 said something"
+echo "$1 printed something"
 [ "$called" != "$FAILING" ]
 """
 
 
 @dataclass(frozen=True)
 class Previews:
-    """What the script left."""
+    """The results of the script."""
 
     code: int
     calls: list[str]
@@ -46,13 +46,13 @@ class Previews:
 
 @pytest.fixture
 def preview(tmp_path: Path) -> Callable[..., Previews]:
-    """Runs the script over three platforms, of which `private` has a network, and three stacks on them."""
+    """Runs the script with three platforms, one of them with a private network, and three consumer stacks."""
     project, tools, calls = tmp_path / "project", tmp_path / "tools", tmp_path / "calls"
     (project / ".ci").mkdir(parents=True)
     shutil.copy2(ROOT / ".ci" / "preview", project / ".ci")
-    inside = BORROWER.replace("dev", "private")
+    inside = CONSUMER.replace("dev", "private")
     platforms = dict.fromkeys(("alone", "dev", "private"), PLATFORM)
-    for stack, text in {**platforms, "health-check": BORROWER, "a-job": BORROWER, "inside": inside}.items():
+    for stack, text in {**platforms, "health-check": CONSUMER, "a-job": CONSUMER, "inside": inside}.items():
         (project / f"Pulumi.{stack}.yaml").write_text(text)
     tools.mkdir()
     for name, text in {"make": MAKE, "make.python": PYTHON, "pulumi": PULUMI}.items():
@@ -68,7 +68,7 @@ def preview(tmp_path: Path) -> Callable[..., Previews]:
     return run
 
 
-def test_platforms_come_first_and_the_one_that_others_need_is_brought_up(preview: Callable[..., Previews]) -> None:
+def test_previews_platforms_first_and_deploys_those_with_consumers(preview: Callable[..., Previews]) -> None:
     done = preview()
     assert done.code == 0
     assert [call for call in done.calls if "init" not in call] == [
@@ -90,20 +90,20 @@ def test_platforms_come_first_and_the_one_that_others_need_is_brought_up(preview
     ]
     stacks = {"alone", "dev", "private", "a-job", "health-check", "inside"}
     assert {file.stem for file in done.folder.iterdir()} == stacks
-    assert done.text("dev") == "preview said something\n"
+    assert done.text("dev") == "preview printed something\n"
 
 
 @pytest.mark.parametrize("failing", ["preview --stack alone", "preview --stack a-job", "up --stack dev"])
-def test_a_failure_is_kept_and_the_others_are_still_previewed(preview: Callable[..., Previews], failing: str) -> None:
+def test_records_a_failure_and_previews_the_other_stacks(preview: Callable[..., Previews], failing: str) -> None:
     command, _, stack = failing.split()
     done = preview(failing)
     assert done.code == 1
-    assert f"{command} said something" in done.text(stack)
+    assert f"{command} printed something" in done.text(stack)
     assert done.calls[-2:] == ["preview --stack inside", "simulator clean"]
 
 
-def test_a_stack_that_cannot_be_made_says_so_in_its_file(preview: Callable[..., Previews]) -> None:
+def test_records_a_stack_that_cannot_be_created(preview: Callable[..., Previews]) -> None:
     done = preview("stack init --stack dev")
     assert done.code == 1
-    assert done.text("dev") == "stack failed:\nstack said something\n"
+    assert done.text("dev") == "stack failed:\nstack printed something\n"
     assert "preview --stack dev" not in done.calls

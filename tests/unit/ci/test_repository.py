@@ -1,4 +1,4 @@
-"""What the files that set the machinery up must hold: complete locks, pinned actions, least permissions."""
+"""Lock files and workflows: complete locks, pinned actions, minimal permissions."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ PINNED = re.compile(r"uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
 
 
 def requirements(lock: str) -> dict[str, str]:
-    """The requirements of a lock by name, each with its hashes."""
+    """Returns the requirements of a lock by name, with their hashes."""
     text = (ROOT / lock).read_text().replace("\\\n", " ")
     found = re.findall(r"^([\w.-]+)==(.*)$", text, re.MULTILINE)
     return dict(found)
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_locks_are_whole_and_name_no_place(lock: str) -> None:
+def test_locks_have_hashes_and_no_urls(lock: str) -> None:
     text = (ROOT / lock).read_text()
     assert not re.search(r"https?://|file:|^\s*(--find-links|--index-url|--extra-index-url|-f )", text, re.MULTILINE)
     locked = requirements(lock)
@@ -34,7 +34,7 @@ def test_locks_are_whole_and_name_no_place(lock: str) -> None:
 
 
 @pytest.mark.parametrize("lock", NPM_LOCKS, ids=lambda path: path.parent.name)
-def test_npm_locks_are_whole_and_name_no_place(lock: Path) -> None:
+def test_npm_locks_have_hashes_and_no_urls(lock: Path) -> None:
     packages = {name: package for name, package in json.loads(lock.read_text())["packages"].items() if name}
     assert packages
     assert not [name for name, package in packages.items() if not package["integrity"].startswith("sha512-")]
@@ -50,7 +50,7 @@ def test_locks_agree() -> None:
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
-def test_actions_are_pinned_and_permissions_least(workflow: Path) -> None:
+def test_actions_are_pinned_and_permissions_are_minimal(workflow: Path) -> None:
     text = workflow.read_text()
     assert not [line for line in text.splitlines() if "uses:" in line and not PINNED.search(line)]
     definition = yaml.safe_load(text)
@@ -59,7 +59,7 @@ def test_actions_are_pinned_and_permissions_least(workflow: Path) -> None:
     assert "secrets." not in text
 
 
-def test_workflow_that_may_write_runs_no_code_of_the_pull_request() -> None:
+def test_the_workflow_with_write_access_runs_no_code_of_the_pull_request() -> None:
     definition = yaml.safe_load((ROOT / ".github" / "workflows" / "comment.yml").read_text())
     triggers = definition[True]  # YAML 1.1 reads `on` as true
     assert list(triggers) == ["workflow_run"]

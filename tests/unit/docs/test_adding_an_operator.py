@@ -1,4 +1,4 @@
-"""The operator that docs/adding-an-operator.md has to copy, added to a copy of the program: found and installed."""
+"""The operator of docs/adding-an-operator.md, added to a copy of the program."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VM_SIZE = {"vmSku": "Standard_ND96isr_H100_v5"}
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program with the page's files, and its pin."""
+    """A copy of the program with the page's files and its pin."""
     folder = Checkout.copy(tmp_path_factory.mktemp("operator")).folder
     for name, text in files(PAGE).items():
         if name.startswith("operators/"):
@@ -48,7 +48,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def declared(copy: Path, *stacks: dict[str, Any]) -> list[Any]:
-    """Returns the releases that the program registers for each stack's keys, or its refusal."""
+    """Returns the releases that the program declares for each stack's settings, or its error."""
     command = [sys.executable, "-c", DECLARE, json.dumps([VM_SIZE | keys for keys in stacks])]
     done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=True)
     found: list[Any] = json.loads(done.stdout.splitlines()[-1])
@@ -59,7 +59,7 @@ def of_operator(**keys: Any) -> dict[str, Any]:
     return {"operators": {"certManager": keys}}
 
 
-def test_the_operator_is_installed_may_be_off_and_has_checked_settings(copy: Path) -> None:
+def test_the_operator_can_be_installed_disabled_and_validated(copy: Path) -> None:
     (release,), off, refused, without_chart = declared(
         copy,
         of_operator(values={"crds": {"enabled": False}}),

@@ -1,4 +1,4 @@
-"""Who imports whom, as docs/architecture.md says."""
+"""Imports between packages, as docs/architecture.md allows them."""
 
 from __future__ import annotations
 
@@ -33,34 +33,34 @@ MAY_IMPORT = {
 }
 
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
-FLOORS = {
-    floor: tuple(re.findall(r"`(\w+)`", uses))
-    for floor, uses in re.findall(
+LAYERS = {
+    layer: tuple(re.findall(r"`(\w+)`", uses))
+    for layer, uses in re.findall(
         r"^\| `simulator/(\w+)` \|.*\| ([^|]*) \|$", ARCHITECTURE.read_text("utf-8"), re.MULTILINE
     )
 }
-"""The packages of the simulator, and what each may use: the table of docs/architecture.md."""
+"""The packages of the simulator with the packages that each may import: the table of docs/architecture.md."""
 
 
 def _package(name: str) -> str:
-    return f"simulator.{name}".rstrip(".") if name in (*FLOORS, "") else name
+    return f"simulator.{name}".rstrip(".") if name in (*LAYERS, "") else name
 
 
 MAY_IMPORT |= {
-    f"simulator/{floor}": tuple(_package(name) for name in (floor, *below)) for floor, below in FLOORS.items()
+    f"simulator/{layer}": tuple(_package(name) for name in (layer, *below)) for layer, below in LAYERS.items()
 }
 MAY_IMPORT |= {
     "simulator/charts": ("config.data",),
     "simulator/__main__.py": ("simulator.host.interrupts", "simulator.command.cli"),
 }
 
-OURS = {"tests", *(folder.partition("/")[0] for folder in MAY_IMPORT)}
+PACKAGES = {"tests", *(folder.partition("/")[0] for folder in MAY_IMPORT)}
 
 
 def imports(folder: str) -> Iterator[str]:
-    """Modules of this project that the modules of a folder, or a module, import; ruff refuses relative imports.
+    """Yields the modules of this project that a file, or the files of a folder, import. Ruff rejects relative imports.
 
-    `from package import name` may import a module of that name too.
+    `from package import name` may also import a module of that name.
     """
     there = ROOT / folder
     for file in [there] if there.is_file() else sorted(there.rglob("*.py")):
@@ -69,7 +69,7 @@ def imports(folder: str) -> Iterator[str]:
             if isinstance(node, ast.ImportFrom) and node.module:
                 modules = (f"{node.module}.{alias.name}" for alias in node.names)
                 names = [name if _is_module(name) else node.module for name in modules]
-            yield from (name for name in names if name.split(".")[0] in OURS)
+            yield from (name for name in names if name.split(".")[0] in PACKAGES)
 
 
 def _is_module(name: str) -> bool:
@@ -87,47 +87,47 @@ def test_imports_go_one_way(folder: str) -> None:
     }
 
 
-def test_programs_in_the_strings_of_tests_import_names_that_are_there() -> None:
-    """Else a module that moves breaks end-to-end tests alone."""
+def test_programs_in_strings_of_tests_import_existing_names() -> None:
+    """Otherwise a moved module only breaks end-to-end tests."""
     files = (ROOT / "tests").rglob("*.py")
     nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text("utf-8"))))
     texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     imported = {names for text in texts if "import " in text for names in _imported_names(text)}
     assert {("components.access", "kubeconfig"), ("tests.support.waiting", "eventually")} <= imported
-    assert {(module, name) for module, name in imported if not _is_there(module, name)} == set()
+    assert {(module, name) for module, name in imported if not _exists(module, name)} == set()
 
 
 def _imported_names(text: str) -> Iterator[tuple[str, str]]:
-    """The modules of this project and the names that a program imports from them; none of a text that is no program."""
+    """Yields the imported modules and names of a program, or nothing for other text."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
     except SyntaxError:
         return
     for node in nodes:
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in OURS:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in PACKAGES:
             yield from ((node.module, alias.name) for alias in node.names)
 
 
-def _is_there(module: str, name: str) -> bool:
+def _exists(module: str, name: str) -> bool:
     return _is_module(f"{module}.{name}") or hasattr(importlib.import_module(module), name)
 
 
-SHARED_FACTS = frozenset(
+SHARED_DATA = frozenset(
     f"config.data.{name}"
     for name in (
         *("blobfuse", "chart_values", "content_tags", "data", "gpu_sharing", "language_models", "near", "scheduling"),
         *("skus", "versions"),
     )
 )
-"""Data files of constants, with sources, and what reads them."""
-SHARED_MODULES = SHARED_FACTS | {f"k8s.{name}" for name in ("objects", "quantities", "resources", "scheduling")}
-"""All that the program and the simulator share. What a pod requests and where it may go is held to Kubernetes' answers
-(tests/support/kube_scheduling.yaml).
+"""Data files, and the modules that read them."""
+SHARED_MODULES = SHARED_DATA | {f"k8s.{name}" for name in ("objects", "quantities", "resources", "scheduling")}
+"""All modules that the program and the simulator share. tests/support/kube_scheduling.yaml compares requests and
+placement with results of Kubernetes.
 """
 
 
-def test_the_simulator_shares_no_decision_with_the_program() -> None:
-    """Else a wrong rule on both sides would pass: the simulator judges what the program does."""
+def test_the_simulator_only_shares_data_with_the_program() -> None:
+    """Otherwise a wrong rule on both sides would pass."""
     todo = {name for name in imports("simulator") if not name.startswith("simulator.")}
     found: set[str] = set()
     while todo:
@@ -137,20 +137,20 @@ def test_the_simulator_shares_no_decision_with_the_program() -> None:
 
 
 def _run_by(module: str) -> Iterator[str]:
-    """Files that an import of a module runs: the packages around it, too."""
+    """Yields the files that an import runs, with the packages above it."""
     names = module.split(".")
     yield f"{'/'.join(names)}.py"
     yield from ("/".join([*names[:end], "__init__.py"]) for end in range(1, len(names)))
 
 
-def test_each_part_of_the_simulator_has_its_floor() -> None:
-    """The root holds what `python -m simulator` runs, and nothing else."""
+def test_each_package_of_the_simulator_is_a_layer() -> None:
+    """The root only has the files of `python -m simulator`."""
     there = {path.name for path in (ROOT / "simulator").iterdir() if path.name != "__pycache__"}
-    assert there == {"__init__.py", "__main__.py", "charts", *FLOORS}
+    assert there == {"__init__.py", "__main__.py", "charts", *LAYERS}
 
 
 @pytest.mark.parametrize("folder", ["commands", "library"])
-def test_simulated_commands_use_what_is_in_the_sandbox_and_not_each_other(folder: str) -> None:
+def test_simulated_commands_do_not_import_each_other(folder: str) -> None:
     there = {f"simulator.{name.removesuffix('.py').removesuffix('/__init__').replace('/', '.')}" for name in SHARED}
     found = set(imports(f"simulator/sandbox/{folder}")) - there
     assert not {name for name in found if not name.startswith("simulator.sandbox.library")}

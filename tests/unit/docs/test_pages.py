@@ -1,6 +1,6 @@
-"""What README.md and the pages of docs/ name is there, and what they have to copy works.
+"""Names in README.md and docs/ exist, and examples work.
 
-tests/e2e runs the workloads that docs/adding-a-workload.md has to copy.
+tests/e2e runs the workloads of docs/adding-a-workload.md.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NOT_HERE = (
     *(f"{name.partition('/')[0]}/" for name in language_models()),
     "/data/",
 )
-"""Beginnings of what looks like a file of the checkout and is none."""
+"""Prefixes of text that only looks like a file."""
 FILE = re.compile(r"[\w.-]+(/[\w.-]+)*/?")
 SUFFIXES = {".md", ".py", ".yaml", ".yml", ".sh", ".txt", ".in", ".toml"}
 
@@ -47,23 +47,23 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
 def targets() -> set[str]:
-    """The Makefile's targets that have a description."""
+    """Returns the targets of the Makefile that have a description."""
     text = (ROOT / "Makefile").read_text("utf-8")
     return {name for names in re.findall(r"^([a-z -]+):.*##", text, re.MULTILINE) for name in names.split()}
 
 
-def test_help_has_a_line_for_each_target_and_commands_as_they_are_typed() -> None:
-    said = subprocess.run(
+def test_help_lists_each_target() -> None:
+    printed = subprocess.run(
         ["make", "--no-print-directory", "help"], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout
     declared = (ROOT / "Makefile").read_text("utf-8").partition(".PHONY:")[2].partition("\n\n")[0]
-    there = set(declared.replace("\\", " ").split()) - {"stack-file", "own-state"}  # steps of others
-    assert {line.partition(" - ")[0] for line in said.splitlines()} == there
-    assert 'eval "$(make -s env)"' in said
+    there = set(declared.replace("\\", " ").split()) - {"stack-file", "own-state"}  # only dependencies
+    assert {line.partition(" - ")[0] for line in printed.splitlines()} == there
+    assert 'eval "$(make -s env)"' in printed
 
 
 def make_targets(text: str) -> list[str]:
-    """Targets of a `make` call, with which it must begin."""
+    """Returns the targets of a text that begins with a `make` call."""
     words = re.sub(r'^(\$ |eval "\$\()', "", text).split("#")[0].split()
     if words[:1] != ["make"]:
         return []
@@ -76,7 +76,7 @@ def test_make_targets_exist(page: Path) -> None:
     assert not set(named) - targets()
 
 
-def test_every_make_target_is_among_the_commands() -> None:
+def test_the_commands_include_every_make_target() -> None:
     assert not targets() - {target for text in code(COMMANDS) for target in make_targets(text)}
 
 
@@ -92,7 +92,7 @@ def test_commands_of_the_simulator_exist(page: Path, capsys: pytest.CaptureFixtu
         assert not set(re.findall(r"--\w+", call)) - set(re.findall(r"--\w+", text)), call
 
 
-def test_every_fault_is_among_the_commands() -> None:
+def test_the_commands_include_every_fault() -> None:
     kinds = {kind for text in code(COMMANDS) for kind in re.findall(r"^python -m simulator fault ([a-z][a-z-]+)", text)}
     assert kinds == set(FaultKind)
 
@@ -100,24 +100,24 @@ def test_every_fault_is_among_the_commands() -> None:
 @every_page
 def test_files_exist(page: Path) -> None:
     named = [text for text in code(page) if FILE.fullmatch(text) and ("/" in text or Path(text).suffix in SUFFIXES)]
-    named = [text for text in named if not re.fullmatch(r"[0-9.]+/[0-9]+", text)]  # a range of addresses is no file
+    named = [text for text in named if not re.fullmatch(r"[0-9.]+/[0-9]+", text)]  # address ranges
     missing = [name for name in named if not name.startswith(NOT_HERE) and not (ROOT / name).exists()]
     assert not missing
     assert not [target for target in links(page) if not (page.parent / target).exists()]
 
 
 @every_page
-def test_pages_name_no_place_of_a_machine(page: Path) -> None:
+def test_pages_have_no_paths_of_a_machine(page: Path) -> None:
     assert not re.findall(r"(?<![\w.])/(?:root|home|work|Users)/\S*", page.read_text("utf-8"))
 
 
-def test_every_image_stands_in_the_table_with_its_base() -> None:
+def test_the_table_lists_every_image_with_its_bases() -> None:
     table = {row[0].strip("`"): {row[1].strip("`")} for row in rows(ROOT / "docs" / "images.md", "image")}
     assert table == {name: set(bases((IMAGES / name / "Dockerfile").read_text("utf-8"))) for name in image_names()}
 
 
 def resources(found: Any) -> Iterator[dict[str, Any]]:
-    """Yields every map that has `limits`, however deep."""
+    """Yields every map that has `limits`, at any depth."""
     if isinstance(found, dict):
         if "limits" in found:
             yield found
@@ -128,9 +128,9 @@ def resources(found: Any) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("file", JOBS, ids=lambda file: str(file.relative_to(ROOT)))
-def test_containers_state_their_gpus_under_requests_too(file: Path) -> None:
+def test_containers_also_request_their_gpus(file: Path) -> None:
     """Kubernetes copies limits to requests only in pods, and Kueue counts jobs before their pods exist. Up to 0.19.3 it
-    ignored the limits of jobs that were queued again (kubernetes-sigs/kueue#15093).
+    ignored limits of jobs that were queued again (kubernetes-sigs/kueue#15093).
     """
     text = file.read_text("utf-8")
     for block in BLOCK.findall(text) if file.suffix == ".md" else [text]:
@@ -148,14 +148,14 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_no_file_to_copy_is_there_already() -> None:
+def test_example_files_do_not_exist_yet() -> None:
     named = [name for page in PAGES for name in files(page)]
     assert {"workloads/hello_gpu.py", "workloads/hello_nodes/__init__.py"} <= set(named)
     assert not [name for name in named if (ROOT / name).exists()]
 
 
 @pytest.mark.parametrize("command", [["format", "--check", "--diff"], ["check"]], ids=" ".join)
-def test_python_to_copy_passes_make_check(copied: Path, command: list[str]) -> None:
+def test_python_examples_pass_ruff(copied: Path, command: list[str]) -> None:
     ruff = str(Path(sys.executable).with_name("ruff"))
     call = [ruff, *command, "--config", str(ROOT / "pyproject.toml"), "--no-cache", str(copied)]
     done = subprocess.run(call, capture_output=True, text=True, check=False)

@@ -1,6 +1,6 @@
-"""The kubectl, helm and pulumi commands that the product prints or documents exist, with each of their flags.
+"""The kubectl, helm and pulumi commands that the project prints or documents exist, with each of their flags.
 
-The judge is the help of the built tools. The Azure CLI's parser judges `az` in tests/contract/azure_cli.
+The tests use the help of the built tools. tests/contract/azure_cli checks `az` with the Azure CLI's parser.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from simulator.host import paths
 from tests.support.printed_commands import FILLED_IN, Command, commands
 
 PROSE = {"cannot", "ended", "in", "is", "itself", "makes", "merges", "reported", "says", "was"}
-"""Words after the name of a tool where a text speaks about it."""
+"""Words that follow the name of a tool in prose."""
 CHECKED = [command for command in commands() if command.words[0] != "az" and command.words[1] not in PROSE]
 _COMMANDS = re.compile(r"^ {2,4}([a-z][a-z-]+)(?: |$)", re.MULTILINE)
 _SHORT = re.compile(r"(?<![\w-])-([a-zA-Z0-9])(?![\w-])")
@@ -23,7 +23,7 @@ _SHORT = re.compile(r"(?<![\w-])-([a-zA-Z0-9])(?![\w-])")
 
 @functools.cache
 def help_of(*words: str) -> str:
-    """The help of a tool's command, with its global flags. Unknown commands of kubectl get the help of their parent."""
+    """Returns the help of a command with its global flags. For unknown commands, kubectl prints the parent's help."""
     argv = [str(paths.tool(words[0])), *words[1:], "--help"]
     shown = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60).stdout
     return shown if words[0] != "kubectl" or len(words) > 1 else f"{shown}\n{options()}"
@@ -31,18 +31,18 @@ def help_of(*words: str) -> str:
 
 @functools.cache
 def options() -> str:
-    """The flags that every command of kubectl has."""
+    """Returns the flags that every command of kubectl has."""
     return subprocess.run([str(paths.tool("kubectl")), "options"], capture_output=True, text=True, check=True).stdout
 
 
 def subcommands(*words: str) -> set[str]:
-    """The commands below one, by the paragraphs of its help that list commands."""
+    """Returns the subcommands that the help of a command lists."""
     listed = re.findall(r"^[\w -]*[Cc]ommands?[\w ()-]*:\n((?:(?: {2}.*)?\n)+)", help_of(*words), re.MULTILINE)
     return {name for text in listed for name in _COMMANDS.findall(text)}
 
 
-def found(command: Command) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """A command's own words, from the tool on, and what follows them."""
+def split(command: Command) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the command with its subcommands, and the rest."""
     path: tuple[str, ...] = command.words[:1]
     for word in command.words[1:]:
         if word not in subcommands(*path) and not is_alias(*path, word):
@@ -52,7 +52,7 @@ def found(command: Command) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def is_alias(*words: str) -> bool:
-    """Whether the help of a command lists the word by which it was called as an alias, such as `pulumi stack init`."""
+    """Returns whether the help lists the last word as an alias, such as `pulumi stack init`."""
     aliases = re.search(r"^Aliases:\n +(.+)", help_of(*words), re.MULTILINE) if words[-1].isalpha() else None
     return aliases is not None and words[-1] in aliases[1].split(", ")
 
@@ -60,7 +60,7 @@ def is_alias(*words: str) -> bool:
 @pytest.mark.simulator
 @pytest.mark.parametrize("command", CHECKED, ids=str)
 def test_the_command_and_its_flags_exist(command: Command) -> None:
-    path, rest = found(command)
+    path, rest = split(command)
     assert len(path) > 1, f"{command.words[0]} has no command {command.words[1]}"
     assert not (subcommands(*path) and rest and not rest[0].startswith("-")), (
         f"{' '.join(path)} has no command {rest[0]}"

@@ -1,4 +1,4 @@
-"""The README's way from the stack `dev` to one of real Azure, by its own commands."""
+"""The README's commands that copy the stack `dev` for real Azure."""
 
 from __future__ import annotations
 
@@ -26,24 +26,26 @@ def commands() -> str:
 
 
 @pytest.mark.simulator
-def test_a_copy_of_dev_keeps_nothing_of_the_simulator(tmp_path: Path) -> None:
+def test_the_copy_of_dev_has_no_settings_of_the_simulator(tmp_path: Path) -> None:
     for name in ("Pulumi.yaml", "Pulumi.dev.yaml"):
         shutil.copy(ROOT / name, tmp_path)
     run(tmp_path, f"set -e\n{commands()}")
-    run(tmp_path, "pulumi config get --path workloadOptions.jupyterlab.password")  # its own passphrase decrypts it
+    run(tmp_path, "pulumi config get --path workloadOptions.jupyterlab.password")  # decrypts it
     text = (tmp_path / "Pulumi.prod.yaml").read_text("utf-8")
-    assert [line for line in text.splitlines() if "#" in line] == [text.splitlines()[0]], "the editor's schema alone"
+    assert [line for line in text.splitlines() if "#" in line] == [text.splitlines()[0]], (
+        "only the line with the schema"
+    )
     config = yaml.safe_load(text)["config"]
     assert config["pulumi:disable-default-providers"] == ["kubernetes"]
-    assert config["azure-native:location"] == "eastus", "whose prices are known"
+    assert config["azure-native:location"] == "eastus"
     own = {key.removeprefix("ai-on-aks:"): value for key, value in config.items() if key.startswith("ai-on-aks:")}
     assert not {"charts", "cluster", "workloads"} & set(own)
-    assert own["nodeCount"] == "0", "images come before nodes"
+    assert own["nodeCount"] == "0", "the first update has no nodes"
     assert StorageSettings.model_validate(own["storage"]).protect
 
 
-def test_an_older_cli_is_refused_and_the_pinned_ones_are_not() -> None:
-    """Below 3.244.0, pulumi/pulumi#23347, waits for new roles (components/azure/retries.py) would be no waits."""
+def test_requires_a_cli_that_is_not_newer_than_the_pinned_ones() -> None:
+    """Before 3.244.0, error hooks did not wait (pulumi/pulumi#23347, components/azure/retries.py)."""
     wanted = yaml.safe_load((ROOT / "Pulumi.yaml").read_text("utf-8"))["requiredPulumiVersion"]
     assert wanted.startswith(">=3.")
     least = parts(wanted.removeprefix(">="))

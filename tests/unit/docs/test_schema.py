@@ -1,4 +1,4 @@
-"""Stack files keep to the schema by which editors check them, and mistakes do not. Helm judges, as of chart values."""
+"""The schema of stack files, validated with Helm."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ GOOD, BAD = {**STACKS, **CASES["good"]}, CASES["bad"]
 
 @pytest.fixture(scope="module")
 def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty one, whose values have the schema."""
+    """An empty chart with this schema for its values."""
     folder = tmp_path_factory.mktemp("chart")
     (folder / "Chart.yaml").write_text("apiVersion: v2\nname: stack-files\nversion: 1.0.0\n")
     shutil.copy(SCHEMA, folder / "values.schema.json")
     return folder
 
 
-def faults(chart: Path, content: str) -> str:
-    """What the schema has against a stack file; empty for one that keeps to it."""
+def errors(chart: Path, content: str) -> str:
+    """Returns the errors of a stack file, or an empty text."""
     file = chart / "stack.yaml"
     file.write_text(content)
     command = [str(paths.tool("helm")), "template", "x", str(chart), "-f", str(file)]
@@ -48,24 +48,24 @@ def stack_file(keys: dict[str, Any]) -> str:
 
 @pytest.mark.simulator
 @pytest.mark.parametrize("text", [file.read_text("utf-8") for file in FILES.values()] + [*COPIES.values()])
-def test_stack_files_of_the_repository_keep_to_it(chart: Path, text: str) -> None:
+def test_accepts_the_stack_files_of_the_repository(chart: Path, text: str) -> None:
     text = text.replace("hello-gpu,hello-nodes", "olmo").replace("hello-gpu: { gpus: 2 }", "olmo: {}")
-    assert faults(chart, text) == ""
+    assert errors(chart, text) == ""
 
 
 @pytest.mark.simulator
 @pytest.mark.parametrize("keys", GOOD.values(), ids=GOOD.keys())
-def test_what_the_program_takes_keeps_to_it(chart: Path, keys: dict[str, Any]) -> None:
-    assert faults(chart, stack_file(keys)) == ""
+def test_accepts_settings_that_the_program_accepts(chart: Path, keys: dict[str, Any]) -> None:
+    assert errors(chart, stack_file(keys)) == ""
 
 
 @pytest.mark.simulator
 @pytest.mark.parametrize("keys", BAD.values(), ids=BAD.keys())
-def test_mistakes_do_not(chart: Path, keys: dict[str, Any]) -> None:
-    assert faults(chart, stack_file(keys))
+def test_rejects_mistakes(chart: Path, keys: dict[str, Any]) -> None:
+    assert errors(chart, stack_file(keys))
 
 
 @pytest.mark.parametrize("name", [*FILES, *COPIES])
-def test_stack_files_name_it(name: str) -> None:
+def test_stack_files_name_the_schema(name: str) -> None:
     text = FILES[name].read_text("utf-8") if name in FILES else COPIES[name].partition("\n")[2]
     assert text.startswith(NAMES_SCHEMA)

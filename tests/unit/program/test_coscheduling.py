@@ -1,4 +1,4 @@
-"""A stack whose GPU pods the scheduler of scheduler-plugins places: all of them, those of its consumer stacks too."""
+"""A stack that uses the scheduler of scheduler-plugins for all GPU pods, also those of consumer stacks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RELEASE = "kubernetes:helm.sh/v3:Release scheduler-plugins"
 
 @pytest.fixture(scope="module")
 def dev() -> Recorder:
-    """Of `dev` all but the MPI jobs, and jobs without gangs."""
+    """The stack `dev` without MPI jobs."""
     given = golden.keys("dev")
     options = {
         "olmo": {"numNodes": 2, "stopAt": 20},
@@ -37,7 +37,7 @@ def dev() -> Recorder:
 
 
 def gpu_pods(found: Recorder) -> dict[str, dict[str, Any]]:
-    """Templates of pods on nodes of GPU pools, by what makes them."""
+    """Returns templates of pods on GPU nodes, by the name of their owner."""
     made = [each for each in found.registered if each.inputs.get("spec", {}).get("template")]
     templates = {each.name: each.inputs["spec"]["template"] for each in made}
     return {name: template for name, template in templates.items() if AGENT_POOL_LABEL in json.dumps(template)}
@@ -47,7 +47,7 @@ def groups(found: Recorder) -> list[Registered]:
     return [each for each in found.registered if each.type.endswith(":PodGroup")]
 
 
-def test_all_pods_on_gpu_nodes_have_that_one_scheduler(dev: Recorder) -> None:
+def test_all_pods_on_gpu_nodes_use_the_scheduler(dev: Recorder) -> None:
     templates = gpu_pods(dev)
     assert templates.keys() == {*GANGS, "jupyterlab", "gpu-batch", "resim"}
     assert {name: each["spec"]["schedulerName"] for name, each in templates.items()} == dict.fromkeys(
@@ -55,7 +55,7 @@ def test_all_pods_on_gpu_nodes_have_that_one_scheduler(dev: Recorder) -> None:
     )
 
 
-def test_gangs_are_of_its_kind_and_there_before_their_jobs(dev: Recorder) -> None:
+def test_creates_its_pod_groups_before_their_jobs(dev: Recorder) -> None:
     assert {each.type for each in groups(dev)} == {"kubernetes:scheduling.x-k8s.io/v1alpha1:PodGroup"}
     assert {each.name: each.inputs["spec"] for each in groups(dev)} == {name: {"minMember": 2} for name in GANGS}
     for each in groups(dev):
@@ -71,10 +71,9 @@ def test_consumer_stacks_use_the_scheduler_of_the_platform(dev: Recorder) -> Non
     assert {each.type for each in groups(consumer)} == {"kubernetes:scheduling.x-k8s.io/v1alpha1:PodGroup"}
 
 
-def test_an_mpi_job_of_a_consumer_stack_is_refused_with_both_ways_out(dev: Recorder) -> None:
-    """Its platform would have to change, and its operators with it."""
-    with pytest.raises(pulumi.RunError, match="operators.scheduler of stack dev is scheduler-plugins-") as told:
+def test_rejects_an_mpi_job_of_a_consumer_stack_with_two_alternatives(dev: Recorder) -> None:
+    with pytest.raises(pulumi.RunError, match="operators.scheduler of stack dev is scheduler-plugins-") as raised:
         program({"platformStack": "dev", "workloads": "nccl-allreduce"}, Azure(stacks={"dev": dev}), "checks")
-    said = " ".join(str(told.value).split())
-    assert "give nccl-allreduce a stack of its own, without teams; or set operators.scheduler to volcano" in said
-    assert "pulumi config set" not in said, "it would end the jobs of teams"
+    message = " ".join(str(raised.value).split())
+    assert "give nccl-allreduce a stack of its own, without teams; or set operators.scheduler to volcano" in message
+    assert "pulumi config set" not in message, "another scheduler would end the jobs of teams"

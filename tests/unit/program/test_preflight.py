@@ -1,4 +1,4 @@
-"""Each refusal of the preflight: the whole program, and a simulated subscription that lacks something."""
+"""Errors of the preflight: the whole program against a simulated subscription."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from tests.support.sizes import H100
 FETCH = reader.fetch
 ND = "standardNDSH100v5Family"
 KEYS = {"vmSku": H100, "nodeCount": "2"}
-Lacking = Callable[..., Azure]
+Start = Callable[..., Azure]
 
 
 @pytest.fixture
-def lacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lacking]:
-    """A subscription with other values than the simulator's own, over HTTPS."""
+def azure_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    """Starts a subscription with other values than the simulator's, over HTTPS."""
     started: list[arm.Arm] = []
 
     def start(**values: Any) -> Azure:
-        poor = arm.SUBSCRIPTION.model_copy(update={"subscription_id": mocked_azure.SUBSCRIPTION, **values})
-        started.append(arm.start(tmp_path / str(len(started)), arm.FakeBackend(), poor))
+        limited = arm.SUBSCRIPTION.model_copy(update={"subscription_id": mocked_azure.SUBSCRIPTION, **values})
+        started.append(arm.start(tmp_path / str(len(started)), arm.FakeBackend(), limited))
         monkeypatch.setenv("ARM_METADATA_HOSTNAME", started[-1].server.endpoint)
         monkeypatch.setenv("SSL_CERT_FILE", started[-1].ca_file)
-        monkeypatch.setattr(reader, "_trusted", ssl.create_default_context)  # a program trusts the same all its life
+        monkeypatch.setattr(reader, "_trusted", ssl.create_default_context)  # a program caches it
         return Azure(fetch=FETCH)
 
     yield start
@@ -40,11 +40,11 @@ def lacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lacking
         each.stop()
 
 
-def test_the_simulators_own_subscription_lacks_nothing(lacking: Lacking) -> None:
-    assert program(KEYS, lacking()).names(":AgentPool") == ["pool-gpu"]
+def test_accepts_the_simulators_subscription(azure_with: Start) -> None:
+    assert program(KEYS, azure_with()).names(":AgentPool") == ["pool-gpu"]
 
 
-POOR = {
+LIMITED = {
     "quota": {**arm.SUBSCRIPTION.quota, "cores": 215},
     "providers": {**arm.SUBSCRIPTION.providers, "Microsoft.Network": "NotRegistered"},
     "rights": [{"actions": ["*"], "notActions": ["Microsoft.Authorization/*/Write"]}],
@@ -52,10 +52,10 @@ POOR = {
 
 
 @pytest.mark.parametrize(
-    ("values", "keys", "said"),
+    ("values", "keys", "parts"),
     [
         (
-            POOR,
+            LIMITED,
             {"nodeCount": "11"},
             [
                 f"1056 vCPUs of quota {ND} are needed in eastus (pool gpu: 11 nodes of {H100}), and 960 of 960",
@@ -73,20 +73,20 @@ POOR = {
     ],
     ids=["quota, provider and rights", "not offered", "restricted"],
 )
-def test_each_is_refused_with_its_way_out(
-    values: dict[str, Any], keys: dict[str, str], said: list[str], lacking: Lacking
+def test_rejects_each_problem_with_its_fix(
+    values: dict[str, Any], keys: dict[str, str], parts: list[str], azure_with: Start
 ) -> None:
     with pytest.raises(pulumi.RunError) as why:
-        program({**KEYS, **keys}, azure := lacking(**values))
-    assert not [token for token, _ in azure.calls if ":list" in token], "nothing has been declared"
-    for each in said:
+        program({**KEYS, **keys}, azure := azure_with(**values))
+    assert not [token for token, _ in azure.calls if ":list" in token], "no resource has been declared"
+    for each in parts:
         assert each in str(why.value)
     assert str(why.value).endswith("Nothing was changed. Do this, and then `pulumi up` again.")
 
 
-def test_stacks_on_the_platform_of_another_ask_for_nothing(lacking: Lacking) -> None:
+def test_a_consumer_stack_needs_no_lookup(azure_with: Start) -> None:
     shared_platform = program({**KEYS, "workloads": "nccl-allreduce"}, stack="dev")
-    azure = lacking(rights=[], quota={})
+    azure = azure_with(rights=[], quota={})
     azure.stacks = {"dev": shared_platform}
     program({"platformStack": "dev", "workloads": "nccl-allreduce"}, azure, "jobs")
     assert not [token for token, _ in azure.calls if "getClientToken" in token]

@@ -1,4 +1,4 @@
-"""The whole program under Pulumi's mocks."""
+"""The whole program with Pulumi's mocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.sizes import H100, H200
 
 
 @pytest.mark.parametrize("stack", golden.NAMES)
-def test_resources_are_as_reviewed(stack: str) -> None:
+def test_resources_equal_the_golden_file(stack: str) -> None:
     expected, found = golden.reviewed(stack), golden.resources(golden.run(stack))
     if found != expected:
         what = golden_format.report(expected, found)
@@ -31,7 +31,7 @@ def dev() -> Recorder:
     return golden.run("dev")
 
 
-def test_outputs(dev: Recorder) -> None:
+def test_outputs_of_a_platform(dev: Recorder) -> None:
     assert dev.outputs == {
         "resourceGroup": "ai-on-aks-dev",
         "clusterName": "ai-on-aks-dev",
@@ -70,7 +70,7 @@ def test_outputs(dev: Recorder) -> None:
     }
 
 
-def test_the_platform_exports_no_secret_to_other_stacks(dev: Recorder) -> None:
+def test_the_output_platform_has_no_secrets(dev: Recorder) -> None:
     exported = json.dumps(dev.shown["platform"])
     assert "workloads" not in exported
     assert "a-password" not in exported
@@ -78,17 +78,13 @@ def test_the_platform_exports_no_secret_to_other_stacks(dev: Recorder) -> None:
     assert "sig=" in json.dumps(dev.shown["sas"])
 
 
-def test_a_password_and_its_hash_are_only_in_secrets(dev: Recorder) -> None:
+def test_passwords_and_their_hashes_are_only_in_secrets(dev: Recorder) -> None:
     plain = json.dumps([[resource.inputs for resource in dev.registered], dev.outputs], default=str)
     assert "a-password" not in plain
     assert "argon2" not in plain
 
 
-def test_outputs_of_a_workload_stack_are_no_secrets_because_the_platforms_are() -> None:
-    assert isinstance(golden.run("nccl-allreduce").outputs["workloads"]["nccl-allreduce"], str)
-
-
-def test_each_workload_has_a_stack_file_that_runs_only_it_on_a_shared_platform() -> None:
+def test_each_workload_has_a_stack_file_for_a_shared_platform() -> None:
     stacks = {name: golden.keys(name) for name in golden.FILES}
     alone = {name for name, keys in stacks.items() if "platformStack" in keys and keys["workloads"] == name}
     assert alone == set(workloads.find())
@@ -97,17 +93,17 @@ def test_each_workload_has_a_stack_file_that_runs_only_it_on_a_shared_platform()
 @pytest.mark.parametrize(
     "stack", [name for name in golden.FILES if golden.keys(name).get("platformStack") in ("dev", "av-resim")]
 )
-def test_a_workload_stack_makes_a_namespace_and_what_is_in_it(stack: str) -> None:
+def test_a_consumer_stack_only_creates_objects_with_its_own_names(stack: str) -> None:
     made = [resource for resource in golden.run(stack).registered if resource.custom]
     metadata = [resource.inputs["metadata"] for resource in made if resource.type.startswith("kubernetes:")]
     spaces = {found.get("namespace", found["name"]) for found in metadata if found["name"] != f"consumer-{stack}"}
     assert {stack} <= spaces
-    assert all(space.startswith(stack) for space in spaces)  # what has no namespace has its name in front
+    assert all(space.startswith(stack) for space in spaces)  # a prefix, or the namespace
     assert not [resource.type for resource in made if resource.type.startswith("azure-native:")]
 
 
 @pytest.mark.parametrize("stack", [name for name in golden.FILES if name in golden.keys("dev")["workloads"].split(",")])
-def test_a_workload_stack_runs_the_same_pods_as_the_platform_s_own(stack: str, dev: Recorder) -> None:
+def test_a_consumer_stack_runs_the_same_workload_as_the_platform(stack: str, dev: Recorder) -> None:
     (placed,) = golden.run(stack).shown["workloadDetails"].values()
     own = dev.shown["workloadDetails"][stack]
     assert (
@@ -115,7 +111,7 @@ def test_a_workload_stack_runs_the_same_pods_as_the_platform_s_own(stack: str, d
         == {
             **own,
             "namespace": stack,
-            "nodes": placed["nodes"],  # as many as the stack asks for
+            "nodes": placed["nodes"],
             "gpus": own["gpus"] // own["nodes"] * placed["nodes"],
             "command": placed["command"],
             "why": f"python -m diagnosis -n {stack} {stack}",
@@ -125,7 +121,7 @@ def test_a_workload_stack_runs_the_same_pods_as_the_platform_s_own(stack: str, d
 
 
 @pytest.mark.parametrize("size", [H200, "Standard_ND96asr_v4"])
-def test_another_vm_size_retargets_every_workload(size: str, dev: Recorder) -> None:
+def test_another_vm_size_changes_the_pool_of_each_workload(size: str, dev: Recorder) -> None:
     other = program({**golden.keys("dev"), "vmSku": size}, stack="dev", secret=["workloadOptions"])
     assert other.outputs["workloads"].keys() == dev.outputs["workloads"].keys()
     agent_pool = other.one(":AgentPool").inputs["agentPoolName"]
@@ -134,7 +130,7 @@ def test_another_vm_size_retargets_every_workload(size: str, dev: Recorder) -> N
     assert {resource.name for resource in on_gpus} == {*dev.outputs["workloads"], "health-check-devices"}
 
 
-def test_no_stack_on_the_platform_can_have_the_name_of_a_namespace_of_it(dev: Recorder) -> None:
+def test_rejects_stacks_with_the_name_of_a_platforms_namespace(dev: Recorder) -> None:
     made = {resource.inputs["metadata"]["name"] for resource in dev.registered if resource.type.endswith(":Namespace")}
     used = {resource.inputs["namespace"] for resource in dev.registered if resource.type.endswith(":Release")}
     assert {"ai", "node-tools"} <= made
@@ -145,19 +141,19 @@ def test_no_stack_on_the_platform_can_have_the_name_of_a_namespace_of_it(dev: Re
         assert not list(namespace_problems(f"my-{name}", taken))
 
 
-def test_jobs_wait_for_the_webhook_but_for_no_driver_which_they_queue_for(dev: Recorder) -> None:
+def test_jobs_depend_on_the_webhook_and_not_on_drivers(dev: Recorder) -> None:
     jobs = [r for r in dev.registered if r.type.endswith(":Job") and '"nvidia.com/gpu"' in json.dumps(r.inputs)]
     placed = dev.shown["workloadDetails"]
     assert {job.name for job in jobs} == {name for name in placed if placed[name]["ends"] and placed[name]["gpus"]}
     for job in jobs:
-        needs = reach(dev, f"{job.type} {job.name}")
+        needs = dependencies_of(dev, f"{job.type} {job.name}")
         assert "kubernetes:helm.sh/v3:Release volcano" in needs
         assert not [name for name in needs if "gpu-operator" in name or "network-operator" in name]
-        assert "activeDeadlineSeconds" not in job.inputs["spec"]  # it would count while the job queues
+        assert "activeDeadlineSeconds" not in job.inputs["spec"]  # it would include the time in the queue
 
 
-def test_another_taint_or_spot_pool_changes_no_daemon_set_on_gpu_nodes(dev: Recorder) -> None:
-    """A driver whose DaemonSet has another template stays outdated until somebody restarts it, and its policy notReady.
+def test_other_taints_and_spot_pools_change_no_daemon_set_of_drivers(dev: Recorder) -> None:
+    """A driver with a changed template stays outdated until its pods are restarted, and its policy stays notReady.
 
     network-operator v26.4.1: 0050_ofed-driver-ds.yaml:26 (OnDelete), state_skel.go:494.
     """
@@ -172,8 +168,8 @@ def test_another_taint_or_spot_pool_changes_no_daemon_set_on_gpu_nodes(dev: Reco
             assert other.one(kind, name).inputs == dev.one(kind, name).inputs
 
 
-def reach(recorder: Recorder, name: str) -> set[str]:
-    """All that must be there before a resource, which is given as `<type> <name>`."""
+def dependencies_of(recorder: Recorder, name: str) -> set[str]:
+    """Returns all direct and indirect dependencies of a resource, as `<type> <name>`."""
     needs = {f"{resource.type} {resource.name}": resource.dependencies for resource in recorder.registered}
     found: set[str] = set()
     new = {name}
@@ -182,20 +178,8 @@ def reach(recorder: Recorder, name: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("stack", ["metaseq", "batch-inference"])
-def test_the_guard_finds_the_service_account_of_each_consumer_stack(dev: Recorder, stack: str) -> None:
-    bound = dev.one("PolicyBinding", f"{platform_guard.NAME}-binding").inputs["spec"]
-    selector = bound["paramRef"]["selector"]["matchLabels"].items()
-    kept = dev.one(":ConfigMap", platform_guard.NAME).inputs["metadata"]
-    consumer = golden.run(stack).one(":ServiceAccount", "consumer").inputs
-    assert selector <= consumer["metadata"]["labels"].items()
-    assert consumer["metadata"]["namespace"] == kept["namespace"]
-    assert consumer["metadata"]["annotations"] == {"ai-on-aks/stack": stack}
-    assert not [r for r in dev.registered if selector <= r.inputs.get("metadata", {}).get("labels", {}).items()]
-
-
 @pytest.mark.parametrize("protect", [True, False])
-def test_the_guard_counts_volumes_of_claims_where_data_are_protected(protect: bool) -> None:
+def test_the_guard_protects_claims_if_data_is_protected(protect: bool) -> None:
     recorder = program({**golden.keys("entra"), "storage": {"protect": protect}})
     spec = recorder.one("AdmissionPolicy", f"{platform_guard.FILES}-policy").inputs["spec"]
     kept = recorder.one(":ConfigMap", platform_guard.NAME).inputs["metadata"].get("annotations", {})
@@ -205,14 +189,14 @@ def test_the_guard_counts_volumes_of_claims_where_data_are_protected(protect: bo
 
 
 @pytest.mark.parametrize("extra", [{}, {"storage": {"driver": "chart", "containers": {"data": {}}}}])
-def test_what_comes_first_in_the_cluster_are_namespaces_and_volumes(extra: dict[str, object]) -> None:
-    """These bear with a role that does not act yet; a namespace waits for no volume, which may wait for it."""
+def test_only_namespaces_and_volumes_are_created_first(extra: dict[str, object]) -> None:
+    """They retry until a new role applies. No namespace waits for a volume, which may wait for it."""
     recorder = program({**golden.keys("entra"), **extra})
     inside = [f"{r.type} {r.name}" for r in recorder.registered if r.custom and r.type.startswith("kubernetes:")]
     namespaces = {name for name in inside if name.startswith("kubernetes:core/v1:Namespace ")}
     volumes = {name for name in inside if name.startswith("kubernetes:core/v1:PersistentVolume ")}
     assert namespaces
-    assert {name for name in inside if not reach(recorder, name) & namespaces} == namespaces | volumes
+    assert {name for name in inside if not dependencies_of(recorder, name) & namespaces} == namespaces | volumes
 
 
 IMAGE = "registry.example.com/olmo:1"
@@ -223,14 +207,14 @@ def metaseq(size: str = "1.3b", **options: Any) -> Recorder:
     return program({**keys, "cluster": {"localAccounts": True}})
 
 
-def test_another_size_changes_only_the_job_and_its_config_map() -> None:
+def test_another_model_size_only_changes_the_job_and_its_config_map() -> None:
     before, after = ({f"{r.type} {r.name}": r for r in metaseq(size).registered} for size in ("1.3b", "6.7b"))
     assert before.keys() == after.keys()
     changed = {name.rpartition(":")[2] for name, one in before.items() if one != after[name]}
     assert changed == {"ConfigMap metaseq", "Job metaseq"}
 
 
-def test_outputs_have_the_log_and_the_dashboards_that_are_on() -> None:
+def test_outputs_have_the_log_and_enabled_dashboards() -> None:
     assert metaseq(aim=True).shown["workloadDetails"]["metaseq"] == {
         "namespace": "ai",
         "name": "metaseq",
@@ -246,7 +230,7 @@ def test_outputs_have_the_log_and_the_dashboards_that_are_on() -> None:
     assert "tensorboard" in metaseq(tensorboard=True).shown["workloadDetails"]["metaseq"]
 
 
-def test_the_config_of_a_custom_image_is_checked_before_the_training_is_created() -> None:
+def test_checks_the_config_of_a_custom_image_before_the_training() -> None:
     stack = golden.keys("two-accounts")
     options = {**stack["workloadOptions"]["olmo"], "image": IMAGE}
     custom = program(stack | {"workloadOptions": {"olmo": options}})

@@ -1,4 +1,4 @@
-"""The same settings, written in another order or another form, make the same resources and outputs."""
+"""Other forms of the same settings, which declare the same resources and outputs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.support.settings import INVENTORY
 
 Keys = dict[str, Any]
 SETS = ("adminGroupObjectIds", "authorizedIpRanges", "groups", "taints", "users", "workloads", "zones")
-"""Lists whose order means nothing."""
+"""Lists that are sets."""
 FREE = ("podOverrides", "values")
-"""Maps in which only the chart or Kubernetes knows whether text is a number."""
+"""Maps with text that may look like a number."""
 OPTIONS = ("protect", "retainOnDelete", "deleteBeforeReplace", "ignoreChanges", "replaceOnChanges", "customTimeouts")
 MANY: Keys = read(__file__, "same_settings")
 STACKS: dict[str, Keys] = {stack: golden.keys(stack) for stack in golden.NAMES} | {"many": MANY}
@@ -33,7 +33,7 @@ ELSEWHERE: tuple[tuple[str, ...], ...] = (
     ("cluster", "maintenanceWindow"), ("network", "jumpBox"), ("network", "outbound"), ("network", "podRange"),
     ("network", "serviceRange"), ("nodeCount",), ("operators", "schedulerPlugins"),
 )  # fmt: skip
-"""Keys that are refused, whatever their value, in a stack without what they belong to."""
+"""Keys that are rejected in a stack without the feature that they belong to."""
 
 
 def in_another_order(keys: Keys, seed: random.Random) -> Keys:
@@ -63,7 +63,7 @@ def scalars_as_text(keys: Keys, _: random.Random) -> Keys:
 
 
 def workloads_in_the_other_form(keys: Keys, _: random.Random) -> Keys:
-    """Returns the settings with a list of workloads in place of text, and the other way round."""
+    """Returns the settings with `workloads` as a list instead of text, or vice versa."""
     found = keys.get("workloads", "")
     return keys | {"workloads": ",".join(found) if isinstance(found, list) else found.split(",") if found else []}
 
@@ -77,7 +77,7 @@ def pool_by_its_key(keys: Keys, _: random.Random) -> Keys:
 
 
 def model_size_as_an_option(keys: Keys, _: random.Random) -> Keys:
-    """Returns the settings with `modelSize` among the options of Metaseq, the only one here that reads it."""
+    """Returns the settings with `modelSize` as an option of Metaseq, which alone reads it."""
     if "modelSize" not in keys or "metaseq" not in keys["workloads"]:
         return keys
     others = {key: value for key, value in keys.items() if key != "modelSize"}
@@ -87,19 +87,19 @@ def model_size_as_an_option(keys: Keys, _: random.Random) -> Keys:
 
 
 def region_by_the_other_key(keys: Keys, _: random.Random) -> Keys:
-    """Returns the settings with the region under the program's key in place of the provider's."""
+    """Returns the settings with the region under the program's key instead of the provider's."""
     others = {key: value for key, value in keys.items() if key != "azure-native:location"}
     return others | {"location": keys.get("azure-native:location", "eastus")} if "platformStack" not in keys else keys
 
 
-WAYS: tuple[Callable[[Keys, random.Random], Keys], ...] = (
+FORMS: tuple[Callable[[Keys, random.Random], Keys], ...] = (
     in_another_order, scalars_as_text, workloads_in_the_other_form, pool_by_its_key, model_size_as_an_option,
     region_by_the_other_key,
 )  # fmt: skip
 
 
 def made(recorder: Recorder) -> Keys:
-    """Returns every resource with its inputs, its place and its options."""
+    """Returns every resource with its inputs, parent, dependencies and options."""
     return {
         f"{each.type} {each.name}": {
             **{name: getattr(each, name) for name in ("inputs", "parent", "dependencies", "provider")},
@@ -110,7 +110,7 @@ def made(recorder: Recorder) -> Keys:
 
 
 def with_defaults(keys: Keys, schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> Keys:
-    """Returns the settings with each key that has a default, and is not set, set to it; in all maps that are there."""
+    """Returns the settings with the default of each unset key, in all existing maps."""
     found = dict(keys)
     for name in {*keys, *schema_at(schema, path).get("properties", {})}:
         here, default = (*path, name), schema_at(schema, (*path, name)).get("default")
@@ -135,13 +135,15 @@ def usual(stack: str) -> Recorder:
 
 
 def shown(recorder: Recorder) -> Keys:
-    """Returns the outputs; of `platform`, which repeats the settings, none."""
+    """Returns the outputs except `platform`, which repeats the settings."""
     return {name: value for name, value in recorder.shown.items() if name != "platform"}
 
 
 @pytest.mark.long
 @given(
-    st.just("many") | st.sampled_from([*STACKS]), st.lists(st.sampled_from(WAYS), min_size=1, unique=True), st.randoms()
+    st.just("many") | st.sampled_from([*STACKS]),
+    st.lists(st.sampled_from(FORMS), min_size=1, unique=True),
+    st.randoms(),
 )
 @settings(
     derandomize=True,
@@ -151,21 +153,21 @@ def shown(recorder: Recorder) -> Keys:
     suppress_health_check=list(HealthCheck),
     phases=[Phase.generate],
 )
-def test_other_forms_make_the_same(stack: str, ways: list[Any], seed: random.Random) -> None:
-    keys = functools.reduce(lambda found, way: way(found, seed), ways, STACKS[stack])
+def test_other_forms_declare_the_same_resources(stack: str, forms: list[Any], seed: random.Random) -> None:
+    keys = functools.reduce(lambda found, form: form(found, seed), forms, STACKS[stack])
     found, expected = run(stack, keys), usual(stack)
     assert made(found) == made(expected)
     assert shown(found) == shown(expected)
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_each_way_changes_a_stack(way: Callable[[Keys, random.Random], Keys]) -> None:
-    """Else the property above would compare settings with themselves."""
-    after = [way(keys, random.Random(1)) for keys in STACKS.values()]  # noqa: S311
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+def test_each_form_changes_the_settings(form: Callable[[Keys, random.Random], Keys]) -> None:
+    """Otherwise the property compares settings with themselves."""
+    after = [form(keys, random.Random(1)) for keys in STACKS.values()]  # noqa: S311
     assert sum(json.dumps(one) != json.dumps(keys) for one, keys in zip(after, STACKS.values(), strict=True)) > 1
 
 
-def test_defaults_that_are_stated_change_nothing() -> None:
+def test_explicit_defaults_change_nothing() -> None:
     keys = with_defaults({key: value for key, value in MANY.items() if key != "workloadOptions"}, SCHEMA)
     assert len(json.dumps(keys)) > 3 * len(json.dumps(MANY))
     found, expected = run("many", keys | {"workloadOptions": MANY["workloadOptions"]}), usual("many")

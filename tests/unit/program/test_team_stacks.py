@@ -1,4 +1,4 @@
-"""Workloads of a team on another stack's platform: as which user objects are created, and what stays secret.
+"""Workloads of teams on a shared platform: the users that create objects, and secrets.
 
 Golden files have these workloads without containers, tokens or plain Jobs.
 """
@@ -26,7 +26,7 @@ TRAINING, TUNING, BATCH = "pytorch-pretraining", "ray-finetuning", "batch-infere
 LLAMA, GRANITE = "meta-llama/Llama-3.1-8B", "ibm-granite/granite-3.2-8b-instruct"
 TOKEN = "hf_not-a-real-one"
 IS_SECRET = "4dabf18193072939515e22adb298388d"
-"""What marks a secret in a request to the engine."""
+"""The mark of secrets in requests to the engine."""
 OPTIONS: dict[str, dict[str, Any]] = {
     TRAINING: {"numNodes": 2, "appWrapper": False, "dataContainer": "data", "checkpointContainer": "out"},
     TUNING: {
@@ -56,7 +56,7 @@ def platform() -> Recorder:
 
 
 def stack(workload: str, **options: Any) -> Recorder:
-    """The stack `mine` with that workload of the team."""
+    """Returns the stack `mine` with that workload of the team."""
     keys = {
         "platformStack": "teams",
         "workloads": workload,
@@ -72,12 +72,12 @@ def usual(workload: str) -> Recorder:
 
 
 def in_team(recorder: Recorder) -> list[Registered]:
-    """The Kubernetes objects of a stack, except the one that names it to the platform."""
+    """Returns the Kubernetes objects of a stack, except the ServiceAccount that registers it."""
     return [each for each in recorder.registered if each.type.startswith("kubernetes:") and each.name != "consumer"]
 
 
 def kinds(recorder: Recorder, provider: str) -> list[str]:
-    """The kinds of objects that a provider creates."""
+    """Returns the kinds of objects that a provider creates."""
     made = [each for each in in_team(recorder) if each.provider == f"pulumi:providers:kubernetes {provider}"]
     return sorted({each.type.split(":")[-1] for each in made})
 
@@ -88,15 +88,15 @@ def names(recorder: Recorder) -> list[str]:
 
 
 def users(recorder: Recorder, provider: str) -> list[str | None]:
-    """Whom the kubeconfig of a provider impersonates."""
+    """Returns the users that the provider's kubeconfig impersonates."""
     (found,) = [each for each in recorder.registered if each.type.endswith(":kubernetes") and each.name == provider]
     kubeconfig = json_format.MessageToDict(found.request.object)["kubeconfig"]["value"]
     return [user["user"].get("as") for user in yaml.safe_load(kubeconfig)["users"]]
 
 
-def test_the_deployer_and_the_teams_user_have_a_provider_each() -> None:
+def test_the_deployer_and_the_teams_user_have_separate_providers() -> None:
     assert users(usual(TRAINING), "kubernetes") == [None]
-    assert users(usual(TRAINING), TRAINING) == ["alice"], "the first of the team's"
+    assert users(usual(TRAINING), TRAINING) == ["alice"], "the first user of the team"
     assert users(stack(TRAINING, **OPTIONS[TRAINING], user="carol"), TRAINING) == ["carol"]
 
 
@@ -109,11 +109,11 @@ def test_the_user_creates_the_job_and_the_deployer_the_volumes(
     assert kinds(found, workload) == users
     spaces = {each.inputs["metadata"].get("namespace", "blue") for each in in_team(found)}
     assert spaces == {"blue"}
-    assert all(name.startswith(f"mine-{workload}") for name in names(found)), "other stacks have theirs there"
+    assert all(name.startswith(f"mine-{workload}") for name in names(found)), "other stacks use the same namespace"
 
 
 @pytest.mark.parametrize(("workload", "job"), [(TRAINING, ":PyTorchJob"), (TUNING, ":RayJob")])
-def test_the_data_are_checked_before_the_job_is_created(workload: str, job: str) -> None:
+def test_checks_the_data_before_the_job(workload: str, job: str) -> None:
     check = usual(workload).one(":batch/v1:Job")
     assert f"{check.type} {check.name}" in usual(workload).one(job).dependencies
     assert check.inputs["metadata"]["name"] == f"mine-{workload}-data"
@@ -121,21 +121,21 @@ def test_the_data_are_checked_before_the_job_is_created(workload: str, job: str)
     assert check.inputs["spec"]["template"]["metadata"]["annotations"].keys() == {"sas.ai-on-aks/data"}
 
 
-def test_the_check_of_tokens_gets_the_vocabulary_and_without_data_there_is_none() -> None:
+def test_the_check_of_data_knows_the_vocabulary() -> None:
     check = stack(TRAINING, **OPTIONS[TRAINING], vocabulary=50257).one(":batch/v1:Job")
     (container,) = check.inputs["spec"]["template"]["spec"]["containers"]
     assert container["command"] == ["python", "-m", "pretraining.token_files", "/data", "50257"]
     assert stack(TRAINING, **{**OPTIONS[TRAINING], "dataContainer": ""}).names(":batch/v1:Job") == []
 
 
-def test_the_sas_for_uploads_is_in_no_secret_that_the_team_can_read() -> None:
+def test_the_teams_secrets_have_no_sas_for_uploads() -> None:
     secrets = [each for each in in_team(usual(TRAINING)) if each.type.endswith(":Secret")]
     found = sorted(each.inputs["metadata"]["name"].rpartition("-")[0] for each in secrets)
     assert found == [f"mine-{TRAINING}-{container}-sas" for container in ("data", "out")]
 
 
 @pytest.mark.parametrize("workload", [TUNING, BATCH])
-def test_the_token_is_in_one_secret_and_nowhere_else(workload: str) -> None:
+def test_the_token_is_only_in_one_secret(workload: str) -> None:
     requests = [(each.type, json_format.MessageToJson(each.request.object)) for each in usual(workload).registered]
     ((kind, request),) = [(kind, request) for kind, request in requests if TOKEN in request]
     assert kind == "kubernetes:core/v1:Secret"
@@ -151,7 +151,7 @@ def test_pods_of_a_training_read_data_and_write_checkpoints() -> None:
         assert "readOnly" not in mounts["/checkpoints"]
 
 
-def test_a_new_sas_makes_another_rayjob_whose_pods_mount_it() -> None:
+def test_a_new_sas_changes_the_pods_of_a_rayjob() -> None:
     spec = usual(TUNING).one(":RayJob").inputs["spec"]["rayClusterSpec"]
     (group,) = spec["workerGroupSpecs"]
     assert {"sas.ai-on-aks/data", "sas.ai-on-aks/out"} <= group["template"]["metadata"]["annotations"].keys()
@@ -164,12 +164,12 @@ def test_the_dashboard_is_a_service_with_a_constant_name() -> None:
     assert found["dashboard"] == f"kubectl port-forward -n blue svc/mine-{TUNING}-head-svc 8265:8265"
 
 
-def test_a_team_that_pins_memory_has_a_policy_in_place_of_the_level() -> None:
+def test_a_team_that_pins_memory_has_a_policy_instead_of_the_level() -> None:
     namespaces = {team: platform().one(":core/v1:Namespace", f"namespace-{team}") for team in ("blue", "red")}
     labels = {team: each.inputs["metadata"]["labels"] for team, each in namespaces.items()}
     assert labels["blue"]["pod-security.kubernetes.io/enforce"] == "privileged"
     assert labels["blue"]["ai-on-aks/pins-memory"] == "true"
-    assert "team-pod-security-binding" in " ".join(namespaces["blue"].dependencies), "first the policy, then no level"
+    assert "team-pod-security-binding" in " ".join(namespaces["blue"].dependencies), "the policy comes first"
     assert labels["red"]["pod-security.kubernetes.io/enforce"] == "baseline"
     assert "ai-on-aks/pins-memory" not in labels["red"]
 
@@ -181,7 +181,7 @@ def test_the_volume_of_a_model_and_its_results_is_retained(model: str, gpus: int
     assert claim.inputs["spec"]["resources"]["requests"]["storage"] == size
 
 
-@pytest.mark.parametrize(("model", "warned"), [("nobody/knows-it", 1), (GRANITE, 0)])
+@pytest.mark.parametrize(("model", "warned"), [("unknown/model", 1), (GRANITE, 0)])
 def test_an_unknown_model_is_a_warning(model: str, warned: int) -> None:
     with mock.patch("pulumi.log.warn") as warn:
         stack(BATCH, model=model)
@@ -189,7 +189,7 @@ def test_an_unknown_model_is_a_warning(model: str, warned: int) -> None:
     assert len([text for text in texts if f"nothing is known of {model}" in text]) == warned
 
 
-def test_an_output_of_a_batch_is_the_command_that_prints_its_results() -> None:
+def test_outputs_of_a_batch_have_the_command_that_prints_its_results() -> None:
     found = stack(BATCH)
     readers, results = f"mine-{BATCH}-results", found.shown["workloadDetails"][BATCH]
     assert results["command"] == f"kubectl logs -n blue job/mine-{BATCH} -c load-generator"
@@ -215,11 +215,6 @@ STACK = {
 }
 
 
-def test_without_a_scheduler_pods_of_teams_may_name_any() -> None:
-    found = program({**STACK, "operators": {"kueue": {"enabled": True}, "volcano": {"enabled": False}}})
-    assert "schedulerName" not in json.dumps(found.one(":ValidatingAdmissionPolicy", "team-pods-policy").inputs)
-
-
 def test_another_node_changes_no_quota() -> None:
     three, four = (
         {
@@ -233,7 +228,7 @@ def test_another_node_changes_no_quota() -> None:
     assert three == four
 
 
-def test_previews_tell_whose_the_gpus_are_and_what_is_left() -> None:
+def test_the_quota_table_lists_teams_and_the_rest() -> None:
     teams = {"blue": {"gpus": 8, "lendingLimit": 4}, "red": {"gpus": 4, "borrowingLimit": 0}}
     found = quota_table(load({**STACK, "teams": teams}))
     assert [" ".join(line.split()) for line in found.splitlines()] == [
@@ -246,7 +241,7 @@ def test_previews_tell_whose_the_gpus_are_and_what_is_left() -> None:
     assert quota_table(load({"vmSku": H100})) == ""
 
 
-def test_a_stack_without_teams_has_kueue_alone() -> None:
+def test_a_stack_without_teams_has_no_queues() -> None:
     found = program({key: value for key, value in STACK.items() if key not in ("teams", "slackGpus")})
     assert found.one(":Release", "kueue").inputs["namespace"] == "mlbatch-system"
     assert found.names(QUEUE) == []

@@ -1,4 +1,4 @@
-"""A stack with two GPU pools, H100s for training and a Spot A100 beside them: what goes where, and what is said."""
+"""A stack with a pool of H100 nodes and a Spot pool of A100 nodes: placements and logs."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ STACK = {
 }
 
 POLICIES = ("mellanox.com/v1alpha1:NicClusterPolicy nic-cluster-policy", "helm.sh/v3:Release gpu-operator")
-"""What decides the drivers of new nodes."""
+"""The resources that determine the drivers of new nodes."""
 
-SAID: list[str] = []
-"""What the program says of the stack, beside warnings."""
+LOGGED: list[str] = []
+"""The messages of the program, except warnings."""
 
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Recorder]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pulumi.log, "info", SAID.append)
+        patch.setattr(pulumi.log, "info", LOGGED.append)
         yield program(STACK)
 
 
 def agent_pools(template: dict[str, Any]) -> list[str]:
-    """The names in ARM of the pools that a pod may run on."""
+    """Returns the ARM names of the pools that a pod may run on."""
     required = template["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     (term,) = required["nodeSelectorTerms"]
     (expression,) = term["matchExpressions"]
@@ -45,7 +45,7 @@ def agent_pools(template: dict[str, Any]) -> list[str]:
     return found
 
 
-def test_each_pool_has_a_health_check_of_its_own_hardware(stack: Recorder) -> None:
+def test_each_pool_has_a_health_check_for_its_hardware(stack: Recorder) -> None:
     made = ["health-check-aaa", "health-check-aaa-devices", "health-check-train", "health-check-train-devices"]
     assert stack.names(":batch/v1:Job") == made
     for key, nodes, gpus in (("aaa", 1, "1"), ("train", 2, "8")):
@@ -57,10 +57,10 @@ def test_each_pool_has_a_health_check_of_its_own_hardware(stack: Recorder) -> No
         assert f"check_gpu_count {gpus}" in stack.one(":ConfigMap", name).inputs["data"]["aznhc.conf"]
 
 
-def test_outputs_tell_each_job_with_its_place(stack: Recorder) -> None:
+def test_outputs_have_the_placement_of_each_job(stack: Recorder) -> None:
     found = stack.shown["workloadDetails"]
-    told = {name: (each["name"], each["pool"], each["nodes"], each["gpus"]) for name, each in found.items()}
-    assert told == {
+    placed = {name: (each["name"], each["pool"], each["nodes"], each["gpus"]) for name, each in found.items()}
+    assert placed == {
         "health-check-aaa": ("health-check-aaa", "aaa", 1, 1),
         "health-check-train": ("health-check-train", "train", 2, 16),
         "metaseq": ("metaseq", "train", 1, 8),
@@ -69,9 +69,9 @@ def test_outputs_tell_each_job_with_its_place(stack: Recorder) -> None:
     assert "job-name=health-check-aaa " in found["health-check-aaa"]["command"]
 
 
-def test_an_update_reports_the_target_and_the_heading_of_the_price_alone(stack: Recorder) -> None:
+def test_an_update_logs_only_the_target_and_the_heading_of_the_price(stack: Recorder) -> None:
     assert stack.registered
-    target, price = SAID
+    target, price = LOGGED
     region, change, subscription, tenant = target.splitlines()
     assert region == "target: region eastus (the default)"
     assert change == "  to change it: pulumi config set -s test location <region>"
@@ -80,7 +80,7 @@ def test_an_update_reports_the_target_and_the_heading_of_the_price_alone(stack: 
     assert "per hour" in price.splitlines()[-1]
 
 
-def test_previews_report_each_placement_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_preview_logs_each_placement(monkeypatch: pytest.MonkeyPatch) -> None:
     logged: list[str] = []
     monkeypatch.setattr(pulumi.log, "info", logged.append)
     program({**STACK, "location": "westus3"}, preview=True)
@@ -94,15 +94,15 @@ def test_previews_report_each_placement_in_a_line(monkeypatch: pytest.MonkeyPatc
     assert f"2 x pool train: {H100}" in price
 
 
-def test_a_second_pool_moves_no_workload_but_the_health_check(stack: Recorder) -> None:
-    """Its jobs are named after their pools, and so there is a new one on the old pool too."""
+def test_a_second_pool_only_changes_the_health_check(stack: Recorder) -> None:
+    """Names of health checks contain the pool, so the old pool's check changes too."""
     before = program({**STACK, "pools": {"train": TRAIN}, "operators": {}})
     assert before.names(":batch/v1:Job") == ["health-check", "health-check-devices"]
     job = ("volcano.sh/v1alpha1:Job", "metaseq")
     assert before.one(*job).inputs == stack.one(*job).inputs
 
 
-def test_new_nodes_of_a_cluster_that_is_there_get_the_drivers_of_the_same_update() -> None:
+def test_pools_of_an_existing_cluster_wait_for_the_policies_of_drivers() -> None:
     policies = {f"kubernetes:{kind}" for kind in POLICIES}
     for azure, follows in ((Azure(), set()), (Azure(cluster=True), policies)):
         pool = program(STACK, azure).one(":AgentPool", "pool-train")
