@@ -71,7 +71,7 @@ def most_at_once(spans: Iterable[tuple[str, float, float]]) -> dict[str, int]:
 
 
 def _peak(changes: Iterable[tuple[float, int]]) -> int:
-    """Returns the maximum of a running sum; times are whole seconds, so ends sort before starts in the same second."""
+    """Returns the maximum of a running sum. Times are in seconds, so ends sort before starts in the same second."""
     now = most = 0
     for _, change in sorted(changes):
         now += change

@@ -15,7 +15,7 @@ import pytest
 from config.data.scheduling import COSCHEDULER
 from k8s.objects import Object, holds
 from operators.kueue import queues
-from simulator.kube.client import ApiError
+from tests.e2e.pods import log_so_far, none_is_left
 from tests.e2e.runs import observed
 from tests.e2e.team_jobs import as_member, kubectl, shared_stack
 from tests.support.world import Stack, eventually
@@ -58,10 +58,7 @@ def pod(platform: Stack) -> Object:
 def logs(platform: Stack, container: str = "load-generator") -> str:
     """Returns the log of a container of the newest pod; empty before it starts."""
     name = pod(platform).get("metadata", {}).get("name", "")
-    try:
-        return platform.kube.text(f"/api/v1/namespaces/{TEAM}/pods/{name}/log", {"container": container})
-    except ApiError:
-        return ""
+    return log_so_far(platform.kube, name, TEAM, container=container)
 
 
 def is_running(platform: Stack) -> bool:
@@ -96,7 +93,7 @@ def test_a_member_reads_the_results_of_a_deleted_job_with_a_command_of_the_outpu
     platform: Stack, stack: Stack
 ) -> None:
     kubectl(platform, "delete", "appwrapper", JOB, "--as", USER, "-n", TEAM)
-    eventually(partial(_none_is_left, platform, "v1", "Pod"), "its pods are gone")
+    eventually(lambda: none_is_left(platform.kube, "v1", "Pod", TEAM), "its pods are gone")
     shown = as_member(platform, stack.workloads()[NAME]["results"], USER)
     result = json.loads(shown.splitlines()[-1])
     assert (result["completed"], result["model_id"]) == (400, "ibm-granite/granite-3.2-8b-instruct")
@@ -136,7 +133,8 @@ def test_when_its_node_is_lost_the_batch_runs_on_the_other_node_with_the_cached_
 
 def test_a_stack_that_is_deployed_again_reuses_its_results(platform: Stack, stack: Stack) -> None:
     stack.destroy()
-    eventually(partial(_none_is_left, platform, "workload.codeflare.dev/v1beta2", "AppWrapper"), "it is deleted")
+    wrapper = ("workload.codeflare.dev/v1beta2", "AppWrapper")
+    eventually(lambda: none_is_left(platform.kube, *wrapper, TEAM), "it is deleted")
     assert platform.kube.get("v1", "PersistentVolumeClaim", CLAIM, TEAM), "the model stays"
     stack.up()
     ends(platform, stack, "Succeeded")
@@ -162,10 +160,6 @@ def test_it_completes_as_a_plain_job(platform: Stack, stack: Stack) -> None:
 def test_destroy_keeps_the_platform_and_the_model(platform: Stack, stack: Stack) -> None:
     stack.destroy()
     for api, kind in (("v1", "Pod"), ("batch/v1", "Job")):
-        eventually(partial(_none_is_left, platform, api, kind), f"no {kind} is left", SECONDS)
+        eventually(partial(none_is_left, platform.kube, api, kind, TEAM), f"no {kind} is left", SECONDS)
     assert platform.kube.get("v1", "PersistentVolumeClaim", CLAIM, TEAM)
     assert platform.kube.get("v1", "Namespace", TEAM)
-
-
-def _none_is_left(platform: Stack, api: str, kind: str) -> bool:
-    return not platform.kube.list(api, kind, TEAM)

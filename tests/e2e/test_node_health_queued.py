@@ -13,7 +13,6 @@ import pytest
 
 from config.data.scheduling import COSCHEDULER
 from k8s.objects import Object
-from simulator.kube.client import ApiError
 from tests.e2e.node_checks import (
     CRON,
     a_slow_link,
@@ -24,9 +23,10 @@ from tests.e2e.node_checks import (
     run_now,
     taint,
 )
+from tests.e2e.pods import log_so_far
 from tests.e2e.runs import observed
 from tests.e2e.team_jobs import shared_stack
-from tests.support.world import Stack, eventually, gpu_nodes, log, names
+from tests.support.world import Stack, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long, pytest.mark.timeout(1800)]
 NAME, TEAM, USER = "pytorch-pretraining", "blue", "alice"
@@ -65,13 +65,6 @@ def pod(platform: Stack) -> Object:
     return platform.kube.find("v1", "Pod", POD, TEAM) or {}
 
 
-def logs(platform: Stack) -> str:
-    try:
-        return log(platform.kube, POD, TEAM)
-    except ApiError:
-        return ""
-
-
 def running(platform: Stack) -> int:
     """Returns the number of running checks of idle nodes."""
     return sum(check["status"].get("phase") == "Running" for check in idle_pods(platform))
@@ -86,7 +79,7 @@ def test_a_teams_job_is_requeued_and_moves_to_a_good_node(platform: Stack, stack
     eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", 2 * TIMEOUT_S)
     assert observed(stack, platform)[NAME].phase == "Succeeded"
     assert pod(platform)["spec"]["nodeName"] == good
-    assert re.search(r"^step 100: loss", logs(platform), re.MULTILINE)
+    assert re.search(r"^step 100: loss", log_so_far(platform.kube, POD, TEAM), re.MULTILINE)
 
 
 def test_checks_of_idle_nodes_yield_to_a_teams_job(platform: Stack, stack: Stack, bad: str) -> None:

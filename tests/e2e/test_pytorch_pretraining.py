@@ -20,10 +20,10 @@ import pytest
 from config.data.scheduling import BAD_NODE, COSCHEDULER
 from k8s.objects import Object, holds
 from operators.kueue import queues
-from simulator.kube.client import ApiError
+from tests.e2e.pods import log_so_far, none_is_left
 from tests.e2e.runs import observed
 from tests.e2e.team_jobs import as_member, kubectl, shared_stack
-from tests.support.world import Stack, eventually, log
+from tests.support.world import Stack, eventually
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 NAME, TEAM, USER = "pytorch-pretraining", "blue", "alice"
@@ -67,10 +67,7 @@ def node(platform: Stack) -> str:
 
 def logs(platform: Stack) -> str:
     """Returns the pod's log; empty before it starts."""
-    try:
-        return log(platform.kube, POD, TEAM)
-    except ApiError:
-        return ""
+    return log_so_far(platform.kube, POD, TEAM)
 
 
 def step(platform: Stack) -> int:
@@ -192,13 +189,9 @@ def test_a_member_reads_its_metrics_with_a_command_of_the_outputs(platform: Stac
 def test_destroy_keeps_the_platform_and_the_checkpoints(platform: Stack, stack: Stack) -> None:
     stack.destroy()
     for api, kind in (("v1", "Pod"), ("batch/v1", "Job"), ("kubeflow.org/v1", "PyTorchJob")):
-        eventually(partial(_none_is_left, platform, api, kind), f"no {kind} is left")
+        eventually(partial(none_is_left, platform.kube, api, kind, TEAM), f"no {kind} is left")
     eventually(partial(_only_checkpoints_are_left, platform), "only the claim of its checkpoints is left")
     assert platform.kube.get("v1", "Namespace", TEAM)
-
-
-def _none_is_left(platform: Stack, api: str, kind: str) -> bool:
-    return not platform.kube.list(api, kind, TEAM)
 
 
 def _only_checkpoints_are_left(platform: Stack) -> bool:

@@ -19,6 +19,7 @@ from config.data.scheduling import COSCHEDULER, GPU_RESOURCE
 from k8s.objects import Object, holds
 from operators.kueue import admission, queues
 from simulator.kube.client import ApiError
+from tests.e2e.pods import log_so_far, none_is_left
 from tests.e2e.runs import observed
 from tests.e2e.team_jobs import QUEUED, apply, as_member, container, kubectl, shared_stack, workload
 from tests.support.world import Stack, eventually, log, names
@@ -77,10 +78,7 @@ def submitter(platform: Stack) -> str:
 
 def logs(platform: Stack) -> str:
     """Returns the log of the newest submitter; empty before it starts."""
-    try:
-        return log(platform.kube, submitter(platform), TEAM)
-    except ApiError:
-        return ""
+    return log_so_far(platform.kube, submitter(platform), TEAM)
 
 
 def step(platform: Stack) -> int:
@@ -234,10 +232,6 @@ def test_destroy_keeps_the_platform_and_the_results(platform: Stack, stack: Stac
     platform.world.simulator("heal")
     stack.destroy()
     for api, kind in (("v1", "Pod"), (API, "RayJob"), ("scheduling.x-k8s.io/v1alpha1", "PodGroup")):
-        eventually(partial(_none_is_left, platform, api, kind), f"no {kind} is left")
+        eventually(partial(none_is_left, platform.kube, api, kind, TEAM), f"no {kind} is left")
     assert platform.kube.list("v1", "PersistentVolumeClaim", TEAM)
     assert platform.kube.get("v1", "Namespace", TEAM)
-
-
-def _none_is_left(platform: Stack, api: str, kind: str) -> bool:
-    return not platform.kube.list(api, kind, TEAM)

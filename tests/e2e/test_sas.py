@@ -56,7 +56,7 @@ def platform(new_stack: Callable[..., Stack]) -> Stack:
 
 @pytest.fixture(scope="module")
 def consumer(platform: Stack, new_stack: Callable[..., Stack]) -> Stack:
-    """The committed stack of OLMo on the platform, without preparation and with two data files, of which one exists."""
+    """The committed stack of OLMo on the platform, without preparation. It needs two data files; one exists."""
     options = {"olmo": {**TRAINING, "maxFiles": 2, "prepare": False}}
     made = new_stack(CONSUMER, "olmo", platformStack=PLATFORM, workloadOptions=options)
     assert trained(platform, platform) == "Complete"

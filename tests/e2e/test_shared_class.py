@@ -15,7 +15,8 @@ from components import images
 from config.data.scheduling import AUTOPILOT_LABEL
 from k8s.objects import Object, is_ready
 from simulator.host import paths
-from tests.support.world import CommandFailed, Stack, eventually, log, names
+from tests.e2e.pods import run_pod
+from tests.support.world import CommandFailed, Stack, eventually, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 EXPORT = {"server": "10.1.0.4", "path": "/exports/ai"}
@@ -49,28 +50,13 @@ def make(stack: Stack, api: str, kind: str, name: str, **content: Any) -> None:
     stack.kube.create({"apiVersion": api, "kind": kind, "metadata": metadata, **content})
 
 
-def pod_of(stack: Stack, script: str, volume: Object, node: str = "") -> Object:
-    """Returns the spec of a pod that runs a script with a volume at /data."""
+def run(stack: Stack, name: str, script: str, volume: Object, node: str = "") -> str:
+    """Runs a script in a pod with a volume at /data and returns its output once it has succeeded."""
     image = images.own("nccl-test", login_server=stack.outputs()["registry"], mirror=None)
     container: Object = {"name": "main", "image": image, "command": ["bash", "-ec", script]}
     container["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
     spec = {"restartPolicy": "Never", "containers": [container], "volumes": [{"name": "data", **volume}]}
-    return spec | ({"nodeName": node} if node else {})
-
-
-def run(stack: Stack, name: str, script: str, volume: Object, node: str = "") -> str:
-    """Runs a script in a pod and returns its output once it has succeeded."""
-    make(stack, "v1", "Pod", name, spec=pod_of(stack, script, volume, node))
-    final = ("Succeeded", "Failed")
-
-    def phase() -> str:
-        found: str = stack.kube.get("v1", "Pod", name, "default")["status"].get("phase", "")
-        return found
-
-    eventually(lambda: phase() in final, f"{name} ends", 90)
-    text = log(stack.kube, name, "default")
-    assert phase() == "Succeeded", text
-    return text.strip()
+    return run_pod(stack.kube, name, spec | ({"nodeName": node} if node else {}), "default")
 
 
 def claimed(name: str) -> Object:

@@ -23,6 +23,7 @@ from simulator.host.paths import ROOT
 from simulator.kube.client import ApiError
 from tests.e2e import evidence
 from tests.e2e.azure_cluster import SCRIPT_IMAGE
+from tests.e2e.pods import run_pod
 from tests.e2e.runs import all_pass, gpu_pod_nodes, observed, run
 from tests.support.published_models import unpublished
 from tests.support.world import Stack, World, eventually, eventually_equals, gpu_nodes, log, names
@@ -163,15 +164,9 @@ def test_a_pod_can_read_but_not_write_data(platform: Stack) -> None:
     container = {"name": "main", "image": SCRIPT_IMAGE, "command": ["bash", "-ec", script], "volumeMounts": mounts}
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
     spec = {"restartPolicy": "Never", "containers": [container], "volumes": volumes}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "reader", "namespace": "ai"}, "spec": spec}
-    platform.kube.create(pod)
-
-    def phase() -> str:
-        found = platform.kube.get("v1", "Pod", "reader", "ai")["status"].get("phase", "Pending")
-        return found if found in ("Succeeded", "Failed") else ""
-
-    assert (eventually(phase, "the reader ends"), log(platform.kube, "reader").splitlines()[0]) == ("Succeeded", "1024")
-    assert "Read-only file system" in log(platform.kube, "reader")
+    output = run_pod(platform.kube, "reader", spec)
+    assert output.splitlines()[0] == "1024"
+    assert "Read-only file system" in output
     platform.kube.delete("v1", "Pod", "reader", "ai")
 
 

@@ -61,7 +61,7 @@ def case_table(test: str, key: str, /, *, file: str = "", **texts: str) -> pytes
 
 
 def title(value: Any) -> str:
-    """Returns a short name for a case. Raises TypeError for values whose text differs between processes."""
+    """Returns a short name for a case. Raises TypeError if the text of a value differs between processes."""
     return _text(value)[:MAX_TITLE].encode("unicode_escape").decode() or "empty"
 
 

@@ -126,16 +126,16 @@ class Azure(pulumi.runtime.Mocks):
     identities: Collection[str] = ()
     """Names of existing user-assigned identities."""
     address_space: str = ""
-    """Of the network that is asked for, if it is there."""
+    """The address space of the network, if it exists."""
     jump_box_key: str | None = None
     tags: Mapping[str, str] | None = None
-    """Of the resource group that is there already, if it is."""
+    """Tags of the existing resource group, if it exists."""
     inside: bool = True
-    """Whether this machine is inside whatever is private."""
+    """Whether this machine is inside the private network."""
     profiles: Mapping[str, Any] = field(default_factory=dict)
-    """More of the cluster that is there: its networkProfile, its apiServerAccessProfile."""
+    """More properties of the existing cluster: its networkProfile and apiServerAccessProfile."""
     fetch: Fetch = everything
-    """What answers GETs of the Resource Manager."""
+    """Answers GET requests to Resource Manager."""
     calls: list[tuple[str, dict[Any, Any]]] = field(default_factory=list)
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[Any, Any]]:

@@ -1,4 +1,4 @@
-"""Runs the whole program, or a component, against Pulumi's mocks and records what it registers."""
+"""Runs the program or a component with Pulumi's mocks and records registered resources and outputs."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _short(urn: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Returns a value with whole floats as int, because protobuf has only floats, and with secrets hidden."""
+    """Returns a value with floats like 1.0 as int, because protobuf has only floats, and with secrets hidden."""
     if isinstance(value, dict):
         return SECRET if rpc._special_sig_key in value else {key: _plain(value[key]) for key in sorted(value)}
     if isinstance(value, list):

@@ -158,7 +158,7 @@ def platform(
         "settings": shared_settings(load(stack, known=known, secret=secret)),
         "loginServer": "registry.azurecr.io",
     }
-    return {PLATFORM: json.loads(json.dumps(output), parse_int=float)}  # the engine knows no whole numbers
+    return {PLATFORM: json.loads(json.dumps(output), parse_int=float)}  # the engine has only floats
 
 
 def is_file(path: str) -> bool:

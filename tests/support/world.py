@@ -124,7 +124,7 @@ class Stack:
     name: str
     folder: Path
     inside: str = ""
-    """The network in which commands run, as named by the simulator's commands; empty outside all networks."""
+    """The network of the stack's commands, as named by the simulator's commands; empty outside all networks."""
     pushes_images: bool = True
     """Whether the images of `docker/` are pushed to the registries during an `up`, as `make up` does."""
 

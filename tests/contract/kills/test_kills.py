@@ -66,7 +66,7 @@ def sizes(checkout: Checkout) -> dict[str, int]:
 
 
 def counted(checkout: Checkout, command: str) -> int:
-    """Returns the number of resources in the state by which a command's progress is measured."""
+    """Returns the number of resources in the state, which measures a command's progress."""
     found = resources(checkout)
     return len(found) if command == "up" else sum(each["type"].startswith("kubernetes:") for each in found)
 

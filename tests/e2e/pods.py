@@ -1,0 +1,28 @@
+"""Runs pods to their end and reads their logs."""
+
+from __future__ import annotations
+
+from k8s.objects import Object, has_ended
+from simulator.kube.client import ApiError, KubeClient
+from tests.support.world import eventually
+
+
+def run_pod(kube: KubeClient, name: str, spec: Object, namespace: str = "ai") -> str:
+    """Runs a pod and returns its log. Fails if the pod does not succeed."""
+    kube.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}, "spec": spec})
+    eventually(lambda: has_ended(kube.get("v1", "Pod", name, namespace)), f"{name} ends")
+    text = log_so_far(kube, name, namespace)
+    assert kube.get("v1", "Pod", name, namespace)["status"]["phase"] == "Succeeded", text
+    return text.strip()
+
+
+def log_so_far(kube: KubeClient, pod: str, namespace: str, **query: str) -> str:
+    """Returns the log of a pod; empty before it starts."""
+    try:
+        return kube.text(f"/api/v1/namespaces/{namespace}/pods/{pod}/log", query)
+    except ApiError:
+        return ""
+
+
+def none_is_left(kube: KubeClient, api: str, kind: str, namespace: str) -> bool:
+    return not kube.list(api, kind, namespace)
