@@ -13,6 +13,7 @@ from k8s.objects import Object
 from simulator.azure.registries import Registries
 from simulator.kube.client import KubeClient
 from tests.support.arm import API, assignment_body, cluster_body
+from tests.support.manifests import manifest
 from tests.support.world import World, eventually
 
 ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
@@ -133,9 +134,8 @@ class AzureCluster:
         self.apply("v1", "PersistentVolumeClaim", container, spec=claim)
 
     def apply(self, api: str, kind: str, name: str, **content: Any) -> None:
-        metadata = {"name": name} | ({} if kind in ("PersistentVolume", "StorageClass") else {"namespace": "default"})
-        obj = {"apiVersion": api, "kind": kind, "metadata": metadata, **content}
-        self.kube.apply(obj, field_manager="test", force=True)
+        namespace = "" if kind == "PersistentVolume" else "default"
+        self.kube.apply(manifest(api, kind, name, namespace, **content), field_manager="test", force=True)
 
     def run(self, name: str, script: str, *, claim: str = "", image: str = SCRIPT_IMAGE, **spec: Any) -> None:
         """Runs a bash script in a pod, with an optional claim at /data."""

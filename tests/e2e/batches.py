@@ -9,6 +9,7 @@ from typing import Any
 
 from azure.storage.blob import ContainerClient
 
+from tests.support.manifests import manifest
 from tests.support.world import Stack
 
 TEMPLATES = "resim-templates"
@@ -51,8 +52,7 @@ def add_template(stack: Stack, name: str, script: str) -> None:
     container = template["template"]["spec"]["containers"][0]
     container["command"] = [*container["command"][:2], "/bin/bash", "-c", script]
     data = config_map["data"] | {f"{name}.json": json.dumps(template)}
-    plain = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": TEMPLATES, "namespace": "ai"}}
-    stack.kube.apply(plain | {"data": data}, field_manager="test", force=True)
+    stack.kube.apply(manifest("v1", "ConfigMap", TEMPLATES, "ai", data=data), field_manager="test", force=True)
 
 
 def results(stack: Stack, batch: str) -> list[dict[str, Any]]:

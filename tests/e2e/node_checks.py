@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from k8s.objects import Object
+from tests.support.manifests import manifest
 from tests.support.world import Stack, eventually, gpu_nodes, names
 
 CHECK, NAMESPACE = "health-check", "ai"
@@ -67,9 +68,7 @@ def run_now(stack: Stack, cron_job: str, namespace: str, *, ends: bool = True) -
     """
     cron = stack.kube.patch("batch/v1", "CronJob", cron_job, namespace, {"spec": {"suspend": True}})
     name = f"now-{time.monotonic_ns()}"
-    metadata = {"name": name, "namespace": namespace}
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": cron["spec"]["jobTemplate"]["spec"]}
-    stack.kube.create(job)
+    stack.kube.create(manifest("batch/v1", "Job", name, namespace, spec=cron["spec"]["jobTemplate"]["spec"]))
 
     def done() -> bool:
         return bool(stack.kube.get("batch/v1", "Job", name, namespace)["status"].get("succeeded") == 1)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from k8s.objects import Object, has_ended
 from simulator.kube.client import ApiError, KubeClient
+from tests.support.manifests import manifest
 from tests.support.world import eventually
 
 
 def run_pod(kube: KubeClient, name: str, spec: Object, namespace: str = "ai") -> str:
     """Runs a pod and returns its log. Fails if the pod does not succeed."""
-    kube.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}, "spec": spec})
+    kube.create(manifest("v1", "Pod", name, namespace, spec=spec))
     eventually(lambda: has_ended(kube.get("v1", "Pod", name, namespace)), f"{name} ends")
     text = log_so_far(kube, name, namespace)
     assert kube.get("v1", "Pod", name, namespace)["status"]["phase"] == "Succeeded", text

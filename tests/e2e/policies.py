@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from k8s.objects import Object, condition, holds
 from simulator.kube.client import KubeClient
+from tests.support.manifests import manifest
 from tests.support.world import Stack, eventually, gpu_nodes, job_phase, names
 
 CLUSTER_POLICY = ("nvidia.com/v1", "ClusterPolicy", "cluster-policy")
@@ -52,24 +53,16 @@ def gang(name: str, pods: int) -> Object:
         "containers": [{"name": "main", "image": "alpine", "resources": {"limits": {"nvidia.com/gpu": "8"}}}],
         "tolerations": [{"key": "sku", "operator": "Exists"}],
     }
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "minAvailable": pods,
-            "schedulerName": "volcano",
-            "tasks": [{"name": "worker", "replicas": pods, "template": {"spec": spec}}],
-        },
-    }
+    tasks = [{"name": "worker", "replicas": pods, "template": {"spec": spec}}]
+    job = {"minAvailable": pods, "schedulerName": "volcano", "tasks": tasks}
+    return manifest("batch.volcano.sh/v1alpha1", "Job", name, "default", spec=job)
 
 
 def bound_job(name: str, node: str) -> Object:
     """Returns a Job whose pods bypass the scheduler and take all GPUs of a node."""
     template = gang(name, 1)["spec"]["tasks"][0]["template"]
     template["spec"]["nodeName"] = node
-    metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
+    return manifest("batch/v1", "Job", name, "default", spec={"template": template})
 
 
 def completed(stack: Stack, job: str) -> bool:

@@ -26,6 +26,7 @@ from operators.kueue.queues import API
 from simulator.host.paths import ROOT
 from simulator.kube.informer import Informer
 from tests.e2e.team_jobs import QUEUED, kubectl
+from tests.support.manifests import manifest
 from tests.support.world import Stack, eventually, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long, pytest.mark.alone, pytest.mark.timeout(3600)]
@@ -75,13 +76,8 @@ def wrapper(name: str) -> Object:
     limits = {"cpu": "10m", "memory": "16Mi"}
     container = {"name": "main", "image": "registry.k8s.io/pause:3.10", "resources": {"limits": limits}}
     pod = {"restartPolicy": "Never", "containers": [container]}
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": {"spec": pod}}}
-    return {
-        "apiVersion": WRAPPERS,
-        "kind": "AppWrapper",
-        "metadata": {"name": name, "namespace": TEAM, "labels": QUEUED},
-        "spec": {"components": [{"template": job}]},
-    }
+    job = manifest("batch/v1", "Job", name, spec={"template": {"spec": pod}})
+    return manifest(WRAPPERS, "AppWrapper", name, TEAM, labels=QUEUED, spec={"components": [{"template": job}]})
 
 
 def is_admitted(workload: Object) -> bool:

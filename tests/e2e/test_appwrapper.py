@@ -13,6 +13,7 @@ import pytest
 from config.data.scheduling import BAD_NODE, COSCHEDULER, GPU_RESOURCE, WRAPPER_CONFIG, WRAPPER_NAMESPACE
 from k8s.objects import Object, condition, is_ready
 from tests.e2e.team_jobs import QUEUED, apply, container, kubectl, shared_stack
+from tests.support.manifests import manifest
 from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
@@ -37,15 +38,10 @@ def wrap(stack: Stack, name: str, script: str, *, image: str = "", elsewhere: st
     """Creates an AppWrapper of a Job with one pod that takes a node."""
     main = container(stack, "bash", "-c", script) | ({"image": image} if image else {})
     pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [main]}
-    metadata = {"name": name, **({"namespace": elsewhere} if elsewhere else {})}
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {"spec": pod}}}
-    annotations = {f"workload.codeflare.dev.appwrapper/{key}": value for key, value in (QUICKLY | periods).items()}
-    wrapper = {
-        "apiVersion": API,
-        "kind": "AppWrapper",
-        "metadata": {"name": name, "labels": QUEUED, "annotations": annotations},
-        "spec": {"components": [{"template": job}]},
-    }
+    job = manifest("batch/v1", "Job", name, elsewhere, spec={"template": {"spec": pod}})
+    wrapper = manifest(API, "AppWrapper", name, labels=QUEUED, spec={"components": [{"template": job}]})
+    periods = {f"workload.codeflare.dev.appwrapper/{key}": value for key, value in (QUICKLY | periods).items()}
+    wrapper["metadata"]["annotations"] = periods
     apply(stack, wrapper, TEAM, USER)
 
 
@@ -132,26 +128,25 @@ def test_upstreams_documented_appwrapper_runs_unchanged(stack: Stack) -> None:
     """
     claim: Object = {"accessModes": ["ReadWriteMany"], "storageClassName": "azurefile-csi"}
     claim |= {"resources": {"requests": {"storage": "50Gi"}}}
-    metadata = {"name": "granite-3.2-8b-instruct"}
-    apply(stack, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": claim}, TEAM, USER)
+    model = "granite-3.2-8b-instruct"
+    apply(stack, manifest("v1", "PersistentVolumeClaim", model, spec=claim), TEAM, USER)
     volumes = [
-        {"name": "cache", "persistentVolumeClaim": {"claimName": metadata["name"]}},
+        {"name": "cache", "persistentVolumeClaim": {"claimName": model}},
         {"name": "config", "emptyDir": {}},
     ]
     pod = {"terminationGracePeriodSeconds": 0, "restartPolicy": "Never", "volumes": volumes}
     pod["containers"] = upstreams_containers()
     shown = {"kubectl.kubernetes.io/default-container": "load-generator"}
     template = {"metadata": {"annotations": shown, "labels": {"app": "batch-inference"}}, "spec": pod}
-    named = {"name": "batch-inference"}
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": named, "spec": {"template": template}}
-    wrapper = {"apiVersion": API, "kind": "AppWrapper", "metadata": named, "spec": {"components": [{"template": job}]}}
-    apply(stack, wrapper, TEAM, USER)
-    assert stack.kube.get(API, "AppWrapper", named["name"], TEAM)["metadata"]["labels"].items() >= QUEUED.items()
-    eventually(lambda: node_of(stack, named["name"]), "it runs", TIMEOUT_S)
+    name = "batch-inference"
+    job = manifest("batch/v1", "Job", name, spec={"template": template})
+    apply(stack, manifest(API, "AppWrapper", name, spec={"components": [{"template": job}]}), TEAM, USER)
+    assert stack.kube.get(API, "AppWrapper", name, TEAM)["metadata"]["labels"].items() >= QUEUED.items()
+    eventually(lambda: node_of(stack, name), "it runs", TIMEOUT_S)
     (started,) = stack.kube.list("v1", "Pod", TEAM, labels="app=batch-inference")
     assert started["spec"]["schedulerName"] == COSCHEDULER
     kubectl(stack, "exec", "-n", TEAM, started["metadata"]["name"], "-c", "vllm", "--", "touch", "/.config/halt")
-    becomes(stack, named["name"], "Succeeded")
+    becomes(stack, name, "Succeeded")
 
 
 def test_the_webhook_rejects_objects_in_other_namespaces(stack: Stack) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from config.data.scheduling import GPU_TAINT, SPOT_LABEL
 from k8s.objects import Object, condition
+from tests.support.manifests import manifest
 from tests.support.world import Stack, ended, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
@@ -161,12 +162,7 @@ def batch() -> Object:
             }
         },
     }
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "batch", "namespace": "default"},
-        "spec": spec,
-    }
+    return manifest("batch/v1", "Job", "batch", "default", spec=spec)
 
 
 def whole_node(name: str) -> Object:
@@ -177,15 +173,11 @@ def whole_node(name: str) -> Object:
         "nodeSelector": {"node.kubernetes.io/instance-type": POOL["vmSku"]},
         "tolerations": [{"operator": "Exists"}],
     }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+    return manifest("v1", "Pod", name, "default", spec=spec)
 
 
 def hold(stack: Stack, node: str) -> None:
     """Creates a pod that keeps its node from being deleted."""
-    spec = {
-        "nodeName": node,
-        "containers": [{"name": "main", "image": "alpine"}],
-        "tolerations": [{"operator": "Exists"}],
-    }
-    metadata = {"name": f"holds-{node}", "namespace": "default"}
-    stack.kube.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    containers = [{"name": "main", "image": "alpine"}]
+    spec = {"nodeName": node, "containers": containers, "tolerations": [{"operator": "Exists"}]}
+    stack.kube.create(manifest("v1", "Pod", f"holds-{node}", "default", spec=spec))

@@ -15,6 +15,7 @@ from k8s.objects import Object
 from simulator.kube.client import ApiError
 from tests.e2e.batches import LIGHT, add_template, blobs, kept, most_at_once, resim, resim_json
 from tests.e2e.runs import ended
+from tests.support.manifests import manifest
 from tests.support.world import Stack, eventually
 
 pytestmark = pytest.mark.simulator
@@ -145,6 +146,5 @@ def running(stack: Stack, batch: str, but: set[str]) -> str:
 
 
 def evict(stack: Stack, name: str, *, grace_s: int) -> None:
-    metadata, options = {"name": name, "namespace": "ai"}, {"gracePeriodSeconds": grace_s}
-    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}
+    body = manifest("policy/v1", "Eviction", name, "ai", deleteOptions={"gracePeriodSeconds": grace_s})
     stack.kube.raw("POST", f"/api/v1/namespaces/ai/pods/{name}/eviction", json=body)

@@ -15,6 +15,7 @@ import pytest
 from k8s.objects import Object, condition
 from tests.e2e.policies import offers_gpus
 from tests.e2e.runs import ended, gpu_pod_nodes, observed
+from tests.support.manifests import manifest
 from tests.support.world import Stack, eventually, gpu_nodes
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
@@ -46,35 +47,20 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 def gang(stack: Stack, name: str, pods: int, gpus: int) -> None:
     """Creates a PodGroup and its pods with `gpus` each, as a user's manifests do."""
-    stack.kube.create(
-        {
-            "apiVersion": GROUP,
-            "kind": "PodGroup",
-            "metadata": {"name": name, "namespace": "ai"},
-            "spec": {"minMember": pods},
-        }
-    )
+    stack.kube.create(manifest(GROUP, "PodGroup", name, "ai", spec={"minMember": pods}))
     for number in range(pods):
         stack.kube.create(pod(f"{name}-{number}", gpus, {GROUP_LABEL: name}))
 
 
 def pod(name: str, gpus: int, labels: dict[str, str] | None = None) -> Object:
-    container = {
-        "name": "main",
-        "image": "registry.example.com/main:1",
-        "resources": {"limits": {"nvidia.com/gpu": str(gpus)}},
+    resources = {"limits": {"nvidia.com/gpu": str(gpus)}}
+    spec = {
+        "schedulerName": COSCHEDULER,
+        "tolerations": [{"operator": "Exists"}],
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "main", "image": "registry.example.com/main:1", "resources": resources}],
     }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "ai", "labels": labels or {}},
-        "spec": {
-            "schedulerName": COSCHEDULER,
-            "tolerations": [{"operator": "Exists"}],
-            "terminationGracePeriodSeconds": 0,
-            "containers": [container],
-        },
-    }
+    return manifest("v1", "Pod", name, "ai", labels=labels, spec=spec)
 
 
 def placed(stack: Stack, prefix: str) -> dict[str, str]:

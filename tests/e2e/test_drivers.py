@@ -16,6 +16,7 @@ import pytest
 
 from k8s.objects import Object
 from tests.e2e.policies import CLUSTER_POLICY, NIC_POLICY, offers_gpus, policy_is_ready
+from tests.support.manifests import manifest
 from tests.support.pages import PAGES
 from tests.support.sizes import H100
 from tests.support.world import Stack, ended, eventually, gpu_nodes, job_phase, names
@@ -61,8 +62,7 @@ def occupy(stack: Stack, node: str) -> Callable[[], None]:
         "volumes": [{"name": "shm", "emptyDir": {}}],
         "tolerations": [{"operator": "Exists"}],
     }
-    metadata = {"name": "busy", "namespace": "default"}
-    stack.kube.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    stack.kube.create(manifest("v1", "Pod", "busy", "default", spec=spec))
 
     def leave() -> None:
         stack.kube.delete("v1", "Pod", "busy", "default")

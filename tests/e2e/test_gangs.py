@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import httpx
 import pytest
@@ -20,6 +19,7 @@ from k8s.objects import Object
 from simulator.kube.client import ApiError
 from tests.e2e.team_jobs import QUEUED, shared_stack
 from tests.support.checkout import kill, processes
+from tests.support.manifests import manifest
 from tests.support.world import Stack, eventually
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long, pytest.mark.timeout(2400)]
@@ -62,14 +62,12 @@ def arrival(number: int, chance: random.Random) -> list[Object]:
     """Returns a gang of the team, or a single pod that bypasses all queues."""
     name, seconds = f"arrival-{number:03d}", chance.uniform(0.5, 2.5)
     if chance.random() >= GANGS:
-        metadata: dict[str, Any] = {"name": name, "namespace": "default"}
-        return [{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec(seconds)}]
-    metadata = {"name": name, "namespace": TEAM}
+        return [manifest("v1", "Pod", name, "default", spec=pod_spec(seconds))]
     template = {"metadata": {"labels": {GROUP_LABEL: name}}, "spec": pod_spec(seconds)}
     spec = {"parallelism": PODS, "completions": PODS, "completionMode": "Indexed", "template": template}
     return [
-        {"apiVersion": GROUP, "kind": "PodGroup", "metadata": metadata, "spec": {"minMember": PODS}},
-        {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata | {"labels": QUEUED}, "spec": spec},
+        manifest(GROUP, "PodGroup", name, TEAM, spec={"minMember": PODS}),
+        manifest("batch/v1", "Job", name, TEAM, labels=QUEUED, spec=spec),
     ]
 
 

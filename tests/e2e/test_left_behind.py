@@ -13,6 +13,7 @@ import pytest
 
 from k8s.objects import Object
 from simulator.host.paths import ROOT
+from tests.support.manifests import manifest
 from tests.support.world import Stack, eventually, gpu_nodes, job_phase, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
@@ -73,8 +74,7 @@ def test_down_reports_the_pod_it_waits_for_and_continues_when_the_node_is_back(
     name, (node,) = "sleeper", names(gpu_nodes(platform.kube))
     command = {"name": "main", "image": "alpine", "command": ["sleep", "3600"]}
     spec = {"containers": [command], "nodeName": node, "tolerations": [{"operator": "Exists"}]}
-    metadata = {"name": name, "namespace": stack.name}
-    platform.kube.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    platform.kube.create(manifest("v1", "Pod", name, stack.name, spec=spec))
     eventually(lambda: running(platform, stack.name).get("metadata", {}).get("name") == name, "it runs", STARTS_S)
     platform.world.simulator("fault", "node", "--node", node)
     output, process = "", down(stack)

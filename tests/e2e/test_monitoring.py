@@ -5,7 +5,6 @@ The stack has two nodes of eight GPUs, one of them Spot.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -23,7 +22,8 @@ from k8s.objects import Object, is_ready
 from operators.kueue.queues import queue_name
 from operators.monitoring import NAMESPACE, commands
 from operators.monitoring.files import Panel, dashboards, rules
-from tests.e2e.team_jobs import QUEUED, kubectl, shared_stack
+from tests.e2e.team_jobs import QUEUED, apply, shared_stack
+from tests.support.manifests import manifest
 from tests.support.sizes import H100
 from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
 
@@ -81,9 +81,8 @@ def training_pod(**more: Any) -> Object:
 
 def submit(stack: Stack, name: str) -> None:
     """Creates a job that takes all of the team's quota."""
-    metadata = {"name": name, "namespace": "blue", "labels": QUEUED}
     spec = {"template": {"spec": training_pod(priorityClassName="default-priority")}}
-    stack.kube.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
+    stack.kube.create(manifest("batch/v1", "Job", name, "blue", labels=QUEUED, spec=spec))
 
 
 def test_a_second_up_changes_nothing(stack: Stack, begun: float) -> None:
@@ -120,8 +119,7 @@ def test_all_scrape_targets_are_up(stack: Stack) -> None:
 
 def test_gpu_metrics_have_the_namespace_and_pod_of_the_job(stack: Stack) -> None:
     spec = training_pod(tolerations=[{"key": "sku", "operator": "Exists"}])
-    metadata = {"name": JOB, "namespace": "default"}
-    stack.kube.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    stack.kube.create(manifest("v1", "Pod", JOB, "default", spec=spec))
     query = f'DCGM_FI_DEV_GPU_UTIL{{exported_namespace="default",exported_pod="{JOB}"}} > 90'
     eventually(lambda: len(series(stack, query)) == 8, "eight busy GPUs", 120)
     labels = f'resource="nvidia_com_gpu",namespace="default",pod="{JOB}"'
@@ -248,16 +246,9 @@ def test_all_rules_are_loaded(stack: Stack) -> None:
 
 def test_the_operator_rejects_an_invalid_rule(stack: Stack) -> None:
     rule = {"alert": "Wrong", "expr": "sum by ("}
-    body = {
-        "apiVersion": "monitoring.coreos.com/v1",
-        "kind": "PrometheusRule",
-        "metadata": {"name": "wrong", "namespace": "default"},
-        "spec": {"groups": [{"name": "wrong", "rules": [rule]}]},
-    }
-    file = stack.folder / "wrong.json"
-    file.write_text(json.dumps(body))
+    spec = {"groups": [{"name": "wrong", "rules": [rule]}]}
     with pytest.raises(CommandFailed, match="is invalid"):
-        kubectl(stack, "apply", "-f", str(file))
+        apply(stack, manifest("monitoring.coreos.com/v1", "PrometheusRule", "wrong", spec=spec), "default")
 
 
 def test_services_and_the_password_of_the_outputs_exist(stack: Stack) -> None:

@@ -14,6 +14,7 @@ from components.storage.shared_files import storage_class
 from tests.e2e.azure_cluster import AzureCluster
 from tests.support import networks as net
 from tests.support.arm import API, GROUP, ZONES_API, assignment_body, cluster_body
+from tests.support.manifests import manifest
 from tests.support.world import CommandFailed, World, eventually
 
 pytestmark = pytest.mark.simulator
@@ -47,9 +48,9 @@ class PrivateCluster(AzureCluster):
         path = f"{self.group}/providers/Microsoft.Storage/storageAccounts/{name}"
         self.arm("PUT", path, body)
         made = storage_class(name, self.group.removeprefix("resourceGroups/"))
-        of_the_api = {"provisioner": made["provisioner"], "parameters": made["parameters"]}
-        kind = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "shared-files"}}
-        self.kube.create(kind | of_the_api | {"mountOptions": made["mount_options"]})
+        fields = {"provisioner": made["provisioner"], "parameters": made["parameters"]}
+        fields["mountOptions"] = made["mount_options"]
+        self.kube.create(manifest("storage.k8s.io/v1", "StorageClass", "shared-files", **fields))
         return path
 
     def give_control_plane(self, role: str, scope: str) -> None:

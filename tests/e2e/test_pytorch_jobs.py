@@ -15,6 +15,7 @@ from k8s.objects import Object, condition, holds, is_ready
 from operators.kueue import queues
 from operators.training_operator import NAME
 from tests.e2e.team_jobs import QUEUED, apply, container, kubectl, shared_stack, workload
+from tests.support.manifests import manifest
 from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
@@ -42,13 +43,8 @@ def submit(stack: Stack, name: str, script: str, *, masters: int = 1) -> None:
         kind: {"replicas": count, "restartPolicy": "Never", **pods}
         for kind, count in {"Master": masters, "Worker": 1}.items()
     }
-    job = {
-        "apiVersion": API,
-        "kind": "PyTorchJob",
-        "metadata": {"name": name, "labels": QUEUED},
-        "spec": {"pytorchReplicaSpecs": replicas},
-    }
-    apply(stack, job, TEAM, USER)
+    spec = {"pytorchReplicaSpecs": replicas}
+    apply(stack, manifest(API, "PyTorchJob", name, labels=QUEUED, spec=spec), TEAM, USER)
 
 
 def job(stack: Stack, name: str) -> Object:

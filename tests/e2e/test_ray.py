@@ -15,6 +15,7 @@ from config.data.scheduling import GPU_RESOURCE, VOLCANO
 from k8s.objects import Object, condition, holds
 from operators.kueue import queues
 from tests.e2e.team_jobs import QUEUED, apply, kubectl, shared_stack, workload
+from tests.support.manifests import manifest
 from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
@@ -32,11 +33,8 @@ def cluster(workers: int) -> Object:
     """Returns the spec of a cluster with a head, and workers that take a node each."""
 
     def pod(**limits: Any) -> Object:
-        container = {
-            "name": "ray",
-            "image": "rayproject/ray:2.52.0",
-            "resources": {"limits": {"cpu": 1, "memory": "2Gi", **limits}},
-        }
+        resources = {"limits": {"cpu": 1, "memory": "2Gi", **limits}}
+        container = {"name": "ray", "image": "rayproject/ray:2.52.0", "resources": resources}
         return {"spec": {"schedulerName": VOLCANO, "terminationGracePeriodSeconds": 0, "containers": [container]}}
 
     size = dict.fromkeys(("replicas", "minReplicas", "maxReplicas"), workers)
@@ -45,8 +43,7 @@ def cluster(workers: int) -> Object:
 
 
 def submit(stack: Stack, kind: str, name: str, spec: Object) -> None:
-    made = {"apiVersion": API, "kind": kind, "metadata": {"name": name, "labels": QUEUED}, "spec": spec}
-    apply(stack, made, TEAM, USER)
+    apply(stack, manifest(API, kind, name, labels=QUEUED, spec=spec), TEAM, USER)
 
 
 def pods(stack: Stack, name: str) -> list[Object]:

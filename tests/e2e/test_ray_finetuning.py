@@ -22,6 +22,7 @@ from simulator.kube.client import ApiError
 from tests.e2e.pods import log_so_far, none_is_left
 from tests.e2e.runs import observed
 from tests.e2e.team_jobs import QUEUED, apply, as_member, container, kubectl, shared_stack, workload
+from tests.support.manifests import manifest
 from tests.support.world import Stack, eventually, log, names
 from workloads.ray_finetuning.manifests import DASHBOARD_PORT
 
@@ -121,8 +122,7 @@ def test_it_waits_without_a_cluster_while_another_job_has_the_quota(platform: St
     limits = {"containers": [container(platform, "sleep", "3600")], "restartPolicy": "Never"}
     template = {"spec": {"schedulerName": COSCHEDULER, "terminationGracePeriodSeconds": 0, **limits}}
     other = {"parallelism": 2, "completions": 2, "template": template}
-    made = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "other", "labels": QUEUED}, "spec": other}
-    apply(platform, made, TEAM, USER)
+    apply(platform, manifest("batch/v1", "Job", "other", labels=QUEUED, spec=other), TEAM, USER)
     eventually(lambda: holds(workload(platform, TEAM, "other"), "Admitted"), "the other job is admitted")
     stack.up()
     stack.up("--expect-no-changes")
@@ -160,8 +160,7 @@ def test_a_pod_of_another_team_cannot_run_code_on_the_head(platform: Stack) -> N
     assert f".{TEAM}.svc.cluster.local:{DASHBOARD_PORT}" in head
     command = ["ray", "job", "submit", "--address", head, "--no-wait", "--", "echo", "mine"]
     spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": image, "command": command}]}
-    metadata = {"name": "intruder", "namespace": "red"}
-    platform.kube.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    platform.kube.create(manifest("v1", "Pod", "intruder", "red", spec=spec))
 
     def phase() -> str:
         return str(platform.kube.get("v1", "Pod", "intruder", "red")["status"].get("phase", ""))

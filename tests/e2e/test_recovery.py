@@ -16,6 +16,7 @@ import pytest
 from simulator.kube.client import KubeClient
 from tests.e2e.killing import CLUSTER, installing, interrupted, state, under_way
 from tests.support.checkout import Checkout, clients, kill, listening, processes
+from tests.support.manifests import manifest
 from tests.support.world import CommandFailed, ended, eventually
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
@@ -79,7 +80,7 @@ def admission_held(kube: KubeClient, group: str) -> Iterator[socket.socket]:
             "admissionReviewVersions": ["v1"],
         }
         api, kind = "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"
-        kube.create({"apiVersion": api, "kind": kind, "metadata": {"name": hold}, "webhooks": [webhook]})
+        kube.create(manifest(api, kind, hold, webhooks=[webhook]))
         try:
             yield listener
         finally:

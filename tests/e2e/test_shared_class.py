@@ -16,6 +16,7 @@ from config.data.scheduling import AUTOPILOT_LABEL
 from k8s.objects import Object, is_ready
 from simulator.host import paths
 from tests.e2e.pods import run_pod
+from tests.support.manifests import manifest
 from tests.support.world import CommandFailed, Stack, eventually, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
@@ -46,8 +47,8 @@ def claim(stack: Stack, name: str, **spec: Any) -> None:
 
 
 def make(stack: Stack, api: str, kind: str, name: str, **content: Any) -> None:
-    metadata = {"name": name} | ({} if kind == "StorageClass" else {"namespace": "default"})
-    stack.kube.create({"apiVersion": api, "kind": kind, "metadata": metadata, **content})
+    namespace = "" if kind == "StorageClass" else "default"
+    stack.kube.create(manifest(api, kind, name, namespace, **content))
 
 
 def run(stack: Stack, name: str, script: str, volume: Object, node: str = "") -> str:

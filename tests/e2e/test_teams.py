@@ -21,6 +21,7 @@ from k8s.objects import condition, holds
 from operators.kueue import queues
 from tests.e2e.node_checks import run_now
 from tests.e2e.team_jobs import QUEUED, apply, container, kubectl, shared_stack, workload
+from tests.support.manifests import manifest
 from tests.support.world import CommandFailed, Stack, eventually, eventually_equals, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
@@ -46,12 +47,7 @@ def submit(
     main = container(stack, "sleep", "900", gpus=count)
     pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [main]}
     pod |= {"schedulerName": COSCHEDULER} | more
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"template": {"spec": pod}},
-    }
+    job = manifest("batch/v1", "Job", name, labels=labels, spec={"template": {"spec": pod}})
     apply(stack, job, namespace, user or MEMBER.get(namespace, ""))
 
 

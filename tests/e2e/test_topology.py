@@ -14,6 +14,7 @@ from config.data.scheduling import COSCHEDULER, GPU_TAINT
 from k8s.objects import condition
 from operators.kueue import queues
 from tests.e2e.team_jobs import QUEUED, apply, container, shared_stack, workload
+from tests.support.manifests import manifest
 from tests.support.world import Stack, eventually, gpu_nodes
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
@@ -51,13 +52,8 @@ def submit(stack: Stack, name: str, pods: int, annotation: str) -> None:
     pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "schedulerName": COSCHEDULER}
     pod["containers"] = [container(stack, "sleep", "900")]
     template = {"metadata": {"annotations": {annotation: queues.BLOCK}}, "spec": pod}
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "labels": QUEUED},
-        "spec": {"parallelism": pods, "completions": pods, "template": template},
-    }
-    apply(stack, job, "blue")
+    spec = {"parallelism": pods, "completions": pods, "template": template}
+    apply(stack, manifest("batch/v1", "Job", name, labels=QUEUED, spec=spec), "blue")
 
 
 def nodes_of(stack: Stack, name: str, pods: int) -> set[str]:

@@ -13,6 +13,7 @@ import pytest
 from config.data.scheduling import ANY_TAINT, GPU_RESOURCE, VOLCANO
 from k8s.objects import Object, holds
 from tests.e2e.team_jobs import QUEUED, apply, shared_stack
+from tests.support.manifests import manifest
 from tests.support.world import Stack, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
@@ -47,19 +48,11 @@ def placed(pods: list[Object]) -> set[str]:
 
 
 def test_with_one_node_taken_an_admitted_job_has_no_pod(stack: Stack) -> None:
-    metadata = {"name": OUTSIDER, "namespace": "default"}
-    stack.kube.create(
-        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_of_a_node(tolerations=ANY_TAINT)}
-    )
+    stack.kube.create(manifest("v1", "Pod", OUTSIDER, "default", spec=pod_of_a_node(tolerations=ANY_TAINT)))
     eventually(lambda: placed(stack.kube.list("v1", "Pod", "default")) != set(), "a node is taken")
     replica = {"replicas": 1, "restartPolicy": "Never", "template": {"spec": pod_of_a_node()}}
-    job = {
-        "apiVersion": JOB[0],
-        "kind": JOB[1],
-        "metadata": {"name": GANG, "labels": QUEUED},
-        "spec": {"pytorchReplicaSpecs": {"Master": replica, "Worker": replica}},
-    }
-    apply(stack, job, TEAM, USER)
+    spec = {"pytorchReplicaSpecs": {"Master": replica, "Worker": replica}}
+    apply(stack, manifest(*JOB, GANG, labels=QUEUED, spec=spec), TEAM, USER)
     eventually(lambda: group(stack).get("status", {}).get("conditions"), "Volcano has checked it", 120)
     assert holds(group(stack), "Unschedulable")
     assert group(stack)["spec"]["minMember"] == 2
