@@ -29,18 +29,18 @@ from diagnosis.owners import makers_of, pods_of
 from diagnosis.report import BAD, DONE, GONE, Report, names, platform, report, with_kinds
 from k8s.objects import Object
 
-_NOT_SEEN = "not looked at: nodes, and what is in other namespaces. You may not read them; who runs the platform may"
+_NOT_SEEN = "not checked: nodes and other namespaces. You may not read them; an administrator of the platform may"
 
 _WATCH_S = 1.0
 
 
-def of_platform(cluster: Cluster, report: Report) -> Object:
+def platform_document(cluster: Cluster, report: Report) -> Object:
     findings = {"findings": _findings(report.findings), "neverEnding": _findings(never_ending(cluster))}
     return {"platform": {"phase": report.phase, **findings}}
 
 
-def of_workloads(cluster: Cluster, namespace: str, reports: Iterable[Report]) -> Object:
-    return {"partial": not cluster.whole, "workloads": [_workload(cluster, namespace, each) for each in reports]}
+def workloads_document(cluster: Cluster, namespace: str, reports: Iterable[Report]) -> Object:
+    return {"partial": not cluster.is_complete, "workloads": [_workload(cluster, namespace, each) for each in reports]}
 
 
 def _workload(cluster: Cluster, namespace: str, report: Report) -> Object:
@@ -66,7 +66,7 @@ class _NoSuchWorkload(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns 0 if all named workloads exist, in any state."""
     parser = argparse.ArgumentParser(prog="python -m diagnosis", description=__doc__)
-    parser.add_argument("-n", "--namespace", help=f"of the workloads ({WORKLOAD_NAMESPACE})")
+    parser.add_argument("-n", "--namespace", help=f"the workloads' namespace (default: {WORKLOAD_NAMESPACE})")
     parser.add_argument(
         "workload",
         nargs="*",
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--azure-error", metavar="FILE", help="explain Azure's error in a log of pulumi instead; - reads standard input"
     )
-    parser.add_argument("-o", "--output", choices=["text", "json"], default="text", help="the format (text)")
+    parser.add_argument("-o", "--output", choices=["text", "json"], default="text", help="the format (default: text)")
     parser.add_argument(
         "--watch", action="store_true", help="with --output json: print the document, on one line, every second"
     )
@@ -90,11 +90,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if options.watch:
             return _watch(namespace, options.workload)
-        _tell(namespace, options.workload, as_json=as_json)
+        _print(namespace, options.workload, as_json=as_json)
         if options.namespace and not options.workload and not as_json:
             own = Cluster(kubectl.read_own, only=options.namespace)
             there = ", ".join(names(own, options.namespace)) or "none"
-            print(f"not looked at: workloads of namespace {options.namespace}, which must be named. It has {there}")
+            print(f"not checked: workloads in namespace {options.namespace}. Name those to check. It has: {there}")
     except (kubectl.KubectlFailed, _NoSuchWorkload) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -109,7 +109,7 @@ def _explain(log: Path) -> int:
         print(f"error: {log} cannot be read: {error.strerror}", file=sys.stderr)
         return 1
     found = explain_log(text)
-    none = "no error of Azure that this program can explain; docs/azure-errors.md lists those that it can"
+    none = "found no Azure error that is known here; docs/azure-errors.md lists the known ones"
     print("\n".join(map(str, found)) or none)
     return 0 if found else 1
 
@@ -133,10 +133,10 @@ def _watch(namespace: str, workloads: Sequence[str]) -> int:
 
 
 def _document(cluster: Cluster, namespace: str, workloads: Sequence[str], reports: Sequence[Report]) -> Object:
-    return of_workloads(cluster, namespace, reports) if workloads else of_platform(cluster, reports[0])
+    return workloads_document(cluster, namespace, reports) if workloads else platform_document(cluster, reports[0])
 
 
-def _tell(namespace: str, workloads: Sequence[str], *, as_json: bool) -> None:
+def _print(namespace: str, workloads: Sequence[str], *, as_json: bool) -> None:
     cluster = Cluster(kubectl.read)
     try:
         reports = _reports(cluster, namespace, workloads)
@@ -149,13 +149,15 @@ def _tell(namespace: str, workloads: Sequence[str], *, as_json: bool) -> None:
     reports = [_judged(namespace, each) for each in reports]
     if as_json:
         print(json.dumps(_document(cluster, namespace, workloads, reports), indent=2))
-    for told in reports:
-        if told.phase != GONE and not as_json:
-            print("\n".join(told.lines()))
-    if gone := [told.name for told in reports if told.phase == GONE]:
+    printed: dict[Finding, str] = {}
+    for each in reports:
+        if each.phase != GONE and not as_json:
+            print("\n".join(each.lines(printed)))
+            printed = dict.fromkeys(each.findings, each.name) | printed
+    if gone := [each.name for each in reports if each.phase == GONE]:
         there = ", ".join(names(cluster, namespace)) or "none"
         raise _NoSuchWorkload(f"namespace {namespace} has no workload {', '.join(gone)}; it has {there}")
-    if not cluster.whole and not as_json:
+    if not cluster.is_complete and not as_json:
         print(_NOT_SEEN)
 
 
@@ -164,12 +166,12 @@ def _reports(cluster: Cluster, namespace: str, workloads: Sequence[str]) -> list
     return [report(cluster, namespace, name) for name in named] or [platform(cluster)]
 
 
-def _judged(namespace: str, told: Report) -> Report:
+def _judged(namespace: str, report: Report) -> Report:
     """Adds the last log lines of a job that has ended."""
-    labels = selector(told.kind, told.name.rpartition("/")[2], told.uid)
-    if not labels or told.phase not in (*BAD, *DONE):
-        return told
-    return told.judged(*kubectl.last_lines(namespace, labels))
+    labels = selector(report.kind, report.name.rpartition("/")[2], report.uid)
+    if not labels or report.phase not in (*BAD, *DONE):
+        return report
+    return report.judged(*kubectl.last_lines(namespace, labels))
 
 
 if __name__ == "__main__":

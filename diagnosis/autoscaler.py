@@ -19,9 +19,9 @@ from config.data.scheduling import (
     POOL_LABEL,
 )
 from config.rules.pools import autoscale_fixed
-from diagnosis.cluster import EVENT, NODE, Cluster, told_at
+from diagnosis.cluster import EVENT, NODE, Cluster, event_time
 from diagnosis.finding import Finding, listed, one_line
-from diagnosis.nodes import choice, chosen_pools
+from diagnosis.nodes import describe_nodes, required_pools
 from k8s.objects import Object
 from k8s.resources import allocatable
 from k8s.scheduling import selects
@@ -60,7 +60,7 @@ def may_grow(cluster: Cluster, pod: Object, nodes: int) -> bool:
     groups = _groups(cluster, pod)
     return (
         not groups
-        or not chosen_pools(pod)
+        or not required_pools(pod)
         or nodes < sum(each["health"].get("maxSize", nodes + 1) for each in groups.values())
     )
 
@@ -107,7 +107,7 @@ def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
     """Yields pools that already grow: the autoscaler writes no event for a pod that fits on the new nodes."""
     if _read(cluster).get("clusterWide", {}).get("health", {}).get("status") == "Unhealthy":
         yield Finding("the autoscaler pauses, since too many nodes of the cluster are not ready", "kubectl get nodes")
-    for name, group in (_groups(cluster, pod) or {}).items() if chosen_pools(pod) else ():
+    for name, group in (_groups(cluster, pod) or {}).items() if required_pools(pod) else ():
         if group["scaleUp"].get("status") == "InProgress":
             target = group["health"].get("cloudProviderTarget", "more")
             yield Finding(f"the autoscaler grows {_called(name)} to {target} nodes", "kubectl get nodes", passing=True)
@@ -123,7 +123,7 @@ def _growth(cluster: Cluster, event: Object) -> Iterator[Finding]:
         group, called = each["group"], _called(each["group"])
         there = sum(node["metadata"]["name"].startswith(group) for node in cluster.all(NODE))
         size = f"from {each['now']} to {each['then']} nodes (max {each['most']})"
-        if why := _azure_says(cluster, [group], since=told_at(event)):
+        if why := _azure_error(cluster, [group], since=event_time(event)):
             yield Finding(one_line(f"the autoscaler cannot grow {called} {size}: {why}"), _LOOK)
         elif there < int(each["then"]):
             yield Finding(f"the autoscaler grows {called} {size}", "kubectl get nodes", passing=True)
@@ -135,11 +135,11 @@ def _refusal(cluster: Cluster, pod: Object, event: Object, *, there: bool) -> It
     groups = _groups(cluster, pod)
     if groups is None:
         return
-    adds = f"the autoscaler adds no node {choice(pod)}".rstrip()
-    said = _azure_says(cluster, list(groups))
-    if _BACKOFF in text and (said or _MAX not in text):
-        why = f"{adds} for now, and tries again within 30 minutes: {said or 'a scale-up has failed'}"
-        yield Finding(one_line(why), _LOOK, lasts="quota" in said.lower())
+    adds = f"the autoscaler adds no node {describe_nodes(pod)}".rstrip()
+    error = _azure_error(cluster, list(groups))
+    if _BACKOFF in text and (error or _MAX not in text):
+        why = f"{adds} for now, and tries again within 30 minutes: {error or 'a scale-up has failed'}"
+        yield Finding(one_line(why), _LOOK, lasts="quota" in error.lower())
     elif _MAX in text and (not groups or any(map(_is_full, groups.values()))):
         sizes = {group["health"]["maxSize"] for group in groups.values() if _is_full(group)}
         most = f" ({', '.join(map(str, sorted(sizes)))})" if sizes else ""
@@ -162,7 +162,7 @@ def _key(cluster: Cluster, pod: Object) -> str:
     return keys.pop() if len(keys) == 1 else "<key>"
 
 
-def _azure_says(cluster: Cluster, groups: Sequence[str], since: str = "") -> str:
+def _azure_error(cluster: Cluster, groups: Sequence[str], since: str = "") -> str:
     """Returns why the cloud refused nodes for one of these groups, from the status or an event newer than `since`."""
     status = _status(cluster)
     for name in groups:
@@ -175,10 +175,10 @@ def _azure_says(cluster: Cluster, groups: Sequence[str], since: str = "") -> str
         event
         for event in cluster.all(EVENT, _NAMESPACE)
         if event.get("reason") in _FAILED
-        and told_at(event) > since
+        and event_time(event) > since
         and (not groups or any(name in event.get("message", "") for name in groups))
     ]
-    return str(max(events, key=told_at)["message"]) if events else ""
+    return str(max(events, key=event_time)["message"]) if events else ""
 
 
 def _groups(cluster: Cluster, pod: Object) -> dict[str, Any] | None:
@@ -186,7 +186,7 @@ def _groups(cluster: Cluster, pod: Object) -> dict[str, Any] | None:
 
     Returns None if the pod requires a pool that does not autoscale.
     """
-    status, wanted = _status(cluster), chosen_pools(pod)
+    status, wanted = _status(cluster), required_pools(pod)
     if not status or not wanted:
         return status
     return {name: each for name, each in status.items() if (of := _POOL.match(name)) and of[1] in wanted} or None

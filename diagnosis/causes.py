@@ -14,7 +14,7 @@ from diagnosis.phases import PENDING, phase_of, pods_under_way, stated
 from diagnosis.placement import not_placed
 from diagnosis.pods import not_started_pods
 from diagnosis.workload import Workload, is_suspended
-from diagnosis.wrappers import holding, kept, started_anew
+from diagnosis.wrappers import holding, kept, restarted
 from k8s.objects import Object, condition, has_ended, is_ready
 
 _KUBERAY = ("KubeRay", "app.kubernetes.io/component=kuberay-operator")
@@ -61,15 +61,15 @@ def _on_nodes(it: Workload, phase: str) -> list[Object]:
 def tries(it: Workload) -> Iterable[str]:
     """Yields why controllers restarted the workload."""
     if it.kind == "appwrapper":
-        yield from (*started_anew(it.cluster, it.obj), *kept(it.obj))
+        yield from (*restarted(it.cluster, it.obj), *kept(it.obj))
     if it.kind == "vcjob" and (spent := volcano.restarts(it.obj)):
         yield f"Volcano has restarted it: {spent}"
     for of, each in it.made:
         again = condition(each, "Restarting") if of in TRAINING_JOBS.values() else {}
         if again.get("status") == "True":
             yield one_line(f"the training operator restarts it: {again.get('message') or again.get('reason', '')}")
-        if told := job_retries(each, it.pods) if of == JOB else ray.retries(each) if of == RAY_JOB else "":
-            yield told
+        if retried := job_retries(each, it.pods) if of == JOB else ray.retries(each) if of == RAY_JOB else "":
+            yield retried
 
 
 def under_way(it: Workload, *, known: bool) -> Iterable[Finding]:
@@ -80,7 +80,7 @@ def under_way(it: Workload, *, known: bool) -> Iterable[Finding]:
         return pods_under_way(it.cluster, it.pods)
     if it.kind == "raycronjob":
         return [ray.scheduled(it.obj, it.kind)]
-    return [Finding("its pods are not made yet", it.look, passing=True)]
+    return [Finding("its pods do not exist yet", it.look, passing=True)]
 
 
 def _of_any_kind(it: Workload) -> Iterable[Finding]:
@@ -124,6 +124,6 @@ def _of_controller(it: Workload, of: Kind, obj: Object) -> Iterable[Finding]:
         yield from ray.serving(it.cluster, obj)
     in_gang = of == VOLCANO_JOB and it.cluster.owned(POD_GROUP, it.namespace, [obj["metadata"]["uid"]])
     if of == VOLCANO_JOB and not it.pods and not in_gang:
-        yield from volcano.closed_queue(it.cluster, obj, sure=it.cluster.whole)
+        yield from volcano.closed_queue(it.cluster, obj, sure=it.cluster.is_complete)
     if of == JOB and (why := failing(obj)):
         yield Finding(why, f"kubectl describe job {where(obj)}")

@@ -169,15 +169,15 @@ class Cluster:
         maps = (each for each in self.all(CONFIG_MAP, namespace) if each["metadata"]["name"] == name)
         return next((document(name, each.get("data", {}).get(key, "")) for each in maps), {})
 
-    def told_of(self, namespace: str, name: str) -> list[tuple[str, Object]]:
+    def named_in_events(self, namespace: str, name: str) -> list[tuple[str, Object]]:
         """Returns objects with this name, of any kind, that events are about; they may own nothing."""
-        told = [event["involvedObject"] for event in self.all(EVENT, namespace)]
-        kinds = dict.fromkeys(kind_of(each) for each in told if each.get("name") == name and each.get("kind"))
-        there = ((kind, each) for kind in kinds for each in self.allowed(kind, namespace))
-        return [(kind.name.lower(), each) for kind, each in there if each["metadata"]["name"] == name]
+        about = [event["involvedObject"] for event in self.all(EVENT, namespace)]
+        kinds = dict.fromkeys(kind_of(each) for each in about if each.get("name") == name and each.get("kind"))
+        objects = ((kind, each) for kind in kinds for each in self.allowed(kind, namespace))
+        return [(kind.name.lower(), each) for kind, each in objects if each["metadata"]["name"] == name]
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether nodes and all namespaces are readable."""
         return not self._only
 
@@ -197,12 +197,12 @@ class Cluster:
 
     def runs(self, labels: Mapping[str, str]) -> bool:
         """Returns whether a pod with these labels is ready in any namespace; True if unknown."""
-        return not self.whole or any(labelled(pod, labels) and is_ready(pod) for pod in self.all(POD))
+        return not self.is_complete or any(labelled(pod, labels) and is_ready(pod) for pod in self.all(POD))
 
     def events(self, obj: Object) -> list[Object]:
         """Returns the events of an object, the latest last."""
         found = [event for event in self.all(EVENT, obj["metadata"].get("namespace", "")) if _is_about(event, obj)]
-        return sorted(found, key=told_at)
+        return sorted(found, key=event_time)
 
 
 def _is_about(event: Object, obj: Object) -> bool:
@@ -233,7 +233,7 @@ def labelled(obj: Object, labels: Mapping[str, str]) -> bool:
     return bool(labels.items() <= obj.get("metadata", {}).get("labels", {}).items())
 
 
-def told_at(event: Object) -> str:
+def event_time(event: Object) -> str:
     """Returns the time of an event, in RFC 3339 and UTC, which sorts as text. Reporters fill different fields."""
     series: str | None = (event.get("series") or {}).get("lastObservedTime")
     made = event["metadata"].get("creationTimestamp", "")

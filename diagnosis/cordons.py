@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 
-from diagnosis.cluster import EVENT, Cluster, labelled, told_at
+from diagnosis.cluster import EVENT, Cluster, event_time, labelled
 from diagnosis.drivers import broken
 from diagnosis.finding import Obstacle, joined, listed, one_line
-from diagnosis.node_states import is_of_person, leaving, manager, sick, taken
-from diagnosis.nodes import is_of_program, words_of
+from diagnosis.node_states import is_of_person, leaving, manager, removal, unhealthy
+from diagnosis.nodes import format_taint, is_of_program
 from k8s.objects import Object, is_ready
 from k8s.resources import device_requests
 
@@ -33,7 +33,7 @@ _BY_AKS = re.compile(
 
 def cordoned(cluster: Cluster, node: Object) -> list[Obstacle]:
     """Returns the cordon of a node, unless a controller is removing the node."""
-    return [cordon(cluster, node)] if node["spec"].get("unschedulable") and not taken(node) else []
+    return [cordon(cluster, node)] if node["spec"].get("unschedulable") and not removal(node) else []
 
 
 def cordon(cluster: Cluster, node: Object) -> Obstacle:
@@ -42,25 +42,25 @@ def cordon(cluster: Cluster, node: Object) -> Obstacle:
     for driver, called in _DRIVERS.items():
         state = labels.get(f"nvidia.com/{driver}-driver-upgrade-state", "")
         if state not in _NOT_AT_WORK:
-            return _upgrade(cluster, node, driver, f"cordoned by NVIDIA's operators, who change {called} ({state})")
+            return _upgrade(cluster, node, driver, f"cordoned by NVIDIA's operators, which upgrade {called} ({state})")
     if state := leaving(node):
         return state.obstacle(node)
     who = manager(node, "f:unschedulable")
     what = f"cordoned by {who}: it takes no new pods" if who else "cordoned: it takes no new pods"
     taints = [each for each in node["spec"].get("taints", []) if each["key"] != _TAINT and not is_of_program(each)]
-    what += f", and has {listed([words_of(each) for each in taints], 'taint')}" if taints else ""
+    what += f", and has {listed([format_taint(each) for each in taints], 'taint')}" if taints else ""
     look = f"kubectl describe node {node['metadata']['name']}    # "
     if doing := _done_by_aks(cluster, node):
-        what, fix = f"{what}; {doing}", f"{look}do not uncordon it: wait until AKS is done with it"
-    elif troubles(cluster, node):
-        fix = f"{look}uncordon it only once its own problems are fixed"
+        what, fix = f"{what}; {doing}", f"{look}do not uncordon it: wait until AKS has finished"
+    elif other_problems(cluster, node):
+        fix = f"{look}uncordon it only after its other problems are fixed"
     elif who and not is_of_person(who):  # a controller, which would also evict new pods
         fix = f"{look}wait for {who}"
     elif taints:
-        fix = f"{look}do not uncordon it: unless pools.<key>.taints lists the taint, a controller takes the node away"
+        fix = f"{look}do not uncordon it: unless pools.<key>.taints lists the taint, a controller is removing the node"
     else:
-        ask = f": ask who uses {who}" if who and not who.startswith("kubectl") else ""
-        fix = f"kubectl uncordon {{nodes}}    # once it is known why{ask}"
+        ask = f": ask the user of {who}" if who and not who.startswith("kubectl") else ""
+        fix = f"kubectl uncordon {{nodes}}    # first find out why it is cordoned{ask}"
     return Obstacle(what, fix, _since(node))
 
 
@@ -69,23 +69,24 @@ def _done_by_aks(cluster: Cluster, node: Object) -> str:
     name = node["metadata"]["name"]
     about = {"kind": "Node", "name": name}.items()  # kubelets write the node's name as uid
     events = [each for each in cluster.all(EVENT) if about <= each["involvedObject"].items()]
-    last = max((each for each in events if _BY_AKS.fullmatch(each.get("reason") or "")), key=told_at, default=None)
-    told = one_line(joined(last["reason"], last.get("message"))) if last else ""
-    is_over = re.match("Node[A-Za-z]+End|Update(?!.*fail)", told)
-    return f"AKS: {told}" if told and not is_over else ""
+    last = max((each for each in events if _BY_AKS.fullmatch(each.get("reason") or "")), key=event_time, default=None)
+    action = one_line(joined(last["reason"], last.get("message"))) if last else ""
+    is_over = re.match("Node[A-Za-z]+End|Update(?!.*fail)", action)
+    return f"AKS: {action}" if action and not is_over else ""
 
 
-def troubles(cluster: Cluster, node: Object) -> list[Obstacle]:
+def other_problems(cluster: Cluster, node: Object) -> list[Obstacle]:
     """Returns all problems of the node except its cordon and taints."""
     state = leaving(node)
-    return [*([state.obstacle(node)] if state else []), *broken(cluster, node), *sick(node)]
+    return [*([state.obstacle(node)] if state else []), *broken(cluster, node), *unhealthy(node)]
 
 
 def _upgrade(cluster: Cluster, node: Object, driver: str, what: str) -> Obstacle:
     name, labels = node["metadata"]["name"], node["metadata"]["labels"]
     state = labels[f"nvidia.com/{driver}-driver-upgrade-state"]
     if state == _FAILED:
-        return Obstacle(f"{what}: a pod there may not be evicted", "docs/drivers.md, Roll drivers by hand, frees it")
+        why = f"{what}: a pod there cannot be evicted"
+        return Obstacle(why, "kubectl get pdb -A    # then roll the node by hand (docs/drivers.md)")
     pods = _waited_for(cluster, node, driver, state)
     names = [f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in pods]
     until = "be ready" if state in (_RESTART, _VALIDATION) else "end"

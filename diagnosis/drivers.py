@@ -24,8 +24,9 @@ from diagnosis.cluster import (
 )
 from diagnosis.devices import configured, expected, is_gpu
 from diagnosis.finding import Obstacle, is_past, joined, later, one_line
+from diagnosis.lost import REPAIR
 from diagnosis.node_states import CHECK_AGAIN
-from diagnosis.nodes import words_of
+from diagnosis.nodes import format_taint, is_new, joining
 from diagnosis.pods import waiting
 from k8s.objects import Object, condition, has_ended, is_ready
 from k8s.quantities import count
@@ -83,16 +84,16 @@ def not_offered(cluster: Cluster, node: Object, resource: str, wanted: int) -> O
         has, capacity = expected(cluster, node, resource), count(node["status"].get("capacity", {}).get(resource))
         failed = "a device has failed" if max(has, capacity) > offered else ""
         why = failed or ("its VM size has no more" if has else "the node has no more")
-        return Obstacle(f"{offered} {resource} are offered and {wanted} wanted: {why}", look)
+        return Obstacle(f"{offered} {resource} are offered, and {wanted} requested: {why}", look)
     others = [name for name in node["status"].get("allocatable", {}) if is_gpu(name) and allocatable(node, name)]
     if is_gpu(resource) and others:
-        return Obstacle(f"{resource} is not offered, for the GPUs are offered as {' and '.join(others)}", look)
+        return Obstacle(f"{resource} is not offered: the GPUs are offered as {' and '.join(others)}", look)
     parts = _parts(resource)
     if not parts:
         return Obstacle(f"{resource} is not offered: no device plugin of the node has it", look)
     kind = parts[-1].policy
     if not cluster.all(kind):
-        return Obstacle(f"{resource} is not offered, for there is no {kind.name}", f"kubectl get {kind.plural}")
+        return Obstacle(f"{resource} is not offered: the cluster has no {kind.name}", f"kubectl get {kind.plural}")
     absent = Obstacle(f"{resource} is not offered, though its device plugin is ready", look)
     return next(filter(None, (_missing(cluster, node, part) for part in parts)), absent)
 
@@ -111,7 +112,9 @@ def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
     """
     look, ready = f"kubectl describe node {node['metadata']['name']}", condition(node, "Ready")
     if ready and ready.get("status") != "True":
-        yield Obstacle(one_line(f"not ready: {ready.get('message', '')}"), look, ready.get("lastTransitionTime", ""))
+        lost = one_line(f"not ready: {ready.get('message', '')}")
+        since = ready.get("lastTransitionTime", "")
+        yield joining(node) if is_new(node) else Obstacle(lost, f"{look}    # {REPAIR}", since)
         return
     capacity = node["status"].get("capacity", {})
     absent = [] if any(map(is_gpu, capacity)) else [GPU_RESOURCE]  # a plugin without devices does not register
@@ -119,19 +122,19 @@ def broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
         [] if any(count(capacity[name]) for name in capacity if _parts(name) == _RDMA_PARTS) else configured(cluster)
     )
     for resource in dict.fromkeys([*capacity, *absent]):
-        offered, there = allocatable(node, resource), count(capacity.get(resource, 0))
-        most = max(there, expected(cluster, node, resource))
+        offered, total = allocatable(node, resource), count(capacity.get(resource, 0))
+        most = max(total, expected(cluster, node, resource))
         serves = _plugin_is_ready(cluster, node, resource)
-        if "/" not in resource or offered >= most or not (there or serves or _is_late(cluster, node, resource)):
+        if "/" not in resource or offered >= most or not (total or serves or _is_late(cluster, node, resource)):
             continue  # without capacity, setup is still running
         if offered:
             yield Obstacle(
                 f"{offered} of {most} {resource} are offered: a device has failed", f"{look}    # {CHECK_AGAIN}"
             )
-        elif there and not (is_gpu(resource) and serves):
+        elif total and not (is_gpu(resource) and serves):
             why = "its device plugin does not run, or offers other names now"
-            gone = "an old name goes with the next restart of the kubelet, or with the node"
-            yield Obstacle(f"none of {there} {resource} is offered: {why}", f"{look}    # {gone}")
+            gone = "the kubelet removes old names when it restarts"
+            yield Obstacle(f"none of {total} {resource} is offered: {why}", f"{look}    # {gone}")
         elif serves:
             yield Obstacle(f"0 of {most} {resource} are offered, though the device plugin is ready", look)
         else:
@@ -204,12 +207,12 @@ def _starting(cluster: Cluster, part: Part, daemon_set: Object, pod: Object) -> 
     where = f"-n {metadata['namespace']} {metadata['name']}"
     if is_old(daemon_set, pod):
         return Obstacle(
-            f"{part.name} is not up, and its pod is old", f"kubectl delete pod {where}{in_use(cluster, [pod])}"
+            f"{part.name} is not ready, and its pod is old", f"kubectl delete pod {where}{in_use(cluster, [pod])}"
         )
     if held and held.fails:
-        return Obstacle(f"{part.name} does not start ({one_line(held.told)})", held.look(pod))
+        return Obstacle(f"{part.name} does not start ({one_line(held.description)})", held.look(pod))
     doing = "is being installed" if part.installs else "is starting"
-    stage = f" ({held.told})" if held and held.told else ""
+    stage = f" ({held.description})" if held and held.description else ""
     return Obstacle(f"{part.name} {doing}{stage}", f"kubectl logs {where} --all-containers", begun(pod))
 
 
@@ -220,12 +223,15 @@ def _absent(node: Object, part: Part, daemon_set: Object) -> Obstacle | None:
     name, namespace = daemon_set["metadata"]["name"], daemon_set["metadata"]["namespace"]
     if lacking and part.installs:  # another driver or no such hardware: the next component explains more
         return None
+    if lacking and is_new(node):
+        what = f"{part.name} does not run yet: the operators have not labelled the new node"
+        return Obstacle(what, f"kubectl get pods -n {namespace} -o wide    # wait a minute or two", passing=True)
     if lacking:
         key, value = next(iter(lacking.items()))
         what = f"{part.name} does not run: the label {key}={value} is missing, which NFD and the operators set"
         return Obstacle(what, f"kubectl get pods -n {namespace} -o wide")
     if taints := untolerated(node, spec):
-        what = f"{part.name} does not run: DaemonSet {name} has no toleration for taint {words_of(taints[0])}"
+        what = f"{part.name} does not run: DaemonSet {name} has no toleration for taint {format_taint(taints[0])}"
         return Obstacle(what, f"kubectl describe daemonset -n {namespace} {name}")
     return Obstacle(f"{part.name} has no pod yet", f"kubectl describe daemonset -n {namespace} {name}")
 

@@ -113,12 +113,10 @@ def job_retries(job: Object, pods: Iterable[Object]) -> str:
     failed = job["status"].get("failed", 0)
     if not failed or any(holds(job, kind) for kind in ("Complete", "Failed")):
         return ""
-    mine = [pod for pod in pods if job["metadata"]["uid"] in owners_of(pod)]
-    why = _last_failure(mine)
-    told = (
-        f"Job {job['metadata']['name']} has had {failed} failed {'pod' if failed == 1 else 'pods'}{_most(job['spec'])}"
-    )
-    return one_line(f"{told}; the last one: {why}" if why else told)
+    why = _last_failure([pod for pod in pods if job["metadata"]["uid"] in owners_of(pod)])
+    count = f"{failed} {'pod has' if failed == 1 else 'pods have'} failed{_limit(job['spec'])}"
+    text = f"Job {job['metadata']['name']}: {count}"
+    return one_line(f"{text}; the last one: {why}" if why else text)
 
 
 def failing(job: Object) -> str:
@@ -130,11 +128,11 @@ def failing(job: Object) -> str:
     return one_line(f"Job {job['metadata']['name']} has failed ({why}), and Kubernetes deletes its pods")
 
 
-def _most(spec: Object) -> str:
+def _limit(spec: Object) -> str:
     if (limit := spec.get("backoffLimitPerIndex")) is not None:
-        return f", and may have {limit} of each index"
+        return f" (backoffLimitPerIndex {limit})"
     limit = spec.get("backoffLimit", 6)
-    return "" if limit >= _UNLIMITED else f", and may have {limit}"
+    return "" if limit >= _UNLIMITED else f" (backoffLimit {limit})"
 
 
 def _last_failure(pods: Sequence[Object]) -> str:

@@ -38,12 +38,12 @@ class Finding:
 
     def lines(self) -> list[str]:
         """Returns the printed lines, indented below the workload's line. A command stays on one line, to be copied."""
-        told = wrapped(f"  waits: {self.why}", "         ")
+        causes = wrapped(f"  waits: {self.why}", "         ")
         command, _, comment = self.fix.partition("    # ")
-        whole = f"    do: {self.fix}"
-        if len(whole) > _WIDTH and comment:
-            return [*told, f"    do: {command}", f"        # {comment}"]
-        return [*told, whole] if self.fix else told
+        line = f"    do: {self.fix}"
+        if len(line) > _WIDTH and comment:
+            return [*causes, f"    do: {command}", *wrapped(f"        # {comment}", "        # ")]
+        return [*causes, line] if self.fix else causes
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,11 @@ class Obstacle:
     """A command. `{nodes}` stands for all nodes reported together; a command without it is for the first node."""
     since: str = ""
     """The start time in RFC 3339, as Kubernetes writes it."""
+    passing: bool = False
+    """Whether no problem is known and the state changes by itself."""
 
 
-def together(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
+def merge_obstacles(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
     """Returns one finding for each obstacle, given as (node, obstacle), with all nodes that have it.
 
     A command for all nodes of a finding names no node that needs another command.
@@ -68,7 +70,7 @@ def together(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
         nodes, first = [node for node, _ in alike], alike[0][1]
         fix = first.fix.replace(_ALL, " ".join(nodes))
         since = f" since {clock(first.since)}" if first.since else ""
-        found.append(Finding(f"{what} on {listed(nodes, 'node')}{since}", fix))
+        found.append(Finding(f"{what} on {listed(nodes, 'node')}{since}", fix, passing=first.passing))
     return found
 
 
@@ -86,12 +88,12 @@ def joined(*parts: str | None, by: str = ": ") -> str:
 
 
 def listed(names: Sequence[str], called: str) -> str:
-    """Returns `node a`, `nodes a and b` or `5 nodes, as a`."""
+    """Returns `node a`, `nodes a and b` or `5 nodes (a, ...)`."""
     if len(names) == 1:
         return f"{called} {names[0]}"
     if len(names) <= _NAMED:
         return f"{called}s {' and '.join(names)}"
-    return f"{len(names)} {called}s, as {names[0]}"
+    return f"{len(names)} {called}s ({names[0]}, ...)"
 
 
 def clock(time: str) -> str:

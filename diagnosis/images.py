@@ -13,7 +13,7 @@ from config.data import data
 from config.data.content_tags import content_tag, image_names
 from diagnosis.cluster import POD, Cluster
 from diagnosis.finding import Finding, one_line
-from diagnosis.messages import cause, is_symptom, most_telling
+from diagnosis.messages import cause, is_symptom, most_specific
 from k8s.objects import Object
 
 PULLING = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrRegistryUnavailable")
@@ -39,7 +39,7 @@ class _Pull:
     cluster: Cluster
     pod: Object
     image: str
-    said: str
+    message: str
     look: str
 
     @property
@@ -52,24 +52,24 @@ class _Pull:
 
 def pull_failure(cluster: Cluster, pod: Object, image: str, message: str, look: str) -> Finding:
     bare = not cause(message.replace(image, "").partition('""')[2])  # only: Back-off pulling image "..."
-    told = [each for each in cluster.events(pod) if _FAILED in each["message"] and image in each["message"]]
-    if told and (bare or is_symptom(message)):
-        best = most_telling(told)["message"]
+    events = [each for each in cluster.events(pod) if _FAILED in each["message"] and image in each["message"]]
+    if events and (bare or is_symptom(message)):
+        best = most_specific(events)["message"]
         message = best if bare or not is_symptom(best) else message
     end = cause(message).rpartition('": ')[2]  # containerd writes the reference three times before the cause
     pull = _Pull(cluster, pod, image, one_line(end) or _NO_REASON, look)
     words = _NAMES.sub("", message.replace(image, ""))
-    known = next(each for each in _causes() if re.search(each["says"], words))
+    known = next(each for each in _causes() if re.search(each["matches"], words))
     return _FINDINGS[known["cause"]](pull) if "cause" in known else _known(pull, known)
 
 
-def wrong_platform(cluster: Cluster, pod: Object, image: str, told: str = "") -> Finding:
-    """Returns a finding that the image is not for the node's platform; `told` is the container's error."""
+def wrong_platform(cluster: Cluster, pod: Object, image: str, error: str = "") -> Finding:
+    """Returns a finding that the image is not for the node's platform; `error` is the container's error."""
     node = cluster.node(pod["spec"].get("nodeName", "")) or {"metadata": {}}
     labels = node["metadata"].get("labels", {})
     platform = f"{labels.get('kubernetes.io/os', 'linux')}/{labels.get('kubernetes.io/arch', 'amd64')}"
-    why = f"image {image} is there, but not for the platform of its node, {platform}"
-    if "exec format error" in told:
+    why = f"image {image} exists, but not for its node's platform {platform}"
+    if "exec format error" in error:
         why = f"{why}; or its command is a script without a first line like #!/bin/sh"
     fix = f"docker buildx imagetools inspect {image}    # lists its platforms; build and push it for {platform}"
     return Finding(why, fix, lasts=True)
@@ -77,38 +77,38 @@ def wrong_platform(cluster: Cluster, pod: Object, image: str, told: str = "") ->
 
 def never_pulled(image: str, look: str) -> Finding:
     """Returns a finding that the image must already be on the node."""
-    why = f"image {image} is not on its node, and imagePullPolicy Never forbids to pull it"
+    why = f"image {image} is not on its node, and imagePullPolicy Never forbids a pull"
     return Finding(why, f"{look}    # then set imagePullPolicy: IfNotPresent", lasts=True)
 
 
 def _refused(pull: _Pull) -> Finding:
     """Returns why a registry refuses the image. A role may still take effect; a missing pull secret stays missing."""
     if _ACR.fullmatch(pull.host) and not _is_of_others(pull):
-        why = f"its nodes may not pull {pull.image}: the role AcrPull is missing, or does not act yet"
-        return Finding(f"{why} ({pull.said})", pull.look)
+        why = f"its nodes may not pull {pull.image}: the role AcrPull is missing, or has not taken effect yet"
+        return Finding(f"{why} ({pull.message})", pull.look)
     if pull.host in _ANONYMOUS:
         why = f"{pull.host} refuses image {pull.image}, though all its images are public: the name is wrong, or a proxy"
-        return Finding(f"{why} or firewall on the way refuses it ({pull.said})", pull.look, lasts=True)
+        return Finding(f"{why} or firewall on the way refuses it ({pull.message})", pull.look, lasts=True)
     names = [secret["name"] for secret in pull.pod["spec"].get("imagePullSecrets", [])]
     absent = [event["message"] for event in pull.cluster.events(pull.pod) if event["reason"] == _NO_SECRET]
-    has = f"its pull secret {' or '.join(names)} does not open it" if names else "the pod has no pull secret"
+    has = f"its pull secret {' or '.join(names)} gives no access" if names else "the pod has no pull secret"
     has = one_line(absent[-1]) if absent else has
-    why = f"{pull.host} refuses image {pull.image}, which {_whose(pull.host)}: {has} ({pull.said})"
+    why = f"{pull.host} refuses image {pull.image}, which {_reason(pull.host)}: {has} ({pull.message})"
     secret = f"kubectl create secret docker-registry -n {pull.pod['metadata']['namespace']} --help"
     return Finding(why, f"{secret}    # then name it in imagePullSecrets of the pod's spec", lasts=True)
 
 
-def _whose(host: str) -> str:
+def _reason(host: str) -> str:
     if _ACR.fullmatch(host):
-        return "is of another registry than the stack's"
+        return "is in a registry other than the stack's"
     if host.endswith(_DOCKER_HUB):
         return "is private, or does not exist (Docker Hub answers the same for both)"
-    return "is not for everybody, or its name is wrong"
+    return "is private, or its name is wrong"
 
 
 def _is_of_others(pull: _Pull) -> bool:
     """Returns whether the cluster has images of `docker/` from other registries but none from this one."""
-    pods = pull.cluster.all(POD) if pull.cluster.whole else []
+    pods = pull.cluster.all(POD) if pull.cluster.is_complete else []
     images = [container.get("image", "") for pod in pods for container in pod["spec"]["containers"]]
     found = [_REFERENCE.fullmatch(image) for image in {*images, pull.image}]
     own = {each["host"] for each in found if each and each["name"] in image_names() and _ACR.fullmatch(each["host"])}
@@ -130,7 +130,7 @@ def _missing(pull: _Pull) -> Finding:
 def _known(pull: _Pull, cause: Mapping[str, Any]) -> Finding:
     """Fills the pull's values into the finding of a cause in pulls.yaml."""
     values = {"name": pull.host.partition(".")[0], "node": pull.pod["spec"].get("nodeName", "")}
-    values |= {key: getattr(pull, key) for key in ("host", "image", "said", "look")}
+    values |= {key: getattr(pull, key) for key in ("host", "image", "message", "look")}
     return Finding(
         cause["why"].format(**values), cause.get("fix", "{look}").format(**values), cause.get("lasts", False)
     )

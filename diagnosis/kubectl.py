@@ -31,7 +31,7 @@ _LOG_LINE = re.compile(r"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ ")
 def _hints() -> Mapping[str, str]:
     """Returns hints by regular expressions for kubectl's errors, the most specific first."""
     read = data.parsed(Path(__file__).with_name("hints.yaml").read_text("utf-8"))
-    return {each["says"]: each["hint"].format(**read["texts"]) for each in read["hints"]}
+    return {each["matches"]: each["hint"].format(**read["texts"]) for each in read["hints"]}
 
 
 class KubectlFailed(ReadFailed):
@@ -49,7 +49,7 @@ def read(kind: Kind, namespace: str) -> list[Object]:
     if kind == NODE:
         command.append("--show-managed-fields")  # they name who cordoned the node
     try:
-        items: list[Object] = json.loads(_said(*command)).get("items") or []
+        items: list[Object] = json.loads(_output(*command)).get("items") or []
     except KubectlFailed as error:
         if _NO_SUCH_KIND in str(error):
             return []
@@ -129,12 +129,12 @@ def _get(socket_path: Path, kind: Kind, namespace: str) -> list[Object]:
 def last_lines(namespace: str, selector: str) -> tuple[list[str], list[str]]:
     """Returns the last log line of each pod with these labels, and why other logs are missing. Raises KubectlFailed."""
     chosen = ("--namespace", namespace, "--selector", selector)
-    lines = _said("logs", *chosen, "--tail", "1", "--prefix", "--ignore-errors").splitlines()
+    lines = _output("logs", *chosen, "--tail", "1", "--prefix", "--ignore-errors").splitlines()
     read = [(line, _PREFIX.match(line)) for line in lines if line.strip()]
     return [line[found.end() :] for line, found in read if found], [line for line, found in read if not found]
 
 
-def _said(*arguments: str) -> str:
+def _output(*arguments: str) -> str:
     """Returns kubectl's standard output. Raises KubectlFailed."""
     try:
         answer = subprocess.run(["kubectl", *arguments], capture_output=True, text=True, check=False)
@@ -145,15 +145,15 @@ def _said(*arguments: str) -> str:
     return answer.stdout
 
 
-def _failed(asked: str, stderr: str) -> KubectlFailed:
-    said = _once(stderr)
-    failed = Forbidden if "(Forbidden)" in said else KubectlFailed
-    return failed("\n".join(filter(None, [asked, said, hint(said)])))
+def _failed(command: str, stderr: str) -> KubectlFailed:
+    error = _once(stderr)
+    failed = Forbidden if "(Forbidden)" in error else KubectlFailed
+    return failed("\n".join(filter(None, [command, error, hint(error)])))
 
 
-def hint(said: str) -> str:
+def hint(error: str) -> str:
     """Returns the meaning and the fix of kubectl's error; empty if unknown."""
-    return next((hint for pattern, hint in _hints().items() if re.search(pattern, said)), "")
+    return next((hint for pattern, hint in _hints().items() if re.search(pattern, error)), "")
 
 
 def _once(stderr: str) -> str:

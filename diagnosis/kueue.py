@@ -67,7 +67,8 @@ def held(cluster: Cluster, job: Object) -> list[Finding]:
     found = [each for each in found if not holds(each, "Finished")] or found
     if found:
         newest = max(found, key=lambda each: each["metadata"].get("creationTimestamp") or "")
-        return [*_held(cluster, newest), *_too_large(cluster, newest)]
+        look = f"kubectl describe {_resource(newest)} {where(newest)}"
+        return [*_held(cluster, newest, look), *_too_large(cluster, newest, look)]
     if refused := [event["message"] for event in cluster.events(job) if event["reason"] in _REFUSED]:
         return [Finding(one_line(refused[-1]), f"kubectl get events -n {metadata['namespace']}")]
     queue = metadata.get("labels", {}).get(QUEUE_LABEL)
@@ -75,7 +76,7 @@ def held(cluster: Cluster, job: Object) -> list[Finding]:
         return []
     if not cluster.runs(_MANAGER):
         return [Finding("Kueue does not run", "kubectl get pods -A --selector app.kubernetes.io/name=kueue")]
-    return [Finding(f"Kueue has not put it into its queue {queue} yet", passing=True)]
+    return [Finding(f"Kueue has not added it to its queue {queue} yet", passing=True)]
 
 
 def is_admitted(cluster: Cluster, job: Object) -> bool:
@@ -83,20 +84,23 @@ def is_admitted(cluster: Cluster, job: Object) -> bool:
     return any(holds(each, "Admitted") for each in found)
 
 
-def _held(cluster: Cluster, queued: Object) -> Iterator[Finding]:
-    resource = replace(QUEUED, api_version=queued.get("apiVersion") or QUEUED.api_version).resource
-    look = f"kubectl describe {resource} {where(queued)}"
+def _resource(queued: Object) -> str:
+    return replace(QUEUED, api_version=queued.get("apiVersion") or QUEUED.api_version).resource
+
+
+def _held(cluster: Cluster, queued: Object, look: str) -> Iterator[Finding]:
     queue = f"its queue {queued['spec'].get('queueName', '')}"
     finished, evicted, quota = (condition(queued, kind) for kind in ("Finished", "Evicted", "QuotaReserved"))
     if queued["spec"].get("active") is False:
-        why = _said(evicted) or _said(condition(queued, "DeactivationTarget")) or _said(quota)
-        patch = f"""kubectl patch {resource} {where(queued)} --type merge -p '{{"spec":{{"active":true}}}}'"""
+        why = _message(evicted) or _message(condition(queued, "DeactivationTarget")) or _message(quota)
+        patch = f"""kubectl patch {_resource(queued)} {where(queued)} --type merge -p '{{"spec":{{"active":true}}}}'"""
         why = joined(why, *_failed_checks(queued, why), by="; ") or "spec.active is false"
-        told = f"Kueue has deactivated it and does not queue it again: {why}"
-        yield Finding(one_line(told), f"{patch}    # as an administrator, once the cause is fixed", lasts=True)
+        why = f"Kueue has deactivated it and does not queue it again: {why}"
+        yield Finding(one_line(why), f"{patch}    # as an administrator, once the cause is fixed", lasts=True)
     elif finished.get("status") == "True":
-        told = f"for Kueue it has finished ({finished.get('reason', '')}), so it is not started: {_said(finished)}"
-        yield Finding(one_line(told), look, lasts=True)
+        why = f"Kueue does not start it, since its Workload has finished ({finished.get('reason', '')}): "
+        why += _message(finished)
+        yield Finding(one_line(why), look, lasts=True)
     elif quota.get("status") == "True":
         yield from _unchecked(queued, queue, look)
     elif not quota and not evicted:
@@ -105,7 +109,7 @@ def _held(cluster: Cluster, queued: Object) -> Iterator[Finding]:
         yield _waiting(cluster, queued, queue, look)
 
 
-def _too_large(cluster: Cluster, queued: Object) -> Iterator[Finding]:
+def _too_large(cluster: Cluster, queued: Object, look: str) -> Iterator[Finding]:
     """Yields devices that a pod requests more of than any eligible node has; quota cannot help."""
     for pod in (pod_set["template"] for pod_set in queued["spec"].get("podSets", [])):
         nodes = [node for node in cluster.all(NODE) if selects(pod, node)]
@@ -113,19 +117,20 @@ def _too_large(cluster: Cluster, queued: Object) -> Iterator[Finding]:
             sizes = [max(allocatable(node, resource), expected(cluster, node, resource)) for node in nodes]
             most = max(sizes, default=0)
             if 0 < most < count:
-                why = f"each pod asks for {count} {resource}, and no node that it may use holds more than {most}"
+                why = f"each pod requests {count} {resource}, and no node that it may use has more than {most}"
                 grows = may_add_pool(cluster, pod)
                 why += "; pools without nodes may have larger ones" if grows else ""
-                yield Finding(why, f"ask for {most} at most in each pod, and for more pods", lasts=not grows)
+                fix = f"{look}    # request at most {most} in each pod, and more pods"
+                yield Finding(why, fix, lasts=not grows)
 
 
 def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding:
     """Returns why a Workload without quota waits: the last eviction, what its queue lacks, and when it is requeued."""
     quota, evicted, before = condition(queued, "QuotaReserved"), condition(queued, "Evicted"), _eviction(queued)
     now, lasts = _current(cluster, quota, queued["metadata"]["namespace"])
-    large, never = _never_fits(_said(quota))
-    less = _lends_less(cluster, _said(quota)) if GPU_RESOURCE in large else ""
-    unsure = GPU_RESOURCE in large and not cluster.whole
+    large, never = _never_fits(_message(quota))
+    less = _lends_less(cluster, _message(quota)) if GPU_RESOURCE in large else ""
+    unsure = GPU_RESOURCE in large and not cluster.is_complete
     state = queued["status"].get("requeueState", {})
     requeue = f" (requeue {state['count']})" if state.get("count") else ""
     if less:
@@ -136,7 +141,7 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
         waits = f"it never fits in {queue}: {never}"
     elif state.get("requeueAt"):
         waits = f"it is queued again in {queue} at {clock(state['requeueAt'])}{requeue}"
-    elif before and now in ("", _said(evicted)):
+    elif before and now in ("", _message(evicted)):
         waits = f"it waits in {queue}{requeue}"
     else:
         waits = f"it has no quota in {queue}: {now}"
@@ -144,7 +149,7 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
     barred = again.get("status") == "False" and str(again.get("reason", "")).endswith(_BARRED)
     others = " and ".join(sorted(large - {GPU_RESOURCE}))
     setting = f"teams.<team>.gpus{f', each with its share of {others}' if others else ''}"
-    hint = f"    # ask for less{others and f' {others}'}, or have the quota raised ({setting})" if large else ""
+    hint = f"    # request less{others and f' {others}'}, or raise the quota ({setting})" if large else ""
     lasts = not (less or unsure) and (bool(never) or lasts or barred)
     return Finding(one_line(joined(before, waits, by="; ")), look if less else f"{look}{hint}", lasts=lasts)
 
@@ -169,7 +174,7 @@ def _lends_less(cluster: Cluster, message: str) -> str:
     return ""
 
 
-def _said(entry: Object) -> str:
+def _message(entry: Object) -> str:
     return str(entry.get("message") or entry.get("reason") or "")
 
 
@@ -188,13 +193,13 @@ def _unchecked(queued: Object, queue: str, look: str) -> Iterator[Finding]:
         since = f" at {clock(admitted['lastTransitionTime'])}" if admitted.get("lastTransitionTime") else ""
         yield Finding(f"Kueue has admitted it{since}, and its job is still suspended", look)
     if admitted.get("reason") == "PendingDelayedTopologyRequests":
-        yield Finding(one_line(f"it has quota in {queue}: {_said(admitted)}"), look, passing=True)
+        yield Finding(one_line(f"it has quota in {queue}: {_message(admitted)}"), look, passing=True)
 
 
 def _eviction(queued: Object) -> str:
     """Returns the eviction that makes the Workload wait, or an empty string."""
     evicted, preempted = condition(queued, "Evicted"), condition(queued, "Preempted")
-    reason, message = evicted.get("reason", ""), _said(evicted)
+    reason, message = evicted.get("reason", ""), _message(evicted)
     if evicted.get("status") != "True":
         return ""
     if reason == "Preempted":
@@ -218,14 +223,14 @@ def _failed_checks(queued: Object, known: str) -> list[str]:
 
 def _current(cluster: Cluster, quota: Object, namespace: str) -> tuple[str, bool]:
     """Returns Kueue's reason, and whether it lasts until a user changes the queue or the job."""
-    message = _said(quota)
+    message = _message(quota)
     if found := _INACTIVE.search(message):
         queues = [each for each in cluster.all(CLUSTER_QUEUE) if each["metadata"]["name"] == found[1]]
         active = condition(queues[0], "Active") if queues else {}
-        return f"{message}: {_said(active)}".rstrip(": "), active.get("status") == "False"
+        return f"{message}: {_message(active)}".rstrip(": "), active.get("status") == "False"
     if _NO_QUEUE.search(message) and (queues := cluster.all(LOCAL_QUEUE, namespace)):
-        there = ", ".join(sorted(each["metadata"]["name"] for each in queues))
-        return f"{message}; namespace {namespace} has: {there}", True
+        known = ", ".join(sorted(each["metadata"]["name"] for each in queues))
+        return f"{message}; namespace {namespace} has: {known}", True
     return message, quota.get("reason") in _LASTING_REASONS or bool(_LASTING.search(message))
 
 
@@ -241,4 +246,4 @@ def _never_fits(message: str) -> tuple[set[str], str]:
 
 def _size(found: re.Match[str]) -> str:
     asked = found["asked"] if found["before"] in ("0", "") else f"{found['before']} + {found['asked']}"
-    return f"it asks for {asked} {found['resource']}, and flavor {found['flavor']} has {found['most']} at most"
+    return f"it requests {asked} {found['resource']}, and flavor {found['flavor']} has {found['most']} at most"

@@ -16,11 +16,11 @@ from diagnosis.finding import Finding, clock, grouped, later, listed, one_line
 from k8s.objects import Object, condition, has_ended
 from k8s.scheduling import tolerates
 
-_LOST = {"Unknown": "silent", "False": "not ready"}
+_LOST = {"Unknown": "unreachable", "False": "not ready"}
 """Descriptions by the status of a node's condition Ready."""
 _TAINTS = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
-_REPAIRED = "AKS repairs such a node by itself, or tries to (docs/lost-nodes.md)"
-_OFF = "only when its machine is off: else it runs on, unseen (docs/lost-nodes.md)"
+REPAIR = "AKS tries to repair such a node (docs/lost-nodes.md)"
+_OFF = "only if its VM is off: otherwise the container keeps running (docs/lost-nodes.md)"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class _State:
 def lost_pods(cluster: Cluster, pods: Iterable[Object]) -> list[Finding]:
     """Returns one finding for all pods in the same state on a lost node."""
     lost = ((_state(cluster, pod), pod["metadata"]["name"]) for pod in pods if is_lost(cluster, pod))
-    return [_told(state, names) for state, names in grouped(lost).items()]
+    return [_finding(state, names) for state, names in grouped(lost).items()]
 
 
 def never_ending(cluster: Cluster) -> list[Finding]:
@@ -50,17 +50,17 @@ def never_ending(cluster: Cluster) -> list[Finding]:
 def is_lost(cluster: Cluster, pod: Object) -> bool:
     """Returns whether the pod's node is known not to be ready or was deleted."""
     name = pod["spec"].get("nodeName")
-    if not name or has_ended(pod) or not cluster.whole:
+    if not name or has_ended(pod) or not cluster.is_complete:
         return False
     node = cluster.node(name)
     return node is None or condition(node, "Ready").get("status") in _LOST
 
 
-def _told(state: _State, names: Sequence[str]) -> Finding:
+def _finding(state: _State, names: Sequence[str]) -> Finding:
     why = one_line(f"{listed(names, 'pod')} {'is' if len(names) == 1 else 'are'} {state.where}: {state.then}")
     if state.forced:
         return Finding(why, f"kubectl delete pod -n {state.namespace} {' '.join(names)} --force    # {_OFF}")
-    return Finding(why, f"kubectl describe node {state.node}    # {_REPAIRED}")
+    return Finding(why, f"kubectl describe node {state.node}    # {REPAIR}")
 
 
 def _state(cluster: Cluster, pod: Object) -> _State:
@@ -68,16 +68,14 @@ def _state(cluster: Cluster, pod: Object) -> _State:
     node, terminating = cluster.node(name), _is_terminating(pod)
     where = f"{'Terminating' if terminating else pod.get('status', {}).get('phase', 'Pending')} on node {name}"
     if node is None:
-        return _State(
-            name, namespace, f"{where}, which is gone", "Kubernetes deletes what was there within a minute or so"
-        )
+        return _State(name, namespace, f"{where} (deleted)", "Kubernetes deletes its pods in about a minute")
     ready = condition(node, "Ready")
     since = f" since {clock(ready['lastTransitionTime'])}" if ready.get("lastTransitionTime") else ""
-    lost = f"{where}, which is {_LOST[ready['status']]}{since}"
+    lost = f"{where} ({_LOST[ready['status']]}{since})"
     if terminating and ready["status"] == "Unknown":
-        then = "only the node's return, its deletion or force ends that, for nobody there can confirm it"
+        then = "this ends when the node returns or is deleted, or when you force the deletion"
         return _State(name, namespace, lost, then, forced=True)
-    then = "its kubelet is to end what is there." if terminating else _deleted(node, pod)
+    then = "Its kubelet has to end the pods." if terminating else _deleted(node, pod)
     return _State(name, namespace, lost, f"{ready.get('message', '')} {then}".lstrip())
 
 
@@ -86,14 +84,14 @@ def _deleted(node: Object, pod: Object) -> str:
     evicting = [each for each in node["spec"].get("taints", []) if each["effect"] == "NoExecute"]
     taint = next((each for each in evicting if each["key"] in _TAINTS), None)
     if taint is None:
-        return "Kubernetes is about to taint it."
+        return "Kubernetes will taint the node soon."
     mine = [each for each in pod["spec"].get("tolerations", []) if tolerates([each], taint)]
     seconds = [each["tolerationSeconds"] for each in mine if each.get("tolerationSeconds") is not None]
     if mine and not seconds:
-        return "That is tolerated for ever: what is there waits for it."
+        return "The pods tolerate this without a limit, and wait for the node."
     wait = max(min(seconds, default=0), 0)
-    when = f", at {clock(later(taint['timeAdded'], wait))}" if taint.get("timeAdded") else ""
-    return f"Unless it is back {wait} s after its taint{when}, Kubernetes deletes what is there."
+    when = f" (at {clock(later(taint['timeAdded'], wait))})" if taint.get("timeAdded") else ""
+    return f"If the node does not return within {wait} s of its taint{when}, Kubernetes deletes its pods."
 
 
 def _is_terminating(pod: Object) -> bool:

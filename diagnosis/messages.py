@@ -43,9 +43,9 @@ def hidden_by_notice(message: str) -> bool:
     return "***" in message and bool(_STATUS_ALONE.fullmatch(cause(message)))
 
 
-def most_telling(events: Sequence[Object]) -> Object:
+def most_specific(events: Sequence[Object]) -> Object:
     """Returns the last event with a cause, or else the last one with a message."""
-    told = [event for event in events if event["message"].strip()] or events
-    causes = [event for event in told if not is_symptom(event["message"])]
+    texts = [event for event in events if event["message"].strip()] or events
+    causes = [event for event in texts if not is_symptom(event["message"])]
     named = [event for event in causes if not hidden_by_notice(event["message"])]
-    return (named or causes or told)[-1]
+    return (named or causes or texts)[-1]

@@ -22,10 +22,11 @@ _OF_PERSONS = re.compile(
     r"(?i)(kubectl|oc$|k9s|(open)?lens|freelens|headlamp|node-fetch|axios|mozilla|python|openapi-generator|curl|okhttp)"
 )
 """Prefix of field managers of people: a tool, or a browser or library without a controller's name."""
+_UNKNOWN = "an unknown client"
 _FINE = re.compile(r"(?<!Not)(Healthy|Ready|OK|Ok|Succeeded)$")
 """Suffix of condition types that are True without a problem."""
 _VERDICT = f"{HEALTH_TAINT}-verdict"
-_UNLABEL = f"kubectl label node {{nodes}} {BAD_NODE.partition('=')[0]}-    # once their GPUs are well again"
+_UNLABEL = f"kubectl label node {{nodes}} {BAD_NODE.partition('=')[0]}-    # once their GPUs work again"
 CHECK_AGAIN = "check it: pulumi up -s <stack> --replace '**:Job::health-check*' (docs/health-check.md)"
 _LABELS = {BAD_NODE: _UNLABEL, f"{AUTOPILOT_LABEL}=EVICT": "kubectl describe nodes {nodes}"}
 """Labels that make AppWrapper move jobs off a node, and the fix."""
@@ -46,10 +47,10 @@ class NodeState:
 
     def obstacle(self, node: Object) -> Obstacle:
         do = self.entry["do"].replace("{node}", node["metadata"]["name"])
-        what, by = f"{self.entry['who']} ({self.mark})", writers(node, "f:unschedulable") or ["somebody"]
-        people = [who for who in by if who == "somebody" or is_of_person(who)]
+        what, by = f"{self.entry['who']} ({self.mark})", writers(node, "f:unschedulable") or [_UNKNOWN]
+        people = [who for who in by if who == _UNKNOWN or is_of_person(who)]
         if self.entry.get("stays") and node["spec"].get("unschedulable") and people:
-            what, do = f"{what}, and cordoned by {people[0]}", f"{do}; the cordon stays: ask who has set it"
+            what, do = f"{what}, and cordoned by {people[0]}", f"{do}; the cordon stays: ask the user who set it"
         return Obstacle(what, do, self.since)
 
 
@@ -126,13 +127,13 @@ def is_of_person(who: str) -> bool:
     return bool(_OF_PERSONS.match(who))
 
 
-def taken(node: Object) -> list[Obstacle]:
+def removal(node: Object) -> list[Obstacle]:
     """Returns why a node is being removed, except routine actions of autoscalers."""
     state = leaving(node)
     return [state.obstacle(node)] if state and not state.entry.get("routine", False) else []
 
 
-def sick(node: Object) -> Iterator[Obstacle]:
+def unhealthy(node: Object) -> Iterator[Obstacle]:
     yield from (Obstacle(problem, "kubectl describe nodes {nodes}") for problem in problems(node))
     cordoned, verdict = node["spec"].get("unschedulable"), node["metadata"].get("annotations", {}).get(_VERDICT, "")
     tainted = any(taint["key"] == HEALTH_TAINT for taint in node["spec"].get("taints", []))
@@ -141,19 +142,19 @@ def sick(node: Object) -> Iterator[Obstacle]:
         return
     labels = [f"{key}={value}" for key, value in node["metadata"].get("labels", {}).items()]
     yield from (
-        Obstacle(f"label {label}: AppWrapper takes its jobs away", _LABELS[label])
+        Obstacle(f"label {label}: AppWrapper moves its jobs away", _LABELS[label])
         for label in labels
         if label in _LABELS
     )
     if unfit := ", ".join(label for label in labels if cordoned and _UNFIT.match(label)):
-        yield Obstacle(f"not to be used: label {unfit}", "kubectl describe nodes {nodes}")
+        yield Obstacle(f"must not be used: label {unfit}", "kubectl describe nodes {nodes}")
 
 
 def failed_check(node: Object) -> Obstacle:
     """Returns what a failed check found on a node, and how to remove its taint."""
-    found = node["metadata"].get("annotations", {}).get(_VERDICT, "nobody says why")
-    mended = "mend it, then name it in workloadOptions.health-check.nodeNames"
-    return Obstacle(f"has failed its check ({one_line(found)})", f"{mended}    # {CHECK_AGAIN}")
+    found = node["metadata"].get("annotations", {}).get(_VERDICT, "for an unknown reason")
+    steps = f"repair it, name it in workloadOptions.health-check.nodeNames, then {CHECK_AGAIN}"
+    return Obstacle(f"has failed its check ({one_line(found)})", f"kubectl describe nodes {{nodes}}    # {steps}")
 
 
 def remarks_on_nodes(cluster: Cluster, pods: Iterable[Object]) -> Iterator[str]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 
 from config.data.scheduling import AGENT_POOL_LABEL, GPU_TAINT, SPOT_TAINT, SYSTEM_TAINT
+from diagnosis.finding import Obstacle, is_past, joined, later
 from k8s.objects import Object
 from k8s.quantities import is_quantity, value
 from k8s.resources import pod_requests
 
 _OF_POOL = f"{AGENT_POOL_LABEL}="
+_JOINING_S = 120
+"""Longest time until a new node is ready and labelled: AKS and the operators take about a minute."""
 
 
 def too_small(node: Object, pod: Object) -> tuple[str, str, str] | None:
@@ -28,28 +31,40 @@ def _shown(name: str, amount: Fraction) -> str:
     return f"{float(amount):g}" if name == "cpu" else f"{float(amount) / 2**30:.1f}Gi"
 
 
-def choice(pod: Object) -> str:
+def describe_nodes(pod: Object) -> str:
     """Describes the required pool and labels of a pod's node, such as `of pool gpu4082 with zone=1`."""
-    wanted = _wishes(pod)
+    wanted = _requirements(pod)
     pools = [wish.removeprefix(_OF_POOL) for wish in wanted if wish.startswith(_OF_POOL)]
     labels = [wish for wish in wanted if not wish.startswith(_OF_POOL)]
-    said = [f"of pool {' and '.join(pools)}"] if pools else []
-    return " ".join([*said, *([f"with {' and '.join(labels)}"] if labels else [])])
+    parts = (f"of pool {' and '.join(pools)}" if pools else "", f"with {' and '.join(labels)}" if labels else "")
+    return joined(*parts, by=" ")
 
 
-def asked_labels(pod: Object) -> list[str]:
+def is_new(node: Object) -> bool:
+    """Returns whether the node has just joined, so that missing labels and a missing network are no problem yet."""
+    created = node["metadata"].get("creationTimestamp")
+    return bool(created) and not is_past(later(created, _JOINING_S))
+
+
+def joining(node: Object) -> Obstacle:
+    """Returns that the node is new and not ready yet."""
+    look = f"kubectl describe node {node['metadata']['name']}    # wait a minute or two"
+    return Obstacle("has just joined the cluster, and is not ready yet", look, passing=True)
+
+
+def required_labels(pod: Object) -> list[str]:
     """Returns the keys of the labels that the pod's node selector and required affinity name, each once."""
     keys = [*(pod["spec"].get("nodeSelector") or {}), *(each["key"] for term in _terms(pod) for each in term)]
     return list(dict.fromkeys(keys))
 
 
-def chosen_pools(pod: Object) -> set[str]:
+def required_pools(pod: Object) -> set[str]:
     """Returns the names of the pools that the pod requires; empty if any will do."""
-    named = [wish.removeprefix(_OF_POOL) for wish in _wishes(pod) if wish.startswith(_OF_POOL)]
+    named = [wish.removeprefix(_OF_POOL) for wish in _requirements(pod) if wish.startswith(_OF_POOL)]
     return {name for names in named for name in names.split(" or ")}
 
 
-def words_of(taint: Object) -> str:
+def format_taint(taint: Object) -> str:
     """Formats a taint as kubectl does."""
     value = f"={taint['value']}" if taint.get("value") else ""
     return f"{taint['key']}{value}:{taint['effect']}"
@@ -57,7 +72,7 @@ def words_of(taint: Object) -> str:
 
 def is_of_program(taint: Object) -> bool:
     """Returns whether this program sets the taint on pools by itself; a stack's settings may add others."""
-    return words_of(taint) in (GPU_TAINT, SPOT_TAINT, SYSTEM_TAINT)
+    return format_taint(taint) in (GPU_TAINT, SPOT_TAINT, SYSTEM_TAINT)
 
 
 def _terms(pod: Object) -> list[list[Object]]:
@@ -67,11 +82,11 @@ def _terms(pod: Object) -> list[list[Object]]:
     return [[*term.get("matchExpressions", []), *term.get("matchFields", [])] for term in terms]
 
 
-def _wishes(pod: Object) -> list[str]:
+def _requirements(pod: Object) -> list[str]:
     selected = [f"{key}={value}" for key, value in (pod["spec"].get("nodeSelector") or {}).items()]
-    return [*selected, *(_wish(entry) for term in _terms(pod) for entry in term)]
+    return [*selected, *(_requirement(entry) for term in _terms(pod) for entry in term)]
 
 
-def _wish(entry: Object) -> str:
+def _requirement(entry: Object) -> str:
     values = " or ".join(entry.get("values", []))
     return f"{entry['key']}={values}" if entry["operator"] == "In" else f"{entry['key']} {entry['operator']} {values}"

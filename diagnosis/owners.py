@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from config.data.scheduling import VOLCANO_GROUP
-from diagnosis.cluster import APP_WRAPPER, MAKERS, POD, POD_GROUP, RAY_CLUSTER, Cluster, Kind, owners_of, told_at
+from diagnosis.cluster import APP_WRAPPER, MAKERS, POD, POD_GROUP, RAY_CLUSTER, Cluster, Kind, event_time, owners_of
 from diagnosis.finding import Finding, one_line
 from diagnosis.messages import cause, is_symptom
 from diagnosis.shapes import REPLICA_SPECS
@@ -67,9 +67,9 @@ def refusals(cluster: Cluster, made: Sequence[tuple[Kind, Object]], pods: Sequen
         if kind == POD:  # its events are about its containers
             continue
         mine = [pod for pod in pods if maker["metadata"]["uid"] in owners_of(pod)]
-        said = ("", _of_ray(kind, maker, mine if kind == RAY_CLUSTER else pods))
-        said = said if said[1] else _condition(maker)
-        reason, message = said if said[1] else _event(cluster, maker, mine, alone=not pods)
+        found = ("", _of_ray(kind, maker, mine if kind == RAY_CLUSTER else pods))
+        found = found if found[1] else _condition(maker)
+        reason, message = found if found[1] else _event(cluster, maker, mine, alone=not pods)
         if message:
             lasts = bool(_LASTING.search(message) or _LASTING.search(reason)) or _exceeds_alone(message)
             look = f"kubectl get events -n {maker['metadata']['namespace']}"
@@ -106,12 +106,12 @@ def _of_ray(kind: Kind, maker: Object, pods: Sequence[Object]) -> str:
 def _event(cluster: Cluster, maker: Object, pods: Sequence[Object], *, alone: bool) -> tuple[str, str]:
     """Returns the event with the cause, newer than any pods. `alone` is whether the workload has no pods."""
     newest = max((pod["metadata"].get("creationTimestamp", "") for pod in pods), default="")
-    told = [
+    reasons = [
         (event["reason"], cause(event["message"]))
         for event in cluster.events(maker)
-        if told_at(event) > newest and _explains(event, alone=alone)
+        if event_time(event) > newest and _explains(event, alone=alone)
     ]
-    ranked = [each for each in told if each[1].strip()]
+    ranked = [each for each in reasons if each[1].strip()]
     return max(reversed(ranked), key=_rank, default=("", ""))
 
 
@@ -121,9 +121,9 @@ def _explains(event: Object, *, alone: bool) -> bool:
     return bool(_CREATION.search(event["reason"])) or (alone and event.get("type") == "Warning")
 
 
-def _rank(told: tuple[str, str]) -> tuple[bool, bool]:
+def _rank(reason: tuple[str, str]) -> tuple[bool, bool]:
     """Ranks causes above symptoms; among equals, the latest wins."""
-    return bool(_CAUSE.search(told[1])), not is_symptom(told[1])
+    return bool(_CAUSE.search(reason[1])), not is_symptom(reason[1])
 
 
 def templates(cluster: Cluster, workload: Object) -> list[Object]:

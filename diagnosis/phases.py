@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from diagnosis import ray
 from diagnosis.cluster import WORKLOADS, Cluster, where
 from diagnosis.finding import Finding, grouped, joined, listed, one_line
-from diagnosis.messages import cause, most_telling
+from diagnosis.messages import cause, most_specific
 from diagnosis.workload import ANY_KIND
 from k8s.objects import Object, condition, has_ended, holds, is_ready
 
@@ -44,12 +44,12 @@ def phase_of_any_kind(workload: Object) -> tuple[str, str]:
     for found, pattern in (("Failed", _FAILED), ("Succeeded", _DONE)):
         for each in conditions:
             if each["status"] == "True" and pattern.match(each["type"]):
-                return found, _said(each)
+                return found, _reason(each)
             if found == "Failed" and (each["type"], each["status"]) == ("Succeeded", "False"):  # Tekton, Knative
-                return found, _said(each)
+                return found, _reason(each)
         if any(map(pattern.match, words)):
-            said = [str(part.get("message") or part.get("errorMessage") or "") for part in parts]
-            return found, one_line(next(filter(None, said), ""))
+            messages = [str(part.get("message") or part.get("errorMessage") or "") for part in parts]
+            return found, one_line(next(filter(None, messages), ""))
     runs = status.get("active") or any(each["type"] in _READY and each["status"] == "True" for each in conditions)
     return ("Running" if runs or "running" in map(str.lower, words) else "Pending"), ""
 
@@ -59,10 +59,10 @@ def stated(workload: Object, look: str) -> Iterator[Finding]:
     for each in workload["status"].get("conditions", []):
         against = _GOOD.search(each["type"]) if each["status"] == "False" else _BAD.search(each["type"])
         if each.get("message") and against and each["status"] in ("True", "False"):
-            yield Finding(one_line(f"{each['type']} is {each['status']}: {_said(each)}"), look)
+            yield Finding(one_line(f"{each['type']} is {each['status']}: {_reason(each)}"), look)
 
 
-def _said(entry: Object) -> str:
+def _reason(entry: Object) -> str:
     return one_line(joined(entry.get("reason"), entry.get("message")))
 
 
@@ -80,12 +80,12 @@ def unfinished_rollout(deployment: Object) -> str:
         if (entry := condition(deployment, kind)).get("status") == bad:
             return joined(entry.get("reason", kind), entry.get("message") if kind == "Progressing" else "")
     status = deployment["status"]
-    there, new, late = (status.get(key, 0) for key in ("replicas", "updatedReplicas", "unavailableReplicas"))
-    if not holds(deployment, "Available") or not (late or there > new):
+    total, new, late = (status.get(key, 0) for key in ("replicas", "updatedReplicas", "unavailableReplicas"))
+    if not holds(deployment, "Available") or not (late or total > new):
         return ""
     if condition(deployment, "Progressing").get("reason") == "DeploymentPaused":
         return ""
-    return f"{new} of {there} replicas are of the newest version, and {late} {'is' if late == 1 else 'are'} unavailable"
+    return f"{new} of {total} replicas have the newest version, and {late} {'is' if late == 1 else 'are'} unavailable"
 
 
 def unfinished_set(stateful_set: Object) -> str:
@@ -100,7 +100,7 @@ def unfinished_set(stateful_set: Object) -> str:
     strategy = spec.get("updateStrategy", {})
     rolling = strategy.get("type") != "OnDelete" and status.get("updateRevision") != status.get("currentRevision")
     to_update = wanted - strategy.get("rollingUpdate", {}).get("partition", 0)
-    return f"{new} of {wanted} replicas are of the newest version" if rolling and new < to_update else ""
+    return f"{new} of {wanted} replicas have the newest version" if rolling and new < to_update else ""
 
 
 def _placed(pod: Object) -> str:
@@ -115,13 +115,15 @@ def _state(cluster: Cluster, pod: Object) -> str:
         by = condition(pod, "TerminationTarget").get("message")  # Kueue's (pkg/controller/jobs/pod)
         failed = [event["message"] for event in cluster.events(pod) if event["reason"] == _NOT_KILLED]
         kept = f", and kept until its finalizer {' and '.join(held)} is removed" if held else ""
-        return f"asked to end{f' ({by})' if by else ''}{f': {cause(failed[-1])}' if failed else kept}"
+        return f"terminating{f' ({by})' if by else ''}{f': {cause(failed[-1])}' if failed else kept}"
     if not name:
-        return "not placed yet"
+        return "not scheduled yet"
     if pod["status"].get("phase") != "Running":
-        return "being started"
-    told = [event for event in cluster.events(pod) if event["reason"] == _UNHEALTHY]
-    return "running, and not ready yet" + (f": {cause(most_telling(told)['message'])}" if told else "")
+        return "starting"
+    failed_probes = [event for event in cluster.events(pod) if event["reason"] == _UNHEALTHY]
+    return "running, but not ready yet" + (
+        f": {cause(most_specific(failed_probes)['message'])}" if failed_probes else ""
+    )
 
 
 def phase_of(kind: str, workload: Object) -> tuple[str, str]:

@@ -14,12 +14,12 @@ from config.data.scheduling import AGENT_POOL_LABEL, HEALTH_TAINT, SPOT_LABEL
 from diagnosis import schedulers
 from diagnosis.autoscaler import may_grow, scaling
 from diagnosis.cluster import CLAIM, NODE, STORAGE_CLASS, Cluster, labelled, where
-from diagnosis.cordons import cordon, troubles
+from diagnosis.cordons import cordon, other_problems
 from diagnosis.drivers import not_offered
-from diagnosis.finding import Finding, Obstacle, grouped, one_line, together
-from diagnosis.messages import cause, most_telling
+from diagnosis.finding import Finding, Obstacle, grouped, joined, merge_obstacles, one_line
+from diagnosis.messages import cause, most_specific
 from diagnosis.node_states import failed_check, is_of_person, leaving, manager, of_taints, writers
-from diagnosis.nodes import asked_labels, choice, is_of_program, too_small, words_of
+from diagnosis.nodes import describe_nodes, format_taint, is_new, is_of_program, joining, required_labels, too_small
 from diagnosis.policies import unready_policies
 from k8s.objects import Object, condition
 from k8s.resources import allocatable, device_requests
@@ -37,17 +37,19 @@ _SET_ASIDE = re.compile(
 )
 """Words in keys of taints that users and controllers set on single nodes, not on pools."""
 _SYSTEM = {"kubernetes.azure.com/mode": "system"}
+_JOINING = ("node.kubernetes.io/not-ready", "node.kubernetes.io/network-unavailable")
+"""Taints of every new node."""
 
 
 def missing_claims(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
     """Yields the claims that the scheduler does not find, each once."""
     namespace = pods[0]["metadata"]["namespace"]
-    told = [condition(pod, "PodScheduled").get("message", "") for pod in pods]
-    for name in sorted({name for message in told for name in _NO_CLAIM.findall(message)}):
-        there = [claim["metadata"]["name"] for claim in cluster.all(CLAIM, namespace)]
-        if name not in there:
+    messages = [condition(pod, "PodScheduled").get("message", "") for pod in pods]
+    for name in sorted({name for message in messages for name in _NO_CLAIM.findall(message)}):
+        claims = [claim["metadata"]["name"] for claim in cluster.all(CLAIM, namespace)]
+        if name not in claims:
             fix = f"kubectl get pvc -n {namespace}    # create claim {name}, or name another in the pod's spec.volumes"
-            yield Finding(f"claim {name} does not exist{hint(near(name, there))}", fix)
+            yield Finding(f"claim {name} does not exist{hint(near(name, claims))}", fix)
 
 
 def without_volume(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
@@ -59,7 +61,7 @@ def without_volume(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding
             continue
         events = grouped((event["reason"], event) for event in cluster.events(claim) if event["reason"] in _WHY)
         if events:
-            event = most_telling(events[max(events, key=_WHY.index)])
+            event = most_specific(events[max(events, key=_WHY.index)])
             why = f"claim {metadata['name']} has no volume: {cause(event['message'])}"
             if found := _NO_CLASS.search(why):
                 classes = [each["metadata"]["name"] for each in cluster.allowed(STORAGE_CLASS)]
@@ -85,13 +87,13 @@ def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
         return [*gated, off]
     there = any(_candidates(cluster, pod) for pod in pods)
     scaled = scaling(cluster, pods, there=there)
-    findings = [finding for alike in _alike(pods) for finding in _behind(cluster, alike)] if cluster.whole else []
+    findings = [finding for alike in _alike(pods) for finding in _behind(cluster, alike)] if cluster.is_complete else []
     policies = unready_policies(cluster) if any(_lack_devices(cluster, pod) for pod in pods) else []
     if scaled and not there:  # the autoscaler's reason is the cause of the scheduler's
         return [*gated, *scaled, *policies, *without_volume(cluster, pods)]
     claims = list(missing_claims(cluster, pods))
-    said = claims or schedulers.said(cluster, pods, known=bool(findings))
-    return [*gated, *said, *findings, *scaled, *policies, *without_volume(cluster, pods)]
+    reasons = claims or schedulers.explain(cluster, pods, known=bool(findings))
+    return [*gated, *reasons, *findings, *scaled, *policies, *without_volume(cluster, pods)]
 
 
 def _alike(pods: Iterable[Object]) -> list[list[Object]]:
@@ -107,14 +109,15 @@ def _behind(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
     if not nodes:
         spot = any(each.get("key") == SPOT_LABEL for each in pod["spec"].get("tolerations", []))
         evicted = "    # Azure may have evicted Spot nodes; without autoscale: pulumi up --refresh" if spot else ""
-        shows = f" -L {labels}" if (labels := ",".join(asked_labels(pod))) else ""
-        return [Finding(f"there is no node {choice(pod)}".rstrip() + " yet", f"kubectl get nodes{shows}{evicted}")]
+        shows = f" -L {labels}" if (labels := ",".join(required_labels(pod))) else ""
+        missing = joined("no node", describe_nodes(pod), "exists yet", by=" ")
+        return [Finding(missing, f"kubectl get nodes{shows}{evicted}")]
     found = {node["metadata"]["name"]: _obstacles(cluster, node, pod, wanted) for node in nodes}
     obstacles = [(name, obstacle) for name, each in found.items() for obstacle in each]
     needed = len(pods) if wanted else 1
     if len(nodes) - len({name for name, _ in obstacles}) >= needed:
         return []
-    return [*together(obstacles), *_too_few(cluster, nodes, pods, wanted)]
+    return [*merge_obstacles(obstacles), *_too_few(cluster, nodes, pods, wanted)]
 
 
 def _lack_devices(cluster: Cluster, pod: Object) -> bool:
@@ -132,7 +135,7 @@ def _candidates(cluster: Cluster, pod: Object) -> list[Object]:
 def _obstacles(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int]) -> Iterable[Obstacle]:
     """Returns why the pod cannot use the node, with all other problems if the node is cordoned."""
     first = _obstacle(cluster, node, pod, wanted)
-    others = troubles(cluster, node) if first and node["spec"].get("unschedulable") else []
+    others = other_problems(cluster, node) if first and node["spec"].get("unschedulable") else []
     return dict.fromkeys([first, *others]) if first else ()
 
 
@@ -140,7 +143,8 @@ def _obstacle(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int
     """Returns why the pod cannot use the node, or None."""
     if small := too_small(node, pod):
         name, asked, has = small
-        fix = f"lower the requests of each pod to less than {has} {name}    # or add a pool with a larger VM size"
+        lower = f"lower the requests of each pod to less than {has} {name}, or add a pool with a larger VM size"
+        fix = f"kubectl describe node {node['metadata']['name']}    # {lower}"
         return Obstacle(f"each pod requests {asked} {name}, and only {has} are allocatable", fix)
     if taints := untolerated(node, pod["spec"]):
         return _tainted(cluster, node, taints)
@@ -151,8 +155,8 @@ def _obstacle(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int
         holders = [other for other in cluster.on_node(node) if device_requests(other).get(resource)]
         free = allocatable(node, resource) - sum(device_requests(other)[resource] for other in holders)
         if free < count:
-            taken = " and ".join(sorted({_workload(other) for other in holders}))
-            return Obstacle(f"{resource} is taken by {taken}")
+            users = " and ".join(sorted({_workload(other) for other in holders}))
+            return Obstacle(f"{resource} is taken by {users}")
     return None
 
 
@@ -169,23 +173,25 @@ def _tainted(cluster: Cluster, node: Object, taints: Sequence[Object]) -> Obstac
     if taint["key"].startswith("node.kubernetes.io/"):
         if state := leaving(node):
             return state.obstacle(node)
-        return Obstacle(f"not in order: taint {words_of(taint)}", f"kubectl describe node {name}")
+        if taint["key"] in _JOINING and is_new(node):
+            return joining(node)
+        return Obstacle(f"not ready for pods: taint {format_taint(taint)}", f"kubectl describe node {name}")
     if taint["key"] == HEALTH_TAINT:
         return failed_check(node)
     if _is_of_node(cluster, node, taint):
-        what = f"taint {words_of(taint)}, which its pool does not set,{' and a cordon' if cordoned else ''}"
+        what = f"taint {format_taint(taint)}, which its pool does not set,{' and a cordon' if cordoned else ''}"
         who = manager(node, "f:taints") or "the controller or user that set it"
         return Obstacle(what, f"kubectl describe node {name}    # ask {who}: do not tolerate it or uncordon the node")
-    what = f"no toleration for taint {words_of(taint)}"
-    add = f"add to the pod's spec.tolerations: {_toleration(taint)}"
-    whole = "for a workload of the stack, list it with all others in podOverrides.spec.tolerations"
+    what = f"no toleration for taint {format_taint(taint)}"
+    add = f"add {_toleration(taint)} to the pod's spec.tolerations; for a workload of the stack, "
+    add += "list all tolerations in podOverrides.spec.tolerations"
     if is_of_program(taint):
-        ask = "; if the pool does not set it, ask who did" if len(_of_pool(cluster, node)) == 1 else ""
-        return Obstacle(what, f"{add}    # {whole}{ask}")
+        ask = "; if the pool does not set it, find out who did" if len(_of_pool(cluster, node)) == 1 else ""
+        return Obstacle(what, f"kubectl describe node {name}    # {add}{ask}")
     pool, who = node["metadata"].get("labels", {}).get(AGENT_POOL_LABEL, "<pool>"), manager(node, "f:taints")
     look = f"az aks nodepool show -g <group> --cluster-name <cluster> -n {pool} --query nodeTaints"
-    unless = "unless pools.<key>.taints of the stack lists it, a controller is taking the node away"
-    fix = f"{look}    # {unless}; if it does, {add}; {whole}"
+    unless = "unless pools.<key>.taints of the stack lists it, a controller is removing the node"
+    fix = f"{look}    # {unless}; if it does, {add}"
     return Obstacle(f"{what}{f', last written by {who}' if who else ''}", fix)
 
 
@@ -213,11 +219,11 @@ def _too_few(
     """Returns a finding if a gang exceeds all nodes even when free; none while a node still lacks devices."""
     if not wanted or _lack_devices(cluster, pods[0]):
         return []
-    room = sum(min(allocatable(node, resource) // count for resource, count in wanted.items()) for node in nodes)
-    if room >= len(pods):
+    fitting = sum(min(allocatable(node, resource) // count for resource, count in wanted.items()) for node in nodes)
+    if fitting >= len(pods):
         return []
     each = ", ".join(f"{count} {resource}" for resource, count in wanted.items())
-    why = f"{len(pods)} pods want {each} each, and the nodes that they may use have room for {room}"
+    why = f"{len(pods)} pods request {each} each, and only {fitting} fit on the nodes that they may use"
     return [Finding(why, lasts=not may_grow(cluster, pods[0], len(nodes)))]
 
 

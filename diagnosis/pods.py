@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from diagnosis.cluster import Cluster, where
 from diagnosis.finding import Finding, grouped, joined, one_line
 from diagnosis.images import NEVER, PULLING, WRONG_PLATFORM, never_pulled, pull_failure, wrong_platform
-from diagnosis.messages import cause, hidden_by_notice, is_symptom, most_telling
+from diagnosis.messages import cause, hidden_by_notice, is_symptom, most_specific
 from k8s.objects import Object, has_ended
 
 _NEVER_RAN = (
@@ -64,7 +64,7 @@ class Waiting:
         return f"kubectl logs {where(pod)} --previous{f' -c {self.container}' if several and self.container else ''}"
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         return joined(self.reason, self.message, f"it ended with {self.ended}" if self.ended else "")
 
 
@@ -95,7 +95,9 @@ def not_started_pods(cluster: Cluster, pods: Iterable[Object]) -> Iterator[Findi
     """Yields why containers of these pods do not start: each cause once, with the number of other affected pods."""
     found = ((pod, not_started(cluster, pod)) for pod in pods)
     for first, *others in grouped((_common(pod, each.why), each) for pod, each in found if each).values():
-        more = f"; the same holds for {len(others)} other {'pod' if len(others) == 1 else 'pods'}" if others else ""
+        more = (
+            f"; {len(others)} other {'pod has' if len(others) == 1 else 'pods have'} the same problem" if others else ""
+        )
         yield replace(first, why=f"{first.why}{more}")
 
 
@@ -118,13 +120,13 @@ def not_started(cluster: Cluster, pod: Object) -> Finding | None:
     if held.reason == NEVER:
         return never_pulled(held.image, look)
     if held.reason == "InvalidImageName":
-        return Finding(one_line(f"{held.image} is no name of an image: {held.message}"), look, lasts=True)
-    if held.fails and WRONG_PLATFORM.search(held.told):
-        return wrong_platform(cluster, pod, held.image, held.told)
+        return Finding(one_line(f"{held.image} is not a valid image name: {held.message}"), look, lasts=True)
+    if held.fails and WRONG_PLATFORM.search(held.description):
+        return wrong_platform(cluster, pod, held.image, held.description)
     if held.fails:
-        if is_symptom(held.message) and (told := [each for each in cluster.events(pod) if each["reason"] == _FAILED]):
-            held = replace(held, message=most_telling([{"message": held.message}, *told])["message"])
-        why = f"pod {pod['metadata']['name']}: {cause(held.told)}{_probe(cluster, pod, held.container)}"
+        if is_symptom(held.message) and (events := [each for each in cluster.events(pod) if each["reason"] == _FAILED]):
+            held = replace(held, message=most_specific([{"message": held.message}, *events])["message"])
+        why = f"pod {pod['metadata']['name']}: {cause(held.description)}{_probe(cluster, pod, held.container)}"
         return Finding(one_line(why), held.look(pod))
     return _from_events(cluster, pod, look) or _restarted(cluster, pod)
 
@@ -139,8 +141,8 @@ def _restarted(cluster: Cluster, pod: Object) -> Finding | None:
     for each in [*status.get("initContainerStatuses", []), *own]:
         state, name = each.get("state") or {}, each["name"]
         if runs and each in own and (end := ended(state)):
-            why = f"pod {metadata['name']}: container {name} has ended ({end}), but the pod only ends once"
-            return Finding(one_line(f"{why} {' and '.join(runs)} ends, too"), f"{logs} {name}")
+            why = f"pod {metadata['name']}: container {name} has ended ({end}), but the pod ends only when"
+            return Finding(one_line(f"{why} {' and '.join(runs)} ends"), f"{logs} {name}")
         if "running" in state and each.get("restartCount") and (end := ended(each.get("lastState"))):
             times = f"{each['restartCount']} {'restart' if each['restartCount'] == 1 else 'restarts'}"
             why = f"pod {metadata['name']}: container {name} runs again after {times}; it ended with {end}"
@@ -156,8 +158,8 @@ def _probe(cluster: Cluster, pod: Object, container: str) -> str:
     if not killed:
         return ""
     kind = killed[-1][2]
-    said = [each["message"] for each in events if each["message"].lower().startswith(f"{kind} probe")]
-    return f": the kubelet killed it, since it failed its {kind} probe{f' ({cause(said[-1])})' if said else ''}"
+    failed = [each["message"] for each in events if each["message"].lower().startswith(f"{kind} probe")]
+    return f": the kubelet killed it, since it failed its {kind} probe{f' ({cause(failed[-1])})' if failed else ''}"
 
 
 def _rejected(pod: Object, look: str) -> Finding | None:
@@ -165,23 +167,23 @@ def _rejected(pod: Object, look: str) -> Finding | None:
     status = pod["status"]
     if not status.get("reason") or status.get("containerStatuses"):
         return None
-    verb = "ended" if status["reason"] in _DRIVEN_OUT else "refused"
+    verb = "ended" if status["reason"] in _DRIVEN_OUT else "rejected"
     why = f"node {pod['spec'].get('nodeName')} {verb} pod {pod['metadata']['name']}: {status['reason']}"
     return Finding(one_line(f"{why}: {status.get('message', '')}"), look)
 
 
 def _from_events(cluster: Cluster, pod: Object, look: str) -> Finding | None:
     """Returns the failure with the cause, among the events since the last successful step."""
-    told = [event for event in cluster.events(pod) if event["reason"] in (*_EVENTS, *_PROGRESS)]
-    steps = [index for index, event in enumerate(told) if event["reason"] in _PROGRESS]
-    failed = told[steps[-1] + 1 :] if steps else told
+    events = [event for event in cluster.events(pod) if event["reason"] in (*_EVENTS, *_PROGRESS)]
+    steps = [index for index, event in enumerate(events) if event["reason"] in _PROGRESS]
+    failed = events[steps[-1] + 1 :] if steps else events
     name = pod["metadata"]["name"]
     if not failed:
-        started = bool(told) and told[-1]["reason"] == _PROGRESS[0]
-        return Finding(one_line(f"pod {name} is being started: {told[-1]['message']}")) if started else None
-    event = most_telling(failed)
+        started = bool(events) and events[-1]["reason"] == _PROGRESS[0]
+        return Finding(one_line(f"pod {name} is starting: {events[-1]['message']}")) if started else None
+    event = most_specific(failed)
     if hidden_by_notice(event["message"]):
-        why = f"pod {name}: {event['reason']}: {cause(event['message'])}: blobfuse2 only printed that it is old"
+        why = f"pod {name}: {event['reason']}: {cause(event['message'])}: blobfuse2 printed only a version notice"
         node, image = pod["spec"].get("nodeName"), "mcr.microsoft.com/azurelinux/busybox:1.36"
         log = f"kubectl debug node/{node} -it --image={image} -- tail -n 50 /host/var/log/blobfuse2.log"
         return Finding(one_line(f"{why}; the cause is in the node's /var/log/blobfuse2.log"), log)

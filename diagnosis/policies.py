@@ -26,10 +26,9 @@ def unready_policies(cluster: Cluster, *, starting: bool = False) -> list[Findin
 
 def _unready(cluster: Cluster, kind: Kind, policy: Object, starting: bool) -> Iterator[Finding]:
     name = policy["metadata"]["name"]
-    state = policy["status"].get("state") or "not looked at by its operator yet"
-    said = f"{kind.name} {name} is {state}"
-    told = _said_by_operator(policy)
-    yield Finding(f"{said}: {told}" if told else said, f"kubectl describe {kind.plural} {name}")
+    state = policy["status"].get("state") or "not processed by its operator yet"
+    why = joined(f"{kind.name} {name} is {state}", _unready_states(policy))
+    yield Finding(why, f"kubectl describe {kind.plural} {name}")
     begin: dict[str, list[Object]] = {}
     for daemon_set in daemon_sets(cluster, kind):
         pods = [pod for pod in pods_of(cluster, daemon_set) if pod["spec"].get("nodeName")]
@@ -44,14 +43,14 @@ def _unready(cluster: Cluster, kind: Kind, policy: Object, starting: bool) -> It
         yield _starting(begin)
 
 
-def _said_by_operator(policy: Object) -> str:
+def _unready_states(policy: Object) -> str:
     """Returns the states that are not ready, in each operator's format."""
     status = policy["status"]
     states = [entry for entry in status.get("appliedStates", []) if entry["state"] not in ("ready", "ignore")]
-    told = [joined(f"{entry['name']} {entry['state']}", entry.get("message")) for entry in states]
+    applied = [joined(f"{entry['name']} {entry['state']}", entry.get("message")) for entry in states]
     error = condition(policy, "Error")
-    said = [status.get("reason", ""), *told, error.get("message", "") if error.get("status") == "True" else ""]
-    return one_line(joined(*said, by=", "))
+    message = error.get("message", "") if error.get("status") == "True" else ""
+    return one_line(joined(status.get("reason", ""), *applied, message, by=", "))
 
 
 def _old(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
@@ -59,8 +58,9 @@ def _old(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
     serving = [pod for pod in pods if is_ready(pod)]
     idle = [pod for pod in pods if pod not in serving]
     if serving:
-        why = f"{_placed(serving)} old: replaced only once deleted (OnDelete)"
-        yield Finding(why, "roll these nodes, as docs/drivers.md shows; their devices serve meanwhile")
+        why = f"{_placed(serving)} old: an old pod is replaced only after you delete it (OnDelete)"
+        look = f"kubectl get pods -n {serving[0]['metadata']['namespace']} -o wide"
+        yield Finding(why, f"{look}    # roll these nodes (docs/drivers.md); their devices work until then")
     if idle:
         names = [pod["metadata"]["name"] for pod in idle]
         fix = f"kubectl delete pod -n {idle[0]['metadata']['namespace']} {' '.join(names)}{in_use(cluster, idle)}"
@@ -70,9 +70,9 @@ def _old(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
 def _failing(pods: Sequence[Object]) -> Iterator[Finding]:
     """Yields one finding for each failure reason, however many pods have it."""
     found = ((pod, waiting(pod)) for pod in pods)
-    for told, failing in grouped((held.told, (pod, held)) for pod, held in found if held and held.fails).items():
+    for why, failing in grouped((held.description, (pod, held)) for pod, held in found if held and held.fails).items():
         pod, held = failing[0]
-        yield Finding(one_line(f"{_placed([pod for pod, _ in failing])} failing: {told}"), held.look(pod))
+        yield Finding(one_line(f"{_placed([pod for pod, _ in failing])} failing: {why}"), held.look(pod))
 
 
 def _starting(pods: Mapping[str, Sequence[Object]]) -> Finding:
@@ -81,7 +81,7 @@ def _starting(pods: Mapping[str, Sequence[Object]]) -> Finding:
     nodes = sorted({pod["spec"]["nodeName"] for group in pods.values() for pod in group})
     since = min(begun(pod) for group in pods.values() for pod in group)
     when = f" since {clock(since)}" if since else ""
-    why = f"pods start on {listed(nodes, 'node')}{when}, of {listed(list(pods), 'DaemonSet')}"
+    why = f"pods of {listed(list(pods), 'DaemonSet')} are starting on {listed(nodes, 'node')}{when}"
     return Finding(why, f"kubectl get pods -n {metadata['namespace']} -o wide")
 
 

@@ -71,9 +71,9 @@ def serving(cluster: Cluster, service: Object) -> Iterator[Finding]:
             if (state := application.get("status")) not in ("RUNNING", "", None):
                 why = f"Ray Serve's application {name} is {state} in RayCluster {each.get('rayClusterName', '')}"
                 yield Finding(one_line(joined(why, _of_deployments(application))), logs, passing=state in _COMING)
-    told = [event for event in cluster.events(service) if event["reason"].endswith("ServeApplications")]
-    if told and told[-1]["reason"].startswith("Failed"):
-        yield Finding(one_line(told[-1]["message"]), look)
+    events = [event for event in cluster.events(service) if event["reason"].endswith("ServeApplications")]
+    if events and events[-1]["reason"].startswith("Failed"):
+        yield Finding(one_line(events[-1]["message"]), look)
     if active.get("rayClusterName") and pending.get("rayClusterName"):
         old, new, share = active["rayClusterName"], pending["rayClusterName"], pending.get("trafficRoutedPercent")
         why = f"KubeRay upgrades it: RayCluster {old} serves until {new} is ready"
@@ -86,18 +86,18 @@ def serving(cluster: Cluster, service: Object) -> Iterator[Finding]:
 def scheduled(cron_job: Object, kind: str) -> Finding:
     """Returns the schedule of a RayCronJob or a CronJob. Their jobs are separate workloads."""
     last = cron_job["status"].get("lastScheduleTime")
-    since = f"; it made the last one at {clock(last)}" if last else "; it has made none yet"
+    since = f"; the last one: {clock(last)}" if last else "; none yet"
     by, made = ("Kubernetes", "Job") if kind == "cronjob" else ("KubeRay", "RayJob")
-    why = f"{by} makes a {made} by its schedule {cron_job['spec'].get('schedule', '')}{since}"
+    why = f"{by} creates a {made} on the schedule {cron_job['spec'].get('schedule', '')}{since}"
     return Finding(why, f"kubectl get {made.lower()}s -n {cron_job['metadata']['namespace']}", passing=True)
 
 
 def _of_deployments(application: Object) -> str:
     """Returns the messages of unhealthy deployments, which have the cause, or else the application's message."""
     deployments = application.get("serveDeploymentStatuses", {}).items()
-    told = [f"{name} {each.get('status', '')}: {each['message']}" for name, each in deployments
+    messages = [f"{name} {each.get('status', '')}: {each['message']}" for name, each in deployments
             if each.get("status") != "HEALTHY" and each.get("message")]  # fmt: skip
-    return "; ".join(told) or str(application.get("message", ""))
+    return "; ".join(messages) or str(application.get("message", ""))
 
 
 def retries(job: Object) -> str:
@@ -105,11 +105,11 @@ def retries(job: Object) -> str:
     status = job["status"]
     if not (failed := status.get("failed") or 0):
         return ""
-    told = f"{failed} of at most {(job['spec'].get('backoffLimit') or 0) + 1} attempts have failed"
+    text = f"{failed} of at most {(job['spec'].get('backoffLimit') or 0) + 1} attempts have failed"
     if status.get("jobDeploymentStatus") == RETRYING:
-        told = f"{told}, and KubeRay takes its cluster away to make another"
-        return one_line(f"{told}; the last one: {_why(status)}" if _why(status) else told)
-    return told
+        text = f"{text}, and KubeRay is replacing its cluster"
+        return one_line(f"{text}; the last one: {_why(status)}" if _why(status) else text)
+    return text
 
 
 def failed_submitter(cluster: Cluster, job: Object, pods: Iterable[Object]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -13,9 +13,9 @@ from diagnosis.cluster import NODE, Cluster, owners_of
 from diagnosis.cordons import cordoned
 from diagnosis.drivers import broken
 from diagnosis.ended import disrupted, exits, log, remarks, verdicts
-from diagnosis.finding import Finding, Obstacle, one_line, together, wrapped
+from diagnosis.finding import Finding, Obstacle, merge_obstacles, one_line, wrapped
 from diagnosis.lost import lost_pods, never_ending
-from diagnosis.node_states import remarks_on_nodes, sick, taken
+from diagnosis.node_states import remarks_on_nodes, removal, unhealthy
 from diagnosis.owners import makers_of, refusals
 from diagnosis.phases import PENDING, RUNNING, phase_of
 from diagnosis.policies import unready_policies
@@ -55,13 +55,20 @@ class Report:
     def head(self) -> list[str]:
         return wrapped(f"{self.name}: {self.phase} {one_line(self.message)}".rstrip(), "  ")
 
-    def lines(self) -> list[str]:
-        """Returns the state, and below it verdicts, remarks, causes, and where to look."""
-        said = [
-            line for text in (*(self.verdicts or self.exits), *self.remarks) for line in wrapped(f"  {text}", "    ")
+    def lines(self, printed: Mapping[Finding, str] | None = None) -> list[str]:
+        """Returns the state, and below it verdicts, remarks, causes, and where to look.
+
+        `printed` has the findings that another workload was printed with, and that workload's name.
+        """
+        texts = (*(self.verdicts or self.exits), *self.remarks)
+        same = dict.fromkeys((printed or {})[each] for each in self.findings if each in (printed or {}))
+        return [
+            *self.head(),
+            *(line for text in texts for line in wrapped(f"  {text}", "    ")),
+            *(f"  waits: for the same as {name}" for name in same),
+            *(line for each in self.findings if each not in (printed or {}) for line in each.lines()),
+            *([f"  look at it: {self.log}"] if self.log else []),
         ]
-        causes = [line for finding in self.findings for line in finding.lines()]
-        return [*self.head(), *said, *causes, *([f"  look at it: {self.log}"] if self.log else [])]
 
     def judged(self, last_lines: Iterable[str], unread: Iterable[str] = ()) -> Report:
         """Adds the verdicts in the last lines of its pods' logs, and errors when reading logs."""
@@ -73,7 +80,7 @@ def report(cluster: Cluster, namespace: str, name: str) -> Report:
     """Reports on `name` or `kind/name`. If several workloads match, the first one that no other created is used."""
     found = _found(cluster, namespace, name)
     if not found:
-        return Report(name, GONE, "there is no such object in the cluster")
+        return Report(name, GONE, "the cluster has no such object")
     it = Workload(cluster, *found[0])
     phase, message = _phase(it)
     known = Report(name, phase, message, it.kind, it.obj["metadata"]["uid"])
@@ -93,14 +100,14 @@ def _phase(it: Workload) -> tuple[str, str]:
 
 
 def _ended(it: Workload, known: Report) -> Report:
-    there = [pod for pod in it.pods if not it.serves or not has_ended(pod)]
+    pods = [pod for pod in it.pods if not it.serves or not has_ended(pod)]
     if known.phase in DONE:
-        return replace(known, remarks=tuple(remarks(there)))
+        return replace(known, remarks=tuple(remarks(pods)))
     refused = () if it.pods else (each.why for each in refusals(it.cluster, it.made, it.pods))
     return replace(
         known,
         findings=tuple(lost_pods(it.cluster, it.pods)),
-        remarks=(*remarks(there), *tries(it), *refused),
+        remarks=(*remarks(pods), *tries(it), *refused),
         exits=tuple(exits(it.pods)),
         log=ray.failed_submitter(it.cluster, it.obj, it.pods) or log(it.pods),
     )
@@ -114,8 +121,8 @@ def _waiting(it: Workload, known: Report) -> Report:
         found |= dict.fromkeys(Finding(text, it.look, passing=True) for text in begun)
         begun = []
     fakes = [pod for pod in it.live_pods if is_ready(pod) and pod["status"].get("reason")]  # no container runs in them
-    said = (*remarks_on_nodes(it.cluster, it.pods), *remarks(fakes), *disrupted(it.pods), *begun)
-    return replace(known, findings=tuple(found), remarks=said)
+    noted = (*remarks_on_nodes(it.cluster, it.pods), *remarks(fakes), *disrupted(it.pods), *begun)
+    return replace(known, findings=tuple(found), remarks=noted)
 
 
 def platform(cluster: Cluster) -> Report:
@@ -124,9 +131,9 @@ def platform(cluster: Cluster) -> Report:
     """
 
     def on_nodes(look: Callable[[Object], Iterable[Obstacle]]) -> list[Finding]:
-        return together((_name(node), obstacle) for node in cluster.all(NODE) for obstacle in look(node))
+        return merge_obstacles((_name(node), obstacle) for node in cluster.all(NODE) for obstacle in look(node))
 
-    nodes = (*on_nodes(taken), *on_nodes(partial(broken, cluster)), *on_nodes(sick), *never_ending(cluster))
+    nodes = (*on_nodes(removal), *on_nodes(partial(broken, cluster)), *on_nodes(unhealthy), *never_ending(cluster))
     found = (*nodes, *unready_policies(cluster, starting=True), *on_nodes(partial(cordoned, cluster)))
     return Report("platform", "NotReady" if found else "Ready", findings=found)
 
@@ -152,7 +159,7 @@ def _found(cluster: Cluster, namespace: str, name: str) -> list[tuple[str, Objec
     given: list[Callable[[], Iterable[tuple[str, Object]]]] = [
         lambda: cluster.workloads(namespace),
         lambda: ((of.name.lower(), each) for of, each in cluster.others(namespace)),
-        lambda: cluster.told_of(namespace, own),
+        lambda: cluster.named_in_events(namespace, own),
     ]
     alike = (
         [

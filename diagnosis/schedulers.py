@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from config.data.near import hint, near
 from config.data.scheduling import COSCHEDULER, VOLCANO
 from diagnosis import kueue, volcano
-from diagnosis.cluster import POD, Cluster, told_at, where
+from diagnosis.cluster import POD, Cluster, event_time, where
 from diagnosis.finding import Finding, grouped, listed, one_line
 from k8s.objects import Object, condition
 
@@ -55,14 +55,15 @@ def _unknown(cluster: Cluster, pod: Object, name: str) -> Finding | None:
     placed = {
         each["spec"].get("schedulerName") or _DEFAULT for each in cluster.all(POD) if each["spec"].get("nodeName")
     }
-    told = condition(pod, "PodScheduled").get("reason", _GATED) != _GATED
+    evaluated = condition(pod, "PodScheduled").get("reason", _GATED) != _GATED
     failed = any(event["reason"] == _FAILED for event in cluster.events(pod))
-    if not cluster.whole or name in placed or told or failed:
+    if not cluster.is_complete or name in placed or evaluated or failed:
         return None
     run = [each for each, (_, (label, value)) in _SCHEDULERS.items() if cluster.runs({label: value})]
     known = sorted({_DEFAULT, *placed, *run})
-    why = f"no scheduler has looked at pod {pod['metadata']['name']}, whose schedulerName is {name}"
-    return Finding(f"{why}{hint(near(name, known))}", f"create the pod again with schedulerName {' or '.join(known)}")
+    why = f"no scheduler has handled pod {pod['metadata']['name']} (schedulerName {name}){hint(near(name, known))}"
+    again = f"create the pod again with schedulerName {' or '.join(known)}"
+    return Finding(why, f"kubectl describe pod {where(pod)}    # {again}")
 
 
 def gates(pod: Object) -> tuple[str, ...]:
@@ -77,12 +78,11 @@ def gated(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
             yield from held
             continue
         what = listed([pod["metadata"]["name"] for pod in found], "pod")
-        why = f"{what} {'has' if len(found) == 1 else 'have'} {listed(names, 'scheduling gate')}: not scheduled before"
-        look = f"kubectl describe pod {where(found[0])}"
-        yield Finding(one_line(f"{why} its controller removes {'it' if len(names) == 1 else 'them'}"), look)
+        why = f"{what} {'has' if len(found) == 1 else 'have'} {listed(names, 'scheduling gate')}, which its controller"
+        yield Finding(one_line(f"{why} has not removed yet"), f"kubectl describe pod {where(found[0])}")
 
 
-def said(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Finding]:
+def explain(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Finding]:
     """Returns the scheduler's message, from the pods, or from their PodGroup if it has no pods yet.
 
     If the cause is `known`, the state of a gang is omitted: it adds nothing, and changes with each read.
@@ -91,27 +91,27 @@ def said(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Findi
     if closed := volcano.closed_queue(cluster, group):
         return closed
     on_pods = [condition(pod, "PodScheduled") for pod in pods]
-    told = _causes(entry for entry in on_pods if entry.get("status") == "False")
-    told = told or _before(cluster, pods)
-    told = told or [words for words in volcano.said_of(cluster, group) if not _NO_PODS.match(words)][-1:]
-    told = [message.rpartition(_ORIGIN)[2] for message in told]
-    if not told:
+    messages = _causes(entry for entry in on_pods if entry.get("status") == "False")
+    messages = messages or _before(cluster, pods)
+    messages = messages or [words for words in volcano.messages_of(cluster, group) if not _NO_PODS.match(words)][-1:]
+    messages = [message.rpartition(_ORIGIN)[2] for message in messages]
+    if not messages:
         return []
-    told.sort(key=lambda message: (bool(_GANG.search(message)), not _NODES.match(message)))
-    refused = volcano.not_let_in(cluster, group, told[0], known=known)
+    messages.sort(key=lambda message: (bool(_GANG.search(message)), not _NODES.match(message)))
+    refused = volcano.refusal(cluster, group, messages[0], known=known)
     if refused is not None:
         return refused
-    if _GANG.search(told[0]):
+    if _GANG.search(messages[0]):
         if known:
             return []
-        told = [*_before(cluster, pods), *told]
-    return [Finding(one_line(f"the scheduler says: {told[0]}"))]
+        messages = [*_before(cluster, pods), *messages]
+    return [Finding(one_line(f"the scheduler reports: {messages[0]}"))]
 
 
 def _before(cluster: Cluster, pods: Sequence[Object]) -> list[str]:
     """Returns what a pod lacked last, since Coscheduling overwrites that with the gang's state."""
     failed = [event for pod in pods for event in cluster.events(pod) if event.get("reason") == _FAILED]
-    return [message for message in _causes(sorted(failed, key=told_at)) if not _GANG.search(message)][-1:]
+    return [message for message in _causes(sorted(failed, key=event_time)) if not _GANG.search(message)][-1:]
 
 
 def _causes(entries: Iterable[Object]) -> list[str]:

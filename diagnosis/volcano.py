@@ -26,7 +26,7 @@ _PENDING = "Pending"
 """Phase of a PodGroup that Volcano has not admitted. For its own jobs, Volcano creates pods only after admission."""
 _INQUEUE = "Inqueue"
 _CHANGES = {
-    "Restarting": "Volcano deletes its pods, and then starts it again",
+    "Restarting": "Volcano deletes its pods, then restarts it",
     "Aborting": "Volcano deletes its pods, since it is aborted",
     "Terminating": "Volcano deletes its pods, since it is terminated",
     "Completing": "Volcano deletes the pods that are left, since it is complete",
@@ -43,13 +43,13 @@ def gang(cluster: Cluster, pod: Object) -> Object | None:
     return next((group for group in groups if group["metadata"]["name"] == wanted), None)
 
 
-def said_of(cluster: Cluster, group: Object | None) -> list[str]:
+def messages_of(cluster: Cluster, group: Object | None) -> list[str]:
     """Returns Volcano's latest messages on a gang, without refusals that admission has made obsolete."""
     if group is None:
         return []
     events = [event.get("message") for event in cluster.events(group) if event.get("reason") == UNSCHEDULABLE]
-    said = [condition(group, UNSCHEDULABLE).get("message"), *events]
-    return [told for told in said if told and not (_is_in(group) and told.startswith(_REFUSALS))]
+    messages = [condition(group, UNSCHEDULABLE).get("message"), *events]
+    return [each for each in messages if each and not (_is_in(group) and each.startswith(_REFUSALS))]
 
 
 def closed_queue(cluster: Cluster, group: Object | None, *, sure: bool = False) -> list[Finding]:
@@ -65,7 +65,7 @@ def closed_queue(cluster: Cluster, group: Object | None, *, sure: bool = False) 
     if (state := queue["status"].get("state") if queue else "") in (None, "", "Open"):
         return []
     why = "was closed" if state in ("Closed", "Closing") else f"is {state}"
-    fix = f"vcctl queue operate --action open --name {name}    # once it is known why it {why}"
+    fix = f"vcctl queue operate --action open --name {name}    # first find out why it {why}"
     return [Finding(f"Volcano's queue {name} is {state}", fix, lasts=True)]
 
 
@@ -75,7 +75,7 @@ def _queue(cluster: Cluster, group: Object | None) -> tuple[str, Object | None]:
     return name, next((queue for queue in cluster.all(QUEUE) if queue["metadata"]["name"] == name), None)
 
 
-def not_let_in(cluster: Cluster, group: Object | None, message: str, *, known: bool) -> list[Finding] | None:
+def refusal(cluster: Cluster, group: Object | None, message: str, *, known: bool) -> list[Finding] | None:
     """Returns the cause of a refusal, or None if the message is not one.
 
     `known` is whether the nodes are known to lack what the gang requests.
@@ -98,20 +98,22 @@ def changing(job: Object) -> Iterator[Finding]:
 def restarts(job: Object) -> str:
     """Returns how often Volcano restarted its job; empty if never."""
     spent = job["status"].get("retryCount")
-    return f"{spent} of {job['spec'].get('maxRetry', _MOST_RETRIES)} restarts spent" if spent else ""
+    return f"{spent} of {job['spec'].get('maxRetry', _MOST_RETRIES)} restarts used" if spent else ""
 
 
 def _overused(cluster: Cluster, group: Object | None, names: str, *, known: bool) -> Finding:
     if known or "cpu" in names or "memory" in names:
-        return Finding(f"Volcano lets it in once nodes have room for it{names}")
+        return Finding(f"Volcano admits it when nodes have enough free resources{names}")
     metadata = [each["metadata"] for each in cluster.all(POD_GROUP) if each != group and _phase(each) == _INQUEUE]
     if called := [f"{each['namespace']}/{each['name']}" for each in metadata]:
-        why = f"it is promised to {listed(called, 'PodGroup')}, let in and not placed"
-        return Finding(f"nodes have room for it, and Volcano does not let it in: {why}", "kubectl get podgroups -A")
+        why = f"it has admitted {listed(called, 'PodGroup')} before, whose pods are not scheduled yet"
+        return Finding(
+            f"nodes have enough free resources, but Volcano does not admit it: {why}", "kubectl get podgroups -A"
+        )
     why = "its plugin overcommit counts the cluster as overused"
     restart = "kubectl rollout restart -n volcano-system deployment/volcano-scheduler"
-    restart += "    # if this lasts for minutes: it counts again (volcano#4385)"
-    return Finding(f"nodes have room for it, and Volcano does not let it in: {why}{names}", restart)
+    restart += "    # if this lasts for minutes (volcano#4385)"
+    return Finding(f"nodes have enough free resources, but Volcano does not admit it: {why}{names}", restart)
 
 
 def _queue_full(cluster: Cluster, group: Object | None, names: str, *, known: bool) -> list[Finding]:
@@ -125,8 +127,8 @@ def _queue_full(cluster: Cluster, group: Object | None, names: str, *, known: bo
     ]
     look = f"kubectl describe queues.scheduling.volcano.sh {name}"
     if large:
-        never = f"it never fits in Volcano's queue {name}: it asks for {'; '.join(large)}"
-        return [Finding(never, f"{look}    # ask for less, or raise spec.capability", lasts=True)]
+        never = f"it never fits in Volcano's queue {name}: it requests {'; '.join(large)}"
+        return [Finding(never, f"{look}    # request less, or raise spec.capability", lasts=True)]
     used_up = f"{joined('the quota of its queue', name, 'is used up', by=' ')}{names}"
     if not capability:  # it has what all nodes offer; where they lack it, that is the cause
         return [] if known else [Finding(used_up, "kubectl describe queues")]

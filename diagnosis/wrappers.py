@@ -47,17 +47,17 @@ def holding(cluster: Cluster, wrapper: Object) -> Iterator[Finding]:
     phase, look = wrapper["status"].get("phase"), f"kubectl describe appwrapper {where(wrapper)}"
     if phase == "Running" and holds(wrapper, "Unhealthy"):
         until = _until(cluster, wrapper, "Unhealthy", "failureGracePeriodDuration")
-        why = f"the job itself may make good for its failed pods{until}, then all of it is started anew"
+        why = f"the job may replace its failed pods{until}, then AppWrapper restarts it"
         yield Finding(f"{_cause(wrapper)}: {why} ({retries(cluster, wrapper)})", look)
     elif phase == "Running" and condition(wrapper, "PodsReady").get("status") == "False":
-        period, what = _patience(cluster, wrapper)
+        period, what = _grace_period(cluster, wrapper)
         until = _until(cluster, wrapper, "ResourcesDeployed", period)
-        why = f"AppWrapper gives its pods time to {what}{until} ({period}), then it starts all of it anew"
+        why = f"AppWrapper waits for its pods to {what}{until} ({period}), then restarts it"
         yield Finding(f"{why} ({retries(cluster, wrapper)})", look, passing=True)
     elif phase == "Resuming" and (failed := _not_created(wrapper)):
         until = _until(cluster, wrapper, "ResourcesDeployed", "admissionGracePeriodDuration")
-        why = f"{failed}; AppWrapper tries again{until} (admissionGracePeriodDuration)"
-        yield Finding(f"{why}, then it starts all of it anew ({retries(cluster, wrapper)})", look)
+        why = f"{failed}; AppWrapper retries{until} (admissionGracePeriodDuration)"
+        yield Finding(f"{why}, then restarts it ({retries(cluster, wrapper)})", look)
     elif phase == "Resetting":
         yield Finding(f"{_resetting(cluster, wrapper)} ({retries(cluster, wrapper)})", look)
     elif phase in _GOING:
@@ -74,7 +74,7 @@ def _not_created(wrapper: Object) -> str:
     ]
     kinds = " and ".join(str(part.get("kind")) for part in failed)
     last = f"its last try ended with {_cause(wrapper)}" if holds(wrapper, "Unhealthy") else ""
-    return joined(f"the API server refused {kinds}" if kinds else "", last, by=", and ")
+    return joined(f"the API server rejected {kinds}" if kinds else "", last, by=", and ")
 
 
 def _going(cluster: Cluster, wrapper: Object, look: str) -> Finding:
@@ -82,17 +82,17 @@ def _going(cluster: Cluster, wrapper: Object, look: str) -> Finding:
     (resource_management.go, deleteComponents: only NotFound counts as deleted).
     """
     deleted = wrapper["metadata"].get("deletionTimestamp", "")
-    since = f" since {clock(deleted)}" if deleted else ""
-    why = f"AppWrapper takes all of it away{since}{_forced(cluster, wrapper)}"
+    doing = f"has been deleting its resources since {clock(deleted)}" if deleted else "is deleting its resources"
+    why = f"AppWrapper {doing}{_forced(cluster, wrapper)}"
     if not holds(wrapper, "Unhealthy"):
         return Finding(why, look)
-    if since and _UNKNOWN_KIND in _cause(wrapper):
+    if deleted and _UNKNOWN_KIND in _cause(wrapper):
         release = (
             f"""kubectl patch appwrapper {where(wrapper)} --type merge -p '{{"metadata":{{"finalizers":null}}}}'"""
         )
-        hint = "or install the CRD: without it no object of that kind is left"
+        hint = "or install the CRD; without it, no object of that kind exists"
         return Finding(f"{why}, and cannot finish: {_cause(wrapper)}", f"{release}    # {hint}", lasts=True)
-    return Finding(f"{why}, for {_cause(wrapper)}", look)
+    return Finding(f"{why}, because of {_cause(wrapper)}", look)
 
 
 def retries(cluster: Cluster, wrapper: Object) -> str:
@@ -100,15 +100,15 @@ def retries(cluster: Cluster, wrapper: Object) -> str:
     limit = wrapper["metadata"].get("annotations", {}).get(f"{WRAPPER_ANNOTATION}/retryLimit")
     limit = _configured(cluster).get("retryLimit") if limit is None else limit
     most = f" of {limit}" if limit is not None else ""
-    return f"{_spent(wrapper)}{most} retries spent"
+    return f"{_used(wrapper)}{most} retries used"
 
 
-def started_anew(cluster: Cluster, wrapper: Object) -> Iterator[str]:
+def restarted(cluster: Cluster, wrapper: Object) -> Iterator[str]:
     """Yields that the AppWrapper was restarted, with the last cause, which only its events keep."""
-    if _spent(wrapper) and wrapper["status"].get("phase") == "Running":
-        told = [event["message"] for event in cluster.events(wrapper) if event.get("reason") == "Unhealthy"]
-        last = f", the last one for {one_line(told[-1])}" if told else ""
-        yield f"AppWrapper has started it anew: {retries(cluster, wrapper)}{last}"
+    if _used(wrapper) and wrapper["status"].get("phase") == "Running":
+        messages = [event["message"] for event in cluster.events(wrapper) if event.get("reason") == "Unhealthy"]
+        last = f", the last one because of {one_line(messages[-1])}" if messages else ""
+        yield f"AppWrapper has restarted it: {retries(cluster, wrapper)}{last}"
 
 
 def failure(cluster: Cluster, wrapper: Object) -> str:
@@ -124,7 +124,7 @@ def kept(wrapper: Object) -> Iterator[str]:
             wrapper["metadata"]["annotations"].get(f"{WRAPPER_ANNOTATION}/deletionOnFailureGracePeriodDuration", "")
         )
         until = f" until {clock(later(deleting['lastTransitionTime'], wait))}" if wait is not None else ""
-        yield f"AppWrapper keeps its pods and its quota{until}, so that they can be looked at"
+        yield f"AppWrapper keeps its pods and its quota{until}, so that you can inspect them"
 
 
 def _cause(wrapper: Object) -> str:
@@ -134,27 +134,27 @@ def _cause(wrapper: Object) -> str:
 
 def _resetting(cluster: Cluster, wrapper: Object) -> str:
     cause = _cause(wrapper)
-    uncounted = ", which counts as no retry" if cause.startswith(_NO_RETRY) else ""
+    uncounted = ", which does not count as a retry" if cause.startswith(_NO_RETRY) else ""
     if holds(wrapper, "ResourcesDeployed"):
-        done = f"AppWrapper takes all of it away{_forced(cluster, wrapper)}, and then starts it anew"
+        done = f"AppWrapper deletes its resources{_forced(cluster, wrapper)}, then restarts it"
     else:
         until = _until(cluster, wrapper, "Unhealthy", "retryPausePeriodDuration")
-        done = f"AppWrapper pauses{until}, and then starts it anew"
-    return f"{done}, for {cause}{uncounted}"
+        done = f"AppWrapper pauses{until}, then restarts it"
+    return f"{done}, because of {cause}{uncounted}"
 
 
 def _forced(cluster: Cluster, wrapper: Object) -> str:
     if not holds(wrapper, "DeletingResources"):
         return ""
-    when = _until(cluster, wrapper, "DeletingResources", "forcefulDeletionGracePeriodDuration", "by")
-    return f", by force what has not ended{when}" if when else ""
+    when = _until(cluster, wrapper, "DeletingResources", "forcefulDeletionGracePeriodDuration", "from")
+    return f", by force{when}" if when else ""
 
 
-def _patience(cluster: Cluster, wrapper: Object) -> tuple[str, str]:
+def _grace_period(cluster: Cluster, wrapper: Object) -> tuple[str, str]:
     """Returns the period that applies, which changes once all pods exist."""
     sets = [each for part in _parts(wrapper) for each in part.get("podSets", [])]
     if len(wrapped_pods(cluster, wrapper)) < sum(each.get("replicas", 1) for each in sets):
-        return "admissionGracePeriodDuration", "be there"
+        return "admissionGracePeriodDuration", "exist"
     return "warmupGracePeriodDuration", "be ready"
 
 
@@ -178,7 +178,7 @@ def _parts(wrapper: Object) -> list[Object]:
     return list(wrapper["status"].get("componentStatus", []))
 
 
-def _spent(wrapper: Object) -> int:
+def _used(wrapper: Object) -> int:
     return int(wrapper["status"].get("resettingCount", 0))
 
 

@@ -71,7 +71,7 @@ def test_an_unknown_stack(checkout: Checkout) -> None:
     answer = checkout.make("up", check=False, STACK="nope")
     check_failed(
         answer,
-        "there is no stack nope: no file Pulumi.nope.yaml",
+        "unknown stack nope: Pulumi.nope.yaml does not exist",
         "The stacks are: av-resim, batch-inference, dev, ",
         "make up STACK=dev",
     )

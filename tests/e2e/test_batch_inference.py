@@ -118,7 +118,7 @@ def test_when_its_node_is_lost_the_batch_runs_on_the_other_node_with_the_cached_
     eventually(lambda: is_running(platform), "the batch runs", TIMEOUT_S)
     lost = pod(platform)["spec"]["nodeName"]
     platform.world.simulator("fault", "node", "--node", lost)
-    stays = f"is Terminating on node {lost}, which is silent since"
+    stays = f"is Terminating on node {lost} (unreachable since"
     eventually(lambda: stays in platform.why(JOB, namespace=TEAM), "diagnosis reports the lost node", 300, every=2)
 
     def moved() -> bool:

@@ -88,7 +88,7 @@ def test_workers_without_the_toleration_keep_the_gang_pending(stack: Stack) -> N
     assert placed(stack.kube, "ai", "nccl-allreduce") == []
     assert job_phase(stack.kube) == "Pending"
     report = stack.why("nccl-allreduce")
-    assert "waits: the scheduler says: 0/" in report
+    assert "waits: the scheduler reports: 0/" in report
     assert "waits: no toleration for taint sku=gpu:NoSchedule on nodes " in report
 
 
@@ -167,7 +167,7 @@ def test_a_gang_that_is_too_big_waits_and_does_not_block_another(stack: Stack) -
     eventually(partial(completed, stack, "fits"), "the fitting gang completes")
     assert job_phase(stack.kube, "big", "default") == "Pending"
     assert placed(stack.kube, "default", "big") == []
-    wanted = "3 pods want 8 nvidia.com/gpu each, and the nodes that they may use have room for 2"
+    wanted = "3 pods request 8 nvidia.com/gpu each, and only 2 fit on the nodes that they may use"
     assert wanted in stack.why("big", namespace="default")
     stack.kube.delete(JOB, "Job", "big", "default")
 

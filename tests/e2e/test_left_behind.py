@@ -53,8 +53,8 @@ def test_diagnosis_reports_a_pod_on_a_lost_node(platform: Stack, consumer: Stack
     pod = eventually(lambda: running(platform), "the server runs", STARTS_S, every=1)
     node = pod["spec"]["nodeName"]
     platform.world.simulator("fault", "node", "--node", node)
-    silent = f"pod {pod['metadata']['name']} is Running on node {node}, which is silent since"
-    until = "Unless it is back 300 s after its taint, at "  # the taint comes later than the silence
+    silent = f"pod {pod['metadata']['name']} is Running on node {node} (unreachable since"
+    until = "within 300 s of its taint (at "  # the taint comes later than the silence
 
     def reported() -> bool:
         report = platform.why(NAME, namespace=consumer.name)
@@ -100,5 +100,5 @@ def test_down_removes_objects_of_a_deleted_cluster_from_the_state(platform: Stac
     output, _ = process.communicate()
     consumer.world.simulator("start")
     assert process.returncode == 0, output
-    assert "is gone from Azure: what it had there is taken out of its state" in output
+    assert "no longer exists in Azure: objects in the cluster are removed from the state" in output
     assert consumer.pulumi("stack", "export").count('"urn"') == 0

@@ -106,7 +106,7 @@ def test_clients_inside_the_network_reach_the_api_server(cluster: PrivateCluster
 
 def test_status_reaches_the_private_cluster(cluster: PrivateCluster) -> None:
     output = cluster.world.simulator("status").stdout
-    assert f"network {LABEL}: no machine to log in at; `make shell INSIDE={LABEL}` is inside" in output
+    assert f"network {LABEL}: no machines; to enter it: make shell INSIDE={LABEL}" in output
     assert "does not answer" not in output
 
 

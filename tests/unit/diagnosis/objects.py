@@ -1,4 +1,4 @@
-"""Objects as the real components write them, and a cluster made of them."""
+"""Objects as the real components write them, and a cluster of them."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ OPERATORS = "nvidia-operator"
 
 
 def cluster(*objects: tuple[Kind, Object], has_volcano: bool = True) -> Cluster:
-    """With Volcano at work, and whatever else is given with its kind; pods' nodes are there, and ready."""
+    """Returns a cluster with these objects, a running Volcano, and the missing nodes of pods."""
     given = [obj["metadata"]["name"] for kind, obj in objects if kind.name == NODE.name]
     on = {obj["spec"].get("nodeName") for kind, obj in objects if kind.name == POD.name}
     nodes = [(NODE, {"metadata": {"name": name, "uid": name}, "spec": {}}) for name in on - {None, *given}]
-    at_work = [volcano("scheduler"), volcano("controller")] if has_volcano else []
+    operators = [volcano("scheduler"), volcano("controller")] if has_volcano else []
 
     def read(kind: Kind, namespace: str) -> list[Object]:
-        there = (*at_work, *nodes, *objects)
-        found = [obj for of, obj in there if (of.api_version, of.name) == (kind.api_version, kind.name)]
+        everything = (*operators, *nodes, *objects)
+        found = [obj for of, obj in everything if (of.api_version, of.name) == (kind.api_version, kind.name)]
         return [obj for obj in found if namespace in ("", obj["metadata"].get("namespace", ""))]
 
     return Cluster(read)
@@ -56,7 +56,7 @@ def owned_by(uid: str) -> list[Object]:
 
 
 def node(name: str, *, taints: tuple[Object, ...] = (SKU_TAINT,), **offers: int) -> tuple[Kind, Object]:
-    """Of the GPU pool; `gpu` and `nics` are what it offers."""
+    """Returns a node of the GPU pool that offers `gpu` and `nics` devices."""
     resources = {"nvidia.com/gpu": offers.get("gpu", 0), "nvidia.com/mlnxnics": offers.get("nics", 0)}
     labels = {"kubernetes.azure.com/agentpool": POOL, "nvidia.com/gpu.deploy.device-plugin": "true"}
     return NODE, {
@@ -77,7 +77,7 @@ def pod(
     said: str = "",
     **status: Any,
 ) -> tuple[Kind, Object]:
-    """`said` is what the scheduler wrote to it; `status` is more of its status."""
+    """Returns a pod; `said` is the scheduler's message, and `status` has more fields of its status."""
     conditions = [{"type": "Ready", "status": str(ready)}]
     if said:
         conditions.append({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": said})
@@ -92,7 +92,7 @@ def pod(
 def worker(
     name: str, owner: str = "train", *, on: str = "", tolerates: bool = True, said: str = ""
 ) -> tuple[Kind, Object]:
-    """A pod that takes all devices of a node of the pool."""
+    """Returns a pod that uses all devices of a node of the pool."""
     kind, found = pod(name, owner=owner, on=on, said=said, labels={"volcano.sh/job-name": owner})
     found["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": owner}
     here = {"key": "kubernetes.azure.com/agentpool", "operator": "In", "values": [POOL]}
@@ -107,7 +107,7 @@ def worker(
 
 
 def waiting(reason: str, message: str = "", image: str = "nvcr.io/nvidia/driver:1") -> Object:
-    """Container statuses of a pod that has not started."""
+    """Returns the container statuses of a pod that has not started."""
     return {"containerStatuses": [{"image": image, "state": {"waiting": {"reason": reason, "message": message}}}]}
 
 
@@ -128,10 +128,10 @@ def app_wrapper(name: str = "train", phase: str = "", *, suspend: bool = False) 
 
 def pytorch_job(name: str = "train", owner: str = "", **conditions: str) -> tuple[Kind, Object]:
     metadata = {"name": name, "uid": f"job-{name}", "namespace": "ai"}
-    told = [{"type": kind, "status": status} for kind, status in conditions.items()]
+    written = [{"type": kind, "status": status} for kind, status in conditions.items()]
     spec = {"pytorchReplicaSpecs": {}, "runPolicy": {"suspend": "Suspended" in conditions}}
     owners = {"ownerReferences": owned_by(owner)} if owner else {}
-    return PYTORCH_JOB, {"metadata": {**metadata, **owners}, "spec": spec, "status": {"conditions": told}}
+    return PYTORCH_JOB, {"metadata": {**metadata, **owners}, "spec": spec, "status": {"conditions": written}}
 
 
 def ray_job(deployed: str = "", job: str = "", *, suspend: bool = False, message: str = "") -> tuple[Kind, Object]:
@@ -146,7 +146,7 @@ def ray_cluster(owner: str = "train") -> tuple[Kind, Object]:
 
 
 def queued(queue: str, message: str, *, reserved: str = "False", owner: str = "train") -> tuple[Kind, Object]:
-    """Kueue's record of a job."""
+    """Returns Kueue's Workload of a job."""
     condition = {"type": "QuotaReserved", "status": reserved, "message": message}
     return QUEUED, {
         "metadata": {"name": f"job-{owner}", "namespace": "ai", "ownerReferences": owned_by(owner)},
@@ -201,7 +201,7 @@ NIC_PLUGIN_LABELS = {"app": "sriovdp"}
 
 
 def operators(*, gpu_plugin_tolerates: bool = True) -> tuple[tuple[Kind, Object], ...]:
-    """The DaemonSets of both policies."""
+    """Returns the DaemonSets of both policies."""
     return (
         daemon_set("mofed-ubuntu24.04-ds", "nic", OFED_LABELS),
         daemon_set("sriovdp", "nic", NIC_PLUGIN_LABELS),
@@ -233,7 +233,7 @@ def driver_pod(
     return found
 
 
-def told(report: Report) -> list[str]:
-    """Causes and fixes, before they are wrapped to lines."""
+def shown(report: Report) -> list[str]:
+    """Returns causes and fixes, before they are wrapped to lines."""
     found = [[f"waits: {finding.why}", *([f"do: {finding.fix}"] if finding.fix else [])] for finding in report.findings]
     return [text for texts in found for text in texts]

@@ -1,4 +1,4 @@
-"""Workloads of kinds without rules of their own, and owners of kinds that the program does not know."""
+"""Workloads of kinds without specific rules, and owners of unknown kinds."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ def whys(*objects: tuple[Kind, Object]) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_the_cause_of_a_pod_is_shown_for_the_owner_of_any_kind(kind: Kind) -> None:
+def test_an_owner_of_any_kind_shows_the_cause_of_its_pod(kind: Kind) -> None:
     _, owner = thing(kind)
     why = 'pod train-0: CreateContainerConfigError: secret "t" not found'
     assert why in whys((kind, owner), pod(owner))
     made_between = [thing(BETWEEN, "between", owner), thing(JOB, "train-job", thing(BETWEEN, "between", owner)[1])]
     assert why in whys((kind, owner), *made_between, pod(made_between[1][1]))
-    if kind not in (DAEMON_SET, STATEFUL_SET):  # of which the status has the phase
+    if kind not in (DAEMON_SET, STATEFUL_SET):  # their status has the phase
         assert diagnosed((kind, owner), pod(owner)).phase == "Pending"
 
 
-def test_an_owner_that_cannot_be_read_is_known_by_its_pods() -> None:
+def test_an_unreadable_owner_is_found_by_its_pods() -> None:
     _, owner = thing(UNKNOWN)
     why = ['pod train-0: CreateContainerConfigError: secret "t" not found']
     assert whys(pod(owner)) == why
@@ -86,7 +86,7 @@ def test_an_owner_that_cannot_be_read_is_known_by_its_pods() -> None:
 
 @pytest.mark.parametrize("version", ["kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1beta2"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_kueue_may_hold_a_workload_of_any_kind(kind: Kind, version: str) -> None:
+def test_kueue_holds_back_a_workload_of_any_kind(kind: Kind, version: str) -> None:
     _, owner = thing(kind, spec={} if kind in (DAEMON_SET, STATEFUL_SET) else {"suspend": True})
     queued = make.queued("queue", "insufficient unused quota")[1] | {"apiVersion": version}
     queued["metadata"] |= by(owner)
@@ -98,11 +98,11 @@ def test_kueue_may_hold_a_workload_of_any_kind(kind: Kind, version: str) -> None
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_events_of_a_workload_of_any_kind_are_shown(kind: Kind) -> None:
     _, owner = thing(kind)
-    event, told = make.event((kind, owner), "FailedCreate", QUOTA)
-    told["involvedObject"] |= {"apiVersion": kind.api_version, "kind": kind.name, "name": "train"}
-    assert QUOTA in whys((kind, owner), (event, told | {"type": "Warning"}))
-    newer = {"metadata": told["metadata"], "reason": told["reason"], "type": "Warning", "note": QUOTA}
-    newer |= {"regarding": told["involvedObject"], "eventTime": "2026-11-27T00:10:00.123456Z"}
+    event_kind, event = make.event((kind, owner), "FailedCreate", QUOTA)
+    event["involvedObject"] |= {"apiVersion": kind.api_version, "kind": kind.name, "name": "train"}
+    assert QUOTA in whys((kind, owner), (event_kind, event | {"type": "Warning"}))
+    newer = {"metadata": event["metadata"], "reason": event["reason"], "type": "Warning", "note": QUOTA}
+    newer |= {"regarding": event["involvedObject"], "eventTime": "2026-11-27T00:10:00.123456Z"}
     assert QUOTA in whys((kind, owner), (Kind("events.k8s.io/v1", "Event", "events"), newer))
 
 
@@ -118,8 +118,7 @@ def test_the_phase_of_any_kind_follows_from_its_status(kind: str, status: Object
 
 
 @pytest.mark.parametrize("kind", [JOB_SET, TRAIN_JOB, UNKNOWN], ids=lambda kind: kind.name)
-def test_one_whose_pods_are_all_ready_runs(kind: Kind) -> None:
-    """Conditions such as Suspended=False and StartupPolicyInProgress=False are nothing against it."""
+def test_a_workload_is_running_if_all_pods_are_ready(kind: Kind) -> None:
     over = [{"type": each, "status": "False", "message": "x"} for each in ("Suspended", "StartupPolicyInProgress")]
     _, owner = thing(kind, status={"conditions": over})
     ready = make.pod("train-0", on="a", ready=True)

@@ -1,4 +1,4 @@
-"""Pods that wait for nodes: the work of the autoscaler, and why no node comes."""
+"""Pods that wait for nodes: the autoscaler adds some, or reports why not."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ TEXTS = {"adds": ADDS, "later": LATER, "unfit": UNFIT, "full": FULL, "backoff": 
 
 
 @case_table(__file__, "refusals", pool=make.POOL, **TEXTS)
-def test_why_no_node_comes(refused: str, known: list[Object], why: str, lasts: bool) -> None:
+def test_reports_why_the_autoscaler_adds_no_node(refused: str, known: list[Object], why: str, lasts: bool) -> None:
     (finding,) = found(*(status(**each) for each in known), refused=refused)
     assert (finding.why, finding.lasts, finding.passing) == (why, lasts, False)
 
 
-def test_a_failed_scale_up_is_shown_if_the_status_is_not_known() -> None:
+def test_shows_a_failed_scale_up_without_a_status() -> None:
     (finding,) = found(make.event(STATUS, "FailedToScaleUpGroup", FAILED), refused=BACKOFF)
     assert (finding.why, finding.lasts) == (f"{LATER}{FAILED}", False)
 
 
-def test_at_the_largest_size_the_setting_that_raises_it_is_named() -> None:
+def test_suggests_the_setting_that_raises_the_maximum() -> None:
     (finding,) = found(refused=FULL)
     assert finding.fix.startswith("pulumi config set --path 'pools.<key>.autoscale.max'")
     kind, node = make.node("a", gpu=0)
@@ -73,16 +73,16 @@ def test_at_the_largest_size_the_setting_that_raises_it_is_named() -> None:
 
 
 @pytest.mark.parametrize(("most", "lasts"), [(1, True), (2, False), (0, None)])
-def test_a_gang_that_is_larger_than_its_pool_can_grow_never_starts(most: int, lasts: bool | None) -> None:
+def test_a_gang_larger_than_the_pools_maximum_never_starts(most: int, lasts: bool | None) -> None:
     pods = [make.worker(f"train-{number}") for number in range(2)]
     known = [status(most=most, target=1)] if most else []
     cluster = make.cluster(make.job(), *pods, make.node(f"{GROUP}000000", gpu=8, nics=8), *known)
-    (finding,) = [each for each in report(cluster, "ai", "train").findings if "have room for 1" in each.why]
+    (finding,) = [each for each in report(cluster, "ai", "train").findings if "only 1 fit" in each.why]
     assert finding.lasts is bool(lasts)
 
 
 @pytest.mark.parametrize("later", ["added", "refused"])
-def test_the_latest_event_of_the_autoscaler_counts(later: str) -> None:
+def test_uses_the_latest_event_of_the_autoscaler(later: str) -> None:
     first = found(added=GREW, refused=FULL, later=later)[0]
     grows = f"the autoscaler grows pool {make.POOL} from 0 to 1 nodes (max 2)"
     assert (first.why == grows, first.passing) == ((later == "added"),) * 2
@@ -107,5 +107,5 @@ def gpu_node(name: str, *, gpu: int = 0, version: str = "v1.35.4") -> tuple[Kind
     ],
     ids=["has GPUs", "an older autoscaler", "of an autoscaled pool", "no autoscaler"],
 )
-def test_other_nodes_stop_no_scale_up(node: tuple[Kind, Object], scaled: list[tuple[Kind, Object]]) -> None:
+def test_other_nodes_block_no_scale_up(node: tuple[Kind, Object], scaled: list[tuple[Kind, Object]]) -> None:
     assert not [finding for finding in found(*scaled, node) if "to any pool" in finding.why]

@@ -1,6 +1,6 @@
-"""What is reported of whole clusters: the tables in `reports/` have their objects and the text, word for word.
+"""Reports on complete clusters: the tables in `reports/` have the objects and the expected text.
 
-The report is of workload `train` in namespace `ai`, unless the case has another `of`.
+The report is about workload `train` in namespace `ai`, unless the case has another `of`.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ CASES = {
 
 
 def flags(found: Report) -> list[str]:
-    """Returns what is known of each finding beside its text; nothing if no finding has any of it."""
+    """Returns the flags of each finding; empty if none has any."""
     marks = [" ".join(flag for flag in FLAGS if getattr(each, flag)) for each in found.findings]
     return marks if any(marks) else []
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_the_report_is(case: Mapping[str, Any]) -> None:
+def test_report(case: Mapping[str, Any]) -> None:
     assert case.keys() <= {"objects", "volcano", "of", "shows", "flags"}
-    there, of = cluster(case["objects"], volcano=case.get("volcano", True)), case.get("of", "ai/train")
-    found = platform(there) if of == "platform" else report(there, *of.split("/", 1))
+    read, of = cluster(case["objects"], volcano=case.get("volcano", True)), case.get("of", "ai/train")
+    found = platform(read) if of == "platform" else report(read, *of.split("/", 1))
     assert "\n".join(found.lines()) == case["shows"].rstrip("\n")
     assert flags(found) == case.get("flags", [])

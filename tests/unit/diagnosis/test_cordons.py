@@ -1,4 +1,4 @@
-"""Cordoned nodes: who has cordoned them, and what they wait for."""
+"""Cordoned nodes: who cordoned them, and what they wait for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.case_files import case_table
 from tests.unit.diagnosis import objects as make
 
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule", "timeAdded": "2026-11-22T10:42:00Z"}
-"""As the node lifecycle controller adds it to a node whose spec is unschedulable."""
+"""The taint that the node lifecycle controller adds to an unschedulable node."""
 
 
 def cordoned(name: str = "a", *, by: str = "", **labels: str) -> tuple[Kind, Object]:
@@ -26,8 +26,8 @@ def cordoned(name: str = "a", *, by: str = "", **labels: str) -> tuple[Kind, Obj
     return kind, node
 
 
-def told(*objects: tuple[Kind, Object]) -> list[str]:
-    return make.told(platform(make.cluster(*objects)))
+def shown(*objects: tuple[Kind, Object]) -> list[str]:
+    return make.shown(platform(make.cluster(*objects)))
 
 
 def of_daemon_set(pod: tuple[Kind, Object]) -> tuple[Kind, Object]:
@@ -44,16 +44,16 @@ def of_daemon_set(pod: tuple[Kind, Object]) -> tuple[Kind, Object]:
         ("custom-scheduledevents-consolidated-condition", "PreemptScheduled", "Preempt Scheduled: now"),
     ],
 )
-def test_a_node_that_aks_is_changing_is_not_uncordoned(by: str, source: str, reason: str, message: str) -> None:
-    what, do = told(cordoned(by=by), of_aks(source, reason, message))
+def test_does_not_uncordon_a_node_that_aks_is_changing(by: str, source: str, reason: str, message: str) -> None:
+    what, do = shown(cordoned(by=by), of_aks(source, reason, message))
     assert f"; AKS: {reason}: {message}" in what
-    assert do == "do: kubectl describe node a    # do not uncordon it: wait until AKS is done with it"
+    assert do == "do: kubectl describe node a    # do not uncordon it: wait until AKS has finished"
 
 
 @pytest.mark.parametrize(("message", "over"), [("Successfully updated", True), ("Update of node a failed", False)])
 def test_an_upgrade_is_over_if_it_succeeded(message: str, over: bool) -> None:
-    told_by_aks = [of_aks("upgrader", "Drain", "Draining node: a", 1), of_aks("upgrader", "Update", message, 2)]
-    assert ("kubectl uncordon a" in told(cordoned(), *told_by_aks)[1]) == over
+    events = [of_aks("upgrader", "Drain", "Draining node: a", 1), of_aks("upgrader", "Update", message, 2)]
+    assert ("kubectl uncordon a" in shown(cordoned(), *events)[1]) == over
 
 
 def of_aks(source: str, reason: str, message: str, minute: int = 0) -> tuple[Kind, Object]:
@@ -64,30 +64,34 @@ def of_aks(source: str, reason: str, message: str, minute: int = 0) -> tuple[Kin
 
 
 @case_table(__file__, "upgrades")
-def test_an_upgrade_names_the_driver_its_state_and_the_pods_that_it_waits_for(state: str, waits: str) -> None:
+def test_an_upgrade_shows_the_driver_its_state_and_the_pods_that_it_waits_for(state: str, waits: str) -> None:
     driver = of_daemon_set(make.driver_pod("mofed", "a"))
     driver[1]["metadata"]["labels"] |= make.OFED_LABELS
     ended = make.pod("done", on="a", phase="Succeeded")
     here = [make.pod("notebook", on="a", ready=True), make.worker("train-0", on="a"), driver, ended]
-    what, do = told(cordoned(by="manager", ofed=state), *here, make.pod("elsewhere", on="b", ready=True))
-    changed = f"cordoned by NVIDIA's operators, who change DOCA OFED ({state}){waits}"
+    what, do = shown(cordoned(by="manager", ofed=state), *here, make.pod("elsewhere", on="b", ready=True))
+    changed = f"cordoned by NVIDIA's operators, which upgrade DOCA OFED ({state}){waits}"
     assert what == f"waits: {changed} on node a since 10:42 UTC"
     assert do == "do: kubectl get pods -A -o wide --field-selector spec.nodeName=a"
 
 
 @pytest.mark.parametrize("state", ["upgrade-done", "upgrade-required"])
-def test_a_node_whose_driver_nobody_changes_now_is_somebody_elses_cordon(state: str) -> None:
-    assert "cordoned by kubectl" in told(cordoned(by="kubectl", ofed=state))[0]
+def test_a_cordon_without_a_running_upgrade_is_not_the_operators(state: str) -> None:
+    assert "cordoned by kubectl" in shown(cordoned(by="kubectl", ofed=state))[0]
 
 
 def both(*nodes: tuple[Kind, Object]) -> list[list[str]]:
-    """What the platform reports, and a workload that would fit on the nodes."""
+    """Returns the reports on the platform, and on a workload that would fit on the nodes."""
     waiting = make.cluster(make.volcano_job(), make.worker("train-0"), *nodes)
-    return [told(*nodes), make.told(report(waiting, "ai", "train"))]
+    return [shown(*nodes), make.shown(report(waiting, "ai", "train"))]
+
+
+OTHER_PROBLEMS = "do: kubectl describe node {}    # uncordon it only after its other problems are fixed"
+UNCORDON = "do: kubectl uncordon a    # first find out why it is cordoned"
 
 
 @case_table(__file__, "problems")
-def test_a_node_with_problems_of_its_own_is_not_to_be_uncordoned(marks: Any, why: str) -> None:
+def test_does_not_uncordon_a_node_with_other_problems(marks: Any, why: str) -> None:
     kind, node = cordoned(by="kubectl")
     for part, fields in marks.items():
         for key, value in fields.items():
@@ -95,21 +99,19 @@ def test_a_node_with_problems_of_its_own_is_not_to_be_uncordoned(marks: Any, why
             node[part][key] = [*there, *value] if isinstance(value, list) else there | value
     for texts in both((kind, node)):
         assert [text for text in texts if why in text]
-        (fix,) = [text for text in texts if "uncordon" in text]
-        assert fix == "do: kubectl describe node a    # uncordon it only once its own problems are fixed"
+        assert [text for text in texts if "uncordon" in text] == [OTHER_PROBLEMS.format("a")]
 
 
-def test_a_healthy_node_is_to_be_uncordoned_without_a_broken_one_beside_it() -> None:
+def test_uncordons_only_the_healthy_one_of_two_nodes() -> None:
     nodes = [cordoned(name, by="kubectl") for name in "ab"]
     nodes[1][1]["status"]["capacity"] = {"nvidia.com/gpu": "9"}
     for order in (nodes, nodes[::-1]):
-        fixes = [text for text in told(*order) if "uncordon" in text]
-        assert "do: kubectl uncordon a    # once it is known why" in fixes
-        assert "do: kubectl describe node b    # uncordon it only once its own problems are fixed" in fixes
+        fixes = [text for text in shown(*order) if "uncordon" in text]
+        assert {UNCORDON, OTHER_PROBLEMS.format("b")} <= set(fixes)
 
 
 @pytest.mark.parametrize("key", ["spot.io/terminating", "kubernetes.azure.com/upgrade", "anything"])
-def test_a_cordon_with_a_taint_that_all_nodes_of_the_pool_have_is_not_to_be_lifted(key: str) -> None:
+def test_does_not_uncordon_nodes_if_all_of_the_pool_have_another_taint(key: str) -> None:
     nodes = [cordoned(name, by="kubectl") for name in "ab"]
     for _, node in nodes:
         node["spec"]["taints"].append({"key": key, "effect": "NoSchedule"})
@@ -126,7 +128,7 @@ def with_writers(*managers: str) -> tuple[Kind, Object]:
 
 
 @pytest.mark.parametrize("controller", ["kured", "cluster-autoscaler", "aks-remediator"])
-def test_a_controller_that_has_cordoned_the_node_counts_before_a_person(controller: str) -> None:
+def test_a_controllers_cordon_counts_before_a_users(controller: str) -> None:
     for managers in (("kubectl-cordon", controller), (controller, "kubectl-cordon"), ("k9s", controller)):
         for why, do in both(with_writers(*managers)):
             assert why.startswith(f"waits: cordoned by {controller}: ")
@@ -134,13 +136,13 @@ def test_a_controller_that_has_cordoned_the_node_counts_before_a_person(controll
 
 
 @pytest.mark.parametrize("tool", ["k9s", "Lens", "node-fetch", "Mozilla", "python-requests"])
-def test_a_cordon_with_another_tool_of_people_is_asked_about(tool: str) -> None:
+def test_a_cordon_by_a_users_tool(tool: str) -> None:
     for why, do in both(cordoned(by=tool)):
         assert why.startswith(f"waits: cordoned by {tool}: ")
-        assert do == f"do: kubectl uncordon a    # once it is known why: ask who uses {tool}"
+        assert do == f"{UNCORDON}: ask the user of {tool}"
 
 
-def signed(kind: str, name: str, value: str) -> tuple[Kind, Object]:
+def marked(kind: str, name: str, value: str) -> tuple[Kind, Object]:
     of, node = cordoned(by="kubectl")
     if kind == "conditions":
         node["status"]["conditions"] = [{"type": name, "status": value, "message": "why"}]
@@ -150,23 +152,20 @@ def signed(kind: str, name: str, value: str) -> tuple[Kind, Object]:
 
 
 @case_table(__file__, "signs")
-def test_each_sign_of_a_fault_is_named_and_its_node_is_not_to_be_uncordoned(
-    kind: str, name: str, value: str, told_of: str
-) -> None:
-    for texts in both(signed(kind, name, value)):
-        assert len([text for text in texts if told_of in text]) == 1
-        (fix,) = [text for text in texts if "uncordon" in text]
-        assert fix == "do: kubectl describe node a    # uncordon it only once its own problems are fixed"
+def test_shows_each_sign_of_a_fault_and_does_not_uncordon(kind: str, name: str, value: str, shown: str) -> None:
+    for texts in both(marked(kind, name, value)):
+        assert len([text for text in texts if shown in text]) == 1
+        assert [text for text in texts if "uncordon" in text] == [OTHER_PROBLEMS.format("a")]
 
 
 @case_table(__file__, "in_order")
-def test_what_is_in_order_does_not_keep_a_node_cordoned(kind: str, name: str, value: str) -> None:
-    for texts in both(signed(kind, name, value)):
-        assert [text for text in texts if "cordon" in text][1:] == ["do: kubectl uncordon a    # once it is known why"]
+def test_healthy_signs_do_not_keep_a_node_cordoned(kind: str, name: str, value: str) -> None:
+    for texts in both(marked(kind, name, value)):
+        assert [text for text in texts if "cordon" in text][1:] == [UNCORDON]
         assert len(texts) == 2
 
 
-def test_a_person_s_cordon_is_named_beside_a_state_that_ends_by_itself() -> None:
+def test_shows_a_users_cordon_beside_a_temporary_state() -> None:
     autoscaler = cordoned(by="kubectl-cordon")
     candidate = {"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}
     autoscaler[1]["spec"]["taints"].append(candidate)
@@ -176,4 +175,4 @@ def test_a_person_s_cordon_is_named_beside_a_state_that_ends_by_itself() -> None
         for why, do in both(node):
             assert mark in why
             assert "cordoned by kubectl-cordon" in why
-            assert do.endswith("; the cordon stays: ask who has set it")
+            assert do.endswith("; the cordon stays: ask the user who set it")

@@ -1,4 +1,4 @@
-"""Devices that a node should offer by its VM size, and those that it does not."""
+"""Devices that a node should offer by its VM size, and missing ones."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def found(*objects: tuple[Kind, Object]) -> list[str]:
 
 
 @case_table(__file__, "sizes")
-def test_the_platform_counts_what_the_size_has(node: Object, why: list[str]) -> None:
-    told = found(sized(**node))
-    assert len(told) == len(why)
-    assert all(got.startswith(expected) for got, expected in zip(told, why, strict=True))
+def test_compares_a_node_with_its_vm_size(node: Object, why: list[str]) -> None:
+    reported = found(sized(**node))
+    assert len(reported) == len(why)
+    assert all(got.startswith(expected) for got, expected in zip(reported, why, strict=True))
 
 
 ALL = {"resourcePrefix": "nvidia.com", "resourceName": "hostdev", "selectors": {"vendors": ["15b3"], "isRdma": True}}
@@ -61,7 +61,7 @@ ALL = {"resourcePrefix": "nvidia.com", "resourceName": "hostdev", "selectors": {
                        "status": {"state": "ready"}}), HCA, True),
     ],
 )  # fmt: skip
-def test_hcas_count_under_the_name_that_the_policy_gives_all_of_them(
+def test_counts_hcas_under_the_resource_name_of_the_policy(
     policy: tuple[Kind, Object], resource: str, lost: bool
 ) -> None:
     assert found(policy, sized(H100, {resource: "7"})) == (
@@ -69,7 +69,7 @@ def test_hcas_count_under_the_name_that_the_policy_gives_all_of_them(
     )
 
 
-def test_no_gpu_at_all_is_reported_once_the_device_plugin_is_ready() -> None:
+def test_reports_missing_gpus_once_the_device_plugin_is_ready() -> None:
     plugin = make.driver_pod("nvidia-device-plugin-daemonset", "a", ready=True)
     plugin[1]["metadata"]["labels"] |= make.PLUGIN_LABELS
     for node in (sized(H100, {}), sized(H100, {GPU: "0"}), sized(H100, {GPU: "0"}, {GPU: "8"})):
@@ -81,20 +81,17 @@ LATE = "are offered, though the node is older than 30 minutes"
 
 
 @case_table(__file__, "old")
-def test_a_node_that_is_old_and_offers_no_devices_is_reported(
-    offers: Object, made: str, labels: dict[str, str], why: list[str]
-) -> None:
+def test_reports_an_old_node_without_devices(offers: Object, made: str, labels: dict[str, str], why: list[str]) -> None:
     node = sized(H100, offers)
     node[1]["metadata"] |= {"creationTimestamp": made} if made else {}
     node[1]["metadata"]["labels"] |= {f"nvidia.com/{key}": value for key, value in labels.items()}
     hcas = nic_policy({**ALL, "resourceName": "mlnxnics"})
-    told = found(node, make.cluster_policy(), hcas)
-    assert sorted(told) == sorted(f"0 of 8 {resource} {LATE}" for resource in why)
+    assert sorted(found(node, make.cluster_policy(), hcas)) == sorted(f"0 of 8 {resource} {LATE}" for resource in why)
 
 
 @pytest.mark.parametrize("offers", [{GPU: "0"}, {}])
 @case_table(__file__, "without_operator")
-def test_an_old_gpu_node_without_a_gpu_operator_is_reported(
+def test_reports_an_old_gpu_node_without_a_gpu_operator(
     offers: Object, size: str, made: str, labels: dict[str, str], shown: bool
 ) -> None:
     node = sized(size, offers)
@@ -110,20 +107,14 @@ def test_an_old_gpu_node_without_a_gpu_operator_is_reported(
     assert found(node) == found(node, make.cluster_policy()) == []
 
 
-def test_gpus_of_another_device_plugin_are_not_expected() -> None:
-    policy = make.cluster_policy()
-    policy[1]["spec"] = {"devicePlugin": {"enabled": False}}
-    assert found(sized(H100, {}), policy) == []
-
-
-def test_what_keeps_an_old_node_without_devices_from_being_set_up_is_reported() -> None:
+def test_reports_what_blocks_the_setup_of_an_old_node() -> None:
     given = (sized(H100, {HCA: "8"}), make.cluster_policy(), *make.operators(gpu_plugin_tolerates=False))
     up = (make.driver_pod(name, "a", ready=True) for name in ("mofed-ubuntu24.04-ds", "nvidia-driver-daemonset"))
-    (told,) = found(*given, *up)
-    assert told.startswith(f"0 of 8 {GPU} {LATE}: the GPU device plugin does not run: DaemonSet")
+    (why,) = found(*given, *up)
+    assert why.startswith(f"0 of 8 {GPU} {LATE}: the GPU device plugin does not run: DaemonSet")
 
 
 @pytest.mark.parametrize(("offers", "why"), [("1k", "the node has no more"), ("996", "a device has failed")])
-def test_of_a_resource_that_no_size_tells_its_capacity_counts(offers: str, why: str) -> None:
-    kind, node = sized(H100, {GPU: "8", SHARED: offers}, {GPU: "8", SHARED: "1k"})
-    assert drivers.not_offered(make.cluster(), node, SHARED, 2000).what.endswith(f" are offered and 2000 wanted: {why}")
+def test_uses_the_capacity_of_a_resource_that_no_vm_size_has(offers: str, why: str) -> None:
+    _, node = sized(H100, {GPU: "8", SHARED: offers}, {GPU: "8", SHARED: "1k"})
+    assert drivers.not_offered(make.cluster(), node, SHARED, 2000).what.endswith(f", and 2000 requested: {why}")

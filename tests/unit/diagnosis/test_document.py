@@ -1,4 +1,4 @@
-"""The JSON document of the command, which docs/diagnosis.md describes, and reading for many looks."""
+"""The command's JSON document, which docs/diagnosis.md describes, and repeated reads."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ POLICY = {"metadata": {"name": "p", "uid": "p"}, "status": {"state": "notReady"}
 
 
 def serve(fake: Path, items: Mapping[str, object]) -> None:
-    """Has the fake kubectl return an object for each of these resources, and none for others."""
+    """Makes the fake kubectl return an object for each of these resources, and none for others."""
     cases = "".join(f"{kind}) echo '{json.dumps({'items': [each]})}';; " for kind, each in items.items())
     script(fake, f'case "$2" in {cases}*) echo \'{{"items": []}}\';; esac')
 
 
 def described(heading: str) -> set[str]:
-    """Fields in the table of a section of the page."""
+    """Returns the fields in the table of a section of the page."""
     section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     return {name for row in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
 
@@ -54,7 +54,7 @@ def test_a_workload_that_does_not_exist_has_failed(fake: Path, capsys: pytest.Ca
     assert "has no workload train" in printed.err
 
 
-def test_the_document_on_the_platform(fake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_document_on_the_platform(fake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     serve(fake, {CLUSTER_POLICY.resource: POLICY})
     assert main(["--output", "json"]) == 0
     platform = json.loads(capsys.readouterr().out)["platform"]
@@ -81,7 +81,7 @@ def test_one_proxy_reads_all_kinds(fake: Path) -> None:
             read(CLUSTER_POLICY, "")
 
 
-def test_a_proxy_that_does_not_start_is_reported_in_its_words(fake: Path) -> None:
+def test_reports_the_error_of_a_proxy_that_does_not_start(fake: Path) -> None:
     script(fake, "echo 'error: no configuration has been provided' >&2; exit 1")
     with pytest.raises(kubectl.KubectlFailed, match="no configuration has been provided"), kubectl.reading_often():
         pass

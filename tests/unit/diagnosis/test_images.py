@@ -1,4 +1,4 @@
-"""Why images cannot be pulled, in the words of containerd, registries and the kubelet, and what advice follows."""
+"""Causes of failed image pulls and mounts, from messages of containerd, registries and the kubelet."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def found(image: str, message: str, *more: tuple[Kind, Object], reason: str = "E
 
 @case_table(__file__, "registries", token=_TOKEN, resolve=_RESOLVE)
 @pytest.mark.parametrize("wrapped", ["{}", 'Back-off pulling image "{{0}}": ErrImagePull: {}'])
-def test_each_answer_of_a_registry_has_its_cause(image: str, message: str, why: str, lasts: bool, wrapped: str) -> None:
+def test_finds_the_cause_in_a_registrys_error(image: str, message: str, why: str, lasts: bool, wrapped: str) -> None:
     finding = found(image, wrapped.format(message))
     assert why in finding.why
     assert finding.lasts == lasts
@@ -39,7 +39,7 @@ def test_other_reasons_keep_their_message(reason: str, message: str, why: str, l
 
 
 @case_table(__file__, "loops")
-def test_a_container_that_loops_says_how_it_ended(end: Object, why: str) -> None:
+def test_a_crash_loop_shows_how_the_container_ended(end: Object, why: str) -> None:
     status = make.waiting("CrashLoopBackOff", "back-off 5m0s restarting failed container")
     status["containerStatuses"][0]["lastState"] = {"terminated": end}
     pod = make.pod("train-0", owner="train", on="a", **status)
@@ -59,7 +59,7 @@ CIFS = (
 
 
 @case_table(__file__, "mounts", mount=MOUNT, late=LATE, notice=NOTICE, cifs=CIFS, long=LONG, addresses=ADDRESSES)
-def test_of_several_events_of_a_mount_the_one_with_the_cause_is_shown(messages: list[str], why: str) -> None:
+def test_shows_the_event_of_a_mount_that_has_the_cause(messages: list[str], why: str) -> None:
     pod = make.pod("train-0", owner="train", on="a", **make.waiting("ContainerCreating"))
     events = [make.event(pod, "FailedMount", text, f"2026-11-22T10:0{at}:00Z") for at, text in enumerate(messages)]
     (finding,) = report(make.cluster(make.job(), pod, *events), "ai", "train").findings

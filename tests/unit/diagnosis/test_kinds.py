@@ -1,4 +1,4 @@
-"""Workloads of the other kinds: jobs of the training operator, StatefulSets, pods, and KubeRay's by schedule."""
+"""Other kinds of workloads: jobs of the training operator, Deployments, StatefulSets, pods and RayServices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from diagnosis.cluster import (
-    APP_WRAPPER,
     DEPLOYMENT,
     POD,
     QUEUED,
@@ -33,16 +32,16 @@ def diagnosed(*objects: tuple[Kind, Object], name: str = "train") -> Report:
     return report(make.cluster(*objects), "ai", name)
 
 
-def workload(kind: Kind, *, suspend: bool = False, spec: Object | None = None, **status: Any) -> tuple[Kind, Object]:
+def workload(kind: Kind, *, spec: Object | None = None, **status: Any) -> tuple[Kind, Object]:
     metadata = {"name": "train", "uid": "train", "namespace": "ai"}
-    return kind, {"metadata": metadata, "spec": {"runPolicy": {"suspend": suspend}, **(spec or {})}, "status": status}
+    return kind, {"metadata": metadata, "spec": spec or {}, "status": status}
 
 
 def conditions(**states: str) -> list[Object]:
     return [{"type": kind, "status": "True", "reason": kind, "message": said} for kind, said in states.items()]
 
 
-def held(owner: str = "train", name: str = "job-train") -> tuple[Kind, Object]:
+def held(owner: str, name: str = "job-train") -> tuple[Kind, Object]:
     kind, found = make.queued("queue", "insufficient unused quota", owner=owner)
     found["metadata"]["name"] = name
     return kind, found
@@ -50,7 +49,7 @@ def held(owner: str = "train", name: str = "job-train") -> tuple[Kind, Object]:
 
 @pytest.mark.parametrize(("name", "kind", "field"), KINDS)
 @case_table(__file__, "training_operator")
-def test_all_jobs_of_the_training_operator_have_the_same_conditions(
+def test_jobs_of_the_training_operator_share_conditions(
     name: str, kind: Kind, field: str, states: dict[str, str], head: str, why: str | None
 ) -> None:
     found = diagnosed(workload(kind, spec={field: {}}, conditions=conditions(**states)))
@@ -59,27 +58,13 @@ def test_all_jobs_of_the_training_operator_have_the_same_conditions(
 
 
 @pytest.mark.parametrize(("name", "kind", "field"), KINDS)
-def test_a_gang_of_any_kind_is_placed_by_its_templates(name: str, kind: Kind, field: str) -> None:
+def test_a_gang_without_pods_has_those_of_its_templates(name: str, kind: Kind, field: str) -> None:
     limits = {"resources": {"limits": {"nvidia.com/gpu": "8"}}}
     rank = {"replicas": 2, "template": {"spec": {"containers": [{"name": "main", **limits}]}}}
     job = workload(kind, spec={field: {"Worker": rank}}, conditions=conditions(Created=""))
     policy = make.cluster_policy()
     found = diagnosed(job, make.group(), make.node("a", taints=(), gpu=8), policy)
-    assert "2 pods want 8 nvidia.com/gpu each, and the nodes that they may use have room for 1" in make.told(found)[0]
-
-
-@pytest.mark.parametrize("kind", TRAINING_JOBS.values())
-def test_kueue_holds_a_job_of_any_kind(kind: Kind) -> None:
-    assert diagnosed(workload(kind, suspend=True), held()).findings[0].why == NO_QUOTA
-
-
-@pytest.mark.parametrize("kind", TRAINING_JOBS.values())
-def test_a_job_of_any_kind_in_an_appwrapper_is_reported_with_it(kind: Kind) -> None:
-    _, inner = workload(kind, conditions=conditions(Created=""))
-    inner["metadata"] = {"name": "in", "uid": "in", "namespace": "ai", "ownerReferences": make.owned_by("train")}
-    pod = make.pod("in-0", owner="in", on="a", **make.waiting("CreateContainerConfigError", 'secret "t" not found'))
-    found = diagnosed((APP_WRAPPER, make.app_wrapper(phase="Running")[1]), (kind, inner), pod)
-    assert [each.why for each in found.findings] == ['pod in-0: CreateContainerConfigError: secret "t" not found']
+    assert "2 pods request 8 nvidia.com/gpu each, and only 1 fit on the nodes that they may use" in make.shown(found)[0]
 
 
 def gated(name: str, owner: str = "", **labels: str) -> tuple[Kind, Object]:
@@ -88,7 +73,7 @@ def gated(name: str, owner: str = "", **labels: str) -> tuple[Kind, Object]:
     return kind, found
 
 
-def test_kueue_holds_a_pod_a_group_of_pods_and_the_pods_of_a_stateful_set() -> None:
+def test_kueue_holds_back_pods_pod_groups_and_stateful_sets() -> None:
     assert diagnosed(gated("train"), held("ai/train")).findings[0].why == NO_QUOTA
     assert diagnosed(gated("train", **{"pod-group-name": "group"}), held("other", "group")).findings[0].why == NO_QUOTA
     found = diagnosed(stateful(0), gated("train-0", "train", **{"pod-group-name": "set"}), held("train", "set"))
@@ -106,7 +91,7 @@ def stateful(ready: int, revisions: str = "aa", updated: int = 2, **strategy: An
     [
         (stateful(2), "Available"),
         (stateful(1), "Pending 1 of 2 replicas are ready"),
-        (stateful(2, "ab", 1), "Pending 1 of 2 replicas are of the newest version"),
+        (stateful(2, "ab", 1), "Pending 1 of 2 replicas have the newest version"),
         (stateful(2, "ab", 1, rollingUpdate={"partition": 1}), "Available"),
         (stateful(2, "ab", 0, type="OnDelete"), "Available"),
         (workload(STATEFUL_SET, spec={"replicas": 0}), "Available"),
@@ -117,7 +102,7 @@ def test_a_stateful_set_is_available_once_its_rollout_has_finished(found: tuple[
     assert diagnosed(found).head() == [f"train: {head}"]
 
 
-def test_names_are_those_of_all_kinds_and_of_pods_that_no_other_object_made() -> None:
+def test_lists_workloads_of_all_kinds_and_pods_without_an_owner() -> None:
     objects = [workload(kind) for kind in WORKLOADS.values() if kind != POD]
     for (_, each), name in zip(objects, WORKLOADS, strict=False):
         each["metadata"] |= {"name": name, "uid": name}
@@ -127,7 +112,7 @@ def test_names_are_those_of_all_kinds_and_of_pods_that_no_other_object_made() ->
     assert report(cluster, "ai", "made").kind == "pod"
 
 
-def test_kinds_of_workloads_are_read_once_each_and_pods_first() -> None:
+def test_reads_each_kind_once_and_pods_first() -> None:
     reads: list[Kind] = []
 
     def read(kind: Kind, namespace: str) -> list[Object]:
@@ -141,7 +126,7 @@ def test_kinds_of_workloads_are_read_once_each_and_pods_first() -> None:
 
 
 def deployment(counts: tuple[int, ...] = (), *conditions: Object) -> tuple[Kind, Object]:
-    """An available Deployment; `counts` are its replicas, those of the newest version, and those unavailable."""
+    """Returns an available Deployment; `counts` are all, updated and unavailable replicas."""
     status: Object = dict(zip(("replicas", "updatedReplicas", "unavailableReplicas"), counts, strict=False))
     status["conditions"] = [{"type": "Available", "status": "True"}, *conditions]
     return DEPLOYMENT, {"metadata": {"name": "train", "uid": "train", "namespace": "ai"}, "spec": {}, "status": status}
@@ -165,14 +150,12 @@ RETRIED = "it has failed 3 times in a row"
 
 
 def service(ready: tuple[str, ...] = (), *, suspend: bool = False, **status: Any) -> tuple[Kind, Object]:
-    told = [dict(zip(("type", "status", "reason", "message"), ("Ready", *ready), strict=True))] if ready else []
-    metadata = {"name": "train", "uid": "train", "namespace": "ai"}
-    spec = {"rayClusterConfig": {"suspend": suspend}}
-    return RAY_SERVICE, {"metadata": metadata, "spec": spec, "status": {"conditions": told, **status}}
+    known = [dict(zip(("type", "status", "reason", "message"), ("Ready", *ready), strict=True))] if ready else []
+    return workload(RAY_SERVICE, spec={"rayClusterConfig": {"suspend": suspend}}, conditions=known, **status)
 
 
 def serving(state: str, message: str = "", **deployments: tuple[str, str]) -> Object:
-    """The status of a RayCluster that has one application."""
+    """Returns the status of a RayCluster with one application."""
     each = {name: {"status": of, "message": said} for name, (of, said) in deployments.items()}
     application = {"status": state, "message": message, "serveDeploymentStatuses": each}
     return {"rayClusterName": "train-abcde", "applicationStatuses": {"llm": application}}
@@ -193,7 +176,7 @@ def serving(state: str, message: str = "", **deployments: tuple[str, str]) -> Ob
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(("ready", "place"), [(INITIALIZING, "pendingServiceStatus"), (SERVES, "activeServiceStatus")])
-def test_each_state_of_an_application(
+def test_shows_the_state_of_a_serve_application(
     application: Object, why: str, passing: bool, ready: tuple[str, ...], place: str
 ) -> None:
     status: Object = {place: application}

@@ -1,4 +1,4 @@
-"""Each state in which Kueue holds a job back: what is reported of it, and whether waiting helps."""
+"""The states in which Kueue holds back a job, and whether waiting helps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from diagnosis.cluster import QUEUED, Cluster, Kind
+from diagnosis.cluster import Cluster, Kind
 from diagnosis.finding import Finding
 from diagnosis.kueue import CLUSTER_QUEUE
 from diagnosis.report import report
@@ -21,7 +21,7 @@ _LARGE = (
     "request (32) > maximum capacity (16)"
 )
 H100, A100, SECOND = _LARGE.format("h100", 0), _LARGE.format("a100", 0), _LARGE.format("h100", 8)
-SIZE = "it asks for {} nvidia.com/gpu, and flavor {} has 16 at most"
+SIZE = "it requests {} nvidia.com/gpu, and flavor {} has 16 at most"
 NOT_READY = "Exceeded the PodsReady timeout ai/job-train"
 PREEMPTED = (
     "Preempted to accommodate a workload (UID: 1234, JobUID: 5678) due to prioritization in the ClusterQueue; "
@@ -30,14 +30,14 @@ PREEMPTED = (
 
 
 def conditions(**said: str | tuple[str, str, str]) -> list[Object]:
-    """Conditions as (status, reason, message); a text is the message of one that is False and Pending."""
+    """Returns conditions from (status, reason, message); a text is the message of a False, Pending condition."""
     parts = {kind: ("False", "Pending", each) if isinstance(each, str) else each for kind, each in said.items()}
     names = ("status", "reason", "message")
     return [{"type": kind, **dict(zip(names, each, strict=True))} for kind, each in parts.items()]
 
 
 def held(said: list[Object], *more: tuple[Kind, Object], active: bool | None = True, **status: Any) -> Finding:
-    """What is reported of a suspended Job whose Workload is in this state."""
+    """Returns the finding on a suspended Job with a Workload in this state."""
     kind, queued = make.queued("main", "")
     queued["spec"]["active"], queued["status"] = active, {"conditions": said, **status}
     cluster = make.cluster(make.job(suspend=True), (kind, queued), *more)
@@ -50,12 +50,12 @@ WAITS = "it has no quota in its queue main: "
 
 
 @case_table(__file__, "never", flavors=FLAVORS, large_h100=H100, large_a100=A100, larger_h100=SECOND, unused=UNUSED)
-def test_a_job_that_its_queue_can_never_hold(message: str, why: str) -> None:
+def test_a_job_that_never_fits_in_its_queue(message: str, why: str) -> None:
     found = held(conditions(QuotaReserved=message))
     assert (found.why, found.lasts) == (f"{NEVER}{why or message.removeprefix(FLAVORS)}", True)
 
 
-def test_members_of_teams_who_see_no_slack_queue_get_no_final_answer() -> None:
+def test_without_the_slack_queue_a_misfit_is_not_final() -> None:
     kind, queued = make.queued("main", "")
     queued["status"] = {"conditions": conditions(QuotaReserved=f"{FLAVORS}{H100}")}
     known = make.cluster(make.job(suspend=True), (kind, queued))
@@ -68,8 +68,7 @@ def test_members_of_teams_who_see_no_slack_queue_get_no_final_answer() -> None:
 
 
 @pytest.mark.parametrize(("lent", "lasts"), [("0", False), ("1", True), ("16", True)])
-def test_a_job_that_only_the_slack_queue_could_hold_waits_for_nodes(lent: str, lasts: bool) -> None:
-    """It lacks 16 GPUs."""
+def test_a_job_that_lacks_16_gpus_of_the_slack_queue_waits_for_nodes(lent: str, lasts: bool) -> None:
     gpus = {"name": "nvidia.com/gpu", "nominalQuota": "16", "lendingLimit": lent}
     spec = {"resourceGroups": [{"flavors": [{"resources": [gpus]}]}]}
     slack = (CLUSTER_QUEUE, {"metadata": {"name": "slack-cluster-queue", "uid": "q"}, "spec": spec, "status": {}})
@@ -79,24 +78,18 @@ def test_a_job_that_only_the_slack_queue_could_hold_waits_for_nodes(lent: str, l
 
 
 @case_table(__file__, "without_quota")
-def test_a_job_without_quota_may_need_a_change(message: str, lasts: bool) -> None:
+def test_a_job_without_quota(message: str, lasts: bool) -> None:
     found = held(conditions(QuotaReserved=message))
     assert (found.why, found.lasts) == (f"{WAITS}{' '.join(message.split())}", lasts)
 
 
 @pytest.mark.parametrize("reason", ["ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Suspended"])
-def test_reasons_of_the_feature_gate_also_show_that_waiting_does_not_help(reason: str) -> None:
+def test_some_reasons_of_the_feature_gate_last(reason: str) -> None:
     assert held(conditions(QuotaReserved=("False", reason, "in other words"))).lasts
     assert not held(conditions(QuotaReserved=("False", "WaitingForQuota", "in other words"))).lasts
 
 
 @case_table(__file__, "evictions", unused=UNUSED, waits=WAITS, not_ready=NOT_READY, preempted=PREEMPTED)
-def test_earlier_evictions_are_reported_before_what_the_job_waits_for(
-    said: dict[str, Any], status: Object, why: str, lasts: bool
-) -> None:
+def test_shows_an_earlier_eviction_first(said: dict[str, Any], status: Object, why: str, lasts: bool) -> None:
     found = held(conditions(**said), **status)
     assert (found.why, found.lasts) == (why, lasts)
-
-
-def test_kinds_are_read_from_the_version_that_the_chart_serves() -> None:
-    assert QUEUED.api_version == CLUSTER_QUEUE.api_version == "kueue.x-k8s.io/v1beta2"

@@ -1,4 +1,4 @@
-"""Pods on nodes that are lost: what becomes of them, when, and what ends those whose end nobody can confirm."""
+"""Pods on lost nodes: how long they stay, and what ends them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ BY_DEFAULT: Object = {
     "effect": "NoExecute",
     "tolerationSeconds": 300,
 }
-"""What the API server gives every pod (kubernetes, plugin/pkg/admission/defaulttolerationseconds)."""
+"""The API server's default (kubernetes, plugin/pkg/admission/defaulttolerationseconds)."""
 
 
 def lost(status: str = "Unknown", *, taint: Object | None = TAINT) -> tuple[Kind, Object]:
-    """A node `a` that does not report, or says that it is not ready."""
+    """Returns a node `a` that does not report, or is not ready."""
     ready = {"type": "Ready", "status": status, "message": SAID, "lastTransitionTime": "2026-11-22T10:42:00Z"}
     taints = [taint] if taint else []
     return NODE, {
@@ -37,47 +37,40 @@ def lost(status: str = "Unknown", *, taint: Object | None = TAINT) -> tuple[Kind
     }
 
 
-def pod(name: str = "train-0", *tolerations: Object, going: bool = False, **status: Any) -> tuple[Kind, Object]:
-    """On that node."""
-    kind, found = make.pod(name, owner="train", on="a", **{"phase": "Running", **status})
+def pod(*tolerations: Object, **status: Any) -> tuple[Kind, Object]:
+    """Returns a pod on that node."""
+    kind, found = make.pod("train-0", owner="train", on="a", **{"phase": "Running", **status})
     found["spec"]["tolerations"] = list(tolerations or (BY_DEFAULT,))
-    if going:
-        found["metadata"]["deletionTimestamp"] = "2026-11-22T10:48:00Z"
     return kind, found
 
 
-def told(*objects: tuple[Kind, Object]) -> list[str]:
-    return make.told(report(make.cluster(make.job(), *objects), "ai", "train"))
+def shown(*objects: tuple[Kind, Object]) -> list[str]:
+    return make.shown(report(make.cluster(make.job(), *objects), "ai", "train"))
 
 
 @pytest.mark.parametrize(
     ("tolerations", "then"),
     [
-        ([BY_DEFAULT | {"tolerationSeconds": 30}], "Unless it is back 30 s after its taint, at 10:43 UTC, "),
-        (
-            [BY_DEFAULT, BY_DEFAULT | {"tolerationSeconds": 60}],
-            "Unless it is back 60 s after its taint, at 10:43 UTC, ",
-        ),
-        ([{"operator": "Exists"}], "That is tolerated for ever: what is there waits for it."),
-        ([{"operator": "Exists", "key": "sku"}], "Unless it is back 0 s after its taint, at 10:42 UTC, "),
+        ([BY_DEFAULT | {"tolerationSeconds": 30}], "within 30 s of its taint (at 10:43 UTC)"),
+        ([BY_DEFAULT, BY_DEFAULT | {"tolerationSeconds": 60}], "within 60 s of its taint (at 10:43 UTC)"),
+        ([{"operator": "Exists"}], "The pods tolerate this without a limit"),
+        ([{"operator": "Exists", "key": "sku"}], "within 0 s of its taint (at 10:42 UTC)"),
     ],
-    ids=["its own time", "the least counts", "for ever", "none"],
+    ids=["own time", "shortest counts", "no limit", "none"],
 )
-def test_how_long_is_what_the_pods_tolerations_say(tolerations: list[Object], then: str) -> None:
-    assert then in told(lost(), pod("train-0", *tolerations))[0]
+def test_tolerations_decide_how_long_pods_stay(tolerations: list[Object], then: str) -> None:
+    assert then in shown(lost(), pod(*tolerations))[0]
 
 
 def test_before_the_node_has_its_taint() -> None:
-    assert told(lost(taint=None), pod())[0].endswith("Kubernetes is about to taint it.")
+    assert shown(lost(taint=None), pod())[0].endswith("Kubernetes will taint the node soon.")
 
 
-def test_what_a_node_that_is_gone_has_left_goes_by_itself() -> None:
+def test_pods_of_a_deleted_node_are_deleted_soon() -> None:
     kind, left = pod(phase="Pending")
     left["spec"]["nodeName"] = "b"
     cluster = make.cluster(make.job(), (kind, left))
-    gone = [node for node in cluster.all(NODE) if node["metadata"]["name"] == "b"]
-    cluster.all(NODE).remove(gone[0])
-    assert make.told(report(cluster, "ai", "train"))[0] == (
-        "waits: pod train-0 is Pending on node b, which is gone: "
-        "Kubernetes deletes what was there within a minute or so"
-    )
+    deleted = [node for node in cluster.all(NODE) if node["metadata"]["name"] == "b"]
+    cluster.all(NODE).remove(deleted[0])
+    why = "waits: pod train-0 is Pending on node b (deleted): Kubernetes deletes its pods in about a minute"
+    assert make.shown(report(cluster, "ai", "train"))[0] == why

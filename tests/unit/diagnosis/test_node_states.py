@@ -1,7 +1,8 @@
-"""Nodes that AKS, Azure or another controller takes away: who does, and no advice to hold them."""
+"""Nodes that AKS, Azure or another controller removes, and nodes that have just joined."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,10 +17,12 @@ from tests.unit.diagnosis import objects as make
 
 MINE = {"key": "quarantine", "value": "yes", "effect": "NoSchedule"}
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+JOINING = "has just joined the cluster, and is not ready yet on node a"
 
 
 def why(*taints: Object, **node: Any) -> list[Finding]:
-    """What a job that would fit the node waits for."""
+    """Returns the findings on a job that fits the node."""
     kind, made = make.node("a", gpu=8, nics=8, taints=(make.SKU_TAINT, *taints))
     made["metadata"] |= {key: made["metadata"].get(key, {}) | value for key, value in node.items()}
     made["spec"]["unschedulable"] = CORDON in taints
@@ -28,9 +31,7 @@ def why(*taints: Object, **node: Any) -> list[Finding]:
 
 @case_table(__file__, "taints")
 @pytest.mark.parametrize("others", [(), (CORDON,), ({"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"},)])
-def test_each_taint_of_a_controller_names_it_and_is_never_to_be_tolerated(
-    key: str, who: str, others: tuple[Object, ...]
-) -> None:
+def test_a_controllers_taint_shows_it_and_no_toleration(key: str, who: str, others: tuple[Object, ...]) -> None:
     (finding,) = why(*others, {"key": key, "effect": "NoSchedule", "timeAdded": "2026-11-22T10:42:00Z"})
     assert who in finding.why
     assert finding.why.endswith("on node a since 10:42 UTC")
@@ -48,7 +49,7 @@ def test_labels_and_annotations_explain_a_cordon(marks: Any, who: str) -> None:
 @pytest.mark.parametrize(
     ("key", "named"), [("remediator.aks.microsoft.com/unschedulable", 1), ("karpenter.sh/disrupted", 0)]
 )
-def test_the_platform_names_what_is_no_routine_once(key: str, named: int) -> None:
+def test_the_platform_shows_removals_except_routine_ones_once(key: str, named: int) -> None:
     kind, node = make.node("a", gpu=8, nics=8, taints=({"key": key, "effect": "NoSchedule"},))
     assert len(platform(make.cluster((kind, node))).findings) == named
     node["spec"]["unschedulable"] = True
@@ -59,7 +60,7 @@ def test_the_platform_names_what_is_no_routine_once(key: str, named: int) -> Non
     "key", ["cloud.google.com/impending-node-termination", "scheduled-redeploy", "x/rma", "NodeUnderReplacement"]
 )
 @pytest.mark.parametrize("writer", ["", "node-upgrade-controller"])
-def test_an_unknown_taint_is_to_be_tolerated_only_if_the_settings_of_its_pool_list_it(key: str, writer: str) -> None:
+def test_an_unknown_taint_may_be_tolerated_only_if_its_pool_lists_it(key: str, writer: str) -> None:
     writers = [{"manager": writer, "fieldsV1": {"f:spec": {"f:taints": {}}}}] if writer else []
     kind, node = make.node("a", gpu=8, nics=8, taints=(make.SKU_TAINT, {"key": key, "effect": "NoSchedule"}))
     node["metadata"]["managedFields"] = writers
@@ -68,13 +69,13 @@ def test_an_unknown_taint_is_to_be_tolerated_only_if_the_settings_of_its_pool_li
     assert found.why == f"no toleration for taint {key}:NoSchedule{by} on node a"
     assert found.fix == (
         f"az aks nodepool show -g <group> --cluster-name <cluster> -n {make.POOL} --query nodeTaints    "
-        "# unless pools.<key>.taints of the stack lists it, a controller is taking the node away; if it does, add "
-        f"to the pod's spec.tolerations: {{key: {key}, operator: Exists, effect: NoSchedule}}; for a workload of the "
-        "stack, list it with all others in podOverrides.spec.tolerations"
+        "# unless pools.<key>.taints of the stack lists it, a controller is removing the node; if it does, add "
+        f"{{key: {key}, operator: Exists, effect: NoSchedule}} to the pod's spec.tolerations; for a workload of the "
+        "stack, list all tolerations in podOverrides.spec.tolerations"
     )
 
 
-def test_a_taint_that_its_pool_has_may_go_and_one_of_the_node_alone_is_somebodys() -> None:
+def test_a_taint_of_the_pool_differs_from_a_taint_of_one_node() -> None:
     (of_pool,) = why(MINE)
     assert "pools.<key>.taints" in of_pool.fix
     nodes = [make.node("a", gpu=8, nics=8, taints=(MINE,)), make.node("b", gpu=1, nics=8)]
@@ -86,7 +87,7 @@ def test_a_taint_that_its_pool_has_may_go_and_one_of_the_node_alone_is_somebodys
 
 @pytest.mark.parametrize("key", ["maintenance", "decommission", "nvidia.com/gpu-xid-error", "anything"])
 @pytest.mark.parametrize("cordoned", [False, True])
-def test_a_taint_that_was_set_on_a_node_is_not_to_be_tolerated(key: str, cordoned: bool) -> None:
+def test_a_taint_of_one_node_is_not_tolerated(key: str, cordoned: bool) -> None:
     taint = {"key": key, "value": "true", "effect": "NoSchedule"}
     kind, node = make.node("a", gpu=8, nics=8, taints=(CORDON, taint) if cordoned else (taint,))
     node["spec"]["unschedulable"] = cordoned
@@ -99,15 +100,44 @@ def test_a_taint_that_was_set_on_a_node_is_not_to_be_tolerated(key: str, cordone
     assert ("ask kubectl-taint" in found.fix) == (key == "anything")
 
 
-def test_a_node_s_own_problem_is_reported_before_a_taint_of_its_pool() -> None:
+def test_reports_a_nodes_problem_before_a_taint_of_its_pool() -> None:
     pressure = {"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}
     for taints in ((MINE, pressure), (pressure, MINE)):
         (finding,) = why(*taints)
-        assert finding.why == "not in order: taint node.kubernetes.io/disk-pressure:NoSchedule on node a"
+        assert finding.why == "not ready for pods: taint node.kubernetes.io/disk-pressure:NoSchedule on node a"
         assert "toleration" not in finding.fix
 
 
-def test_the_data_gives_each_state_somebody_and_something_to_do() -> None:
+def created(seconds_ago: int, *taints: Object) -> tuple[Kind, Object]:
+    """Returns a node without GPUs that is not ready."""
+    kind, node = make.node("a", taints=(make.SKU_TAINT, *taints))
+    node["metadata"]["creationTimestamp"] = (datetime.now(UTC) - timedelta(seconds=seconds_ago)).isoformat()
+    node["status"]["conditions"] = [{"type": "Ready", "status": "False", "message": "network plugin not ready"}]
+    return kind, node
+
+
+def test_a_node_that_has_just_joined_is_not_a_problem() -> None:
+    new, old = created(30, NOT_READY), created(600, NOT_READY)
+    for node, joining in ((new, True), (old, False)):
+        waiting = make.cluster(make.volcano_job(), make.worker("train-0"), node)
+        first = report(waiting, "ai", "train").findings[0]
+        (of_platform,) = platform(make.cluster(node)).findings
+        assert (first.why == JOINING, first.passing) == (joining, joining)
+        assert (of_platform.why == JOINING, of_platform.passing) == (joining, joining)
+    assert of_platform.fix == "kubectl describe node a    # AKS tries to repair such a node (docs/lost-nodes.md)"
+
+
+@pytest.mark.parametrize(("seconds_ago", "verb"), [(30, "does not run yet"), (600, "does not run: the label")])
+def test_a_new_node_may_lack_the_operators_labels(seconds_ago: int, verb: str) -> None:
+    kind, node = created(seconds_ago)
+    del node["metadata"]["labels"]["nvidia.com/gpu.deploy.device-plugin"]
+    objects = (make.volcano_job(), make.worker("train-0"), make.cluster_policy(), make.operators()[-1])
+    first = report(make.cluster(*objects, (kind, node)), "ai", "train").findings[0]
+    assert f"the GPU device plugin {verb}" in first.why
+    assert first.passing == (seconds_ago == 30)
+
+
+def test_data_of_states_has_a_controller_and_an_action() -> None:
     known = data.read("node_states.yaml")
     groups = [known[kind][group] for kind in ("taints", "labels", "annotations") for group in known[kind]]
     for entry in [each for group in (*groups, known["conditions"]["leaving"]) for each in group.values()]:
@@ -127,17 +157,17 @@ def sick(name: str, *conditions: Object) -> tuple[Kind, Object]:
     "FrequentKubeletRestart", "ContainerRuntimeProblem", "XfsShutdown", "CperHardwareErrorFatal", "GpuMemWatch",
     "SysLogsXIDError", "DiskPressure", "MemoryPressure"])  # fmt: skip
 @pytest.mark.parametrize("status", ["True", "False", "Unknown"])
-def test_conditions_of_aks_are_reported_when_they_are_true(kind: str, status: str) -> None:
-    found = make.told(platform(make.cluster(sick("a", {"type": kind, "status": status, "message": "why"}))))
+def test_reports_aks_conditions_that_are_true(kind: str, status: str) -> None:
+    found = make.shown(platform(make.cluster(sick("a", {"type": kind, "status": status, "message": "why"}))))
     assert found == ([f"waits: {kind} (why) on node a", "do: kubectl describe nodes a"] if status == "True" else [])
 
 
 @pytest.mark.parametrize("label", ["ai-on-aks/gpu-health=failed", "autopilot.ibm.com/gpuhealth=EVICT"])
-def test_the_platform_names_nodes_whose_label_has_jobs_taken_away(label: str) -> None:
+def test_the_platform_shows_labels_that_make_appwrapper_move_jobs(label: str) -> None:
     kind, node = sick("a")
     key, _, value = label.partition("=")
     node["metadata"]["labels"][key] = value
     (finding,) = platform(make.cluster((kind, node))).findings
-    assert finding.why == f"label {label}: AppWrapper takes its jobs away on node a"
+    assert finding.why == f"label {label}: AppWrapper moves its jobs away on node a"
     node["metadata"]["labels"][key] = "ok"
     assert platform(make.cluster((kind, node))).phase == "Ready"

@@ -1,4 +1,4 @@
-"""Why pods are not made: what the objects between a workload and its pods say, the cause before its symptoms."""
+"""Causes of missing pods: messages of the objects between a workload and its pods, causes before symptoms."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHAINS = {
 
 
 def made(*kinds: Kind) -> list[tuple[Kind, Object]]:
-    """Objects of these kinds, the first the workload, each the owner of the next."""
+    """Returns objects of these kinds. The first is the workload, and each owns the next."""
     found = []
     for number, kind in enumerate(kinds):
         owner = {"ownerReferences": make.owned_by(f"train{number - 1}")} if number else {}
@@ -45,30 +45,30 @@ def warned(about: tuple[Kind, Object], reason: str, message: str, minute: int = 
     return kind, event | {"type": "Warning"}
 
 
-def told(*objects: tuple[Kind, Object]) -> list[str]:
+def whys(*objects: tuple[Kind, Object]) -> list[str]:
     return [finding.why for finding in report(make.cluster(*objects), "ai", "train").findings]
 
 
 @pytest.mark.parametrize("kinds", CHAINS.values(), ids=CHAINS)
 @case_table(__file__, "refusals")
-def test_whatever_object_of_the_chain_is_refused_says_why(kinds: list[Kind], reason: str, message: str) -> None:
+def test_shows_the_rejection_of_any_object_in_the_chain(kinds: list[Kind], reason: str, message: str) -> None:
     objects = made(*kinds)
-    assert message in told(*objects, warned(objects[-1], reason, message))
+    assert message in whys(*objects, warned(objects[-1], reason, message))
 
 
 @case_table(__file__, "symptoms")
-def test_the_cause_is_shown_though_symptoms_follow(later: tuple[str, str]) -> None:
+def test_shows_the_cause_although_symptoms_follow(later: tuple[str, str]) -> None:
     objects = made(JOB)
     first = warned(objects[0], "FailedCreate", f"Error creating: {QUOTA}")
-    assert told(*objects, first, warned(objects[0], *later, minute=5)) == [f"Error creating: {QUOTA}"]
+    assert whys(*objects, first, warned(objects[0], *later, minute=5)) == [f"Error creating: {QUOTA}"]
 
 
 @pytest.mark.parametrize("kind", [REPLICA_SET, RAY_CLUSTER])
-def test_the_condition_says_so_when_the_events_have_gone(kind: Kind) -> None:
+def test_shows_the_condition_without_events(kind: Kind) -> None:
     objects = made(DEPLOYMENT if kind == REPLICA_SET else RAY_JOB, kind)
     failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": QUOTA}
     objects[1][1]["status"] = {"conditions": [failure]}
-    assert told(*objects) == [QUOTA]
+    assert whys(*objects) == [QUOTA]
 
 
 @pytest.mark.parametrize(
@@ -80,16 +80,16 @@ def test_the_condition_says_so_when_the_events_have_gone(kind: Kind) -> None:
         (RAY_SERVICE, {"pendingServiceStatus": {"rayClusterStatus": {"state": "failed", "reason": QUOTA}}}),
     ],
 )
-def test_the_reason_of_a_raycluster_or_its_copy_is_shown(kind: Kind, status: Object) -> None:
+def test_shows_the_reason_of_a_raycluster_or_its_copy(kind: Kind, status: Object) -> None:
     ((_, ray),) = made(kind)
-    assert told((kind, ray | {"status": status})) == [QUOTA]
+    assert whys((kind, ray | {"status": status})) == [QUOTA]
 
 
-def test_workers_that_a_quota_refuses_are_shown_though_the_head_is_ready() -> None:
+def test_shows_rejected_workers_although_the_head_is_ready() -> None:
     ((kind, ray),) = made(RAY_CLUSTER)
     head = make.pod("train-head", owner="train0", on="a", ready=True)
     for state, expected in (("", [QUOTA]), ("failed", [QUOTA]), ("ready", [])):
-        assert told((kind, ray | {"status": {"state": state, "reason": QUOTA}}), head) == expected
+        assert whys((kind, ray | {"status": {"state": state, "reason": QUOTA}}), head) == expected
 
 
 @pytest.mark.parametrize("copied", [True, False])
@@ -101,13 +101,13 @@ def test_a_rayjob_that_failed_without_pods_shows_the_reason_of_its_cluster(copie
 
 
 @case_table(__file__, "lasting")
-def test_what_is_refused_for_its_own_sake_lasts(message: str, lasts: bool) -> None:
+def test_some_rejections_last(message: str, lasts: bool) -> None:
     objects = made(JOB)
     (finding,) = report(make.cluster(*objects, warned(objects[0], "FailedCreate", message)), "ai", "train").findings
     assert finding.lasts is lasts
 
 
-def test_the_chain_of_owners_is_followed_to_its_end_and_ends_in_a_circle() -> None:
+def test_follows_the_chain_of_owners_even_in_a_circle() -> None:
     objects = made(RAY_JOB, RAY_CLUSTER, JOB)
     objects[0][1]["metadata"]["ownerReferences"] = make.owned_by("train2")
     assert makers_of(make.cluster(*objects), "ai", "train0") == ["train0", "train1", "train2"]

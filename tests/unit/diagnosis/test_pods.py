@@ -1,4 +1,4 @@
-"""Pods on a node that do not run: images, volumes, refusals, in the kubelet's and containerd's words."""
+"""Pods on a node that do not run: images, volumes, rejections, from messages of the kubelet and containerd."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def on_node(reason: str, message: str = "", **status: Any) -> tuple[Kind, Object
 
 
 @pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff"])
-def test_an_image_that_is_missing_is_told_with_the_command_and_lasts(reason: str) -> None:
+def test_a_missing_image_shows_the_command_that_pushes_it(reason: str) -> None:
     (image,) = found(on_node(reason, f"Back-off pulling: {NOT_FOUND.format(OWN)}"))
     assert image.why == f"its registry does not have the image {OWN}"
     assert image.fix == f"make images REGISTRY={HOST}    # on the simulator: make images"
@@ -35,7 +35,7 @@ def test_an_image_that_is_missing_is_told_with_the_command_and_lasts(reason: str
 
 
 @pytest.mark.parametrize("own", [f"{HOST}/olmo:mine", f"{HOST}/team/olmo:1", "docker.io/library/nothing:1"])
-def test_an_image_of_the_users_own_is_theirs_to_push(own: str) -> None:
+def test_a_missing_image_of_the_user(own: str) -> None:
     (image,) = found(
         make.pod("train-0", owner="train", on="a", **make.waiting("ErrImagePull", NOT_FOUND.format(own), own))
     )
@@ -44,7 +44,7 @@ def test_an_image_of_the_users_own_is_theirs_to_push(own: str) -> None:
     assert image.lasts
 
 
-def test_a_volume_that_does_not_mount_has_its_message_in_an_event() -> None:
+def test_shows_the_event_of_a_failed_mount() -> None:
     pod = on_node("ContainerCreating")
     message = 'MountVolume.SetUp failed for volume "data" :\n rpc error: exit status 255'
     early = make.event(pod, "Pulling", "Pulling image", at="2026-11-22T09:00:00Z")
@@ -58,7 +58,7 @@ def test_a_volume_that_does_not_mount_has_its_message_in_an_event() -> None:
 def test_a_large_image_on_its_way() -> None:
     pod = on_node("ContainerCreating")
     assert found(pod, make.event(pod, "Pulling", 'Pulling image "x"')) == [
-        Finding('pod train-0 is being started: Pulling image "x"')
+        Finding('pod train-0 is starting: Pulling image "x"')
     ]
 
 
@@ -70,8 +70,8 @@ def test_a_container_that_ends_again_and_again() -> None:
     )
 
 
-@pytest.mark.parametrize(("reason", "verb"), [("Evicted", "ended"), ("Terminated", "ended"), ("OutOfcpu", "refused")])
-def test_a_node_refuses_some_pods_and_ends_others(reason: str, verb: str) -> None:
+@pytest.mark.parametrize(("reason", "verb"), [("Evicted", "ended"), ("Terminated", "ended"), ("OutOfcpu", "rejected")])
+def test_a_node_rejects_some_pods_and_ends_others(reason: str, verb: str) -> None:
     pod = make.pod("train-0", owner="train", on="a", phase="Failed", reason=reason, message="why")
     assert found(pod)[0].why == f"node a {verb} pod train-0: {reason}: why"
 
@@ -96,7 +96,7 @@ WAITS: Object = {"waiting": {"reason": "PodInitializing"}}
         ),
         (
             {"own": [state("main", **ENDED), state("proxy", **RUNS)]},
-            "container main has ended (exit code 1), but the pod only ends once proxy ends, too",
+            "container main has ended (exit code 1), but the pod ends only when proxy ends",
         ),
         (
             {"own": [state("main", **WAITS)], "init": [state("get", 1, 2, **RUNS)]},
@@ -112,7 +112,7 @@ def test_a_container_that_ended_explains_a_pod_that_is_not_ready(statuses: dict[
 
 
 @pytest.mark.parametrize("kind", ["liveness", "startup"])
-def test_a_container_that_its_probe_ends_again_and_again(kind: str) -> None:
+def test_shows_the_probe_that_ends_a_container(kind: str) -> None:
     pod = on_node("CrashLoopBackOff", "back-off 10s")
     pod[1]["status"]["containerStatuses"][0]["name"] = "main"
     events = [
@@ -123,7 +123,7 @@ def test_a_container_that_its_probe_ends_again_and_again(kind: str) -> None:
     assert found(pod, *events)[0].why == f"pod train-0: CrashLoopBackOff: back-off 10s: the kubelet killed it, {said}"
 
 
-def test_a_cause_that_many_pods_have_is_reported_once() -> None:
+def test_reports_a_shared_cause_once() -> None:
     pods = []
     for number in range(3):
         said = f"back-off {number}m0s restarting failed container=main pod=train-{number}_ai"
@@ -133,6 +133,6 @@ def test_a_cause_that_many_pods_have_is_reported_once() -> None:
     other = make.pod("train-3", owner="train", on="a", **make.waiting("CrashLoopBackOff", "another", OWN))
     assert [each.why for each in found(*pods, other)] == [
         "pod train-0: CrashLoopBackOff: back-off 0m0s restarting failed container=main pod=train-0_ai; "
-        "the same holds for 2 other pods",
+        "2 other pods have the same problem",
         "pod train-3: CrashLoopBackOff: another",
     ]

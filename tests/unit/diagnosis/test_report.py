@@ -1,4 +1,4 @@
-"""Workloads as a whole: how they fare, and what is told of them."""
+"""Reports on workloads."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.unit.diagnosis import objects as make
 
 
 def ended(phase: str, *pods: tuple[Kind, Object]) -> Report:
-    """How a Job is told that has ended so."""
+    """Returns the report on a Job that has ended like this."""
     kind, job = make.job()
     job["status"] = {"conditions": [{"type": phase, "status": "True", "message": "as it is"}]}
     return report(make.cluster((kind, job), *pods), "ai", "train")
 
 
-def test_a_failed_job_is_told_with_its_verdicts_and_the_log_of_a_pod_that_failed() -> None:
+def test_a_failed_job_shows_verdicts_and_the_log_of_a_failed_pod() -> None:
     states: Object = {"containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 0}}}]}
     good = make.pod("train-0", owner="train", on="a", phase="Succeeded", **states)
     bad = make.pod("train-1", owner="train", on="b", phase="Failed", **states)
@@ -32,7 +32,7 @@ def test_a_failed_job_is_told_with_its_verdicts_and_the_log_of_a_pod_that_failed
     ]
 
 
-def test_a_failed_job_without_a_verdict_is_told_with_its_exit_codes() -> None:
+def test_a_failed_job_without_a_verdict_shows_exit_codes() -> None:
     def main(code: int, reason: str) -> Object:
         return {"containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": code, "reason": reason}}}]}
 
@@ -46,7 +46,7 @@ def test_a_failed_job_without_a_verdict_is_told_with_its_exit_codes() -> None:
     assert found.judged(["VERDICT: FAIL slow"]).lines()[1:-1] == ["  VERDICT: FAIL slow"]
 
 
-def test_pods_are_read_once_for_a_second_read_might_find_them_elsewhere() -> None:
+def test_reads_pods_once() -> None:
     reads: list[str] = []
     pods = [make.worker(f"train-{number}")[1] for number in range(2)]
 
@@ -67,7 +67,7 @@ def test_pods_are_read_once_for_a_second_read_might_find_them_elsewhere() -> Non
         ((PYTORCH_JOB, {"metadata": {"name": "train", "namespace": "ai"}}), "the training operator", "control-plane"),
     ],
 )
-def test_a_workload_that_no_controller_has_looked_at(workload: tuple[Kind, Object], called: str, label: str) -> None:
+def test_a_workload_without_a_running_controller(workload: tuple[Kind, Object], called: str, label: str) -> None:
     (finding,) = report(make.cluster(workload), "ai", "train").findings
     assert finding.why == f"{called} does not run"
     value = finding.fix.rpartition("=")[2]
@@ -75,7 +75,7 @@ def test_a_workload_that_no_controller_has_looked_at(workload: tuple[Kind, Objec
     assert report(make.cluster(workload, at_work), "ai", "train").findings[0].passing
 
 
-def test_lines_fit_a_terminal_and_commands_stay_whole_to_be_copied() -> None:
+def test_lines_fit_a_terminal_except_commands() -> None:
     why = (
         "0/3 nodes are unavailable: 1 node(s) didn't match Pod's node affinity/selector, 2 Insufficient nvidia.com/gpu."
     )

@@ -34,7 +34,7 @@ def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def _changed(obj: Object, path: tuple[Any, ...], value: Any) -> None:
-    """Sets what is at the path, or deletes it for the value `delete`."""
+    """Sets the value at the path, or deletes it for the value `delete`."""
     for key in path[:-1]:
         obj = obj[key]
     if value == "delete":
@@ -62,7 +62,7 @@ ODD: st.SearchStrategy[Any] = st.sampled_from(
 
 @given(changes=st.lists(st.tuples(st.sampled_from(PLACES), ODD), min_size=1, max_size=4))
 @settings(max_examples=150)
-def test_no_object_crashes_a_diagnosis(changes: list[tuple[tuple[int, tuple[Any, ...]], Any]]) -> None:
+def test_changed_objects_do_not_crash(changes: list[tuple[tuple[int, tuple[Any, ...]], Any]]) -> None:
     objects_now = copy.deepcopy(VALID)
     for (index, path), value in changes:
         try:
@@ -76,13 +76,13 @@ def test_no_object_crashes_a_diagnosis(changes: list[tuple[tuple[int, tuple[Any,
 
 
 @pytest.mark.parametrize("kind", [POD, NODE, EVENT])
-def test_an_object_with_nothing_in_it_crashes_no_diagnosis(kind: Kind) -> None:
+def test_an_empty_object_does_not_crash(kind: Kind) -> None:
     empty: list[Object] = [{}, {"metadata": None, "spec": None, "status": None}]
     assert platform(_cluster(*VALID, *((kind, obj) for obj in empty))).lines()
 
 
 @pytest.mark.parametrize("replicas", [[], "2", None, 10**12])
-def test_a_deployment_with_an_odd_number_of_replicas_crashes_no_diagnosis(replicas: Any) -> None:
+def test_an_invalid_number_of_replicas_does_not_crash(replicas: Any) -> None:
     spec = {"replicas": replicas, "template": {"spec": {"containers": []}}}
     deployment = {"metadata": {"name": "lab", "uid": "lab", "namespace": "ai"}, "spec": spec, "status": {}}
     assert report(_cluster((DEPLOYMENT, deployment)), "ai", "lab").lines()
