@@ -37,7 +37,7 @@ def blobs(stack: Stack, container: str, sas: str = "sas") -> ContainerClient:
     return ContainerClient.from_container_url(url, signature, connection_verify=trusted, retry_total=1, proxies=proxies)
 
 
-def kept(stack: Stack, batch: str) -> dict[str, int]:
+def output_sizes(stack: Stack, batch: str) -> dict[str, int]:
     """Returns the sizes of the batch's blobs by their names in the batch's folder."""
     with blobs(stack, "output") as outputs:
         listed = outputs.list_blobs(f"ai/{batch}/", include=["metadata"])
@@ -57,7 +57,7 @@ def add_template(stack: Stack, name: str, script: str) -> None:
 
 def results(stack: Stack, batch: str) -> list[dict[str, Any]]:
     """Returns the result file of each scenario."""
-    names = [name for name in kept(stack, batch) if name.endswith("/result.json")]
+    names = [name for name in output_sizes(stack, batch) if name.endswith("/result.json")]
     with blobs(stack, "output") as outputs:
         return [json.loads(outputs.download_blob(f"ai/{batch}/{name}").readall()) for name in names]
 

@@ -47,5 +47,5 @@ def pytest_runtest_makereport(item: Any) -> Generator[None, pytest.TestReport, p
     report = yield
     world = getattr(item, "funcargs", {}).get("world")
     if report.failed and world is not None:
-        report.sections.append(("clusters", evidence.of(world)))
+        report.sections.append(("clusters", evidence.report(world)))
     return report

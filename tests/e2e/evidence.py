@@ -14,7 +14,7 @@ from tests.support.world import World, log
 _WARNINGS, _LOG_LINES = 15, 15
 
 
-def of(world: World) -> str:
+def report(world: World) -> str:
     """Returns some lines about every cluster."""
     kubeconfigs = sorted(world.home.glob("clusters/*/admin.kubeconfig"))
     clusters = [line for kubeconfig in kubeconfigs for line in _cluster(kubeconfig)]

@@ -20,7 +20,7 @@ Reasons = Mapping[str, str]
 """Reasons why values may differ, by regular expressions of their paths."""
 
 
-def settled(stack: Stack, reasons: Reasons, seconds: float = 400) -> State:
+def wait_until_settled(stack: Stack, reasons: Reasons, seconds: float = 400) -> State:
     """Returns the state of a stack once it no longer changes without a reason."""
     found: list[State] = [{}]
 

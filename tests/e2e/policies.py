@@ -65,11 +65,11 @@ def bound_job(name: str, node: str) -> Object:
     return manifest("batch/v1", "Job", name, "default", spec={"template": template})
 
 
-def completed(stack: Stack, job: str) -> bool:
+def is_completed(stack: Stack, job: str) -> bool:
     return job_phase(stack.kube, job, "default") == "Completed"
 
 
-def unschedulable(stack: Stack, job: str, namespace: str = "default") -> str:
+def unschedulable_reason(stack: Stack, job: str, namespace: str = "default") -> str:
     """Returns Volcano's reason why it does not place the job's pods."""
 
     def reason() -> str:

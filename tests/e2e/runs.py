@@ -37,7 +37,7 @@ def observed(stack: Stack, platform: Stack) -> dict[str, jobs.Workload]:
         return {workload.name: workload for workload in look()}
 
 
-def ended(stack: Stack, platform: Stack) -> dict[str, jobs.Workload]:
+def wait_for_end(stack: Stack, platform: Stack) -> dict[str, jobs.Workload]:
     """Returns all workloads once each is done or has failed."""
     with jobs.watching(platform.kube, _folder(platform), stack.workloads()) as look:
 
@@ -49,9 +49,9 @@ def ended(stack: Stack, platform: Stack) -> dict[str, jobs.Workload]:
         return found
 
 
-def all_pass(stack: Stack, platform: Stack) -> None:
+def check_all_pass(stack: Stack, platform: Stack) -> None:
     """Waits until all workloads are done, and checks the verdicts of tests."""
-    found = ended(stack, platform)
+    found = wait_for_end(stack, platform)
     assert {name: each.phase for name, each in found.items()} == {name: DONE[name] for name in found}
     for name in {"health-check", "nccl-allreduce", "nccl-bisection"} & set(found):
         verdicts = found[name].report.verdicts

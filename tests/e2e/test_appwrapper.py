@@ -50,7 +50,7 @@ def status(stack: Stack, name: str) -> Object:
     return found
 
 
-def becomes(stack: Stack, name: str, phase: str) -> Object:
+def wait_for_phase(stack: Stack, name: str, phase: str) -> Object:
     eventually(lambda: status(stack, name).get("phase") == phase, f"{name} is {phase}", TIMEOUT_S)
     return status(stack, name)
 
@@ -85,7 +85,7 @@ def test_the_operator_runs_and_a_second_up_changes_nothing(stack: Stack) -> None
 def test_a_job_is_admitted_by_the_teams_queue_and_completes(stack: Stack) -> None:
     wrap(stack, "fine", "sleep 5")
     eventually(lambda: reserved(stack) == 8, "the quota is reserved")
-    becomes(stack, "fine", "Succeeded")
+    wait_for_phase(stack, "fine", "Succeeded")
     (pod,) = stack.kube.list("v1", "Pod", TEAM, labels="job-name=fine")
     assert pod["spec"]["schedulerName"] == COSCHEDULER
     assert status(stack, "fine").get("resettingCount", 0) == 0
@@ -146,7 +146,7 @@ def test_upstreams_documented_appwrapper_runs_unchanged(stack: Stack) -> None:
     (started,) = stack.kube.list("v1", "Pod", TEAM, labels="app=batch-inference")
     assert started["spec"]["schedulerName"] == COSCHEDULER
     kubectl(stack, "exec", "-n", TEAM, started["metadata"]["name"], "-c", "vllm", "--", "touch", "/.config/halt")
-    becomes(stack, name, "Succeeded")
+    wait_for_phase(stack, name, "Succeeded")
 
 
 def test_the_webhook_rejects_objects_in_other_namespaces(stack: Stack) -> None:
@@ -161,7 +161,7 @@ def test_a_job_moves_off_a_node_with_the_bad_node_label_without_a_retry(stack: S
     kubectl(stack, "label", "node", first, BAD_NODE)
     eventually(lambda: node_of(stack, "long") not in ("", first), "it runs on another node", TIMEOUT_S)
     assert set(names(gpu_nodes(stack.kube))) == {first, node_of(stack, "long")}
-    found = becomes(stack, "long", "Running")
+    found = wait_for_phase(stack, "long", "Running")
     assert found.get("resettingCount", 0) == 0
     events = [event["message"] for event in stack.kube.list("v1", "Event", TEAM)]
     assert any(f"NoExecute resources on Nodes: map[{first}:{{}}]" in text for text in events), events
@@ -174,7 +174,7 @@ def test_jobs_do_not_run_on_such_a_node_until_the_label_is_removed(stack: Stack)
     eventually(lambda: "affinity" in scheduled(stack, pod), "the scheduler reports the reason")
     (label, _, _) = BAD_NODE.partition("=")
     kubectl(stack, "label", "nodes", "--all", f"{label}-")
-    becomes(stack, "held", "Succeeded")
+    wait_for_phase(stack, "held", "Succeeded")
 
 
 def scheduled(stack: Stack, pod: Object) -> str:
@@ -184,7 +184,7 @@ def scheduled(stack: Stack, pod: Object) -> str:
 
 def test_a_failing_job_is_retried_up_to_its_limit(stack: Stack) -> None:
     wrap(stack, "failing", "exit 3", failureGracePeriodDuration="1s", retryLimit="1", retryableExitCodes="3")
-    found = becomes(stack, "failing", "Failed")
+    found = wait_for_phase(stack, "failing", "Failed")
     assert found["resettingCount"] == 1
     assert unhealthy(stack, "failing") in ("FoundFailedPods", "FailedComponent")
     assert "(1 of 1 retries used)" in stack.why("failing", namespace=TEAM)
@@ -194,7 +194,7 @@ def test_a_failing_job_is_retried_up_to_its_limit(stack: Stack) -> None:
 def test_a_job_can_set_its_warm_up_period(stack: Stack) -> None:
     missing = f"{stack.outputs()['registry']}/not-pushed:1"
     wrap(stack, "slow", "true", image=missing, warmupGracePeriodDuration="5s", retryLimit="0")
-    becomes(stack, "slow", "Failed")
+    wait_for_phase(stack, "slow", "Failed")
     assert unhealthy(stack, "slow") == "InsufficientPodsReady"
 
 
@@ -219,4 +219,4 @@ def test_disabling_the_operator_deletes_its_jobs(stack: Stack) -> None:
     stack.set(operators=OPERATORS)
     stack.up()
     wrap(stack, "fine", "true")
-    becomes(stack, "fine", "Succeeded")
+    wait_for_phase(stack, "fine", "Succeeded")

@@ -12,7 +12,7 @@ import pytest
 from config.data.scheduling import GPU_TAINT, SPOT_LABEL
 from k8s.objects import Object, condition
 from tests.support.manifests import manifest
-from tests.support.world import Stack, ended, eventually, gpu_nodes, names
+from tests.support.world import Stack, eventually, gpu_nodes, names, wait_for_end
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 POOL: dict[str, Any] = {
@@ -38,7 +38,7 @@ def test_a_job_on_an_empty_pool_adds_nodes_and_runs(stack: Stack) -> None:
     job = stack.kube.get("batch.volcano.sh/v1alpha1", "Job", "nccl-allreduce", "ai")
     for node in of_pool(stack, "gpu"):
         assert node["metadata"]["creationTimestamp"] >= job["metadata"]["creationTimestamp"], "added for the job"
-    assert ended(stack.kube) == "Completed"
+    assert wait_for_end(stack.kube) == "Completed"
 
 
 def test_an_update_of_the_pool_keeps_its_nodes(stack: Stack) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from k8s.objects import Object
-from tests.e2e.batches import blobs, kept, most_at_once, resim_json, results
-from tests.e2e.runs import ended, gpu_pod_nodes
+from tests.e2e.batches import blobs, most_at_once, output_sizes, resim_json, results
+from tests.e2e.runs import gpu_pod_nodes, wait_for_end
 from tests.support.sizes import T4
 from tests.support.world import Stack, World, eventually, gpu_nodes, log
 
@@ -46,7 +46,7 @@ def grown(stack: Stack, key: str) -> list[str]:
 
 
 def test_its_jobs_complete(stack: Stack) -> None:
-    found = ended(stack, stack)
+    found = wait_for_end(stack, stack)
     assert {name: each.phase for name, each in found.items()} == {
         "gpu-batch": "Complete",
         "metaseq": "Completed",
@@ -74,7 +74,7 @@ def test_a_pool_grew_to_its_maximum_and_shrinks_to_its_minimum(stack: Stack) -> 
 def test_metaseq_runs_as_a_batch(stack: Stack) -> None:
     summary = resim_json(stack, "submit", "--njobs", "1", "--template", "metaseq", "--name", "training", "--wait")
     assert (summary["state"], summary["succeeded"], summary["cost"]["atMost"]) == ("Complete", 1, True)
-    found = kept(stack, "training")
+    found = output_sizes(stack, "training")
     outputs = {name.rpartition("/")[2]: size for name, size in found.items() if "/output/" in name}
     assert outputs.pop("training.log") > 0
     assert outputs == {"output-0.bin": SIZE, "output-1.bin": SIZE}
@@ -102,7 +102,7 @@ def test_each_batch_workload_completes_in_a_consumer_stack(name: str, stack: Sta
     consumer.inside = stack.inside
     try:
         consumer.up()
-        assert ended(consumer, stack)[name].phase == "Complete"
+        assert wait_for_end(consumer, stack)[name].phase == "Complete"
         assert "unchanged" in consumer.up("--expect-no-changes")
     finally:
         consumer.destroy("--remove")

@@ -31,20 +31,20 @@ CONTRIBUTOR = "Storage Blob Data Contributor"
 def az(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureCli]:
     cli = AzureCli(tmp_path_factory.mktemp("azure-cli"), world.environment)
     cli.log_in()
-    done(cli, "group create --name day-two --location eastus")
-    done(cli, f"aks create {AKS} --node-count 1 --nodepool-name system --no-ssh-key {OLD}")
+    run(cli, "group create --name day-two --location eastus")
+    run(cli, f"aks create {AKS} --node-count 1 --nodepool-name system --no-ssh-key {OLD}")
     yield cli
-    done(cli, "group delete --name day-two --yes")
+    run(cli, "group delete --name day-two --yes")
 
 
-def done(az: AzureCli, line: str) -> str:
+def run(az: AzureCli, line: str) -> str:
     """Runs a command that must succeed and returns its output."""
     result = az.run(line)
     assert result.code == 0, f"{line}\n{result.output}\n{result.errors}"
     return result.output
 
 
-def refused(az: AzureCli, line: str) -> str:
+def run_failing(az: AzureCli, line: str) -> str:
     result = az.run(line)
     assert result.code != 0, f"{line}\n{result.output}"
     return result.errors
@@ -62,26 +62,26 @@ def is_ready(az: AzureCli, world: World, file: str = "kubeconfig") -> bool:
 
 
 def test_the_kubeconfig_works(az: AzureCli, world: World) -> None:
-    done(az, f"aks get-credentials {AKS} --file kubeconfig")
+    run(az, f"aks get-credentials {AKS} --file kubeconfig")
     eventually(lambda: is_ready(az, world), "its node is Ready", TIMEOUT_S)
-    (scale_set,) = done(az, "vmss list --resource-group MC_day-two_day-two_eastus --query [].name -o tsv").splitlines()
+    (scale_set,) = run(az, "vmss list --resource-group MC_day-two_day-two_eastus --query [].name -o tsv").splitlines()
     assert kubectl(az, world, "get nodes -o name").strip() == f"node/{scale_set}000000"
 
 
 def test_command_invoke_runs_commands_in_the_cluster(az: AzureCli, world: World) -> None:
-    printed = done(az, f"aks command invoke {AKS} --command 'kubectl get nodes -o name'")
+    printed = run(az, f"aks command invoke {AKS} --command 'kubectl get nodes -o name'")
     assert ("exitcode=0" in printed, kubectl(az, world, "get nodes -o name").strip() in printed) == (True, True)
-    failed = done(az, f"aks command invoke {AKS} --command 'kubectl get moons'")
+    failed = run(az, f"aks command invoke {AKS} --command 'kubectl get moons'")
     assert ("exitcode=1" in failed, "the server doesn't have a resource type" in failed) == (True, True), failed
 
 
 def test_an_update_reaches_the_api_server(az: AzureCli, world: World) -> None:
-    assert done(az, f"aks show {AKS} --query oidcIssuerProfile.enabled") == "false"
-    done(az, f"aks update {AKS} --enable-oidc-issuer --tags team=a")
-    issuer = done(az, f"aks show {AKS} --query oidcIssuerProfile.issuerUrl -o tsv")
+    assert run(az, f"aks show {AKS} --query oidcIssuerProfile.enabled") == "false"
+    run(az, f"aks update {AKS} --enable-oidc-issuer --tags team=a")
+    issuer = run(az, f"aks show {AKS} --query oidcIssuerProfile.issuerUrl -o tsv")
     claims = kubectl(az, world, "create token default").split(".")[1]
     assert json.loads(base64.urlsafe_b64decode(claims + "=="))["iss"] == issuer
-    assert done(az, f"aks show {AKS} --query tags.team -o tsv") == "a"
+    assert run(az, f"aks show {AKS} --query tags.team -o tsv") == "a"
 
 
 def test_an_upgrade_keeps_the_newest_node_image(az: AzureCli, world: World) -> None:
@@ -89,25 +89,25 @@ def test_an_upgrade_keeps_the_newest_node_image(az: AzureCli, world: World) -> N
     pool = "--resource-group day-two --cluster-name day-two"
     before = kubectl(az, world, version).split()[-1]
     newest = f"aks nodepool get-upgrades {pool} --nodepool-name system --query latestNodeImageVersion -o tsv"
-    assert done(az, newest) == before
-    done(az, f"aks nodepool upgrade {pool} --name system --node-image-only --yes")
+    assert run(az, newest) == before
+    run(az, f"aks nodepool upgrade {pool} --name system --node-image-only --yes")
     assert kubectl(az, world, version).split()[-1] == before
 
 
 def test_a_stopped_cluster_is_not_reachable_until_it_is_started(az: AzureCli, world: World) -> None:
-    done(az, f"aks stop {AKS}")
+    run(az, f"aks stop {AKS}")
     assert "was refused" in kubectl(az, world, "get nodes")
     words = "managed cluster is in Provisioning State(Succeeded) and Power State(Stopped)"
-    assert words in refused(az, f"aks command invoke {AKS} --command 'kubectl get nodes'")
-    assert words in refused(az, f"aks update {AKS} --tags team=b")
-    done(az, f"aks start {AKS}")
+    assert words in run_failing(az, f"aks command invoke {AKS} --command 'kubectl get nodes'")
+    assert words in run_failing(az, f"aks update {AKS} --tags team=b")
+    run(az, f"aks start {AKS}")
     eventually(lambda: is_ready(az, world), "its node is Ready again", TIMEOUT_S)
 
 
 def test_rotating_certificates_invalidates_the_old_kubeconfig(az: AzureCli, world: World) -> None:
-    done(az, f"aks rotate-certs {AKS} --yes")
+    run(az, f"aks rotate-certs {AKS} --yes")
     assert "certificate signed by unknown authority" in kubectl(az, world, "get nodes")
-    done(az, f"aks get-credentials {AKS} --file new")
+    run(az, f"aks get-credentials {AKS} --file new")
     eventually(lambda: is_ready(az, world, "new"), "its node is Ready again", TIMEOUT_S)
 
 
@@ -126,22 +126,22 @@ def expiry() -> str:
 
 
 def test_a_new_key_invalidates_sas_of_the_old_key(az: AzureCli, world: World) -> None:
-    done(az, f"storage account create --resource-group day-two --name {ACCOUNT} --location eastus --sku Standard_LRS")
-    done(az, f"storage container create --account-name {ACCOUNT} --name files --auth-mode key")
-    sas = done(az, f"{GENERATE} --expiry {expiry()}")
+    run(az, f"storage account create --resource-group day-two --name {ACCOUNT} --location eastus --sku Standard_LRS")
+    run(az, f"storage container create --account-name {ACCOUNT} --name files --auth-mode key")
+    sas = run(az, f"{GENERATE} --expiry {expiry()}")
     assert put(world, sas) == (201, "")
-    done(az, f"storage account keys renew --resource-group day-two --account-name {ACCOUNT} --key primary")
+    run(az, f"storage account keys renew --resource-group day-two --account-name {ACCOUNT} --key primary")
     # This is Azurite's code. Azure's code is AuthenticationFailed.
     eventually(lambda: put(world, sas) == (403, "AuthorizationFailure"), "the old SAS is refused", TIMEOUT_S)
-    assert put(world, done(az, f"{GENERATE} --expiry {expiry()}")) == (201, "")
+    assert put(world, run(az, f"{GENERATE} --expiry {expiry()}")) == (201, "")
 
 
 def test_a_user_delegation_sas_has_the_rights_of_its_signer_until_it_is_revoked(az: AzureCli, world: World) -> None:
-    sas = done(az, f"{GENERATE} --auth-mode login --as-user --expiry {expiry()}")
+    sas = run(az, f"{GENERATE} --auth-mode login --as-user --expiry {expiry()}")
     assert ("skoid=" in sas, put(world, sas)) == (True, (403, "AuthorizationPermissionMismatch"))
-    scope = done(az, f"storage account show --name {ACCOUNT} --query id -o tsv")
-    signer = done(az, "ad sp list --display-name deployer --query [0].id -o tsv")
-    done(az, f"role assignment create --role '{CONTRIBUTOR}' --assignee {signer} --scope {scope}")
+    scope = run(az, f"storage account show --name {ACCOUNT} --query id -o tsv")
+    signer = run(az, "ad sp list --display-name deployer --query [0].id -o tsv")
+    run(az, f"role assignment create --role '{CONTRIBUTOR}' --assignee {signer} --scope {scope}")
     assert put(world, sas) == (201, "")
-    done(az, f"storage account revoke-delegation-keys --resource-group day-two --name {ACCOUNT}")
+    run(az, f"storage account revoke-delegation-keys --resource-group day-two --name {ACCOUNT}")
     assert put(world, sas) == (403, "AuthenticationFailed")

@@ -13,7 +13,7 @@ import pytest
 from simulator.azure.registries import Registries
 from simulator.command import images
 from simulator.command.jobs import Workload
-from tests.e2e.runs import all_pass, observed, run
+from tests.e2e.runs import check_all_pass, observed, run
 from tests.support.sizes import H100
 from tests.support.world import Stack, World, eventually
 
@@ -127,7 +127,7 @@ def test_a_job_waits_for_its_image_to_be_pushed(platform: Stack, world: World) -
     pushed = f"do: make images REGISTRY={registry} # on the simulator: make images"
     assert pushed in platform.why("nccl-allreduce")
     images.push_all(Registries(world.home / "registries"))
-    all_pass(platform, platform)
+    check_all_pass(platform, platform)
 
 
 @pytest.mark.long

@@ -67,7 +67,7 @@ def is_running(platform: Stack) -> bool:
     return running and "Starting main benchmark run" in logs(platform)
 
 
-def ends(platform: Stack, stack: Stack, phase: str) -> None:
+def check_end(platform: Stack, stack: Stack, phase: str) -> None:
     eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", TIMEOUT_S)
     assert observed(stack, platform)[NAME].phase == phase, logs(platform, "vllm") + logs(platform)
 
@@ -81,7 +81,7 @@ def test_it_is_created_as_the_teams_user_in_the_teams_namespace(platform: Stack,
 
 
 def test_it_is_admitted_by_the_teams_queue_and_answers_every_prompt(platform: Stack, stack: Stack) -> None:
-    ends(platform, stack, "Succeeded")
+    check_end(platform, stack, "Succeeded")
     (queued,) = platform.kube.list(queues.API, "Workload", TEAM)
     assert holds(queued, "Admitted")
     assert pod(platform)["spec"]["schedulerName"] == COSCHEDULER
@@ -126,7 +126,7 @@ def test_when_its_node_is_lost_the_batch_runs_on_the_other_node_with_the_cached_
 
     eventually(moved, "it runs on the other node", 900)
     assert "Time spent downloading weights" not in logs(platform, "vllm")
-    ends(platform, stack, "Succeeded")
+    check_end(platform, stack, "Succeeded")
     assert "12000 prompts answered" in logs(platform)
     platform.world.simulator("heal")
 
@@ -137,7 +137,7 @@ def test_a_stack_that_is_deployed_again_reuses_its_results(platform: Stack, stac
     eventually(lambda: none_is_left(platform.kube, *wrapper, TEAM), "it is deleted")
     assert platform.kube.get("v1", "PersistentVolumeClaim", CLAIM, TEAM), "the model stays"
     stack.up()
-    ends(platform, stack, "Succeeded")
+    check_end(platform, stack, "Succeeded")
     assert "an earlier run has made these results" in logs(platform)
     assert "12000 prompts answered" in logs(platform)
 
@@ -145,7 +145,7 @@ def test_a_stack_that_is_deployed_again_reuses_its_results(platform: Stack, stac
 def test_an_unknown_model_fails_the_job_and_its_container_is_reported(platform: Stack, stack: Stack) -> None:
     stack.set(workloadOptions={NAME: {**OPTIONS, "model": "nobody/knows-it", "restarts": 0}})
     assert "nothing is known of nobody/knows-it" in stack.up()
-    ends(platform, stack, "Failed")
+    check_end(platform, stack, "Failed")
     assert any("container vllm ended with exit code 1" in text for text in observed(stack, platform)[NAME].report.exits)
 
 
@@ -153,7 +153,7 @@ def test_it_completes_as_a_plain_job(platform: Stack, stack: Stack) -> None:
     stack.set(workloadOptions={NAME: {**OPTIONS, "appWrapper": False, "run": 2}})
     stack.up()
     stack.up("--expect-no-changes")
-    ends(platform, stack, "Complete")
+    check_end(platform, stack, "Complete")
     assert "400 prompts answered" in logs(platform)
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from k8s.objects import Object
 from simulator.kube.client import ApiError
-from tests.e2e.batches import LIGHT, add_template, blobs, kept, most_at_once, resim, resim_json
-from tests.e2e.runs import ended
+from tests.e2e.batches import LIGHT, add_template, blobs, most_at_once, output_sizes, resim, resim_json
+from tests.e2e.runs import wait_for_end
 from tests.support.manifests import manifest
 from tests.support.world import Stack, eventually
 
@@ -68,14 +68,14 @@ def test_each_scenario_is_finished_once_despite_evictions(stack: Stack, tmp_path
     summary = resim_json(stack, "status", batch, "--wait")
     assert (summary["succeeded"], summary["failed"]) == (count, 0), summary
     assert summary["evicted"] + summary["retried"] > 0, "some scenarios ran when their pods were evicted"
-    found = kept(stack, batch)
+    found = output_sizes(stack, batch)
     outputs = Counter(name.split("/")[1] for name in found if "/output/" in name and name.startswith("results/"))
     assert outputs == dict.fromkeys(scenarios, 2), "all outputs once"
     assert not [name for name in found if name.startswith("attempts/") and "/output/" in name]
 
 
 def test_ten_jobs_share_one_gpu_two_at_a_time(stack: Stack) -> None:
-    found = ended(stack, stack)
+    found = wait_for_end(stack, stack)
     assert {each.phase for each in found.values()} == {"Complete"}
     assert all(verdict.startswith("VERDICT: PASS") for verdict in found["gpu-batch"].report.verdicts)
     pods = stack.kube.list("v1", "Pod", "ai", labels="batch.kubernetes.io/job-name=gpu-batch")
@@ -88,7 +88,7 @@ def test_twenty_jobs_with_input_and_output(stack: Stack) -> None:
     assert (summary["state"], summary["succeeded"], summary["failed"], summary["left"]) == ("Complete", 20, 0, 0)
     assert summary["outputBytes"] == 20 * 2 * SIZE
     assert summary["inputBytes"] == 19 * 1070 + 70, "a scenario with its own folder reads only that"
-    found = kept(stack, "twenty")
+    found = output_sizes(stack, "twenty")
     sizes = {name: size for name, size in found.items() if name.endswith(".bin")}
     expected = [f"results/scenario-{number:06d}/output/output-{file}.bin" for number in range(20) for file in (0, 1)]
     assert sizes == dict.fromkeys(expected, SIZE)

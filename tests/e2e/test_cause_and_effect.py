@@ -21,8 +21,8 @@ from tests.e2e.mistakes import (
 from tests.e2e.policies import (
     CLUSTER_POLICY,
     bound_job,
-    completed,
     gang,
+    is_completed,
     offered_gpus,
     offers,
     offers_gpus,
@@ -30,11 +30,11 @@ from tests.e2e.policies import (
     ready_status,
     tolerate,
     unready_pods,
-    unschedulable,
+    unschedulable_reason,
 )
 from tests.e2e.team_jobs import kubectl
 from tests.support.sizes import H100
-from tests.support.world import Stack, ended, eventually, gpu_nodes, job_phase, log, names
+from tests.support.world import Stack, eventually, gpu_nodes, job_phase, log, names, wait_for_end
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts]
 JOB = "batch.volcano.sh/v1alpha1"
@@ -60,7 +60,7 @@ def run_again(stack: Stack, iterations: int) -> str:
     """Replaces the job by one with another number of iterations, and returns its final phase."""
     stack.set(workloadOptions={"nccl-allreduce": {"iterations": iterations}})
     stack.up()
-    return ended(stack.kube)
+    return wait_for_end(stack.kube)
 
 
 def reboot(stack: Stack, pod: Object) -> None:
@@ -80,7 +80,7 @@ def test_workers_without_the_toleration_keep_the_gang_pending(stack: Stack) -> N
     stack.up()
 
     def why() -> str:
-        return unschedulable(stack, "nccl-allreduce", "ai")
+        return unschedulable_reason(stack, "nccl-allreduce", "ai")
 
     eventually(partial(offers_gpus, stack), "the nodes offer GPUs")
     eventually(lambda: "taint" in why(), "the gang waits because of the taint")
@@ -100,14 +100,14 @@ def test_device_plugins_without_the_toleration_leave_nodes_without_gpus(stack: S
             reboot(stack, pod)
         eventually(lambda: not any(offered_gpus(stack)), "the nodes offer no GPUs")
         stack.kube.create(gang("hungry", 2))
-        assert "gang unschedulable" in unschedulable(stack, "hungry")
+        assert "gang unschedulable" in unschedulable_reason(stack, "hungry")
         # The operator rolls out its DaemonSets one after the other, so any of them may be the first without pods.
         cause = r"does not run: DaemonSet nvidia-[a-z-]+ has no toleration for taint sku=gpu:NoSchedule"
         assert re.search(cause, stack.why("hungry", namespace="default"))
     finally:
         tolerate(stack, tolerations)
     eventually(partial(offers_gpus, stack), "the nodes offer GPUs again")
-    eventually(partial(completed, stack, "hungry"), "the gang completes")
+    eventually(partial(is_completed, stack, "hungry"), "the gang completes")
 
 
 # -- broken ------------------------------------------------------------------------------------------------------------
@@ -162,9 +162,9 @@ def test_a_failed_node_is_not_ready_and_recovers_with_its_pods(healed: Stack) ->
 
 def test_a_gang_that_is_too_big_waits_and_does_not_block_another(stack: Stack) -> None:
     stack.kube.create(gang("big", 3))
-    assert "gang unschedulable" in unschedulable(stack, "big")
+    assert "gang unschedulable" in unschedulable_reason(stack, "big")
     stack.kube.create(gang("fits", 2))
-    eventually(partial(completed, stack, "fits"), "the fitting gang completes")
+    eventually(partial(is_completed, stack, "fits"), "the fitting gang completes")
     assert job_phase(stack.kube, "big", "default") == "Pending"
     assert placed(stack.kube, "default", "big") == []
     wanted = "3 pods request 8 nvidia.com/gpu each, and only 2 fit on the nodes that they may use"
@@ -186,7 +186,7 @@ def test_two_gangs_that_fit_alone_run_one_after_the_other(stack: Stack) -> None:
     for name in ("first", "second"):
         stack.kube.create(gang(name, 2))
     for name in ("first", "second"):
-        eventually(partial(completed, stack, name), f"gang {name} completes")
+        eventually(partial(is_completed, stack, name), f"gang {name} completes")
     spans = []
     for name in ("first", "second"):
         pods = stack.kube.list("v1", "Pod", "default", labels=f"volcano.sh/job-name={name}")
@@ -231,7 +231,7 @@ def test_arm_rejects_a_change_that_the_program_makes_by_replacement(stack: Stack
     steps = stack.steps()
     assert steps["azure-native:containerservice:AgentPool pool-gpu"] in ("replace", "create-replacement")
     assert not set(names(gpu_nodes(stack.kube))) & set(names(before))
-    assert ended(stack.kube) == "Completed"
+    assert wait_for_end(stack.kube) == "Completed"
 
 
 # -- other pools -------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 
 from k8s.objects import Object, condition
 from tests.e2e.policies import offers_gpus
-from tests.e2e.runs import ended, gpu_pod_nodes, observed
+from tests.e2e.runs import gpu_pod_nodes, observed, wait_for_end
 from tests.support.manifests import manifest
 from tests.support.world import Stack, eventually, gpu_nodes
 
@@ -83,7 +83,7 @@ def scheduled(stack: Stack, name: str) -> str:
 
 
 def test_workloads_complete_on_both_nodes(stack: Stack) -> None:
-    found = ended(stack, stack)
+    found = wait_for_end(stack, stack)
     assert {name: each.phase for name, each in found.items()} == {"olmo": "Complete", "health-check": "Complete"}
     assert gpu_pod_nodes(stack, "olmo") == sorted(node["metadata"]["name"] for node in gpu_nodes(stack.kube))
     assert all(verdict.startswith("VERDICT: PASS") for verdict in found["health-check"].report.verdicts)
@@ -129,4 +129,4 @@ def test_diagnosis_reports_which_pod_has_the_node(stack: Stack) -> None:
     eventually(causes, "diagnosis names the pod", 120)
     assert placed(stack, "olmo-0") == placed(stack, "olmo-1") == {}
     remove(stack, "holder2-")
-    assert ended(stack, stack)["olmo"].phase == "Complete"
+    assert wait_for_end(stack, stack)["olmo"].phase == "Complete"

@@ -9,7 +9,7 @@ import pytest
 from config.data.versions import versions
 from simulator.world import hyperv
 from tests.e2e.node_tools import NAMESPACE, pods, ready
-from tests.support.world import Stack, ended, eventually, gpu_nodes, log, names
+from tests.support.world import Stack, eventually, gpu_nodes, log, names, wait_for_end
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts]
 JOB = "kubernetes:batch.volcano.sh/v1alpha1:Job nccl-allreduce"
@@ -26,7 +26,7 @@ def stack(new_stack: Callable[..., Stack]) -> Iterator[Stack]:
 
 
 def test_the_nccl_job_passes_on_two_nodes_over_infiniband(stack: Stack) -> None:
-    assert ended(stack.kube) == "Completed"
+    assert wait_for_end(stack.kube) == "Completed"
     text = log(stack.kube)
     assert "VERDICT: PASS" in text
     assert "NET/IB" in text
@@ -93,7 +93,7 @@ def test_a_third_node_changes_only_the_pool_and_the_job_of_that_size(stack: Stac
     stack.set(nodeCount="3")
     assert stack.steps() == {POOL: "update", JOB: "delete-replaced"}
     assert len(gpu_nodes(stack.kube)) == 3
-    assert ended(stack.kube) == "Completed"
+    assert wait_for_end(stack.kube) == "Completed"
     assert "nodes=3" in log(stack.kube)
 
 
@@ -109,7 +109,7 @@ def test_nodes_and_job_are_created_again(stack: Stack) -> None:
     stack.set(nodeCount="2", workloads="nccl-allreduce")
     stack.up()
     assert len(gpu_nodes(stack.kube)) == 2
-    assert ended(stack.kube) == "Completed"
+    assert wait_for_end(stack.kube) == "Completed"
 
 
 def test_another_vm_size_creates_the_new_pool_before_it_deletes_the_old_one(stack: Stack) -> None:
@@ -122,7 +122,7 @@ def test_another_vm_size_creates_the_new_pool_before_it_deletes_the_old_one(stac
     nodes = gpu_nodes(stack.kube)
     assert {n["metadata"]["labels"]["node.kubernetes.io/instance-type"] for n in nodes} == {"Standard_ND96isr_H200_v5"}
     assert not set(before) & set(names(nodes))
-    assert ended(stack.kube) == "Completed"
+    assert wait_for_end(stack.kube) == "Completed"
 
 
 def test_destroy_leaves_nothing(stack: Stack) -> None:

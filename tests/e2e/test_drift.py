@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.world import Stack, ended, gpu_nodes
+from tests.support.world import Stack, gpu_nodes, wait_for_end
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap nccl-allreduce"
@@ -21,7 +21,7 @@ LISTED_POOLS = "agentPoolProfiles"
 def stack(new_stack: Callable[..., Stack]) -> Stack:
     drifting = new_stack("drift")
     drifting.up()
-    assert ended(drifting.kube) == "Completed"
+    assert wait_for_end(drifting.kube) == "Completed"
     return drifting
 
 
@@ -64,7 +64,7 @@ def test_a_deleted_job_runs_again(stack: Stack) -> None:
     stack.kube.delete("batch.volcano.sh/v1alpha1", "Job", "nccl-allreduce", "ai")
     assert JOB in stack.refreshed()
     assert stack.steps()[JOB] == "create"
-    assert ended(stack.kube) == "Completed"
+    assert wait_for_end(stack.kube) == "Completed"
 
 
 def test_removed_taints_of_a_pool_are_restored(stack: Stack) -> None:

@@ -19,7 +19,7 @@ from tests.e2e.policies import CLUSTER_POLICY, NIC_POLICY, offers_gpus, policy_i
 from tests.support.manifests import manifest
 from tests.support.pages import PAGES
 from tests.support.sizes import H100
-from tests.support.world import Stack, ended, eventually, gpu_nodes, job_phase, names
+from tests.support.world import Stack, eventually, gpu_nodes, job_phase, names, wait_for_end
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 NVIDIA = "nvidia-operator"
@@ -105,7 +105,7 @@ def test_jobs_wait_until_nodes_offer_gpus(stack: Stack) -> None:
     stack.set(operators=None)
     stack.up()
     eventually(partial(offers_gpus, stack), "the nodes offer GPUs")
-    assert ended(stack.kube) == "Completed"
+    assert wait_for_end(stack.kube) == "Completed"
     eventually(lambda: all(p["status"]["phase"] == "Succeeded" for p in health_check_pods(stack)), "checks succeed")
     after = [stack.kube.get("batch.volcano.sh/v1alpha1", "Job", "nccl-allreduce", "ai"), *health_check_pods(stack)]
     assert {obj["metadata"]["uid"] for obj in after} == {obj["metadata"]["uid"] for obj in before}
@@ -122,7 +122,7 @@ def test_a_new_spot_pool_and_a_new_taint_keep_running_drivers(stack: Stack) -> N
     eventually(partial(both_ready, stack), "both policies are ready with the Spot pool")
     stack.set(pools={**pools, "gpu": {**GPU, "taints": ["sku=gpu:NoSchedule", "team=a:NoSchedule"]}})
     assert ROLLS not in stack.up()
-    assert ended(stack.kube) == "Completed"
+    assert wait_for_end(stack.kube) == "Completed"
     eventually(partial(both_ready, stack), "both policies are ready with the taint")
     assert (driver_pods(stack, OFED), driver_pods(stack, GPU_DRIVER)) == before
 

@@ -15,7 +15,7 @@ import pytest
 from simulator.azure import subscription, trust
 from simulator.azure.store import records
 from simulator.azure.tokens import AKS, Tokens
-from tests.support.world import Stack, ended, eventually, log
+from tests.support.world import Stack, eventually, log, wait_for_end
 
 pytestmark = pytest.mark.simulator
 KNOWN = subscription.load()
@@ -48,7 +48,7 @@ def as_automation(stack: Stack, *arguments: str) -> str:
 
 
 def test_the_deployer_creates_everything_with_kubelogin(stack: Stack) -> None:
-    assert ended(stack.kube) == "Completed"
+    assert wait_for_end(stack.kube) == "Completed"
     assert "VERDICT: PASS" in log(stack.kube)
     assert KNOWN.object_id in kubectl(stack, "auth", "whoami")
     assert "nccl-allreduce-mpimaster-0" in kubectl(stack, "get", "pods", "-n", "ai")

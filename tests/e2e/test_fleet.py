@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.batches import LIGHT, add_template, kept, resim_json
+from tests.e2e.batches import LIGHT, add_template, output_sizes, resim_json
 from tests.e2e.policies import offered_gpus
 from tests.support.world import Stack, eventually
 
@@ -80,7 +80,7 @@ def test_each_of_two_thousand_scenarios_is_finished_once_despite_evictions(stack
     assert summary["retried"] > 0
     assert summary["cost"]["atMost"]
     assert summary["nodeHours"] > 0
-    found = kept(stack, "evicted")
+    found = output_sizes(stack, "evicted")
     outputs = Counter(name.split("/")[1] for name in found if name.startswith("results/") and "/output/" in name)
     assert outputs == {f"evicted-{number:04d}": 2 for number in range(MANY)}, "all outputs once"
     assert not [name for name in found if name.startswith("attempts/") and "/output/" in name]

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from simulator.host import paths
-from tests.e2e.notebooks import WORK, claim, in_notebook, refused
+from tests.e2e.notebooks import WORK, claim, in_notebook, try_to_destroy
 from tests.e2e.team_jobs import kubectl
 from tests.support.world import Stack
 
@@ -51,7 +51,7 @@ def test_destroy_does_not_delete_the_cluster_with_the_files(stack: Stack) -> Non
     assert "because it is protected" in output
     assert "ManagedCluster" in output
     stack.pulumi("state", "unprotect", "--all", "--yes")
-    assert "claim ai/jupyterlab keeps files, which are deleted with the cluster" in refused(stack)
+    assert "claim ai/jupyterlab keeps files, which are deleted with the cluster" in try_to_destroy(stack)
     assert claim(stack)
 
 

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from components import platform_guard
-from tests.e2e.notebooks import WORK, claim, in_notebook, refused
+from tests.e2e.notebooks import WORK, claim, in_notebook, try_to_destroy
 from tests.e2e.team_jobs import kubectl
 from tests.support.world import CommandFailed, Stack, eventually
 
@@ -40,7 +40,7 @@ def test_a_stack_that_is_deployed_again_has_its_files(stack: Stack, new_stack: C
 def test_the_claim_protects_the_platform_until_it_is_deleted_or_protection_ends(stack: Stack) -> None:
     stack.pulumi("state", "unprotect", "--all", "--yes")
     command = "kubectl delete persistentvolumeclaim -n mine jupyterlab"
-    output = refused(stack)
+    output = try_to_destroy(stack)
     assert "claim mine/jupyterlab keeps files" in output
     assert f"To delete this one: {command}. " in output
     for protect in (False, True):

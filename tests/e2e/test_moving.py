@@ -34,7 +34,7 @@ def unprotect(stack: Stack) -> None:
     stack.pulumi("state", "unprotect", "--all", "--yes")
 
 
-def refused(stack: Stack, *command: str) -> str:
+def check_rejected(stack: Stack, *command: str) -> str:
     """Runs a command that must reject settings that move the stack, and returns its output."""
     output = stack.pulumi(*command, check=False)
     assert stack.returncode != 0, output
@@ -59,7 +59,7 @@ def paste(stack: Stack, line: str) -> str:
 def test_rejects_another_region(stack: Stack) -> None:
     stack.up()
     stack.pulumi("config", "set", REGION, "westeurope")
-    output = refused(stack, "preview")
+    output = check_rejected(stack, "preview")
     assert f"{REGION} is westeurope, but the stack is in eastus" in output
     keep, create_another, *_ = commands(output)
     previewed = paste(stack, create_another.replace("pulumi up", "pulumi preview --diff"))
@@ -70,8 +70,8 @@ def test_rejects_another_region(stack: Stack) -> None:
 
 def test_rejects_another_resource_group_again_after_a_failed_up(stack: Stack) -> None:
     stack.set(cluster=GROUP)
-    refused(stack, "up", "--yes", "--skip-preview")
-    output = refused(stack, "up", "--yes", "--skip-preview")
+    check_rejected(stack, "up", "--yes", "--skip-preview")
+    output = check_rejected(stack, "up", "--yes", "--skip-preview")
     assert "the resource group is ai-on-aks-moving, and would be elsewhere" in output
     paste(stack, commands(output)[0])
     stack.up("--expect-no-changes")
@@ -79,7 +79,8 @@ def test_rejects_another_resource_group_again_after_a_failed_up(stack: Stack) ->
 
 def test_destroy_keeps_protected_data(stack: Stack) -> None:
     stack.pulumi("config", "set", REGION, "westeurope")
-    assert "Or destroy (which fails until you run `pulumi state unprotect -s moving --all`" in refused(stack, "preview")
+    unprotect_first = "Or destroy (which fails until you run `pulumi state unprotect -s moving --all`"
+    assert unprotect_first in check_rejected(stack, "preview")
     output = stack.pulumi("destroy", "--yes", check=False)
     assert stack.returncode != 0
     assert "container-data" in output

@@ -57,7 +57,7 @@ def nodes(stack: Stack) -> list[str]:
     return names(gpu_nodes(stack.kube))
 
 
-def ended(stack: Stack) -> Search:
+def wait_for_end(stack: Stack) -> Search:
     def phase() -> str:
         now = job_phase(stack.kube, NAME)
         return now if now in ENDED else ""
@@ -66,7 +66,7 @@ def ended(stack: Stack) -> Search:
 
 
 def test_a_healthy_fabric_passes_in_one_round(stack: Stack, nodes: list[str]) -> None:
-    search = ended(stack)
+    search = wait_for_end(stack)
     assert search.phase == "Completed", search.text
     assert search.result["nodes"] == nodes
     assert search.verdict == "VERDICT: PASS; busbw=367.71 GB/s floor=340 GB/s nodes=8 rounds=1 measurements=1"
@@ -75,7 +75,7 @@ def test_a_healthy_fabric_passes_in_one_round(stack: Stack, nodes: list[str]) ->
 def test_a_slow_link_is_found_and_drawn(stack: Stack, nodes: list[str]) -> None:
     stack.world.simulator("fault", "link", "--node", nodes[5], "--device", "mlx5_2", "--gbps", "100")
     stack.up("--replace", f"**:Job::{NAME}")
-    search = ended(stack)
+    search = wait_for_end(stack)
     assert search.phase == "Terminated"
     assert search.found == [("link", nodes[5], "mlx5_2", "bad")]
     assert search.result["rounds"] == 6

@@ -71,7 +71,7 @@ def is_detector(pod: Object, node: str) -> bool:
     return bool(pod["spec"].get("nodeName") == node and pod["metadata"]["name"].startswith("node-problem-detector-"))
 
 
-def of(stack: Stack, node: str, name: str) -> Object:
+def node_condition(stack: Stack, node: str, name: str) -> Object:
     return condition(stack.kube.get("v1", "Node", node), condition_type(name))
 
 
@@ -89,9 +89,9 @@ def test_each_fault_sets_its_condition_with_a_message_that_names_the_device(stac
     for fault in AT_ONCE.values():
         stack.world.simulator("fault", fault[0], "--node", sick, *fault[1:])
     wait_for(stack, sick, dict.fromkeys(AT_ONCE, "True"), "each fault is detected")
-    assert of(stack, sick, "GPUTooHot")["message"] == "GPUs that are too hot: 5"
-    assert of(stack, sick, "GPUTooHot")["reason"] == "GPUTooHot"
-    assert of(stack, sick, "InfiniBandSlow")["message"] == "mlx5_2 runs at 100 of 400 Gb/s"
+    assert node_condition(stack, sick, "GPUTooHot")["message"] == "GPUs that are too hot: 5"
+    assert node_condition(stack, sick, "GPUTooHot")["reason"] == "GPUTooHot"
+    assert node_condition(stack, sick, "InfiniBandSlow")["message"] == "mlx5_2 runs at 100 of 400 Gb/s"
 
 
 def test_each_condition_has_an_event_of_its_node(stack: Stack, sick: str) -> None:
@@ -116,7 +116,7 @@ def test_a_reboot_repairs_only_faults_that_a_gpu_reset_repairs(stack: Stack, sic
 def test_each_condition_is_cleared_when_its_fault_is_repaired(stack: Stack, sick: str) -> None:
     stack.world.simulator("heal")
     wait_for(stack, sick, {**WELL, "InfiniBandFlapping": "True"}, "flapping is counted for some hours")
-    assert of(stack, sick, "GPUTooHot")["reason"] == "NoGPUTooHot"
+    assert node_condition(stack, sick, "GPUTooHot")["reason"] == "NoGPUTooHot"
     (pod,) = (each for each in stack.kube.list("v1", "Pod", NODE_TOOLS_NAMESPACE) if is_detector(each, sick))
     stack.kube.delete("v1", "Pod", pod["metadata"]["name"], NODE_TOOLS_NAMESPACE)
     wait_for(stack, sick, WELL, "a new pod starts to count again")

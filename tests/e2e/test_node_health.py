@@ -26,7 +26,7 @@ from tests.e2e.node_checks import (
 )
 from tests.e2e.policies import offers
 from tests.e2e.team_jobs import shared_stack
-from tests.support.world import Stack, ended, eventually, gpu_nodes, log, names
+from tests.support.world import Stack, eventually, gpu_nodes, log, names, wait_for_end
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.timeout(1200)]
 JOB, CHECK, BATCH, AI = "nccl-allreduce", "health-check", "gpu-batch", "ai"
@@ -75,7 +75,7 @@ def test_a_job_restarts_on_good_nodes_when_a_check_finds_a_bad_one(stack: Stack,
     eventually(lambda: taint(stack, bad) == ["NoSchedule"], "the bad node is tainted", 180)
     eventually(lambda: node_verdict(stack, bad).startswith(FAILED), "it has its verdict", 60)
     stack.kube.patch("v1", "Node", spare, None, {"spec": {"unschedulable": False}})
-    assert ended(stack.kube) == "Completed"
+    assert wait_for_end(stack.kube) == "Completed"
     assert "VERDICT: PASS" in log(stack.kube)
     assert bad not in {pod["spec"]["nodeName"] for pod in workers(stack)}
     stack.set(workloads="", workloadOptions={})
@@ -172,5 +172,5 @@ def test_a_check_of_an_idle_node_yields_to_any_job(stack: Stack) -> None:
     (check,) = names(idle_pods(stack))
     stack.set(workloads=f"{CHECK},{JOB}", workloadOptions={CHECK: LASTING, JOB: {"numNodes": 3}})
     stack.up()
-    assert ended(stack.kube) == "Completed"  # on all three nodes
+    assert wait_for_end(stack.kube) == "Completed"  # on all three nodes
     assert check not in names(idle_pods(stack))

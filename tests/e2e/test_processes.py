@@ -13,7 +13,7 @@ import pytest
 from k8s.objects import has_ended, is_ready
 from simulator.kube.client import ApiError, KubeClient
 from tests.support.checkout import kill, listening, processes
-from tests.support.world import Stack, World, ended, eventually, eventually_equals, job_phase
+from tests.support.world import Stack, World, eventually, eventually_equals, job_phase, wait_for_end
 
 pytestmark = pytest.mark.simulator
 JOB = ("batch.volcano.sh/v1alpha1", "Job", "nccl-allreduce", "ai")
@@ -31,7 +31,7 @@ def empty(tmp_path: Path) -> Iterator[World]:
 def stack(new_stack: Callable[..., Stack]) -> Stack:
     made = new_stack("processes")
     made.up()
-    assert ended(made.kube) == "Completed"
+    assert wait_for_end(made.kube) == "Completed"
     return made
 
 
@@ -51,7 +51,7 @@ def current(kube: KubeClient) -> dict[str, tuple[str, bool]]:
         return {f"{type(error).__name__}: {error}": ("", False)}
 
 
-def settled(kube: KubeClient) -> dict[str, tuple[str, bool]]:
+def wait_until_ready(kube: KubeClient) -> dict[str, tuple[str, bool]]:
     """Waits until all nodes and pods are ready, and returns them."""
 
     def all_ready() -> dict[str, tuple[str, bool]]:
@@ -89,7 +89,7 @@ def test_two_simulators_side_by_side(world: World, empty: World) -> None:
 
 @pytest.mark.parametrize("part", ["etcd", "kube-apiserver", "kwok", "kube-scheduler", "vc-scheduler"])
 def test_a_killed_process_is_restarted(stack: Stack, part: str) -> None:
-    before = settled(stack.kube)
+    before = wait_until_ready(stack.kube)
     killed = processes(stack.world.home, part)
     assert killed
     kill(killed)
@@ -103,7 +103,7 @@ def test_a_killed_process_is_restarted(stack: Stack, part: str) -> None:
 @pytest.mark.long
 def test_state_survives_a_stop(stack: Stack) -> None:
     world = stack.world
-    before = settled(stack.kube)
+    before = wait_until_ready(stack.kube)
     ports, kubeconfig = (world.home / "ports.json").read_text(), (world.home / "kubeconfig").read_text()
     world.simulator("stop")
     assert processes(world.home) == []
@@ -133,13 +133,13 @@ def begin_job(stack: Stack) -> None:
 @pytest.mark.long
 def test_a_running_job_completes_after_the_daemon_is_killed_and_started_again(stack: Stack) -> None:
     world = stack.world
-    before = settled(stack.kube)
+    before = wait_until_ready(stack.kube)
     kubeconfig = (world.home / "kubeconfig").read_text()
     begin_job(stack)
     kill([daemon_pid(world)])
     answer = world.simulator("status", check=False)
     assert "stopped" in answer.stdout
     world.simulator("start")
-    assert ended(stack.kube) == "Completed"
+    assert wait_for_end(stack.kube) == "Completed"
     eventually(lambda: before.items() <= current(stack.kube).items(), "nodes and pods are as before")
     assert (world.home / "kubeconfig").read_text() == kubeconfig

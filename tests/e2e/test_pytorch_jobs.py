@@ -55,12 +55,12 @@ def pods(stack: Stack, name: str) -> list[Object]:
     return stack.kube.list("v1", "Pod", TEAM, labels=f"training.kubeflow.org/job-name={name}")
 
 
-def is_so(stack: Stack, name: str, state: str) -> bool:
+def has_condition(stack: Stack, name: str, state: str) -> bool:
     return holds(job(stack, name), state)
 
 
-def becomes(stack: Stack, name: str, state: str) -> None:
-    eventually(lambda: is_so(stack, name, state), f"{name} is {state}", 150)
+def wait_for(stack: Stack, name: str, state: str) -> None:
+    eventually(lambda: has_condition(stack, name, state), f"{name} is {state}", 150)
 
 
 def is_held(stack: Stack, name: str) -> bool:
@@ -84,7 +84,7 @@ def test_the_operator_runs_only_for_pytorchjobs_and_a_second_up_changes_nothing(
 
 def test_pods_of_an_admitted_job_are_one_gang_with_ranks(stack: Stack) -> None:
     submit(stack, "first", "while ! test -e /tmp/end; do sleep 1; done")
-    becomes(stack, "first", "Running")
+    wait_for(stack, "first", "Running")
     master, worker = sorted(pods(stack, "first"), key=lambda pod: pod["metadata"]["name"])
     assert {master["spec"]["nodeName"], worker["spec"]["nodeName"]} == set(names(gpu_nodes(stack.kube)))
     assert stack.kube.get(GROUP, "PodGroup", "first", TEAM)["spec"]["minMember"] == 2
@@ -104,7 +104,7 @@ def test_the_next_job_waits_without_pods_until_the_first_has_ended(stack: Stack)
     for pod in names(pods(stack, "first")):
         kubectl(stack, "exec", "--as", USER, "-n", TEAM, pod, "-c", "pytorch", "--", "bash", "-c", ends_soon)
     for name in ("first", "second"):
-        becomes(stack, name, "Succeeded")
+        wait_for(stack, name, "Succeeded")
 
 
 def test_the_operators_webhook_rejects_two_masters(stack: Stack) -> None:

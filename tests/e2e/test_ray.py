@@ -103,11 +103,11 @@ def test_a_job_waits_without_a_cluster_until_its_quota_is_free(stack: Stack) -> 
 def test_an_ended_job_frees_its_nodes_and_deletes_its_cluster(stack: Stack) -> None:
     """The job fails here: its submitter has ended, but no dashboard has the job."""
 
-    def ended() -> bool:
+    def has_failed() -> bool:
         status = stack.kube.get(API, "RayJob", "train", TEAM).get("status", {})
         return bool(status.get("jobDeploymentStatus") == "Failed")
 
-    eventually(ended, "it has failed", 120)
+    eventually(has_failed, "it has failed", 120)
     eventually(lambda: stack.kube.list("v1", "Pod", TEAM, labels="ray.io/cluster") == [], "its pods are gone")
     workload = stack.kube.list(queues.API, "Workload", TEAM)
     assert [holds(each, "Finished") for each in workload] == [True]

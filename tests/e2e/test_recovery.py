@@ -17,7 +17,7 @@ from simulator.kube.client import KubeClient
 from tests.e2e.killing import CLUSTER, installing, interrupted, state, under_way
 from tests.support.checkout import Checkout, clients, kill, listening, processes
 from tests.support.manifests import manifest
-from tests.support.world import CommandFailed, ended, eventually
+from tests.support.world import CommandFailed, eventually, wait_for_end
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 
@@ -112,7 +112,7 @@ def test_the_next_up_completes_the_stack(checkout: Checkout) -> None:
     assert re.search("adopted: [1-9]", output), output
     assert "VERDICT: PASS" in output
     with KubeClient.from_kubeconfig((checkout.home / CLUSTER / "admin.kubeconfig").read_text()) as kube:
-        assert ended(kube) == "Completed"
+        assert wait_for_end(kube) == "Completed"
     latest = state(checkout)
     assert not latest.get("pending_operations")
     assert not [resource for resource in latest["resources"] if resource.get("delete")]

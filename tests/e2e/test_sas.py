@@ -18,7 +18,7 @@ import pytest
 
 from components.storage.sas_providers import instant
 from k8s.objects import Object
-from tests.e2e.runs import ended, run
+from tests.e2e.runs import run, wait_for_end
 from tests.support.arm import API
 from tests.support.world import Stack, log, names
 
@@ -59,7 +59,7 @@ def consumer(platform: Stack, new_stack: Callable[..., Stack]) -> Stack:
     """The committed stack of OLMo on the platform, without preparation. It needs two data files; one exists."""
     options = {"olmo": {**TRAINING, "maxFiles": 2, "prepare": False}}
     made = new_stack(CONSUMER, "olmo", platformStack=PLATFORM, workloadOptions=options)
-    assert trained(platform, platform) == "Complete"
+    assert train_phase(platform, platform) == "Complete"
     made.up()
     return made
 
@@ -85,11 +85,11 @@ def volumes(platform: Stack, namespace: str) -> set[str]:
     return {*names(claims), *(claim["spec"]["volumeName"] for claim in claims)}
 
 
-def trained(stack: Stack, platform: Stack) -> str:
-    return ended(stack, platform)["olmo"].phase
+def train_phase(stack: Stack, platform: Stack) -> str:
+    return wait_for_end(stack, platform)["olmo"].phase
 
 
-def let_pass(stack: Stack, time: timedelta) -> None:
+def age_sas(stack: Stack, time: timedelta) -> None:
     """Moves all times of SAS in the stack's state to the past, also in secrets, which other stacks read."""
     state = stack.pulumi("stack", "export", "--show-secrets")
     windows = [one for one in json.loads(state)["deployment"]["resources"] if one["type"].endswith(":SasWindow")]
@@ -122,7 +122,7 @@ def test_only_the_charts_driver_is_installed(platform: Stack) -> None:
 
 
 def test_a_training_reads_and_writes_with_the_deployers_sas(platform: Stack) -> None:
-    assert trained(platform, platform) == "Complete"
+    assert train_phase(platform, platform) == "Complete"
     found = sas(platform, "ai")
     assert {name.rpartition("-sas-")[0]: fields["sp"] for name, fields in found.items()} == {
         "olmo-checkpoints": ["racwdlmp"],
@@ -144,7 +144,7 @@ def test_a_second_up_keeps_all_sas(platform: Stack) -> None:
 
 @pytest.mark.long
 def test_a_training_fails_at_once_and_reports_missing_data(consumer: Stack, platform: Stack) -> None:
-    assert trained(consumer, platform) == "Failed"
+    assert train_phase(consumer, platform) == "Failed"
     (pod,) = names(platform.kube.list("v1", "Pod", CONSUMER, labels="batch.kubernetes.io/job-name=olmo"))
     assert re.search(
         r"OLMo cannot start: 1 of 2 data files are missing .* \(absent, ", log(platform.kube, pod, CONSUMER)
@@ -155,7 +155,7 @@ def test_a_training_fails_at_once_and_reports_missing_data(consumer: Stack, plat
 def test_the_consumer_copies_missing_data_and_trains(consumer: Stack, platform: Stack) -> None:
     consumer.set(workloadOptions={"olmo": {**TRAINING, "maxFiles": 2}})
     consumer.up()
-    assert trained(consumer, platform) == "Complete"
+    assert train_phase(consumer, platform) == "Complete"
 
 
 # -- near expiry, and rotated ------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def test_the_consumer_copies_missing_data_and_trains(consumer: Stack, platform: 
 
 @pytest.mark.long
 def test_previews_warn_of_a_near_expiry_and_change_nothing(platform: Stack, consumer: Stack) -> None:
-    let_pass(platform, WEEK - timedelta(hours=1))
+    age_sas(platform, WEEK - timedelta(hours=1))
     for stack, name in ((platform, "data"), (consumer, "organization/ai-on-aks/data")):
         text = stack.pulumi("preview", "--expect-no-changes")
         fix = f"pulumi config set -s {name} --path storage.rotation 2 && pulumi up -s {name}"
@@ -180,7 +180,7 @@ def test_a_rotation_replaces_volumes_and_jobs(platform: Stack, consumer: Stack) 
     platform.up()
     assert not volumes(platform, "ai") & before
     assert run(platform, "olmo") != job
-    assert trained(platform, platform) == "Complete"
+    assert train_phase(platform, platform) == "Complete"
     for fields in sas(platform, "ai").values():
         assert instant(fields["se"][0]) - datetime.now(UTC) > WEEK - timedelta(hours=1)
     assert (volumes(platform, CONSUMER), run(platform, "olmo", CONSUMER)) == (theirs, their_job)
@@ -193,7 +193,7 @@ def test_a_consumer_gets_new_sas_with_its_next_up(platform: Stack, consumer: Sta
     consumer.up()
     assert not volumes(platform, CONSUMER) & before
     assert run(platform, "olmo", CONSUMER) != job
-    assert trained(consumer, platform) == "Complete"
+    assert train_phase(consumer, platform) == "Complete"
 
 
 # -- expired -----------------------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def test_a_consumer_gets_new_sas_with_its_next_up(platform: Stack, consumer: Sta
 
 @pytest.mark.long
 def test_an_expired_sas_that_a_workload_mounts_is_an_error(platform: Stack, consumer: Stack) -> None:
-    let_pass(platform, WEEK + timedelta(days=1))
+    age_sas(platform, WEEK + timedelta(days=1))
     before = volumes(platform, "ai")
     text = platform.up(check=False)
     assert platform.returncode != 0
@@ -217,7 +217,7 @@ def test_an_expired_sas_that_a_workload_mounts_is_an_error(platform: Stack, cons
     assert re.search(rf"config set -s {name} --path storage\.rotation \d && pulumi up -s {name}\n", theirs)
     platform.set(workloads="olmo", storage=STORAGE | {"rotation": "3"})
     platform.up()
-    assert trained(platform, platform) == "Complete"
+    assert train_phase(platform, platform) == "Complete"
 
 
 # -- replaced by identities --------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def test_identities_replace_sas_and_the_data_stay(platform: Stack) -> None:
     use_identities(platform)
     assert account(platform)["id"] == kept
     assert not volumes(platform, "ai") & before
-    assert trained(platform, platform) == "Complete"
+    assert train_phase(platform, platform) == "Complete"
     assert [name for name in names(platform.kube.list("v1", "Secret", "ai")) if "olmo" in name] == []
     assert "unchanged" in platform.up("--expect-no-changes")
 
@@ -245,7 +245,7 @@ def test_a_consumer_has_its_own_identity(platform: Stack, consumer: Stack) -> No
     use_identities(platform)
     consumer.set(workloadOptions={"olmo": {**TRAINING, "prepare": False}})
     consumer.up()
-    assert trained(consumer, platform) == "Complete"
+    assert train_phase(consumer, platform) == "Complete"
     assert [name for name in names(platform.kube.list("v1", "Secret", CONSUMER)) if "olmo" in name] == []
     path = f"resourceGroups/ai-on-aks-{PLATFORM}/providers/Microsoft.ManagedIdentity/userAssignedIdentities"
     found = platform.world.arm("GET", f"{path}?api-version={API['Microsoft.ManagedIdentity']}")["value"]

@@ -56,7 +56,7 @@ def runs(stack: Stack, team: str, name: str) -> bool:
     return not job["spec"].get("suspend") and job.get("status", {}).get("ready") == 1
 
 
-def ask(stack: Stack, user: str, folder: Path) -> str:
+def diagnose(stack: Stack, user: str, folder: Path) -> str:
     """Returns the output of `python -m diagnosis` for blue's third job, run as a user."""
     own = folder / user
     own.write_text(as_user(stack.world.kubeconfig(stack.name).read_text(), user))
@@ -70,18 +70,18 @@ def is_held(stack: Stack, team: str, name: str) -> bool:
     return suspended and not stack.kube.list("v1", "Pod", team, labels=f"job-name={name}")
 
 
-def started(stack: Stack, team: str, name: str) -> None:
+def wait_until_started(stack: Stack, team: str, name: str) -> None:
     eventually(lambda: runs(stack, team, name), f"{name} of {team} runs")
 
 
-def stays_held(stack: Stack, team: str, name: str) -> None:
+def check_stays_held(stack: Stack, team: str, name: str) -> None:
     """Checks for five seconds, in which other jobs start, that a job is suspended."""
     for _ in range(5):
         assert is_held(stack, team, name)
         time.sleep(1)
 
 
-def borrows(stack: Stack, team: str, count: int) -> None:
+def wait_until_borrowed(stack: Stack, team: str, count: int) -> None:
     """Waits until Kueue reports this number of borrowed GPUs."""
 
     def borrowed() -> int:
@@ -101,17 +101,17 @@ def test_both_teams_use_their_quota(stack: Stack) -> None:
     for team in TEAMS:
         submit(stack, team, "first")
     for team in TEAMS:
-        started(stack, team, "first")
-        borrows(stack, team, 0)
+        wait_until_started(stack, team, "first")
+        wait_until_borrowed(stack, team, 0)
 
 
 def test_a_team_borrows_the_slack_and_its_next_job_waits(stack: Stack) -> None:
     submit(stack, "blue", "second")
-    started(stack, "blue", "second")
-    borrows(stack, "blue", 8)
+    wait_until_started(stack, "blue", "second")
+    wait_until_borrowed(stack, "blue", 8)
     submit(stack, "blue", "third")
     eventually(lambda: condition(workload(stack, "blue", "third"), "QuotaReserved"), "Kueue has seen the third")
-    stays_held(stack, "blue", "third")
+    check_stays_held(stack, "blue", "third")
 
 
 def test_members_see_waiting_jobs_in_kueues_visibility_api(stack: Stack) -> None:
@@ -123,30 +123,30 @@ def test_members_see_waiting_jobs_in_kueues_visibility_api(stack: Stack) -> None
 
 
 def test_members_can_diagnose_only_their_teams_jobs(stack: Stack, tmp_path: Path) -> None:
-    assert "waits: it has no quota in its queue default-queue" in ask(stack, "alice", tmp_path)
+    assert "waits: it has no quota in its queue default-queue" in diagnose(stack, "alice", tmp_path)
     with pytest.raises(CommandFailed, match='User "bob" cannot list resource "pods"'):
-        ask(stack, "bob", tmp_path)
+        diagnose(stack, "bob", tmp_path)
 
 
 def test_a_team_reclaims_lent_gpus_within_seconds(stack: Stack) -> None:
     kubectl(stack, "delete", "--as", "bob", "-n", "red", "job", "first")
-    started(stack, "blue", "third")
-    borrows(stack, "blue", 16)
+    wait_until_started(stack, "blue", "third")
+    wait_until_borrowed(stack, "blue", 16)
     submit(stack, "red", "again")
     before = time.monotonic()
-    started(stack, "red", "again")
+    wait_until_started(stack, "red", "again")
     assert time.monotonic() - before < SECONDS
     eventually(lambda: is_held(stack, "blue", "third"), "the last borrower is back in its queue")
     evicted = condition(workload(stack, "blue", "third"), "Preempted")
     assert (evicted["status"], evicted["reason"]) == ("True", "InCohortReclamation")
     assert runs(stack, "blue", "first")
     assert runs(stack, "blue", "second")
-    borrows(stack, "blue", 8)
+    wait_until_borrowed(stack, "blue", 8)
 
 
 def test_a_job_with_a_higher_priority_preempts_the_teams_newest(stack: Stack) -> None:
     submit(stack, "blue", "urgent", priorityClassName="high-priority")
-    started(stack, "blue", "urgent")
+    wait_until_started(stack, "blue", "urgent")
     eventually(lambda: is_held(stack, "blue", "second"), "the newest job is back in its queue")
     assert (workload(stack, "blue", "urgent")["spec"]["priority"], runs(stack, "blue", "first")) == (10, True)
     assert runs(stack, "red", "again")
@@ -154,7 +154,7 @@ def test_a_job_with_a_higher_priority_preempts_the_teams_newest(stack: Stack) ->
 
 def test_a_job_without_a_team_is_not_queued(stack: Stack) -> None:
     submit(stack, "default", "elsewhere", labels={}, count=0, schedulerName="default-scheduler")
-    started(stack, "default", "elsewhere")
+    wait_until_started(stack, "default", "elsewhere")
 
 
 READ, END = {"get", "list", "watch"}, {"get", "list", "watch", "delete"}

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.left_state import State, differing, settled, unexplained, used
+from tests.e2e.left_state import State, differing, unexplained, used, wait_until_settled
 from tests.e2e.policies import offers_gpus
 from tests.support.sizes import H100, H200
-from tests.support.world import Stack, World, ended, eventually
+from tests.support.world import Stack, World, eventually, wait_for_end
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long, pytest.mark.timeout(1800)]
 NAME = "ways"
@@ -67,12 +67,12 @@ REASONS = {
 """Reasons why values at these paths may differ."""
 
 
-def reach(stack: Stack) -> State:
+def deploy(stack: Stack) -> State:
     """Deploys the stack and returns its state once it no longer changes."""
     stack.up()
     eventually(lambda: offers_gpus(stack), "all nodes offer their GPUs", 600, every=1)
-    eventually(lambda: ended(stack.kube) == "Completed", "the job is completed", 600)
-    return settled(stack, REASONS)
+    eventually(lambda: wait_for_end(stack.kube) == "Completed", "the job is completed", 600)
+    return wait_until_settled(stack, REASONS)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def stack(create: Callable[[dict[str, Any]], Stack]) -> Stack:
 @pytest.fixture(scope="module")
 def direct(stack: Stack) -> State:
     """The state of a stack that is created with TARGET."""
-    return reach(stack)
+    return deploy(stack)
 
 
 @pytest.fixture(scope="module")
@@ -112,14 +112,14 @@ def paths() -> Iterator[set[str]]:
     assert used(REASONS, [*found]) | {PORT} == {*REASONS}
 
 
-def same(direct: State, other: State, paths: set[str]) -> None:
+def check_same(direct: State, other: State, paths: set[str]) -> None:
     paths.update(differing(direct, other))
     assert unexplained(direct, other, REASONS) == {}
 
 
 def test_a_refresh_changes_nothing(stack: Stack, direct: State, paths: set[str]) -> None:
     stack.pulumi("refresh", "--yes", "--skip-preview")
-    same(direct, reach(stack), paths)
+    check_same(direct, deploy(stack), paths)
 
 
 def test_an_import_into_another_backend_changes_nothing(
@@ -133,7 +133,7 @@ def test_an_import_into_another_backend_changes_nothing(
     imported = Stack.create(elsewhere, NAME, folder / "project", TARGET)
     imported.pulumi("stack", "import", "--stack", NAME, "--file", str(folder / "state.json"))
     imported.up("--expect-no-changes")
-    same(direct, reach(imported), paths)
+    check_same(direct, deploy(imported), paths)
     elsewhere.close()
 
 
@@ -144,4 +144,4 @@ def test_other_initial_settings_end_with_the_same_state(
     other = create(WAYS[way])
     other.up()
     other.set(**TARGET)
-    same(direct, reach(other), paths)
+    check_same(direct, deploy(other), paths)

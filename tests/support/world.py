@@ -261,7 +261,7 @@ def job_phase(kube: KubeClient, name: str = "nccl-allreduce", namespace: str = "
     return ((job or {}).get("status") or {}).get("state", {}).get("phase", "") or "Pending"
 
 
-def ended(kube: KubeClient, name: str = "nccl-allreduce") -> str:
+def wait_for_end(kube: KubeClient, name: str = "nccl-allreduce") -> str:
     """Waits until a Volcano job has ended and returns its phase."""
     final = ("Completed", "Failed", "Terminated", "Aborted")
     phase: str = eventually(lambda: (p := job_phase(kube, name)) in final and p, f"job {name} ends", 180, every=0.5)
