@@ -66,7 +66,7 @@ images: ## builds docker/, or IMAGES=<name>,<name> of it, and pushes to REGISTRY
 lock-images: ## writes the digests of base images into docker/, where registries can be reached
 	@$(RUN) exec "$$python" -m tools.image_lock
 
-# One worker more than cores: stories wait for each other's parts, and a sixth of two cores was idle with two.
+# One worker more than cores: end-to-end tests often wait, and two workers left a sixth of two cores idle.
 test: ## the tests, but for the suites below
 	@$(RUN) "$$python" -m simulator.tools --for simulator entra && exec "$$python" -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 4 \
 		--dist loadfile
