@@ -6,7 +6,6 @@ The tests run in order. The platform starts without Volcano, workloads and image
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -19,36 +18,14 @@ from tests.support.world import Stack, World, eventually
 
 pytestmark = pytest.mark.simulator
 PLATFORM = "refusals"
-A100 = "Standard_ND96asr_v4"
 GOOD = {
     "vmSku": H100,
     "nodeCount": "2",
-    "pools": None,
-    "registry": None,
     "operators": {"volcano": {"enabled": False}},
     "workloads": "",
-    "workloadOptions": None,
 }
-"""All settings that mistakes change, with the platform's values."""
+"""All settings that the tests change, with the platform's values."""
 WITH_A_JOB = {**GOOD, "operators": None, "workloads": "nccl-allreduce"}
-MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
-    "a VM size that is unknown, under every workload": (
-        {"vmSku": "Standard_ND96isr_H100", "workloads": "health-check,nccl-allreduce,metaseq,olmo,jupyterlab"},
-        "vmSku is 'Standard_ND96isr_H100', an unknown VM size; near: Standard_ND96isr_H100_v5",
-        f"pulumi config set -s refusals vmSku {H100}",
-    ),
-    "the label of NVMe scratch, set by hand": (
-        {"vmSku": None, "nodeCount": None, "pools": {"gpu": {"vmSku": A100, "labels": {"local-nvme-scratch": "true"}}}},
-        'pools.gpu.labels["local-nvme-scratch"] is a label that the program sets itself',
-        """pulumi config rm -s refusals --path 'pools.gpu.labels["local-nvme-scratch"]'""",
-    ),
-    "a notebook server without a password": (
-        {"workloads": "jupyterlab"},
-        "workloadOptions.jupyterlab.password is not set, and without one anybody could log in",
-        "pulumi config set -s refusals --secret --path workloadOptions.jupyterlab.password",
-    ),
-}
-"""Mistakes whose fixes have a plain value, a quoted path and a secret. The tables of bad input have all rules."""
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +34,6 @@ def platform(new_stack: Callable[..., Stack]) -> Stack:
     made.pushes_images = False
     made.up()
     return made
-
-
-@pytest.fixture(scope="module")
-def consumer(platform: Stack, new_stack: Callable[..., Stack]) -> Stack:
-    """The committed stack of the NCCL test, which is never deployed, with a wrong name of its platform."""
-    return new_stack("consumer", "nccl-allreduce", platformStack="refusal")
 
 
 def state(stack: Stack) -> str:
@@ -77,13 +48,16 @@ def check_failed(stack: Stack, text: str, *parts: str) -> None:
         assert part in text
 
 
-@pytest.mark.parametrize(("config", "problem", "fix"), MISTAKES.values(), ids=MISTAKES)
-def test_a_preview_rejects(platform: Stack, config: dict[str, Any], problem: str, fix: str) -> None:
+def test_a_preview_rejects_a_wrong_setting(platform: Stack) -> None:
+    """The tables of bad input have all rules, and tests/unit/config/test_fixes.py runs all fixes."""
     before = state(platform)
-    platform.set(**{**GOOD, "operators": None, **config})
+    workloads = "health-check,nccl-allreduce,metaseq,olmo,jupyterlab"
+    platform.set(vmSku="Standard_ND96isr_H100", operators=None, workloads=workloads)
     text = platform.pulumi("preview", check=False)
     platform.set(**GOOD)
-    check_failed(platform, text, "in the settings of stack refusals; nothing was changed", problem, f"fix:     {fix}\n")
+    problem = "vmSku is 'Standard_ND96isr_H100', an unknown VM size; near: Standard_ND96isr_H100_v5"
+    fix = f"fix:     pulumi config set -s refusals vmSku {H100}\n"
+    check_failed(platform, text, "in the settings of stack refusals; nothing was changed", problem, fix)
     assert state(platform) == before
 
 
@@ -97,18 +71,11 @@ def test_a_preview_rejects_more_nodes_than_the_quota_allows(platform: Stack) -> 
     assert state(platform) == before
 
 
-def test_rejects_a_platform_that_does_not_exist(consumer: Stack) -> None:
+def test_rejects_a_platform_that_does_not_exist(new_stack: Callable[..., Stack]) -> None:
+    consumer = new_stack("consumer", "nccl-allreduce", platformStack="refusal")
     text = consumer.pulumi("preview", check=False)
     check_failed(consumer, text, "platformStack is 'refusal', and its outputs cannot be read: unknown stack")
     assert "pulumi stack ls shows the names; bring the platform up first, with pulumi up -s refusal" in text
-
-
-def test_rejects_a_platform_without_the_operator_that_a_workload_needs(consumer: Stack) -> None:
-    consumer.set(platformStack=PLATFORM)
-    text = consumer.pulumi("preview", check=False)
-    what = "operators.volcano.enabled of stack refusals is false, but workload nccl-allreduce needs it as its scheduler"
-    fix = "pulumi config set -s refusals --path operators.volcano.enabled true && pulumi up -s refusals"
-    check_failed(consumer, text, what, f"fix:     {fix}\n")
 
 
 @pytest.mark.long

@@ -18,10 +18,8 @@ from tests.support.manifests import manifest
 from tests.support.world import CommandFailed, World, eventually
 
 pytestmark = pytest.mark.simulator
-BLOB_DRIVER = {"storageProfile": {"blobCSIDriver": {"enabled": True}}}
 PRIVATE = {"apiServerAccessProfile": {"enablePrivateCluster": True}}
 LABEL = "ai-on-aks-private+ai"
-ZONE = net.zone("privatelink.blob.core.windows.net")
 FILES_ZONE = net.zone("privatelink.file.core.windows.net")
 STORAGE_ACCOUNT_CONTRIBUTOR = "17d1049b-9a84-46fb-8f53-869881c3d3ab"
 
@@ -58,11 +56,6 @@ class PrivateCluster(AzureCluster):
         path = f"{scope}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000002"
         self.world.arm("PUT", f"{path}?api-version={API['Microsoft.Authorization']}", given)
 
-    def hide_account(self) -> None:
-        properties = {"publicNetworkAccess": "Disabled"}
-        body = {"location": "eastus", "kind": "StorageV2", "sku": {"name": "Standard_LRS"}, "properties": properties}
-        self.arm("PUT", self.account, body)
-
 
 @pytest.fixture(scope="module")
 def cluster(world: World) -> Iterator[PrivateCluster]:
@@ -71,7 +64,7 @@ def cluster(world: World) -> Iterator[PrivateCluster]:
     made.put(net.NETWORK, net.network_body())
     made.put(net.NODES, net.subnet_body("10.16.0.0/20"))
     made.put(net.ENDPOINTS, net.subnet_body("10.16.16.0/24"))
-    made.create(**BLOB_DRIVER)
+    made.create()
     yield made
     made.delete()
 
@@ -108,23 +101,6 @@ def test_status_reaches_the_private_cluster(cluster: PrivateCluster) -> None:
     output = cluster.world.simulator("status").stdout
     assert f"network {LABEL}: no machines; to enter it: make shell INSIDE={LABEL}" in output
     assert "does not answer" not in output
-
-
-def test_mounting_private_data_needs_an_endpoint_a_zone_and_a_link(cluster: PrivateCluster) -> None:
-    cluster.create_container("tokens")
-    with cluster.blobs("tokens") as blobs:
-        blobs.upload_blob("shard", b"17 tokens", overwrite=True)
-    cluster.hide_account()
-    cluster.mount_container("tokens", cluster.sas("tokens", "rl"))
-    cluster.run("reader", "cat /data/shard", claim="tokens")
-    cluster.waits_for("reader", "BlockBlob::TestPipeline : [AuthorizationFailure]")
-    account = cluster.account.replace(cluster.group, GROUP)
-    cluster.put(net.endpoint("blob"), net.endpoint_body(account, "blob"))
-    cluster.put(ZONE, {"location": "global"})
-    cluster.put(net.link(ZONE), net.link_body())
-    cluster.waits_for("reader", "lookup privatedata.blob.core.windows.net: no such host")
-    cluster.put(f"{net.endpoint('blob')}/privateDnsZoneGroups/default", net.group_body(ZONE))
-    assert cluster.log("reader") == "17 tokens"
 
 
 def test_nfs_shares_need_a_role_on_their_account_and_an_endpoint(cluster: PrivateCluster) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import re
-import ssl
 import subprocess
 from collections.abc import Iterator
 from functools import partial
@@ -22,8 +20,6 @@ from simulator.azure.schema import schemas
 from simulator.host.paths import ROOT
 from simulator.kube.client import ApiError
 from tests.e2e import evidence
-from tests.e2e.azure_cluster import SCRIPT_IMAGE
-from tests.e2e.pods import run_pod
 from tests.e2e.runs import check_all_pass, gpu_pod_nodes, observed, run
 from tests.support.published_models import unpublished
 from tests.support.world import Stack, World, eventually, eventually_equals, gpu_nodes, log, names
@@ -31,7 +27,6 @@ from tests.support.world import Stack, World, eventually, eventually_equals, gpu
 pytestmark = [pytest.mark.simulator, pytest.mark.charts]
 PLATFORM = "all"
 WORKLOADS = tuple(yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text())["config"]["ai-on-aks:workloads"].split(","))
-ACCOUNT = "Microsoft.Storage/storageAccounts"
 TYPES = {schema.sdk.token: schema for schema in schemas().values()}
 PASSWORD = "open-sesame"
 """The public password of the simulator's stacks."""
@@ -93,12 +88,6 @@ def test_all_workloads_of_dev_complete(platform: Stack) -> None:
     assert set(observed(platform, platform)) == set(WORKLOADS)
 
 
-def test_trainings_log_their_mfu(platform: Stack) -> None:
-    assert "MFU" in log(platform.kube, "metaseq-mpimaster-0")
-    tries = [pod for pod, _ in observed(platform, platform)["olmo"].ran_on if pod.startswith("olmo-0-")]
-    assert any("MFU" in log(platform.kube, pod) for pod in tries)
-
-
 def test_resources_in_azure_match_azures_published_models(platform: Stack) -> None:
     state = json.loads(platform.pulumi("stack", "export"))["deployment"]["resources"]
     for resource in (resource for resource in state if resource["type"].startswith("azure-native:")):
@@ -135,43 +124,6 @@ def test_the_notebook_needs_its_password(platform: Stack) -> None:
         form = {"password": PASSWORD, "_xsrf": client.cookies["_xsrf"]}
         assert client.post("/login", data=form).status_code == 302
         assert [entry["name"] for entry in client.get("/api/contents").json()["content"]] == ["work"]
-
-
-# -- the data ----------------------------------------------------------------------------------------------------------
-
-
-def data_object(platform: Stack, kind: str, prefix: str) -> Object:
-    """Returns the claim or secret of OLMo's data, whose name ends with the generation of the SAS."""
-    (found,) = (obj for obj in platform.kube.list("v1", kind, "ai") if obj["metadata"]["name"].startswith(prefix))
-    return found
-
-
-def test_a_pod_can_read_but_not_write_data(platform: Stack) -> None:
-    claim = data_object(platform, "PersistentVolumeClaim", "olmo-data-")["metadata"]["name"]
-    script = 'cd /data; file=$(find . -name "*.npy" | head -n 1); head -c 1024 "$file" | wc -c; ! touch "$file.mine"'
-    mounts = [{"name": "data", "mountPath": "/data"}]
-    container = {"name": "main", "image": SCRIPT_IMAGE, "command": ["bash", "-ec", script], "volumeMounts": mounts}
-    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
-    spec = {"restartPolicy": "Never", "containers": [container], "volumes": volumes}
-    output = run_pod(platform.kube, "reader", spec)
-    assert output.splitlines()[0] == "1024"
-    assert "Read-only file system" in output
-    platform.kube.delete("v1", "Pod", "reader", "ai")
-
-
-def test_the_sas_of_the_claim_can_list_but_not_write(platform: Stack) -> None:
-    secret = data_object(platform, "Secret", "olmo-data-sas-")["data"]
-    account, sas = (base64.b64decode(secret[f"azurestorageaccount{what}"]).decode() for what in ("name", "sastoken"))
-    version = schemas()[ACCOUNT.lower()].api_versions[-1]
-    path = f"resourceGroups/ai-on-aks-{PLATFORM}/providers/{ACCOUNT}/{account}?api-version={version}"
-    container = platform.world.arm("GET", path)["properties"]["primaryEndpoints"]["blob"] + "olmo-data"
-    trusted = ssl.create_default_context(cafile=platform.world.environment["REQUESTS_CA_BUNDLE"])
-    with httpx.Client(verify=trusted) as http:
-        listed = http.get(f"{container}?restype=container&comp=list&{sas}")
-        written = http.put(f"{container}/mine?{sas}", content=b"mine", headers={"x-ms-blob-type": "BlockBlob"})
-    assert listed.status_code == 200
-    assert ".npy</Name>" in listed.text
-    assert (written.status_code, written.headers["x-ms-error-code"]) == (403, "AuthorizationPermissionMismatch")
 
 
 # -- changes -----------------------------------------------------------------------------------------------------------
