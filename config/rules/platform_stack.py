@@ -74,7 +74,7 @@ def read_platform_stack(
         raise _refused(f"is {text!r}, which has no platform but runs on that of {other}", set_command(_PATH, other))
     if PLATFORM not in outputs and NEXT in outputs:
         what = f"is {text!r}, a private stack, of which only the first of its two phases is done"
-        raise _refused(what, say(f"go on with it from inside (docs/way-in.md): {outputs[NEXT]}"))
+        raise _refused(what, say(f"go on with it from inside (docs/cluster-access.md): {outputs[NEXT]}"))
     if PLATFORM not in outputs:
         raise _refused(f"is {text!r}, a stack that has no platform yet", run(f"pulumi up -s {short}"))
     try:

@@ -33,7 +33,7 @@ def stack(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
     made = Stack.create(world, NAME, tmp_path_factory.mktemp(NAME) / "project", {}, like="private")
     yield made
     destroy = f"pulumi destroy --refresh --yes --skip-preview --remove --stack {NAME} --non-interactive"
-    from_outside = world.environment | {"PULUMI_K8S_DELETE_UNREACHABLE": "true"}  # as in docs/way-in.md
+    from_outside = world.environment | {"PULUMI_K8S_DELETE_UNREACHABLE": "true"}  # as in docs/cluster-access.md
     world.run(destroy.split(), cwd=made.folder, environment=from_outside)
 
 

@@ -96,11 +96,11 @@ def kubectl(kubeconfig: str, namespace: str) -> Iterator[Kubectl]:
 def _refused(last: str, said: str, verb: str, namespace: str) -> Refused:
     if _NO_LOGIN in said:
         why = next((line for line in said.splitlines() if line.strip() and _NO_LOGIN not in line), last)
-        fix = "kubectl get jobs, once the login that the kubeconfig names works (az login, kubelogin); docs/way-in.md"
+        fix = "kubectl get jobs, after a login with az login or kubelogin (docs/cluster-access.md)"
         return Refused(f"the cluster's login gives no token: {why.strip()}", "a login that works here", fix)
     if _UNREACHABLE.search(said):
         what = f"the cluster's API server cannot be reached: {last}"
-        fix = "kubectl cluster-info; a private cluster answers inside its network alone (docs/way-in.md)"
+        fix = "kubectl cluster-info; a private cluster answers inside its network alone (docs/cluster-access.md)"
         return Refused(what, "a machine from which it answers", fix)
     fix = f"kubectl auth can-i {verb} jobs --namespace {namespace}"
     if "(Forbidden)" in said:

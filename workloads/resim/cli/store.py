@@ -137,11 +137,11 @@ def refusal(error: AzureError, container: Container) -> Refused:
     if code in _NOT_LET_IN:
         what = f"{where} is not opened by the SAS of the stack's outputs: {code}"
         allowed = "a SAS of that account that has not ended, and for a private account its network"
-        return Refused(what, allowed, "pulumi up    # warns about a SAS that has ended; docs/way-in.md for the network")
+        return Refused(what, allowed, "pulumi up    # warns of an ended SAS; docs/cluster-access.md for the network")
     if "Permission" in code:
         what = f"{where} refuses what a batch needs: {code}"
         return Refused(what, "a SAS with racwdlmp", f"permissions of container {container.name}, and pulumi up")
-    fix = "pulumi stack output storage; a private account answers inside its network alone (docs/way-in.md)"
+    fix = "pulumi stack output storage; a private account answers inside its network alone (docs/cluster-access.md)"
     return Refused(f"{where} cannot be used: {code or _line(error)}", "a container that answers from here", fix)
 
 
