@@ -1,7 +1,7 @@
 """Generates the reference of settings from their models: docs/configuration.md, Pulumi.yaml and the stack schema.
 
-Also generates the tables of node conditions and Azure errors from their files. After a change of a model, run `python
--m tools.reference` and review the diff before you commit it.
+Also generates the tables of VM sizes, node conditions and Azure errors from their files. After a change of a model, run
+`python -m tools.reference` and review the diff before you commit it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from pydantic_core import PydanticUndefined
 
 import operators
 import workloads
+from config.data.prices import price_list
+from config.data.skus import VmSku, catalogue, series
 from config.rules.azure_errors import Place, entries
 from config.rules.platform_stack import CONSUMER_KEYS
 from config.schema.inventory import Inventory
@@ -31,6 +33,7 @@ from tools.stack_schema import first_paragraph, stack_schema
 PAGE = ROOT / "docs" / "configuration.md"
 CONDITIONS = ROOT / "docs" / "node-conditions.md"
 ERRORS = ROOT / "docs" / "azure-errors.md"
+VM_SIZES = ROOT / "docs" / "vm-sizes.md"
 PROJECT = ROOT / "Pulumi.yaml"
 SCHEMA = ROOT / "stack-file.schema.json"
 INVENTORY = Inventory(operators.find(), workloads.find())
@@ -157,6 +160,34 @@ def conditions_page(text: str) -> str:
     return re.sub(r"(?<=<!-- conditions -->\n\n)(?:\|.*\n)*", f"{made}\n", text)
 
 
+def vm_sizes_page(text: str) -> str:
+    """Returns the page with the rows of both tables, below the headers in `text`."""
+    gpu_sizes = [_gpu_size(each) for each in catalogue().values() if each.gpus and each.supported]
+    others = [
+        [f"`{each.name.format('<n>')}`", ", ".join(map(str, each.vcpus)), str(each.gib), f"`{each.family}`"]
+        for each in series()
+    ]
+    for name, rows in (("gpu sizes", gpu_sizes), ("other sizes", others)):
+        made = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+        text = re.sub(rf"(<!-- {name} -->\n\n(?:\|.*\n){{2}})(?:\|.*\n)*", rf"\g<1>{made}", text)
+    return text
+
+
+def _gpu_size(size: VmSku) -> list[str]:
+    price = price_list().node(size.name, price_list().region)
+    return [
+        f"`{size.name}`",
+        f"{size.gpus} x {size.gpu_model}, {size.gpu_memory_gb} GB",
+        f"{size.infiniband.hcas} x {size.infiniband.gbps} Gb/s" if size.infiniband else "",
+        str(size.vcpus),
+        str(size.memory_gib),
+        f"{size.temp_gib}{' (NVMe)' * size.temp_is_nvme}" if size.temp_gib else "",
+        f"{size.nvme.count} disks, {size.nvme.total_tib} TiB" if size.nvme else "",
+        f"`{size.family}`",
+        "" if price is None else f"{price:.2f}",
+    ]
+
+
 def errors_page(text: str) -> str:
     lines = ["| Azure's error | means | what to do |", "|---|---|---|"]
     for entry in entries():
@@ -178,6 +209,7 @@ def errors_page(text: str) -> str:
 FILES: dict[Path, Callable[[str], str]] = {
     PROJECT: project,
     SCHEMA: lambda _: stack_schema(INVENTORY),
+    VM_SIZES: vm_sizes_page,
     CONDITIONS: conditions_page,
     ERRORS: errors_page,
     PAGE: page,

@@ -10,10 +10,14 @@ from pydantic import BaseModel
 
 import workloads
 from simulator.host.paths import ROOT
+from tests.support.golden import FILES, keys
 from tests.support.pages import PAGES, code, rows
 from tools import reference
 from tools.meanings import meanings
 from tools.reference import INVENTORY, PAGE, STACK_FILE, model_in
+
+JOB_TYPES = {"Indexed Job": "completionMode: Indexed", "Volcano Job": "batch.volcano.sh/v1alpha1:Job"}
+"""Texts of golden files by the README's job type, if it is not the kind of an object."""
 
 
 @pytest.mark.parametrize("file", reference.FILES, ids=lambda file: file.name)
@@ -33,11 +37,21 @@ def test_every_key_has_a_meaning(model: type[BaseModel]) -> None:
     assert model.model_fields.keys() - meanings(model).keys() == set()
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", PAGE], ids=lambda page: page.name)
-def test_the_list_of_workloads_is_complete(page: Path) -> None:
-    (meaning,) = (row[2] for row in rows(page, "key") if row[0] == "`workloads`")
-    named = re.findall(r"`([\w-]+)`", meaning)
-    assert named == sorted(workloads.find()), f"the row `workloads` of {page.name} must list all workloads"
+def test_the_list_of_workloads_is_complete() -> None:
+    (meaning,) = (row[2] for row in rows(PAGE, "key") if row[0] == "`workloads`")
+    assert re.findall(r"`([\w-]+)`", meaning) == sorted(workloads.find())
+
+
+def test_the_readme_has_each_workload_with_its_stack_file_and_job_type() -> None:
+    found = {re.findall(r"`(.+)`", row[0])[0]: row for row in rows(ROOT / "README.md", "workload")}
+    assert list(found) == sorted(workloads.find())
+    for name, (_, _, job_type, scheduler, *_, stack_file) in found.items():
+        assert keys(name)["workloads"] == name
+        assert stack_file == f"`{FILES[name].name}`"
+        resources = (ROOT / "tests" / "golden" / f"{name}.yaml").read_text("utf-8")
+        for part in job_type.split(" in an "):
+            assert re.search(JOB_TYPES.get(part, rf"\b{part}\b"), resources), f"{name}: {part}"
+        assert ("Volcano" in scheduler) == (JOB_TYPES["Volcano Job"] in resources)
 
 
 def matches(key: str, known: str) -> bool:

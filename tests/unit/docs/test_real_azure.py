@@ -1,4 +1,4 @@
-"""The README's commands that copy the stack `dev` for real Azure."""
+"""The commands of docs/real-azure.md that copy the stack `dev` for real Azure."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from simulator.host.paths import ROOT
 from simulator.tools.catalogue import load
 from tests.support.pulumi_cli import run
 
-COPY = re.compile(r"(?:^ {7}\S.*\n)+", re.MULTILINE)
-"""A block of commands in a numbered step."""
+BLOCK = re.compile(r"(?:^ {4}\S.*\n)+", re.MULTILINE)
 
 
 def commands() -> str:
-    blocks = COPY.findall((ROOT / "README.md").read_text("utf-8"))
+    blocks = BLOCK.findall((ROOT / "docs" / "real-azure.md").read_text("utf-8"))
     (block,) = [block for block in blocks if "encryptionsalt" in block]
     return str(block.replace("# asks for it", "another-password").replace("pulumi up\n", ""))
 
