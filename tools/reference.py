@@ -164,7 +164,7 @@ def vm_sizes_page(text: str) -> str:
     """Returns the page with the rows of both tables, below the headers in `text`."""
     gpu_sizes = [_gpu_size(each) for each in catalogue().values() if each.gpus and each.supported]
     others = [
-        [f"`{each.name.format('<n>')}`", ", ".join(map(str, each.vcpus)), str(each.gib), f"`{each.family}`"]
+        [f"`{each.name.format('<n>')}`", f"{min(each.vcpus)} to {max(each.vcpus)}", str(each.gib), f"`{each.family}`"]
         for each in series()
     ]
     for name, rows in (("gpu sizes", gpu_sizes), ("other sizes", others)):
