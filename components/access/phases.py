@@ -164,7 +164,7 @@ def _refusal(settings: Settings, existing: Existing) -> Iterator[str]:
         yield f"the cluster {cluster} was deleted in Azure, and this machine is outside its network."
     else:
         yield f"cluster {cluster} does not answer: it is private and this machine is outside, or it is stopped."
-    yield "Nothing was changed: an update would delete all objects in it. Continue from inside (docs/cluster-access.md):"
+    yield "Nothing was changed: an update would delete its objects. Continue from inside (docs/cluster-access.md):"
     if settings.network.jump_box:
         yield from _from_inside(settings, group)
     else:
