@@ -18,11 +18,7 @@ from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, nam
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 API, TEAM, USER = "workload.codeflare.dev/v1beta2", "blue", "alice"
-OPERATORS: dict[str, Any] = {
-    "appwrapper": {"enabled": True},
-    "kueue": {"enabled": True},
-    "scheduler": COSCHEDULER,
-}
+OPERATORS: dict[str, Any] = {"appwrapper": {"enabled": True}, "kueue": {"enabled": True}, "scheduler": COSCHEDULER}
 QUICKLY = {"retryPausePeriodDuration": "1s"}
 TIMEOUT_S = 150
 """A limit for AppWrapper to react to changes of ready pods: it checks once a minute."""
@@ -130,10 +126,7 @@ def test_upstreams_documented_appwrapper_runs_unchanged(stack: Stack) -> None:
     claim |= {"resources": {"requests": {"storage": "50Gi"}}}
     model = "granite-3.2-8b-instruct"
     apply(stack, manifest("v1", "PersistentVolumeClaim", model, spec=claim), TEAM, USER)
-    volumes = [
-        {"name": "cache", "persistentVolumeClaim": {"claimName": model}},
-        {"name": "config", "emptyDir": {}},
-    ]
+    volumes = [{"name": "cache", "persistentVolumeClaim": {"claimName": model}}, {"name": "config", "emptyDir": {}}]
     pod = {"terminationGracePeriodSeconds": 0, "restartPolicy": "Never", "volumes": volumes}
     pod["containers"] = upstreams_containers()
     shown = {"kubectl.kubernetes.io/default-container": "load-generator"}

@@ -15,10 +15,7 @@ from tests.support.manifests import manifest
 from tests.support.world import Stack, eventually, gpu_nodes, names, wait_for_end
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
-POOL: dict[str, Any] = {
-    "vmSku": "Standard_ND96isr_H100_v5",
-    "autoscale": {"min": 0, "max": 2},
-}
+POOL: dict[str, Any] = {"vmSku": "Standard_ND96isr_H100_v5", "autoscale": {"min": 0, "max": 2}}
 CLUSTER = "azure-native:containerservice:ManagedCluster cluster"
 POOLS = "azure-native:containerservice:AgentPool pool-gpu"
 A100 = "Standard_ND96asr_v4"

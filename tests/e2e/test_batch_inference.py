@@ -25,11 +25,7 @@ pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 NAME, TEAM, USER = "batch-inference", "blue", "alice"
 JOB = f"batch-{NAME}"
 CLAIM = "model-ibm-granite-granite-3.2-8b-instruct-azurefile-csi"
-OPERATORS: dict[str, Any] = {
-    "scheduler": COSCHEDULER,
-    "kueue": {"enabled": True},
-    "appwrapper": {"enabled": True},
-}
+OPERATORS: dict[str, Any] = {"scheduler": COSCHEDULER, "kueue": {"enabled": True}, "appwrapper": {"enabled": True}}
 OPTIONS: dict[str, Any] = {"team": TEAM, "prompts": 400}
 LONG: dict[str, Any] = {**OPTIONS, "prompts": 12_000}
 """Options of a batch that takes minutes: 16 prompts at a time, a fifth of a second each."""

@@ -13,11 +13,7 @@ import pytest
 
 from k8s.objects import Object, holds
 from simulator.kube.client import ApiError
-from tests.e2e.mistakes import (
-    WITHOUT_GPU_TOLERATIONS,
-    WITHOUT_PREFLIGHT,
-    fixed_pool,
-)
+from tests.e2e.mistakes import WITHOUT_GPU_TOLERATIONS, WITHOUT_PREFLIGHT, fixed_pool
 from tests.e2e.policies import (
     CLUSTER_POLICY,
     bound_job,

@@ -14,13 +14,7 @@ from tests.e2e.policies import offered_gpus
 from tests.support.world import Stack, eventually
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long, pytest.mark.timeout(2700)]
-POOLS: dict[str, Any] = {
-    "spot": {
-        "vmSku": "Standard_NC64as_T4_v3",
-        "spot": True,
-        "autoscale": {"min": 5, "max": 5},
-    }
-}
+POOLS: dict[str, Any] = {"spot": {"vmSku": "Standard_NC64as_T4_v3", "spot": True, "autoscale": {"min": 5, "max": 5}}}
 SLOTS = 5 * 4
 MANY, FEW = 2000, 100
 STEADY = 'sleep 6; echo "$SCENARIO" >"$OUTPUT/a"'

@@ -172,11 +172,7 @@ def node(name: str, sku: str, *, labels: Mapping[str, str] | None = None, host_d
         "kind": "Node",
         "metadata": {
             "name": name,
-            "labels": {
-                "node.kubernetes.io/instance-type": sku,
-                "kubernetes.io/arch": "amd64",
-                **(labels or {}),
-            },
+            "labels": {"node.kubernetes.io/instance-type": sku, "kubernetes.io/arch": "amd64", **(labels or {})},
             "annotations": {DRIVER_ANNOTATION: "aks"} if host_driver else {},
         },
         "spec": {},

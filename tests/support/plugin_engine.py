@@ -105,10 +105,7 @@ class KubernetesPlugin:
     def update(self, resource: Resource, properties: Properties) -> Resource:
         inputs = self._recheck(resource, properties)
         request = provider_pb2.UpdateRequest(
-            id=resource.id,
-            urn=resource.urn,
-            olds=encode(resource.state),
-            news=encode(inputs),
+            id=resource.id, urn=resource.urn, olds=encode(resource.state), news=encode(inputs)
         )
         return Resource(resource.urn, resource.id, inputs, decode(self._call(self.stub.Update, request).properties))
 

@@ -92,10 +92,7 @@ def test_subscriptions_and_tenants(arm: Arm, credential: ManagedIdentityCredenti
 def test_existence_of_groups(arm: Arm, credential: ManagedIdentityCredential) -> None:
     audience = [f"{arm.server.endpoint}/.default"]
     with ResourceManagementClient(
-        credential,
-        SUBSCRIPTION.subscription_id,
-        base_url=arm.server.endpoint,
-        credential_scopes=audience,
+        credential, SUBSCRIPTION.subscription_id, base_url=arm.server.endpoint, credential_scopes=audience
     ) as client:
         groups, version = client.resource_groups, {"api_version": "2024-03-01"}
         assert [groups.check_existence(name, **version) for name in ("rg", "other")] == [True, False]
