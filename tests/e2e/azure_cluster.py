@@ -115,9 +115,9 @@ class AzureCluster:
 
     # -- Kubernetes ----------------------------------------------------------------------------------------------------
 
-    def mount_container(self, container: str, sas: str, key: str = "azurestorageaccountsastoken") -> None:
+    def mount_container(self, container: str, sas: str) -> None:
         """Creates a secret, a volume and a claim for a container; a second call changes only the secret."""
-        data = {"azurestorageaccountname": f"{self.name}data", key: sas}
+        data = {"azurestorageaccountname": f"{self.name}data", "azurestorageaccountsastoken": sas}
         encoded = {name: base64.b64encode(text.encode()).decode() for name, text in data.items()}
         self.apply("v1", "Secret", container, data=encoded)
         mode = {"accessModes": ["ReadWriteMany"], "storageClassName": "none"}

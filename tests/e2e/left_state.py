@@ -20,7 +20,7 @@ Reasons = Mapping[str, str]
 """Reasons why values may differ, by regular expressions of their paths."""
 
 
-def wait_until_settled(stack: Stack, reasons: Reasons, seconds: float = 400) -> State:
+def wait_until_settled(stack: Stack, reasons: Reasons) -> State:
     """Returns the state of a stack once it no longer changes without a reason."""
     found: list[State] = [{}]
 
@@ -33,7 +33,7 @@ def wait_until_settled(stack: Stack, reasons: Reasons, seconds: float = 400) -> 
             return False
         return not unexplained(found[-2], found[-1], reasons)
 
-    eventually(same_again, "nothing changes any more", seconds, every=10)
+    eventually(same_again, "nothing changes any more", 400, every=10)
     return found[-1]
 
 

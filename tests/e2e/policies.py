@@ -11,8 +11,9 @@ CLUSTER_POLICY = ("nvidia.com/v1", "ClusterPolicy", "cluster-policy")
 NIC_POLICY = ("mellanox.com/v1alpha1", "NicClusterPolicy", "nic-cluster-policy")
 
 
-def offers(node: Object, resource: str = "nvidia.com/gpu") -> int:
-    return int(node["status"].get("allocatable", {}).get(resource, 0))
+def offers(node: Object) -> int:
+    """Returns the number of allocatable GPUs of a node."""
+    return int(node["status"].get("allocatable", {}).get("nvidia.com/gpu", 0))
 
 
 def offered_gpus(stack: Stack) -> list[int]:

@@ -183,8 +183,8 @@ class Arm:
         error = response.json()["error"]
         return response.status_code, error["code"], error["message"]
 
-    def node_names(self, cluster: str = CLUSTER) -> list[str]:
-        return [node["metadata"]["name"] for node in self.backend.nodes[cluster]]
+    def node_names(self) -> list[str]:
+        return [node["metadata"]["name"] for node in self.backend.nodes[CLUSTER]]
 
 
 def assignment_body(role: str, principal: str, **properties: str) -> dict[str, Any]:
