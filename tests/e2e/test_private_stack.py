@@ -14,11 +14,10 @@ import pytest
 import yaml
 
 from simulator.host import paths
-from simulator.kube.client import KubeClient
 from tests.support import networks as net
 from tests.support.arm import API
 from tests.support.arm import GROUP as GROUPS
-from tests.support.world import CommandFailed, Stack, World, eventually, names
+from tests.support.world import CommandFailed, Stack, World, eventually, log, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 NAME = "secluded"
@@ -81,15 +80,8 @@ def test_the_second_phase_is_deployed_inside_with_the_machines_identity(stack: S
 
 def verdict(stack: Stack) -> str:
     """Returns the log of the NCCL job's launcher; empty until it has succeeded."""
-    kube = stack.world.kube(stack.name)
-    pods = kube.list("v1", "Pod", "ai")
-    ended = [name for name in names(pods) if name.endswith("mpimaster-0")]
-    return "".join(kube.text(f"/api/v1/namespaces/ai/pods/{name}/log") for name in ended if _succeeded(kube, name))
-
-
-def _succeeded(kube: KubeClient, pod: str) -> bool:
-    phase: str = kube.get("v1", "Pod", pod, "ai")["status"]["phase"]
-    return phase == "Succeeded"
+    succeeded = [pod for pod in stack.kube.list("v1", "Pod", "ai") if pod["status"]["phase"] == "Succeeded"]
+    return "".join(log(stack.kube, name) for name in names(succeeded) if name.endswith("mpimaster-0"))
 
 
 def test_after_the_second_phase_an_up_from_outside_fails_without_changes(stack: Stack) -> None:

@@ -55,12 +55,8 @@ def pods(stack: Stack, name: str) -> list[Object]:
     return stack.kube.list("v1", "Pod", TEAM, labels=f"training.kubeflow.org/job-name={name}")
 
 
-def has_condition(stack: Stack, name: str, state: str) -> bool:
-    return holds(job(stack, name), state)
-
-
 def wait_for(stack: Stack, name: str, state: str) -> None:
-    eventually(lambda: has_condition(stack, name, state), f"{name} is {state}", 150)
+    eventually(lambda: holds(job(stack, name), state), f"{name} is {state}", 150)
 
 
 def is_held(stack: Stack, name: str) -> bool:

@@ -23,7 +23,7 @@ from operators.kueue import queues
 from tests.e2e.pods import log_so_far, none_is_left
 from tests.e2e.runs import observed
 from tests.e2e.team_jobs import as_member, kubectl, shared_stack
-from tests.support.world import Stack, eventually
+from tests.support.world import Stack, eventually, eventually_equals, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 NAME, TEAM, USER = "pytorch-pretraining", "blue", "alice"
@@ -190,10 +190,7 @@ def test_destroy_keeps_the_platform_and_the_checkpoints(platform: Stack, stack: 
     stack.destroy()
     for api, kind in (("v1", "Pod"), ("batch/v1", "Job"), ("kubeflow.org/v1", "PyTorchJob")):
         eventually(partial(none_is_left, platform.kube, api, kind, TEAM), f"no {kind} is left")
-    eventually(partial(_only_checkpoints_are_left, platform), "only the claim of its checkpoints is left")
+    eventually_equals(
+        lambda: names(platform.kube.list("v1", "PersistentVolumeClaim", TEAM)), [f"{JOB}-checkpoints-azurefile-csi"]
+    )
     assert platform.kube.get("v1", "Namespace", TEAM)
-
-
-def _only_checkpoints_are_left(platform: Stack) -> bool:
-    claims = platform.kube.list("v1", "PersistentVolumeClaim", TEAM)
-    return [each["metadata"]["name"] for each in claims] == [f"{JOB}-checkpoints-azurefile-csi"]

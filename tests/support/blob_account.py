@@ -60,12 +60,13 @@ class BlobAccount:
 
     def service_sas(self, permissions: str = "rl", *, hours: float = 1, container: str = "data") -> str:
         """Returns a service SAS from ARM; it has expired if `hours` is negative."""
+        expiry = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=hours)
         body = {
             "canonicalizedResource": f"/blob/models/{container}",
             "signedResource": "c",
             "signedPermission": permissions,
             "signedProtocol": "https",
-            "signedExpiry": in_hours(hours).isoformat(),
+            "signedExpiry": expiry.isoformat(),
         }
         answer = self.arm.call("POST", f"{ACCOUNT}/listServiceSas", body)
         assert answer.status_code == 200, answer.text
@@ -99,10 +100,6 @@ class BlobAccount:
         """Updates the account."""
         assert self.arm.put(ACCOUNT, account_body(**properties)).status_code == 200
         self.arm.done()
-
-
-def in_hours(hours: float) -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=hours)
 
 
 @contextmanager

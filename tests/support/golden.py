@@ -63,12 +63,8 @@ def run(stack: str) -> Recorder:
     """Returns the resources and outputs that a stack registers."""
     found = keys(stack)
     others = {found["platformStack"]: run(found["platformStack"])} if "platformStack" in found else {}
-    return run_on(stack, Azure(stacks=others, inside=stack not in _OUTSIDE))
-
-
-def run_on(stack: str, azure: Azure) -> Recorder:
-    """Returns the resources and outputs that a stack registers with these answers of Azure."""
-    return program(keys(stack), azure, stack if stack in FILES else DEV, secret=["workloadOptions"])
+    azure = Azure(stacks=others, inside=stack not in _OUTSIDE)
+    return program(found, azure, stack if stack in FILES else DEV, secret=["workloadOptions"])
 
 
 def resources(recorder: Recorder) -> dict[str, Any]:
