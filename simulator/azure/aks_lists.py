@@ -13,7 +13,8 @@ from simulator.azure.kind import shown_id
 from simulator.azure.rest import Asked
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
-from simulator.azure.types.agent_pool import life, nodes
+from simulator.azure.types.agent_pool import life
+from simulator.azure.types.agent_pool.nodes import image
 from simulator.azure.types.managed_cluster import checks, run_command
 
 _CLUSTERS = "Microsoft.ContainerService/managedClusters"
@@ -43,13 +44,14 @@ def cluster_upgrades(world: World, asked: Asked) -> Body:
 
 def pool_upgrades(world: World, asked: Asked) -> Body:
     cluster, pool = _cluster(world, asked), _pool(world, asked)
-    image = nodes.image(pool.properties["osSKU"], pool.properties["orchestratorVersion"]).version
-    return _default(pool, _of_pool(world, cluster, pool) | {"latestNodeImageVersion": image})
+    latest = image(pool.properties["osSKU"], pool.properties["orchestratorVersion"]).version
+    return _default(pool, _of_pool(world, cluster, pool) | {"latestNodeImageVersion": latest})
 
 
 def machines(world: World, asked: Asked) -> Body:
-    pool = _pool(world, asked)
-    return {"value": [_machine(world, pool, name, number) for name, (_, number) in life.by_node([pool]).items()]}
+    cluster, pool = _cluster(world, asked), _pool(world, asked)
+    nodes = {node["metadata"]["name"]: node for node in life.node_objects(world, cluster.id)}
+    return {"value": [_machine(pool, nodes[name]) for name in life.by_node([pool]) if name in nodes]}
 
 
 def command_result(world: World, asked: Asked) -> Body:
@@ -90,21 +92,16 @@ def _default(record: Record, properties: Body) -> Body:
     }
 
 
-def _machine(world: World, pool: Record, node: str, number: int) -> Body:
-    there = {each["metadata"]["name"]: each for each in life.node_objects(world, pool.id.parent or pool.id)}
-    manifest = there[node]
-    addresses = [{"family": "IPv4", "ip": each["address"]} for each in manifest["status"]["addresses"][:1]]
-    properties = {
-        "network": {"ipAddresses": addresses},
-        "resourceId": manifest["spec"]["providerID"].removeprefix("azure://"),
-    }
-    _, zonal, zone = manifest["metadata"]["labels"]["topology.kubernetes.io/zone"].rpartition("-")
+def _machine(pool: Record, node: Body) -> Body:
+    addresses = [{"family": "IPv4", "ip": each["address"]} for each in node["status"]["addresses"][:1]]
+    name, resource = node["metadata"]["name"], node["spec"]["providerID"].removeprefix("azure://")
+    _, zonal, zone = node["metadata"]["labels"]["topology.kubernetes.io/zone"].rpartition("-")
     return {
         **({"zones": [zone]} if zonal else {}),
-        "id": f"{pool.id.text}/machines/{node}",
-        "name": node,
+        "id": f"{pool.id.text}/machines/{name}",
+        "name": name,
         "type": f"{pool.id.type}/machines",
-        "properties": properties,
+        "properties": {"network": {"ipAddresses": addresses}, "resourceId": resource},
     }
 
 

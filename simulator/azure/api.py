@@ -32,8 +32,8 @@ from simulator.azure.ids import GROUP_TYPE, Path, ResourceId, parse
 from simulator.azure.kind import Kind
 from simulator.azure.operations import Operations, remove
 from simulator.azure.polling import Polling
+from simulator.azure.resource_types import kinds
 from simulator.azure.rest import CORRELATION, CREATOR, Asked, Request, Response
-from simulator.azure.rooms import kinds
 from simulator.azure.schema import Schema, merged, schemas
 from simulator.azure.store import Body, Record
 
@@ -104,7 +104,7 @@ class Api:
         status = HTTPStatus.OK if existing else HTTPStatus.CREATED
         if not kind.asynchronous:
             return Response(status, kind.view(self._world, record))
-        return self._polling.began(status, record, kind, self._operations.start(record.id))
+        return self._polling.first_response(status, record, kind, self._operations.start(record.id))
 
     def _new(self, resource: ResourceId, request: Request) -> Record:
         created = {faults.CREATED: self._world.faults.clock()}
@@ -141,7 +141,7 @@ class Api:
                 return Response(HTTPStatus.OK, kind.view(self._world, record) if kind.shown_deleted else None)
             record.state = "Deleting"
             self._world.store.put(record)
-        return self._polling.began(HTTPStatus.ACCEPTED, record, kind, self._operations.start(record.id))
+        return self._polling.first_response(HTTPStatus.ACCEPTED, record, kind, self._operations.start(record.id))
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -157,7 +157,7 @@ class Api:
                 return Response(HTTPStatus.OK, answer)
             now = self._find(record.id)
             if now.busy:
-                return self._polling.began(HTTPStatus.ACCEPTED, now, kind, self._operations.start(now.id))
+                return self._polling.first_response(HTTPStatus.ACCEPTED, now, kind, self._operations.start(now.id))
             return Response(HTTPStatus.NO_CONTENT)
         if request.method != "GET":
             raise not_allowed(request.method, "a list")

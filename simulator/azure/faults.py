@@ -118,7 +118,7 @@ def node_setup_failure(exit_code: int) -> ArmError:
     return bad_request(message, code="VMExtensionProvisioningError")
 
 
-def too_dear(world: World, pool: Record) -> float | None:
+def price_above_maximum(world: World, pool: Record) -> float | None:
     """Returns the price of the pool's Spot machines if it exceeds the pool's maximum price, else None."""
     most = float(pool.properties.get("spotMaxPrice", _ANY_PRICE))
     fault = world.faults.find(FaultKind.PRICE, pool.properties["vmSize"])
@@ -131,7 +131,7 @@ def machines_left(world: World, pool: Record, has: int, spot: int) -> int | None
 
     `has` counts the pool's machines, `spot` the Spot machines of its size in all pools. Reserved ones are always free.
     """
-    if too_dear(world, pool) or world.faults.find(FaultKind.NODE_SETUP):
+    if price_above_maximum(world, pool) or world.faults.find(FaultKind.NODE_SETUP):
         return 0
     fault = world.faults.find(FaultKind.CAPACITY, pool.properties["vmSize"])
     if fault is None or (fault.spot is not None and pool.properties.get("scaleSetPriority") != "Spot"):
@@ -148,7 +148,7 @@ def allocation_failure(world: World, pool: Record) -> ArmError:
     properties = pool.properties
     if setup := world.faults.find(FaultKind.NODE_SETUP):
         return node_setup_failure(setup.code)
-    if price := too_dear(world, pool):
+    if price := price_above_maximum(world, pool):
         message = (
             f"Unable to perform operation 'Allocate' since the provided max price '{properties['spotMaxPrice']} USD' "
             f"is lower than the current spot price '{price} USD' for Azure Spot Virtual Machine size "

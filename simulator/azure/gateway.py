@@ -68,7 +68,7 @@ class Gateway:
             return connect.dial(self._arm)
         if service is None and domains.is_microsoft(wanted.host):
             raise Unreached(
-                f"The simulator does not serve {wanted.host}, and its proxy does not let requests to Microsoft out. "
+                f"The simulator does not serve {wanted.host}, and its proxy blocks requests to Microsoft. "
                 "Leave its environment to reach the real host"
             )
         if service is None:
@@ -80,7 +80,7 @@ class Gateway:
         if wanted.user:
             network = next(iter(inside.find(self.world.store.all(), wanted.user)), None)
             if network is None:
-                raise Unreached(f"There is no virtual network {wanted.user} in simulated Azure")
+                raise Unreached(f"The virtual network {wanted.user} does not exist in simulated Azure")
         return inside.reach(self.world, wanted.host, wanted.port, network)
 
 

@@ -81,7 +81,7 @@ class Kind(ABC):
         """Raises ArmError if ARM rejects the deletion. Most types are deleted with their children."""
 
     def uses(self, world: World, record: Record) -> Iterable[Use]:
-        """Returns references to other resources (`rooms.uses` finds the reverse)."""
+        """Returns references to other resources (`resource_types.uses` finds the reverse)."""
         return ()
 
     def names(self, world: World, record: Record) -> Mapping[str, Sequence[str]]:
@@ -117,7 +117,7 @@ class Kind(ABC):
 
     # -- asynchronous operations ---------------------------------------------------------------------------------------
 
-    def turn(self, resource: ResourceId) -> ResourceId:
+    def lock_owner(self, resource: ResourceId) -> ResourceId:
         """Returns the resource that serializes its operations, such as the cluster of a pool.
 
         A resource that returns itself starts with the simulator.

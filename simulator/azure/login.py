@@ -93,7 +93,7 @@ def token(path: str, content: bytes, world: World, tokens: Tokens) -> Body:
 
 def no_browser(path: str) -> ArmError:
     """Returns the error for other requests to the login host, such as a device code (`devicecode`)."""
-    message = f"Simulated Entra does not serve {path}: nobody can log in by a browser here."
+    message = f"Simulated Entra does not serve {path}: a login with a browser is not possible."
     return ArmError(HTTPStatus.NOT_FOUND, "NotFound", message)
 
 

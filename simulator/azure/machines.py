@@ -36,7 +36,7 @@ def metadata(world: World, path: str, headers: Mapping[str, str]) -> list[Body]:
         raise bad_request("Required metadata header not specified", code="BadRequest")
     place = network(world, path.removesuffix(METADATA))
     if place is None:
-        raise ArmError(HTTPStatus.NOT_FOUND, "NotFound", "There is no machine.")
+        raise ArmError(HTTPStatus.NOT_FOUND, "NotFound", "No machine runs in this network.")
     address = {"privateIpAddress": _address(world, place), "publicIpAddress": ""}
     return [{"ipv4": {"ipAddress": [address], "subnet": []}, "ipv6": {"ipAddress": []}}]
 

@@ -20,7 +20,7 @@ from simulator.azure import domains
 from simulator.azure.arm_world import World
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import ZoneRecord
-from simulator.azure.rooms import known
+from simulator.azure.resource_types import known
 from simulator.azure.store import Record
 from simulator.azure.types.private_endpoint import rules as endpoints
 

@@ -38,9 +38,7 @@ def check_change(world: World, request: Request, resource: ResourceId) -> None:
     if request.method == "PUT" and str(body.get("managedBy")).lower() != owner.lower():
         message = f"The managed by property of the resource group cannot be changed from its current value '{owner}'."
         raise conflict(message, code="ResourceGroupManagedByMismatch")
-    raise conflict(
-        f"The resource group '{resource.name}' is that of {owner}: the simulator changes it with the cluster."
-    )
+    raise conflict(f"The resource group '{resource.name}' belongs to {owner}: it changes only with the cluster.")
 
 
 def scale_sets(world: World, asked: Asked) -> Body:

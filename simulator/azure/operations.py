@@ -15,7 +15,7 @@ from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import Kind
-from simulator.azure.rooms import kinds
+from simulator.azure.resource_types import kinds
 from simulator.azure.store import Body, Record
 
 _log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ class Operations:
         self._world = world
         self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="arm")
         self._running: set[Future[None]] = set()
-        self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._stopping = threading.Event()
 
     def resume(self) -> None:
@@ -40,7 +40,7 @@ class Operations:
                 store.remove(record.id)  # a pool that was stored before its cluster, when the server was killed
         for record in store.all():
             kind = kinds().get(record.id.type.lower())
-            if record.busy or (kind and _has_own_turn(kind, record.id)):
+            if record.busy or (kind and _owns_lock(kind, record.id)):
                 self.start(record.id)
 
     def start(self, resource: ResourceId) -> Future[None]:
@@ -66,7 +66,7 @@ class Operations:
         try:
             if began.busy and began.state != "Deleting":
                 kind.prepare(self._world, began, self._stopping.wait)
-            with self._turns[kind.turn(resource).key]:
+            with self._locks[kind.lock_owner(resource).key]:
                 self._converge(kind, resource)
         except ArmError as error:
             self._fail(resource, began, error.body()["error"])
@@ -91,9 +91,9 @@ class Operations:
         """Deletes inner resources with their own operations (the clusters of a group) first, then the rest."""
         for inner in self._world.store.within(record.id):
             within = kinds().get(inner.id.type.lower())
-            if within is None or not _has_own_turn(within, inner.id):
+            if within is None or not _owns_lock(within, inner.id):
                 continue
-            with self._turns[inner.id.key]:
+            with self._locks[inner.id.key]:
                 if now := self._world.store.get(inner.id):
                     self._delete(within, now)
         kind.end(self._world, record)
@@ -134,5 +134,5 @@ def remove(world: World, record: Record) -> None:
     world.store.remove(record.id)
 
 
-def _has_own_turn(kind: Kind, resource: ResourceId) -> bool:
-    return kind.asynchronous and kind.turn(resource) == resource
+def _owns_lock(kind: Kind, resource: ResourceId) -> bool:
+    return kind.asynchronous and kind.lock_owner(resource) == resource

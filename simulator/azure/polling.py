@@ -16,8 +16,8 @@ from simulator.azure.arm_world import World
 from simulator.azure.errors import conflict
 from simulator.azure.ids import Path, ResourceId, parse_id
 from simulator.azure.kind import Kind
+from simulator.azure.resource_types import kinds
 from simulator.azure.rest import Response
-from simulator.azure.rooms import kinds
 from simulator.azure.store import Body, Record
 
 _STATUSES, _RESULTS = "operations", "operationresults"
@@ -32,7 +32,7 @@ class Polling:
     def __init__(self, world: World, endpoint: str) -> None:
         self._world, self._endpoint = world, endpoint
 
-    def began(self, status: int, record: Record, kind: Kind, done: Future[None]) -> Response:
+    def first_response(self, status: int, record: Record, kind: Kind, done: Future[None]) -> Response:
         """Returns the first response; `status` is Created, OK (update) or Accepted (deletion). Raises ArmError."""
         if kind.creation_alone and status != HTTPStatus.CREATED:
             done.result()

@@ -9,8 +9,8 @@ from simulator.azure import api_versions
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, Problem, bad_request
 from simulator.azure.ids import ResourceId
+from simulator.azure.resource_types import kinds
 from simulator.azure.rest import Asked
-from simulator.azure.rooms import kinds
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules

@@ -41,9 +41,7 @@ class Registries:
     def push(self, registry: str, repository: str, tag: str) -> None:
         """Adds an image. Raises RegistryNotFound."""
         if not self._of(registry).is_dir():
-            raise RegistryNotFound(
-                f"There is no registry {registry}{DOMAIN} in the simulated Azure: `make up` makes the stack's own."
-            )
+            raise RegistryNotFound(f"The registry {registry}{DOMAIN} does not exist. `make up` creates the stack's.")
         file = self._image(registry, repository, tag)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
@@ -62,7 +60,7 @@ class Registries:
 
     def _image(self, registry: str, repository: str, tag: str) -> Path:
         if not _REPOSITORY.fullmatch(repository):
-            raise ValueError(f"'{repository}' is no repository: lower-case letters, digits and . _ - / between them")
+            raise ValueError(f"'{repository}' is not a repository: use lower-case letters, digits, and . _ - / between")
         if not _TAG.fullmatch(tag):
-            raise ValueError(f"'{tag}' is no tag: 1 to 128 letters, digits, underscores, periods or hyphens")
+            raise ValueError(f"'{tag}' is not a tag: use 1 to 128 letters, digits, underscores, periods or hyphens")
         return self._of(registry) / repository / tag

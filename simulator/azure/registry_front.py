@@ -40,7 +40,7 @@ class _Handler(Handler):
         host = self.headers.get("Host", "").partition(":")[0].lower()
         registry = container_registries.named(self.server.world, host.removesuffix(DOMAIN))
         if registry is None:
-            self._send(HTTPStatus.NOT_FOUND, "NAME_UNKNOWN", f"There is no registry {host} in simulated Azure.")
+            self._send(HTTPStatus.NOT_FOUND, "NAME_UNKNOWN", f"The registry {host} does not exist in simulated Azure.")
         elif (
             not container_registries.is_public(registry) and self.server.came_to(self.client_address[1]) != registry.id
         ):

@@ -1,7 +1,7 @@
 """ARM's schema of each resource type: properties, types, limits, defaults, read-only and immutable properties.
 
 The data of a type is in `types/<package>/schema.yaml`. A field there is the name of a JSON type, a list of the allowed
-strings, or a mapping with the keys of `Field`.
+strings, or a mapping with the keys of `Field`. `common` lists the type's fields of `_COMMON`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,14 @@ _JSON: Mapping[str, type | tuple[type, ...]] = {
     "object": dict,
     "map": dict,
 }
+
+
+_READ_ONLY = {"type": "string", "read_only": True}
+_COMMON: Mapping[str, Any] = dict.fromkeys(("id", "name", "type", "etag"), _READ_ONLY) | {
+    "location": {"type": "string", "required": True},
+    "tags": {"type": "map", "values": "string"},
+}
+"""Fields that many types have."""
 
 
 def sdk_name(name: str) -> str:
@@ -176,7 +184,7 @@ def merged(body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 
 @functools.cache
-def rooms() -> dict[str, Schema]:
+def packages() -> dict[str, Schema]:
     """Returns all resource types by package name."""
     return {
         file.parent.name: Schema.model_validate(_data(file.parent.name))
@@ -187,24 +195,25 @@ def rooms() -> dict[str, Schema]:
 @functools.cache
 def schemas() -> dict[str, Schema]:
     """Returns all resource types by lower-case name."""
-    return {schema.type.lower(): schema for schema in rooms().values()}
+    return {schema.type.lower(): schema for schema in packages().values()}
 
 
-def _data(room: str) -> dict[str, Any]:
-    found: dict[str, Any] = data.parsed((FOLDER / room / "schema.yaml").read_text())
+def _data(package: str) -> dict[str, Any]:
+    found: dict[str, Any] = data.parsed((FOLDER / package / "schema.yaml").read_text())
+    found["body"]["fields"] = {name: _COMMON[name] for name in found.pop("common")} | found["body"]["fields"]
     return found
 
 
-def _reference(room: str) -> dict[str, Any]:
+def _reference(package: str) -> dict[str, Any]:
     """Returns the `properties` of another type, plus the resource's name (an inline agent pool)."""
-    source = _data(room)
+    source = _data(package)
     name = source["name"] | {"required": True, "checked": True}
     return {"type": "object", "fields": {"name": name} | source["body"]["fields"]["properties"]["fields"]}
 
 
-def _child(room: str) -> dict[str, Any]:
+def _child(package: str) -> dict[str, Any]:
     """Returns another type's body as an inline child with a name (a subnet)."""
-    fields = _data(room)["body"]["fields"]
+    fields = _data(package)["body"]["fields"]
     return {"type": "object", "fields": fields | {"name": {"type": "string", "required": True}}}
 
 

@@ -102,7 +102,7 @@ class Evictor:
         """Requests evictions from pools with a maximum price below the current price."""
         going = {eviction.node for eviction in self._store.all()}
         for node, (pool, _) in found.items():
-            if node not in going and faults.too_dear(self._world, pool):
+            if node not in going and faults.price_above_maximum(self._world, pool):
                 self._store.ask(Eviction(node))
 
     def _pause(self) -> float:
@@ -119,7 +119,7 @@ class Evictor:
         try:
             node = kube.find("v1", "Node", eviction.node) if kube else None
             if kube and node and first:
-                _tell(kube, node, began + NOTICE_S - now)
+                _notify(kube, node, began + NOTICE_S - now)
             if kube and node and eviction.drains:
                 _drain(kube, node)
         except (ApiError, httpx.HTTPError):  # the API server restarts; the eviction continues
@@ -138,7 +138,7 @@ class Evictor:
         self._noticed.pop(eviction.node, None)
 
 
-def _tell(kube: KubeClient, node: Object, left_s: float) -> None:
+def _notify(kube: KubeClient, node: Object, left_s: float) -> None:
     """Sets the condition and records the events of AKS's node problem detector."""
     at = datetime.datetime.now(datetime.UTC)
     when = email.utils.format_datetime(at + datetime.timedelta(seconds=left_s), usegmt=True)
@@ -156,10 +156,10 @@ def _tell(kube: KubeClient, node: Object, left_s: float) -> None:
     body = {"status": {"conditions": [condition]}}
     name, options = node["metadata"]["name"], {"subresource": "status", "content_type": STRATEGIC_MERGE_PATCH}
     kube.patch("v1", "Node", name, None, body, **options)
-    told = {"apiVersion": "v1", "kind": "Node", **node}
+    target = {"apiVersion": "v1", "kind": "Node", **node}
     text = f'Node condition {_CONDITION} is now: True, reason: {_CONDITION}, message: "{message}"'
-    events.record(kube, told, "Warning", _CONDITION, text, _SOURCE)
-    events.record(kube, told, "Warning", "PreemptScheduled", message, _SOURCE)
+    events.record(kube, target, "Warning", _CONDITION, text, _SOURCE)
+    events.record(kube, target, "Warning", "PreemptScheduled", message, _SOURCE)
 
 
 def _drain(kube: KubeClient, node: Object) -> None:

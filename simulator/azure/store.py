@@ -71,12 +71,11 @@ class BadRecords(Exception):
     def __init__(self, found: Mapping[Path, str]) -> None:
         listed = "".join(f"\n  {file}: {why}" for file, why in found.items())
         super().__init__(
-            f"simulated Azure cannot read what it keeps of {len(found)} of its resources, which something else has "
-            f"changed, or another version has written:{listed}\n"
-            "What mends it: either of\n"
-            f"  rm {shlex.join(map(str, found))}    # forgets them, as if somebody had "
-            "deleted them: `pulumi refresh` tells the stack\n"
-            "  make clean    # forgets all of the simulator, stacks too"
+            f"simulated Azure cannot read {len(found)} of its resources. Another program changed the files, or another "
+            f"version of the simulator wrote them:{listed}\n"
+            "To fix it, run one of:\n"
+            f"  rm {shlex.join(map(str, found))}    # deletes these resources; then run `pulumi refresh`\n"
+            "  make clean    # deletes the state of the simulator, with all stacks"
         )
 
 

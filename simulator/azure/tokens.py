@@ -58,22 +58,22 @@ class Tokens:
 
         Returns the token and its expiry time (seconds since 1970).
         """
-        begin, whose = int(time.time() if now is None else now), principal or self.subscription.deployer
+        begin, owner = int(time.time() if now is None else now), principal or self.subscription.deployer
         claims = {
             "aud": audience,
             "iss": self.issuer,
             "iat": begin,
             "nbf": begin,
             "exp": begin + LIFETIME_S,
-            "appid": whose.client_id,
-            "idtyp": "user" if whose.upn else "app",
-            "oid": whose.object_id,
-            "sub": whose.object_id,
+            "appid": owner.client_id,
+            "idtyp": "user" if owner.upn else "app",
+            "oid": owner.object_id,
+            "sub": owner.object_id,
             "tid": self.subscription.tenant_id,
             "ver": "1.0",
         }
-        claims |= {"upn": whose.upn} if whose.upn else {}
-        claims |= {"groups": list(whose.groups)} if whose.groups else {}
+        claims |= {"upn": owner.upn} if owner.upn else {}
+        claims |= {"groups": list(owner.groups)} if owner.groups else {}
         return jwt.encode(claims, self.key, _ALGORITHM, {"kid": self._jwk["kid"]}), begin + LIFETIME_S
 
     def principal(self, token: str) -> str | None:

@@ -67,16 +67,16 @@ def free(node: Object, pods: Iterable[Object]) -> Resources:
     return left
 
 
-def place(node: Object, room: Resources, waiting: Iterable[Alike]) -> list[Object]:
-    """Returns the pods that fit, and removes them from `waiting` and their requests from `room`."""
+def place(node: Object, left: Resources, waiting: Iterable[Alike]) -> list[Object]:
+    """Returns the pods that fit, and removes them from `waiting` and their requests from `left`."""
     placed: list[Object] = []
     for group in waiting:
         if group.pods and may_run(group.pods[0], node):
-            times = [_times(room.get(name, Fraction(0)), each) for name, each in group.asked.items()]
+            times = [_times(left.get(name, Fraction(0)), each) for name, each in group.asked.items()]
             count = min(len(group.pods), *times)
             placed += group.pods[:count]
             del group.pods[:count]
-            _take(room, group.asked, count)
+            _take(left, group.asked, count)
     return placed
 
 
@@ -90,16 +90,16 @@ def why_not(pod: Object, node: Object) -> str:
         return "node(s) didn't match Pod's node affinity/selector"
     if taint := repelling_taint(pod, node):
         return f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"
-    room = capacity(node)
-    lacking = [name for name, amount in asked_by(pod).items() if amount > room.get(name, 0)]
+    left = capacity(node)
+    lacking = [name for name, amount in asked_by(pod).items() if amount > left.get(name, 0)]
     return f"Insufficient {lacking[0]}" if lacking else ""
 
 
-def _times(room: Fraction, each: Fraction) -> int:
+def _times(left: Fraction, each: Fraction) -> int:
     """Returns how many times `each` fits."""
-    return max(int(room / each), 0) if each else 10**9
+    return max(int(left / each), 0) if each else 10**9
 
 
-def _take(room: Resources, asked: Resources, count: int) -> None:
+def _take(left: Resources, asked: Resources, count: int) -> None:
     for name, amount in asked.items():
-        room[name] = room.get(name, Fraction(0)) - amount * count
+        left[name] = left.get(name, Fraction(0)) - amount * count

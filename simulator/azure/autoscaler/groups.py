@@ -85,14 +85,14 @@ def groups(world: World, cluster: Record, found: Iterable[Object], starting: Set
         Group(
             pool,
             tuple(node for node in there if node["metadata"].get("labels", {}).get(AGENT_POOL_LABEL) == pool.id.name),
-            _whole(pool, life.template(world, cluster, pool)),
+            _with_devices(pool, life.template(world, cluster, pool)),
             starting,
         )
         for pool in scaled
     ]
 
 
-def _whole(pool: Record, node: Object) -> Object:
+def _with_devices(pool: Record, node: Object) -> Object:
     """Returns the node with the devices that its drivers will advertise.
 
     The VM size sets the GPUs; tags of the pool set other devices.

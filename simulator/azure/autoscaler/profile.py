@@ -31,7 +31,7 @@ class Profile:
     def expander(self) -> str:
         return str(self._values["expander"])
 
-    def patience_s(self, name: str) -> float:
+    def duration_s(self, name: str) -> float:
         """Returns a duration of the profile, shortened by `PACE`."""
         return seconds(str(self._values[name])) / PACE
 
@@ -48,25 +48,25 @@ class Profile:
     def number(self, name: str) -> float:
         return float(self._values[name])
 
-    def holds(self, name: str) -> bool:
+    def is_true(self, name: str) -> bool:
         """Returns a boolean setting. ARM has some of them as strings."""
         return str(self._values[name]).lower() == "true"
 
     @property
     def interval_s(self) -> float:
-        return max(self.patience_s("scan-interval"), LEAST_INTERVAL_S)
+        return max(self.duration_s("scan-interval"), LEAST_INTERVAL_S)
 
     @property
     def after_delete_s(self) -> float:
         name = "scale-down-delay-after-delete"
-        return self.patience_s(name) if name in self._values else self.interval_s
+        return self.duration_s(name) if name in self._values else self.interval_s
 
 
 def seconds(text: str) -> float:
     """Parses a duration such as `10m`, `30s`, `2h` or `10`. Raises ValueError."""
     found = re.fullmatch(r"(\d+)([smh]?)", text)
     if not found:
-        raise ValueError(f"{text!r} is no time, such as 10m")
+        raise ValueError(f"{text!r} is not a duration, such as 10m")
     return float(found.group(1)) * _UNITS[found.group(2)]
 
 

@@ -39,13 +39,13 @@ class Removals:
         for each in chosen:
             self._mark(each.name, [{"key": TO_BE_DELETED, "value": str(int(view.now)), "effect": "NoSchedule"}])
             self._until[each.name] = view.now + _EVICTION_S + _most_s(view)
-            self._reporter.tell_of(each.node, "Node", "ScaleDown", "marked the node as toBeDeleted/unschedulable")
+            self._reporter.record_for(each.node, "Node", "ScaleDown", "marked the node as toBeDeleted/unschedulable")
             if each.pods:
                 moved = ", ".join(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in each.pods)
                 what = f"utilization: {float(each.utilization):.3f}, pods to reschedule: {moved}"
-                self._reporter.tell("ScaleDown", f"Scale-down: removing node {each.name}, {what}")
+                self._reporter.record("ScaleDown", f"Scale-down: removing node {each.name}, {what}")
             else:
-                self._reporter.tell("ScaleDownEmpty", f'Scale-down: removing empty node "{each.name}"')
+                self._reporter.record("ScaleDownEmpty", f'Scale-down: removing empty node "{each.name}"')
 
     def advance(self, view: View) -> None:
         """Evicts pods, deletes empty nodes, and aborts removals after their deadline."""
@@ -56,7 +56,7 @@ class Removals:
             if empty and self._delete(group, {node["metadata"]["name"] for node in empty}):
                 self.last = view.now
                 for node in empty:
-                    self._reporter.tell_of(node, "Node", "ScaleDown", "node removed by cluster autoscaler")
+                    self._reporter.record_for(node, "Node", "ScaleDown", "node removed by cluster autoscaler")
 
     def _is_empty(self, node: Object, view: View) -> bool:
         """Returns whether a node to remove is empty. Evicts its pods until the deadline."""
@@ -78,7 +78,7 @@ class Removals:
         self._until.pop(name)
         self._mark(name, [])
         self.failed = now
-        self._reporter.tell_of(node, "Node", "ScaleDownFailed", text, warning=True)
+        self._reporter.record_for(node, "Node", "ScaleDownFailed", text, warning=True)
 
     def _mark(self, name: str, marks: list[Object]) -> None:
         """Sets the autoscaler's taints of a node, and keeps other taints."""

@@ -40,8 +40,8 @@ class Unneeded:
 def unneeded(view: View, budgets: Sequence[Object]) -> list[Unneeded]:
     """Returns removable nodes in the order of the groups. The moved pods of one use capacity that the next lacks."""
     staying = {_name(node): node for node in view.nodes if not is_going(node)}
-    room = {name: fit.free(node, view.pods) for name, node in staying.items()}
-    skips = view.profile.holds("ignore-daemonsets-utilization")
+    free = {name: fit.free(node, view.pods) for name, node in staying.items()}
+    skips = view.profile.is_true("ignore-daemonsets-utilization")
     found: list[Unneeded] = []
     for group in view.groups:
         for node in group.started:
@@ -50,7 +50,7 @@ def unneeded(view: View, budgets: Sequence[Object]) -> list[Unneeded]:
             if _name(node) not in staying or _is_used(node, used, view) or _is_kept(node, moved, budgets, view.profile):
                 continue
             rest = {name: each for name, each in staying.items() if name != _name(node)}
-            if _moves(moved, rest, room):
+            if _moves(moved, rest, free):
                 del staying[_name(node)]
                 found.append(Unneeded(group, node, moved, used))
     return found
@@ -80,10 +80,10 @@ def keeps(pod: Object, budgets: Iterable[Object], profile: Profile) -> str:
         return ""
     if not any(owner["kind"] in _REPLICATED for owner in metadata.get("ownerReferences", [])):
         return f"{metadata['namespace']}/{name} is not replicated"
-    if metadata["namespace"] == "kube-system" and profile.holds("skip-nodes-with-system-pods") and not own:
+    if metadata["namespace"] == "kube-system" and profile.is_true("skip-nodes-with-system-pods") and not own:
         return f"non-daemonset, non-mirrored, non-pdb-assigned kube-system pod present: {name}"
     local = any("emptyDir" in volume or "hostPath" in volume for volume in pod["spec"].get("volumes", []))
-    if local and profile.holds("skip-nodes-with-local-storage"):
+    if local and profile.is_true("skip-nodes-with-local-storage"):
         return f"pod with local storage present: {name}"
     return f"pod annotated as not safe to evict present: {name}" if safe == "false" else ""
 
@@ -101,14 +101,14 @@ def _is_kept(node: Object, moved: Iterable[Object], budgets: Sequence[Object], p
     return any(keeps(pod, budgets, profile) for pod in moved)
 
 
-def _moves(pods: Iterable[Object], nodes: Mapping[str, Object], room: dict[str, Resources]) -> bool:
-    """Returns whether all pods fit on the nodes. Only then subtracts their requests from `room`."""
-    tried, left = {name: dict(room[name]) for name in nodes}, fit.alike(pods)
+def _moves(pods: Iterable[Object], nodes: Mapping[str, Object], free: dict[str, Resources]) -> bool:
+    """Returns whether all pods fit on the nodes. Only then subtracts their requests from `free`."""
+    tried, left = {name: dict(free[name]) for name in nodes}, fit.alike(pods)
     for name, node in nodes.items():
         fit.place(node, tried[name], left)
     done = not any(each.pods for each in left)
     if done:
-        room |= tried
+        free |= tried
     return done
 
 

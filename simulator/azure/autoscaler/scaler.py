@@ -90,15 +90,15 @@ class Scaler:
 
     def _note_refusals(self, view: View) -> None:
         """Records failed and timed-out scale-ups, at once if the autoscaler requested the machines."""
-        patience_s = view.profile.patience_s("max-node-provision-time")
+        limit_s = view.profile.duration_s("max-node-provision-time")
         for group in view.groups:
             if not group.failed:
                 self._failing.pop(group.id, None)
                 self._end_scale_up(group, view)
                 continue
             since = self._failing.setdefault(group.id, view.now)
-            patient = group.id not in self._asked and view.now < since + patience_s
-            if not patient and groups.give_up(self._world, self._operations, group):
+            waits = group.id not in self._asked and view.now < since + limit_s
+            if not waits and groups.give_up(self._world, self._operations, group):
                 self._asked.pop(group.id, None)
                 self._refused(group, *_NO_MACHINE, view.now)
 
@@ -110,7 +110,7 @@ class Scaler:
         late = view.now > request.at + view.profile.provision_s
         if group.upcoming and late:
             text = f"Nodes added to group {group.id} failed to register within {view.now - request.at:.0f}s"
-            self._reporter.tell("ScaleUpTimedOut", text, warning=True)
+            self._reporter.record("ScaleUpTimedOut", text, warning=True)
             self._backoff.refused(group.id, "timeout", f"Scale-up timed out for node group {group.id}", view.now)
         if late or not group.upcoming:
             del self._asked[group.id]
@@ -121,7 +121,7 @@ class Scaler:
         return any([self._ask(group, group.least, view.now) for group in short])
 
     def _grow(self, view: View) -> bool:
-        delay = view.profile.patience_s("new-pod-scale-up-delay")
+        delay = view.profile.duration_s("new-pod-scale-up-delay")
         waiting = [pod for pod in view.pods if is_waiting(pod) and (not delay or _age_s(pod) >= delay)]
         left = scale_up.unplaced(waiting, view) if waiting else []
         able = [group for group in view.groups if not self._skipped(group, view)]
@@ -133,7 +133,7 @@ class Scaler:
         for each in left:
             text = scale_up.reasons(each.pods[0], view.groups, lambda group: self._skipped(group, view))
             for pod in each.pods:
-                self._reporter.tell_once(pod, "Pod", "NotTriggerScaleUp", f"pod didn't trigger scale-up: {text}")
+                self._reporter.record_once(pod, "Pod", "NotTriggerScaleUp", f"pod didn't trigger scale-up: {text}")
         return False
 
     def _ask(self, group: Group, count: int, now: float, pods: Sequence[Object] = ()) -> bool:
@@ -148,16 +148,16 @@ class Scaler:
         before = self._asked.get(group.id)
         self._asked[group.id] = ScaleUp(now, count - group.target + (before.nodes if before else 0))
         self._grown = now
-        self._reporter.tell("ScaledUpGroup", f"Scale-up: setting group {size}")
+        self._reporter.record("ScaledUpGroup", f"Scale-up: setting group {size}")
         text = f"pod triggered scale-up: [{{{group.id} {group.target}->{count} (max: {group.most})}}]"
         for pod in pods:
-            self._reporter.tell_of(pod, "Pod", "TriggeredScaleUp", text)
+            self._reporter.record_for(pod, "Pod", "TriggeredScaleUp", text)
         return True
 
     def _refused(self, group: Group, code: str, message: str, now: float) -> None:
         self._backoff.refused(group.id, code, message, now)
         text = f"Scale-up failed for group {group.id}: {message}"
-        self._reporter.tell("FailedToScaleUpGroup", text, warning=True)
+        self._reporter.record("FailedToScaleUpGroup", text, warning=True)
 
     def _skipped(self, group: Group, view: View) -> str:
         """Returns why a group cannot grow now, or an empty string."""
@@ -177,7 +177,7 @@ class Scaler:
     def _warn(self, reason: str, message: str) -> None:
         found = self._kube.find("v1", "ConfigMap", expanders.PRIORITIES, NAMESPACE)
         if found:
-            self._reporter.tell_once(found, "ConfigMap", reason, message, warning=True)
+            self._reporter.record_once(found, "ConfigMap", reason, message, warning=True)
 
     # -- fewer nodes ---------------------------------------------------------------------------------------------------
 
@@ -185,11 +185,11 @@ class Scaler:
         now, profile = view.now, view.profile
         spare = unneeded(view, self._kube.list("policy/v1", "PodDisruptionBudget"))
         self._since = {each.name: self._since.get(each.name, now) for each in spare}
-        ready = [each for each in spare if now - self._since[each.name] >= _patience_s(each, profile)]
+        ready = [each for each in spare if now - self._since[each.name] >= _removal_delay_s(each, profile)]
         rests_until = max(
-            self._grown + profile.patience_s("scale-down-delay-after-add"),
+            self._grown + profile.duration_s("scale-down-delay-after-add"),
             self._removals.last + profile.after_delete_s,
-            self._removals.failed + profile.patience_s("scale-down-delay-after-failure"),
+            self._removals.failed + profile.duration_s("scale-down-delay-after-failure"),
         )
         if now >= rests_until:
             self._removals.begin(choose(ready, self._removals, view), view)
@@ -205,8 +205,8 @@ def _cannot_count(view: View) -> bool:
     return view.since_1_35 and any(map(lacks_gpus, view.fixed))
 
 
-def _patience_s(each: Unneeded, profile: Profile) -> float:
-    return profile.patience_s(f"scale-down-{'unneeded' if is_ready(each.node) else 'unready'}-time")
+def _removal_delay_s(each: Unneeded, profile: Profile) -> float:
+    return profile.duration_s(f"scale-down-{'unneeded' if is_ready(each.node) else 'unready'}-time")
 
 
 def _age_s(pod: Object) -> float:

@@ -71,7 +71,7 @@ class Reporter:
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
         self._written: dict[str, Any] = {}
-        self._told: set[tuple[str, str, str]] = set()
+        self._recorded: set[tuple[str, str, str]] = set()
 
     def write(self, status: dict[str, Any]) -> None:
         if status == self._written:
@@ -81,19 +81,19 @@ class Reporter:
         self._kube.apply({**self._map(), "data": {"status": text}}, force=True)
         self._written = status
 
-    def tell(self, reason: str, message: str, *, warning: bool = False) -> None:
+    def record(self, reason: str, message: str, *, warning: bool = False) -> None:
         """Records an event of the status ConfigMap, for everything but pods and nodes."""
         found = self._kube.find("v1", "ConfigMap", NAME, NAMESPACE)
         self._event(found or self._map(), "Warning" if warning else "Normal", reason, message)
 
-    def tell_of(self, obj: Object, kind: str, reason: str, message: str, *, warning: bool = False) -> None:
+    def record_for(self, obj: Object, kind: str, reason: str, message: str, *, warning: bool = False) -> None:
         self._event({"apiVersion": "v1", "kind": kind, **obj}, "Warning" if warning else "Normal", reason, message)
 
-    def tell_once(self, obj: Object, kind: str, reason: str, message: str, *, warning: bool = False) -> None:
-        told = obj["metadata"].get("uid", ""), reason, message
-        if told not in self._told:
-            self._told.add(told)
-            self.tell_of(obj, kind, reason, message, warning=warning)
+    def record_once(self, obj: Object, kind: str, reason: str, message: str, *, warning: bool = False) -> None:
+        key = obj["metadata"].get("uid", ""), reason, message
+        if key not in self._recorded:
+            self._recorded.add(key)
+            self.record_for(obj, kind, reason, message, warning=warning)
 
     def _event(self, obj: Object, severity: Literal["Normal", "Warning"], reason: str, message: str) -> None:
         events.record(self._kube, obj, severity, reason, message, _SOURCE)

@@ -19,9 +19,9 @@ class Changes:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._told: dict[str, list[tuple[str, str | None]]] = defaultdict(list)
+        self._entries: dict[str, list[tuple[str, str | None]]] = defaultdict(list)
 
-    def tell(self, path: str, etag: str | None) -> None:
+    def record(self, path: str, etag: str | None) -> None:
         """Logs a write to `/<account>/<container>/<blob>` with the blob's new etag.
 
         The etag is None for a deleted blob, and empty if unknown. A path without a blob, as in a batch request, means
@@ -29,7 +29,7 @@ class Changes:
         """
         account, container, name = [*path.strip("/").split("/", 2), "", ""][:3]
         with self._lock:
-            self._told[f"{account}/{container}"].append((name, etag))
+            self._entries[f"{account}/{container}"].append((name, etag))
 
     def since(self, account: str, container: str, count: int) -> tuple[int, Mapping[str, str | None] | None]:
         """Returns the new position in a container's log, and the last etag of each blob logged after position `count`.
@@ -37,6 +37,6 @@ class Changes:
         The second value is None if any blob may have changed, as at position 0.
         """
         with self._lock:
-            told = self._told[f"{account}/{container}"]
-            total, names = len(told) + 1, dict(told[max(0, count - 1) :])
+            entries = self._entries[f"{account}/{container}"]
+            total, names = len(entries) + 1, dict(entries[max(0, count - 1) :])
         return total, None if count == 0 or _ALL in names else names

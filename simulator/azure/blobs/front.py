@@ -28,7 +28,7 @@ _DOMAINS = (domains.BLOBS, domains.DFS)
 _TIMEOUT_S = 60
 _STARTING_S = 60.0  # how long a request waits for Azurite to start
 _POLL_S = 0.05
-_TURNS = 64
+_LOCKS = 64
 Answer = tuple[int, list[tuple[str, str]], bytes]
 """The status, headers and body."""
 
@@ -41,7 +41,7 @@ class Front(HttpsServer):
     ) -> None:
         super().__init__(port, authority, _Handler, trust.STORAGE)
         self.rule, self.changes, self._upstream_port = rule, changes, upstream_port
-        self.turns = [threading.Lock() for _ in range(_TURNS)]
+        self.write_locks = [threading.Lock() for _ in range(_LOCKS)]
         self._trusting = ssl.create_default_context(cadata=authority.pem)
         self.start("blobs")
 
@@ -107,13 +107,13 @@ class _Handler(Handler):
 
     def _write(self, path: str, content: bytes) -> Answer:
         """Forwards a write and logs it. Serializes writes to a blob, so that the last log entry is the last write."""
-        with self.server.turns[hash(path) % _TURNS]:
+        with self.server.write_locks[hash(path) % _LOCKS]:
             etag: str | None = ""
             try:
                 answer = self._ask(content)
                 etag = None if self._removed(answer) else _new_etag(self.command, answer)
             finally:  # also after an error
-                self.server.changes.tell(path, etag)
+                self.server.changes.record(path, etag)
         return answer
 
     def _removed(self, answer: Answer) -> bool:

@@ -95,7 +95,7 @@ class Policy:
         name, _, rest = request.path.strip("/").partition("/")
         account = accounts.named(self._world, name)
         if account is None:
-            message = f"There is no storage account {name}: in Azure, {name}.blob.core.windows.net does not resolve."
+            message = f"The storage account {name} does not exist. In Azure, its host name would not resolve."
             return Refusal(HTTPStatus.NOT_FOUND, "ResourceNotFound", message)
         if not accounts.is_public(account) and self._came_to(request.client) != account.id:
             return _NOT_FROM_HERE

@@ -16,7 +16,7 @@ from simulator.azure.blobs.front import Front, Rule
 from simulator.host import ports
 
 PORT = "blob"
-_PATIENCE_S = 30
+_RETRY_S = 30
 _PAUSE_S = 0.5
 
 
@@ -56,13 +56,13 @@ class BlobService:
                 client.delete_container(container)
 
         self._do(account, delete)
-        self.changes.tell(f"/{account}/{container}", "")
+        self.changes.record(f"/{account}/{container}", "")
 
     def clear(self, account: str) -> None:
         def clear(client: BlobServiceClient) -> None:
             for container in client.list_containers():
                 client.delete_container(container.name)
-                self.changes.tell(f"/{account}/{container.name}", "")
+                self.changes.record(f"/{account}/{container.name}", "")
 
         self._do(account, clear)
 
@@ -73,7 +73,7 @@ class BlobService:
 
     def _do(self, account: str, work: Callable[[BlobServiceClient], None]) -> None:
         """Runs the work. Retries if Azurite restarted, which happens on another port after a change of accounts."""
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _RETRY_S
         while True:
             key = self.azurite.key(account)  # waits while Azurite starts
             try:

@@ -13,24 +13,19 @@ from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
 
 
-def location(world: World, resource: ResourceId, body: Body, existing: Record | None) -> str:
-    """Returns the body's region, normalized. Raises ArmError for an unknown region, or if the resource is elsewhere."""
+def check_region(world: World, record: Record, body: Body, existing: Record | None) -> None:
+    """Normalizes the body's region. Raises ArmError for an unknown region or a forbidden change."""
     region = world.subscription.region(body["location"])
     if region is None:
-        raise _not_available(resource, body, world.subscription.regions)
+        raise _not_available(record.id, body, world.subscription.regions)
     if existing and existing.body["location"] != region:
-        message = f"The resource '{resource.name}' already exists in location '{existing.body['location']}'."
+        message = f"The resource '{record.id.name}' already exists in location '{existing.body['location']}'."
         raise conflict(message, code="InvalidResourceLocation")
-    return region
-
-
-def place(world: World, record: Record, body: Body, existing: Record | None) -> None:
-    """Normalizes the body's region. Raises ArmError for an unknown region or a forbidden change."""
-    body["location"] = location(world, record.id, body, existing)
+    body["location"] = region
     check_fixed(record.id, body, existing)
 
 
-def everywhere(resource: ResourceId, body: Body) -> str:
+def global_location(resource: ResourceId, body: Body) -> str:
     """Returns the location of a type without regions. Raises ArmError if the body has a region."""
     if body["location"].lower() != "global":
         raise _not_available(resource, body, ("global",))
@@ -45,11 +40,11 @@ def _not_available(resource: ResourceId, body: Body, regions: Iterable[str]) -> 
     return bad_request(message, code="LocationNotAvailableForResourceType")
 
 
-def pointed_at(world: World, by: ResourceId, text: str, wanted: str, path: str, location: str = "") -> Record:
+def referenced(world: World, by: ResourceId, text: str, wanted: str, path: str, location: str = "") -> Record:
     """Returns the resource that a body references. Raises ArmError if the type or the region (if given) differs."""
     found = linked_id(text, path)
     record = world.store.get(found) if found.type.lower() == wanted.lower() else None
-    if record is None or (location and located(world, record) != location):
+    if record is None or (location and region_of(world, record) != location):
         raise missing(by, text)
     return record
 
@@ -83,7 +78,7 @@ def missing(by: ResourceId, text: str) -> ArmError:
     return bad_request(message, code="InvalidResourceReference")
 
 
-def located(world: World, record: Record) -> str:
+def region_of(world: World, record: Record) -> str:
     """Returns the region of a resource. A subnet has that of its network."""
     if "location" not in record.body and record.id.parent and (parent := world.store.get(record.id.parent)):
         record = parent
@@ -92,16 +87,16 @@ def located(world: World, record: Record) -> str:
 
 def check_fixed(resource: ResourceId, body: Body, existing: Record | None) -> None:
     """Raises ArmError if an update changes an immutable property."""
-    if existing is None:
-        return
-    if changed := schemas()[resource.type.lower()].changed_immutables(existing.body, body):
-        texts = (
-            Problem(path, f"Changing property '{path}' is not allowed.", "PropertyChangeNotAllowed") for path in changed
-        )
-        raise invalid(list(texts))
+    if existing and (changed := schemas()[resource.type.lower()].changed_immutables(existing.body, body)):
+        raise forbidden_changes(changed)
 
 
-def keep(world: World, record: Record, body: Body) -> None:
+def forbidden_changes(paths: list[str]) -> ArmError:
+    code = "PropertyChangeNotAllowed"
+    return invalid([Problem(path, f"Changing property '{path}' is not allowed.", code) for path in paths])
+
+
+def save(world: World, record: Record, body: Body) -> None:
     """Stores a resource as Succeeded."""
     body["properties"]["provisioningState"] = "Succeeded"
     record.body = body
@@ -114,7 +109,7 @@ def named(world: World, resource_type: str, name: str) -> Record | None:
     return next((found for found in world.store.all(resource_type) if found.id.name.lower() == wanted), None)
 
 
-def made_at(record: Record, microsecond: int | None = None) -> str:
+def created_at(record: Record, microsecond: int | None = None) -> str:
     """Returns the creation time in the format of Microsoft.Storage."""
     made = datetime.fromtimestamp(float(record.facts.get(CREATED, 0)), UTC)
     return f"{made if microsecond is None else made.replace(microsecond=microsecond):%Y-%m-%dT%H:%M:%S.%f}0Z"

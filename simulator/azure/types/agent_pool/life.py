@@ -18,7 +18,7 @@ TYPE = "Microsoft.ContainerService/managedClusters/agentPools"
 INSTANCES, NEXT = "instances", "nextInstance"
 """Keys of a pool's facts: the instance numbers of its machines in the scale set, and the next number."""
 STOPPED = {"code": "Stopped"}
-_NO_WAY_OUT = 50
+_NO_INTERNET = 50
 """The exit code of node set-up if mcr.microsoft.com is not reachable (Azure/AgentBaker, cse_helpers.sh)."""
 ALLOCATION_S = 3.0
 """The time until an allocation fails. Azure takes minutes."""
@@ -59,8 +59,8 @@ def allocate(world: World, pool: Record, pause: Callable[[float], object]) -> No
             return
         there = instances(now)
         more = int(now.properties["count"]) - len(there)
-        nowhere = subnets.leads_nowhere(world, now.properties)
-        left = 0 if nowhere else faults.machines_left(world, now, len(there), spot_machines(world, now))
+        unreachable = subnets.drops_traffic(world, now.properties)
+        left = 0 if unreachable else faults.machines_left(world, now, len(there), spot_machines(world, now))
         _add(now, there, more if left is None else min(more, left))
         world.store.put(now)
     if left is not None and left < more:
@@ -142,8 +142,8 @@ def check_ready(refused: Mapping[str, str], pool: Record) -> None:
 def check_allocated(world: World, pool: Record) -> None:
     """Raises ArmError if a changing pool has fewer machines than its count."""
     if pool.busy and pool.state != "Deleting" and len(instances(pool)) < int(pool.properties["count"]):
-        if subnets.leads_nowhere(world, pool.properties):
-            raise faults.node_setup_failure(_NO_WAY_OUT)
+        if subnets.drops_traffic(world, pool.properties):
+            raise faults.node_setup_failure(_NO_INTERNET)
         raise faults.allocation_failure(world, pool)
 
 

@@ -12,11 +12,12 @@ from config.data import skus
 from config.data.scheduling import SPOT_LABEL, SPOT_TAINT
 from simulator.azure import features, quota, reservations
 from simulator.azure.arm_world import World
-from simulator.azure.errors import Problem, bad_request, conflict, in_progress, invalid
+from simulator.azure.errors import bad_request, conflict, in_progress
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import Kind, Use, envelope
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
+from simulator.azure.types import _rules
 from simulator.azure.types.agent_pool import checks, life, nodes, os_disks, subnets
 from simulator.azure.types.agent_pool.life import of_cluster
 from simulator.host import similar
@@ -64,14 +65,14 @@ class AgentPools(Kind):
     def view(self, world: World, record: Record) -> Body:
         return envelope(record, {"properties": view_properties(record)})
 
-    def turn(self, resource: ResourceId) -> ResourceId:
+    def lock_owner(self, resource: ResourceId) -> ResourceId:
         return resource.parent or resource
 
     def prepare(self, world: World, record: Record, pause: Callable[[float], object]) -> None:
         life.allocate(world, record, pause)
 
     def settle(self, world: World, record: Record) -> None:
-        life.check_ready(life.boot(world, self.turn(record.id)), record)
+        life.check_ready(life.boot(world, self.lock_owner(record.id)), record)
         life.check_allocated(world, record)
 
     def succeeded(self, world: World, record: Record) -> None:
@@ -187,10 +188,7 @@ def _check_fixed(body: Body, existing: Record | None) -> None:
     if old.get("scaleSetPriority") == "Spot" and SPOT_TAINT not in taints:
         changed.append("properties.nodeTaints")
     if changed:
-        problems = [
-            Problem(path, f"Changing property '{path}' is not allowed.", "PropertyChangeNotAllowed") for path in changed
-        ]
-        raise invalid(problems)
+        raise _rules.forbidden_changes(changed)
 
 
 def _set_count(properties: Body, existing: Record | None) -> None:

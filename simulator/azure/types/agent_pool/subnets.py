@@ -118,7 +118,7 @@ def _found(world: World, cluster: Record, name: str, text: str) -> Record:
     subnet = world.store.get(resource)
     if subnet is None:
         raise _wrong(f"The subnet {text} of agent pool '{name}' was not found.", "SubnetNotFound")
-    where, wanted = _rules.located(world, subnet), cluster.body["location"]
+    where, wanted = _rules.region_of(world, subnet), cluster.body["location"]
     if where != wanted:
         network = subnets.network_id(resource).name
         raise _wrong(f"The Agentpool {name}'s vnet {network} is in {where}, not in the cluster's region {wanted}.")
@@ -168,7 +168,7 @@ def _route_table(world: World, subnet: Record) -> Record | None:
     return world.store.get(parse_id(text)) if text else None
 
 
-def leads_nowhere(world: World, properties: Body) -> bool:
+def drops_traffic(world: World, properties: Body) -> bool:
     """Returns whether routes drop the nodes' traffic to the internet, so that node set-up fails."""
     subnet = of(world, properties)
     table = _route_table(world, subnet) if subnet else None

@@ -24,11 +24,11 @@ class BastionHosts(Kind):
     """Bastions, each in a dedicated subnet with a public address."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        _rules.place(world, record, body, existing)
+        _rules.check_region(world, record, body, existing)
         where, path = body["location"], "properties.ipConfigurations.properties"
         asked = _configuration(body["properties"])["properties"]
         text = asked["subnet"]["id"]
-        subnet = _rules.pointed_at(world, record.id, text, subnets.TYPE, f"{path}.subnet.id", where)
+        subnet = _rules.referenced(world, record.id, text, subnets.TYPE, f"{path}.subnet.id", where)
         if subnet.id.name != SUBNET or subnets.prefix(subnet.properties).prefixlen > _LONGEST_PREFIX:
             message = f"A bastion needs a subnet named {SUBNET}, of /{_LONGEST_PREFIX} or larger, not {subnet.id.text}."
             raise bad_request(message, code="InvalidRequestFormat")
@@ -36,7 +36,7 @@ class BastionHosts(Kind):
         if body["properties"]["enableTunneling"] and body["sku"]["name"] == "Basic":
             message = "Tunneling (native clients) needs a bastion of the sku Standard."
             raise bad_request(message, code="InvalidRequestFormat")
-        _rules.keep(world, record, body)
+        _rules.save(world, record, body)
 
     def uses(self, world: World, record: Record) -> list[Use]:
         asked = _configuration(record.properties)

@@ -37,7 +37,7 @@ class BlobContainers(Kind):
             "deleted": False,
             "hasImmutabilityPolicy": False,
             "hasLegalHold": False,
-            "lastModifiedTime": _rules.made_at(record, microsecond=0),
+            "lastModifiedTime": _rules.created_at(record, microsecond=0),
             "leaseState": "Available",
             "leaseStatus": "Unlocked",
             "legalHold": {"hasLegalHold": False, "tags": []},

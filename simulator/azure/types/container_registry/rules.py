@@ -23,12 +23,12 @@ class ContainerRegistries(Kind):
     patches_tags = False
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        _rules.place(world, record, body, existing)
+        _rules.check_region(world, record, body, existing)
         if existing is None:
             _check_name(world, record.id)
         _check_tier(world, record.id, body)
         world.registries.add(record.id.name)
-        _rules.keep(world, record, body)
+        _rules.save(world, record, body)
 
     def removed(self, world: World, record: Record) -> None:
         world.registries.remove(record.id.name)
@@ -49,7 +49,7 @@ class ContainerRegistries(Kind):
     def outputs(self, world: World, record: Record) -> Body:
         hosts = [_data_host(record.id, record.body)] if record.properties["dataEndpointEnabled"] else []
         return {
-            "creationDate": _rules.made_at(record),
+            "creationDate": _rules.created_at(record),
             "dataEndpointHostNames": hosts,
             "loginServer": f"{record.id.name.lower()}{DOMAIN}",
             "privateEndpointConnections": endpoints.connections(world, record.id, "actionsRequired"),

@@ -155,7 +155,7 @@ def access(properties: Body) -> None:
         raise bad_request(message, code="InvalidParameter", target="properties.dnsPrefix")
     ranges = properties.get("apiServerAccessProfile", {}).get("authorizedIPRanges", [])
     if not_cidr := [text for text in ranges if not _is_range(text)]:
-        message = f"authorizedIPRanges has what is no IPv4 address or CIDR range: {', '.join(not_cidr)}."
+        message = f"authorizedIPRanges must be IPv4 addresses or CIDR ranges, not {', '.join(not_cidr)}."
         raise bad_request(message, code="InvalidParameter", target="properties.apiServerAccessProfile")
     workload = properties.get("securityProfile", {}).get("workloadIdentity", {})
     if workload.get("enabled") and not properties["oidcIssuerProfile"]["enabled"]:

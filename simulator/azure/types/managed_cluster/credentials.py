@@ -58,9 +58,7 @@ def no_local_accounts(cluster: Record) -> bool:
 
 def _check_there(cluster: Record) -> None:
     if cluster.state in ("Creating", "Deleting"):
-        raise conflict(
-            f"The managed cluster '{cluster.id.name}' is in state {cluster.state}: it has no credentials to give."
-        )
+        raise conflict(f"The managed cluster '{cluster.id.name}' is in state {cluster.state} and has no credentials.")
 
 
 def _certificate(world: World, cluster: Record, role: str, suffix: str) -> Body:

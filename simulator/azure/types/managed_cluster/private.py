@@ -12,12 +12,13 @@ from __future__ import annotations
 import re
 
 from simulator.azure.arm_world import World
-from simulator.azure.errors import ArmError, Problem, bad_request, invalid
+from simulator.azure.errors import ArmError, bad_request
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.kind import Use, ZoneRecord
 from simulator.azure.operations import remove
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
+from simulator.azure.types import _rules
 from simulator.azure.types.agent_pool import subnets as pool_subnets
 from simulator.azure.types.agent_pool.life import of_cluster
 from simulator.azure.types.private_dns_zone.rules import TYPE as ZONES
@@ -55,7 +56,7 @@ def fill(properties: Body, old: Body) -> None:
         properties["apiServerAccessProfile"].setdefault("enablePrivateClusterPublicFQDN", True)
 
 
-def check(world: World, cluster: ResourceId, body: Body, existing: Record | None) -> None:
+def check(world: World, body: Body, existing: Record | None) -> None:
     """Raises ArmError for a request that AKS rejects before the operation starts."""
     properties, asked = body["properties"], profile(body["properties"])
     if existing:
@@ -142,8 +143,7 @@ def _check_fixed(properties: Body, old: Body) -> None:
         if (profile(properties).get(name) or False) != (profile(old).get(name) or False)
     ]
     if changed:
-        code = "PropertyChangeNotAllowed"
-        raise invalid([Problem(path, f"Changing property '{path}' is not allowed.", code) for path in changed])
+        raise _rules.forbidden_changes(changed)
 
 
 def _check_zone(world: World, text: str, body: Body) -> None:

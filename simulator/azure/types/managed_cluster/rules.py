@@ -39,7 +39,7 @@ class ManagedClusters(Kind):
     }
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        _rules.place(world, record, body, existing)
+        _rules.check_region(world, record, body, existing)
         properties: Body = body["properties"]
         profiles: list[Body] = properties.pop("agentPoolProfiles", [])
         checks.identity(world, record.id, body, existing)
@@ -51,7 +51,7 @@ class ManagedClusters(Kind):
         checks.version(world, record.id.name, properties, existing)
         checks.access(properties)
         checks.kubelet_identity(world, record.id, body)
-        private.check(world, record.id, body, existing)
+        private.check(world, body, existing)
         networks.check(properties["networkProfile"])
         checks.profiles(world, record.id, profiles, existing)
         checks.pool_versions(world, record.id, profiles, properties["kubernetesVersion"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.azure import rooms
+from simulator.azure import resource_types
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.kind import Kind, Use
@@ -18,14 +18,14 @@ class NatGateways(Kind):
     """Gateways with their addresses. The error code for a gateway in use is in several clients; its text is a guess."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        _rules.place(world, record, body, existing)
+        _rules.check_region(world, record, body, existing)
         for text in public_addresses(body["properties"]):
             path = "properties.publicIpAddresses"
             addresses.check_free(world, record.id, text, path, body["location"])
-        _rules.keep(world, record, body)
+        _rules.save(world, record, body)
 
     def check_delete(self, world: World, record: Record) -> None:
-        if users := [use.by for use in rooms.uses(world, record.id)]:
+        if users := [use.by for use in resource_types.uses(world, record.id)]:
             message = (
                 f"Nat gateway {record.id.text} cannot be deleted because it is in use by the following resources: "
                 f"{', '.join(users)}. In order to delete the Nat gateway, remove the association with the resource(s)."
@@ -36,7 +36,7 @@ class NatGateways(Kind):
         return [Use(text, record.id.text) for text in public_addresses(record.properties)]
 
     def outputs(self, world: World, record: Record) -> Body:
-        subnets = [{"id": use.by} for use in rooms.uses(world, record.id)]
+        subnets = [{"id": use.by} for use in resource_types.uses(world, record.id)]
         return {"resourceGuid": guid(record.id.text, "guid")} | ({"subnets": subnets} if subnets else {})
 
 

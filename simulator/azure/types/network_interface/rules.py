@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.azure import rooms
+from simulator.azure import resource_types
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import ResourceId, parse_id
@@ -22,16 +22,16 @@ class NetworkInterfaces(Kind):
     """Interfaces with one address in a subnet. Text for an interface in use: user reports of `NicInUse`."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        _rules.place(world, record, body, existing)
+        _rules.check_region(world, record, body, existing)
         text, path = _subnet(body["properties"]), "properties.ipConfigurations.properties.subnet.id"
-        subnet = _rules.pointed_at(world, record.id, text, SUBNETS, path, body["location"])
+        subnet = _rules.referenced(world, record.id, text, SUBNETS, path, body["location"])
         if existing is None or parse_id(_subnet(existing.properties)) != subnet.id:
             (record.facts[_ADDRESS],) = take_addresses(world, subnet)
         body["properties"]["ipConfigurations"][0]["properties"]["subnet"] = {"id": text}
-        _rules.keep(world, record, body)
+        _rules.save(world, record, body)
 
     def check_delete(self, world: World, record: Record) -> None:
-        for use in rooms.uses(world, record.id):
+        for use in resource_types.uses(world, record.id):
             message = (
                 f"Network Interface {record.id.text} is used by existing resource {use.by}. In order to delete the "
                 "network interface, it must be dissociated from the resource. To learn more, see aka.ms/deletenic."
@@ -50,7 +50,7 @@ class NetworkInterfaces(Kind):
             "dnsSettings": {"dnsServers": [], "appliedDnsServers": []},
             "vnetEncryptionSupported": False,
         }
-        machine = next(rooms.uses(world, record.id), None)
+        machine = next(resource_types.uses(world, record.id), None)
         return shown | ({"virtualMachine": {"id": machine.by}} if machine else {})
 
 

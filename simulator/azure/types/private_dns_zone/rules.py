@@ -25,9 +25,9 @@ class PrivateDnsZones(Kind):
     """Zones. Private endpoints and clusters create records, which linked networks resolve (`names.py`)."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        body["location"] = _rules.everywhere(record.id, body)
+        body["location"] = _rules.global_location(record.id, body)
         body.setdefault("properties", {})
-        _rules.keep(world, record, body)
+        _rules.save(world, record, body)
 
     def check_delete(self, world: World, record: Record) -> None:
         if links := links_of(world, record.id):

@@ -29,8 +29,8 @@ class PrivateDnsZoneGroups(Kind):
                 raise bad_request(message, code="BadRequest")
         for config in body["properties"]["privateDnsZoneConfigs"]:
             path = "properties.privateDnsZoneConfigs.properties.privateDnsZoneId"
-            _rules.pointed_at(world, record.id, config["properties"]["privateDnsZoneId"], ZONES, path)
-        _rules.keep(world, record, body)
+            _rules.referenced(world, record.id, config["properties"]["privateDnsZoneId"], ZONES, path)
+        _rules.save(world, record, body)
 
     def zone_records(self, world: World, record: Record) -> Iterator[ZoneRecord]:
         endpoint = world.store.get(record.id.parent) if record.id.parent else None

@@ -13,7 +13,7 @@ from simulator.azure.errors import bad_request
 from simulator.azure.faults import CREATED
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.kind import Kind, Use
-from simulator.azure.rooms import kinds
+from simulator.azure.resource_types import kinds
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 from simulator.azure.types import _rules
@@ -31,15 +31,15 @@ class PrivateEndpoints(Kind):
     """Endpoints, each with an address for each name of its group."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        _rules.place(world, record, body, existing)
+        _rules.check_region(world, record, body, existing)
         properties = body["properties"]
         text, where = properties["subnet"]["id"], body["location"]
-        subnet = _rules.pointed_at(world, record.id, text, SUBNETS, "properties.subnet.id", where)
+        subnet = _rules.referenced(world, record.id, text, SUBNETS, "properties.subnet.id", where)
         target, names = _served(world, record.id, properties)
         if existing is None:
             record.facts |= {"addresses": take_addresses(world, subnet, len(names)), _BORN: target.facts.get(CREATED)}
         properties["subnet"] = {"id": text}
-        _rules.keep(world, record, body)
+        _rules.save(world, record, body)
 
     def uses(self, world: World, record: Record) -> list[Use]:
         part = f"{_interface(record)}/ipConfigurations/privateEndpointIpConfig"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Network
 
-from simulator.azure import rooms
+from simulator.azure import resource_types
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import ResourceId, parse_id
@@ -21,14 +21,14 @@ class PublicIpAddresses(Kind):
     """Addresses. Texts: Microsoft's page on resources in use, and user reports of `PublicIPAddressInUse`."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        _rules.place(world, record, body, existing)
+        _rules.check_region(world, record, body, existing)
         if existing is None:
             taken = {other.facts["address"] for other in world.store.all(TYPE)}
             record.facts["address"] = next(str(each) for each in _RANGE.hosts() if str(each) not in taken)
-        _rules.keep(world, record, body)
+        _rules.save(world, record, body)
 
     def check_delete(self, world: World, record: Record) -> None:
-        for use in rooms.uses(world, record.id):
+        for use in resource_types.uses(world, record.id):
             message = (
                 f"Public IP address {record.id.text} can not be deleted since it is still allocated to resource "
                 f"{use.by}. In order to delete the public IP, disassociate/detach the Public IP address from the "
@@ -42,7 +42,7 @@ class PublicIpAddresses(Kind):
             "ipTags": [],
             "resourceGuid": guid(record.id.text, "guid"),
         }
-        for use in rooms.uses(world, record.id):
+        for use in resource_types.uses(world, record.id):
             gateway = "/natgateways/" in use.by.lower()
             outputs["natGateway" if gateway else "ipConfiguration"] = {"id": use.by}
         return outputs
@@ -53,8 +53,8 @@ KIND = PublicIpAddresses()
 
 def check_free(world: World, by: ResourceId, text: str, path: str, location: str) -> None:
     """Raises ArmError if the address does not exist or another resource uses it."""
-    address = _rules.pointed_at(world, by, text, TYPE, path, location)
-    for use in rooms.uses(world, address.id, but=by):
+    address = _rules.referenced(world, by, text, TYPE, path, location)
+    for use in resource_types.uses(world, address.id, but=by):
         message = (
             f"Resource {by.text} is referencing public IP address {address.id.text} that is already allocated to "
             f"resource {parse_id(use.by).text}."

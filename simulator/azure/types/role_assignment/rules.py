@@ -90,19 +90,19 @@ KIND = RoleAssignments()
 
 def _check_type(world: World, properties: Body) -> None:
     """Sets an omitted principalType. Raises ArmError for a wrong one (Azure/modern-web-app-pattern-dotnet#129)."""
-    principal, told = properties["principalId"], properties.get("principalType")
+    principal, given = properties["principalId"], properties.get("principalType")
     cluster = next((found for found in world.store.all(clusters.TYPE) if principal in clusters.identities(found)), None)
     kinds = (
         each["@odata.type"].rpartition(".")[2] for each in graph.directory(world) if each["id"].lower() == principal
     )
     found = next((f"{kind[0].upper()}{kind[1:]}" for kind in kinds), "")
-    if found and told not in (None, found):
+    if found and given not in (None, found):
         message = (
             f"The PrincipalId '{principal.replace('-', '')}' has type '{found}' , which is different from specified "
-            f"PrinciaplType '{told}'."
+            f"PrinciaplType '{given}'."
         )
         raise bad_request(message, code="UnmatchedPrincipalType")
-    if not told and (not found or (cluster and faults.waits(world, cluster))):
+    if not given and (not found or (cluster and faults.waits(world, cluster))):
         message = (
             f"Principal {principal.replace('-', '')} does not exist in the directory {world.subscription.tenant_id}. "
             "Check that you have the correct principal ID. If you are creating this principal and then immediately "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from simulator.azure import rooms
+from simulator.azure import resource_types
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request, invalid, not_found
 from simulator.azure.ids import ResourceId
@@ -28,19 +28,19 @@ class RouteTables(Kind):
     """
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        _rules.place(world, record, body, existing)
+        _rules.check_region(world, record, body, existing)
         _check(body["properties"]["routes"])
-        _rules.keep(world, record, body)
+        _rules.save(world, record, body)
 
     def check_delete(self, world: World, record: Record) -> None:
-        if users := [use.by for use in rooms.uses(world, record.id)]:
+        if users := [use.by for use in resource_types.uses(world, record.id)]:
             message = (
                 f"Route table {record.id.name} is in use and cannot be deleted. It is used by: {', '.join(users)}."
             )
             raise bad_request(message, code="InUseRouteTableCannotBeDeleted")
 
     def outputs(self, world: World, record: Record) -> Body:
-        subnets = [{"id": use.by} for use in rooms.uses(world, record.id)]
+        subnets = [{"id": use.by} for use in resource_types.uses(world, record.id)]
         routes = [_route(record.id, each) for each in record.properties["routes"]]
         outputs = {"resourceGuid": guid(record.id.text, "guid"), "routes": routes}
         return outputs | ({"subnets": subnets} if subnets else {})
@@ -76,7 +76,7 @@ def put_route(world: World, asked: Asked) -> Response:
             raise invalid(problems)
         body = schemas()[TYPE.lower()].complete(body)
         _check(body["properties"]["routes"])
-        _rules.keep(world, table, body)
+        _rules.save(world, table, body)
     return Response(HTTPStatus.OK if before else HTTPStatus.CREATED, _route(table.id, body["properties"]["routes"][-1]))
 
 

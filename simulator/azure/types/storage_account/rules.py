@@ -39,7 +39,7 @@ class StorageAccounts(Kind):
     }
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        _rules.place(world, record, body, existing)
+        _rules.check_region(world, record, body, existing)
         if existing and "isHnsEnabled" in existing.properties:
             body["properties"].setdefault("isHnsEnabled", existing.properties["isHnsEnabled"])
         _check_kind(body, existing)
@@ -78,7 +78,7 @@ class StorageAccounts(Kind):
         return super().view(world, record) | {"sku": sku | {"tier": sku["name"].partition("_")[0]}}
 
     def outputs(self, world: World, record: Record) -> Body:
-        created = _rules.made_at(record)
+        created = _rules.created_at(record)
         service = {"enabled": True, "keyType": "Account", "lastEnabledTime": created}
         return {
             "creationTime": created,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network, ip_network
 from itertools import islice
 
-from simulator.azure import rooms
+from simulator.azure import resource_types
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request
 from simulator.azure.ids import ResourceId
@@ -39,7 +39,7 @@ class Subnets(Kind):
         _store(world, network, record, body, existing)
 
     def check_delete(self, world: World, record: Record) -> None:
-        if users := [use.by for use in rooms.uses(world, record.id)]:
+        if users := [use.by for use in resource_types.uses(world, record.id)]:
             message = (
                 f"Subnet {record.id.name} is in use by {' and '.join(users)} and cannot be deleted. In order to delete "
                 "the subnet, delete all the resources within the subnet. See aka.ms/deletesubnet."
@@ -51,7 +51,7 @@ class Subnets(Kind):
         return [Use(id_, record.id.text) for id_ in named if id_]
 
     def outputs(self, world: World, record: Record) -> Body:
-        inside = [{"id": use.by} for use in rooms.uses(world, record.id)]
+        inside = [{"id": use.by} for use in resource_types.uses(world, record.id)]
         return {"ipConfigurations": inside} if inside else {}
 
 
@@ -102,13 +102,13 @@ def store_all(world: World, network: Record, inline: list[Body]) -> None:
 def _store(world: World, network: Record, record: Record, body: Body, existing: Record | None) -> None:
     wanted = prefix(body["properties"])
     _check_range(world, network, record.id, wanted)
-    if existing and prefix(existing.properties) != wanted and next(rooms.uses(world, record.id), None):
+    if existing and prefix(existing.properties) != wanted and next(resource_types.uses(world, record.id), None):
         message = f"Subnet {record.id.name} is in use and cannot be updated."
         raise bad_request(message, code="InUseSubnetCannotBeUpdated")
     for name, kind in _NAMED.items():
         if id_ := body["properties"].get(name, {}).get("id"):
-            _rules.pointed_at(world, record.id, id_, kind, f"properties.{name}.id", network.body["location"])
-    _rules.keep(world, record, body)
+            _rules.referenced(world, record.id, id_, kind, f"properties.{name}.id", network.body["location"])
+    _rules.save(world, record, body)
 
 
 def _check_range(world: World, network: Record, subnet: ResourceId, wanted: IPv4Network) -> None:
@@ -132,7 +132,7 @@ def _size(subnet: Record) -> int:
 
 def free_addresses(world: World, subnet: Record, but: ResourceId | None = None) -> int:
     """Returns the number of free addresses. Those of `but` count as free."""
-    return _size(subnet) - sum(use.addresses for use in rooms.uses(world, subnet.id, but))
+    return _size(subnet) - sum(use.addresses for use in resource_types.uses(world, subnet.id, but))
 
 
 def take_addresses(world: World, subnet: Record, number: int = 1) -> list[str]:
@@ -143,7 +143,7 @@ def take_addresses(world: World, subnet: Record, number: int = 1) -> list[str]:
             f"for {number} IP addresses."
         )
         raise bad_request(message, code="SubnetIsFull")
-    taken = {use.address for use in rooms.uses(world, subnet.id)}
+    taken = {use.address for use in resource_types.uses(world, subnet.id)}
     return list(islice((each for each in _addresses(subnet) if each not in taken), number))
 
 

@@ -18,7 +18,7 @@ TYPE = "Microsoft.ManagedIdentity/userAssignedIdentities"
 
 class UserAssignedIdentities(Kind):
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        _rules.place(world, record, body, existing)
+        _rules.check_region(world, record, body, existing)
         record.body = body
         if existing is None:
             # A re-created identity of the same name has new ids, and no roles of the old one.

@@ -6,7 +6,7 @@ Error text for an unknown size: Azure's page on `InvalidParameter` of machines.
 from __future__ import annotations
 
 from config.data import skus
-from simulator.azure import rooms
+from simulator.azure import resource_types
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.faults import CREATED
@@ -26,16 +26,16 @@ class VirtualMachines(Kind):
     patches_tags = False
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        _rules.place(world, record, body, existing)
+        _rules.check_region(world, record, body, existing)
         _check_size(world, body)
         identities.check(world, record.id, body.get("identity", {}))
         asked = interface(body["properties"])
         path = "properties.networkProfile.networkInterfaces.id"
-        found = _rules.pointed_at(world, record.id, asked, interfaces.TYPE, path, body["location"])
-        for use in rooms.uses(world, found.id, but=record.id):
+        found = _rules.referenced(world, record.id, asked, interfaces.TYPE, path, body["location"])
+        for use in resource_types.uses(world, found.id, but=record.id):
             message = f"Network Interface {found.id.text} is used by existing resource {use.by}."
             raise bad_request(message, code="NicInUse")
-        _rules.keep(world, record, body)
+        _rules.save(world, record, body)
 
     def uses(self, world: World, record: Record) -> list[Use]:
         return [Use(interface(record.properties), record.id.text)]
@@ -48,7 +48,7 @@ class VirtualMachines(Kind):
         system = {name: value for name, value in record.properties["osProfile"].items() if name != "customData"}
         return {
             "osProfile": system,
-            "timeCreated": _rules.made_at(record),
+            "timeCreated": _rules.created_at(record),
             "vmId": guid(record.id.text, str(record.facts.get(CREATED, 0))),
         }
 

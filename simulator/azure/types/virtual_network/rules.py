@@ -23,7 +23,7 @@ TYPE = "Microsoft.Network/virtualNetworks"
 
 class VirtualNetworks(Kind):
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        _rules.place(world, record, body, existing)
+        _rules.check_region(world, record, body, existing)
         inline: list[Body] | None = body["properties"].pop("subnets", None)
         ranges = [_range(text) for text in body["properties"]["addressSpace"]["addressPrefixes"]]
         if inline is None:

@@ -19,13 +19,13 @@ NETWORKS = "Microsoft.Network/virtualNetworks"
 
 class VirtualNetworkLinks(Kind):
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        body["location"] = _rules.everywhere(record.id, body)
+        body["location"] = _rules.global_location(record.id, body)
         _rules.check_fixed(record.id, body, existing)
         text = body["properties"]["virtualNetwork"]["id"]
-        network = _rules.pointed_at(world, record.id, text, NETWORKS, "properties.virtualNetwork.id")
+        network = _rules.referenced(world, record.id, text, NETWORKS, "properties.virtualNetwork.id")
         check_alone(world, record.id, network.id)
         body["properties"]["virtualNetworkLinkState"] = "Completed"
-        _rules.keep(world, record, body)
+        _rules.save(world, record, body)
 
 
 KIND = VirtualNetworkLinks()

@@ -1,4 +1,4 @@
-"""A simulated Azure in a process of its own, for tests that kill it: `python -m <this module> FOLDER MODE`.
+"""A simulated Azure in a separate process, for tests that kill it: `python -m <this module> FOLDER MODE`.
 
 Mode `stuck` never finishes an operation; mode `normal` does. Prints the endpoint, then serves until it is killed.
 """

@@ -1,4 +1,4 @@
-"""A cluster in a network of one's own, public or private: its subnets, its way out, its identity, its names."""
+"""Clusters in a custom network, public or private: subnets, outbound traffic, identity and names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simulator.azure import names
 from simulator.azure.ids import parse_id
 from simulator.azure.names import Answer
 from tests.support import networks as net
-from tests.support.arm import CLUSTER, GROUP, Arm, cluster_body, pool_body, pool_path
+from tests.support.arm import CLUSTER, Arm, cluster_body, pool_body, pool_path
 from tests.support.blob_account import IDENTITY
 
 Body = dict[str, Any]
@@ -22,28 +22,28 @@ MINE: Body = {"type": "UserAssigned", "userAssignedIdentities": {IDENTITY: {}}}
 
 @pytest.fixture
 def network(arm: Arm) -> Arm:
-    """A network, an identity, and no cluster yet."""
+    """A network and an identity, without a cluster."""
     net.make_network(arm)
     net.make(arm, IDENTITY, {"location": "eastus"})
     return arm
 
 
 def body(subnet: str = net.NODES, *, count: int = 2, identity: Body | None = None, **profile: Any) -> Body:
-    """A cluster in a subnet."""
+    """Returns the body of a cluster in a subnet."""
     made = cluster_body(networkProfile={**OVERLAY, **profile})
     made["properties"]["agentPoolProfiles"][0] |= {"vnetSubnetID": subnet, "count": count}
     return made | ({"identity": identity} if identity else {})
 
 
 def assign(arm: Arm, role: str, scope: str) -> None:
-    """Gives the identity a role."""
+    """Assigns a role to the identity."""
     arm.assign(role, scope, arm.get(IDENTITY)["properties"]["principalId"], principalType="ServicePrincipal")
 
 
 # -- subnets -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_cluster_and_its_pools_keep_their_subnet(network: Arm) -> None:
+def test_rejects_the_deletion_of_a_subnet_in_use(network: Arm) -> None:
     net.make(network, CLUSTER, body(**OUT))
     net.make(network, pool_path(), pool_body(vnetSubnetID=net.NODES))
     status, code, message = network.refusal(network.call("DELETE", net.NODES))
@@ -55,19 +55,19 @@ def test_a_cluster_and_its_pools_keep_their_subnet(network: Arm) -> None:
     assert network.call("DELETE", net.NODES).status_code == 200
 
 
-def test_a_pool_may_be_in_another_subnet_of_the_network(network: Arm) -> None:
+def test_accepts_a_pool_in_another_subnet_of_the_network(network: Arm) -> None:
     net.make(network, CLUSTER, body())
     made = net.make(network, pool_path(), pool_body(vnetSubnetID=net.ENDPOINTS))
     assert made["properties"]["vnetSubnetID"] == net.ENDPOINTS
 
 
-def test_services_may_have_a_range_of_the_network_that_no_subnet_has(network: Arm) -> None:
-    """AKS looks at subnets alone."""
+def test_accepts_a_service_range_in_an_unused_part_of_the_network(network: Arm) -> None:
+    """AKS compares the range with subnets only."""
     net.make(network, CLUSTER, body(serviceCidr="10.16.128.0/24", dnsServiceIP="10.16.128.10"))
 
 
-def test_every_node_that_pools_may_have_needs_an_address(network: Arm) -> None:
-    """The subnet has 16 addresses, of which five are Azure's."""
+def test_a_subnet_needs_addresses_for_the_maximum_number_of_nodes(network: Arm) -> None:
+    """The subnet has 16 addresses; Azure reserves five."""
     subnet = f"{net.NETWORK}/subnets/small"
     net.make(network, subnet, net.subnet_body("10.16.32.0/28"))
     net.make(network, CLUSTER, body(subnet, count=3))
@@ -77,22 +77,23 @@ def test_every_node_that_pools_may_have_needs_an_address(network: Arm) -> None:
     net.make(network, pool_path(), scaled)
 
 
-# -- the way out -------------------------------------------------------------------------------------------------------
+# -- outbound traffic --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ["userAssignedNATGateway", "userDefinedRouting"])
-def test_a_way_out_of_ones_own_needs_no_load_balancer(network: Arm, way: str) -> None:
-    if way == "userDefinedRouting":
+@pytest.mark.parametrize("outbound", ["userAssignedNATGateway", "userDefinedRouting"])
+def test_a_custom_outbound_type_needs_no_load_balancer(network: Arm, outbound: str) -> None:
+    if outbound == "userDefinedRouting":
         net.make(network, net.ROUTES, net.routes_body())
         net.make(network, net.NODES, net.subnet_body("10.16.0.0/20", routeTable={"id": net.ROUTES}))
-    shown = net.make(network, CLUSTER, body(networkPolicy="calico", outboundType=way))["properties"]["networkProfile"]
-    assert (shown["outboundType"], shown["networkPolicy"]) == (way, "calico")
+    cluster = net.make(network, CLUSTER, body(networkPolicy="calico", outboundType=outbound))
+    shown = cluster["properties"]["networkProfile"]
+    assert (shown["outboundType"], shown["networkPolicy"]) == (outbound, "calico")
     assert "loadBalancerProfile" not in shown
-    if way == "userDefinedRouting":
+    if outbound == "userDefinedRouting":
         assert network.refusal(network.call("DELETE", net.ROUTES))[1] == "InUseRouteTableCannotBeDeleted"
 
 
-def test_nodes_whose_routes_lead_nowhere_cannot_be_set_up(network: Arm) -> None:
+def test_node_setup_fails_if_routes_drop_outbound_traffic(network: Arm) -> None:
     net.make(network, CLUSTER, body())
     net.make(network, net.ROUTES, net.routes_body("None"))
     net.make(network, net.NODES, net.subnet_body("10.16.0.0/20", routeTable={"id": net.ROUTES}))
@@ -105,7 +106,7 @@ def test_nodes_whose_routes_lead_nowhere_cannot_be_set_up(network: Arm) -> None:
 # -- the identity ------------------------------------------------------------------------------------------------------
 
 
-def test_an_identity_of_ones_own_needs_its_role_on_the_subnet(network: Arm) -> None:
+def test_a_user_assigned_identity_needs_a_role_on_the_subnet(network: Arm) -> None:
     assert network.put(CLUSTER, body(identity=MINE)).status_code == 201
     network.done()
     assert network.get(CLUSTER)["properties"]["provisioningState"] == "Failed"
@@ -124,19 +125,6 @@ def test_an_identity_of_ones_own_needs_its_role_on_the_subnet(network: Arm) -> N
     assert shown["identity"]["userAssignedIdentities"][IDENTITY]["principalId"] == principal
 
 
-def test_a_clusters_own_identity_gets_its_role_afterwards(network: Arm) -> None:
-    assert net.make(network, CLUSTER, body())["properties"]["provisioningState"] == "Succeeded"
-
-
-def test_the_network_can_be_in_another_group(network: Arm) -> None:
-    other = GROUP.replace("/rg", "/nets")
-    net.make(network, other, {"location": "eastus"})
-    there = net.NETWORK.replace(GROUP, other)
-    net.make(network, there, net.network_body())
-    net.make(network, f"{there}/subnets/nodes", net.subnet_body("10.16.0.0/20"))
-    net.make(network, CLUSTER, body(f"{there}/subnets/nodes"))
-
-
 # -- private clusters --------------------------------------------------------------------------------------------------
 
 ZONE = net.zone("privatelink.eastus.azmk8s.io")
@@ -146,7 +134,7 @@ HERE = parse_id(net.NETWORK)
 
 @pytest.fixture
 def zoned(network: Arm) -> Arm:
-    """With a zone of one's own for the names of API servers."""
+    """A network with a custom zone for the names of API servers."""
     net.make(network, ZONE, {"location": "global"})
     return network
 
@@ -164,24 +152,24 @@ def resolve(arm: Arm, name: str, *, inside: bool = True) -> Answer | None:
 # -- names -------------------------------------------------------------------------------------------------------------
 
 
-def test_the_private_name_is_known_in_the_network_alone(zoned: Arm) -> None:
+def test_only_the_network_resolves_the_private_name(zoned: Arm) -> None:
     shown = net.make(zoned, CLUSTER, private())["properties"]
     assert shown["privateFQDN"].endswith(".privatelink.eastus.azmk8s.io")
     assert shown["apiServerAccessProfile"]["privateDNSZone"] == "system"
     there = Answer((), "10.16.0.4", parse_id(CLUSTER))
     assert resolve(zoned, shown["privateFQDN"]) == there
     assert resolve(zoned, shown["privateFQDN"], inside=False) is None
-    # the public name leads to the private address, from everywhere
+    # the public name resolves to the private address everywhere
     assert resolve(zoned, shown["fqdn"]) == resolve(zoned, shown["fqdn"], inside=False) == there
 
 
-def test_without_its_public_name_nobody_outside_finds_it(zoned: Arm) -> None:
+def test_a_cluster_without_public_name_is_unknown_outside(zoned: Arm) -> None:
     shown = net.make(zoned, CLUSTER, private(enablePrivateClusterPublicFQDN=False))["properties"]
     assert "fqdn" not in shown
     assert resolve(zoned, shown["privateFQDN"], inside=False) is None
 
 
-def test_without_a_zone_there_is_the_public_name(zoned: Arm) -> None:
+def test_a_cluster_without_zone_has_only_its_public_name(zoned: Arm) -> None:
     shown = net.make(zoned, CLUSTER, private(privateDNSZone="none"))["properties"]
     assert "privateFQDN" not in shown
     assert resolve(zoned, shown["fqdn"]) == Answer((), "10.16.0.4", parse_id(CLUSTER))
@@ -193,7 +181,7 @@ def test_a_public_cluster_has_a_public_address(zoned: Arm) -> None:
     assert "privateFQDN" not in shown
 
 
-def test_what_aks_made_goes_with_the_cluster(zoned: Arm) -> None:
+def test_deletes_the_resources_that_aks_created_with_the_cluster(zoned: Arm) -> None:
     before = {record.id for record in zoned.server.world.store.all()}
     net.make(zoned, CLUSTER, private())
     made = {record.id.type.rpartition("/")[2] for record in zoned.server.world.store.all() if record.id not in before}
@@ -204,16 +192,16 @@ def test_what_aks_made_goes_with_the_cluster(zoned: Arm) -> None:
     assert {record.id for record in zoned.server.world.store.all()} == before
 
 
-def test_an_update_keeps_it_private(zoned: Arm) -> None:
+def test_an_update_keeps_a_cluster_private(zoned: Arm) -> None:
     net.make(zoned, CLUSTER, private())
     kept = net.make(zoned, CLUSTER, body())["properties"]["apiServerAccessProfile"]
     assert kept.items() >= {"enablePrivateCluster": True, "privateDNSZone": "system"}.items()
 
 
-# -- a zone of one's own -----------------------------------------------------------------------------------------------
+# -- custom zones ------------------------------------------------------------------------------------------------------
 
 
-def test_a_zone_of_ones_own_has_the_name_and_is_linked(zoned: Arm) -> None:
+def test_writes_the_name_to_a_custom_zone_and_links_it(zoned: Arm) -> None:
     assign(zoned, NETWORK_CONTRIBUTOR, net.NETWORK.partition("/providers/")[0])
     shown = net.make(zoned, CLUSTER, private(MINE, privateDNSZone=ZONE))["properties"]
     assert resolve(zoned, shown["privateFQDN"]) == Answer((), "10.16.0.4", parse_id(CLUSTER))
@@ -224,7 +212,7 @@ def test_a_zone_of_ones_own_has_the_name_and_is_linked(zoned: Arm) -> None:
     assert zoned.call("DELETE", ZONE).status_code == 200
 
 
-def test_a_network_that_is_linked_is_not_linked_again(zoned: Arm) -> None:
+def test_does_not_link_a_network_twice(zoned: Arm) -> None:
     assign(zoned, NETWORK_CONTRIBUTOR, net.NETWORK.partition("/providers/")[0])
     net.make(zoned, net.link(ZONE), net.link_body())
     net.make(zoned, CLUSTER, private(MINE, privateDNSZone=ZONE))
@@ -235,7 +223,7 @@ def test_a_network_that_is_linked_is_not_linked_again(zoned: Arm) -> None:
 
 
 def failure(arm: Arm, asked: Body) -> tuple[str, str]:
-    """Why an operation failed that Azure had begun."""
+    """Returns the error of an operation that Azure accepted."""
     assert arm.put(CLUSTER, asked).status_code == 201
     arm.done()
     assert arm.get(CLUSTER)["properties"]["provisioningState"] == "Failed"
@@ -245,14 +233,14 @@ def failure(arm: Arm, asked: Body) -> tuple[str, str]:
     return record.error["code"], record.error["message"]
 
 
-def test_the_role_on_the_zone_alone_is_not_enough(zoned: Arm) -> None:
+def test_a_role_on_the_zone_is_not_sufficient(zoned: Arm) -> None:
     assign(zoned, ZONE_CONTRIBUTOR, ZONE)
     code, message = failure(zoned, private(MINE, privateDNSZone=ZONE))
     assert code == "LinkedAuthorizationFailed"
     assert "'Microsoft.Network/virtualNetworks/subnets/join/action'" in message
 
 
-def test_a_network_with_another_zone_of_the_name(zoned: Arm) -> None:
+def test_rejects_a_network_with_another_zone_of_the_same_name(zoned: Arm) -> None:
     assign(zoned, NETWORK_CONTRIBUTOR, net.NETWORK.partition("/providers/")[0])
     other = ZONE.replace("/rg/", "/other/")
     net.make(zoned, other.partition("/providers/")[0], {"location": "eastus"})
@@ -261,6 +249,3 @@ def test_a_network_with_another_zone_of_the_name(zoned: Arm) -> None:
     code, message = failure(zoned, private(MINE, privateDNSZone=ZONE))
     assert code == "CreateOrUpdateVirtualNetworkLinkFailed"
     assert "A virtual network cannot be linked to multiple zones with overlapping namespaces." in message
-
-
-# -- what goes with it -------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What AKS refuses of a cluster's identity, login and address ranges, and what it takes."""
+"""AKS's rules for a cluster's identity, login and address ranges."""
 
 from __future__ import annotations
 
@@ -25,25 +25,19 @@ def group(arm: Arm) -> Arm:
 
 
 def refused(arm: Arm, body: dict[str, Any]) -> tuple[str, str]:
-    """Code and message; nothing is left behind."""
+    """Returns the code and message of a refusal, after which nothing is stored."""
     answer = arm.put(CLUSTER, body)
     assert answer.status_code == 400, answer.text
     assert arm.call("GET", CLUSTER).status_code == 404
     return arm.refusal(answer)[1:]
 
 
-# -- who may reach it --------------------------------------------------------------------------------------------------
-
-
-def test_authorized_ranges_are_200_at_most(group: Arm) -> None:
+def test_rejects_more_than_200_authorized_ranges(group: Arm) -> None:
     ranges = [f"8.8.{number}.8/32" for number in range(201)]
     assert "the most is 200" in refused(group, cluster_body(apiServerAccessProfile={"authorizedIPRanges": ranges}))[1]
 
 
-# -- when its nodes are patched ----------------------------------------------------------------------------------------
-
-
-def test_a_maintenance_window_is_kept_and_goes_with_its_cluster(cluster: Arm) -> None:
+def test_stores_a_maintenance_window_until_the_cluster_is_deleted(cluster: Arm) -> None:
     path = f"{CLUSTER}/maintenanceConfigurations/aksManagedNodeOSUpgradeSchedule"
     sundays = {"weekly": {"dayOfWeek": "Sunday", "intervalWeeks": 1}}
     window = {"maintenanceWindow": {"durationHours": 4, "schedule": sundays, "startTime": "02:00"}}
@@ -57,23 +51,16 @@ def test_a_maintenance_window_is_kept_and_goes_with_its_cluster(cluster: Arm) ->
 # -- identity and login ------------------------------------------------------------------------------------------------
 
 
-def test_an_update_may_leave_the_identity_out(cluster: Arm) -> None:
+def test_an_update_may_omit_the_identity(cluster: Arm) -> None:
     assert cluster.put(CLUSTER, cluster_body() | {"identity": None}).status_code == 200
 
 
-def test_a_cluster_with_an_identity_of_ones_own(group: Arm) -> None:
-    make(group, IDENTITY, {"location": "eastus"})
-    assert make(group, CLUSTER, cluster_body() | {"identity": OWN})["identity"]["userAssignedIdentities"].keys() == {
-        IDENTITY
-    }
-
-
-def test_a_service_principal_is_as_good_as_an_identity(group: Arm) -> None:
+def test_accepts_a_service_principal_instead_of_an_identity(group: Arm) -> None:
     make(group, CLUSTER, cluster_body(servicePrincipalProfile={"clientId": "a", "secret": "b"}) | {"identity": None})
 
 
-def test_nodes_get_an_identity_that_the_clusters_may_assign(group: Arm) -> None:
-    """Codes and the role: AKS's page "Use a managed identity" and reports of refusals."""
+def test_the_cluster_must_be_allowed_to_assign_the_kubelet_identity(group: Arm) -> None:
+    """Codes and the role: AKS's page "Use a managed identity" and user reports."""
     nodes = f"{IDENTITY}-nodes"
     kubelet = {"identityProfile": {"kubeletidentity": {"resourceId": nodes}}}
     assert refused(group, cluster_body(**kubelet))[0] == "CustomKubeletIdentityOnlySupportedOnUserAssignedMSICluster"
@@ -83,31 +70,23 @@ def test_nodes_get_an_identity_that_the_clusters_may_assign(group: Arm) -> None:
     group.assign(OPERATOR, GROUP, mine)
     assert refused(group, asked)[0] == "CustomKubeletIdentityMissingPermissionError"
     assert group.put(nodes, {"location": "eastus"}).status_code == 201
-    told = {"objectId": mine, "clientId": mine}  # the caller's word does not count
-    asked["properties"]["identityProfile"]["kubeletidentity"] |= told
+    asked["properties"]["identityProfile"]["kubeletidentity"] |= {"objectId": mine, "clientId": mine}  # ignored
     made = make(group, CLUSTER, asked)["properties"]["identityProfile"]["kubeletidentity"]
     ids = group.get(nodes)["properties"]
     assert made == {"resourceId": nodes, "clientId": ids["clientId"], "objectId": ids["principalId"]}
     world = group.server.world
     record = world.store.get(parse_id(CLUSTER))
     assert record is not None
-    assert kubelet_identity(record) == ids["principalId"], "by which the nodes pull images"
+    assert kubelet_identity(record) == ids["principalId"], "nodes pull images with it"
 
 
-def test_nodes_may_keep_the_identity_that_aks_makes(cluster: Arm) -> None:
+def test_an_update_may_keep_the_kubelet_identity_of_aks(cluster: Arm) -> None:
     shown = cluster.get(CLUSTER)["properties"]["identityProfile"]
-    told = {"kubeletidentity": shown["kubeletidentity"] | {"objectId": "else"}}
-    assert make(cluster, CLUSTER, cluster_body(identityProfile=told))["properties"]["identityProfile"] == shown
+    changed = {"kubeletidentity": shown["kubeletidentity"] | {"objectId": "else"}}
+    assert make(cluster, CLUSTER, cluster_body(identityProfile=changed))["properties"]["identityProfile"] == shown
 
 
-def test_the_identity_of_nodes_in_their_own_group_is_there(group: Arm) -> None:
-    make(group, IDENTITY, {"location": "eastus"})
-    missing = IDENTITY.replace(GROUP, GROUP.replace("/rg", "/MC_rg_aks_eastus"))
-    asked = cluster_body(identityProfile={"kubeletidentity": {"resourceId": f"{missing}-none"}}) | {"identity": OWN}
-    assert refused(group, asked)[0] == "CustomKubeletIdentityMissingPermissionError"
-
-
-def test_an_update_that_leaves_entra_out_keeps_it(group: Arm) -> None:
+def test_an_update_without_entra_keeps_it(group: Arm) -> None:
     assert group.put(CLUSTER, cluster_body(aadProfile={"managed": True})).status_code == 201
     group.done()
     assert group.put(CLUSTER, cluster_body(disableLocalAccounts=True)).status_code == 200
@@ -129,11 +108,11 @@ def test_an_update_that_leaves_entra_out_keeps_it(group: Arm) -> None:
         OVERLAY | {"podCidrs": ["10.1.0.0/16", "fd00:1::/64"]},
     ],
 )
-def test_addresses_that_fit(group: Arm, network: dict[str, Any]) -> None:
+def test_accepts_valid_address_ranges(group: Arm, network: dict[str, Any]) -> None:
     assert group.put(CLUSTER, cluster_body(networkProfile=network)).status_code == 201
 
 
-def test_all_problems_of_addresses_are_told_at_once(group: Arm) -> None:
+def test_reports_all_errors_in_address_ranges_at_once(group: Arm) -> None:
     network = OVERLAY | {"serviceCidr": "10.240.0.0/11"}
     error = group.put(CLUSTER, cluster_body(networkProfile=network)).json()["error"]
     assert [detail["code"] for detail in error["details"]] == [
@@ -143,15 +122,12 @@ def test_all_problems_of_addresses_are_told_at_once(group: Arm) -> None:
     ]
 
 
-# -- what an update that leaves the network out keeps; the way out -----------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "network",
     [{"networkPlugin": "kubenet"}, {"networkPlugin": "azure"}, OVERLAY, {"networkPlugin": "none"}],
     ids=["kubenet", "flat", "overlay", "none"],
 )
-def test_a_plugin_stays(group: Arm, network: dict[str, str]) -> None:
+def test_an_update_keeps_the_network_plugin(group: Arm, network: dict[str, str]) -> None:
     assert group.put(CLUSTER, cluster_body(networkProfile=network)).status_code == 201
     group.done()
     assert group.put(CLUSTER, cluster_body()).status_code == 200
@@ -159,20 +135,15 @@ def test_a_plugin_stays(group: Arm, network: dict[str, str]) -> None:
     assert {name: shown.get(name) for name in OVERLAY} == dict.fromkeys(OVERLAY) | network
 
 
-def test_a_load_balancer_has_the_addresses_that_are_asked_for(group: Arm) -> None:
+def test_a_load_balancer_has_the_requested_number_of_addresses(group: Arm) -> None:
     asked = {"loadBalancerProfile": {"managedOutboundIPs": {"count": 3}}}
     assert group.put(CLUSTER, cluster_body(networkProfile=asked)).status_code == 201
     balancer = group.get(CLUSTER)["properties"]["networkProfile"]["loadBalancerProfile"]
     assert len({address["id"] for address in balancer["effectiveOutboundIPs"]}) == 3
 
 
-def test_with_another_way_out_there_is_no_load_balancer(group: Arm) -> None:
-    assert group.put(CLUSTER, cluster_body(networkProfile={"outboundType": "none"})).status_code == 201
-    assert "loadBalancerProfile" not in group.get(CLUSTER)["properties"]["networkProfile"]
-
-
-def test_a_cluster_takes_back_what_it_shows(cluster: Arm) -> None:
-    """As the Azure CLI changes one: it reads it, and puts it with the change."""
+def test_accepts_its_own_response_as_an_update(cluster: Arm) -> None:
+    """The Azure CLI reads a cluster and puts it back with a change."""
     shown = cluster.get(CLUSTER)
     assert cluster.put(CLUSTER, shown).status_code == 200
     cluster.done()

@@ -1,4 +1,4 @@
-"""The three cases of a cluster's credentials."""
+"""A cluster's credentials, with and without Entra and local accounts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _cluster(arm: Arm, *, entra: bool, local: bool) -> None:
 
 
 def _user(arm: Arm, action: str, **query: str) -> tuple[str, dict[str, Any]] | str:
-    """The kubeconfig's context and user; the message where it is refused."""
+    """Returns the kubeconfig's context and user, or the message of a refusal."""
     answer = arm.call("POST", f"{CLUSTER}/{action}", {}, **query)
     if answer.status_code == 400:
         assert answer.json()["error"]["code"] == "BadRequest"
@@ -32,13 +32,13 @@ def _user(arm: Arm, action: str, **query: str) -> tuple[str, dict[str, Any]] | s
 
 
 @pytest.mark.parametrize("entra", [True, False])
-def test_local_accounts_give_an_administrators_certificate(arm: Arm, entra: bool) -> None:
+def test_returns_an_admin_certificate_with_local_accounts(arm: Arm, entra: bool) -> None:
     _cluster(arm, entra=entra, local=True)
     found = _user(arm, "listClusterAdminCredential")
     assert found == ("aks-admin", {"client-certificate-data": "Q0VSVA==", "client-key-data": "S0VZ"})
 
 
-def test_without_local_accounts_there_is_no_administrator(arm: Arm) -> None:
+def test_rejects_admin_credentials_without_local_accounts(arm: Arm) -> None:
     _cluster(arm, entra=True, local=False)
     found = _user(arm, "listClusterAdminCredential")
     assert isinstance(found, str)
@@ -46,7 +46,7 @@ def test_without_local_accounts_there_is_no_administrator(arm: Arm) -> None:
 
 
 @pytest.mark.parametrize("local", [True, False])
-def test_entra_users_log_in_with_kubelogin(arm: Arm, local: bool) -> None:
+def test_user_credentials_use_kubelogin_with_entra(arm: Arm, local: bool) -> None:
     _cluster(arm, entra=True, local=local)
     found = _user(arm, "listClusterUserCredential", format="exec")
     assert isinstance(found, tuple)
@@ -56,19 +56,19 @@ def test_entra_users_log_in_with_kubelogin(arm: Arm, local: bool) -> None:
     assert plugin["args"][plugin["args"].index("--tenant-id") + 1] == SUBSCRIPTION.tenant_id
 
 
-def test_users_without_entra_have_a_certificate(arm: Arm) -> None:
+def test_user_credentials_are_a_certificate_without_entra(arm: Arm) -> None:
     _cluster(arm, entra=False, local=True)
     found = _user(arm, "listClusterUserCredential")
     assert found == ("aks", {"client-certificate-data": "Q0VSVA==", "client-key-data": "S0VZ"})
 
 
-def test_format_is_checked(arm: Arm) -> None:
+def test_rejects_an_unknown_format(arm: Arm) -> None:
     _cluster(arm, entra=True, local=True)
     answer = arm.call("POST", f"{CLUSTER}/listClusterUserCredential", {}, format="yaml")
     assert arm.refusal(answer)[:2] == (400, "InvalidParameter")
 
 
-def test_cluster_that_is_being_made_has_none(arm: Arm) -> None:
+def test_rejects_credentials_of_a_cluster_in_creation(arm: Arm) -> None:
     arm.backend.gate.clear()
     arm.put(GROUP, {"location": "eastus"})
     arm.put(CLUSTER, cluster_body())

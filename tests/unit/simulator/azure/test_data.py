@@ -1,4 +1,4 @@
-"""The data files agree with each other and with the rest of the project."""
+"""Consistency of the data files with each other and with the rest of the project."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from config.data import skus
 from config.data.versions import versions
-from simulator.azure.rooms import kinds
-from simulator.azure.schema import FOLDER, Field, Schema, rooms, schemas
+from simulator.azure.resource_types import kinds
+from simulator.azure.schema import FOLDER, Field, Schema, packages, schemas
 from simulator.plugins.azure_native.resources import DEFINITIONS, Definition
 from tests.support.arm import SUBSCRIPTION
 
@@ -32,26 +32,26 @@ def test_every_supported_family_with_gpus_is_offered_in_a_region() -> None:
     assert {sku.family for sku in skus.catalogue().values() if sku.gpus and sku.supported} - offered == set()
 
 
-def test_regions_offer_families_of_the_catalogue() -> None:
+def test_regions_offer_known_vm_families() -> None:
     families = {sku.family for sku in skus.catalogue().values()}
     assert all(set(offered) <= families for offered in SUBSCRIPTION.regions.values())
 
 
-def test_every_room_has_a_schema_and_rules_of_one_type() -> None:
+def test_every_package_has_a_schema_and_rules_of_one_type() -> None:
     folders = {file.name for file in FOLDER.iterdir() if file.is_dir() and file.name != "__pycache__"}
-    assert folders == set(rooms())
-    for room, schema in rooms().items():
-        rules = importlib.import_module(f"simulator.azure.types.{room}.rules")
+    assert folders == set(packages())
+    for package, schema in packages().items():
+        rules = importlib.import_module(f"simulator.azure.types.{package}.rules")
         assert kinds()[schema.type.lower()] is rules.KIND
         assert getattr(rules, "TYPE", schema.type) == schema.type
 
 
-def test_no_two_rooms_are_of_the_same_type() -> None:
-    assert len({schema.type.lower() for schema in rooms().values()}) == len({*DEFINITIONS}) == len(rooms())
+def test_types_are_unique() -> None:
+    assert len({schema.type.lower() for schema in packages().values()}) == len({*DEFINITIONS}) == len(packages())
 
 
 @pytest.mark.parametrize("schema", schemas().values(), ids=lambda schema: schema.type)
-def test_immutable_properties_are_properties(schema: Schema) -> None:
+def test_immutable_properties_exist(schema: Schema) -> None:
     for path in schema.immutable:
         field: Field = schema.body
         for part in path.split("."):
@@ -61,7 +61,7 @@ def test_immutable_properties_are_properties(schema: Schema) -> None:
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS.values(), ids=lambda definition: definition.sdk.token)
-def test_plugin_and_arm_speak_of_the_same_properties(definition: Definition) -> None:
+def test_the_plugin_and_arm_have_the_same_properties(definition: Definition) -> None:
     simulated = {path for path in definition.sdk.replaces if path.split(".")[0] in definition.inputs}
     for path in simulated:
         field = definition.inputs[path.split(".")[0]]

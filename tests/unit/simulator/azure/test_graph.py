@@ -1,4 +1,4 @@
-"""Microsoft Graph as the Azure CLI asks it for principals."""
+"""Microsoft Graph, as the Azure CLI requests principals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def found(answer: httpx.Response) -> list[str]:
     return [each["id"] for each in answer.json()["value"]]
 
 
-def test_principals_are_found_by_name_client_id_and_object_id(cluster: Arm) -> None:
+def test_finds_principals_by_name_client_id_and_object_id(cluster: Arm) -> None:
     cluster.put(IDENTITY, {"location": "eastus"})
     identity = cluster.get(IDENTITY)["properties"]
     by_name = {"$filter": f"userPrincipalName eq '{GRACE.upn}'"}
@@ -42,7 +42,7 @@ def test_principals_are_found_by_name_client_id_and_object_id(cluster: Arm) -> N
     assert answer.json()["value"][0]["@odata.type"] == "#microsoft.graph.group"
 
 
-def test_a_machine_s_own_identity_is_found(arm: Arm) -> None:
+def test_finds_the_identity_of_a_machine(arm: Arm) -> None:
     net.make_network(arm)
     net.make(arm, net.INTERFACE, net.interface_body())
     own = net.make(arm, net.MACHINE, net.machine_body())["identity"]["principalId"]
@@ -50,7 +50,7 @@ def test_a_machine_s_own_identity_is_found(arm: Arm) -> None:
     assert (machine["id"], machine["servicePrincipalType"]) == (own, "ManagedIdentity")
 
 
-def test_lists_and_single_ones(arm: Arm) -> None:
+def test_returns_lists_and_single_principals(arm: Arm) -> None:
     assert found(ask(arm, "groups")) == list(GRACE.groups)
     assert AUTOMATION.object_id in found(ask(arm, "servicePrincipals", **{"$filter": "startswith(displayName,'auto')"}))
     assert ask(arm, f"users/{GRACE.upn}").json()["id"] == GRACE.object_id
@@ -61,14 +61,14 @@ def test_lists_and_single_ones(arm: Arm) -> None:
     [
         ("me", {}, 400),
         ("applications", {}, 400),
-        ("users/nobody@contoso.example", {}, 404),
+        ("users/missing@contoso.example", {}, 404),
         ("users", {"$filter": "accountEnabled ne true"}, 400),
     ],
 )
-def test_refusals_in_graph_s_shape(path: str, query: dict[str, str], status: int, arm: Arm) -> None:
+def test_rejects_unsupported_requests(path: str, query: dict[str, str], status: int, arm: Arm) -> None:
     answer = ask(arm, path, **query)
     assert (answer.status_code, bool(answer.json()["error"]["message"])) == (status, True)
 
 
-def test_only_tokens_for_graph_count(arm: Arm) -> None:
+def test_accepts_only_tokens_for_graph(arm: Arm) -> None:
     assert ask(arm, "users", audience=arm.server.endpoint).status_code == 401

@@ -1,4 +1,4 @@
-"""Inside and outside of virtual networks: a real client of the proxy, and where names lead from each network."""
+"""Access from inside and outside of virtual networks: a real client of the proxy, and reachable hosts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HERE, THERE = parse_id(net.NETWORK), parse_id(OTHER)
 
 @pytest.fixture
 def network(arm: Arm) -> Arm:
-    """Two networks; in one of them a private endpoint of an account that lets nobody else in."""
+    """Two networks, and an account that only a private endpoint in the first one reaches."""
     net.make_network(arm)
     net.make(arm, OTHER, net.network_body("10.32.0.0/16"))
     net.make(arm, ACCOUNT, account_body(publicNetworkAccess="Disabled"))
@@ -46,46 +46,35 @@ def reach(arm: Arm, *, name: str = NAME, network: ResourceId | None = HERE) -> R
     return inside.reach(arm.server.world, name, HTTPS, network)
 
 
-def test_a_private_endpoint_is_reached_in_its_network(network: Arm) -> None:
+def test_a_network_reaches_its_private_endpoint(network: Arm) -> None:
     assert reach(network) == Reached(parse_id(ACCOUNT), private=True)
 
 
-def test_elsewhere_the_name_leads_to_the_public_address(network: Arm) -> None:
+def test_other_networks_reach_the_public_address(network: Arm) -> None:
     for outside in (None, THERE):
         assert reach(network, network=outside) == Reached(parse_id(ACCOUNT), private=False)
 
 
-def test_a_zone_that_is_not_linked_is_not_asked(network: Arm) -> None:
-    network.call("DELETE", net.link(ZONE))
-    assert reach(network) == Reached(parse_id(ACCOUNT), private=False)
-
-
-def test_a_zone_without_the_name_says_so(network: Arm) -> None:
-    network.call("DELETE", f"{net.endpoint('blob')}/privateDnsZoneGroups/default")
-    with pytest.raises(Unreached, match=f"dial tcp: lookup {NAME}: no such host"):
-        reach(network)
-
-
-def test_a_zone_of_another_network_leads_to_an_address_that_does_not_answer(network: Arm) -> None:
-    """There is no peering."""
+def test_a_private_address_of_another_network_times_out(network: Arm) -> None:
+    """Peerings are not simulated."""
     net.make(network, net.link(ZONE, "other"), net.link_body(OTHER))
     with pytest.raises(Unreached, match=r"dial tcp 10\.16\.16\.4:443: i/o timeout"):
         reach(network, network=THERE)
 
 
-def test_names_of_azure_that_nothing_has_are_not_looked_up_elsewhere(network: Arm) -> None:
-    for name in ("somebody.blob.core.windows.net", "a.privatelink.eastus.azmk8s.io", "mine.azurecr.io"):
+def test_unknown_azure_names_do_not_exist(network: Arm) -> None:
+    for name in ("other.blob.core.windows.net", "a.privatelink.eastus.azmk8s.io", "mine.azurecr.io"):
         with pytest.raises(Unreached, match="no such host"):
             reach(network, name=name)
     assert reach(network, name="pypi.org") == Reached()
 
 
 @pytest.mark.parametrize("text", ["ai", "AI", "rg+ai", "RG+ai"])
-def test_a_network_is_found_by_name_and_label(network: Arm, text: str) -> None:
+def test_finds_a_network_by_name_and_label(network: Arm, text: str) -> None:
     assert [inside.label(found) for found in inside.find(network.server.world.store.all(), text)] == ["rg+ai"]
 
 
-def test_a_group_stands_for_its_networks(network: Arm) -> None:
+def test_finds_the_networks_of_a_group(network: Arm) -> None:
     there = network.server.world.store.all()
     assert [each.name for each in inside.find(there, "rg")] == ["ai", "other"]
     assert inside.find(there, "none") == []
@@ -95,7 +84,7 @@ def test_a_group_stands_for_its_networks(network: Arm) -> None:
 
 
 def nodes(arm: Arm) -> DataPlane:
-    """As those of the cluster reach Azure."""
+    """Returns the data plane of the cluster's nodes."""
     return DataPlane(arm.server.world, arm.server.tokens, 1).at(CLUSTER)
 
 
@@ -113,39 +102,33 @@ def private(network: Arm) -> Arm:
     return make_cluster(network, net.NODES)
 
 
-def test_an_id_means_the_network_in_whatever_case(network: Arm) -> None:
+def test_ignores_the_case_of_network_ids(network: Arm) -> None:
     make_cluster(network, net.NODES.replace("/ai/", "/AI/"))
     shown = network.get(CLUSTER)["properties"]
     assert reach(network, name=shown["privateFQDN"]) == Reached(parse_id(CLUSTER), private=True)
 
 
-def test_an_api_server_is_reached_in_its_network_alone(private: Arm) -> None:
+def test_only_its_network_reaches_a_private_api_server(private: Arm) -> None:
     shown = private.get(CLUSTER)["properties"]
     assert reach(private, name=shown["privateFQDN"]) == Reached(parse_id(CLUSTER), private=True)
     assert inside.served_at(private.server.world, parse_id(CLUSTER), HTTPS) == 7
-    for elsewhere in (None, THERE):
+    for outside in (None, THERE):
         with pytest.raises(Unreached, match="no such host"):
-            reach(private, name=shown["privateFQDN"], network=elsewhere)
+            reach(private, name=shown["privateFQDN"], network=outside)
         with pytest.raises(Unreached, match="i/o timeout"):  # the public name has the private address
-            reach(private, name=shown["fqdn"], network=elsewhere)
+            reach(private, name=shown["fqdn"], network=outside)
     assert nodes(private).names(CLUSTER) == [shown["privateFQDN"], shown["fqdn"]]
 
 
-def test_its_nodes_reach_an_account_by_their_network(private: Arm) -> None:
+def test_nodes_reach_an_account_from_their_network(private: Arm) -> None:
     service = nodes(private).blob_service("models")
     assert (service.url, service.proxy) == (f"https://{NAME}", "http://rg%2Bai:inside@127.0.0.1:1")
     outside = DataPlane(private.server.world, private.server.tokens, 1)
     assert outside.blob_service("models").url == "https://127.0.0.1:1/models"
 
 
-def test_nodes_whose_zone_lacks_the_name_find_no_account(private: Arm) -> None:
-    private.call("DELETE", f"{net.endpoint('blob')}/privateDnsZoneGroups/default")
-    with pytest.raises(Unreached, match="no such host"):
-        nodes(private).blob_service("models")
-
-
-def test_images_come_by_the_registrys_endpoint(private: Arm) -> None:
-    """Without it the registry's public address answers, and lets nobody in."""
+def test_nodes_pull_images_by_the_private_endpoint(private: Arm) -> None:
+    """Without an endpoint, the public address of the registry rejects the nodes."""
     zone, image = net.zone("privatelink.azurecr.io"), "aiimages.azurecr.io/train:1"
     net.make(private, net.REGISTRY, {**net.REGISTRY_BODY, "properties": {"publicNetworkAccess": "Disabled"}})
     private.server.world.registries.push("aiimages", "train", "1")
@@ -160,21 +143,21 @@ def test_images_come_by_the_registrys_endpoint(private: Arm) -> None:
 
 
 def addresses(arm: Arm, label: str) -> list[str]:
-    """What the metadata service says to a machine there."""
+    """Returns the addresses that the metadata service reports to a machine in the network."""
     path = f"{domains.machine(label)}/metadata/instance/network/interface"
     found = machines.metadata(arm.server.world, unquote(path), {"metadata": "true"})
     return [each["privateIpAddress"] for interface in found for each in interface["ipv4"]["ipAddress"]]
 
 
-def test_a_machine_learns_its_address(network: Arm) -> None:
-    assert addresses(network, "rg+ai") == ["10.16.255.254"]  # a runner's that nobody has declared
+def test_the_metadata_service_returns_the_address_of_a_machine(network: Arm) -> None:
+    assert addresses(network, "rg+ai") == ["10.16.255.254"]  # of a runner without a resource
     net.make(network, net.INTERFACE, net.interface_body())
     assert addresses(network, "rg+ai") == ["10.16.16.5"]
 
 
-def test_there_is_no_machine_outside(network: Arm) -> None:
+def test_the_metadata_service_needs_a_network(network: Arm) -> None:
     for label in ("", "rg+none"):
-        with pytest.raises(ArmError, match="no machine"):
+        with pytest.raises(ArmError, match="No machine runs"):
             addresses(network, label)
 
 
@@ -189,19 +172,19 @@ def gateway(network: Arm) -> Iterator[Gateway]:
 
 
 def connect(gateway: Gateway, host: str, user: str = "", port: int = HTTPS) -> socket.socket:
-    """Asks the proxy for a connection. Raises OSError with what it answers."""
+    """Requests a connection from the proxy. Raises OSError with its response."""
     return by_proxy((host, port), domains.proxy(gateway.port, user))
 
 
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
-    """Stands where something is served."""
+    """A server socket in place of a service."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server
 
 
 @pytest.mark.parametrize(("user", "came_to"), [("rg+ai", parse_id(ACCOUNT)), ("rg+other", None), ("", None)])
-def test_a_service_knows_who_came_to_its_endpoint(
+def test_the_gateway_knows_clients_of_private_endpoints(
     network: Arm, gateway: Gateway, listener: socket.socket, user: str, came_to: ResourceId | None
 ) -> None:
     network.blobs.endpoint = f"https://127.0.0.1:{listener.getsockname()[1]}"
@@ -211,11 +194,11 @@ def test_a_service_knows_who_came_to_its_endpoint(
             assert gateway.came_to(port) == came_to
             client.sendall(b"hello")
             assert server.recv(5) == b"hello"
-    eventually(lambda: gateway.came_to(port) is None, "it is forgotten")
+    eventually(lambda: gateway.came_to(port) is None, "the client disconnected")
 
 
-def test_plain_http_goes_on_but_not_to_microsoft(gateway: Gateway, listener: socket.socket) -> None:
-    proxy, words = f"http://127.0.0.1:{gateway.port}", "does not let requests to Microsoft out"
+def test_forwards_plain_http_but_not_to_microsoft(gateway: Gateway, listener: socket.socket) -> None:
+    proxy, words = f"http://127.0.0.1:{gateway.port}", "blocks requests to Microsoft"
     with httpx.Client(proxy=proxy, trust_env=False) as client:
         for host in ("management.azure.com", "169.254.169.254", "graph.microsoft.com"):
             answer = client.get(f"http://{host}/metadata/identity")
@@ -243,21 +226,21 @@ def _by_httpx(proxy: str, url: str) -> None:
 
 
 @pytest.mark.parametrize("get", [_by_urllib, _by_requests, _by_httpx])
-def test_clients_of_python_say_where_they_are(gateway: Gateway, get: Callable[[str, str], None]) -> None:
-    with pytest.raises(Exception, match=r"There is no virtual network rg\+none"):
+def test_python_clients_send_their_network_to_the_proxy(gateway: Gateway, get: Callable[[str, str], None]) -> None:
+    with pytest.raises(Exception, match=r"The virtual network rg\+none does not exist"):
         get(domains.proxy(gateway.port, "rg+none"), f"https://{NAME}/")
 
 
 @pytest.mark.parametrize(
-    ("host", "user", "words"),
+    ("host", "port", "words"),
     [
-        ("gone.blob.core.windows.net", "", "502 dial tcp: lookup gone.blob.core.windows.net: no such host"),
-        (NAME, "rg+none", "502 There is no virtual network rg+none in simulated Azure"),
+        ("gone.blob.core.windows.net", HTTPS, "502 dial tcp: lookup gone.blob.core.windows.net: no such host"),
+        (NAME, 80, "connection refused"),
     ],
 )
-def test_what_is_not_reached_is_told_as_a_resolver_would(gateway: Gateway, host: str, user: str, words: str) -> None:
+def test_rejects_unreachable_hosts_as_a_resolver_does(gateway: Gateway, host: str, port: int, words: str) -> None:
     with pytest.raises(OSError, match=re.escape(words)):
-        connect(gateway, host, user)
+        connect(gateway, host, "rg+ai", port)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +251,7 @@ def test_what_is_not_reached_is_told_as_a_resolver_would(gateway: Gateway, host:
         ("", 403, r"client with IP '[\d.]+' is not allowed access"),
     ],
 )
-def test_a_private_registry_refuses_who_comes_to_its_public_address(
+def test_a_private_registry_rejects_its_public_address(
     network: Arm, gateway: Gateway, user: str, status: int, words: str
 ) -> None:
     net.make(network, net.REGISTRY, {**net.REGISTRY_BODY, "properties": {"publicNetworkAccess": "Disabled"}})
@@ -283,12 +266,7 @@ def test_a_private_registry_refuses_who_comes_to_its_public_address(
     assert re.search(words, answer.headers.get("www-authenticate", answer.text))
 
 
-def test_an_account_has_no_other_port(gateway: Gateway) -> None:
-    with pytest.raises(OSError, match="connection refused"):
-        connect(gateway, NAME, "rg+ai", port=80)
-
-
-def test_the_world_outside_is_reached_through_it(gateway: Gateway, listener: socket.socket) -> None:
+def test_forwards_connections_to_other_hosts(gateway: Gateway, listener: socket.socket) -> None:
     with connect(gateway, "127.0.0.1", "rg+ai", listener.getsockname()[1]) as client:
         server, _ = listener.accept()
         with server:
@@ -299,14 +277,14 @@ def test_the_world_outside_is_reached_through_it(gateway: Gateway, listener: soc
 @pytest.mark.parametrize(
     "host", ["management.azure.com", "aka.ms", "dc.services.visualstudio.com", "MCR.microsoft.com"]
 )
-def test_no_other_host_of_microsoft_is_reached(gateway: Gateway, host: str) -> None:
-    with pytest.raises(OSError, match=f"502 The simulator does not serve {host}, and its proxy does not let requests"):
+def test_blocks_other_hosts_of_microsoft(gateway: Gateway, host: str) -> None:
+    with pytest.raises(OSError, match=f"502 The simulator does not serve {host}, and its proxy blocks requests"):
         connect(gateway, host)
 
 
 @pytest.mark.parametrize("host", domains.SERVED)
-def test_hosts_of_microsoft_that_the_simulator_serves(network: Arm, gateway: Gateway, host: str) -> None:
-    """A client of them verifies the certificate by the simulator's authority."""
+def test_serves_some_hosts_of_microsoft(network: Arm, gateway: Gateway, host: str) -> None:
+    """Clients verify the certificate with the simulator's authority."""
     trusted = ssl.create_default_context(cafile=network.ca_file)
     with httpx.Client(proxy=domains.proxy(gateway.port, ""), verify=trusted, trust_env=False) as client:
         answer = client.get(f"https://{host}/organizations/v2.0/.well-known/openid-configuration")

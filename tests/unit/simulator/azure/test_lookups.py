@@ -1,4 +1,4 @@
-"""What can be looked up in the simulated subscription, and that ARM refuses what it does not have."""
+"""Requests about the subscription that are not about stored resources."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ import pytest
 
 from simulator.azure.features import CHANGING_S
 from simulator.world.faults import new_fault
-from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, TOKEN, Arm, FakeBackend, cluster_body, start
-from tests.support.azure_plugin import AzurePlugin
+from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm, FakeBackend, cluster_body, start
 
 SCOPE = f"/subscriptions/{SUBSCRIPTION.subscription_id}"
 SIZES = f"{SCOPE}/providers/Microsoft.Compute/skus"
-ROLE = f"{CLUSTER}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-4000-8000-0000000000ff"
 TABLE = f"{GROUP}/providers/Microsoft.Network/routeTables/out"
 Start = Callable[..., Arm]
 
 
 @pytest.fixture
 def another(tmp_path: Path) -> Iterator[Start]:
-    """A subscription with other values."""
+    """Starts a subscription with other values."""
     started: list[Arm] = []
 
     def begin(**values: Any) -> Arm:
@@ -41,7 +39,7 @@ def sizes(arm: Arm, region: str) -> dict[str, Any]:
     return {sku["name"]: sku for sku in found}
 
 
-def test_regions_offer_what_pools_of_them_may_have(arm: Arm) -> None:
+def test_lists_the_vm_sizes_of_a_region(arm: Arm) -> None:
     there = sizes(arm, "northeurope")
     assert "Standard_ND96isr_H100_v5" not in there
     assert there["Standard_D4ads_v5"]["restrictions"] == there["Standard_NC4as_T4_v3"]["restrictions"] == []
@@ -58,7 +56,7 @@ def test_regions_offer_what_pools_of_them_may_have(arm: Arm) -> None:
     assert "is not allowed in your subscription" in arm.refusal(arm.put(CLUSTER, body))[2]
 
 
-def test_without_a_filter_all_regions_are_listed(arm: Arm) -> None:
+def test_lists_the_vm_sizes_of_all_regions(arm: Arm) -> None:
     found = arm.call("GET", SIZES, **{"api-version": "2021-07-01"}).json()["value"]
     assert {sku["locations"][0] for sku in found} == set(SUBSCRIPTION.regions)
     assert sizes(arm, "moon") == {}
@@ -66,7 +64,7 @@ def test_without_a_filter_all_regions_are_listed(arm: Arm) -> None:
     assert arm.refusal(other)[:2] == (400, "BadRequest")
 
 
-def test_a_provider_in_azures_shape(arm: Arm) -> None:
+def test_returns_a_resource_provider(arm: Arm) -> None:
     path = f"{SCOPE}/providers/microsoft.compute"
     found = arm.call("GET", path, **{"api-version": "2021-04-01"}).json()
     (machines,) = found.pop("resourceTypes")
@@ -80,26 +78,6 @@ def test_a_provider_in_azures_shape(arm: Arm) -> None:
     }
 
 
-def test_nothing_is_made_by_a_provider_that_is_not_registered(another: Start) -> None:
-    arm = another(providers={**SUBSCRIPTION.providers, "Microsoft.ContainerService": "NotRegistered"})
-    arm.put(GROUP, {"location": "eastus"})
-    answer = arm.put(CLUSTER, cluster_body())
-    assert arm.refusal(answer)[:2] == (409, "MissingSubscriptionRegistration")
-    (detail,) = answer.json()["error"]["details"]
-    assert detail["target"] == "Microsoft.ContainerService"  # by which clients know what to register
-
-
-def test_without_the_right_no_role_is_assigned(another: Start) -> None:
-    arm = another(rights=[{"actions": ["*"], "notActions": ["Microsoft.Authorization/*/Write"]}])
-    arm.put(GROUP, {"location": "eastus"})
-    arm.put(CLUSTER, cluster_body())
-    role = f"{SCOPE}/providers/Microsoft.Authorization/roleDefinitions/b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
-    answer = arm.put(ROLE, {"properties": {"principalId": SUBSCRIPTION.object_id, "roleDefinitionId": role}})
-    status, code, message = arm.refusal(answer)
-    assert (status, code) == (403, "AuthorizationFailed")
-    assert "does not have authorization to perform action 'Microsoft.Authorization/roleAssignments/write'" in message
-
-
 NEWEST = {"api-version": "2021-04-01"}
 AKS = {"api-version": "2026-06-01"}
 NODES = f"{SCOPE}/resourceGroups/MC_rg_aks_eastus"
@@ -110,7 +88,7 @@ def names(answer: dict[str, Any]) -> list[str]:
     return [each["name"] for each in answer["value"]]
 
 
-def test_regions_and_role_definitions_are_listed(arm: Arm) -> None:
+def test_lists_regions_and_role_definitions(arm: Arm) -> None:
     assert names(arm.call("GET", f"{SCOPE}/locations", **{"api-version": "2022-12-01"}).json()) == list(
         SUBSCRIPTION.regions
     )
@@ -120,19 +98,23 @@ def test_regions_and_role_definitions_are_listed(arm: Arm) -> None:
     assert (role["name"], role["properties"]["roleName"]) == ("7f951dda-4ed3-4680-a7ca-43fe172d538d", "AcrPull")
     assert arm.call("GET", f"{roles}/{role['name']}").json() == role
     assert arm.refusal(arm.call("GET", f"{roles}/{role['name'][:-1]}0"))[1] == "RoleDefinitionDoesNotExist"
-    assert arm.call("GET", roles, **query | {"$filter": "roleName eq 'Emperor'"}).json() == {"value": []}
+    assert arm.call("GET", roles, **query | {"$filter": "roleName eq 'None'"}).json() == {"value": []}
 
 
-def test_a_provider_is_registered(another: Start) -> None:
+def test_creation_needs_a_registered_provider(another: Start) -> None:
     arm = another(providers={**SUBSCRIPTION.providers, "Microsoft.ContainerService": "NotRegistered"})
+    arm.put(GROUP, {"location": "eastus"})
+    refused = arm.put(CLUSTER, cluster_body())
+    assert arm.refusal(refused)[:2] == (409, "MissingSubscriptionRegistration")
+    (detail,) = refused.json()["error"]["details"]
+    assert detail["target"] == "Microsoft.ContainerService", "clients register this provider"
     path = f"{SCOPE}/providers/Microsoft.ContainerService"
     assert arm.call("POST", f"{path}/register", **NEWEST).json()["registrationState"] == "Registered"
-    arm.put(GROUP, {"location": "eastus"})
     assert arm.put(CLUSTER, cluster_body()).status_code == 201
     assert arm.call("POST", f"{SCOPE}/providers/Microsoft.Nothing/register", **NEWEST).status_code == 404
 
 
-def test_features_as_the_azure_cli_asks_for_them(arm: Arm) -> None:
+def test_registers_and_lists_preview_features(arm: Arm) -> None:
     above, version = f"{SCOPE}/providers/Microsoft.Features", {"api-version": "2021-07-01"}
     path = f"{above}/providers/microsoft.containerservice/features/AKSInfinibandSupport"
 
@@ -153,7 +135,7 @@ def test_features_as_the_azure_cli_asks_for_them(arm: Arm) -> None:
     assert arm.refusal(refused)[:2] == (404, "FeatureNotFound")
 
 
-def test_states_of_features_and_providers_outlive_a_restart(arm: Arm) -> None:
+def test_states_of_features_and_providers_survive_a_restart(arm: Arm) -> None:
     feature = f"{SCOPE}/providers/Microsoft.Features/providers/Microsoft.ContainerService/features/AKSInfinibandSupport"
     provider = f"{SCOPE}/providers/Microsoft.Compute"
     arm.call("POST", f"{feature}/unregister", **{"api-version": "2021-07-01"})
@@ -164,7 +146,7 @@ def test_states_of_features_and_providers_outlive_a_restart(arm: Arm) -> None:
     assert arm.call("GET", provider, **NEWEST).json()["registrationState"] == "Unregistered"
 
 
-def test_resources_are_listed_by_type_name_and_group(cluster: Arm) -> None:
+def test_lists_resources_by_type_name_and_group(cluster: Arm) -> None:
     def listed(scope: str, text: str = "") -> list[str]:
         return names(cluster.call("GET", f"{scope}/resources", **NEWEST, **({"$filter": text} if text else {})).json())
 
@@ -184,12 +166,12 @@ def test_resources_are_listed_by_type_name_and_group(cluster: Arm) -> None:
         ("Microsoft.ContainerRegistry", "images", "AlreadyExists"),
     ],
 )
-def test_whether_a_name_is_free(provider: str, name: str, reason: str | None, arm: Arm) -> None:
+def test_checks_the_availability_of_names(provider: str, name: str, reason: str | None, arm: Arm) -> None:
     answer = arm.call("POST", f"{SCOPE}/providers/{provider}/checkNameAvailability", {"name": name, "type": "x"}).json()
     assert (answer["nameAvailable"], answer.get("reason")) == (reason is None, reason)
 
 
-def test_versions_and_upgrades_of_kubernetes(cluster: Arm) -> None:
+def test_lists_kubernetes_versions_and_upgrades(cluster: Arm) -> None:
     path = f"{SCOPE}/providers/Microsoft.ContainerService/locations/eastus/kubernetesVersions"
     offered = cluster.call("GET", path, **AKS).json()["values"]
     assert {each["version"] for each in offered} == set(SUBSCRIPTION.kubernetes_patches)
@@ -197,12 +179,12 @@ def test_versions_and_upgrades_of_kubernetes(cluster: Arm) -> None:
     plane = cluster.call("GET", f"{CLUSTER}/upgradeProfiles/default", **AKS).json()["properties"]
     pool = cluster.call("GET", f"{CLUSTER}/agentPools/system/upgradeProfiles/default", **AKS).json()["properties"]
     assert [each["name"] for each in plane["agentPoolProfiles"]] == ["system"]
-    assert pool["upgrades"] == [], "a pool is at most as new as its control plane"
+    assert pool["upgrades"] == [], "not above the control plane"
     newest = cluster.get(f"{CLUSTER}/agentPools/system")["properties"]["nodeImageVersion"]
     assert pool["latestNodeImageVersion"] == newest
 
 
-def test_the_group_of_the_nodes_can_be_read(cluster: Arm) -> None:
+def test_returns_the_node_resource_group(cluster: Arm) -> None:
     group = cluster.get(NODES)
     assert (group["location"], group["managedBy"]) == ("eastus", CLUSTER)
     assert cluster.call("HEAD", NODES).status_code == 204
@@ -219,8 +201,8 @@ def test_the_group_of_the_nodes_can_be_read(cluster: Arm) -> None:
     assert cluster.call("GET", f"{SETS}/other").status_code == 404
 
 
-def test_the_group_of_the_nodes_is_its_clusters(cluster: Arm) -> None:
-    """The first code and text are Azure's (Azure/AKS#1080); changes of the group are not simulated."""
+def test_rejects_changes_of_the_node_resource_group(cluster: Arm) -> None:
+    """The first code and text are Azure's (Azure/AKS#1080). Changes of the group are not simulated."""
     shown = cluster.get(NODES)
     status, code, message = cluster.refusal(cluster.put(NODES, {"location": "eastus"}))
     assert (status, code) == (409, "ResourceGroupManagedByMismatch")
@@ -231,18 +213,10 @@ def test_the_group_of_the_nodes_is_its_clusters(cluster: Arm) -> None:
     cluster.call("DELETE", CLUSTER)
     cluster.done()
     assert cluster.call("GET", NODES).status_code == 404
-    assert cluster.put(NODES, {"location": "eastus"}).status_code == 201, "the name is free again"
+    assert cluster.put(NODES, {"location": "eastus"}).status_code == 201, "the name is available again"
 
 
-def test_a_client_finds_arm_and_its_token(arm: Arm, plugin: AzurePlugin) -> None:
-    """By the two that the program uses: the cloud's metadata, which need no token, and the plugin's function."""
-    asked = "/metadata/endpoints?api-version=2022-09-01"
-    found = arm.client.get(asked, headers={"Authorization": ""}).json()
-    assert found["resourceManager"] == arm.server.endpoint
-    assert plugin.invoke("azure-native:authorization:getClientToken", {}) == {"token": TOKEN}
-
-
-def test_machines_are_listed_and_deleted_by_name(cluster: Arm) -> None:
+def test_lists_and_deletes_machines_by_name(cluster: Arm) -> None:
     pool = f"{CLUSTER}/agentPools/system"
     listed = cluster.call("GET", f"{pool}/machines", **AKS).json()
     first, second = names(listed)
@@ -258,7 +232,7 @@ def test_machines_are_listed_and_deleted_by_name(cluster: Arm) -> None:
     assert upgraded["properties"]["nodeImageVersion"] == image
 
 
-def test_a_policy_that_refused_something_can_be_shown(arm: Arm) -> None:
+def test_returns_the_policy_of_a_refusal(arm: Arm) -> None:
     arm.server.world.faults.fault(new_fault("policy", tag="CostCenter"))
     message = arm.refusal(arm.put(GROUP, {"location": "eastus"}))[2]
     path, version = message.split('"id":"')[1].partition('"')[0], {"api-version": "2025-11-01"}
@@ -267,7 +241,7 @@ def test_a_policy_that_refused_something_can_be_shown(arm: Arm) -> None:
     assert arm.refusal(arm.call("GET", path, **version))[:2] == (404, "PolicyAssignmentNotFound")
 
 
-def test_networks_of_a_region_are_counted(arm: Arm) -> None:
+def test_lists_network_usages_of_a_region(arm: Arm) -> None:
     arm.put(GROUP, {"location": "eastus"})
     arm.put(TABLE, {"location": "eastus"})
     usages = {

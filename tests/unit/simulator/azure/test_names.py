@@ -1,4 +1,4 @@
-"""What a name resolves to, inside a network and outside."""
+"""Name resolution inside a network and outside."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PRIVATE = Answer((ALIAS,), "10.16.16.4", parse_id(ACCOUNT))
 
 @dataclass
 class Dns:
-    """Asked from the network, and from everywhere else."""
+    """Name resolution in the network and outside."""
 
     arm: Arm
 
@@ -35,7 +35,7 @@ class Dns:
 
 @pytest.fixture
 def dns(arm: Arm) -> Dns:
-    """An account with a private endpoint, and a zone that neither is told of."""
+    """An account with a private endpoint, and a zone without link or record."""
     net.make_network(arm)
     net.make(arm, ACCOUNT, account_body())
     net.make(arm, net.endpoint("blob"), net.endpoint_body(ACCOUNT, "blob"))
@@ -43,58 +43,58 @@ def dns(arm: Arm) -> Dns:
     return Dns(arm)
 
 
-def write(dns: Dns) -> None:
+def write_record(dns: Dns) -> None:
     net.make(dns.arm, f"{net.endpoint('blob')}/privateDnsZoneGroups/default", net.group_body(ZONE))
 
 
-def test_the_network_of_a_linked_zone_alone_finds_the_private_address(dns: Dns) -> None:
-    write(dns)
+def test_only_a_linked_network_finds_the_private_address(dns: Dns) -> None:
+    write_record(dns)
     net.make(dns.arm, net.link(ZONE), net.link_body())
     assert dns.inside() == dns.inside(BLOBS.upper() + ".") == PRIVATE
     assert dns.outside() == BEHIND_ALIAS
 
 
-def test_without_a_link_the_network_finds_the_public_address(dns: Dns) -> None:
-    write(dns)
+def test_a_network_without_link_finds_the_public_address(dns: Dns) -> None:
+    write_record(dns)
     assert dns.inside() == dns.outside() == BEHIND_ALIAS
 
 
-def test_a_linked_zone_without_the_record_says_that_there_is_no_such_name(dns: Dns) -> None:
+def test_a_linked_zone_without_the_record_hides_the_name(dns: Dns) -> None:
     net.make(dns.arm, net.link(ZONE), net.link_body())
     assert dns.inside() is None
     assert dns.outside() == BEHIND_ALIAS
 
 
-def test_a_link_may_send_what_its_zone_does_not_have_to_public_dns(dns: Dns) -> None:
+def test_a_link_may_redirect_missing_names_to_public_dns(dns: Dns) -> None:
     net.make(dns.arm, net.link(ZONE), net.link_body(resolutionPolicy="NxDomainRedirect"))
     assert dns.inside() == BEHIND_ALIAS
 
 
 def test_an_account_without_an_endpoint_has_no_alias(dns: Dns) -> None:
-    """So that a linked zone keeps nobody from other accounts, unless they are private too."""
+    """A linked zone therefore does not hide public accounts."""
     net.make(dns.arm, net.link(ZONE), net.link_body())
     dns.arm.call("DELETE", net.endpoint("blob"))
     assert dns.inside() == dns.outside() == PUBLIC
 
 
 @pytest.mark.parametrize("name", ["other.blob.core.windows.net", "other.azurecr.io", "aks.eastus.azmk8s.io"])
-def test_names_of_azures_that_nobody_has(dns: Dns, name: str) -> None:
+def test_unknown_azure_names_do_not_exist(dns: Dns, name: str) -> None:
     assert dns.inside(name) is dns.outside(name) is None
 
 
-def test_an_alias_can_be_asked_for(dns: Dns) -> None:
-    write(dns)
+def test_resolves_an_alias(dns: Dns) -> None:
+    write_record(dns)
     net.make(dns.arm, net.link(ZONE), net.link_body())
     assert dns.inside(ALIAS) == Answer((), "10.16.16.4", parse_id(ACCOUNT))
     assert dns.outside(ALIAS) == PUBLIC
     assert dns.outside("other.privatelink.blob.core.windows.net") is None
 
 
-def test_the_world_outside_of_azure_is_as_it_is(dns: Dns) -> None:
+def test_resolves_names_outside_azure(dns: Dns) -> None:
     assert dns.inside("github.com") == dns.outside("github.com") == Answer()
 
 
-def test_both_names_of_a_registry(dns: Dns) -> None:
+def test_resolves_both_names_of_a_registry(dns: Dns) -> None:
     net.make(dns.arm, net.REGISTRY, net.REGISTRY_BODY)
     net.make_endpoint(dns.arm, "images", net.REGISTRY, "registry", net.zone("privatelink.azurecr.io"))
     registry = parse_id(net.REGISTRY)

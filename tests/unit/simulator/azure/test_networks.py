@@ -1,4 +1,4 @@
-"""Virtual networks and what is in them: subnets, the way out, machines, private endpoints and zones."""
+"""Virtual networks: subnets, gateways, routes, machines, private endpoints and zones."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from simulator.azure.ids import parse_id
 from simulator.azure.types.virtual_machine.rules import principals
 from tests.support import networks as net
 from tests.support.arm import GROUP, Arm
-from tests.support.azure_plugin import GROUP as GROUP_TOKEN
-from tests.support.azure_plugin import AzurePlugin
 from tests.support.blob_account import ACCOUNT, IDENTITY, account_body
 
 Body = dict[str, Any]
@@ -22,26 +20,9 @@ IMAGE_ZONE = net.zone("privatelink.azurecr.io")
 
 @pytest.fixture
 def network(arm: Arm) -> Arm:
-    """A network with two subnets, one of which goes out by a gateway with an address."""
+    """A network with two subnets, one of which has a NAT gateway with an address."""
     net.make_network(arm)
     return arm
-
-
-# -- ranges ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_network_shows_its_subnets(network: Arm) -> None:
-    subnets = network.get(net.NETWORK)["properties"]["subnets"]
-    assert [(each["name"], each["properties"]["addressPrefix"]) for each in subnets] == [
-        ("endpoints", "10.16.16.0/24"),
-        ("nodes", "10.16.0.0/20"),
-    ]
-
-
-def test_a_range_of_15_bits_is_as_good_as_any(arm: Arm) -> None:
-    net.make(arm, GROUP, {"location": "eastus"})
-    net.make(arm, net.NETWORK, net.network_body("10.0.0.0/15"))
-    assert net.make(arm, net.NODES, net.subnet_body("10.1.0.0/16"))["properties"]["addressPrefix"] == "10.1.0.0/16"
 
 
 # -- subnets inline ----------------------------------------------------------------------------------------------------
@@ -57,7 +38,7 @@ def names(arm: Arm) -> list[str]:
     return [subnet["name"] for subnet in arm.get(net.NETWORK)["properties"]["subnets"]]
 
 
-def test_a_put_without_subnets_keeps_them_and_one_that_names_others_removes_them(network: Arm) -> None:
+def test_a_put_with_inline_subnets_replaces_all_subnets(network: Arm) -> None:
     net.make(network, net.NETWORK, net.network_body() | {"tags": {"a": "b"}})
     assert names(network) == ["endpoints", "nodes"]
     net.make(network, net.NETWORK, inline(("nodes", "10.16.0.0/20"), ("more", "10.16.32.0/24")))
@@ -66,17 +47,17 @@ def test_a_put_without_subnets_keeps_them_and_one_that_names_others_removes_them
     assert names(network) == []
 
 
-# -- the way out -------------------------------------------------------------------------------------------------------
+# -- outbound traffic and addresses ------------------------------------------------------------------------------------
 
 
-def test_a_gateway_its_address_and_its_subnets_know_each_other(network: Arm) -> None:
+def test_a_gateway_references_its_subnets_and_its_address(network: Arm) -> None:
     assert network.get(net.GATEWAY)["properties"]["subnets"] == [{"id": net.NODES}]
     address = network.get(net.ADDRESS)["properties"]
     assert address["natGateway"] == {"id": net.GATEWAY}
     assert address["ipAddress"].startswith("203.0.113.")
 
 
-def test_what_is_used_shows_by_what_and_can_be_deleted_once_it_is_used_no_more(network: Arm) -> None:
+def test_shows_uses_and_allows_deletion_without_them(network: Arm) -> None:
     net.make(network, net.INTERFACE, net.interface_body())
     shown = network.get(net.ENDPOINTS)["properties"]["ipConfigurations"]
     assert shown == [{"id": f"{net.INTERFACE}/ipConfigurations/only"}]
@@ -85,7 +66,7 @@ def test_what_is_used_shows_by_what_and_can_be_deleted_once_it_is_used_no_more(n
         assert network.call("DELETE", path).status_code == 200
 
 
-def test_a_subnet_gives_away_all_addresses_but_five(network: Arm) -> None:
+def test_a_subnet_reserves_five_addresses(network: Arm) -> None:
     net.make(network, net.ENDPOINTS, net.subnet_body("10.16.16.0/29"))
     made = [net.make(network, f"{net.INTERFACE}-{number}", net.interface_body()) for number in range(3)]
     shown = [each["properties"]["ipConfigurations"][0]["properties"]["privateIPAddress"] for each in made]
@@ -97,10 +78,10 @@ def test_a_subnet_gives_away_all_addresses_but_five(network: Arm) -> None:
     )
 
 
-# -- the plugin --------------------------------------------------------------------------------------------------------
+# -- routes ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_table_is_written_as_it_is_shown(network: Arm) -> None:
+def test_accepts_its_own_response_as_a_route_table(network: Arm) -> None:
     table = net.make(network, net.ROUTES, net.routes_body())
     (route,) = table["properties"]["routes"]
     route |= {"etag": 'W/"0"'}
@@ -110,7 +91,7 @@ def test_a_table_is_written_as_it_is_shown(network: Arm) -> None:
     assert net.make(network, f"{net.ROUTES}/routes/out", route) == shown["properties"]["routes"][0]
 
 
-def test_routes_are_added_to_a_table_and_replaced(arm: Arm) -> None:
+def test_adds_and_replaces_routes_of_a_table(arm: Arm) -> None:
     arm.put(GROUP, {"location": "eastus"})
     out: dict[str, Any] = {"addressPrefix": "0.0.0.0/0", "nextHopType": "Internet"}
     arm.put(net.ROUTES, {"location": "eastus"})
@@ -128,30 +109,11 @@ def test_routes_are_added_to_a_table_and_replaced(arm: Arm) -> None:
     assert arm.get(net.ROUTES)["properties"]["routes"] == []
 
 
-def test_the_plugin_writes_parts_without_their_properties(plugin: AzurePlugin, arm: Arm) -> None:
-    """As Pulumi's SDK has subnets inline, and every other part of a network."""
-    plugin.create(GROUP_TOKEN, {"resourceGroupName": "rg", "location": "eastus"}, name="rg")
-    asked: Body = {"name": "nodes", "addressPrefix": "10.16.0.0/20"}
-    where = {"resourceGroupName": "rg", "location": "eastus", "virtualNetworkName": "ai"}
-    inputs = {**where, "addressSpace": {"addressPrefixes": ["10.16.0.0/16"]}, "subnets": [asked]}
-    checked, problems = plugin.check("azure-native:network:VirtualNetwork", inputs)
-    assert (checked["azureApiVersion"], problems) == ("2024-05-01", [])
-    _, shown = plugin.create("azure-native:network:VirtualNetwork", inputs)
-    assert shown["subnets"][0].items() >= {**asked, "id": net.NODES, "provisioningState": "Succeeded"}.items()
-    assert arm.get(net.NODES)["properties"]["addressPrefix"] == "10.16.0.0/20"
-    inputs["subnets"] = [{**asked, "adressPrefix": "10.16.0.0/20"}]
-    _, problems = plugin.check("azure-native:network:VirtualNetwork", inputs)
-    assert (
-        "unknown property 'subnets[0].adressPrefix' (or not simulated); did you mean 'subnets[0].addressPrefix'?"
-        in problems
-    )
-
-
-# -- the machine to log in at and its bastion --------------------------------------------------------------------------
+# -- machines and bastions ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def place(network: Arm) -> Arm:
+def bastion_network(network: Arm) -> Arm:
     """A network with an interface for a machine, and a subnet and an address for a bastion."""
     net.make(network, net.GATEWAY, net.gateway_body())
     net.make(network, net.BASTION_SUBNET, net.subnet_body("10.16.17.0/26"))
@@ -159,51 +121,43 @@ def place(network: Arm) -> Arm:
     return network
 
 
-def test_a_bastion_takes_an_address(place: Arm) -> None:
-    assert net.make(place, net.BASTION, net.bastion_body(enableTunneling=True))["properties"]["dnsName"]
+def test_a_bastion_uses_its_address(bastion_network: Arm) -> None:
+    assert net.make(bastion_network, net.BASTION, net.bastion_body(enableTunneling=True))["properties"]["dnsName"]
     part = f"{net.BASTION}/bastionHostIpConfigurations/only"
-    assert place.get(net.ADDRESS)["properties"]["ipConfiguration"] == {"id": part}
+    assert bastion_network.get(net.ADDRESS)["properties"]["ipConfiguration"] == {"id": part}
 
 
-def test_a_machine_and_its_interface_know_each_other(place: Arm) -> None:
-    net.make(place, net.MACHINE, net.machine_body())
-    assert place.get(net.INTERFACE)["properties"]["virtualMachine"] == {"id": net.MACHINE}
+def test_an_interface_references_its_machine(bastion_network: Arm) -> None:
+    net.make(bastion_network, net.MACHINE, net.machine_body())
+    assert bastion_network.get(net.INTERFACE)["properties"]["virtualMachine"] == {"id": net.MACHINE}
     for path in (net.MACHINE, net.INTERFACE):
-        assert place.call("DELETE", path).status_code == 200
+        assert bastion_network.call("DELETE", path).status_code == 200
 
 
-def test_what_runs_at_the_first_boot_is_not_shown(place: Arm) -> None:
+def test_does_not_show_custom_data(bastion_network: Arm) -> None:
     body = net.machine_body()
     body["properties"]["osProfile"]["customData"] = "I2Nsb3VkLWNvbmZpZw=="
-    shown = net.make(place, net.MACHINE, body)["properties"]["osProfile"]
+    shown = net.make(bastion_network, net.MACHINE, body)["properties"]["osProfile"]
     assert shown["computerName"] == "jump"
     assert "customData" not in shown
 
 
-def test_a_machine_signs_in_as_itself_and_by_identities_of_ones_own(place: Arm) -> None:
-    own = net.make(place, IDENTITY, {"location": "eastus"})["properties"]["principalId"]
+def test_a_machine_has_system_and_user_assigned_identities(bastion_network: Arm) -> None:
+    own = net.make(bastion_network, IDENTITY, {"location": "eastus"})["properties"]["principalId"]
     both = {"type": "SystemAssigned, UserAssigned", "userAssignedIdentities": {IDENTITY: {}}}
-    shown = net.make(place, net.MACHINE, net.machine_body() | {"identity": both})["identity"]
+    shown = net.make(bastion_network, net.MACHINE, net.machine_body() | {"identity": both})["identity"]
     assert shown["userAssignedIdentities"][IDENTITY]["principalId"] == own
-    world = place.server.world
+    world = bastion_network.server.world
     machine = world.store.get(parse_id(net.MACHINE))
     assert machine is not None
     assert principals(world, machine) == [shown["principalId"], own]
 
 
-def test_a_machine_of_the_same_name_is_another_one(place: Arm) -> None:
-    first = net.make(place, net.MACHINE, net.machine_body())
-    place.call("DELETE", net.MACHINE)
-    second = net.make(place, net.MACHINE, net.machine_body())
+def test_a_recreated_machine_has_a_new_identity(bastion_network: Arm) -> None:
+    first = net.make(bastion_network, net.MACHINE, net.machine_body())
+    bastion_network.call("DELETE", net.MACHINE)
+    second = net.make(bastion_network, net.MACHINE, net.machine_body())
     assert first["identity"]["principalId"] != second["identity"]["principalId"]
-
-
-def test_a_machine_without_a_disk_in_its_request_has_azures(place: Arm) -> None:
-    """As in a recorded run of azure-native's tests (tests/contract/recordings/azure_native.yaml, run `machine`)."""
-    body = net.machine_body()
-    del body["properties"]["storageProfile"]["osDisk"]
-    shown = net.make(place, net.MACHINE, body)["properties"]["storageProfile"]["osDisk"]
-    assert (shown["createOption"], shown["caching"], shown["deleteOption"]) == ("FromImage", "ReadWrite", "Detach")
 
 
 # -- private endpoints and zones ---------------------------------------------------------------------------------------
@@ -218,7 +172,7 @@ def services(arm: Arm) -> Arm:
     return arm
 
 
-def test_an_endpoint_has_an_address_for_each_name_of_its_group(services: Arm) -> None:
+def test_an_endpoint_has_an_address_for_each_name(services: Arm) -> None:
     shown = [
         net.make(services, path, net.endpoint_body(service, group))["properties"]["customDnsConfigs"]
         for path, service, group in ((BLOB, ACCOUNT, "blob"), (DFS, ACCOUNT, "dfs"), (IMAGES, net.REGISTRY, "registry"))
@@ -232,7 +186,7 @@ def test_an_endpoint_has_an_address_for_each_name_of_its_group(services: Arm) ->
     ]
 
 
-def test_a_service_shows_who_leads_to_it(services: Arm) -> None:
+def test_a_service_shows_its_endpoints(services: Arm) -> None:
     net.make(services, BLOB, net.endpoint_body(ACCOUNT, "blob"))
     net.make(services, IMAGES, net.endpoint_body(net.REGISTRY, "registry"))
     (connection,) = services.get(ACCOUNT)["properties"]["privateEndpointConnections"]
@@ -244,7 +198,7 @@ def test_a_service_shows_who_leads_to_it(services: Arm) -> None:
     assert connection["properties"]["privateLinkServiceConnectionState"] == approved | {"actionsRequired": "None"}
 
 
-def test_an_endpoint_of_a_service_that_is_gone_leads_nowhere(services: Arm) -> None:
+def test_an_endpoint_of_a_deleted_service_is_disconnected(services: Arm) -> None:
     net.make(services, IMAGES, net.endpoint_body(net.REGISTRY, "registry"))
     assert services.call("DELETE", net.REGISTRY).status_code == 200
     net.make(services, net.REGISTRY, net.REGISTRY_BODY)  # another one of the same name
@@ -254,10 +208,7 @@ def test_an_endpoint_of_a_service_that_is_gone_leads_nowhere(services: Arm) -> N
     assert shown["customDnsConfigs"] == services.get(net.REGISTRY)["properties"]["privateEndpointConnections"] == []
 
 
-# -- registries --------------------------------------------------------------------------------------------------------
-
-
-def test_data_endpoints_are_shown(services: Arm) -> None:
+def test_shows_data_endpoints_of_a_registry(services: Arm) -> None:
     body = {**net.REGISTRY_BODY, "properties": {"dataEndpointEnabled": True, "publicNetworkAccess": "Disabled"}}
     shown = net.make(services, net.REGISTRY, body)["properties"]
     assert shown["dataEndpointHostNames"] == ["aiimages.eastus.data.azurecr.io"]
@@ -281,7 +232,7 @@ def test_a_zone_group_writes_the_records_of_its_endpoint(services: Arm) -> None:
     assert services.get(IMAGE_ZONE)["properties"]["numberOfRecordSets"] == 1
 
 
-def test_links_go_with_their_network(services: Arm) -> None:
+def test_deletes_links_with_their_network(services: Arm) -> None:
     net.make(services, ZONE, {"location": "global"})
     net.make(services, net.link(ZONE), net.link_body())
     assert services.call("DELETE", net.NETWORK).status_code == 200

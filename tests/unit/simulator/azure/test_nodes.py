@@ -1,4 +1,4 @@
-"""Node objects as AKS gives them: names, labels, taints, sizes and OS disks."""
+"""Node objects of AKS: names, labels, taints, sizes and OS disks."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from simulator.azure.types.agent_pool.nodes import Pool, manifests
 from simulator.world.hardware import SECTOR_BYTES
 from simulator.world.nodes import hardware_of
 from tests.support.arm import Arm, pool_body, pool_path
+from tests.support.case_files import case_table
 from tests.support.sizes import H100
 
 
@@ -78,7 +79,7 @@ def test_labels_and_taints() -> None:
     ]
 
 
-def test_sizes_come_from_the_catalogue_less_what_aks_keeps() -> None:
+def test_allocatable_resources_exclude_reservations() -> None:
     status = manifests(_pool(), skus.sku(H100))[1]["status"]
     assert status["capacity"]["cpu"] == "96"
     assert status["allocatable"]["cpu"] == "94940m"
@@ -93,52 +94,44 @@ def test_sizes_come_from_the_catalogue_less_what_aks_keeps() -> None:
 @pytest.mark.parametrize(
     ("cores", "gib", "pods", "cpu", "memory_mib"),
     [
-        # https://learn.microsoft.com/azure/aks/node-resource-reservations: its table, and both of its examples
+        # https://learn.microsoft.com/azure/aks/node-resource-reservations: the table and both examples
         *((cores, 8, 30, cpu, 650) for cores, cpu in ((1, 60), (2, 100), (4, 140), (8, 180), (16, 260), (32, 420))),
         (64, 8, 30, 740, 650),
         (4, 4, 70, 140, 1024),
     ],
 )
-def test_aks_keeps_what_its_page_lists(cores: int, gib: int, pods: int, cpu: int, memory_mib: int) -> None:
+def test_reservations_match_the_documentation(cores: int, gib: int, pods: int, cpu: int, memory_mib: int) -> None:
     size = skus.VmSku(name="Standard", family="f", vcpus=cores, memory_gib=gib, temp_gib=0)
     (node,) = manifests(_pool([0], maxPods=pods), size)
     assert node["status"]["allocatable"]["cpu"] == f"{1000 * cores - cpu}m"
-    assert _kept(node) == (memory_mib + 100) * 1024
+    assert _reserved(node) == (memory_mib + 100) * 1024
 
 
-def _kept(node: dict[str, Any]) -> int:
-    """The memory of a node that pods cannot have, in KiB."""
+def _reserved(node: dict[str, Any]) -> int:
+    """Returns the memory of a node that is reserved, in KiB."""
     status = node["status"]
     return (count(status["capacity"]["memory"]) - count(status["allocatable"]["memory"])) // 1024
-
-
-@pytest.mark.parametrize(("cores", "allocatable_cpu"), [(2, "1900m"), (16, "15740m")])
-def test_cpu_is_that_of_recorded_nodes(cores: int, allocatable_cpu: str) -> None:
-    """https://github.com/Azure/AKS/issues/3525 and https://github.com/Azure/AKS/issues/4524."""
-    size = skus.VmSku(name="Standard", family="f", vcpus=cores, memory_gib=8, temp_gib=0)
-    (node,) = manifests(_pool([0]), size)
-    assert node["status"]["allocatable"]["cpu"] == allocatable_cpu
 
 
 def test_memory_is_that_of_recorded_nodes() -> None:
     """Two nodes with 16 cores, 64 GiB and 60 pods have the same capacity: https://github.com/Azure/AKS/issues/4524.
 
-    One keeps what AKS kept before Kubernetes 1.29 (the page on reservations); the issue takes it for the newer one.
+    One has the reservation from before Kubernetes 1.29; the issue reports it for the newer one.
     """
     before, since = 59329368, 64460556
-    kept_before = int(1024 * (0.25 * 4 + 0.2 * 4 + 0.1 * 8 + 0.06 * 48)) + 750
+    reserved_before = int(1024 * (0.25 * 4 + 0.2 * 4 + 0.1 * 8 + 0.06 * 48)) + 750
     size = skus.VmSku(name="Standard", family="f", vcpus=16, memory_gib=64, temp_gib=0)
     (node,) = manifests(_pool([0], maxPods=60), size)
-    assert abs((since + _kept(node)) - (before + kept_before * 1024)) < 100, "KiB, by which the nodes differ"
+    assert abs((since + _reserved(node)) - (before + reserved_before * 1024)) < 100, "KiB, by which the nodes differ"
 
 
-def test_the_program_knows_what_is_left_on_each_size() -> None:
+def test_the_program_computes_the_same_allocatable_resources() -> None:
     for size in skus.catalogue().values():
         for pods in (30, 110, 250):
             found = manifests(_pool([0], maxPods=pods), size)[0]["status"]["allocatable"]
             known, memory_kib = allocatable(size, pods), count(found["memory"]) // 1024
             assert found["cpu"] == f"{known.cpu_millis}m"
-            assert known.memory_kib == memory_kib - 160 * 1024, "the least of recorded nodes"
+            assert known.memory_kib == memory_kib - 160 * 1024, "the minimum of recorded nodes"
 
 
 @pytest.mark.parametrize(("kind", "label"), [("Ephemeral", "ephemeral"), ("Managed", "managed")])
@@ -148,25 +141,25 @@ def test_nodes_have_the_os_disk_of_their_pool(kind: str, label: str) -> None:
     assert node["metadata"]["labels"]["kubernetes.azure.com/storageprofile"] == label
     hardware = hardware_of(node)
     assert hardware.os_disk.sectors * SECTOR_BYTES == 512 * 1024**3
-    assert len(hardware.nvme) == 8, "none of them is taken for it"
+    assert len(hardware.nvme) == 8, "the OS disk uses none of them"
 
 
 def test_stopped_pool_has_no_nodes() -> None:
     assert manifests(_pool(powerState={"code": "Stopped"}), skus.sku(H100)) == []
 
 
-def test_driver_that_aks_installs_is_marked() -> None:
+def test_marks_nodes_whose_driver_aks_installs() -> None:
     for driver, mark in (("Install", "aks"), ("None", None)):
         node = manifests(_pool(gpuProfile={"driver": driver}), skus.sku(H100))[0]
         assert node["metadata"]["annotations"].get("simulator/gpu-driver") == mark
 
 
-def test_zones_are_taken_in_turn() -> None:
+def test_nodes_alternate_between_zones() -> None:
     nodes = manifests(_pool(availabilityZones=["1", "3"]), skus.sku(H100))
     assert [node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in nodes] == ["eastus-1", "eastus-3"]
 
 
-def test_nodes_that_cannot_be_made_fail_their_own_pool_alone(cluster: Arm) -> None:
+def test_missing_nodes_fail_only_their_pool(cluster: Arm) -> None:
     cluster.backend.refused = "bad"
     accepted = cluster.put(pool_path("bad"), pool_body(count=1))
     cluster.done()
@@ -201,15 +194,22 @@ def size(vcpus: int, temporary: int, cache: int = 0) -> VmSku:
         (size(20, 160, cache=30), {"osDiskSizeGB": 128}, (128, "Managed")),
     ],
 )
-def test_defaults_are_akss(sku: VmSku, given: dict[str, Any], gets: tuple[int, str]) -> None:
+def test_os_disk_defaults_are_those_of_aks(sku: VmSku, given: dict[str, Any], gets: tuple[int, str]) -> None:
     properties = dict(given)
     os_disks.fill(properties, sku)
     assert (properties["osDiskSizeGB"], properties["osDiskType"]) == gets
 
 
+@case_table(__file__, "disks", file="pool_disks")
+def test_sets_the_os_disk_of_a_vm_size(size: str, given: dict[str, Any], gets: list[Any]) -> None:
+    properties = dict(given)
+    os_disks.fill(properties, skus.sku(size))
+    assert [properties["osDiskSizeGB"], properties["osDiskType"]] == gets
+
+
 @pytest.mark.parametrize("sku", catalogue().values(), ids=lambda sku: str(sku.name))
-def test_the_program_chooses_what_aks_accepts(sku: VmSku) -> None:
-    """For each size of a disk: it can be had, and AKS would choose the same type."""
+def test_the_program_chooses_valid_os_disks(sku: VmSku) -> None:
+    """AKS accepts each disk size, and would choose the same type."""
     for gib in (MIN_OS_DISK_GB, 128, 144, 150, 176, 256, 512, 1024, 2040, 2041, MAX_OS_DISK_GB):
         chosen = os_disk(sku, gib)
         os_disks.check({"osDiskSizeGB": chosen.gb, "osDiskType": chosen.type}, sku)

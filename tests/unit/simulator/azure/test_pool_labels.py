@@ -1,4 +1,4 @@
-"""Labels and taints of pools: Kubernetes' syntax, AKS's reserved names, and the program's check of the same."""
+"""Labels and taints of pools: the syntax of Kubernetes, AKS's reserved names, and the program's same checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RESERVED = "For Kubernetes version greater than or equal to 1.16, node label key
 @pytest.mark.parametrize(
     ("key", "is_key"),
     [
-        # What https://github.com/kubernetes/apimachinery, pkg/api/validate/content/kube_test.go, also tries
+        # https://github.com/kubernetes/apimachinery, pkg/api/validate/content/kube_test.go
         ("1234", True),
         ("1.2.3.4/5678", True),
         ("now-with.dashes-and.dots/simple", True),
@@ -40,12 +40,12 @@ RESERVED = "For Kubernetes version greater than or equal to 1.16, node label key
         ("", False),
     ],
 )
-def test_keys_are_those_that_kubernetes_accepts(key: str, *, is_key: bool) -> None:
+def test_accepts_the_label_keys_of_kubernetes(key: str, *, is_key: bool) -> None:
     assert (labels.is_key(key), program.is_key(key)) == (is_key, is_key)
 
 
 @given(TEXTS)
-def test_the_program_reads_labels_as_kubernetes_does(text: str) -> None:
+def test_the_program_has_the_same_syntax_of_labels(text: str) -> None:
     assert program.is_key(text) == labels.is_key(text)
     assert program.is_value(text) == labels.is_value(text)
 
@@ -66,22 +66,22 @@ def test_the_program_reads_labels_as_kubernetes_does(text: str) -> None:
         ("node.kubernetes.io/instance-type", RESERVED),
     ],
 )
-def test_reserved_names(key: str, refusal: str) -> None:
-    """The program refuses more: all of Kubernetes' and AKS's namespaces, as AKS's page on labels advises."""
+def test_rejects_reserved_names(key: str, refusal: str) -> None:
+    """The program rejects more: all namespaces of Kubernetes and AKS, as AKS's page on labels advises."""
     assert refused({"nodeLabels": {key: "value"}}).startswith(refusal)
     assert bool(refused({"nodeLabels": {key: "value"}})) == bool(refusal)
     if refusal:
         assert list(program.label_problems({key: "value"}, ("pools", "gpu", "labels")))
 
 
-def test_spot_pools_have_their_label() -> None:
+def test_accepts_the_spot_label_of_spot_pools() -> None:
     label = {"kubernetes.azure.com/scalesetpriority": "spot"}
     assert refused({"nodeLabels": label})
     assert not refused({"nodeLabels": label, "scaleSetPriority": "Spot"})
 
 
 @given(st.lists(st.text("a=:-/.", max_size=4).map(lambda pair: f"{pair}:NoSchedule"), max_size=2))
-def test_aks_accepts_what_the_program_accepts(taints: list[str]) -> None:
+def test_accepts_all_taints_that_the_program_accepts(taints: list[str]) -> None:
     if not list(program.taint_problems(taints, ("pools", "gpu", "taints"))):
         assert not refused({"nodeTaints": taints})
 

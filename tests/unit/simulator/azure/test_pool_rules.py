@@ -1,4 +1,4 @@
-"""ARM's rules of agent pools: what it refuses, with which code, and what it fills in."""
+"""Rules of agent pools: defaults, quotas and upgrades."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ from typing import Any
 import pytest
 
 from tests.support.arm import CLUSTER, SUBSCRIPTION, Arm, cluster_body, pool_body, pool_path
-from tests.support.case_files import case_table
 
-SPOT = {"scaleSetPriority": "Spot"}
-A100, D4S = "Standard_NC24ads_A100_v4", "Standard_D4s_v5"
+D4S = "Standard_D4s_v5"
 
 
 def upgrades(**settings: str) -> dict[str, Any]:
     return {"upgradeSettings": settings}
 
 
-def test_all_problems_of_a_body_are_told_at_once(cluster: Arm) -> None:
+def test_reports_all_errors_of_a_body_at_once(cluster: Arm) -> None:
     error = cluster.put(pool_path(), pool_body(count=-1, osSKU="x")).json()["error"]
     assert [detail["target"] for detail in error["details"]] == ["properties.count", "properties.osSKU"]
 
 
-def test_pool_takes_defaults_and_scales(cluster: Arm) -> None:
+def test_a_pool_has_defaults_and_scales(cluster: Arm) -> None:
     assert cluster.put(pool_path(), pool_body()).status_code == 201
     cluster.done()
     assert len(cluster.node_names()) == 4
@@ -38,18 +36,8 @@ def test_pool_takes_defaults_and_scales(cluster: Arm) -> None:
         assert len(cluster.node_names()) == 2 + count
 
 
-@case_table(__file__, "disks", file="pool_disks")
-def test_a_pool_takes_its_disk_from_the_vm_size(
-    cluster: Arm, size: str, given: dict[str, Any], gets: list[Any]
-) -> None:
-    body = pool_body(vmSize=size, count=0, **{"osDiskSizeGB": None, "osDiskType": None, **given})
-    assert cluster.put(pool_path(), body).status_code == 201
-    shown = cluster.get(pool_path())["properties"]
-    assert [shown["osDiskSizeGB"], shown["osDiskType"]] == gets
-
-
-def test_a_system_pool_that_shrinks_may_have_room_for_fewer_pods(cluster: Arm) -> None:
-    """As AKS lets it (Azure/AKS#1422), though it refuses to make such a pool. Other pools may be as small."""
+def test_a_system_pool_may_shrink_below_the_minimum_of_pods(cluster: Arm) -> None:
+    """AKS allows it (Azure/AKS#1422), but rejects a new system pool of that size."""
     pool: dict[str, Any] = {"mode": "System", "nodeTaints": [], "vmSize": D4S, "gpuProfile": None, "maxPods": 10}
     for name, changes in (("more", pool | {"count": 3}), ("more", pool | {"count": 1}), ("user", {"maxPods": 10})):
         answer = cluster.put(pool_path(name), pool_body(**changes))
@@ -57,14 +45,7 @@ def test_a_system_pool_that_shrinks_may_have_room_for_fewer_pods(cluster: Arm) -
         cluster.done()
 
 
-def test_count_left_out_stays_as_it_is(cluster: Arm) -> None:
-    cluster.put(pool_path(), pool_body(count=3))
-    cluster.done()
-    cluster.put(pool_path(), pool_body(count=None))
-    assert cluster.get(pool_path())["properties"]["count"] == 3
-
-
-def test_spot_pool_is_marked_and_has_a_quota_of_its_own(cluster: Arm) -> None:
+def test_a_spot_pool_has_its_taint_and_a_separate_quota(cluster: Arm) -> None:
     cluster.put(pool_path("reg"), pool_body(count=10))
     cluster.done()
     spot = {"scaleSetPriority": "Spot", "count": 10}
@@ -83,9 +64,7 @@ def test_spot_pool_is_marked_and_has_a_quota_of_its_own(cluster: Arm) -> None:
 @pytest.mark.parametrize(
     ("settings", "status"), [({"maxSurge": "33%"}, 400), ({"maxSurge": "0", "maxUnavailable": "1"}, 200)]
 )
-def test_an_upgrade_needs_quota_for_a_node_more_unless_it_is_in_place(
-    cluster: Arm, settings: dict[str, str], status: int
-) -> None:
+def test_an_upgrade_needs_quota_for_a_surge_node(cluster: Arm, settings: dict[str, str], status: int) -> None:
     cluster.put(pool_path(), pool_body(count=10, **upgrades(**settings)))
     cluster.done()
     cluster.put(CLUSTER, cluster_body(kubernetesVersion="1.36"))
@@ -93,26 +72,20 @@ def test_an_upgrade_needs_quota_for_a_node_more_unless_it_is_in_place(
     answer = cluster.put(pool_path(), pool_body(count=10, orchestratorVersion="1.36", **upgrades(**settings)))
     assert answer.status_code == status
     if status == 400:
-        assert "requested 1056, remaining 960" in cluster.refusal(answer)[2], "from 1.35 on one node is enough"
+        assert "requested 1056, remaining 960" in cluster.refusal(answer)[2], "since 1.35, one surge node is enough"
 
 
 def test_spot_pools_have_no_upgrade_settings(cluster: Arm) -> None:
-    cluster.put(pool_path(), pool_body(**SPOT))
-    cluster.put(pool_path("regular"), pool_body())
-    cluster.done()
-    assert cluster.get(pool_path())["properties"]["upgradeSettings"] == {}
-    assert cluster.get(pool_path("regular"))["properties"]["upgradeSettings"] == {
-        "maxSurge": "10%",
-        "maxUnavailable": "0",
-    }
+    made = cluster.put(pool_path(), pool_body(scaleSetPriority="Spot")).json()
+    assert made["properties"]["upgradeSettings"] == {}
 
 
-def test_quota_is_shown_as_used(cluster: Arm) -> None:
+def test_shows_the_used_quota(cluster: Arm) -> None:
     cluster.put(pool_path(), pool_body())
     path = f"/subscriptions/{SUBSCRIPTION.subscription_id}/providers/Microsoft.Compute/locations/eastus/usages"
     usages = cluster.call("GET", path, **{"api-version": "2024-07-01"}).json()["value"]
     shown = {usage["name"]["value"]: (usage["currentValue"], usage["limit"]) for usage in usages}
     assert shown["standardNDSH100v5Family"] == (192, 960)
-    assert shown["cores"] == (200 + 4 * 24, 4000), "with what is reserved"
+    assert shown["cores"] == (200 + 4 * 24, 4000), "with reserved capacity"
     names = {usage["name"]["value"]: usage["name"]["localizedValue"] for usage in usages}
     assert (names["cores"], names["lowPriorityCores"]) == ("Total Regional vCPUs", "Total Regional Low-priority vCPUs")

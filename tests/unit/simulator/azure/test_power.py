@@ -1,4 +1,4 @@
-"""A cluster that is stopped: `az aks stop`, and what AKS refuses until it is started again."""
+"""Power, certificates and commands of a cluster: `az aks stop`, `start`, `rotate-certs` and `command invoke`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.arm import CLUSTER, Arm, cluster_body, pool_body
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where boots of nodes are noted."""
+    """Sets the folder that records boots of nodes."""
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
 
 
@@ -25,7 +25,7 @@ def states(arm: Arm) -> list[str]:
     return [each["powerState"]["code"] for each in (found, *found["agentPoolProfiles"])]
 
 
-def test_a_stopped_cluster_keeps_its_pools_and_has_no_api_server(cluster: Arm) -> None:
+def test_stops_and_starts_a_cluster(cluster: Arm) -> None:
     nodes = cluster.node_names()
     assert cluster.call("POST", f"{CLUSTER}/stop").status_code == 204
     assert (states(cluster), cluster.backend.halted) == (["Stopped", "Stopped"], [CLUSTER])
@@ -34,7 +34,7 @@ def test_a_stopped_cluster_keeps_its_pools_and_has_no_api_server(cluster: Arm) -
     assert all(BootStore().last(node) for node in nodes)
 
 
-def test_nothing_of_it_can_be_changed_but_it_can_be_deleted(cluster: Arm) -> None:
+def test_a_stopped_cluster_allows_only_deletion(cluster: Arm) -> None:
     cluster.call("POST", f"{CLUSTER}/stop")
     state = "managed cluster is in Provisioning State(Succeeded) and Power State(Stopped), "
     for method, path, body, doing in (
@@ -49,7 +49,7 @@ def test_nothing_of_it_can_be_changed_but_it_can_be_deleted(cluster: Arm) -> Non
     assert cluster.call("GET", CLUSTER).status_code == 404
 
 
-def test_it_stays_stopped_when_the_simulator_starts_again(cluster: Arm) -> None:
+def test_a_stopped_cluster_stays_stopped_after_a_restart(cluster: Arm) -> None:
     cluster.call("POST", f"{CLUSTER}/stop")
     cluster.backend.nodes.clear()
     world = cluster.server.world
@@ -58,7 +58,7 @@ def test_it_stays_stopped_when_the_simulator_starts_again(cluster: Arm) -> None:
     assert not cluster.backend.nodes
 
 
-def test_new_certificates_end_the_old_ones(cluster: Arm) -> None:
+def test_rotates_certificates_of_a_running_cluster(cluster: Arm) -> None:
     assert cluster.call("POST", f"{CLUSTER}/rotateClusterCertificates").status_code == 204
     assert cluster.backend.rotated == [CLUSTER]
     assert all(BootStore().last(node) for node in cluster.node_names())
@@ -66,7 +66,7 @@ def test_new_certificates_end_the_old_ones(cluster: Arm) -> None:
     assert cluster.call("POST", f"{CLUSTER}/rotateClusterCertificates").status_code == 409
 
 
-def test_a_command_runs_with_its_files(cluster: Arm) -> None:
+def test_runs_a_command_with_its_files(cluster: Arm) -> None:
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as files:
         files.writestr("job.yaml", "{}")
@@ -77,7 +77,7 @@ def test_a_command_runs_with_its_files(cluster: Arm) -> None:
     assert (answer["exitCode"], answer["logs"]) == (0, "kubectl apply -f job.yaml ['job.yaml']")
 
 
-def test_a_command_that_does_not_end_has_failed(cluster: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_fails_at_its_timeout(cluster: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(*_: object) -> tuple[int, str]:
         raise TimeoutError("kubectl did not end")
 
@@ -97,6 +97,6 @@ def test_a_command_that_does_not_end_has_failed(cluster: Arm, monkeypatch: pytes
         ({"command": "kubectl get pods", "context": "no archive"}, "a zip archive in base64"),
     ],
 )
-def test_what_is_not_a_command(body: dict[str, str], words: str, cluster: Arm) -> None:
+def test_rejects_other_commands(body: dict[str, str], words: str, cluster: Arm) -> None:
     status, _, message = cluster.refusal(cluster.call("POST", f"{CLUSTER}/runCommand", body))
     assert (status, words in message) == (400, True), message

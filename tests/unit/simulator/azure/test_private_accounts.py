@@ -1,4 +1,4 @@
-"""A storage account without public access: who reaches its blobs, by Azure's own client, and what others are told."""
+"""Access to a storage account without public access, with Azure's own client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME = "models.blob.core.windows.net"
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobAccount]:
-    """With a private endpoint in the network `ai`, whose zone is linked there."""
+    """An account with a private endpoint in the network `ai` and a linked zone."""
     with blob_account(tmp_path_factory.mktemp("private")) as made:
         made.settings(publicNetworkAccess="Disabled")
         net.make_network(made.arm)
@@ -31,7 +31,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobAccount]:
 
 
 def listed(account: BlobAccount, credential: object, *, network: str = "", host: str = NAME) -> list[str]:
-    """Names of blobs, as a machine in that network sees them, or one outside. Gives up at once."""
+    """Returns the names of blobs, as seen from a network or outside. Does not retry."""
     client = ContainerClient(
         f"https://{host}",
         "data",
@@ -44,34 +44,34 @@ def listed(account: BlobAccount, credential: object, *, network: str = "", host:
         return [blob.name for blob in client.list_blobs()]
 
 
-def test_its_endpoints_are_named_as_on_azure(account: BlobAccount) -> None:
+def test_a_private_account_shows_the_endpoints_of_azure(account: BlobAccount) -> None:
     shown = account.arm.get(ACCOUNT)["properties"]["primaryEndpoints"]
     assert shown == {"blob": f"https://{NAME}/", "dfs": "https://models.dfs.core.windows.net/"}
 
 
-@pytest.mark.parametrize("way", ["sas", "login", "key"])
-def test_inside_it_is_an_account_like_others(account: BlobAccount, way: str) -> None:
-    """Signatures hold for its own name: those of keys have the path in them."""
+@pytest.mark.parametrize("kind", ["sas", "login", "key"])
+def test_accepts_all_credentials_inside_the_network(account: BlobAccount, kind: str) -> None:
+    """Signatures of keys contain the path, so they depend on the host name."""
     keys = account.arm.call("POST", f"{ACCOUNT}/listKeys").json()["keys"]
     key = {"account_name": "models", "account_key": keys[0]["value"]}
-    ways = {"sas": account.service_sas("rl"), "login": DefaultAzureCredential(), "key": key}
-    assert listed(account, ways[way], network="rg+ai") == []
+    credentials = {"sas": account.service_sas("rl"), "login": DefaultAzureCredential(), "key": key}
+    assert listed(account, credentials[kind], network="rg+ai") == []
 
 
 @pytest.mark.parametrize("network", ["", "rg+other"])
-def test_elsewhere_it_lets_nobody_in(account: BlobAccount, network: str) -> None:
+def test_rejects_requests_from_elsewhere(account: BlobAccount, network: str) -> None:
     with pytest.raises(HttpResponseError) as refused:
         listed(account, account.service_sas("rl"), network=network)
     assert refused.value.status_code == 403
     assert "ErrorCode:AuthorizationFailure" in refused.value.message
 
 
-def test_nor_does_it_by_the_simulators_own_address(account: BlobAccount) -> None:
+def test_rejects_requests_to_the_simulators_address(account: BlobAccount) -> None:
     with pytest.raises(HttpResponseError) as refused:
         list(account.container(account.service_sas("rl")).list_blobs())
     assert refused.value.status_code == 403
 
 
-def test_a_name_that_nothing_has_is_not_found(account: BlobAccount) -> None:
+def test_an_unknown_name_does_not_resolve(account: BlobAccount) -> None:
     with pytest.raises(ServiceRequestError, match="no such host"):
         listed(account, account.service_sas("rl"), network="rg+ai", host="gone.blob.core.windows.net")

@@ -1,4 +1,4 @@
-"""Refusals that pass: throttling, no capacity, an operation that goes on."""
+"""Temporary refusals: throttling, missing capacity, and operations in progress."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import httpx
 import pytest
 
 from simulator.azure.ids import parse_id
-from simulator.azure.subscription import guid
 from simulator.azure.types.agent_pool import life
 from simulator.plugins.azure_native import arm as plugin_arm
 from simulator.world.faults import new_fault
@@ -21,9 +20,6 @@ from tests.support.azure_plugin import GROUP as GROUP_TYPE
 from tests.support.azure_plugin import AzurePlugin, failure
 from tests.support.sizes import H100
 
-ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
-REGISTRY = f"{GROUP}/providers/Microsoft.ContainerRegistry/registries/images1"
-ROLE = f"{REGISTRY}/providers/Microsoft.Authorization/roleAssignments/{guid('role')}"
 IN_PROGRESS = "please wait for it to finish before starting a new operation"
 
 
@@ -33,11 +29,11 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugin_arm, "_FIRST_PAUSE_S", 0.01)
 
 
-def broken(arm: Arm, kind: str, **options: Any) -> None:
+def inject(arm: Arm, kind: str, **options: Any) -> None:
     arm.server.world.faults.fault(new_fault(kind, **options))
 
 
-def healed(arm: Arm) -> None:
+def heal(arm: Arm) -> None:
     assert arm.server.world.faults.heal()
 
 
@@ -49,10 +45,10 @@ def pool_state(arm: Arm, name: str = "gpu") -> str:
 # -- throttling --------------------------------------------------------------------------------------------------------
 
 
-def test_throttled_requests_are_told_how_long_and_then_let_in(arm: Arm) -> None:
+def test_throttled_requests_get_the_seconds_to_wait(arm: Arm) -> None:
     faults, now = arm.server.world.faults, time.time()
     faults.clock = lambda: now
-    broken(arm, "throttle", seconds=30)
+    inject(arm, "throttle", seconds=30)
     now += 12.5
     answer = arm.put(GROUP, {"location": "eastus"})
     status, code, message = arm.refusal(answer)
@@ -64,21 +60,21 @@ def test_throttled_requests_are_told_how_long_and_then_let_in(arm: Arm) -> None:
     assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
 
 
-def test_the_plugin_waits_as_long_as_it_is_told(plugin: AzurePlugin, arm: Arm) -> None:
-    broken(arm, "throttle", seconds=1)
+def test_the_plugin_waits_as_long_as_retry_after(plugin: AzurePlugin, arm: Arm) -> None:
+    inject(arm, "throttle", seconds=1)
     began = time.monotonic()
     identity, _ = plugin.create(GROUP_TYPE, {"resourceGroupName": "rg", "location": "eastus"})
     assert identity == GROUP
     assert time.monotonic() - began >= 1
 
 
-def test_the_plugin_does_not_wait_for_more_than_two_minutes(plugin: AzurePlugin, arm: Arm) -> None:
-    broken(arm, "throttle", seconds=3600)
+def test_the_plugin_does_not_wait_more_than_two_minutes(plugin: AzurePlugin, arm: Arm) -> None:
+    inject(arm, "throttle", seconds=3600)
     with pytest.raises(grpc.RpcError) as raised:
         plugin.create(GROUP_TYPE, {"resourceGroupName": "rg", "location": "eastus"})
     assert failure(raised).startswith(f"cannot check existence of resource '{GROUP}': status code 429, {{")
     assert '"code": "SubscriptionRequestsThrottled", "message": "Number of ' in failure(raised)
-    healed(arm)
+    heal(arm)
     assert plugin.create(GROUP_TYPE, {"resourceGroupName": "rg", "location": "eastus"})[0] == GROUP
 
 
@@ -93,7 +89,7 @@ def test_the_plugin_does_not_wait_for_more_than_two_minutes(plugin: AzurePlugin,
         (400, "BadRequest", 1),
     ],
 )
-def test_what_the_plugin_tries_again_and_how_often(
+def test_the_plugin_retries_transient_errors(
     monkeypatch: pytest.MonkeyPatch, status: int, code: str, tries: int
 ) -> None:
     asked: list[httpx.Request] = []
@@ -113,10 +109,10 @@ def test_what_the_plugin_tries_again_and_how_often(
 # -- capacity ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_pool_without_capacity_fails_and_goes_on_once_there_is_some(cluster: Arm) -> None:
-    broken(cluster, "capacity", size=H100)
+def test_a_pool_fails_without_capacity_and_can_be_retried(cluster: Arm) -> None:
+    inject(cluster, "capacity", size=H100)
     accepted = cluster.put(pool_path(), pool_body())
-    assert accepted.status_code == 201, "that there is no machine turns out later"
+    assert accepted.status_code == 201, "the operation fails later"
     cluster.done()
     operation = cluster.client.get(accepted.headers["Azure-AsyncOperation"]).json()
     assert (operation["status"], operation["error"]["code"]) == ("Failed", "AllocationFailed")
@@ -124,8 +120,8 @@ def test_a_pool_without_capacity_fails_and_goes_on_once_there_is_some(cluster: A
     assert pool_state(cluster) == "Failed"
     assert cluster.put(pool_path("other"), pool_body(vmSize="Standard_D4ads_v5", gpuProfile=None)).status_code == 201
     cluster.done()
-    assert len(cluster.node_names()) == 4, "the other pool's two, and still none of the failed one"
-    healed(cluster)
+    assert len(cluster.node_names()) == 4, "two of the other pool, none of the failed one"
+    heal(cluster)
     assert cluster.put(pool_path(), pool_body()).status_code == 200
     cluster.done()
     assert pool_state(cluster) == "Succeeded"
@@ -133,15 +129,15 @@ def test_a_pool_without_capacity_fails_and_goes_on_once_there_is_some(cluster: A
 
 
 def failure_of(cluster: Arm, path: str, body: dict[str, Any]) -> dict[str, str]:
-    """How the operation ends that a PUT begins."""
+    """Returns the error of the operation that a PUT starts."""
     accepted = cluster.put(path, body)
     cluster.done()
     found: dict[str, str] = cluster.client.get(accepted.headers["Azure-AsyncOperation"]).json()["error"]
     return found
 
 
-def test_an_on_demand_pool_with_ephemeral_disks_is_told_its_constraints(cluster: Arm) -> None:
-    broken(cluster, "capacity", size=H100)
+def test_the_error_lists_constraints_for_ephemeral_disks(cluster: Arm) -> None:
+    inject(cluster, "capacity", size=H100)
     error = failure_of(cluster, pool_path(), pool_body(osDiskType="Ephemeral"))
     assert error["code"] == "OverconstrainedAllocationRequest"
     assert "\n  - Differencing (Ephemeral) Disks\n  - Networking Constraints" in error["message"]
@@ -151,22 +147,22 @@ def test_an_on_demand_pool_with_ephemeral_disks_is_told_its_constraints(cluster:
     assert "applied are:\n  - Availability Zone\n" in zonal["message"]
 
 
-def test_machines_that_cannot_be_set_up_become_no_nodes(cluster: Arm) -> None:
+def test_a_pool_fails_if_its_nodes_cannot_be_set_up(cluster: Arm) -> None:
     before = cluster.node_names()
-    broken(cluster, "node-setup", code=50)
+    inject(cluster, "node-setup", code=50)
     error = failure_of(cluster, pool_path(), pool_body())
     assert error["code"] == "VMExtensionProvisioningError"
     assert "exit status=50\n" in error["message"]
     assert (pool_state(cluster), cluster.node_names()) == ("Failed", before)
-    healed(cluster)
+    heal(cluster)
     cluster.put(pool_path(), pool_body())
     cluster.done()
     assert pool_state(cluster) == "Succeeded"
 
 
-def test_a_policy_wants_a_tag_of_resource_groups_and_of_the_one_that_aks_makes(arm: Arm) -> None:
+def test_a_policy_requires_a_tag_on_all_resource_groups(arm: Arm) -> None:
     assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
-    broken(arm, "policy", tag="CostCenter")
+    inject(arm, "policy", tag="CostCenter")
     other = f"{GROUP}-other"
     assert arm.refusal(arm.put(other, {"location": "eastus"}))[:2] == (403, "RequestDisallowedByPolicy")
     assert arm.put(other, {"location": "eastus", "tags": {"costcenter": "4711"}}).status_code == 201
@@ -178,10 +174,10 @@ def test_a_policy_wants_a_tag_of_resource_groups_and_of_the_one_that_aks_makes(a
     assert arm.get(CLUSTER)["properties"]["provisioningState"] == "Succeeded"
 
 
-def test_a_pool_that_cannot_grow_keeps_its_nodes_and_can_shrink(cluster: Arm) -> None:
+def test_a_failed_pool_keeps_its_nodes_and_can_shrink(cluster: Arm) -> None:
     cluster.put(pool_path(), pool_body(count=2))
     cluster.done()
-    broken(cluster, "capacity", size=H100)
+    inject(cluster, "capacity", size=H100)
     cluster.put(pool_path(), pool_body(count=5))
     cluster.done()
     assert (pool_state(cluster), len(cluster.node_names())) == ("Failed", 4)
@@ -190,28 +186,26 @@ def test_a_pool_that_cannot_grow_keeps_its_nodes_and_can_shrink(cluster: Arm) ->
     assert (pool_state(cluster), len(cluster.node_names())) == ("Succeeded", 3)
 
 
-def test_a_zone_without_capacity_has_a_code_of_its_own(cluster: Arm) -> None:
-    broken(cluster, "capacity", size=H100)
-    accepted = cluster.put(pool_path(), pool_body(availabilityZones=["1"]))
-    cluster.done()
-    error = cluster.client.get(accepted.headers["Azure-AsyncOperation"]).json()["error"]
+def test_a_zone_without_capacity_has_a_different_code(cluster: Arm) -> None:
+    inject(cluster, "capacity", size=H100)
+    error = failure_of(cluster, pool_path(), pool_body(availabilityZones=["1"]))
     assert error["code"] == "ZonalAllocationFailed"
     assert "in this zone" in error["message"]
 
 
-def test_a_pool_can_be_deleted_while_machines_are_looked_for(cluster: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pool_can_be_deleted_during_allocation(cluster: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(life, "ALLOCATION_S", 0.5)
-    broken(cluster, "capacity", size=H100)
+    inject(cluster, "capacity", size=H100)
     cluster.put(pool_path(), pool_body())
     assert cluster.call("DELETE", pool_path()).status_code == 202
     cluster.done()
     assert cluster.call("GET", pool_path()).status_code == 404
 
 
-def test_a_killed_search_for_machines_goes_on_and_its_cluster_boots(
+def test_a_killed_allocation_resumes_at_the_next_start(
     cluster: Arm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken(cluster, "capacity", size=H100)
+    inject(cluster, "capacity", size=H100)
     monkeypatch.setattr(life, "ALLOCATION_S", 20)
     cluster.put(pool_path(), pool_body())
     cluster.server.stop()

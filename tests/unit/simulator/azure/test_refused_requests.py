@@ -1,9 +1,9 @@
-"""Requests that Azure refuses, with its status, code, words and target: the tables in `refused/`.
+"""Requests that Azure rejects, with the status, code, message and target: the tables in `refused/`.
 
-Each file has groups of cases. A group makes what is `given`, once, and sends the request of each case to it. A case
-has the group's fields and its own. Its body is the usual one of the resource that the request begins with, changed by
-`body` and `properties`; `pool` changes the first pool of a cluster, `connection` where an endpoint leads. What the
-request names is the same afterwards, and no resource has come or gone.
+Each file has groups of cases. A group creates the resources in `given` once, and sends the request of each case. A case
+inherits the fields of its group. Its body is the usual body of the resource in the request, changed by `body` and
+`properties`; `pool` changes the first pool of a cluster, `connection` the target of an endpoint. Afterwards, the
+resource in the request is unchanged, and the same resources exist.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.support.case_files import title
 Case = dict[str, Any]
 FIELDS = {
     *("request", "name", "version", "body", "properties", "pool", "connection"),
-    *("status", "code", "message", "target"),  # what is answered
+    *("status", "code", "message", "target"),  # the response
     *("given", "cases", "usual"),
 }
 _ZONE = net.zone("privatelink.blob.core.windows.net")
@@ -57,26 +57,26 @@ USUAL: dict[str, tuple[str, Any]] = {
     "zone": (_ZONE, {"location": "global"}),
     "zones": (_ZONE.rpartition("/")[0], None),
 }
-"""Words in angle brackets: the paths for which they stand, and the usual bodies of requests."""
+"""The path and the usual body for each word in angle brackets."""
 
 
-def _placed(value: Any) -> Any:
-    """The same with paths in place of words; a request remembers the word that it begins with, unless more follows."""
+def _with_paths(value: Any) -> Any:
+    """Replaces words by paths. A request gets the usual body of the word at its start, unless more follows."""
     if isinstance(value, dict):
-        placed = {_placed(key): _placed(each) for key, each in value.items()}
+        replaced = {_with_paths(key): _with_paths(each) for key, each in value.items()}
         if "request" in value:
             usual = re.match(r"\w+ <(\w+)>[^/]*$", value["request"])
-            placed["usual"] = usual and usual[1]
-        return placed
+            replaced["usual"] = usual and usual[1]
+        return replaced
     if isinstance(value, list):
-        return [_placed(each) for each in value]
+        return [_with_paths(each) for each in value]
     if isinstance(value, str):
         return re.sub(r"<(\w+)>", lambda word: USUAL[word[1]][0] if word[1] in USUAL else word[0], value)
     return value
 
 
 GROUPS: dict[str, Case] = {
-    f"{file.stem}: {name}": _placed(group)
+    f"{file.stem}: {name}": _with_paths(group)
     for file in sorted(Path(__file__).with_name("refused").glob("*.yaml"))
     for name, group in data.parsed(file.read_text("utf-8")).items()
 }
@@ -109,7 +109,7 @@ def _send(arm: Arm, case: Case) -> httpx.Response:
 
 @pytest.fixture(scope="module")
 def arm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arm]:
-    """A subscription with what the group is given."""
+    """A subscription with the resources that the group requires."""
     arm = start(tmp_path_factory.mktemp("refused") / "azure", FakeBackend())
     try:
         for each in _flat(GROUPS[request.param]["given"]):
@@ -130,7 +130,7 @@ IDS = [f"{name}: {title(case['message'])}" for name, case in CASES]
 
 
 @pytest.mark.parametrize(("arm", "case"), CASES, indirect=["arm"], ids=IDS)
-def test_a_request_is_refused(arm: Arm, case: Case) -> None:
+def test_rejects_a_request(arm: Arm, case: Case) -> None:
     stored, before = _stored(arm), arm.call("GET", _path(case))
     refused = _send(arm, case)
     status, code, message = arm.refusal(refused)

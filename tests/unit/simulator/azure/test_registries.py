@@ -1,4 +1,4 @@
-"""Container registries: their names, their images, and which cluster may pull them."""
+"""Container registries: images, pulls by clusters, and role assignments."""
 
 from __future__ import annotations
 
@@ -42,35 +42,30 @@ def kubelet(arm: Arm) -> str:
 
 
 def attach(arm: Arm, role: str = ACR_PULL, scope: str = REGISTRY, **properties: str) -> str:
-    """What `az aks update --attach-acr` does."""
+    """Assigns a role as `az aks update --attach-acr` does."""
     return arm.assign(role, scope, kubelet(arm), **properties)
 
 
-def test_another_tier_changes_it_in_place(registry: Arm) -> None:
-    assert registry.put(REGISTRY, {**BODY, "sku": {"name": "Standard"}}).status_code == 200
-    assert registry.get(REGISTRY)["sku"] == {"name": "Standard", "tier": "Standard"}
-
-
-def test_pull_of_an_image_that_is_there_by_a_cluster_that_may(registry: Arm) -> None:
+def test_a_cluster_with_acr_pull_can_pull_an_image(registry: Arm) -> None:
     images(registry).push("aionaks1", "nccl-test", "abc")
     attach(registry)
     assert may_pull(registry) is None
     assert images(registry).images("AiOnAks1") == ["nccl-test:abc"]
-    assert registry.get(REGISTRY)["properties"]["loginServer"] == "aionaks1.azurecr.io", "in lower case"
+    assert registry.get(REGISTRY)["properties"]["loginServer"] == "aionaks1.azurecr.io", "lower case"
 
 
-def test_pull_without_acr_pull(registry: Arm) -> None:
+def test_a_pull_needs_acr_pull(registry: Arm) -> None:
     images(registry).push("aionaks1", "nccl-test", "abc")
     assert str(may_pull(registry)).endswith("401 Unauthorized")
     path = attach(registry, BLOB_READER)
-    assert str(may_pull(registry)).endswith("401 Unauthorized"), "a role that has nothing to do with images"
+    assert str(may_pull(registry)).endswith("401 Unauthorized"), "an unrelated role"
     registry.call("DELETE", path)
     attach(registry, scope=GROUP)
-    assert may_pull(registry) is None, "a role on the group counts in it"
+    assert may_pull(registry) is None, "a role on the group is sufficient"
 
 
 @pytest.mark.parametrize("image", [IMAGE, "aionaks1.azurecr.io/nccl-test", "aionaks1.azurecr.io/olmo/train:abc"])
-def test_pull_of_an_image_that_was_not_pushed(registry: Arm, image: str) -> None:
+def test_rejects_a_pull_of_a_missing_image(registry: Arm, image: str) -> None:
     attach(registry)
     images(registry).push("aionaks1", "nccl-test", "another")
     reason = str(may_pull(registry, image))
@@ -78,38 +73,38 @@ def test_pull_of_an_image_that_was_not_pushed(registry: Arm, image: str) -> None
     assert reason.endswith(": not found")
 
 
-def test_pull_from_a_registry_that_is_not_there(registry: Arm) -> None:
+def test_rejects_a_pull_from_a_missing_registry(registry: Arm) -> None:
     assert str(may_pull(registry, "nowhere.azurecr.io/x:1")).endswith("lookup nowhere.azurecr.io: no such host")
 
 
 @pytest.mark.parametrize("image", ["mcr.microsoft.com/oss/pause:3.9", "ubuntu:24.04", "nvcr.io/nvidia/driver"])
-def test_other_registries_are_not_simulated(registry: Arm, image: str) -> None:
+def test_allows_pulls_from_other_registries(registry: Arm, image: str) -> None:
     assert may_pull(registry, image) is None
 
 
-def test_deleted_registry_loses_its_images(registry: Arm) -> None:
+def test_deletes_the_images_with_the_registry(registry: Arm) -> None:
     images(registry).push("aionaks1", "nccl-test", "abc")
     role = attach(registry)
     registry.call("DELETE", REGISTRY)
-    assert registry.call("GET", role).status_code == 404, "what is assigned on it goes with it"
+    assert registry.call("GET", role).status_code == 404, "its role assignments are deleted too"
     registry.put(REGISTRY, BODY)
     assert images(registry).images("aionaks1") == []
 
 
-def test_push_to_a_registry_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(RegistryNotFound, match=r"no registry nowhere\.azurecr\.io in the simulated Azure: `make up`"):
+def test_rejects_a_push_to_a_missing_registry(tmp_path: Path) -> None:
+    with pytest.raises(RegistryNotFound, match=r"registry nowhere\.azurecr\.io does not exist\. `make up`"):
         Registries(tmp_path).push("nowhere", "nccl-test", "abc")
 
 
 @pytest.mark.parametrize(("repository", "tag"), [("../up", "1"), ("NCCL", "1"), ("a//b", "1"), ("a", ""), ("a", "b/c")])
-def test_push_of_what_is_no_image(tmp_path: Path, repository: str, tag: str) -> None:
+def test_rejects_a_push_of_an_invalid_name(tmp_path: Path, repository: str, tag: str) -> None:
     registries = Registries(tmp_path)
     registries.add("mine")
-    with pytest.raises(ValueError, match=r"is no (repository|tag)"):
+    with pytest.raises(ValueError, match=r"is not a (repository|tag)"):
         registries.push("mine", repository, tag)
 
 
-def test_blobs_of_an_account(registry: Arm) -> None:
+def test_finds_the_blob_service_of_an_account(registry: Arm) -> None:
     data = DataPlane(registry.server.world, registry.server.tokens)
     with pytest.raises(Unreached, match=r"lookup models\.blob.* on 168\.63\.129\.16:53: no such host"):
         data.blob_service("models")
@@ -120,10 +115,10 @@ def test_blobs_of_an_account(registry: Arm) -> None:
     assert service.url == "https://127.0.0.1:1/models"
 
 
-# -- roles that do not act yet -----------------------------------------------------------------------------------------
+# -- roles and principals ----------------------------------------------------------------------------------------------
 
 
-def test_a_role_takes_its_time_to_act(registry: Arm) -> None:
+def test_a_new_role_is_delayed_by_a_fault(registry: Arm) -> None:
     images(registry).push("aionaks1", "nccl-test", "abc")
     registry.server.world.faults.fault(new_fault("roles"))
     attach(registry, principalType="ServicePrincipal")
@@ -131,10 +126,10 @@ def test_a_role_takes_its_time_to_act(registry: Arm) -> None:
     registry.server.world.faults.heal()
     assert may_pull(registry) is None
     registry.server.world.faults.fault(new_fault("roles"))
-    assert may_pull(registry) is None, "one that acts goes on acting"
+    assert may_pull(registry) is None, "older roles still apply"
 
 
-def test_a_new_identity_is_not_found_unless_its_type_is_told(arm: Arm) -> None:
+def test_a_new_principal_is_unknown_without_its_type(arm: Arm) -> None:
     arm.server.world.faults.fault(new_fault("roles"))
     for path, body in ((GROUP, {"location": "eastus"}), (CLUSTER, cluster_body()), (REGISTRY, BODY)):
         assert arm.put(path, body).status_code == 201
@@ -149,24 +144,24 @@ def test_a_new_identity_is_not_found_unless_its_type_is_told(arm: Arm) -> None:
     assert arm.get(ROLE)["properties"]["principalType"] == "ServicePrincipal"
 
 
-NOBODY = "00000000-0000-4000-8000-00000000ffff"
+UNKNOWN = "00000000-0000-4000-8000-00000000ffff"
 
 
 @pytest.mark.parametrize(
-    ("principal", "told", "found"),
+    ("principal", "given", "found"),
     [
         (GRACE.object_id, {}, "User"),
         (GRACE.groups[0], {}, "Group"),
         (SUBSCRIPTION.object_id, {}, "ServicePrincipal"),
-        (NOBODY, {"principalType": "User"}, "User"),
-        (NOBODY, {}, "PrincipalNotFound"),
+        (UNKNOWN, {"principalType": "User"}, "User"),
+        (UNKNOWN, {}, "PrincipalNotFound"),
         (GRACE.object_id, {"principalType": "ServicePrincipal"}, "UnmatchedPrincipalType"),
     ],
 )
-def test_the_type_of_a_principal_is_that_of_the_directory(
-    registry: Arm, principal: str, told: dict[str, str], found: str
+def test_a_principal_has_the_type_of_the_directory(
+    registry: Arm, principal: str, given: dict[str, str], found: str
 ) -> None:
-    answer = registry.put(ROLE, assignment_body(ACR_PULL, principal, **told))
+    answer = registry.put(ROLE, assignment_body(ACR_PULL, principal, **given))
     if answer.is_success:
         assert answer.json()["properties"]["principalType"] == found
     else:

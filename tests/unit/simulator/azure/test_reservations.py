@@ -1,4 +1,4 @@
-"""Capacity that was reserved, as Resource Manager shows it and as pools take it."""
+"""Capacity reservation groups, as Resource Manager shows them and as pools use them."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def used(arm: Arm) -> int:
     return next(int(each["currentValue"]) for each in usages if each["name"]["value"] == FAMILY)
 
 
-def test_it_is_shown_with_its_reservations(arm: Arm) -> None:
+def test_shows_a_group_with_its_reservations(arm: Arm) -> None:
     group = arm.get(CRG)
     assert group["location"] == "eastus"
     (member,) = group["properties"]["capacityReservations"]
     assert arm.get(member["id"])["sku"] == {"name": A100, "capacity": 4}
-    assert set(arm.get(IDENTITY)["properties"]) == {"clientId", "principalId", "tenantId"}, "who may use it"
+    assert set(arm.get(IDENTITY)["properties"]) == {"clientId", "principalId", "tenantId"}
     for missing in (f"{CRG}2", f"{CRG}/capacityReservations/other", f"{IDENTITY}2"):
         assert arm.call("GET", missing).status_code == 404
 
@@ -57,7 +57,7 @@ def test_it_is_shown_with_its_reservations(arm: Arm) -> None:
         ("eastus", IDENTITY, {"capacityReservationGroupID": f"{CRG}2"}, 400, "was not found"),
     ],
 )
-def test_a_pool_that_cannot_use_it_is_refused(
+def test_rejects_a_pool_that_cannot_use_the_group(
     arm: Arm, location: str, identity: str | None, changes: dict[str, Any], status: int, part: str
 ) -> None:
     answer = up(arm, location, identity).put(pool_path(), pool() | {"properties": pool()["properties"] | changes})
@@ -65,7 +65,7 @@ def test_a_pool_that_cannot_use_it_is_refused(
     assert (found, part in message) == (status, True), message
 
 
-def test_what_is_reserved_counts_once_whether_it_is_used_or_not(arm: Arm) -> None:
+def test_reserved_machines_count_once_against_the_quota(arm: Arm) -> None:
     assert used(arm) == 4 * 24
     up(arm)
     assert arm.put(pool_path("aone"), pool(count=3)).status_code == 201
@@ -73,10 +73,10 @@ def test_what_is_reserved_counts_once_whether_it_is_used_or_not(arm: Arm) -> Non
     assert used(arm) == 4 * 24
     assert arm.put(pool_path("btwo"), pool(count=3)).status_code == 201
     arm.done()
-    assert used(arm) == 6 * 24, "two more than are reserved"
+    assert used(arm) == 6 * 24, "two beyond the reservation"
 
 
-def test_it_needs_no_quota_of_the_pools_own(arm: Arm) -> None:
+def test_a_pool_on_reserved_machines_needs_no_free_quota(arm: Arm) -> None:
     quota = SUBSCRIPTION.quota[FAMILY] // 24
     up(arm)
     plain = pool(count=quota - 4)
@@ -88,7 +88,7 @@ def test_it_needs_no_quota_of_the_pools_own(arm: Arm) -> None:
     arm.done()
 
 
-def test_another_group_for_a_pool_is_refused(arm: Arm) -> None:
+def test_a_pool_cannot_change_its_group(arm: Arm) -> None:
     up(arm)
     plain = pool()
     del plain["properties"]["capacityReservationGroupID"]

@@ -1,4 +1,4 @@
-"""The cluster autoscaler removes nodes that nobody needs; its profile; and what diagnosis reads of it."""
+"""Scale-down of the cluster autoscaler, its profile, and the diagnosis of its state."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNSAFE = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
 # -- fewer nodes -------------------------------------------------------------------------------------------------------
 
 
-def test_nodes_that_nobody_needs_go_and_no_others(scaled: ScaledCluster) -> None:
+def test_removes_unneeded_nodes(scaled: ScaledCluster) -> None:
     make_pool(scaled, count=2)
     first, second = scaled.nodes()
     scaled.add(pod("driver-1", first, "DaemonSet"), pod("driver-2", second, "DaemonSet"), pod("two", second, gpu=8))
@@ -46,7 +46,7 @@ def test_nodes_that_nobody_needs_go_and_no_others(scaled: ScaledCluster) -> None
     assert scaled.nodes() == []
 
 
-def test_an_update_of_the_pool_keeps_the_nodes_that_are_left(scaled: ScaledCluster) -> None:
+def test_an_update_of_the_pool_keeps_the_remaining_nodes(scaled: ScaledCluster) -> None:
     make_pool(scaled, count=2)
     _, second = scaled.nodes()
     scaled.add(pod("two", second, gpu=8))
@@ -57,7 +57,7 @@ def test_an_update_of_the_pool_keeps_the_nodes_that_are_left(scaled: ScaledClust
     assert scaled.nodes() == [second]
 
 
-def test_a_node_that_is_little_used_is_emptied_where_its_pods_have_room_elsewhere(scaled: ScaledCluster) -> None:
+def test_drains_a_little_used_node_if_its_pods_fit_elsewhere(scaled: ScaledCluster) -> None:
     make_pool(scaled, count=2)
     first, second = scaled.nodes()
     scaled.add(pod("one", first, gpu=1), pod("two", second, gpu=5))
@@ -67,7 +67,7 @@ def test_a_node_that_is_little_used_is_emptied_where_its_pods_have_room_elsewher
     assert "ToBeDeletedByClusterAutoscaler" in [taint["key"] for taint in taints[0]]
     scaled.looks(1, 1)
     assert scaled.nodes() == [second]
-    assert [each["metadata"]["name"] for each in scaled.kube.list("v1", "Pod")] == ["two"], "one was evicted"
+    assert [each["metadata"]["name"] for each in scaled.kube.list("v1", "Pod")] == ["two"], "the other pod was evicted"
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_a_node_that_is_little_used_is_emptied_where_its_pods_have_room_elsewher
         ({}, {"skip_nodes_with_local_storage": "true"}),
         ({}, {"scale_down_unneeded_time": "60m"}),
     ],
-    ids=["no controller", "not safe to evict", "of the system", "local storage", "patience"],
+    ids=["no controller", "not safe to evict", "system pod", "local storage", "unneeded time"],
 )
-def test_what_keeps_a_node(scaled: ScaledCluster, change: Object, settings: dict[str, str]) -> None:
+def test_keeps_a_node(scaled: ScaledCluster, change: Object, settings: dict[str, str]) -> None:
     make_pool(scaled, count=2)
     scaled.profile(**settings)
     first, second = scaled.nodes()
@@ -94,8 +94,8 @@ def test_what_keeps_a_node(scaled: ScaledCluster, change: Object, settings: dict
 
 
 @pytest.mark.parametrize(("version", "left"), [("1.34.1", 2), ("1.35.4", 1)])
-def test_a_node_at_the_threshold_may_go_since_1_35(scaled: ScaledCluster, version: str, left: int) -> None:
-    """The setting of AKS's profile is for CPU and memory: a node with GPUs has upstream's threshold of a half."""
+def test_removes_a_node_at_the_threshold_since_1_35(scaled: ScaledCluster, version: str, left: int) -> None:
+    """The setting of AKS's profile is for CPU and memory. A node with GPUs has upstream's threshold of a half."""
     make_pool(scaled, count=2)
     scaled.profile(scale_down_utilization_threshold="0.1")
     scaled.set_version(version)
@@ -105,7 +105,7 @@ def test_a_node_at_the_threshold_may_go_since_1_35(scaled: ScaledCluster, versio
     assert len(scaled.nodes()) == left
 
 
-def test_arm_accepts_updates_of_a_pool_that_scales(scaled: ScaledCluster) -> None:
+def test_arm_accepts_updates_during_a_scale_up(scaled: ScaledCluster) -> None:
     """The autoscaler changes the scale set, so the pool in ARM is not busy."""
     make_pool(scaled)
     scaled.add(pod("one", gpu=8))
@@ -120,8 +120,8 @@ def test_arm_accepts_updates_of_a_pool_that_scales(scaled: ScaledCluster) -> Non
     assert len(scaled.nodes()) == 1
 
 
-def test_a_pool_backs_off_longer_if_it_fails_again_after_a_success(scaled: ScaledCluster) -> None:
-    """A scale-up that succeeds does not reset the time (no release from 1.34 to 1.36 calls RemoveBackoff)."""
+def test_a_success_does_not_reset_the_backoff(scaled: ScaledCluster) -> None:
+    """A successful scale-up does not reset the backoff (no release from 1.34 to 1.36 calls RemoveBackoff)."""
     make_pool(scaled, maxCount=3)
     fault = new_fault("capacity", size=H100)
     scaled.arm.server.world.faults.fault(fault)
@@ -136,7 +136,7 @@ def test_a_pool_backs_off_longer_if_it_fails_again_after_a_success(scaled: Scale
     assert autoscaler_status(scaled)["nodeGroups"][0]["scaleUp"]["status"] == "Backoff"
 
 
-def test_a_budget_that_forbids_it_in_the_middle_brings_the_node_back(scaled: ScaledCluster) -> None:
+def test_a_disruption_budget_aborts_a_drain(scaled: ScaledCluster) -> None:
     make_pool(scaled, count=2)
     scaled.profile(max_graceful_termination_sec="5")
     first, second = scaled.nodes()
@@ -150,7 +150,7 @@ def test_a_budget_that_forbids_it_in_the_middle_brings_the_node_back(scaled: Sca
     assert len(scaled.nodes()) == 2
 
 
-def test_marks_of_one_that_was_stopped_are_taken_off(scaled: ScaledCluster) -> None:
+def test_a_new_autoscaler_removes_old_taints(scaled: ScaledCluster) -> None:
     make_pool(scaled, count=2)
     first, second = scaled.nodes()
     scaled.add(pod("one", first, gpu=1), pod("two", second, gpu=5))
@@ -161,7 +161,7 @@ def test_marks_of_one_that_was_stopped_are_taken_off(scaled: ScaledCluster) -> N
     assert "ToBeDeleted" not in str(scaled.kube.list("v1", "Node"))
 
 
-def test_nothing_is_done_while_too_much_of_the_cluster_is_broken(scaled: ScaledCluster) -> None:
+def test_does_nothing_in_an_unhealthy_cluster(scaled: ScaledCluster) -> None:
     make_pool(scaled, count=2)
     scaled.sync()
     scaled.profile(ok_total_unready_count="0")
@@ -180,7 +180,7 @@ def owned_pod(owner: str, cpu: str) -> Object:
 
 
 @pytest.mark.parametrize(("skip", "used"), [(False, Fraction(6, 10)), (True, Fraction(4, 8))])
-def test_skipped_daemon_sets_leave_a_smaller_node(skip: bool, used: Fraction) -> None:
+def test_skipped_daemon_sets_reduce_the_capacity(skip: bool, used: Fraction) -> None:
     """cluster-autoscaler/simulator/utilization/info.go, CalculateUtilizationOfResource."""
     node = {"metadata": {"name": "n"}, "spec": {}, "status": {"allocatable": {"cpu": "10", "memory": "1Gi"}}}
     assert utilization(node, [owned_pod("DaemonSet", "2"), owned_pod("Job", "4")], skip_daemon_sets=skip) == used
@@ -189,11 +189,11 @@ def test_skipped_daemon_sets_leave_a_smaller_node(skip: bool, used: Fraction) ->
 # -- the profile -------------------------------------------------------------------------------------------------------
 
 
-def test_times_of_the_profile_pass_twenty_times_as_fast() -> None:
-    assert Profile().patience_s("scale-down-unneeded-time") == 30
-    assert Profile({"scale-down-unneeded-time": "2m"}).patience_s("scale-down-unneeded-time") == 6
+def test_durations_of_the_profile_are_shortened() -> None:
+    assert Profile().duration_s("scale-down-unneeded-time") == 30
+    assert Profile({"scale-down-unneeded-time": "2m"}).duration_s("scale-down-unneeded-time") == 6
     assert Profile({"scan-interval": "60"}).interval_s == 3
-    assert Profile().interval_s == 2, "no oftener, whatever it says"
+    assert Profile().interval_s == 2, "the shortest interval"
     assert Profile({"scale-down-delay-after-delete": "20s"}).after_delete_s == 1
 
 
@@ -210,9 +210,9 @@ def test_times_of_the_profile_pass_twenty_times_as_fast() -> None:
             "pool gpu: provisioning-state-failed: Azure failed to provision a node for this node group",
         ),
     ],
-    ids=["two nodes at most for three pods", "Azure has none"],
+    ids=["maximum count", "no capacity"],
 )
-def test_diagnosis_reads_what_it_tells(scaled: ScaledCluster, capacity: bool, why: str) -> None:
+def test_the_diagnosis_reads_the_status_and_events(scaled: ScaledCluster, capacity: bool, why: str) -> None:
     make_pool(scaled)
     if not capacity:
         scaled.arm.server.world.faults.fault(new_fault("capacity", size=H100))

@@ -1,4 +1,4 @@
-"""The cluster autoscaler grows pools: for which pods, which pool, and what it does once Azure has refused nodes."""
+"""Scale-up of the cluster autoscaler: pending pods, expanders, and backoff after refusals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def set_priorities(scaled: ScaledCluster, text: str) -> None:
     scaled.kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
 
 
-def test_the_priority_expander_takes_the_highest_number_that_matches(scaled: ScaledCluster) -> None:
+def test_the_priority_expander_selects_the_highest_priority(scaled: ScaledCluster) -> None:
     make_pool(scaled, "ondemand", vmSize=T4)
     make_spot_pool(scaled)
     scaled.profile(expander="priority")
@@ -39,7 +39,7 @@ def test_the_priority_expander_takes_the_highest_number_that_matches(scaled: Sca
 
 
 @pytest.mark.parametrize(
-    ("refusal", "said"),
+    ("refusal", "message"),
     [
         ({"spot": 0}, "Azure failed to provision a node for this node group"),
         ({"spot": 1}, "Azure failed to provision a node for this node group"),
@@ -47,8 +47,8 @@ def test_the_priority_expander_takes_the_highest_number_that_matches(scaled: Sca
     ],
     ids=["no Spot machine", "only one Spot machine", "no Spot quota"],
 )
-def test_the_pool_to_fall_back_to_is_taken_once_azure_refuses_spot(
-    scaled: ScaledCluster, refusal: dict[str, Any] | None, said: str, monkeypatch: pytest.MonkeyPatch
+def test_falls_back_to_another_pool_without_spot_machines(
+    scaled: ScaledCluster, refusal: dict[str, Any] | None, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_pool(scaled, "ondemand", vmSize=T4)
     make_spot_pool(scaled)
@@ -62,15 +62,15 @@ def test_the_pool_to_fall_back_to_is_taken_once_azure_refuses_spot(
     scaled.looks(0, 2, 2, 2)
     got = (refusal or {"spot": 0})["spot"]
     assert (len(scaled.nodes("spot")), len(scaled.nodes("ondemand"))) == (got, 2 - got)
-    assert said in scaled.events("FailedToScaleUpGroup")[0]
-    assert scaled.arm.get(pool_path("spot"))["properties"]["count"] == got, "no more is asked for what there is not"
+    assert message in scaled.events("FailedToScaleUpGroup")[0]
+    assert scaled.arm.get(pool_path("spot"))["properties"]["count"] == got, "requests no more machines"
     groups = {each["name"].split("-")[1]: each["scaleUp"] for each in autoscaler_status(scaled)["nodeGroups"]}
     assert groups["spot"]["status"] == "Backoff"
-    assert groups["spot"]["backoffInfo"]["errorMessage"].startswith(said)
+    assert groups["spot"]["backoffInfo"]["errorMessage"].startswith(message)
     assert groups["ondemand"] == {"status": "NoActivity"}
 
 
-def test_a_price_above_the_pools_maximum_is_a_refusal_too(scaled: ScaledCluster) -> None:
+def test_falls_back_to_another_pool_above_the_maximum_price(scaled: ScaledCluster) -> None:
     make_pool(scaled, "ondemand", vmSize=T4)
     make_spot_pool(scaled, spotMaxPrice=0.2)
     scaled.profile(expander="priority")
@@ -82,14 +82,14 @@ def test_a_price_above_the_pools_maximum_is_a_refusal_too(scaled: ScaledCluster)
     assert "Azure failed to provision a node" in scaled.events("FailedToScaleUpGroup")[0]
 
 
-def test_a_pool_that_was_refused_is_left_alone_twice_as_long_each_time(scaled: ScaledCluster) -> None:
+def test_doubles_the_backoff_after_each_refusal(scaled: ScaledCluster) -> None:
     make_spot_pool(scaled)
     scaled.arm.server.world.faults.fault(new_fault("capacity", size=T4, spot=0))
     scaled.add(pod("one", gpu=1))
     scaled.looks(0, 1)
     for lasts, refusals in ((FIRST_S, 1), (2 * FIRST_S, 2), (4 * FIRST_S, 3), (MOST_S, 4), (MOST_S, 5)):
         scaled.looks(lasts - 3)
-        assert len(scaled.events("FailedToScaleUpGroup")) == refusals, "still left alone"
+        assert len(scaled.events("FailedToScaleUpGroup")) == refusals, "still in backoff"
         scaled.looks(4, 1)
     assert scaled.events("NotTriggerScaleUp") == ["pod didn't trigger scale-up: 1 in backoff after failed scale-up"]
     scaled.arm.server.world.faults.heal()
@@ -97,12 +97,12 @@ def test_a_pool_that_was_refused_is_left_alone_twice_as_long_each_time(scaled: S
     assert len(scaled.nodes("spot")) == 1
 
 
-def test_machines_that_somebody_else_asked_for_in_vain_are_given_up_later(scaled: ScaledCluster) -> None:
+def test_gives_up_missing_machines_of_other_requests_later(scaled: ScaledCluster) -> None:
     scaled.arm.server.world.faults.fault(new_fault("capacity", size=H100))
     make_pool(scaled, count=2)
     scaled.looks(0, 15 * 60 / PACE - 1)
     found = scaled.arm.get(pool_path())["properties"]
-    assert (found["provisioningState"], found["count"]) == ("Failed", 2), "who asked sees that first"
+    assert (found["provisioningState"], found["count"]) == ("Failed", 2), "the user sees the failure first"
     scaled.look(2)
     assert scaled.arm.get(pool_path())["properties"]["count"] == 0
 
@@ -110,14 +110,14 @@ def test_machines_that_somebody_else_asked_for_in_vain_are_given_up_later(scaled
 @pytest.mark.parametrize(
     ("expander", "taken"), [("least-waste", "small"), ("most-pods", "large"), ("priority", None), ("random", "any")]
 )
-def test_other_expanders(scaled: ScaledCluster, expander: str, taken: str | None) -> None:
+def test_other_expanders_select_a_pool(scaled: ScaledCluster, expander: str, taken: str | None) -> None:
     make_pool(scaled, "large", maxCount=1)
     make_pool(scaled, "small", vmSize=T4, maxCount=1)
     scaled.profile(expander=expander)
     scaled.add(pod("one", gpu=1), pod("two", gpu=1))
     scaled.look()
     grown = [name for name in ("large", "small") if scaled.nodes(name)]
-    assert grown == {"any": grown[:1], None: []}.get(taken, [taken]), "priority has no ConfigMap to go by"
+    assert grown == {"any": grown[:1], None: []}.get(taken, [taken]), "priority lacks its ConfigMap"
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,7 @@ def test_other_expanders(scaled: ScaledCluster, expander: str, taken: str | None
         ("50: ['*gpu']\n", "PriorityConfigMapInvalid", False),
     ],
 )
-def test_priorities_that_say_nothing_of_a_pool_are_told(
-    scaled: ScaledCluster, text: str, reason: str, grows: bool
-) -> None:
+def test_reports_priorities_that_do_not_match(scaled: ScaledCluster, text: str, reason: str, grows: bool) -> None:
     make_pool(scaled)
     scaled.profile(expander="priority")
     set_priorities(scaled, text)
@@ -144,7 +142,7 @@ def test_priorities_that_say_nothing_of_a_pool_are_told(
 # -- more nodes --------------------------------------------------------------------------------------------------------
 
 
-def test_nodes_come_because_pods_wait(scaled: ScaledCluster) -> None:
+def test_adds_nodes_for_pending_pods(scaled: ScaledCluster) -> None:
     make_pool(scaled)
     scaled.add(*(pod(name, gpu=8, mlnxnics=8) for name in ("one", "two", "three")))
     scaled.look()
@@ -154,13 +152,11 @@ def test_nodes_come_because_pods_wait(scaled: ScaledCluster) -> None:
     assert scaled.events("TriggeredScaleUp") == [f"pod triggered scale-up: [{{{group} 0->2 (max: 2)}}]"] * 2
     assert scaled.events("ScaledUpGroup") == [f"Scale-up: setting group {group} size to 2 instead of 0 (max: 2)"]
     scaled.looks(2, 2)
-    assert scaled.events("NotTriggerScaleUp") == ["pod didn't trigger scale-up: 1 max node group size reached"], (
-        "of three"
-    )
+    assert scaled.events("NotTriggerScaleUp") == ["pod didn't trigger scale-up: 1 max node group size reached"]
 
 
-def test_a_new_node_may_take_fifteen_minutes_to_offer_its_gpus(scaled: ScaledCluster) -> None:
-    """After that its pods get another node, and the first one goes (clusterstate.go, MaxNodeStartupTime)."""
+def test_a_new_node_has_fifteen_minutes_to_advertise_gpus(scaled: ScaledCluster) -> None:
+    """Afterwards, its pods get another node, and the first one is removed (clusterstate.go, MaxNodeStartupTime)."""
     scaled.slow = True
     make_pool(scaled, count=1)
     scaled.add(pod("one", gpu=8, mlnxnics=8))
@@ -174,7 +170,7 @@ def test_a_new_node_may_take_fifteen_minutes_to_offer_its_gpus(scaled: ScaledClu
     assert len(scaled.nodes()) == 2
     scaled.add(pod("two", scaled.nodes()[1], gpu=8))
     scaled.looks(1, 2 * TEN_MINUTES, 1, 1)
-    assert first not in scaled.nodes(), "unready for twenty minutes, and without a job"
+    assert first not in scaled.nodes(), "unready for twenty minutes"
 
 
 @pytest.mark.parametrize(
@@ -182,7 +178,7 @@ def test_a_new_node_may_take_fifteen_minutes_to_offer_its_gpus(scaled: ScaledClu
     [{"scale_down_unready_time": "60m"}, {"ok_total_unready_count": "0", "max_total_unready_percentage": "0"}],
     ids=["unready time", "health"],
 )
-def test_a_slow_node_stays_by_the_profile(scaled: ScaledCluster, settings: dict[str, str]) -> None:
+def test_the_profile_keeps_a_slow_node(scaled: ScaledCluster, settings: dict[str, str]) -> None:
     scaled.slow = True
     make_pool(scaled, count=1)
     scaled.profile(**settings)
@@ -190,8 +186,8 @@ def test_a_slow_node_stays_by_the_profile(scaled: ScaledCluster, settings: dict[
     assert len(scaled.nodes()) == 1
 
 
-def test_a_scale_up_whose_nodes_start_too_slowly_times_out(scaled: ScaledCluster) -> None:
-    """A node counts as upcoming until it offers its GPUs (clusterstate.go, updateScaleRequests)."""
+def test_a_scale_up_with_slow_nodes_times_out(scaled: ScaledCluster) -> None:
+    """A node counts as upcoming until it advertises its GPUs (clusterstate.go, updateScaleRequests)."""
     scaled.slow = True
     make_pool(scaled)
     scaled.profile(max_node_provision_time="6m")
@@ -215,9 +211,7 @@ def test_a_pool_with_too_many_unready_nodes_does_not_grow(scaled: ScaledCluster)
 
 
 @pytest.mark.parametrize(("version", "nodes"), [("1.34.1", 1), ("1.35.4", 0)])
-def test_a_fixed_gpu_node_without_gpus_stops_every_scale_up_since_1_35(
-    scaled: ScaledCluster, version: str, nodes: int
-) -> None:
+def test_a_fixed_node_without_gpus_blocks_scale_ups_since_1_35(scaled: ScaledCluster, version: str, nodes: int) -> None:
     """kubernetes/autoscaler#10301: the pods get no event."""
     scaled.slow = True
     make_pool(scaled)
@@ -243,21 +237,17 @@ def test_a_fixed_gpu_node_without_gpus_stops_every_scale_up_since_1_35(
         ({"containers": [{"name": "main", "resources": {"requests": {"cpu": "97"}}}]}, "Insufficient cpu"),
     ],
 )
-def test_no_node_comes_for_a_pod_that_could_not_run_on_it(scaled: ScaledCluster, change: Object, why: str) -> None:
+def test_adds_no_node_for_a_pod_that_does_not_fit(scaled: ScaledCluster, change: Object, why: str) -> None:
     make_pool(scaled)
     waiting = pod("one", gpu=8)
     scaled.add(waiting | {"spec": waiting["spec"] | change})
     scaled.looks(0, 2)
     assert scaled.nodes() == []
-    assert scaled.events("NotTriggerScaleUp") == [f"pod didn't trigger scale-up: 1 {why}"], (
-        "once for all scans"
-    )
+    assert scaled.events("NotTriggerScaleUp") == [f"pod didn't trigger scale-up: 1 {why}"], "once"
 
 
 @pytest.mark.parametrize("change", [{"priority": -11}, {"schedulerName": "volcano", "gated": True}])
-def test_pods_that_can_be_done_without_or_wait_for_something_else_bring_none(
-    scaled: ScaledCluster, change: Object
-) -> None:
+def test_adds_no_node_for_expendable_or_gated_pods(scaled: ScaledCluster, change: Object) -> None:
     make_pool(scaled)
     waiting = pod("one", gpu=8)
     if change.pop("gated", False):
@@ -267,23 +257,23 @@ def test_pods_that_can_be_done_without_or_wait_for_something_else_bring_none(
     assert scaled.nodes() == []
 
 
-def test_a_pool_without_autoscaling_stays_as_it_is(scaled: ScaledCluster) -> None:
+def test_does_not_scale_a_fixed_pool(scaled: ScaledCluster) -> None:
     make_pool(scaled, count=1, enableAutoScaling=False, minCount=None, maxCount=None)
     scaled.add(pod("one", gpu=8), pod("two", gpu=8))
     scaled.looks(0, *QUIET)
     assert len(scaled.nodes()) == 1
 
 
-def test_a_batch_of_thousands_is_packed_onto_as_many_nodes_as_it_needs(scaled: ScaledCluster) -> None:
+def test_packs_pods_onto_few_nodes(scaled: ScaledCluster) -> None:
     make_pool(scaled, maxCount=3)
     scaled.add(*(pod(f"index-{number}", gpu=1) for number in range(17)))
     scaled.look()
     assert len(scaled.nodes()) == 3, "8 + 8 + 1"
 
 
-def test_the_least_count_is_kept_to(scaled: ScaledCluster) -> None:
+def test_keeps_the_minimum_count(scaled: ScaledCluster) -> None:
     make_pool(scaled, count=2, minCount=2)
     record, _ = life.by_node(scaled.arm.server.world.store.all(life.TYPE))[scaled.nodes()[0]]
     life.remove(scaled.arm.server.world, record, [0])
     scaled.look()
-    assert [name[-6:] for name in scaled.nodes()] == ["000001", "000002"], "another, with a name of its own"
+    assert [name[-6:] for name in scaled.nodes()] == ["000001", "000002"], "a new node with a new name"

@@ -1,4 +1,4 @@
-"""How the program's Azure SDK and the azure-native plugin sign in inside the simulator, and whom they trust there."""
+"""Sign-in of the program's Azure SDK and of the azure-native plugin in the simulator, and trusted certificates."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def ask(arm: Arm, resource: str = STORAGE, header: str = TOKEN) -> httpx.Response:
+def request_token(arm: Arm, resource: str = STORAGE, header: str = TOKEN) -> httpx.Response:
     query = {"resource": resource, "api-version": "2019-08-01"}
     return arm.client.get("/identity/token", params=query, headers={"X-IDENTITY-HEADER": header})
 
 
-def test_token_of_who_is_signed_in(arm: Arm) -> None:
-    answer = ask(arm).json()
+def test_returns_a_token_of_the_deployer(arm: Arm) -> None:
+    answer = request_token(arm).json()
     assert answer["token_type"] == "Bearer"
     assert arm.server.tokens.principal(answer["access_token"]) == SUBSCRIPTION.object_id
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
-def test_token_for_arm(slash: str, arm: Arm) -> None:
-    token = ask(arm, arm.server.endpoint + slash).json()["access_token"]
+def test_arm_accepts_its_token(slash: str, arm: Arm) -> None:
+    token = request_token(arm, arm.server.endpoint + slash).json()["access_token"]
     answer = arm.client.get(GROUP, params={"api-version": "2024-03-01"}, headers={"Authorization": f"Bearer {token}"})
     assert arm.refusal(answer)[:2] == (404, "ResourceGroupNotFound")
 
 
-def test_the_cloud_names_its_services_to_who_knows_the_version(arm: Arm) -> None:
-    """What the official plugin reads of it, or ends: without MicrosoftGraph it has no client config."""
+def test_returns_the_endpoints_of_the_cloud(arm: Arm) -> None:
+    """Contains the fields that the official plugin requires. Without MicrosoftGraph it has no client config."""
     found = arm.client.get("/metadata/endpoints?api-version=2022-09-01").json()
     here = arm.server.endpoint
     assert (found["resourceManager"], found["authentication"]["loginEndpoint"]) == (here, here)
@@ -75,14 +75,14 @@ def sign_in(arm: Arm, tenant: str = SUBSCRIPTION.tenant_id, **form: str) -> http
     return arm.client.post(f"/{tenant}/oauth2/v2.0/token", data=SECRET | form)
 
 
-def test_a_service_principal_signs_in_by_its_secret(arm: Arm) -> None:
-    where = arm.client.get(f"/{SUBSCRIPTION.tenant_id}/v2.0/.well-known/openid-configuration").json()
-    assert where["token_endpoint"] == f"{arm.server.endpoint}/{SUBSCRIPTION.tenant_id}/oauth2/v2.0/token"
+def test_a_service_principal_signs_in_with_its_secret(arm: Arm) -> None:
+    configuration = arm.client.get(f"/{SUBSCRIPTION.tenant_id}/v2.0/.well-known/openid-configuration").json()
+    assert configuration["token_endpoint"] == f"{arm.server.endpoint}/{SUBSCRIPTION.tenant_id}/oauth2/v2.0/token"
     answer = sign_in(arm).json()
     assert arm.server.tokens.principal(answer["access_token"]) == SUBSCRIPTION.object_id
 
 
-def test_guids_have_no_case(arm: Arm) -> None:
+def test_ignores_the_case_of_guids(arm: Arm) -> None:
     answer = sign_in(arm, tenant=SUBSCRIPTION.tenant_id.upper(), client_id=AUTOMATION.client_id.upper())
     assert claims_of(arm, answer)["oid"] == AUTOMATION.object_id
 
@@ -96,11 +96,11 @@ def test_guids_have_no_case(arm: Arm) -> None:
         ({"scope": "https://vault.azure.net/.default"}, 400, "invalid_resource", 500011),
         ({"grant_type": "device_code"}, 400, "unsupported_grant_type", 70003),
         ({"grant_type": "password", "username": GRACE.upn}, 400, "invalid_grant", 50126),
-        ({"grant_type": "password", "username": "nobody"}, 400, "invalid_grant", 50034),
+        ({"grant_type": "password", "username": "missing"}, 400, "invalid_grant", 50034),
         ({"tenant": "another"}, 400, "invalid_tenant", 90002),
     ],
 )
-def test_nobody_else_signs_in(form: dict[str, str], status: int, error: str, code: int, arm: Arm) -> None:
+def test_rejects_other_logins(form: dict[str, str], status: int, error: str, code: int, arm: Arm) -> None:
     answer = sign_in(arm, **form)
     assert (answer.status_code, answer.json()["error"]) == (status, error)
     assert answer.json()["error_description"].startswith(f"AADSTS{code}: ")
@@ -110,7 +110,7 @@ def claims_of(arm: Arm, answer: httpx.Response) -> dict[str, Any]:
     return arm.server.tokens.claims(answer.json()["access_token"]) or {}
 
 
-def test_a_user_s_token_has_a_name_and_groups_and_an_application_s_has_none(arm: Arm) -> None:
+def test_only_tokens_of_users_have_a_name_and_groups(arm: Arm) -> None:
     password = {"grant_type": "password", "username": GRACE.upn, "password": TOKEN}
     user = claims_of(arm, sign_in(arm, **password, scope=f"{AKS}/.default"))
     assert {name: user[name] for name in ("aud", "idtyp", "upn", "oid")} == {
@@ -125,13 +125,13 @@ def test_a_user_s_token_has_a_name_and_groups_and_an_application_s_has_none(arm:
     assert not {"upn", "groups"} & application.keys()
 
 
-def test_whoever_has_the_published_keys_can_check_tokens(arm: Arm) -> None:
-    """As API servers do: from what the issuer says of itself, without a secret."""
+def test_the_published_keys_verify_tokens(arm: Arm) -> None:
+    """API servers verify tokens with the configuration of the issuer, without a secret."""
     here = f"/{SUBSCRIPTION.tenant_id}/.well-known/openid-configuration"
-    nobody = {"Authorization": ""}
-    found = arm.client.get(here, headers=nobody).json()
-    (key,) = arm.client.get(found["jwks_uri"], headers=nobody).json()["keys"]
-    token = ask(arm, AKS).json()["access_token"]
+    anonymous = {"Authorization": ""}
+    found = arm.client.get(here, headers=anonymous).json()
+    (key,) = arm.client.get(found["jwks_uri"], headers=anonymous).json()["keys"]
+    token = request_token(arm, AKS).json()["access_token"]
     signed, _, signature = token.rpartition(".")
     assert unpacked(signed.partition(".")[0])["kid"] == key["kid"]
     assert unpacked(signed.partition(".")[2])["iss"] == found["issuer"]
@@ -148,7 +148,7 @@ def unpacked(part: str) -> dict[str, Any]:
     return found
 
 
-def test_a_managed_identity_of_one_s_own_signs_in_by_its_client_id(arm: Arm) -> None:
+def test_a_managed_identity_signs_in_with_its_client_id(arm: Arm) -> None:
     assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
     ids = arm.put(IDENTITY, {"location": "eastus"}).json()["properties"]
     query = {"resource": AKS, "client_id": ids["clientId"]}
@@ -164,19 +164,19 @@ def test_a_managed_identity_of_one_s_own_signs_in_by_its_client_id(arm: Arm) -> 
     assert sign_in(arm, client_id=ids["clientId"]).json()["error_codes"] == [7000215]  # it has no secret
 
 
-def test_no_token_without_the_header(arm: Arm) -> None:
-    answer = ask(arm, header="guessed")
+def test_the_identity_endpoint_needs_its_header(arm: Arm) -> None:
+    answer = request_token(arm, header="guessed")
     assert (answer.status_code, answer.json()["statusCode"]) == (401, 401)
 
 
-def test_no_token_for_anything_else(arm: Arm) -> None:
-    answer = ask(arm, resource="https://vault.azure.net")
+def test_rejects_other_audiences(arm: Arm) -> None:
+    answer = request_token(arm, resource="https://vault.azure.net")
     assert answer.status_code == 400
     assert "only for https://storage.azure.com" in answer.text
 
 
-def test_tenants_that_stand_for_every_tenant(arm: Arm) -> None:
-    """`az logout` asks for `organizations`."""
+def test_accepts_the_names_for_any_tenant(arm: Arm) -> None:
+    """`az logout` requests `organizations`."""
     for name in ("organizations", "common", SUBSCRIPTION.tenant_id):
         found = arm.client.get(f"/{name}/v2.0/.well-known/openid-configuration").json()
         assert found["token_endpoint"] == f"{arm.server.endpoint}/{SUBSCRIPTION.tenant_id}/oauth2/v2.0/token"
@@ -184,8 +184,8 @@ def test_tenants_that_stand_for_every_tenant(arm: Arm) -> None:
     assert refused.json()["error_codes"] == [90002]
 
 
-def test_microsoft_s_login_host_names_itself(arm: Arm) -> None:
-    """A client of MSAL sends a secret to no other host than the one that it trusts."""
+def test_the_login_host_of_microsoft_returns_its_own_urls(arm: Arm) -> None:
+    """A client of MSAL sends a secret only to the host that it trusts."""
     host = {"Host": "login.microsoftonline.com"}
     instance = arm.client.get("/common/discovery/instance?api-version=1.1", headers=host).json()
     assert instance["metadata"][0]["aliases"] == ["login.microsoftonline.com"]
@@ -194,23 +194,18 @@ def test_microsoft_s_login_host_names_itself(arm: Arm) -> None:
     assert found["issuer"] == f"https://login.microsoftonline.com/{SUBSCRIPTION.tenant_id}/v2.0"
 
 
-def test_an_expired_token_is_refused(arm: Arm) -> None:
+def test_rejects_an_expired_token(arm: Arm) -> None:
     token, _ = arm.server.tokens.issue(arm.server.endpoint, now=time.time() - LIFETIME_S - 1)
     answer = arm.client.get(GROUP, params={"api-version": "2024-03-01"}, headers={"Authorization": f"Bearer {token}"})
     assert arm.refusal(answer)[:2] == (401, "ExpiredAuthenticationToken")
 
 
-def test_tokens_end() -> None:
-    _, expires = TOKENS.issue(STORAGE, now=1000)
-    assert expires == 1000 + LIFETIME_S
-
-
 @pytest.mark.parametrize("token", ["", "x", "a.b.c", TOKENS.issue(STORAGE)[0] + "x"])
-def test_what_is_no_token_of_ours(token: str) -> None:
+def test_rejects_foreign_tokens(token: str) -> None:
     assert TOKENS.principal(token) is None
 
 
-def test_environment_signs_in_here_and_nowhere_else(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_signs_in_only_to_the_simulator(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_CLIENT_SECRET", "real")
     monkeypatch.setenv("IDENTITY_ENDPOINT", "http://169.254.169.254/real")
     monkeypatch.setenv("MSI_SECRET", "real")
@@ -227,7 +222,7 @@ def test_environment_signs_in_here_and_nowhere_else(home: Path, monkeypatch: pyt
     assert {"AZURE_CLIENT_SECRET", "MSI_SECRET"} <= set(environment.unset())
 
 
-def test_proxies_are_not_asked_for_blobs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_needs_no_proxy_for_blobs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "intranet.example")
     assert (
         environment.settings()["no_proxy"]
@@ -236,7 +231,7 @@ def test_proxies_are_not_asked_for_blobs(home: Path, monkeypatch: pytest.MonkeyP
     )
 
 
-def test_trusts_what_this_machine_trusts_and_our_authority(home: Path) -> None:
+def test_the_bundle_has_the_authorities_of_the_machine_and_of_the_simulator(home: Path) -> None:
     bundle = trust.bundle()
     assert trust.authority().pem in bundle.read_text()
     context = ssl.create_default_context(cafile=str(bundle))
@@ -244,7 +239,7 @@ def test_trusts_what_this_machine_trusts_and_our_authority(home: Path) -> None:
 
 
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"])
-def test_keeps_the_authority_that_the_user_chose(home: Path, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bundle_keeps_the_users_authorities(home: Path, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = home / "company.pem"
     chosen.write_text("# the company's\n" + trust.authority().pem)
     monkeypatch.setenv(variable, str(chosen))
@@ -252,7 +247,7 @@ def test_keeps_the_authority_that_the_user_chose(home: Path, variable: str, monk
     assert environment.settings()[variable] == str(trust.bundle())
 
 
-def test_entering_twice_changes_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entering_the_environment_twice_changes_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = environment.settings()
     before = trust.bundle().read_text()
     for name, value in first.items():
@@ -261,8 +256,8 @@ def test_entering_twice_changes_nothing(home: Path, monkeypatch: pytest.MonkeyPa
     assert trust.bundle().read_text() == before
 
 
-def test_msal_reads_why_there_is_no_token(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MSAL is what the Azure CLI asks for tokens by. It prints "None, None" of an error in another shape."""
+def test_msal_reads_the_error_of_the_identity_endpoint(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Azure CLI requests tokens with MSAL, which prints "None, None" for an error in another shape."""
     monkeypatch.setenv("IDENTITY_ENDPOINT", f"{arm.server.endpoint}/identity/token")
     monkeypatch.setenv("IDENTITY_HEADER", TOKEN)
     identity = msal.UserAssignedManagedIdentity(client_id="00000000-0000-0000-0000-000000000009")

@@ -1,4 +1,4 @@
-"""Spot machines: how many there are, and how Azure takes them back."""
+"""Evictions of Spot machines, and limits of their number and price."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.sizes import T4
 
 
 class Evictions:
-    """A Spot pool of three nodes; `look` is one of the evictor's, so many seconds after the one before."""
+    """A Spot pool of three nodes. `look` runs the evictor, some seconds later."""
 
     def __init__(self, arm: Arm, folder: Path) -> None:
         self.cluster, self.store, self.now = ScaledCluster(arm), EvictionStore(folder), 0.0
@@ -30,7 +30,7 @@ class Evictions:
         self.evictor = Evictor(server.world, server.operations, lambda _: kube, self.store, lambda: self.now)
 
     def make(self, **properties: Any) -> list[str]:
-        """Or changes it."""
+        """Creates or changes the pool."""
         body = pool_body(vmSize=T4, scaleSetPriority="Spot", **{"count": 3, "nodeTaints": [SPOT_TAINT]} | properties)
         assert self.cluster.arm.put(pool_path(), body).is_success
         self.cluster.arm.done()
@@ -58,7 +58,7 @@ def count(evictions: Evictions) -> int:
     return found
 
 
-def test_a_machine_that_is_taken_back_is_told_of_drained_and_gone_in_half_a_minute(evictions: Evictions) -> None:
+def test_drains_an_evicted_node_and_removes_it_after_thirty_seconds(evictions: Evictions) -> None:
     first, second, third = evictions.make()
     kube = evictions.cluster.kube
     evictions.cluster.add(pod("job", second, gpu=1), pod("driver", second, "DaemonSet"), pod("other", first, gpu=1))
@@ -69,17 +69,17 @@ def test_a_machine_that_is_taken_back_is_told_of_drained_and_gone_in_half_a_minu
     assert condition(node, "VMEventScheduled")["message"].startswith("Preempt Scheduled: ")
     assert node["spec"]["unschedulable"]
     assert {"key": "remediator.kubernetes.azure.com/unschedulable", "effect": "NoSchedule"} in node["spec"]["taints"]
-    assert {each["metadata"]["name"] for each in kube.list("v1", "Pod")} == {"driver", "other"}, "what can move has"
+    assert {each["metadata"]["name"] for each in kube.list("v1", "Pod")} == {"driver", "other"}
     evictions.look(NOTICE_S - 1)
     assert evictions.cluster.nodes() == [first, second, third]
     evictions.look(1)
     assert (evictions.cluster.nodes(), count(evictions)) == ([first, third], 2)
     assert evictions.cluster.arm.get(pool_path())["properties"]["provisioningState"] == "Succeeded"
-    assert len(evictions.cluster.events("PreemptScheduled")) == 1, "however often it was looked at"
+    assert len(evictions.cluster.events("PreemptScheduled")) == 1, "once"
     assert evictions.store.all() == []
 
 
-def test_the_drain_may_not_come(evictions: Evictions) -> None:
+def test_an_eviction_may_skip_the_drain(evictions: Evictions) -> None:
     first, *others = evictions.make()
     evictions.cluster.add(pod("job", first, gpu=1))
     evictions.store.ask(Eviction(first, drains=False))
@@ -91,17 +91,17 @@ def test_the_drain_may_not_come(evictions: Evictions) -> None:
     assert evictions.cluster.nodes() == others
 
 
-def test_with_the_policy_deallocate_the_machine_stays_and_is_down(evictions: Evictions) -> None:
+def test_the_policy_deallocate_stops_the_machine(evictions: Evictions) -> None:
     nodes = evictions.make(scaleSetEvictionPolicy="Deallocate")
     evictions.store.ask(Eviction(nodes[0]))
     evictions.look()
     evictions.look(NOTICE_S)
-    assert (evictions.cluster.nodes(), count(evictions)) == (nodes, 3), "and counts against the quota"
+    assert (evictions.cluster.nodes(), count(evictions)) == (nodes, 3), "still counts against the quota"
     faults = evictions.cluster.arm.server.world.faults.load()
     assert [(fault.node, fault.kind) for fault in faults] == [(nodes[0], FaultKind.NODE)]
 
 
-def test_an_update_brings_machines_with_names_of_their_own(evictions: Evictions) -> None:
+def test_new_machines_have_new_names(evictions: Evictions) -> None:
     nodes = evictions.make()
     evictions.store.ask(Eviction(nodes[0]))
     evictions.look()
@@ -111,7 +111,7 @@ def test_an_update_brings_machines_with_names_of_their_own(evictions: Evictions)
 
 
 @pytest.mark.parametrize("name", ["aks-gpu-00000000-vmss000000", "system"])
-def test_what_is_no_spot_machine_stays(evictions: Evictions, name: str) -> None:
+def test_ignores_evictions_of_other_machines(evictions: Evictions, name: str) -> None:
     nodes = evictions.make()
     evictions.store.ask(Eviction(evictions.cluster.nodes("system")[0] if name == "system" else name))
     evictions.look()
@@ -121,7 +121,7 @@ def test_what_is_no_spot_machine_stays(evictions: Evictions, name: str) -> None:
 
 
 def chosen_at(evictions: Evictions, rate: Rate) -> list[tuple[float, str]]:
-    """When, and which, within ten minutes."""
+    """Returns the time and node of each eviction within ten minutes."""
     evictions.store.set_rate(rate)
     found: list[tuple[float, str]] = []
     evictions.look()
@@ -133,27 +133,27 @@ def chosen_at(evictions: Evictions, rate: Rate) -> list[tuple[float, str]]:
     return found
 
 
-def test_a_rate_takes_as_many_an_hour_by_its_seed(evictions: Evictions) -> None:
+def test_a_rate_evicts_nodes_by_its_seed(evictions: Evictions) -> None:
     evictions.make(count=20)
     found = chosen_at(evictions, Rate(60, seed=3))
-    assert 5 <= len(found) <= 16, "ten are to be expected"
+    assert 5 <= len(found) <= 16, "ten are expected"
     assert len({node for _, node in found}) == len(found)
     evictions.look(NOTICE_S)
     evictions.make(count=20)
     again = chosen_at(evictions, Rate(60, seed=3))
-    assert [when for when, _ in again] == [when for when, _ in found], "the seed decides when"
+    assert [when for when, _ in again] == [when for when, _ in found], "the seed decides the times"
     evictions.look(3600)
-    assert evictions.store.all() == [], "no more once the rate is taken away"
+    assert evictions.store.all() == [], "none without a rate"
 
 
-def test_a_price_above_a_pools_maximum_takes_its_machines_and_gives_it_none(evictions: Evictions) -> None:
+def test_a_price_above_the_maximum_evicts_all_machines(evictions: Evictions) -> None:
     arm = evictions.cluster.arm
-    dear, paying = evictions.make(spotMaxPrice=0.2), {"vmSize": T4, "scaleSetPriority": "Spot", "nodeTaints": None}
+    evicted, paying = evictions.make(spotMaxPrice=0.2), {"vmSize": T4, "scaleSetPriority": "Spot", "nodeTaints": None}
     arm.put(pool_path("paying"), pool_body(count=1, **paying))
     arm.done()
     arm.server.world.faults.fault(new_fault("price", size=T4, usd=0.25))
     evictions.look()
-    assert [each.node for each in evictions.store.all()] == dear, "-1 pays whatever it is"
+    assert [each.node for each in evictions.store.all()] == evicted, "-1 pays any price"
     evictions.look(NOTICE_S)
     assert evictions.cluster.nodes() == []
     assert evictions.make(count=1, spotMaxPrice=0.2) == []
@@ -171,7 +171,7 @@ def test_a_price_above_a_pools_maximum_takes_its_machines_and_gives_it_none(evic
     ("there", "zones", "code"),
     [(2, None, "OverconstrainedAllocationRequest"), (0, ["1"], "OverconstrainedZonalAllocationRequest")],
 )
-def test_a_pool_gets_as_many_spot_machines_as_there_are(
+def test_a_pool_gets_the_available_spot_machines(
     evictions: Evictions, there: int, zones: list[str] | None, code: str
 ) -> None:
     arm = evictions.cluster.arm
@@ -183,7 +183,7 @@ def test_a_pool_gets_as_many_spot_machines_as_there_are(
     assert "\n  - Low Priority VMs\n" in record.error["message"]
     arm.put(pool_path("regular"), pool_body(vmSize=T4, count=3))
     arm.done()
-    assert len(evictions.cluster.nodes("regular")) == 3, "others get any"
+    assert len(evictions.cluster.nodes("regular")) == 3, "not limited"
     arm.put(pool_path("second"), pool_body(vmSize=T4, count=1, scaleSetPriority="Spot", nodeTaints=None))
     arm.done()
-    assert evictions.cluster.nodes("second") == [], "pools share what there is"
+    assert evictions.cluster.nodes("second") == [], "pools share the limit"

@@ -1,4 +1,4 @@
-"""The store: nothing is lost by a kill, and what was cut short goes on."""
+"""The store survives kills, and interrupted operations resume."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_records_survive_a_restart(tmp_path: Path) -> None:
     assert (found.body, found.correlation, found.facts) == ({"location": "eastus"}, "c", {"index": 1})
 
 
-def test_half_written_file_never_happened(tmp_path: Path) -> None:
+def test_ignores_a_partial_file(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.put(Record(_id(), {"location": "eastus"}))
     file = next(tmp_path.glob("*.json"))
@@ -38,7 +38,7 @@ def test_half_written_file_never_happened(tmp_path: Path) -> None:
     assert list(tmp_path.glob("*.partial")) == []
 
 
-def test_records_handed_out_are_copies(tmp_path: Path) -> None:
+def test_returns_copies_of_records(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.put(Record(_id(), {"tags": {}}))
     found = store.get(_id())
@@ -47,7 +47,7 @@ def test_records_handed_out_are_copies(tmp_path: Path) -> None:
     assert store.all()[0].body == {"tags": {}}
 
 
-def test_writers_do_not_lose_each_others_resources(tmp_path: Path) -> None:
+def test_parallel_writers_lose_no_resource(tmp_path: Path) -> None:
     store = Store(tmp_path)
     writers = [threading.Thread(target=store.put, args=(Record(_id(f"rg{n}"), {}),)) for n in range(20)]
     for writer in writers:
@@ -58,7 +58,7 @@ def test_writers_do_not_lose_each_others_resources(tmp_path: Path) -> None:
 
 
 @case_table(__file__, "wrong", file="records")
-def test_what_is_no_record_is_named_with_what_mends_it(tmp_path: Path, content: str, why: str) -> None:
+def test_reports_unreadable_files_with_the_fix(tmp_path: Path, content: str, why: str) -> None:
     Store(tmp_path).put(Record(_id(), {}))
     bad = tmp_path / "managedClusters-it's-0.json"
     bad.write_text(content)
@@ -74,7 +74,7 @@ def test_what_is_no_record_is_named_with_what_mends_it(tmp_path: Path, content: 
 
 @contextlib.contextmanager
 def _process(folder: Path, mode: str) -> Iterator[httpx.Client]:
-    """A server in a process of its own, killed without warning at the end."""
+    """Runs a server in a separate process, which is killed at the end."""
     command = [sys.executable, "-m", "tests.unit.simulator.azure.killed_server", str(folder), mode]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -90,7 +90,7 @@ def _put(client: httpx.Client, path: str, version: str, body: object) -> None:
     assert client.put(path, params={"api-version": version}, json=body).status_code in (200, 201)
 
 
-def test_killed_server_goes_on_at_the_next_start(tmp_path: Path) -> None:
+def test_resumes_operations_of_a_killed_server(tmp_path: Path) -> None:
     with _process(tmp_path / "azure", "stuck") as client:
         _put(client, GROUP, "2024-03-01", {"location": "eastus"})
         system = cluster_body()["properties"]["agentPoolProfiles"]
@@ -104,7 +104,7 @@ def test_killed_server_goes_on_at_the_next_start(tmp_path: Path) -> None:
     arm.stop()
 
 
-def test_killed_deletion_goes_on_at_the_next_start(tmp_path: Path, cluster: Arm) -> None:
+def test_resumes_a_killed_deletion(tmp_path: Path, cluster: Arm) -> None:
     cluster.backend.gate.clear()
     cluster.call("DELETE", GROUP)
     cluster.server.stop()
@@ -115,9 +115,9 @@ def test_killed_deletion_goes_on_at_the_next_start(tmp_path: Path, cluster: Arm)
     again.stop()
 
 
-def test_pools_of_a_cluster_that_was_never_written_are_forgotten(tmp_path: Path, cluster: Arm) -> None:
+def test_deletes_pools_whose_cluster_was_never_stored(tmp_path: Path, cluster: Arm) -> None:
     cluster.server.stop()
-    cluster.server.world.store.remove(parse_id(CLUSTER))  # as a kill just before the cluster's file leaves it
+    cluster.server.world.store.remove(parse_id(CLUSTER))  # as after a kill before the cluster is written
     again = start(tmp_path / "azure", FakeBackend())
     assert [record.id.name for record in again.server.world.store.all()] == ["rg"]
     assert again.put(CLUSTER, cluster_body()).status_code == 201
@@ -126,7 +126,7 @@ def test_pools_of_a_cluster_that_was_never_written_are_forgotten(tmp_path: Path,
     again.stop()
 
 
-def test_start_boots_clusters_and_gives_them_their_nodes(tmp_path: Path, cluster: Arm) -> None:
+def test_starts_stored_clusters_with_their_nodes(tmp_path: Path, cluster: Arm) -> None:
     cluster.put(pool_path(), pool_body())
     cluster.done()
     names = cluster.node_names()
@@ -137,7 +137,7 @@ def test_start_boots_clusters_and_gives_them_their_nodes(tmp_path: Path, cluster
     again.stop()
 
 
-def test_stop_in_the_middle_is_no_failure(tmp_path: Path, cluster: Arm) -> None:
+def test_a_stop_does_not_fail_operations(tmp_path: Path, cluster: Arm) -> None:
     cluster.backend.gate.clear()
     cluster.backend.failure = "the cluster was stopped"
     cluster.put(pool_path(), pool_body())
@@ -150,6 +150,6 @@ def test_stop_in_the_middle_is_no_failure(tmp_path: Path, cluster: Arm) -> None:
 
 
 @pytest.mark.parametrize("path", ["", "/subscriptions/s", f"{CLUSTER}/agentPools", "nonsense"])
-def test_what_is_no_id(path: str) -> None:
+def test_rejects_an_invalid_id(path: str) -> None:
     with pytest.raises(ValueError, match="is not the id of a resource"):
         parse_id(path)

@@ -1,4 +1,4 @@
-"""The way to other nodes of the system pool, as the program tells it, taken step by step."""
+"""The steps that the program suggests to change the system pool."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--node-osdisk-size": ("osDiskSizeGB", int),
     "--node-taints": ("nodeTaints", lambda text: text.split(",")),
 }
-"""Of `az aks nodepool add`, as properties of the request that it makes."""
+"""The properties of the request by option of `az aks nodepool add`."""
 
 
-def take(arm: Arm, command: str) -> None:
-    """`az aks nodepool add|delete ...`, whose options all have a value."""
+def run(arm: Arm, command: str) -> None:
+    """Runs a suggested `az aks nodepool add|delete` command. All of its options have a value."""
     _, _, _, verb, *rest = shlex.split(command)
     options = dict(zip(rest[::2], rest[1::2], strict=True))
     assert (options.pop("-g"), options.pop("--cluster-name")) == ("rg", "aks")
@@ -40,18 +40,18 @@ def take(arm: Arm, command: str) -> None:
     arm.done()
 
 
-def test_the_way_leads_to_the_pool_that_the_settings_want(plugin: AzurePlugin, arm: Arm) -> None:
+def test_the_suggested_commands_create_the_wanted_pool(plugin: AzurePlugin, arm: Arm) -> None:
     wanted = SystemPool(vm_sku=D8, count=2, taint=True)
     _, cluster = plugin.stack()
     pool = {"name": "system", "mode": "System", "count": 2, "vmSize": D8, "osDiskSizeGB": 128, "osDiskType": "Managed"}
     inputs = cluster_inputs(agentPoolProfiles=[pool | {"nodeTaints": ["CriticalAddonsOnly=true:NoSchedule"]}])
     with pytest.raises(grpc.RpcError) as refused:
         plugin.update(CLUSTER, CLUSTER_PATH, cluster, inputs)
-    assert "PropertyChangeNotAllowed" in failure(refused), "what the update would end in, without the check"
-    told = system_pool_refusal(wanted, D4, "dev", "-g rg --cluster-name aks")
-    for line in told.splitlines():
+    assert "PropertyChangeNotAllowed" in failure(refused), "the update fails without the check"
+    suggestion = system_pool_refusal(wanted, D4, "dev", "-g rg --cluster-name aks")
+    for line in suggestion.splitlines():
         if line.strip().startswith("az "):
-            take(arm, line.strip())
+            run(arm, line.strip())
     assert arm.get(pool_path("system"))["properties"]["vmSize"] == D8
     assert arm.call("GET", pool_path("systemnext")).status_code == 404
     plugin.update(CLUSTER, CLUSTER_PATH, cluster, inputs)

@@ -13,17 +13,15 @@ from collections.abc import Iterator, Mapping
 from simulator.azure.arm_world import World
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import Kind, Use
-from simulator.azure.schema import rooms
+from simulator.azure.schema import packages
 from simulator.azure.store import Record
 
 
 @functools.cache
 def kinds() -> Mapping[str, Kind]:
     """Returns all types by lower-case name. The first call imports the packages, because they import each other."""
-    package = f"{__package__}.types"
-    return {
-        schema.type.lower(): importlib.import_module(f"{package}.{room}.rules").KIND for room, schema in rooms().items()
-    }
+    modules = {name: importlib.import_module(f"{__package__}.types.{name}.rules") for name in packages()}
+    return {schema.type.lower(): modules[name].KIND for name, schema in packages().items()}
 
 
 def known(world: World) -> Iterator[tuple[Kind, Record]]:
