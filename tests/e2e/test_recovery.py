@@ -50,7 +50,7 @@ def test_only_the_plugin_killed_while_a_release_is_installed(checkout: Checkout)
     eventually(lambda: (plugin() and installing(checkout)) or command.poll() is not None, "a release is pending")
     kill(plugin())
     output, _ = command.communicate(timeout=300)
-    assert "whose installation was killed" in output
+    assert "its installation was killed" in output
     assert command.returncode != 0
     assert installing(checkout)
 
@@ -103,7 +103,7 @@ def test_killed_while_a_custom_resource_is_created(checkout: Checkout) -> None:
             eventually(lambda: kube.list("mellanox.com/v1alpha1", "NicClusterPolicy"), "the policy exists")
 
         output = interrupted(checkout, "up", moment, "an operator's policy is being created", create)
-    assert "whose installation was killed" in output
+    assert "its installation was killed" in output
 
 
 def test_the_next_up_completes_the_stack(checkout: Checkout) -> None:
@@ -140,7 +140,7 @@ def test_down_deletes_objects_that_a_killed_plugin_created(checkout: Checkout) -
         checkout.inside(f"pulumi up --yes --skip-preview --stack dev --non-interactive --target '{claim}'")
     output = interrupted(checkout, "down", lambda: under_way(checkout, "Release", "deleting"), "a release is deleted")
     assert "deleted PersistentVolumeClaim ai/olmo-data-" in output
-    assert "deleted Job ai/olmo, which a killed update had made" in output
+    assert "deleted Job ai/olmo: a killed update had created it" in output
     assert state(checkout)["resources"]
 
 

@@ -31,7 +31,7 @@ _FIRST_PAUSE_S = 0.2  # without Retry-After; doubles each time. The official plu
 _UNAVAILABLE_S = 120.0  # a cluster that boots with the simulator answers 503 at most this long
 _POLL_S = 0.25
 _NO_SIMULATOR = (
-    "no simulator is running{why}; this azure-native plugin is the simulator's stand-in and reaches no real Azure. "
+    "no simulator is running{why}; this azure-native plugin is an emulation and cannot reach real Azure. "
     "For the simulator: run `make up`, or `python -m simulator start` inside `make shell`. "
     "For real Azure: leave `make shell`, run `pulumi plugin install resource azure-native 3.29.0`, and `az login`."
 )
@@ -65,7 +65,7 @@ class Deadline:
         if time.monotonic() > self._end:
             raise PluginError("operation timed out")
         if self.cancelled.wait(seconds):
-            raise PluginError("operation canceled; it goes on in Azure, and the next `pulumi up` takes it up")
+            raise PluginError("operation canceled; it continues in Azure, and the next `pulumi up` resumes it")
 
 
 class ArmClient:
@@ -155,8 +155,8 @@ class ArmClient:
             deadline.wait(_POLL_S)
             try:
                 response = self._request("GET", response.headers["Location"], "", deadline)
-            except ArmFailure as refused:
-                raise OperationFailed(refused.status, refused.code, refused.message) from refused
+            except ArmFailure as failure:
+                raise OperationFailed(failure.status, failure.code, failure.message) from failure
         while url:
             operation = self._json(self._request("GET", url, "", deadline))
             if operation["status"] == "Succeeded":
@@ -178,7 +178,7 @@ class ArmClient:
         query: Mapping[str, str] | None = None,
     ) -> httpx.Response:
         params = ({"api-version": api_version} if api_version else {}) | dict(query or {})
-        attempt, patience = 0, time.monotonic() + _UNAVAILABLE_S
+        attempt, unavailable_until = 0, time.monotonic() + _UNAVAILABLE_S
         while True:
             last, pause = attempt == _ATTEMPTS - 1, _FIRST_PAUSE_S * 2**attempt
             try:
@@ -188,8 +188,8 @@ class ArmClient:
                     raise PluginError(_NO_SIMULATOR.format(why=f" at {self._http.base_url}")) from error
             else:
                 pause = float(response.headers.get("Retry-After") or pause)
-                boots = response.status_code == HTTPStatus.SERVICE_UNAVAILABLE and time.monotonic() < patience
-                if not _passing(response) or pause > _LONGEST_PAUSE_S or (last and not boots):
+                boots = response.status_code == HTTPStatus.SERVICE_UNAVAILABLE and time.monotonic() < unavailable_until
+                if not _is_retryable(response) or pause > _LONGEST_PAUSE_S or (last and not boots):
                     return _checked(response)
             deadline.wait(pause)
             attempt = min(attempt + 1, _ATTEMPTS - 1)
@@ -204,7 +204,7 @@ def _has_null(body: Any) -> bool:
     return body is None or (isinstance(body, Mapping) and any(map(_has_null, body.values())))
 
 
-def _passing(response: httpx.Response) -> bool:
+def _is_retryable(response: httpx.Response) -> bool:
     """Returns whether the request can succeed if it is sent again."""
     if response.status_code == HTTPStatus.CONFLICT:
         return _error(response).get("code") == _RETRIED_CONFLICT

@@ -65,9 +65,7 @@ def refusals(inputs: Mapping[str, Any]) -> dict[str, str]:
     """Returns the provider inputs that this plugin does not support, with the reason."""
     refused = {name: reason for name, reason in UNSUPPORTED.items() if _is_set(inputs.get(name))}
     if str(inputs.get("enableServerSideApply", "true")).lower() == "false":
-        refused["enableServerSideApply"] = (
-            "client-side apply needs the official plugin; this stand-in applies server-side"
-        )
+        refused["enableServerSideApply"] = "client-side apply needs the official plugin"
     return refused
 
 

@@ -1,8 +1,8 @@
 """Cleanup after a killed plugin: releases "in progress", and objects without a record.
 
 The official plugin leaves both to the user. A release in progress blocks every later upgrade
-(pulumi/pulumi-kubernetes#2054), so `make up` first uninstalls an unfinished install and forgets an unfinished upgrade.
-The next `pulumi up` repeats either. Nothing that was deployed is lost.
+(pulumi/pulumi-kubernetes#2054), so `make up` first uninstalls an unfinished install, or deletes the record of an
+unfinished upgrade. The next `pulumi up` repeats either. Nothing that was deployed is lost.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def delete_forgotten(kubeconfig: str, namespaces: Iterable[str], known: Collecti
         ]
         for obj in lost:
             ignore_missing(functools.partial(kube.delete, *obj))
-    return [f"deleted {kind} {namespace}/{name}, which a killed update had made" for _, kind, name, namespace in lost]
+    return [f"deleted {kind} {namespace}/{name}: a killed update had created it" for _, kind, name, namespace in lost]
 
 
 def _free(session: Session, kube: KubeClient, record: records.Record) -> str:
@@ -55,9 +55,9 @@ def _free(session: Session, kube: KubeClient, record: records.Record) -> str:
     if record.status == "pending-install":
         release = {"name": record.name, "namespace": record.namespace}
         helm(session, options.uninstall_arguments(release, may_be_gone=True))
-        return f"uninstalled release {name}, whose installation was killed"
+        return f"uninstalled release {name}: its installation was killed"
     ignore_missing(lambda: kube.delete("v1", "Secret", record.secret, record.namespace))
-    return f"forgot revision {record.revision} of release {name}, whose upgrade was killed"
+    return f"deleted revision {record.revision} of release {name}: its upgrade was killed"
 
 
 def _helm_runs(record: records.Record, cluster: KubeClient) -> bool:

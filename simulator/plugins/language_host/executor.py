@@ -43,7 +43,7 @@ def run(settings: ProgramSettings, arguments: list[str]) -> int:
         except pulumi.RunError as error:
             pulumi.log.error(str(error))
             return ALREADY_REPORTED
-        except Exception as error:  # noqa: BLE001 - whatever the program raises is shown to its user
+        except Exception as error:  # noqa: BLE001 - every error of the program is shown to its user
             pulumi.log.error(f"Program failed with an unhandled exception:\n{_own_traceback(error, settings.program)}")
             return ALREADY_REPORTED
         finally:

@@ -28,7 +28,7 @@ from simulator.plugins.language_host.settings import ALREADY_REPORTED, ProgramSe
 from simulator.plugins.protocol import language_pb2, language_pb2_grpc, plugin_pb2
 
 _EXECUTOR = "simulator.plugins.language_host.executor"
-_INSTALLED = "The simulator's environment holds the locked dependencies: nothing to install.\n"
+_INSTALLED = "The simulator's environment has the locked dependencies: nothing to install.\n"
 
 
 class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
@@ -135,11 +135,10 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     ) -> Iterator[language_pb2.InstallDependenciesResponse]:
         yield language_pb2.InstallDependenciesResponse(stdout=_INSTALLED.encode())
 
-    def RunPlugin(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
-        _unimplemented(context, "run plugins written in Python", "put an executable `pulumi-resource-<name>` on PATH")
+    def _unsupported(self, request: object, context: grpc.ServicerContext) -> NoReturn:
+        _unimplemented(context, "do this")
 
-    def Template(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
-        _unimplemented(context, "start a project from a template", "install Pulumi's own Python language host")
+    RunPlugin = Template = GenerateProject = GeneratePackage = Pack = Link = _unsupported
 
     def GenerateProgram(
         self, request: language_pb2.GenerateProgramRequest, context: grpc.ServicerContext
@@ -154,20 +153,8 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             found = [definition for text in request.source.values() for definition in definitions.read(text)]
             text = program.program(found)
         except definitions.Unreadable as error:
-            _unimplemented(context, f"generate this program ({error})", "install Pulumi's own Python language host")
+            _unimplemented(context, f"generate this program ({error})")
         return language_pb2.GenerateProgramResponse(source={"__main__.py": text.encode()})
-
-    def GenerateProject(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
-        _unimplemented(context, "generate projects", "install Pulumi's own Python language host")
-
-    def GeneratePackage(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
-        _unimplemented(context, "generate SDKs", "install Pulumi's own Python language host")
-
-    def Pack(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
-        _unimplemented(context, "pack SDKs", "install Pulumi's own Python language host")
-
-    def Link(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
-        _unimplemented(context, "link SDKs", "install Pulumi's own Python language host")
 
 
 def _environment(request: language_pb2.RunRequest) -> dict[str, str]:
@@ -184,6 +171,7 @@ def _describe_exit(code: int) -> str:
     return f"the program was ended by signal {-code}" if code < 0 else f"the program exited with code {code}"
 
 
-def _unimplemented(context: grpc.ServicerContext, what: str, instead: str) -> NoReturn:
-    context.abort(grpc.StatusCode.UNIMPLEMENTED, f"the simulator's Python language host cannot {what}: {instead}.")
+def _unimplemented(context: grpc.ServicerContext, what: str) -> NoReturn:
+    text = f"the simulator's Python language host cannot {what}: install Pulumi's own Python language host."
+    context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
     raise AssertionError  # abort has raised

@@ -67,7 +67,7 @@ def _log_in(options: Sequence[str]) -> None:
     if asked.identity:
         login = {"identity": asked.client_id}
     elif not asked.username or not asked.password:
-        raise LoginFailed("nobody can log in by a browser here: give --identity, or --username and --password")
+        raise LoginFailed("a login with a browser is not possible: set --identity, or --username and --password")
     elif asked.service_principal:
         if not asked.tenant:
             raise LoginFailed("usage error: --service-principal --username NAME --password SECRET --tenant TENANT")

@@ -47,12 +47,12 @@ def get(url: str, token: str) -> dict[str, Any]:
 def _answer(url: str, form: bytes | None, headers: dict[str, str], timeout_s: int = _TIMEOUT_S) -> dict[str, Any]:
     trusting = ssl.create_default_context(cafile=_variable("SSL_CERT_FILE"))
     try:
-        request = Request(url, form, headers)  # noqa: S310 - of our own, by HTTPS
+        request = Request(url, form, headers)  # noqa: S310 - our URL, with HTTPS
         with urlopen(request, timeout=timeout_s, context=trusting) as answer:  # noqa: S310
             found: dict[str, Any] = json.loads(answer.read() or b"{}")
     except HTTPError as error:
-        said = json.load(error)  # the format of Entra, the identity endpoint or Resource Manager
-        raise LoginFailed(said.get("error_description") or said.get("message") or said["error"]["message"]) from None
+        found = json.load(error)  # the format of Entra, the identity endpoint or Resource Manager
+        raise LoginFailed(found.get("error_description") or found.get("message") or found["error"]["message"]) from None
     except URLError as error:
         raise LoginFailed(f"simulated Azure does not answer: {error.reason}") from None
     return found

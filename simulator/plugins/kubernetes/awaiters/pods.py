@@ -54,8 +54,8 @@ def _container_errors(container: Object) -> list[str]:
     if waiting and waiting.get("reason") not in _NORMAL_WAITING:
         lines.append(f"[{waiting.get('reason')}] {waiting.get('message', '')}".strip())
     if terminated and terminated.get("reason") and terminated["reason"] != "Completed":
-        said = f"[{terminated['reason']}] {terminated['message']}" if terminated.get("message") else ""
-        lines.append(said or f'container "{container["name"]}" completed with exit code {terminated["exitCode"]}')
+        message = f"[{terminated['reason']}] {terminated['message']}" if terminated.get("message") else ""
+        lines.append(message or f'container "{container["name"]}" completed with exit code {terminated["exitCode"]}')
     last = container.get("lastState", {}).get("terminated")
     if last:
         lines.append(

@@ -73,17 +73,17 @@ def _run(cancelled: threading.Event, command: list[str], stdin: str, environment
 
 def _await_end(cancelled: threading.Event, process: subprocess.Popen[str]) -> tuple[str, str]:
     """Polls the process. Input is a file, because CPython 3.11 does not write the rest of it after a timeout."""
-    told_to_stop = False
+    terminated = False
     while True:
         try:
-            return process.communicate(timeout=_GRACE_SECONDS if told_to_stop else _LOOK_EVERY_SECONDS)
+            return process.communicate(timeout=_GRACE_SECONDS if terminated else _LOOK_EVERY_SECONDS)
         except subprocess.TimeoutExpired:
             pass
-        if told_to_stop:
+        if terminated:
             process.kill()
         elif cancelled.is_set():
             process.terminate()
-            told_to_stop = True
+            terminated = True
 
 
 def _reason(stderr: str) -> str:

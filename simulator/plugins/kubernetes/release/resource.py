@@ -144,8 +144,8 @@ def delete(session: Session, request: provider_pb2.DeleteRequest) -> None:
     if session.client is None:
         raise PluginError(f'can\'t delete Helm Release with unreachable cluster. Reason: "{session.unreachable}"')
     # helm_release.go, Delete: it cannot be cancelled, and Helm's output is a warning.
-    said = helm(session, options.uninstall_arguments(plain, may_be_gone=session.options.goes_on), cancellable=False)
-    if information := said.rpartition('release "')[0].strip():
+    output = helm(session, options.uninstall_arguments(plain, may_be_gone=session.options.goes_on), cancellable=False)
+    if information := output.rpartition('release "')[0].strip():
         session.engine.log(request.urn, f"Helm uninstall returned information: {json.dumps(information)}", WARNING)
 
 

@@ -31,7 +31,7 @@ def _struct(**values: object) -> struct_pb2.Struct:
     return struct
 
 
-def test_values_come_back_as_they_went() -> None:
+def test_encoding_and_decoding_keep_values() -> None:
     values: Properties = {
         "text": "x",
         "whole": 3,
@@ -46,7 +46,7 @@ def test_values_come_back_as_they_went() -> None:
     assert isinstance(decode(encode(values))["whole"], int)
 
 
-def test_wire_format_is_the_engines() -> None:
+def test_encodes_secrets_and_unknowns_for_the_engine() -> None:
     fields = encode({"secret": Secret("s"), "unknown": UNKNOWN}).fields
     assert fields["unknown"].string_value == UNKNOWN_STRING
     secret = fields["secret"].struct_value.fields
@@ -54,7 +54,7 @@ def test_wire_format_is_the_engines() -> None:
     assert secret["value"].string_value == "s"
 
 
-def test_output_values_are_read_as_what_they_hold() -> None:
+def test_decodes_output_values() -> None:
     output = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
     known = {SIGNATURE: output, "value": 1, "dependencies": ["urn"]}
     assert decode(_struct(a=known)) == {"a": 1}
@@ -62,27 +62,27 @@ def test_output_values_are_read_as_what_they_hold() -> None:
     assert decode(_struct(a={SIGNATURE: output})) == {"a": UNKNOWN}
 
 
-def test_resource_references_are_read_as_ids() -> None:
+def test_decodes_resource_references_as_ids() -> None:
     reference = {SIGNATURE: "5cf8f73096256a8f31e491e813e4eb8e", "urn": "urn:pulumi:x", "id": "the-id"}
     assert decode(_struct(a=reference)) == {"a": "the-id"}
 
 
-def test_assets_are_refused_by_path() -> None:
+def test_rejects_assets() -> None:
     asset = {SIGNATURE: "c44067f5952c0a294b673a41bacd8c17", "text": "x"}
     with pytest.raises(MarshalError, match=r"^a\.b\[0\]: assets are not supported here$"):
         decode(_struct(a={"b": [asset]}))
 
 
-def test_what_no_struct_can_hold_is_refused_by_path() -> None:
+def test_rejects_values_that_json_cannot_represent() -> None:
     with pytest.raises(MarshalError, match=r"^a\[1\]: a set cannot be sent to the engine$"):
         encode({"a": [1, set()]})
 
 
-def test_secrets_do_not_show_in_reprs() -> None:
+def test_the_repr_hides_secrets() -> None:
     assert "hunter2" not in repr({"password": Secret("hunter2")})
 
 
-def test_looking_inside() -> None:
+def test_finds_nested_secrets_and_unknowns() -> None:
     values = {"a": [Secret({"b": UNKNOWN})], "c": 1}
     assert has_unknown(values)
     assert has_secret(values)
@@ -101,7 +101,7 @@ def test_looking_inside() -> None:
         ({"a": Secret(1)}, {"a": Secret(1)}, {"a": Secret(1)}),
     ],
 )
-def test_outputs_are_as_secret_as_inputs(outputs: Properties, inputs: Properties, kept: Properties) -> None:
+def test_keeps_the_secrets_of_inputs_in_outputs(outputs: Properties, inputs: Properties, kept: Properties) -> None:
     assert keep_secrets(outputs, inputs) == kept
 
 
@@ -115,7 +115,7 @@ assert provider_pb2.CreateRequest.FromString(request.SerializeToString()) == req
 """
 
 
-def test_objects_may_be_as_deep_as_the_sdk_and_gos_plugins_have_them() -> None:
-    """In a process of its own: in this one the SDK may be there."""
+def test_accepts_deeply_nested_objects() -> None:
+    """Runs in a separate process, because the SDK may be imported in this one."""
     done = subprocess.run([sys.executable, "-c", DEEP.format(levels=200)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

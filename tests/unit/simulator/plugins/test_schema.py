@@ -1,4 +1,4 @@
-"""The schemas of the stand-ins: of the types that they have, as the SDK packages of the environment have them."""
+"""Schemas of the emulated plugins, derived from the SDK packages."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def kubernetes() -> Spec:
 
 
 @pytest.mark.parametrize("token", DEFINITIONS)
-def test_what_the_simulator_shows_of_a_resource_that_is_imported_has_a_type(azure: Spec, token: str) -> None:
+def test_every_input_has_a_type(azure: Spec, token: str) -> None:
     definition = DEFINITIONS[token]
     assert {*definition.inputs, *definition.parameters} <= set(azure["resources"][token]["inputProperties"])
 
 
-def test_types_of_properties(azure: Spec) -> None:
+def test_types_of_azure_properties(azure: Spec) -> None:
     pool = azure["resources"]["azure-native:containerservice:AgentPool"]
     inputs, types = pool["inputProperties"], azure["types"]
     assert inputs["vmSize"] == {"type": "string"}
@@ -45,7 +45,7 @@ def test_types_of_properties(azure: Spec) -> None:
     assert pool["requiredInputs"] == ["resourceGroupName", "resourceName"]
 
 
-def test_types_that_refer_to_others(kubernetes: Spec) -> None:
+def test_types_refer_to_other_types(kubernetes: Spec) -> None:
     job = kubernetes["resources"][JOB]["inputProperties"]
     assert job["spec"] == {"$ref": "#/types/kubernetes:batch/v1:JobSpec"}
     assert kubernetes["types"]["kubernetes:batch/v1:JobSpec"]["required"] == ["template"]
@@ -53,14 +53,14 @@ def test_types_that_refer_to_others(kubernetes: Spec) -> None:
     assert port == {"oneOf": [{"type": "integer"}, {"type": "string"}]}
 
 
-def test_modules_of_the_python_package(kubernetes: Spec) -> None:
+def test_maps_modules_to_the_python_package(kubernetes: Spec) -> None:
     assert kubernetes["language"]["python"]["moduleNameOverrides"] == {
         "batch/v1": "batch/v1",
         "rbac.authorization.k8s.io/v1": "rbac/v1",
     }
 
 
-def test_every_reference_leads_somewhere(azure: Spec, kubernetes: Spec) -> None:
+def test_every_reference_exists(azure: Spec, kubernetes: Spec) -> None:
     for package in (azure, kubernetes):
         assert references(package) <= {f"#/types/{token}" for token in package["types"]} | {"pulumi.json#/Any"}
 

@@ -1,4 +1,4 @@
-"""A plugin's process: what it imports, that it prints its port and answers, and with whom it ends."""
+"""The process of a plugin: its imports, its start, and its end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from simulator.plugins.azure_native import VERSION
 from tests.support.waiting import eventually
 
 PLUGIN = [sys.executable, "-m", "simulator.plugins.azure_native"]
-# Starts the plugin, tells its port and process id, and ends at once.
+# Starts the plugin and prints its port and process id.
 PARENT = """
 import subprocess, sys
 plugin = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, text=True)
@@ -46,7 +46,7 @@ def _version(port: str) -> str:
 
 @contextlib.contextmanager
 def _unanswering_azure() -> Iterator[tuple[dict[str, str], socket.socket]]:
-    """An endpoint that takes requests and never answers, so that a call stays under way: its environment and socket."""
+    """Yields the environment and socket of an endpoint that accepts requests but never responds."""
     with socket.socket() as listener, tempfile.NamedTemporaryFile("w") as token:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -55,7 +55,7 @@ def _unanswering_azure() -> Iterator[tuple[dict[str, str], socket.socket]]:
         yield {"SIMULATOR_ARM_ENDPOINT": endpoint, "SIMULATOR_ARM_TOKEN_FILE": token.name}, listener
 
 
-def test_plugin_ends_with_its_parent_whatever_is_under_way() -> None:
+def test_a_plugin_ends_with_its_parent_during_a_call() -> None:
     command = [sys.executable, "-c", PARENT, *PLUGIN]
     with (
         _unanswering_azure() as (environment, azure),
@@ -80,8 +80,8 @@ def test_plugin_ends_with_its_parent_whatever_is_under_way() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_plugin_ends_when_the_engine_says_so(number: signal.Signals) -> None:
-    """The engine interrupts each plugin at the end of every command, and kills those that are there 5 s later."""
+def test_a_plugin_ends_at_a_signal(number: signal.Signals) -> None:
+    """The engine interrupts each plugin at the end of every command, and kills it after 5 s."""
     with subprocess.Popen(PLUGIN, stdout=subprocess.PIPE, text=True) as plugin:
         assert plugin.stdout is not None
         plugin.stdout.readline()
@@ -105,22 +105,22 @@ TOKENS = (
 
 
 def printed(program: str, *arguments: str) -> str:
-    """By a process of its own: this one has imported everything."""
+    """Returns the output of a program in a separate process."""
     command = [sys.executable, "-c", f"import sys{program}", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 @pytest.mark.parametrize("module", ["azure_native.provider", "kubernetes.provider", "language_host.host"])
-def test_a_stand_in_starts_without_the_sdk(module: str) -> None:
+def test_a_plugin_starts_without_the_sdk(module: str) -> None:
     assert printed(f"; import simulator.plugins.{module}; print('pulumi' in sys.modules)") == "False"
 
 
-def test_the_sdk_is_whole_for_who_imports_it_after_the_protocol() -> None:
+def test_the_sdk_can_be_imported_after_the_protocol() -> None:
     both = "; import simulator.plugins.protocol as ours; import pulumi.runtime; from pulumi.runtime import proto"
     assert printed(f"{both}; print(pulumi.Output, proto.provider_pb2 is ours.provider_pb2)").endswith("True")
 
 
-def test_types_of_properties_are_the_same_with_deferred_annotations() -> None:
+def test_deferred_annotations_keep_the_types_of_properties() -> None:
     deferred = "; from simulator.plugins.language_host.deferred import defer_annotations; defer_annotations()"
     ordinary = {token: sdk.properties(sdk.arguments(made)) for token in TOKENS if (made := sdk.resource(token))}
     assert len(ordinary) == len(TOKENS)

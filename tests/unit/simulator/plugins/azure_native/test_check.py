@@ -33,17 +33,15 @@ NETWORK = "azure-native:network:VirtualNetwork"
 
 
 @case_table(__file__, "refused")
-def test_check_refuses_and_names_the_property_in_its_text_alone(
-    plugin: AzurePlugin, kind: str, change: Properties, reason: str
-) -> None:
-    """So the CLI prints `resource "x" has a problem: 'osDiskSizeGB' is too high`."""
+def test_rejects_invalid_inputs(plugin: AzurePlugin, kind: str, change: Properties, reason: str) -> None:
+    """The CLI then prints `resource "x" has a problem: 'osDiskSizeGB' is too high`."""
     token, inputs = INPUTS[kind]
     request = provider_pb2.CheckRequest(urn=urn(token), news=encode(inputs | change))
     (failed,) = plugin.stub.Check(request).failures
     assert (failed.property, failed.reason[: len(reason)]) == ("", reason)
 
 
-def test_group_gets_a_random_name_that_stays(plugin: AzurePlugin) -> None:
+def test_a_group_gets_a_random_name_and_keeps_it(plugin: AzurePlugin) -> None:
     first, failures = plugin.check(GROUP, {"location": "eastus"}, name="ai", randomSeed=b"seed")
     assert failures == []
     assert re.fullmatch(r"ai[0-9a-f]{8}", first["resourceGroupName"])
@@ -54,7 +52,7 @@ def test_group_gets_a_random_name_that_stays(plugin: AzurePlugin) -> None:
     assert first == again == later
 
 
-def test_pool_is_named_as_the_resource_and_a_role_assignment_by_a_guid(plugin: AzurePlugin) -> None:
+def test_names_a_pool_like_its_resource_and_a_role_assignment_by_a_guid(plugin: AzurePlugin) -> None:
     pool = pool_inputs()
     del pool["agentPoolName"]
     assert plugin.check(POOL, pool, name="gpu")[0]["agentPoolName"] == "gpu"
@@ -63,7 +61,7 @@ def test_pool_is_named_as_the_resource_and_a_role_assignment_by_a_guid(plugin: A
     assert re.fullmatch(r"[0-9a-f-]{36}", role["roleAssignmentName"])
 
 
-def test_autonaming_settings_of_the_stack_go_first(plugin: AzurePlugin) -> None:
+def test_autonaming_settings_take_precedence(plugin: AzurePlugin) -> None:
     Autonaming = provider_pb2.CheckRequest.AutonamingOptions
     news = {"location": "eastus"}
     proposed = Autonaming(proposed_name="chosen", mode=Autonaming.ENFORCE)
@@ -72,7 +70,7 @@ def test_autonaming_settings_of_the_stack_go_first(plugin: AzurePlugin) -> None:
     assert failures == ["missing required property 'resourceGroupName'"]
 
 
-def test_location_comes_from_the_provider_or_the_group(plugin: AzurePlugin, arm: Arm) -> None:
+def test_takes_the_location_from_the_provider_or_the_group(plugin: AzurePlugin, arm: Arm) -> None:
     inputs = cluster_inputs()
     del inputs["location"]
     _, failures = plugin.check(CLUSTER, inputs)
@@ -87,13 +85,7 @@ def test_location_comes_from_the_provider_or_the_group(plugin: AzurePlugin, arm:
     assert plugin.check(CLUSTER, inputs)[0]["location"] == "eastus2"
 
 
-def test_check_keeps_unknowns(plugin: AzurePlugin) -> None:
-    inputs, failures = plugin.check(POOL, pool_inputs(count=UNKNOWN))
-    assert failures == []
-    assert inputs["count"] is UNKNOWN
-
-
-def test_types_that_are_not_simulated_say_what_is(plugin: AzurePlugin) -> None:
+def test_lists_the_simulated_types_for_other_types(plugin: AzurePlugin) -> None:
     with pytest.raises(grpc.RpcError) as raised:
         plugin.check("azure-native:keyvault:Vault", {})
     assert failure(raised).startswith("Resource type azure-native:keyvault:Vault is not simulated.")
@@ -105,7 +97,7 @@ def test_types_that_are_not_simulated_say_what_is(plugin: AzurePlugin) -> None:
     assert "only API version 2025-09-01 is" in failure(raised)
 
 
-def test_nulls_are_left_out_at_every_depth_but_not_of_lists(plugin: AzurePlugin) -> None:
+def test_removes_nulls_except_in_lists(plugin: AzurePlugin) -> None:
     given = {"gpuProfile": {"driver": "None", "type": None}, "nodeLabels": None, "nodeTaints": ["a", None]}
     checked, failures = plugin.check(POOL, pool_inputs(**given))
     assert failures == []
@@ -115,7 +107,7 @@ def test_nulls_are_left_out_at_every_depth_but_not_of_lists(plugin: AzurePlugin)
 
 
 @pytest.mark.parametrize("change", [{"count": 2000}, {"nodeTaints": ["gpu"]}, {"maxPods": 1}])
-def test_limits_that_azure_does_not_publish_are_left_to_it(plugin: AzurePlugin, arm: Arm, change: Properties) -> None:
+def test_does_not_check_unpublished_limits(plugin: AzurePlugin, arm: Arm, change: Properties) -> None:
     assert plugin.check(POOL, pool_inputs(**change))[1] == []
     arm.put(GROUP_PATH, {"location": "eastus"})
     arm.put(CLUSTER_PATH, cluster_body())
@@ -126,12 +118,12 @@ def test_limits_that_azure_does_not_publish_are_left_to_it(plugin: AzurePlugin, 
 
 
 @pytest.mark.parametrize("name", ["-", "a" * 90])
-def test_names_are_left_to_azure_too_where_it_publishes_less(plugin: AzurePlugin, name: str) -> None:
+def test_does_not_check_unpublished_limits_of_names(plugin: AzurePlugin, name: str) -> None:
     inputs = {"resourceGroupName": "rg", "virtualNetworkName": name, "location": "eastus"}
     assert plugin.check(NETWORK, inputs | {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}})[1] == []
 
 
-def test_group_that_may_not_be_read_gives_no_location(plugin: AzurePlugin, arm: Arm) -> None:
+def test_takes_no_location_from_an_unreadable_group(plugin: AzurePlugin, arm: Arm) -> None:
     arm.put(GROUP_PATH, {"location": "westus3"})
     inputs = cluster_inputs()
     del inputs["location"]

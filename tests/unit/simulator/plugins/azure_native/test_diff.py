@@ -1,4 +1,4 @@
-"""What counts as a change, and which changes replace, as in pulumi-azure-native.
+"""Changes and replacements, as in pulumi-azure-native.
 
 The rules are in provider/pkg/provider/diff.go and in Diff of provider.go.
 """
@@ -21,13 +21,13 @@ NONE, SOME = provider_pb2.DiffResponse.DIFF_NONE, provider_pb2.DiffResponse.DIFF
 
 
 @case_table(__file__, "same")
-def test_no_change(plugin: AzurePlugin, old: Properties, new: Properties) -> None:
+def test_finds_no_change(plugin: AzurePlugin, old: Properties, new: Properties) -> None:
     for olds, news in ((old, new), (new, old)):
         assert plugin.diff(CLUSTER, cluster_inputs(**olds), cluster_inputs(**news)).changes == NONE
 
 
 @pytest.mark.parametrize("case", CASES["changes"])
-def test_change(plugin: AzurePlugin, case: dict[str, Any]) -> None:
+def test_finds_changes_and_replacements(plugin: AzurePlugin, case: dict[str, Any]) -> None:
     token, base = INPUTS[case["kind"]]
     new = {name: UNKNOWN if value == "<unknown>" else value for name, value in case["new"].items()}
     answer = plugin.diff(token, base | case["old"], base | case["old"] | new)
@@ -41,7 +41,7 @@ def test_change(plugin: AzurePlugin, case: dict[str, Any]) -> None:
     assert {path.partition(".")[0] for path in case["found"]} <= set(answer.diffs)
 
 
-def test_random_name_lets_the_new_one_come_first(plugin: AzurePlugin) -> None:
+def test_a_random_name_allows_creation_before_deletion(plugin: AzurePlugin) -> None:
     olds = {"resourceGroupName": "ai1234", "location": "eastus", "__createBeforeDelete": True}
     answer = plugin.diff(GROUP, olds, olds | {"location": "westus3"})
     assert list(answer.replaces) == ["location"]
@@ -49,14 +49,14 @@ def test_random_name_lets_the_new_one_come_first(plugin: AzurePlugin) -> None:
 
 
 @pytest.mark.parametrize(("shown", "kind"), [({"gpuInstanceProfile": "MIG1g"}, Kind.ADD), ({}, Kind.ADD_REPLACE)])
-def test_value_that_azure_has_already_replaces_nothing(plugin: AzurePlugin, shown: Properties, kind: int) -> None:
+def test_a_value_that_azure_already_has_does_not_replace(plugin: AzurePlugin, shown: Properties, kind: int) -> None:
     news = pool_inputs(gpuInstanceProfile="MIG1g")
     answer = plugin.diff(POOL, pool_inputs(), news, state=pool_inputs(**shown))
     assert answer.detailedDiff["gpuInstanceProfile"].kind == kind
     assert list(answer.replaces) == ([] if shown else ["gpuInstanceProfile"])
 
 
-def test_api_version_of_an_import_is_that_of_the_state(plugin: AzurePlugin) -> None:
+def test_an_import_has_the_api_version_of_the_state(plugin: AzurePlugin) -> None:
     version = {"azureApiVersion": DEFINITIONS[GROUP].api_version}
     olds = {"resourceGroupName": "rg", "location": "eastus"}
     for state, changes in ((olds | version, NONE), (olds, SOME), (olds | {"azureApiVersion": "2020-10-01"}, SOME)):

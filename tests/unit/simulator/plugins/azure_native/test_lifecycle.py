@@ -1,4 +1,4 @@
-"""The plugin's Create, Read, Update, Delete, Invoke, against the simulated Azure."""
+"""The plugin's Create, Read, Update, Delete and Invoke, against simulated Azure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.plugins.marshal import UNKNOWN, decode, encode
 from simulator.world.faults import new_fault
 from tests.support.arm import CLUSTER as CLUSTER_PATH
 from tests.support.arm import GROUP as GROUP_PATH
-from tests.support.arm import SUBSCRIPTION, Arm, aks_id, cluster_body, pool_body, pool_path
+from tests.support.arm import SUBSCRIPTION, TOKEN, Arm, aks_id, cluster_body, pool_body, pool_path
 from tests.support.azure_plugin import (
     CLUSTER,
     GROUP,
@@ -33,7 +33,7 @@ AUTHORIZATION = "providers/Microsoft.Authorization"
 FEATURE = "azure-native:features:getSubscriptionFeatureRegistration"
 
 
-def test_created_resources_have_arms_ids_and_outputs(plugin: AzurePlugin, arm: Arm) -> None:
+def test_created_resources_have_the_ids_and_outputs_of_arm(plugin: AzurePlugin, arm: Arm) -> None:
     _, cluster = plugin.stack()
     identity, pool = plugin.create(POOL, pool_inputs())
     assert identity == aks_id(pool_path())
@@ -45,7 +45,7 @@ def test_created_resources_have_arms_ids_and_outputs(plugin: AzurePlugin, arm: A
     assert len(arm.node_names()) == 4
 
 
-def test_preview_knows_inputs_and_nothing_else(plugin: AzurePlugin) -> None:
+def test_a_preview_has_only_the_inputs(plugin: AzurePlugin) -> None:
     identity, shown = plugin.create(POOL, pool_inputs(count=UNKNOWN), preview=True)
     assert identity == ""
     assert shown["count"] is UNKNOWN
@@ -53,13 +53,13 @@ def test_preview_knows_inputs_and_nothing_else(plugin: AzurePlugin) -> None:
     assert (shown["mode"], shown["gpuProfile"]) == ("User", {"driver": "None"})
 
 
-def test_preview_of_an_update_keeps_what_never_changes(plugin: AzurePlugin) -> None:
+def test_the_preview_of_an_update_keeps_stable_outputs(plugin: AzurePlugin) -> None:
     _, cluster = plugin.stack()
     shown = plugin.update(CLUSTER, CLUSTER_PATH, cluster, cluster_inputs(tags={"a": "b"}), preview=True)
     assert (shown["name"], shown["location"], shown["fqdn"]) == ("aks", "eastus", UNKNOWN)
 
 
-def test_update_scales_and_arm_refuses_what_the_provider_tries(plugin: AzurePlugin, arm: Arm) -> None:
+def test_updates_a_pool_and_reports_the_refusals_of_arm(plugin: AzurePlugin, arm: Arm) -> None:
     plugin.stack()
     identity, pool = plugin.create(POOL, pool_inputs())
     assert plugin.update(POOL, identity, pool, pool_inputs(count=3))["count"] == 3
@@ -70,7 +70,7 @@ def test_update_scales_and_arm_refuses_what_the_provider_tries(plugin: AzurePlug
     assert failure(raised) == f'Status=400 Code="PropertyChangeNotAllowed" Message="{message}"'
 
 
-def test_properties_that_arm_writes_with_hyphens_are_the_sdks_in_its_own_way(plugin: AzurePlugin, arm: Arm) -> None:
+def test_converts_names_with_hyphens(plugin: AzurePlugin, arm: Arm) -> None:
     _, cluster = plugin.stack()
     profile = {"expander": "priority", "scaleDownUnneededTime": "3m", "maxGracefulTerminationSec": "60"}
     updated = plugin.update(CLUSTER, CLUSTER_PATH, cluster, cluster_inputs(autoScalerProfile=profile))
@@ -79,7 +79,7 @@ def test_properties_that_arm_writes_with_hyphens_are_the_sdks_in_its_own_way(plu
     assert arm.get(CLUSTER_PATH)["properties"]["autoScalerProfile"] == sent
 
 
-def test_what_somebody_else_made_is_not_taken(plugin: AzurePlugin, arm: Arm) -> None:
+def test_rejects_an_existing_resource(plugin: AzurePlugin, arm: Arm) -> None:
     plugin.stack()
     arm.put(pool_path(), pool_body())
     arm.done()
@@ -88,7 +88,7 @@ def test_what_somebody_else_made_is_not_taken(plugin: AzurePlugin, arm: Arm) -> 
     assert failure(raised) == f"cannot create already existing resource '{pool_path()}'"
 
 
-def test_interrupted_creation_is_taken_up(plugin: AzurePlugin, arm: Arm) -> None:
+def test_resumes_an_interrupted_creation(plugin: AzurePlugin, arm: Arm) -> None:
     plugin.stack()
     arm.backend.gate.clear()
     request = provider_pb2.CreateRequest(urn=urn(POOL), properties=encode(pool_inputs()), timeout=1)
@@ -100,18 +100,18 @@ def test_interrupted_creation_is_taken_up(plugin: AzurePlugin, arm: Arm) -> None
     assert (identity, pool["provisioningState"]) == (aks_id(pool_path()), "Succeeded")
 
 
-def test_cancel_ends_waiting(plugin: AzurePlugin, arm: Arm) -> None:
+def test_cancel_ends_a_wait(plugin: AzurePlugin, arm: Arm) -> None:
     plugin.stack()
     arm.backend.gate.clear()
     canceller = threading.Timer(0.5, plugin.cancel)
     canceller.start()
     with pytest.raises(grpc.RpcError) as raised:
         plugin.create(POOL, pool_inputs())
-    canceller.join()  # its call is answered, before the channel is closed
+    canceller.join()  # before the channel is closed
     assert failure(raised).startswith("operation canceled")
 
 
-def test_failed_operation_leaves_the_resource_in_the_state(plugin: AzurePlugin, arm: Arm) -> None:
+def test_a_failed_operation_keeps_the_resource_in_the_state(plugin: AzurePlugin, arm: Arm) -> None:
     plugin.stack()
     arm.server.world.faults.fault(new_fault("capacity", size=H100))
     with pytest.raises(grpc.RpcError) as raised:
@@ -128,13 +128,13 @@ def test_failed_operation_leaves_the_resource_in_the_state(plugin: AzurePlugin, 
     assert updated["provisioningState"] == "Succeeded"
 
 
-def test_refresh_finds_drift_and_keeps_defaults_out_of_the_inputs(plugin: AzurePlugin, arm: Arm) -> None:
+def test_a_refresh_finds_drift_without_defaults(plugin: AzurePlugin, arm: Arm) -> None:
     plugin.stack()
     inputs = pool_inputs()
     identity, pool = plugin.create(POOL, inputs)
     same = plugin.read(POOL, identity, pool, inputs)
     assert (same.id, decode(same.inputs), decode(same.properties)) == (identity, inputs, pool)
-    live = arm.get(pool_path())  # what GET shows can be PUT back, read-only properties and all
+    live = arm.get(pool_path())  # a PUT accepts read-only properties
     live["properties"] |= {"count": 5, "tags": {"by": "hand"}}
     assert arm.put(pool_path(), live).status_code == 200
     arm.done()
@@ -145,7 +145,7 @@ def test_refresh_finds_drift_and_keeps_defaults_out_of_the_inputs(plugin: AzureP
     assert plugin.read(POOL, identity, pool, inputs).id == ""
 
 
-def test_import_reads_inputs_from_azure(plugin: AzurePlugin, arm: Arm) -> None:
+def test_an_import_reads_inputs_from_azure(plugin: AzurePlugin, arm: Arm) -> None:
     arm.put(GROUP_PATH, {"location": "eastus", "tags": {"a": "b"}})
     arm.put(CLUSTER_PATH, cluster_body())
     arm.done()
@@ -157,7 +157,7 @@ def test_import_reads_inputs_from_azure(plugin: AzurePlugin, arm: Arm) -> None:
     assert plugin.diff(CLUSTER, cluster, cluster).changes == provider_pb2.DiffResponse.DIFF_NONE
 
 
-def test_delete_waits_and_what_is_gone_is_deleted(plugin: AzurePlugin, arm: Arm) -> None:
+def test_deletes_a_resource_that_may_be_missing(plugin: AzurePlugin, arm: Arm) -> None:
     plugin.stack()
     identity, _ = plugin.create(POOL, pool_inputs())
     plugin.delete(POOL, identity)
@@ -167,7 +167,7 @@ def test_delete_waits_and_what_is_gone_is_deleted(plugin: AzurePlugin, arm: Arm)
     assert arm.server.world.store.all() == []
 
 
-def test_role_assignment_on_a_cluster(plugin: AzurePlugin) -> None:
+def test_creates_a_role_assignment_for_the_deployer(plugin: AzurePlugin) -> None:
     plugin.stack()
     me = plugin.invoke("azure-native:authorization:getClientConfig", {})
     assert me == {
@@ -193,13 +193,14 @@ def test_role_assignment_on_a_cluster(plugin: AzurePlugin) -> None:
     assert (role["scope"], role["principalId"]) == (CLUSTER_PATH, me["objectId"])
 
 
-def test_invokes(plugin: AzurePlugin) -> None:
+def test_functions_read_from_azure(plugin: AzurePlugin) -> None:
     plugin.stack()
     where = {"resourceGroupName": "rg", "resourceName": "aks"}
     assert plugin.invoke(ADMIN, where)["kubeconfigs"][0]["name"] == "clusterAdmin"
     assert plugin.invoke(USER, where | {"format": "exec"})["kubeconfigs"][0]["name"] == "clusterUser"
     feature = {"providerNamespace": "Microsoft.ContainerService", "featureName": "AKSInfinibandSupport"}
     assert plugin.invoke(FEATURE, feature)["properties"]["state"] == "Registered"
+    assert plugin.invoke("azure-native:authorization:getClientToken", {}) == {"token": TOKEN}
 
 
 @pytest.mark.parametrize(
@@ -211,14 +212,14 @@ def test_invokes(plugin: AzurePlugin) -> None:
         (ADMIN, {"resourceGroupName": "rg", "resourceName": "no"}, f"request failed {CLUSTER_PATH[:-3]}no/"),
     ],
 )
-def test_refused_invokes(plugin: AzurePlugin, token: str, arguments: dict[str, Any], message: str) -> None:
+def test_rejects_invalid_functions(plugin: AzurePlugin, token: str, arguments: dict[str, Any], message: str) -> None:
     plugin.stack()
     with pytest.raises(grpc.RpcError) as raised:
         plugin.invoke(token, arguments)
     assert message in failure(raised)
 
 
-def test_without_a_simulator_it_says_what_to_do(plugin: AzurePlugin, arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_without_a_simulator_has_the_commands(plugin: AzurePlugin, arm: Arm) -> None:
     arm.server.stop()
     answer = plugin.stub.CheckConfig(
         provider_pb2.CheckRequest(urn="urn:pulumi:dev::p::pulumi:providers:azure-native::x")
@@ -229,7 +230,9 @@ def test_without_a_simulator_it_says_what_to_do(plugin: AzurePlugin, arm: Arm, m
     assert "az login" in reason
 
 
-def test_environment_without_a_simulator(plugin: AzurePlugin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_outside_the_simulator_names_the_variable(
+    plugin: AzurePlugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("SIMULATOR_ARM_ENDPOINT")
     with pytest.raises(grpc.RpcError) as raised:
         plugin.create(GROUP, {"resourceGroupName": "rg", "location": "eastus"})

@@ -36,7 +36,7 @@ def group(plugin: AzurePlugin) -> AzurePlugin:
     return plugin
 
 
-def test_subnets_that_are_resources_stay_out_of_their_networks_inputs(group: AzurePlugin, arm: Arm) -> None:
+def test_separate_subnets_are_not_inputs_of_their_network(group: AzurePlugin, arm: Arm) -> None:
     inputs = network_inputs()
     identity, outputs = group.create(NETWORK, inputs)
     assert outputs["subnets"] == []
@@ -46,7 +46,7 @@ def test_subnets_that_are_resources_stay_out_of_their_networks_inputs(group: Azu
     assert [each["name"] for each in decode(read.properties)["subnets"]] == ["nodes"]
 
 
-def test_subnets_that_are_inline_are_refreshed(group: AzurePlugin, arm: Arm) -> None:
+def test_a_refresh_reads_inline_subnets(group: AzurePlugin, arm: Arm) -> None:
     inputs = network_inputs(subnets=[NODES])
     identity, outputs = group.create(NETWORK, inputs)
     net.make(arm, f"{net.NETWORK}/subnets/other", net.subnet_body("10.16.1.0/24"))
@@ -55,12 +55,12 @@ def test_subnets_that_are_inline_are_refreshed(group: AzurePlugin, arm: Arm) -> 
     assert [each["name"] for each in found] == ["nodes", "other"]
 
 
-def test_resource_with_empty_inputs_is_no_import(group: AzurePlugin) -> None:
+def test_empty_inputs_are_not_an_import(group: AzurePlugin) -> None:
     outputs = decode(group.read(GROUP, GROUP_PATH, {}, None).properties)
     assert decode(group.read(GROUP, GROUP_PATH, outputs, {}).inputs) == {}
 
 
-def test_import_leaves_out_what_is_empty_at_every_depth(group: AzurePlugin, arm: Arm) -> None:
+def test_an_import_omits_empty_values(group: AzurePlugin, arm: Arm) -> None:
     arm.put(CLUSTER_PATH, cluster_body(addonProfiles={"azurepolicy": {"enabled": False, "config": {}}}))
     arm.done()
     shown = decode(group.read(CLUSTER, CLUSTER_PATH, {}, None).properties)
@@ -70,7 +70,7 @@ def test_import_leaves_out_what_is_empty_at_every_depth(group: AzurePlugin, arm:
     assert "azureApiVersion" not in imported
 
 
-def test_import_takes_its_names_from_the_id_as_it_was_given(group: AzurePlugin, arm: Arm) -> None:
+def test_an_import_takes_names_from_the_given_id(group: AzurePlugin, arm: Arm) -> None:
     arm.put(CLUSTER_PATH, cluster_body())
     arm.done()
     given = CLUSTER_PATH.replace("/resourceGroups/rg/", "/RESOURCEGROUPS/RG/")
@@ -78,7 +78,7 @@ def test_import_takes_its_names_from_the_id_as_it_was_given(group: AzurePlugin, 
     assert (imported["resourceGroupName"], imported["resourceName"]) == ("RG", "aks")
 
 
-def test_scope_of_an_import_has_no_slash_in_front(group: AzurePlugin) -> None:
+def test_an_imported_scope_has_no_leading_slash(group: AzurePlugin) -> None:
     role = {
         "principalId": SUBSCRIPTION.object_id,
         "principalType": "ServicePrincipal",
@@ -90,13 +90,13 @@ def test_scope_of_an_import_has_no_slash_in_front(group: AzurePlugin) -> None:
     assert decode(group.read(ROLE, identity, {}, None).inputs)["scope"] == GROUP_PATH.removeprefix("/")
 
 
-def test_import_by_an_id_of_another_type_is_refused(group: AzurePlugin) -> None:
+def test_rejects_an_import_with_an_id_of_another_type(group: AzurePlugin) -> None:
     with pytest.raises(grpc.RpcError) as raised:
         group.read(NETWORK, GROUP_PATH, {}, None)
     assert failure(raised).startswith(f"failed to parse '{GROUP_PATH}' against the path '/subscriptions/")
 
 
-def test_resource_that_may_not_be_looked_at_is_not_made(group: AzurePlugin, arm: Arm) -> None:
+def test_does_not_create_a_resource_that_it_cannot_read(group: AzurePlugin, arm: Arm) -> None:
     arm.server.world.faults.fault(new_fault("throttle", seconds=300))
     with pytest.raises(grpc.RpcError) as raised:
         group.create(NETWORK, network_inputs())
@@ -104,8 +104,8 @@ def test_resource_that_may_not_be_looked_at_is_not_made(group: AzurePlugin, arm:
     assert text.startswith(f"cannot check existence of resource '{net.NETWORK}': status code 429, {{")
 
 
-def test_program_of_an_import_changes_nothing(group: AzurePlugin, arm: Arm) -> None:
-    """Not even where the SDK sends defaults that Azure does not show."""
+def test_the_program_of_an_import_changes_nothing(group: AzurePlugin, arm: Arm) -> None:
+    """The SDK may send defaults that Azure does not show."""
     net.make_network(arm)
     read = group.read(NETWORK, net.NETWORK, {}, None)
     imported = decode(read.inputs)
@@ -120,15 +120,15 @@ def identities(*ids: str) -> Properties:
     return {"identity": {"type": "UserAssigned", "userAssignedIdentities": list(ids)}}
 
 
-def test_identity_that_is_taken_out_is_sent_as_null(group: AzurePlugin) -> None:
+def test_sends_null_for_a_removed_identity(group: AzurePlugin) -> None:
     definition = DEFINITIONS[MACHINE]
     sent = convert.body(definition, identities("b", "a"), identities("b", "c"))
     assert sent["identity"]["userAssignedIdentities"] == {"a": {}, "b": {}, "c": None}
     assert convert.body(definition, identities("a"), {})["identity"]["userAssignedIdentities"] == {"a": {}}
 
 
-def test_identity_of_a_machine_is_replaced_by_patch(group: AzurePlugin, arm: Arm) -> None:
-    """Resource Manager takes null by PATCH alone (pulumi-azure-native#4640)."""
+def test_replaces_the_identity_of_a_machine_by_patch(group: AzurePlugin, arm: Arm) -> None:
+    """Resource Manager accepts null only by PATCH (pulumi-azure-native#4640)."""
     net.make_network(arm)
     net.make(arm, net.INTERFACE, net.interface_body())
     for each in (IDENTITY, OTHER):
@@ -142,7 +142,7 @@ def test_identity_of_a_machine_is_replaced_by_patch(group: AzurePlugin, arm: Arm
     assert list(updated["identity"]["userAssignedIdentities"]) == [OTHER]
 
 
-def test_identity_of_a_cluster_cannot_be_replaced_since_its_patch_takes_tags_alone(group: AzurePlugin) -> None:
+def test_cannot_replace_the_identity_of_a_cluster(group: AzurePlugin) -> None:
     _, outputs = group.create(CLUSTER, cluster_inputs(), name="aks")
     olds, news = cluster_inputs(**identities(IDENTITY)), cluster_inputs(**identities(OTHER))
     with pytest.raises(grpc.RpcError) as raised:

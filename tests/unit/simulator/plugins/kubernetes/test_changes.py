@@ -1,4 +1,4 @@
-"""What a change of an object does: each row of the table observed of the official plugin."""
+"""Changes of objects: each row of the table recorded from the official plugin."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def volcano_job(kube: KubeClient) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
-def test_a_change(row: Row, plugin: KubernetesPlugin, namespace: str) -> None:
+def test_finds_a_change(row: Row, plugin: KubernetesPlugin, namespace: str) -> None:
     before = copy.deepcopy(row.manifest)
     if "Class" not in row.token and "Binding" not in row.token and not row.token.endswith("PersistentVolume"):
         before["metadata"] = before["metadata"] | {"namespace": namespace}

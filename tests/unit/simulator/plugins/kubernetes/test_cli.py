@@ -1,4 +1,4 @@
-"""The plugin under the real engine and the Python SDK."""
+"""The plugin with the real engine and the Python SDK."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def stack(tmp_path: Path, kubeconfig: str) -> PluginStack:
     return PluginStack(tmp_path / "stack", kubeconfig)
 
 
-NOWHERE = {"no": "such-node"}  # pods that find no node go at once, too
+NOWHERE = {"no": "such-node"}  # pods without a node are deleted at once
 STUCK = """
 deployment = k8s.apps.v1.Deployment("stuck", opts=options, metadata={{"name": "stuck", "namespace": "{namespace}",
     "annotations": {{"pulumi.com/timeoutSeconds": "{timeout}"}}}},
@@ -30,7 +30,7 @@ deployment = k8s.apps.v1.Deployment("stuck", opts=options, metadata={{"name": "s
 """
 
 
-def test_interrupting_an_up_keeps_what_was_made(stack: PluginStack, kube: KubeClient, namespace: str) -> None:
+def test_an_interrupted_update_keeps_created_objects(stack: PluginStack, kube: KubeClient, namespace: str) -> None:
     stack.program(STUCK.format(namespace=namespace, timeout=300, selector=NOWHERE))
     process = stack.start("up", "--yes", "--skip-preview")
     try:
@@ -55,7 +55,7 @@ k8s.helm.v3.Release("rel", name="rel", chart="{chart}", namespace="{namespace}",
 """
 
 
-def test_a_cluster_that_is_still_to_come(stack: PluginStack, namespace: str, chart: Path) -> None:
+def test_previews_objects_of_a_cluster_that_does_not_exist_yet(stack: PluginStack, namespace: str, chart: Path) -> None:
     stack.program(UNKNOWN_CLUSTER.format(namespace=namespace, chart=chart))
     preview = stack.pulumi("preview")
     assert preview.code == 0, preview.output
@@ -65,7 +65,7 @@ def test_a_cluster_that_is_still_to_come(stack: PluginStack, namespace: str, cha
     assert again.code == 0, again.output
 
 
-def test_the_text_of_what_is_imported_changes_nothing(
+def test_the_program_of_an_import_changes_nothing(
     stack: PluginStack, kube: KubeClient, namespace: str, kubeconfig: str, tmp_path: Path
 ) -> None:
     data = {"plain": "1", "special": 'say "${x}"\n\\'}

@@ -1,4 +1,4 @@
-"""What the user sees when something is wrong: each row of the table observed of the official plugin."""
+"""Errors that users see: each row of the table recorded from the official plugin."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def config_map(namespace: str, name: str = "x") -> Properties:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}}
 
 
-def test_an_object_that_exists_already_can_be_upserted(kubeconfig: str, namespace: str) -> None:
+def test_upserts_an_existing_object(kubeconfig: str, namespace: str) -> None:
     plugin = KubernetesPlugin({"kubeconfig": kubeconfig, "upsertExistingObjects": "true"})
     plugin.create(CONFIG_MAP, "first", config_map(namespace))
     second = plugin.create(CONFIG_MAP, "second", config_map(namespace) | {"data": {"a": "2"}})
@@ -30,19 +30,17 @@ def test_an_object_that_exists_already_can_be_upserted(kubeconfig: str, namespac
     plugin.close()
 
 
-def test_what_a_killed_plugin_made_is_taken_over_where_that_is_asked_for(
-    kubeconfig: str, namespace: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_adopts_objects_of_a_killed_plugin(kubeconfig: str, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(GOES_ON, "true")
     plugin = KubernetesPlugin({"kubeconfig": kubeconfig})
     first = plugin.create(CONFIG_MAP, "first", config_map(namespace) | {"data": {"a": "1", "b": "1"}})
-    plugin.update(first, config_map(namespace) | {"data": {"a": "1", "b": "2"}})  # which hands it over
+    plugin.update(first, config_map(namespace) | {"data": {"a": "1", "b": "2"}})  # moves the fields
     second = plugin.create(CONFIG_MAP, "second", config_map(namespace) | {"data": {"a": "2"}})
     assert second.state["data"] == {"a": "2"}
     plugin.close()
 
 
-def test_what_others_made_is_not_taken_over(
+def test_does_not_adopt_objects_of_others(
     kubeconfig: str, namespace: str, kube: KubeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(GOES_ON, "true")
@@ -53,7 +51,7 @@ def test_what_others_made_is_not_taken_over(
     plugin.close()
 
 
-def test_a_kind_that_comes_while_it_is_waited_for(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
+def test_waits_for_a_missing_kind(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
     threading.Timer(1, lambda: kube.create(crd("late"))).start()
     plugin.provider.session.retry_unit = 0.5
     manifest = {"apiVersion": "late.test/v1", "kind": "Late", "metadata": {"namespace": namespace, "name": "x"}}
@@ -61,7 +59,7 @@ def test_a_kind_that_comes_while_it_is_waited_for(plugin: KubernetesPlugin, name
     kube.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", "lates.late.test")
 
 
-def test_a_kind_that_went_takes_its_objects_along(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
+def test_objects_of_a_deleted_kind_count_as_deleted(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
     definition = plugin.create("kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition", "crd", crd("brief"))
     manifest = {"apiVersion": "brief.test/v1", "kind": "Brief", "metadata": {"namespace": namespace, "name": "x"}}
     resource = plugin.create("kubernetes:brief.test/v1:Brief", "x", manifest)
@@ -70,9 +68,7 @@ def test_a_kind_that_went_takes_its_objects_along(plugin: KubernetesPlugin, name
     plugin.delete(resource)
 
 
-def test_objects_of_an_unreachable_cluster_can_be_dropped(
-    kubeconfig: str, plugin: KubernetesPlugin, namespace: str
-) -> None:
+def test_drops_objects_of_an_unreachable_cluster(kubeconfig: str, plugin: KubernetesPlugin, namespace: str) -> None:
     resource = plugin.create(CONFIG_MAP, "x", config_map(namespace))
     dead = KubernetesPlugin({"kubeconfig": "apiVersion: v1\nkind: Config\n"})
     with pytest.raises(Failed, match="PULUMI_K8S_DELETE_UNREACHABLE"):
@@ -86,21 +82,21 @@ def test_objects_of_an_unreachable_cluster_can_be_dropped(
     dropping.close()
 
 
-def test_a_cluster_that_goes_while_it_is_used(kubeconfig: str, plugin: KubernetesPlugin, namespace: str) -> None:
+def test_reports_a_cluster_that_becomes_unreachable(kubeconfig: str, plugin: KubernetesPlugin, namespace: str) -> None:
     plugin.provider.session.kube.server = ""
     plugin.provider.session.kube._http.base_url = "https://127.0.0.1:1"
     with pytest.raises(Failed, match="configured Kubernetes cluster is unreachable"):
         plugin.create(CONFIG_MAP, "x", config_map(namespace))
 
 
-def test_functions_of_the_official_plugin_only(plugin: KubernetesPlugin) -> None:
+def test_rejects_functions(plugin: KubernetesPlugin) -> None:
     with pytest.raises(grpc.RpcError) as failure:
         plugin.stub.Invoke(provider_pb2.InvokeRequest(tok="kubernetes:helm:template"))
     assert "needs the official kubernetes plugin" in failure.value.details()
 
 
-def test_the_annotation_wait_for_is_refused(plugin: KubernetesPlugin) -> None:
-    """Otherwise an update would end before the condition that it names is true."""
+def test_rejects_the_annotation_wait_for(plugin: KubernetesPlugin) -> None:
+    """Otherwise an update would end before the condition is true."""
     metadata = {"name": "x", "annotations": {"pulumi.com/waitFor": "jsonpath={.data.a}"}}
     with pytest.raises(Failed, match=r"the annotation pulumi\.com/waitFor needs the official kubernetes plugin"):
         plugin.check(CONFIG_MAP, "x", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})

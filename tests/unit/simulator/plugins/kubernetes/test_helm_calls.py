@@ -1,4 +1,4 @@
-"""How Helm is called, what is kept of its words, and that it ends with its caller."""
+"""Helm's arguments and errors, and its end with the plugin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simulator.plugins.kubernetes.release.helm import _reason, _run
 from tests.support.waiting import eventually
 
 
-def test_charts_are_found_as_helm_finds_them() -> None:
+def test_chart_arguments() -> None:
     def arguments(**given: Any) -> list[str]:
         return options.chart_arguments(options.DEFAULTS | given)
 
@@ -30,7 +30,7 @@ def test_charts_are_found_as_helm_finds_them() -> None:
     assert arguments(chart="name", devel=True) == ["name", "--version", ">0.0.0-0"]
 
 
-def test_options_become_flags() -> None:
+def test_option_flags() -> None:
     given = options.DEFAULTS | {"name": "r", "namespace": "n", "chart": "c", "timeout": 5}
     install = options.install_arguments(given | {"atomic": True, "waitForJobs": True, "disableWebhooks": True})
     assert install[:3] == ["install", "r", "c"]
@@ -43,19 +43,19 @@ def test_options_become_flags() -> None:
     assert "--wait" not in options.uninstall_arguments(given | {"skipAwait": True}, may_be_gone=False)
 
 
-def test_helm_s_own_words_are_kept() -> None:
+def test_keeps_the_error_of_helm() -> None:
     stderr = "level=WARN msg=x\nError: INSTALLATION FAILED: values don't meet the schema:\ndemo:\n- at '/n': wrong\n"
     assert _reason(stderr) == "values don't meet the schema:\ndemo:\n- at '/n': wrong"
 
 
-def test_values_are_whole_for_a_helm_that_reads_them_late() -> None:
-    """After the first look, and more of them than a pipe holds: as on a machine that is busy."""
+def test_passes_all_values_to_a_slow_helm() -> None:
+    """The values exceed a pipe buffer, and Helm reads them after the first poll, as on a busy machine."""
     late = ["/bin/sh", "-c", "sleep 0.5; wc -c"]
     assert int(_run(threading.Event(), late, "x" * 200_000, {"PATH": os.environ["PATH"]})) == 200_000
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent died")
-def test_helm_ends_with_the_plugin_that_started_it() -> None:
+def test_helm_ends_with_the_plugin() -> None:
     start = f"""
 import os, subprocess, sys, time
 command = [sys.executable, {tether.__file__!r}, str(os.getpid()), sys.executable, "-c", "import time; time.sleep(60)"]
@@ -66,7 +66,7 @@ time.sleep(60)
         assert parent.stdout is not None
         child = Path("/proc", parent.stdout.readline().strip())
         try:
-            eventually(lambda: tether.__file__ not in (child / "cmdline").read_text(), "it runs in the tether's place")
+            eventually(lambda: tether.__file__ not in (child / "cmdline").read_text(), "it replaces the tether")
         finally:
             parent.kill()
     eventually(lambda: has_ended(child), "it ends with its parent", seconds=30)

@@ -1,4 +1,4 @@
-"""Releases when Helm, the plugin or the engine is killed: what is left, and how `make up` frees it."""
+"""Releases after Helm, the plugin or the engine was killed, and their recovery by `make up`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RELEASE = "kubernetes:helm.sh/v3:Release"
 
 
 @pytest.mark.parametrize("stage", ["install", "upgrade"])
-def test_a_killed_helm_is_recovered(
+def test_recovers_a_release_of_a_killed_helm(
     stage: str, plugin: KubernetesPlugin, release: Properties, kube: KubeClient, namespace: str, kubeconfig: str
 ) -> None:
     made = plugin.create(RELEASE, "rel", release) if stage == "upgrade" else None
@@ -58,7 +58,7 @@ def test_a_killed_helm_is_recovered(
     assert again.state["status"]["status"] == "deployed"
 
 
-def test_what_is_not_in_the_state_is_deleted_if_pulumi_has_made_it(
+def test_deletes_objects_of_pulumi_that_the_state_lacks(
     plugin: KubernetesPlugin, kube: KubeClient, namespace: str, kubeconfig: str
 ) -> None:
     def config_map(name: str) -> Properties:
@@ -69,21 +69,21 @@ def test_what_is_not_in_the_state_is_deleted_if_pulumi_has_made_it(
         made = plugin.create("kubernetes:core/v1:ConfigMap", name, config_map(name))
     plugin.update(made, config_map("updated") | {"data": {"a": "2"}})
     kube.create(config_map("theirs"))
-    told = recovery.delete_forgotten(kubeconfig, [namespace], {(namespace, "ConfigMap known")})
-    assert sorted(told) == [
-        f"deleted ConfigMap {namespace}/{name}, which a killed update had made" for name in ("lost", "updated")
+    messages = recovery.delete_forgotten(kubeconfig, [namespace], {(namespace, "ConfigMap known")})
+    assert sorted(messages) == [
+        f"deleted ConfigMap {namespace}/{name}: a killed update had created it" for name in ("lost", "updated")
     ]
     left = {found["metadata"]["name"] for found in kube.list("v1", "ConfigMap", namespace)}
     assert left & {"known", "lost", "updated", "theirs"} == {"known", "theirs"}
 
 
-def test_a_helm_that_runs_is_left_alone(release: Properties, kube: KubeClient, namespace: str, kubeconfig: str) -> None:
+def test_ignores_a_running_helm(release: Properties, kube: KubeClient, namespace: str, kubeconfig: str) -> None:
     with helm("install", release, kubeconfig, kube):
         assert recovery.release_leftovers(kubeconfig) == []
     assert len(recovery.release_leftovers(kubeconfig)) == 1
 
 
-def test_a_helm_that_works_on_another_cluster_holds_up_nothing(
+def test_recovers_despite_a_helm_of_another_cluster(
     release: Properties, kube: KubeClient, namespace: str, kubeconfig: str
 ) -> None:
     with helm("install", release, kubeconfig, kube):
@@ -96,7 +96,7 @@ def test_a_helm_that_works_on_another_cluster_holds_up_nothing(
             assert len(recovery.release_leftovers(kubeconfig)) == 1
 
 
-def test_a_killed_engine_takes_plugin_and_helm_along(
+def test_plugin_and_helm_end_with_a_killed_engine(
     release: Properties, kube: KubeClient, namespace: str, kubeconfig: str
 ) -> None:
     start = "import subprocess, sys, time; subprocess.Popen(sys.argv[1]); time.sleep(120)"
@@ -118,19 +118,19 @@ def test_a_killed_engine_takes_plugin_and_helm_along(
             call = stub.Create.future(request)
             wait_for_record(kube, namespace)
             engine.kill()
-            assert select.select([engine.stdout], [], [], 60)[0]  # the plugin, which holds the other end, has gone
+            assert select.select([engine.stdout], [], [], 60)[0]  # the plugin has ended
             assert call.exception(60) is not None
-        eventually(lambda: recovery.release_leftovers(kubeconfig), "helm, which was killed too, has gone")
+        eventually(lambda: recovery.release_leftovers(kubeconfig), "helm has ended")
         assert records.latest(kube, namespace, "rel") is None
     finally:
-        with suppress(ProcessLookupError):  # all of them have gone
+        with suppress(ProcessLookupError):  # all have ended
             os.killpg(engine.pid, signal.SIGKILL)
         engine.communicate()
 
 
 @contextmanager
 def helm(stage: str, release: Properties, kubeconfig: str, kube: KubeClient) -> Iterator[None]:
-    """A helm that waits for a deployment which never comes up, from when its record is pending; killed in the end."""
+    """Runs a Helm that waits forever, once its record is pending. Kills it at the end."""
     file = Path(release["chart"]).parent / "kubeconfig"
     file.write_text(kubeconfig)
     namespace = release["namespace"]

@@ -21,9 +21,7 @@ def config_map(namespace: str, **metadata: object) -> dict[str, object]:
     }
 
 
-def test_a_preview_asks_the_server_and_changes_nothing(
-    plugin: KubernetesPlugin, namespace: str, kube: KubeClient
-) -> None:
+def test_a_preview_is_a_dry_run(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
     shown = plugin.preview(CONFIG_MAP, "settings", config_map(namespace, name="dry"))
     assert shown["metadata"]["uid"]
     assert kube.find("v1", "ConfigMap", "dry", namespace) is None
@@ -45,7 +43,7 @@ def test_quantities_are_canonical(plugin: KubernetesPlugin, namespace: str) -> N
     assert plugin.diff(resource, pod("2Gi")).changes == 2
 
 
-def test_fields_that_the_server_leaves_out_are_no_difference(plugin: KubernetesPlugin, namespace: str) -> None:
+def test_ignores_empty_fields_that_the_server_omits(plugin: KubernetesPlugin, namespace: str) -> None:
     spec = {"hostNetwork": False, "nodeSelector": {}, "tolerations": [], "containers": [{"name": "c", "image": "x"}]}
     metadata = {"namespace": namespace, "annotations": {"pulumi.com/skipAwait": "true"}}
     manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
@@ -55,7 +53,7 @@ def test_fields_that_the_server_leaves_out_are_no_difference(plugin: KubernetesP
     assert plugin.diff(refreshed, manifest).changes == 1
 
 
-def test_apply_removes_what_the_inputs_no_longer_say(
+def test_an_update_removes_fields_that_the_inputs_lack(
     plugin: KubernetesPlugin, namespace: str, kube: KubeClient
 ) -> None:
     labels = {"keep": "1", "drop": "2"}
@@ -73,7 +71,7 @@ def test_apply_removes_what_the_inputs_no_longer_say(
     assert updated.state["metadata"]["labels"] == {"keep": "1", "theirs": "3"}
 
 
-def test_large_objects_survive_a_failure(plugin: KubernetesPlugin, namespace: str) -> None:
+def test_a_failure_returns_the_state_of_a_large_object(plugin: KubernetesPlugin, namespace: str) -> None:
     metadata = {"namespace": namespace, "name": "big", "annotations": {"pulumi.com/timeoutSeconds": "1"}}
     environment = [{"name": f"V{index}", "value": "x" * 200} for index in range(300)]
     pod = {"containers": [{"name": "c", "image": "x", "env": environment}]}

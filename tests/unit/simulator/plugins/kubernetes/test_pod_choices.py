@@ -1,4 +1,4 @@
-"""What the settings take in `podOverrides` where Kubernetes leaves a choice is what a real API server serves."""
+"""Choices in `podOverrides` match the schema of a real API server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.simulator
 _TYPE = "io.k8s.api.core.v1."
 
 
-def test_the_choices_are_those_of_the_api_server(kube: KubeClient) -> None:
+def test_choices_match_the_api_server(kube: KubeClient) -> None:
     schemas = kube.raw("GET", "/openapi/v3/api/v1")["components"]["schemas"]
     below = _reached(schemas, f"{_TYPE}PodTemplateSpec", set())
     served = {
@@ -28,7 +28,7 @@ def test_the_choices_are_those_of_the_api_server(kube: KubeClient) -> None:
 
 
 def _reached(schemas: dict[str, Any], name: str, seen: set[str]) -> set[str]:
-    """Names of all schemas that one refers to, and of itself."""
+    """Returns the names of a schema and of all schemas that it references."""
     if name not in seen:
         seen.add(name)
         for reference in _references(schemas[name]):

@@ -1,4 +1,4 @@
-"""The provider resource: what makes another cluster, what is refused, and whose token it takes."""
+"""The provider resource: replacements, rejected settings, and tokens of exec plugins."""
 
 from __future__ import annotations
 
@@ -43,18 +43,8 @@ NAMED = {"kubeconfig": ONE, "clusterIdentifier": "a"}
         (NAMED, NAMED | {"kubeconfig": TWO}, ["kubeconfig"], []),
         ({"kubeconfig": ONE}, {"kubeconfig": PROXIED}, ["kubeconfig"], ["kubeconfig"]),
         (NAMED, NAMED | {"kubeconfig": PROXIED}, ["kubeconfig"], []),
-        (
-            NAMED,
-            NAMED | {"kubeconfig": UNKNOWN},
-            ["kubeconfig"],
-            [],
-        ),
-        (
-            NAMED,
-            NAMED | {"clusterIdentifier": "b"},
-            ["clusterIdentifier"],
-            ["clusterIdentifier"],
-        ),
+        (NAMED, NAMED | {"kubeconfig": UNKNOWN}, ["kubeconfig"], []),
+        (NAMED, NAMED | {"clusterIdentifier": "b"}, ["clusterIdentifier"], ["clusterIdentifier"]),
         ({"kubeconfig": ONE}, NAMED, ["clusterIdentifier"], []),
     ],
     ids=[
@@ -62,7 +52,7 @@ NAMED = {"kubeconfig": ONE, "clusterIdentifier": "a"}
         "proxy", "identified, proxy", "identified, unknown", "another identifier", "identifier added",
     ],
 )  # fmt: skip
-def test_what_makes_another_cluster(
+def test_another_cluster_replaces_the_provider(
     old: dict[str, Any], new: dict[str, Any], diffs: list[str], replaces: list[str]
 ) -> None:
     request = provider_pb2.DiffRequest(olds=encode(old), news=encode(new))
@@ -72,7 +62,7 @@ def test_what_makes_another_cluster(
 
 
 @pytest.mark.parametrize("inputs", [{"enableServerSideApply": "false"}, {"renderYamlToDirectory": "out"}])
-def test_settings_that_need_the_official_plugin_are_refused(inputs: dict[str, str]) -> None:
+def test_rejects_settings_of_the_official_plugin(inputs: dict[str, str]) -> None:
     response = configuration.check(provider_pb2.CheckRequest(news=encode(inputs)))
     assert [failure.property for failure in response.failures] == list(inputs)
 
@@ -83,7 +73,7 @@ def with_command(*command: str) -> dict[str, Any]:
     return config
 
 
-def test_a_kubeconfig_s_command_gives_the_token() -> None:
+def test_gets_the_token_from_the_command_of_the_kubeconfig() -> None:
     printed = json.dumps({"kind": "ExecCredential", "status": {"token": "t0ken", "clientCertificateData": "pem"}})
     resolved = exec_credentials.resolve(with_command(sys.executable, "-c", f"print({printed!r})"))
     expected = {"token": "t0ken", "client-certificate-data": base64.b64encode(b"pem").decode()}
@@ -99,6 +89,6 @@ def test_a_kubeconfig_s_command_gives_the_token() -> None:
     ],
     ids=["missing", "failing", "silent"],
 )
-def test_a_kubeconfig_s_command_that_gives_nothing(command: list[str], complaint: str) -> None:
+def test_reports_a_failed_command_of_the_kubeconfig(command: list[str], complaint: str) -> None:
     with pytest.raises(KubeconfigError, match=complaint):
         exec_credentials.resolve(with_command(*command))

@@ -1,4 +1,4 @@
-"""`helm.v3.Release`: inputs, outputs, changes, failures, and what is left when Helm is killed."""
+"""`helm.v3.Release`: inputs, outputs, changes, failures and cancellation."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ pytestmark = pytest.mark.simulator
 RELEASE = "kubernetes:helm.sh/v3:Release"
 
 
-def test_an_unnamed_release_is_named_and_keeps_its_name(plugin: KubernetesPlugin, release: Properties) -> None:
+def test_an_unnamed_release_keeps_its_generated_name(plugin: KubernetesPlugin, release: Properties) -> None:
     del release["name"]
     inputs = plugin.check(RELEASE, "rel", release)
     assert re.fullmatch(r"rel-[0-9a-f]{8}", inputs["name"])
     assert plugin.check(RELEASE, "rel", release, inputs)["name"] == inputs["name"]
 
 
-def test_a_deployment_of_a_release_is_named_with_its_group(plugin: KubernetesPlugin, release: Properties) -> None:
+def test_resource_names_contain_the_group(plugin: KubernetesPlugin, release: Properties) -> None:
     made = plugin.create(RELEASE, "rel", release | {"values": {"replicas": 1}, "skipAwait": True})
     assert made.state["resourceNames"] == {"ConfigMap/v1": ["rel"], "Deployment.apps/apps/v1": ["rel"]}
 
@@ -48,7 +48,7 @@ def test_another_name_or_namespace_replaces(plugin: KubernetesPlugin, release: P
     assert list(plugin.diff(made, release | {"namespace": "default"}).replaces) == ["namespace"]
 
 
-def test_a_namespace_can_be_made_with_the_release(
+def test_creates_the_namespace_with_the_release(
     plugin: KubernetesPlugin, release: Properties, kube: KubeClient
 ) -> None:
     made = plugin.create(RELEASE, "rel", release | {"namespace": "made-by-helm", "createNamespace": True})
@@ -57,7 +57,7 @@ def test_a_namespace_can_be_made_with_the_release(
     kube.delete("v1", "Namespace", "made-by-helm")
 
 
-def test_a_release_that_is_gone_is_deleted_only_where_a_failed_update_goes_on(
+def test_deletes_a_missing_release_only_to_resume_an_update(
     plugin: KubernetesPlugin, release: Properties, kubeconfig: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = plugin.create(RELEASE, "rel", release)
@@ -65,33 +65,33 @@ def test_a_release_that_is_gone_is_deleted_only_where_a_failed_update_goes_on(
     with pytest.raises(Failed, match="uninstall: Release not loaded: rel: release: not found"):
         plugin.delete(made)
     monkeypatch.setenv(GOES_ON, "true")
-    going_on = KubernetesPlugin({"kubeconfig": kubeconfig})
-    going_on.delete(made)
-    going_on.close()
+    resuming = KubernetesPlugin({"kubeconfig": kubeconfig})
+    resuming.delete(made)
+    resuming.close()
 
 
-def test_a_release_that_a_killed_plugin_installed_is_taken_as_it_is_where_a_failed_update_goes_on(
+def test_adopts_a_release_of_a_killed_plugin_to_resume_an_update(
     plugin: KubernetesPlugin, release: Properties, kubeconfig: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = plugin.create(RELEASE, "rel", release)
     monkeypatch.setenv(GOES_ON, "true")
-    going_on = KubernetesPlugin({"kubeconfig": kubeconfig})
-    assert going_on.create(RELEASE, "rel", release).state == made.state
+    resuming = KubernetesPlugin({"kubeconfig": kubeconfig})
+    assert resuming.create(RELEASE, "rel", release).state == made.state
     with pytest.raises(Failed, match="cannot re-use a name that is still in use"):
-        going_on.create(RELEASE, "rel", release | {"values": {"size": 6}})
-    going_on.close()
+        resuming.create(RELEASE, "rel", release | {"values": {"size": 6}})
+    resuming.close()
 
 
-def test_what_a_deletion_keeps_is_told(plugin: KubernetesPlugin, release: Properties, chart: Path) -> None:
+def test_reports_objects_that_a_deletion_keeps(plugin: KubernetesPlugin, release: Properties, chart: Path) -> None:
     kept = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kept, annotations: {helm.sh/resource-policy: keep}}\n"
     (chart / "templates" / "kept.yaml").write_text(kept)
     plugin.delete(plugin.create(RELEASE, "rel", release))
-    (told,) = [line for line in plugin.engine.messages if line.startswith("Helm uninstall returned information: ")]
-    assert "These resources were kept due to the resource policy:" in told
-    assert "[ConfigMap] kept" in told
+    (message,) = [line for line in plugin.engine.messages if line.startswith("Helm uninstall returned information: ")]
+    assert "These resources were kept due to the resource policy:" in message
+    assert "[ConfigMap] kept" in message
 
 
-def test_cancel_does_not_reach_a_deletion(
+def test_cancel_does_not_stop_a_deletion(
     plugin: KubernetesPlugin, release: Properties, kube: KubeClient, namespace: str
 ) -> None:
     made = plugin.create(RELEASE, "rel", release)
@@ -100,7 +100,8 @@ def test_cancel_does_not_reach_a_deletion(
         deleting = pool.submit(plugin.delete, made)
         try:
             eventually(
-                lambda: kube.get("v1", "ConfigMap", "rel", namespace)["metadata"].get("deletionTimestamp"), "it goes"
+                lambda: kube.get("v1", "ConfigMap", "rel", namespace)["metadata"].get("deletionTimestamp"),
+                "it is deleted",
             )
             plugin.cancel()
         finally:
@@ -126,7 +127,7 @@ def test_cancel_leaves_a_failed_release(
     assert record.status == "failed"
 
 
-def test_a_chart_tells_the_scope_of_its_kinds(plugin: KubernetesPlugin, release: Properties, chart: Path) -> None:
+def test_reads_the_scope_of_kinds_from_a_chart(plugin: KubernetesPlugin, release: Properties, chart: Path) -> None:
     crds = chart / "crds"
     crds.mkdir()
     (crds / "policy.yaml").write_text(CRD)
@@ -135,7 +136,7 @@ def test_a_chart_tells_the_scope_of_its_kinds(plugin: KubernetesPlugin, release:
     assert "namespace" not in plugin.check("kubernetes:policy.test/v1:Policy", "x", manifest)["metadata"]
 
 
-def test_values_and_credentials_leave_no_file(plugin: KubernetesPlugin, release: Properties) -> None:
+def test_leaves_no_files_with_values_or_credentials(plugin: KubernetesPlugin, release: Properties) -> None:
     plugin.create(RELEASE, "rel", release)
     assert list((paths.home() / "tmp").iterdir()) == []
 

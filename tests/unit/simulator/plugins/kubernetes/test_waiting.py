@@ -1,4 +1,4 @@
-"""What is waited for, what is shown meanwhile, and what is left when the time is up."""
+"""Waits for objects: conditions, messages and the state at the timeout."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def deployment(namespace: str, *, run: bool) -> Properties:
     return manifest("apps/v1", "Deployment", namespace, spec)
 
 
-def test_a_new_image_is_waited_for(plugin: KubernetesPlugin, namespace: str) -> None:
+def test_waits_for_a_new_image(plugin: KubernetesPlugin, namespace: str) -> None:
     first = deployment(namespace, run=True)
     resource = plugin.create(DEPLOYMENT, "d", first)
     second = deployment(namespace, run=True)
@@ -48,7 +48,7 @@ def test_a_new_image_is_waited_for(plugin: KubernetesPlugin, namespace: str) -> 
     assert updated.state["status"]["readyReplicas"] == 1
 
 
-def test_stateful_and_daemon_sets_are_waited_for(plugin: KubernetesPlugin, namespace: str) -> None:
+def test_waits_for_stateful_and_daemon_sets(plugin: KubernetesPlugin, namespace: str) -> None:
     selector = {"matchLabels": {"app": "a"}}
     spec = {"selector": selector, "serviceName": "s", "template": pods(run=True)}
     stateful = plugin.create("kubernetes:apps/v1:StatefulSet", "s", manifest("apps/v1", "StatefulSet", namespace, spec))
@@ -58,7 +58,7 @@ def test_stateful_and_daemon_sets_are_waited_for(plugin: KubernetesPlugin, names
     assert daemons.state["status"]["numberReady"] == 1
 
 
-def test_a_job_that_fails_for_good_ends_the_wait(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
+def test_a_failed_job_ends_the_wait(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
     nowhere = {"no": "such-node"}
     spec = {"template": pods(run=False, restartPolicy="Never", nodeSelector=nowhere), "activeDeadlineSeconds": 1}
     with pytest.raises(Failed, match="'it' was created but failed to initialize") as failure:
@@ -85,7 +85,7 @@ def test_cancel_ends_a_wait(plugin: KubernetesPlugin, namespace: str, kube: Kube
     with ThreadPoolExecutor(1) as pool:
         creating = pool.submit(plugin.create, DEPLOYMENT, "d", deployment(namespace, run=False))
         try:
-            eventually(lambda: kube.find("apps/v1", "Deployment", "it", namespace), "the deployment is there")
+            eventually(lambda: kube.find("apps/v1", "Deployment", "it", namespace), "the deployment exists")
         finally:
             plugin.cancel()
         with pytest.raises(Failed, match='Resource operation was cancelled for "it"') as failure:
@@ -93,7 +93,7 @@ def test_cancel_ends_a_wait(plugin: KubernetesPlugin, namespace: str, kube: Kube
     assert failure.value.partial is not None
 
 
-def test_a_wait_outlasts_an_api_server_that_does_not_reach_etcd(
+def test_a_wait_survives_errors_of_the_api_server(
     plugin: KubernetesPlugin, namespace: str, kube: KubeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original, refused = KubeClient.get, {"Available": 2, "gone": 2}
@@ -114,7 +114,7 @@ def test_a_wait_outlasts_an_api_server_that_does_not_reach_etcd(
     assert resource.state["status"]["availableReplicas"] == 1
     with ThreadPoolExecutor(1) as pool:
         deleting = pool.submit(plugin.delete, resource)
-        eventually(lambda: refused == {"Available": 0, "gone": 0}, "the wait goes on after each refusal")
+        eventually(lambda: refused == {"Available": 0, "gone": 0}, "the wait continues after each error")
         kube.patch("apps/v1", "Deployment", "it", namespace, {"metadata": {"finalizers": None}})
         deleting.result()
     assert kube.find("apps/v1", "Deployment", "it", namespace) is None

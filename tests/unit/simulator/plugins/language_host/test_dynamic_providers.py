@@ -1,4 +1,4 @@
-"""Resources of the program's own (dynamic providers), under the real engine."""
+"""Dynamic providers of the program, with the real engine."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def stack(tmp_path: Path) -> PluginStack:
 
 
 @pytest.mark.simulator
-def test_provider_of_a_module_of_the_program(stack: PluginStack) -> None:
+def test_creates_a_resource_of_a_dynamic_provider(stack: PluginStack) -> None:
     up = stack.up()
     assert up.code == 0, up.output
     assert stack.pulumi("stack", "output", "token", "--show-secrets").output.strip() == "hunter2 for storage"
@@ -58,14 +58,14 @@ def test_provider_of_a_module_of_the_program(stack: PluginStack) -> None:
 
 
 @pytest.mark.simulator
-def test_its_error_reaches_the_user(stack: PluginStack) -> None:
+def test_shows_the_error_of_a_dynamic_provider(stack: PluginStack) -> None:
     (stack.folder / "__main__.py").write_text(PROGRAM.replace('"storage"', '""'))
     up = stack.up()
     assert up.code != 0
     assert "ValueError: a token needs an audience" in up.output
 
 
-def test_official_host_beside_the_cli_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uses_the_official_host_next_to_the_cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path / "home"))
     official = tmp_path / "tools" / LAUNCHER.name
     official.parent.mkdir()
@@ -76,7 +76,7 @@ def test_official_host_beside_the_cli_is_used(tmp_path: Path, monkeypatch: pytes
     assert stand_in.serving() == official
 
 
-def test_ends_with_an_engine_that_is_killed() -> None:
+def test_ends_with_a_killed_engine() -> None:
     engine = "import subprocess, sys, time; print(subprocess.Popen(sys.argv[1:]).pid, flush=True); time.sleep(600)"
     inside = {**os.environ, "SIMULATOR_PYTHON": sys.executable}
     command = [sys.executable, "-c", engine, str(LAUNCHER)]
@@ -85,4 +85,4 @@ def test_ends_with_an_engine_that_is_killed() -> None:
         host, port = (int(parent.stdout.readline()) for _ in range(2))
         assert port > 0, "it serves"
         parent.kill()
-    eventually(lambda: not Path(f"/proc/{host}").exists(), "it ends with its engine")
+    eventually(lambda: not Path(f"/proc/{host}").exists(), "it has ended")

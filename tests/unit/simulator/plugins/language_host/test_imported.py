@@ -1,4 +1,4 @@
-"""The Python text of what `pulumi import` found, from the definitions that the CLI writes."""
+"""Python code of `pulumi import`, from the definitions that the CLI writes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CASES = Path(__file__).with_name("cases")
 POD, AS_PYTHON = (CASES.joinpath(name).read_text("utf-8") for name in ("imported.pp", "imported.txt"))
 
 
-def test_properties_have_their_names_in_python_and_keys_of_maps_stay() -> None:
+def test_converts_names_of_properties_but_not_keys_of_maps() -> None:
     assert program(read(POD)) == AS_PYTHON
 
 
 def argument(text: str, kind: str = "kubernetes:core/v1:Secret", attribute: str = "stringData") -> ast.expr:
-    """Of the resource that has this one attribute, as PCL."""
+    """Returns the argument of a resource with one attribute, given as PCL."""
     made = ast.parse(program(read(f'resource a "{kind}" {{\n {attribute} = {text}\n}}'))).body[-1]
     assert isinstance(made, ast.Assign)
     assert isinstance(made.value, ast.Call)
@@ -39,22 +39,22 @@ def argument(text: str, kind: str = "kubernetes:core/v1:Secret", attribute: str 
         ("{}", {}),
     ],
 )
-def test_values_stay_what_they_are(text: str, value: Any) -> None:
+def test_keeps_values(text: str, value: Any) -> None:
     assert ast.literal_eval(argument(text)) == value
 
 
-def test_secrets_and_references() -> None:
+def test_converts_secrets_and_references() -> None:
     assert ast.unparse(argument('{ "key" = secret("x"), "of" = my-group.id }')) == (
         "{'key': pulumi.Output.secret('x'), 'of': my_group.id}"
     )
 
 
-def test_a_property_called_as_what_every_resource_has() -> None:
+def test_renames_a_property_that_collides_with_a_parameter() -> None:
     text = program(read('resource a "azure-native:containerservice:ManagedCluster" { resourceName = "aks" }'))
     assert 'azure_native.containerservice.ManagedCluster("a",\n    resource_name_="aks")' in text
 
 
-def test_a_module_that_is_called_otherwise_in_python() -> None:
+def test_uses_the_python_name_of_a_module() -> None:
     text = program(read('resource a "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole" { kind = "ClusterRole" }'))
     assert 'a = kubernetes.rbac.v1.ClusterRole("a"' in text
 
@@ -70,12 +70,12 @@ def test_a_module_that_is_called_otherwise_in_python() -> None:
         'output a { value = "x" }',
     ],
 )
-def test_what_import_does_not_write_is_not_guessed_at(text: str) -> None:
+def test_rejects_other_definitions(text: str) -> None:
     with pytest.raises(Unreadable):
         program(read(text))
 
 
-def test_through_the_host(deployment: Deployment) -> None:
+def test_the_host_generates_a_program(deployment: Deployment) -> None:
     made = deployment.client.GenerateProgram(language_pb2.GenerateProgramRequest(source={"anonymous.pp": POD}))
     assert dict(made.source) == {"__main__.py": AS_PYTHON.encode()}
     with pytest.raises(grpc.RpcError, match="cannot generate this program.*install Pulumi's own Python language host"):

@@ -1,4 +1,4 @@
-"""What a program's author and user see of the stand-in for the Python language host."""
+"""The emulated Python language host, as authors and users of a program see it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.waiting import eventually
 from tests.unit.simulator.plugins.language_host.conftest import LAUNCHER, Deployment
 
 
-def test_program_sees_its_deployment(deployment: Deployment) -> None:
+def test_a_program_has_its_settings_and_outputs(deployment: Deployment) -> None:
     program = """
         import pulumi
         config = pulumi.Config()
@@ -43,9 +43,9 @@ def test_program_sees_its_deployment(deployment: Deployment) -> None:
     assert deployment.printed() == "printed by the program\n"
 
 
-def test_unhandled_error_is_shown_once_from_the_program_on(deployment: Deployment) -> None:
+def test_shows_an_unhandled_error_without_frames_of_the_host(deployment: Deployment) -> None:
     response = deployment.run("import pulumi\nraise KeyError('lost')")
-    assert response == language_pb2.RunResponse(bail=True), "the engine adds nothing to an error already shown"
+    assert response == language_pb2.RunResponse(bail=True), "the engine adds no error"
     [error] = deployment.engine.errors
     assert error.startswith("Program failed with an unhandled exception:\nTraceback (most recent call last):\n")
     assert error.count("  File ") == 1
@@ -53,13 +53,13 @@ def test_unhandled_error_is_shown_once_from_the_program_on(deployment: Deploymen
     assert deployment.printed() == ""
 
 
-def test_run_error_is_shown_as_it_is(deployment: Deployment) -> None:
+def test_shows_a_run_error_without_a_traceback(deployment: Deployment) -> None:
     response = deployment.run("import pulumi\nraise pulumi.RunError('nodeCount: -1 is negative')")
     assert response == language_pb2.RunResponse(bail=True)
     assert deployment.engine.errors == ["nodeCount: -1 is negative"]
 
 
-def test_exit_code_of_the_program(deployment: Deployment) -> None:
+def test_reports_the_exit_code_of_a_program(deployment: Deployment) -> None:
     assert deployment.run("raise SystemExit(7)").error == "the program exited with code 7"
     assert deployment.run("import os; os.kill(os.getpid(), 9)").error == "the program was ended by signal 9"
     assert deployment.engine.errors == []
@@ -72,10 +72,10 @@ def test_cancel_ends_the_program(deployment: Deployment) -> None:
         response = pool.submit(deployment.run, program)
         eventually(started.exists)
         deployment.client.Cancel(empty_pb2.Empty(), timeout=10)
-        assert response.result(timeout=30) == language_pb2.RunResponse(bail=True), "the engine reports it itself"
+        assert response.result(timeout=30) == language_pb2.RunResponse(bail=True), "the engine reports it"
 
 
-def test_program_ends_with_its_host(deployment: Deployment) -> None:
+def test_a_program_ends_with_its_host(deployment: Deployment) -> None:
     pid_file = deployment.folder / "pid"
     program = f"import os, pathlib, time\npathlib.Path({str(pid_file)!r}).write_text(str(os.getpid()))\ntime.sleep(600)"
     call = deployment.client.Run.future(deployment.request(program))
@@ -100,7 +100,7 @@ OPERATORS = """
 
 @pytest.fixture
 def fake_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a `go` that builds nothing; with a file `broken` in it, it fails."""
+    """A folder with a `go` that builds nothing. With a file `broken` in the folder, it fails."""
     go = tmp_path / "path" / "go"
     go.parent.mkdir()
     go.write_text(FAKE_GO)
@@ -110,9 +110,7 @@ def fake_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return go.parent
 
 
-def test_tools_of_declared_operators_are_made_by_the_update_and_not_by_its_preview(
-    fake_go: Path, deployment: Deployment
-) -> None:
+def test_an_update_builds_the_tools_of_declared_operators(fake_go: Path, deployment: Deployment) -> None:
     assert deployment.run(OPERATORS, dryRun=True) == language_pb2.RunResponse()
     assert not paths.cache().exists()
     assert deployment.run(OPERATORS) == language_pb2.RunResponse()
@@ -122,23 +120,21 @@ def test_tools_of_declared_operators_are_made_by_the_update_and_not_by_its_previ
     assert "[1/1] kueue-manager 0.19.2: built" in update
 
 
-def test_no_resource_is_registered_before_the_tools_of_its_operator_are_there(
-    fake_go: Path, deployment: Deployment
-) -> None:
+def test_registers_no_resource_without_the_tools_of_its_operator(fake_go: Path, deployment: Deployment) -> None:
     (fake_go / "broken").touch()
     assert deployment.run(OPERATORS).bail
     assert deployment.monitor.resources == []
     assert "error: kueue-manager 0.19.2 could not be built" in deployment.printed()
 
 
-def test_what_it_cannot_do_says_what_to_do_instead(deployment: Deployment) -> None:
+def test_rejects_unsupported_commands(deployment: Deployment) -> None:
     with pytest.raises(grpc.RpcError) as raised:
         list(deployment.client.RunPlugin(language_pb2.RunPluginRequest(), timeout=10))
     assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
-    assert "cannot run plugins written in Python: put an executable" in raised.value.details()
+    assert "install Pulumi's own Python language host" in raised.value.details()
 
 
-def test_names_the_plugins_of_the_sdk_packages_and_its_interpreter(deployment: Deployment) -> None:
+def test_requires_the_plugins_of_the_sdk_packages(deployment: Deployment) -> None:
     packages = deployment.client.GetRequiredPackages(language_pb2.GetRequiredPackagesRequest(), timeout=10).packages
     sdks = [distribution(f"pulumi-{name}").locate_file(f"pulumi_{name}") for name in ("azure_native", "kubernetes")]
     read = [json.loads(Path(str(sdk), "pulumi-plugin.json").read_text()) for sdk in sdks]
@@ -149,7 +145,7 @@ def test_names_the_plugins_of_the_sdk_packages_and_its_interpreter(deployment: D
     assert os.access(about.executable, os.X_OK)
 
 
-def test_launcher_outside_the_simulator() -> None:
+def test_the_launcher_needs_the_environment_of_the_simulator() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "SIMULATOR_PYTHON"}
     launched = subprocess.run([LAUNCHER, "127.0.0.1:1"], env=environment, capture_output=True, text=True, check=False)
     assert launched.returncode != 0

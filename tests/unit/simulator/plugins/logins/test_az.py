@@ -1,4 +1,4 @@
-"""The small az: what it does for kubelogin and for printed commands, and what it refuses."""
+"""The small az: commands for kubelogin and for printed commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GRACE = SUBSCRIPTION.directory["grace"]
 Printed = pytest.CaptureFixture[str]
 
 
-def test_az_stops_and_starts_a_cluster(arm: Arm, capsys: Printed) -> None:
+def test_stops_and_starts_a_cluster(arm: Arm, capsys: Printed) -> None:
     arm.put(CLUSTER, cluster_body())
     arm.done()
     for action, state in (("stop", "Stopped"), ("start", "Running")):
@@ -31,31 +31,31 @@ def test_az_stops_and_starts_a_cluster(arm: Arm, capsys: Printed) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["login"], "nobody can log in by a browser here"),
+        (["login"], "a login with a browser is not possible"),
         (["login", "--username", GRACE.upn, "--password", "guessed"], "AADSTS50126"),
-        (["login", "--identity", "--client-id", "nobody"], "No User Assigned or Delegated Managed Identity"),
+        (["login", "--identity", "--client-id", "missing"], "No User Assigned or Delegated Managed Identity"),
         (["login", "--service-principal", "-u", "x", "-p", "y"], "--tenant TENANT"),
         (["aks", "list"], "'aks list' is not a command of this az.\nThis is not the Azure CLI"),
         (["aks", "show", "--surprise"], "This is not the Azure CLI"),
     ],
 )
-def test_what_az_refuses(arguments: list[str], words: str, arm: Arm, capsys: Printed) -> None:
-    """Nobody is logged in by a login that failed."""
+def test_rejects_invalid_commands(arguments: list[str], words: str, arm: Arm, capsys: Printed) -> None:
+    """A failed login is not stored."""
     assert az.main(arguments) == 1
     assert words in capsys.readouterr().err
     assert not list(Path(os.environ["AZURE_CONFIG_DIR"]).glob("*"))
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
-def test_az_says_what_it_is(arguments: list[str], capsys: Printed) -> None:
+def test_prints_its_help(arguments: list[str], capsys: Printed) -> None:
     assert az.main(arguments) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("This is not the Azure CLI, but the part of it that kubelogin and messages")
     assert "docs/simulator.md#the-real-azure-cli" in printed
 
 
-def test_both_come_first_in_the_simulator_s_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """kubelogin lies among the tools too, once it is made, but without a cache of its own."""
+def test_az_and_kubelogin_are_first_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tools also contain kubelogin once it is built, but without a separate cache."""
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
     monkeypatch.setenv("AAD_LOGIN_METHOD", "spn")
     assert environment.settings()["PATH"].split(os.pathsep)[0] == str(environment.LOGINS)

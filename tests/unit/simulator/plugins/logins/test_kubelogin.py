@@ -1,4 +1,4 @@
-"""The real kubelogin on simulated Entra: whose token it gets, and with which of its own errors it ends."""
+"""The real kubelogin with simulated Entra: tokens and errors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 
 def got(arm: Arm, *arguments: str, **variables: str) -> str:
-    """The object id of whom kubelogin got a token for."""
+    """Returns the object id in the token that kubelogin gets."""
     done = run(*arguments, **variables)
     assert done.returncode == 0, done.stderr
     credential = json.loads(done.stdout)
@@ -58,15 +58,15 @@ def refused(*arguments: str, **variables: str) -> str:
 
 
 @pytest.fixture
-def handed_out(arm: Arm) -> str:
-    """The kubeconfig of a cluster without local accounts, as AKS hands it out."""
+def aks_kubeconfig(arm: Arm) -> str:
+    """The kubeconfig that AKS returns for a cluster without local accounts."""
     assert arm.put(CLUSTER, cluster_body(**ENTRA, disableLocalAccounts=True)).status_code == 201
     arm.done()
     answer = arm.call("POST", f"{CLUSTER}/listClusterUserCredential").json()
     return kubeconfig.decode(answer["kubeconfigs"][0]["value"])
 
 
-def test_a_managed_identity_is_who_deploys_or_the_one_that_the_environment_names(arm: Arm) -> None:
+def test_msi_gets_a_token_of_the_deployer_or_of_the_named_identity(arm: Arm) -> None:
     assert got(arm, *GET, "msi") == SUBSCRIPTION.object_id
     ids = arm.put(IDENTITY, {"location": "eastus"}).json()["properties"]
     assert got(arm, *GET, "msi", AZURE_CLIENT_ID=ids["clientId"]) == ids["principalId"]
@@ -75,20 +75,20 @@ def test_a_managed_identity_is_who_deploys_or_the_one_that_the_environment_names
     assert "No User Assigned or Delegated Managed Identity found" in error
 
 
-def test_a_service_principal_has_a_secret(arm: Arm) -> None:
+def test_spn_needs_the_secret_of_the_application(arm: Arm) -> None:
     error = refused(*SPN, "--tenant-id", TENANT)
     assert error.startswith("Error: failed to create azidentity credential: client secret cannot be empty\n")
     assert "AADSTS7000215: Invalid client secret" in refused(*SPN, "-t", TENANT, AZURE_CLIENT_SECRET="guessed")
     assert got(arm, *SPN, "-t", TENANT, AAD_SERVICE_PRINCIPAL_CLIENT_SECRET=TOKEN) == AUTOMATION.object_id
 
 
-def test_tokens_that_another_simulator_gave_are_not_found_again(enter: Enter) -> None:
-    """kubelogin keeps tokens by tenant and client, where the kernel has a keyring; the API server would refuse them."""
+def test_does_not_reuse_tokens_of_another_simulator(enter: Enter) -> None:
+    """kubelogin caches tokens by tenant and client. The API server would reject tokens of another simulator."""
     for name in ("one", "another"):
         assert got(enter(name), *SPN, "-t", TENANT, AZURE_CLIENT_SECRET=TOKEN) == AUTOMATION.object_id
 
 
-def test_a_workload_brings_a_token_of_an_issuer_that_its_identity_trusts(arm: Arm, tmp_path: Path) -> None:
+def test_workloadidentity_needs_a_token_of_a_trusted_issuer(arm: Arm, tmp_path: Path) -> None:
     assert arm.put(CLUSTER, cluster_body(oidcIssuerProfile={"enabled": True})).status_code == 201
     arm.done()
     ids = arm.put(IDENTITY, {"location": "eastus"}).json()["properties"]
@@ -111,7 +111,7 @@ def assertion(issuer: str, subject: str, lasts: int = 600) -> str:
     return jwt.encode(claims, "", "none")
 
 
-def test_azurecli_is_whoever_az_has_logged_in_and_before_that_who_deploys(arm: Arm) -> None:
+def test_azurecli_uses_the_login_of_az(arm: Arm) -> None:
     assert got(arm, *GET, "azurecli") == SUBSCRIPTION.object_id
     assert az.main(["login", "--username", GRACE.upn, "--password", TOKEN]) == 0
     assert got(arm, *GET, "azurecli") == GRACE.object_id
@@ -124,47 +124,47 @@ def test_azurecli_is_whoever_az_has_logged_in_and_before_that_who_deploys(arm: A
     assert words in refused(*GET, "azurecli", "--tenant-id", TENANT)
 
 
-def test_nobody_has_logged_in_by_what_aks_hands_out(handed_out: str) -> None:
-    """AKS's own login asks for a browser, which nobody has here."""
-    arguments = yaml.safe_load(handed_out)["users"][0]["user"]["exec"]["args"]
+def test_devicecode_is_not_possible(aks_kubeconfig: str) -> None:
+    """AKS's default login needs a browser."""
+    arguments = yaml.safe_load(aks_kubeconfig)["users"][0]["user"]["exec"]["args"]
     assert arguments[:3] == ["get-token", "--login", "devicecode"]
     error = refused(*arguments)
     assert error.startswith("Error: failed to authenticate: http call(https://login.microsoftonline.com/")
-    assert "nobody can log in by a browser here" in error
+    assert "a login with a browser is not possible" in error
 
 
 @pytest.mark.parametrize("login", ["azurecli", "workloadidentity", "msi", "spn"])
-def test_the_program_converts_kubeconfigs_as_kubelogin_does(login: str, handed_out: str, tmp_path: Path) -> None:
+def test_the_program_converts_kubeconfigs_as_kubelogin_does(login: str, aks_kubeconfig: str, tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
-    file.write_text(handed_out)
+    file.write_text(aks_kubeconfig)
     done = run("convert-kubeconfig", "--login", login, "--kubeconfig", str(file))
     assert done.returncode == 0, done.stderr
-    assert command(file.read_text()) == command(kubeconfig.with_login(handed_out, login))
+    assert command(file.read_text()) == command(kubeconfig.with_login(aks_kubeconfig, login))
 
 
 def command(text: str) -> tuple[str, str, str, list[tuple[str, str]]]:
-    """What a kubeconfig runs; the order of options does not count."""
+    """Returns the exec plugin of a kubeconfig, with sorted options."""
     plugin = yaml.safe_load(text)["users"][0]["user"]["exec"]
     first, *options = plugin["args"]
     return plugin["apiVersion"], plugin["command"], first, sorted(zip(options[::2], options[1::2], strict=True))
 
 
-def test_the_kubernetes_plugin_gets_its_token_and_shows_its_error(arm: Arm, handed_out: str) -> None:
-    config = exec_credentials.resolve(yaml.safe_load(kubeconfig.with_login(handed_out, "msi")))
+def test_the_kubernetes_plugin_uses_kubelogin(arm: Arm, aks_kubeconfig: str) -> None:
+    config = exec_credentials.resolve(yaml.safe_load(kubeconfig.with_login(aks_kubeconfig, "msi")))
     assert arm.server.tokens.principal(config["users"][0]["user"]["token"]) == SUBSCRIPTION.object_id
     with pytest.raises(KubeconfigError, match='"kubelogin", which failed: Error: .*client secret cannot be empty'):
-        exec_credentials.resolve(yaml.safe_load(kubeconfig.with_login(handed_out, "spn")))
+        exec_credentials.resolve(yaml.safe_load(kubeconfig.with_login(aks_kubeconfig, "spn")))
 
 
 @pytest.mark.long
-def test_the_real_azure_cli_calls_it_and_is_called_by_it(arm: Arm, handed_out: str, tmp_path: Path) -> None:
+def test_works_with_the_real_azure_cli(arm: Arm, aks_kubeconfig: str, tmp_path: Path) -> None:
     """`az aks get-credentials` converts a login by device code (azure-cli 2.91.0, acs/custom.py)."""
     file, az_file = tmp_path / "kubeconfig", tmp_path / "az"
     cli = AzureCli(tmp_path, {**os.environ, "KUBECONFIG": str(file), "REQUESTS_CA_BUNDLE": arm.ca_file})
     cli.log_in()
     result = cli.run("aks get-credentials --resource-group rg --name aks")
     assert "Converted kubeconfig to use Azure CLI authentication." in result.errors
-    assert command(file.read_text()) == command(kubeconfig.with_login(handed_out, "azurecli"))
+    assert command(file.read_text()) == command(kubeconfig.with_login(aks_kubeconfig, "azurecli"))
     installed = packages(paths.tool("azure-cli"))
     az_file.write_text(f'#!/bin/sh\nPYTHONPATH={installed} {sys.executable} -m azure.cli "$@"\n')
     az_file.chmod(0o755)
@@ -172,8 +172,8 @@ def test_the_real_azure_cli_calls_it_and_is_called_by_it(arm: Arm, handed_out: s
     assert got(arm, *GET, "azurecli", PATH=f"{tmp_path}:{os.environ['PATH']}", **own) == SUBSCRIPTION.object_id
 
 
-def test_a_first_use_makes_it_and_all_arguments_reach_it(tmp_path: Path) -> None:
-    """`make tools` makes it only for stacks whose clusters have no local accounts."""
+def test_builds_kubelogin_at_first_use(tmp_path: Path) -> None:
+    """`make tools` builds it only for stacks whose clusters have no local accounts."""
     python = tmp_path / "python"
     made = 'printf "#!/bin/sh\\necho \\$XDG_CACHE_HOME \\"\\$@\\"\\n" >"$SIMULATOR_TOOLS/kubelogin"'
     python.write_text(f'#!/bin/sh\necho "$@"\n{made}\nchmod +x "$SIMULATOR_TOOLS/kubelogin"\n')
