@@ -10,7 +10,7 @@ from config.data.versions import versions
 from simulator.azure.arm_world import World
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import shown_id
-from simulator.azure.rest import Asked
+from simulator.azure.rest import PathRequest
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
 from simulator.azure.types.agent_pool import life
@@ -20,7 +20,7 @@ from simulator.azure.types.managed_cluster import checks, run_command
 _CLUSTERS = "Microsoft.ContainerService/managedClusters"
 
 
-def kubernetes_versions(world: World, _asked: Asked) -> Body:
+def kubernetes_versions(world: World, _request: PathRequest) -> Body:
     patches, regular = world.subscription.kubernetes_patches, versions().kubernetes.newest
     values = [
         {
@@ -35,27 +35,27 @@ def kubernetes_versions(world: World, _asked: Asked) -> Body:
     return {"values": values}
 
 
-def cluster_upgrades(world: World, asked: Asked) -> Body:
-    cluster = _cluster(world, asked)
+def cluster_upgrades(world: World, request: PathRequest) -> Body:
+    cluster = _cluster(world, request)
     pools = [_of_pool(world, cluster, pool) | {"name": pool.id.name} for pool in life.of_cluster(world, cluster.id)]
     properties = {"controlPlaneProfile": _upgrades(world, cluster.properties["kubernetesVersion"])}
     return _default(cluster, properties | {"agentPoolProfiles": pools})
 
 
-def pool_upgrades(world: World, asked: Asked) -> Body:
-    cluster, pool = _cluster(world, asked), _pool(world, asked)
+def pool_upgrades(world: World, request: PathRequest) -> Body:
+    cluster, pool = _cluster(world, request), _pool(world, request)
     latest = image(pool.properties["osSKU"], pool.properties["orchestratorVersion"]).version
     return _default(pool, _of_pool(world, cluster, pool) | {"latestNodeImageVersion": latest})
 
 
-def machines(world: World, asked: Asked) -> Body:
-    cluster, pool = _cluster(world, asked), _pool(world, asked)
+def machines(world: World, request: PathRequest) -> Body:
+    cluster, pool = _cluster(world, request), _pool(world, request)
     nodes = {node["metadata"]["name"]: node for node in life.node_objects(world, cluster.id)}
     return {"value": [_machine(pool, nodes[name]) for name in life.by_node([pool]) if name in nodes]}
 
 
-def command_result(world: World, asked: Asked) -> Body:
-    result = _rules.found(world, _cluster(world, asked).id.child(run_command.RESULTS, asked["command"]))
+def command_result(world: World, request: PathRequest) -> Body:
+    result = _rules.found(world, _cluster(world, request).id.child(run_command.RESULTS, request["command"]))
     return {"id": result.id.name, **result.body}
 
 
@@ -71,8 +71,8 @@ def _number(minor: str) -> int:
     return int(minor.split(".")[1])
 
 
-def _upgrades(world: World, asked: str, newest: int = 99) -> Body:
-    version = world.subscription.kubernetes(asked) or asked
+def _upgrades(world: World, version: str, newest: int = 99) -> Body:
+    version = world.subscription.kubernetes(version) or version
     offered = [each for each in _newer(world, version) if _number(each) <= newest]
     upgrades = [{"kubernetesVersion": each, "isPreview": False} for each in offered]
     return {"kubernetesVersion": version, "osType": "Linux", "upgrades": upgrades}
@@ -105,10 +105,10 @@ def _machine(pool: Record, node: Body) -> Body:
     }
 
 
-def _cluster(world: World, asked: Asked) -> Record:
-    scope = f"/subscriptions/{asked['subscription']}/resourceGroups/{asked['group']}"
-    return _rules.found(world, ResourceId(scope, _CLUSTERS, (asked["cluster"],)))
+def _cluster(world: World, request: PathRequest) -> Record:
+    scope = f"/subscriptions/{request['subscription']}/resourceGroups/{request['group']}"
+    return _rules.found(world, ResourceId(scope, _CLUSTERS, (request["cluster"],)))
 
 
-def _pool(world: World, asked: Asked) -> Record:
-    return _rules.found(world, _cluster(world, asked).id.child("agentPools", asked["pool"]))
+def _pool(world: World, request: PathRequest) -> Record:
+    return _rules.found(world, _cluster(world, request).id.child("agentPools", request["pool"]))

@@ -33,7 +33,7 @@ from simulator.azure.kind import Kind
 from simulator.azure.operations import Operations, remove
 from simulator.azure.polling import Polling
 from simulator.azure.resource_types import kinds
-from simulator.azure.rest import CORRELATION, CREATOR, Asked, Request, Response
+from simulator.azure.rest import CORRELATION, CREATOR, PathRequest, Request, Response
 from simulator.azure.schema import Schema, merged, schemas
 from simulator.azure.store import Body, Record
 
@@ -171,20 +171,20 @@ class Api:
         chosen = kind.chosen(self._world, scope, records, request.query.get("$filter", ""))
         return Response(HTTPStatus.OK, {"value": [kind.view(self._world, record) for record in chosen]})
 
-    def _look_up(self, lookup: lookups.Lookup, asked: Asked, asked_path: Path | None) -> Response:
-        scope = asked.names.get("scope") or "/".join(("", "subscriptions", asked.names.get("subscription", "")))
-        if "group" in asked.names:
-            scope += f"/resourceGroups/{asked['group']}"
+    def _look_up(self, lookup: lookups.Lookup, request: PathRequest, resource_path: Path | None) -> Response:
+        scope = request.names.get("scope") or "/".join(("", "subscriptions", request.names.get("subscription", "")))
+        if "group" in request.names:
+            scope += f"/resourceGroups/{request['group']}"
         path = parse(f"{scope}/providers/{lookup.what}")
         if path is not None and path.scope.count("/") >= _SUBSCRIPTION_PARTS:
             tenancy.check_subscription(self._world.subscription, path.scope.split("/")[2])
             self._check_group(path.id.group_id)
-        location = asked.names.get("region", "")
+        location = request.names.get("region", "")
         what = f"{lookup.what}/locations/{lookup.path.rpartition('/')[2]}" if location else lookup.what
-        api_versions.check(asked.query.get("api-version", ""), what, self._regions, location)
-        if asked_path and "group" in asked.names:  # part of a resource in a group, like a route
-            locks.check(self._world, lookup.method, asked_path)
-        found = lookup.view(self._world, asked)
+        api_versions.check(request.query.get("api-version", ""), what, self._regions, location)
+        if resource_path and "group" in request.names:  # part of a resource in a group, like a route
+            locks.check(self._world, lookup.method, resource_path)
+        found = lookup.view(self._world, request)
         if isinstance(found, Response):
             return found
         if lookup.method != "DELETE":

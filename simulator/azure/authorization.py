@@ -11,7 +11,7 @@ from http import HTTPStatus
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError
 from simulator.azure.ids import GROUP_TYPE, Path
-from simulator.azure.rest import Asked, Request
+from simulator.azure.rest import PathRequest, Request
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body
 from simulator.azure.types.role_assignment.allowed import PERMISSIONS, allows, built_in, held
@@ -29,7 +29,7 @@ def check(world: World, request: Request, path: Path | None) -> None:
         return
     verb = f"{path.tail}/action" if request.method == "POST" else _VERBS.get(request.method, request.method)
     caller = request.caller or world.subscription.deployer
-    kind, scope = _asked(path)
+    kind, scope = _required(path)
     action = f"{kind}/{verb}"
     if allows(world, (caller.object_id, *caller.groups), action, scope):
         return
@@ -41,7 +41,7 @@ def check(world: World, request: Request, path: Path | None) -> None:
     raise ArmError(HTTPStatus.FORBIDDEN, "AuthorizationFailed", message)
 
 
-def _asked(path: Path) -> tuple[str, str]:
+def _required(path: Path) -> tuple[str, str]:
     """Returns the resource type that starts the name of the action, and the action's scope."""
     scope = path.id.text if path.names else path.scope
     if path.type == GROUP_TYPE:
@@ -52,22 +52,22 @@ def _asked(path: Path) -> tuple[str, str]:
     return known.type if known else path.type, scope
 
 
-def permissions(world: World, asked: Asked) -> Body:
+def permissions(world: World, request: PathRequest) -> Body:
     """Returns the caller's permissions (Permissions_ListForResourceGroup, also served for a subscription)."""
-    caller = asked.caller or world.subscription.deployer
-    return {"value": [dict(each) for each in held(world, (caller.object_id, *caller.groups), asked["scope"])]}
+    caller = request.caller or world.subscription.deployer
+    return {"value": [dict(each) for each in held(world, (caller.object_id, *caller.groups), request["scope"])]}
 
 
-def role_definitions(world: World, asked: Asked) -> Body:
+def role_definitions(world: World, request: PathRequest) -> Body:
     """Returns the built-in roles (RoleDefinitions_List). Ignores all filters but `roleName eq`."""
-    found = _BY_NAME.search(asked.query.get("$filter", ""))
+    found = _BY_NAME.search(request.query.get("$filter", ""))
     roles = built_in().values()
     return {"value": [_role(world, role) for role in roles if not found or role["name"].lower() == found[1].lower()]}
 
 
-def role_definition(world: World, asked: Asked) -> Body:
+def role_definition(world: World, request: PathRequest) -> Body:
     """Returns a role definition (RoleDefinitions_Get). Raises ArmError (404)."""
-    return _role(world, known_role(asked["role"]))
+    return _role(world, known_role(request["role"]))
 
 
 def known_role(role: str) -> Body:

@@ -119,14 +119,14 @@ class DataPlane:
 
     def _refusal(self, cluster_id: str, registry: str, repository: str, tag: str) -> str | None:
         host = f"{registry}{DOMAIN}"
-        asked = f'failed to do request: Head "https://{host}/v2/{repository}/manifests/{tag}": '
+        prefix = f'failed to do request: Head "https://{host}/v2/{repository}/manifests/{tag}": '
         record = container_registries.named(self._world, registry)
         if record is None:
-            return f"{asked}dial tcp: lookup {host}: no such host"
+            return f"{prefix}dial tcp: lookup {host}: no such host"
         try:
             reached = inside.reach(self._world, host, HTTPS, self._network(cluster_id))
         except Unreached as error:
-            return f"{asked}{error}"
+            return f"{prefix}{error}"
         cluster = self._world.store.get(parse_id(cluster_id))
         kubelet = clusters.kubelet_identity(cluster) if cluster else ""
         barred = not reached.private and not container_registries.is_public(record)

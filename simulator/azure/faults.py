@@ -23,7 +23,7 @@ from http import HTTPStatus
 from simulator.azure import reservations
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request, conflict
-from simulator.azure.rest import Asked
+from simulator.azure.rest import PathRequest
 from simulator.azure.store import Body, Record
 from simulator.world.faults import FaultKind
 
@@ -74,7 +74,7 @@ def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, in
             raise _node_group_refusal(group, fault.tag) if inner else _policy_refusal(group)
 
 
-def policy_assignment(world: World, _asked: Asked) -> Body:
+def policy_assignment(world: World, _request: PathRequest) -> Body:
     """Returns the policy assignment that errors name (PolicyAssignments_Get). Raises ArmError (404)."""
     for fault in world.faults.load():
         if fault.kind is FaultKind.POLICY:

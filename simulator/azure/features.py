@@ -11,7 +11,7 @@ from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import envelope
-from simulator.azure.rest import Asked
+from simulator.azure.rest import PathRequest
 from simulator.azure.store import Body, Record
 
 TYPE = "Microsoft.Features/featureProviders/subscriptionFeatureRegistrations"
@@ -26,20 +26,20 @@ def registered(world: World, feature: str) -> bool:
     return _state(world, feature) == REGISTERED
 
 
-def features(world: World, asked: Asked) -> Body:
+def features(world: World, request: PathRequest) -> Body:
     """Returns the features, of one provider or all (Features_List, Features_ListAll)."""
-    above = f"{asked['provider']}/".lower() if "provider" in asked.names else ""
+    above = f"{request['provider']}/".lower() if "provider" in request.names else ""
     return {"value": [_feature(world, each) for each in world.subscription.features if each.lower().startswith(above)]}
 
 
-def feature(world: World, asked: Asked, change: str = "") -> Body:
+def feature(world: World, request: PathRequest, change: str = "") -> Body:
     """Returns or changes a feature (Features_Get, _Register and _Unregister). Raises ArmError (404)."""
-    return _feature(world, _changed(world, asked, change))
+    return _feature(world, _changed(world, request, change))
 
 
-def registration(world: World, asked: Asked, change: str = "") -> Body:
+def registration(world: World, request: PathRequest, change: str = "") -> Body:
     """Returns or changes a registration (SubscriptionFeatureRegistrations_*). Raises ArmError (404)."""
-    return _registration(world, _changed(world, asked, change))
+    return _registration(world, _changed(world, request, change))
 
 
 def _registration(world: World, name: str) -> Body:
@@ -64,9 +64,9 @@ def _feature(world: World, name: str) -> Body:
     return shown | {"properties": {"state": _state(world, name)}}
 
 
-def _changed(world: World, asked: Asked, state: str) -> str:
+def _changed(world: World, request: PathRequest, state: str) -> str:
     """Returns the name of the feature, and starts a change of its state unless `state` is empty."""
-    name = _known(world, asked)
+    name = _known(world, request)
     if state:
         world.store.put(Record(_stored(world, name), {}, facts={_STATE: state, _SINCE: world.faults.clock()}))
     return name
@@ -78,13 +78,13 @@ def _stored(world: World, name: str) -> ResourceId:
     return ResourceId(scope, "Microsoft.Features/states", (name.replace("/", "."),))
 
 
-def _known(world: World, asked: Asked) -> str:
-    wanted = f"{asked['provider']}/{asked['feature']}"
+def _known(world: World, request: PathRequest) -> str:
+    wanted = f"{request['provider']}/{request['feature']}"
     for name in world.subscription.features:
         if name.lower() == wanted.lower():
             return name
     known = ", ".join(world.subscription.features)
-    message = f"The feature '{asked['feature']}' could not be found. Known to the simulated subscription: {known}."
+    message = f"The feature '{request['feature']}' could not be found. Known to the simulated subscription: {known}."
     raise ArmError(HTTPStatus.NOT_FOUND, "FeatureNotFound", message)
 
 

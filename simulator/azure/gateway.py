@@ -39,7 +39,7 @@ class Gateway:
         self._server.start("proxy")
         self.stop = self._server.stop
 
-    def came_to(self, port: int) -> ResourceId | None:
+    def destination(self, port: int) -> ResourceId | None:
         """Returns the service, if the client on this port uses its private endpoint, else None."""
         return self._origins.get(port)
 

@@ -38,8 +38,8 @@ def answer(world: World, request: Request) -> Body:
             message = "/me request is only valid with delegated authentication flow."
             raise bad_request(message, code="BadRequest")
         case ("POST", "directoryobjects", "getbyids"):
-            asked = (request.body or {}).get("ids") or []
-            return {"value": [each for each in objects if each["id"] in asked]}
+            ids = (request.body or {}).get("ids") or []
+            return {"value": [each for each in objects if each["id"] in ids]}
         case ("GET", kind) if kind in _LISTS:
             chosen = _filter(request.query.get("$filter", ""))
             return {"value": [each for each in objects if _kind(each) == kind and chosen(each)]}

@@ -24,8 +24,8 @@ _ACTIONS |= {verb: f"{verb}/action" for verb in ("bind", "escalate", "impersonat
 def review(world: World, path: str, body: Body) -> Body:
     """Answers a SubjectAccessReview; `path` is that of the request."""
     spec: Body = body["spec"]
-    asked = spec.get("resourceAttributes") or {}
-    namespace = f"/namespaces/{asked['namespace']}" if asked.get("namespace") else ""
+    attributes = spec.get("resourceAttributes") or {}
+    namespace = f"/namespaces/{attributes['namespace']}" if attributes.get("namespace") else ""
     who = {spec.get("uid", ""), *spec.get("groups", ())}
     action = f"{clusters.TYPE}/{_action(spec)}"
     allowed = roles.allows(world, who, action, path.removesuffix(PATH) + namespace, is_data=True)
@@ -35,9 +35,9 @@ def review(world: World, path: str, body: Body) -> Body:
 
 def _action(spec: Body) -> str:
     """Returns the data action of a request. An unknown verb adds nothing to it, as in guard (getActionName)."""
-    asked = spec.get("resourceAttributes") or spec["nonResourceAttributes"]
-    verb = _ACTIONS.get(asked["verb"], "")
-    if (asked.get("resource"), asked.get("subresource")) == ("pods", "exec"):
+    attributes = spec.get("resourceAttributes") or spec["nonResourceAttributes"]
+    verb = _ACTIONS.get(attributes["verb"], "")
+    if (attributes.get("resource"), attributes.get("subresource")) == ("pods", "exec"):
         verb = "exec/action"
-    parts = (asked.get("group"), asked.get("resource") or asked.get("path", "").strip("/"), verb)
+    parts = (attributes.get("group"), attributes.get("resource") or attributes.get("path", "").strip("/"), verb)
     return "/".join(part for part in parts if part)

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError
 from simulator.azure.ids import Path
-from simulator.azure.rest import Asked
+from simulator.azure.rest import PathRequest
 from simulator.azure.store import Body
 from simulator.world.faults import Fault, FaultKind
 
@@ -38,21 +38,21 @@ def check(world: World, method: str, path: Path) -> None:
         raise ArmError(HTTPStatus.CONFLICT, "ScopeLocked", message)
 
 
-def view(world: World, asked: Asked) -> Body:
+def view(world: World, request: PathRequest) -> Body:
     """Returns the locks of a resource group or of the subscription."""
-    return {"value": [shown for _, shown in _at(world, asked)]}
+    return {"value": [shown for _, shown in _at(world, request)]}
 
 
-def one(world: World, asked: Asked, *, delete: bool = False) -> Body:
+def one(world: World, request: PathRequest, *, delete: bool = False) -> Body:
     """Returns a lock, or deletes it with its fault. Raises ArmError (404) if a lock to return does not exist."""
-    for fault, shown in _at(world, asked):
-        if shown["name"] == asked["lock"].lower():
+    for fault, shown in _at(world, request):
+        if shown["name"] == request["lock"].lower():
             if delete:
                 world.faults.remove(fault)
             return shown
     if delete:
         return {}
-    raise ArmError(HTTPStatus.NOT_FOUND, "LockNotFound", f"The lock '{asked['lock']}' could not be found.")
+    raise ArmError(HTTPStatus.NOT_FOUND, "LockNotFound", f"The lock '{request['lock']}' could not be found.")
 
 
 def of_groups(faults: Iterable[Fault], groups: Iterable[str]) -> list[str]:
@@ -64,8 +64,8 @@ def _here(world: World, group: str) -> list[Fault]:
     return [lock for lock in world.faults.load() if lock.kind is FaultKind.LOCK and _covers(lock, group)]
 
 
-def _at(world: World, asked: Asked) -> list[tuple[Fault, Body]]:
-    group = _group(f"{asked['scope']}/")
+def _at(world: World, request: PathRequest) -> list[tuple[Fault, Body]]:
+    group = _group(f"{request['scope']}/")
     return [(lock, _lock(world, lock, group)) for lock in _here(world, group) if bool(group) != _is_above(lock)]
 
 

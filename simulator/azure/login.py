@@ -99,13 +99,13 @@ def no_browser(path: str) -> ArmError:
 
 def _principal(form: dict[str, str], world: World, tokens: Tokens) -> Principal:
     """Returns the principal that signs in with a secret. Raises LoginError."""
-    asked, name = form.get("client_id", ""), form.get("username", "")
+    client, name = form.get("client_id", ""), form.get("username", "")
     match form.get("grant_type"):
         case "client_credentials":
-            found, given = directory.application(world, asked), form.get("client_secret", "")
-            if _same(given, tokens.secret) and not directory.managed_identity(world, asked):
+            found, given = directory.application(world, client), form.get("client_secret", "")
+            if _same(given, tokens.secret) and not directory.managed_identity(world, client):
                 return found
-            message = f"Invalid client secret provided for app '{asked}': here it is the value of IDENTITY_HEADER."
+            message = f"Invalid client secret provided for app '{client}': here it is the value of IDENTITY_HEADER."
             raise LoginError(HTTPStatus.UNAUTHORIZED, "invalid_client", 7000215, message)
         case "password":
             found = directory.user(world, name)

@@ -26,7 +26,7 @@ from simulator.azure import (
 )
 from simulator.azure.arm_world import World
 from simulator.azure.errors import not_allowed
-from simulator.azure.rest import Asked, Request, Response
+from simulator.azure.rest import PathRequest, Request, Response
 from simulator.azure.store import Body
 from simulator.azure.types.route_table import rules as route_tables
 
@@ -47,7 +47,7 @@ _FEATURE = f"{_FEATURES}/providers/{{provider}}/features/{{feature}}"
 _REGISTRATION = f"{_FEATURES}/featureProviders/{{provider}}/subscriptionFeatureRegistrations/{{feature}}"
 _OWN = "Microsoft.Authorization"
 _AUTHORIZATION = f"{{scope}}/providers/{_OWN}"
-View = Callable[[World, Asked], Body | Response]
+View = Callable[[World, PathRequest], Body | Response]
 """The handler of a row. A body means status 200. A DELETE sends none; an empty one means 204, nothing to delete."""
 
 
@@ -128,12 +128,12 @@ _TABLE = (
 )
 
 
-def find(request: Request) -> tuple[Lookup, Asked] | None:
+def find(request: Request) -> tuple[Lookup, PathRequest] | None:
     """Returns the row of a request with its parameters, or None. Raises ArmError if only the method does not match."""
     rows = [(row, found) for row in _TABLE if (found := row.pattern.fullmatch(request.path))]
     for row, found in rows:
         if row.method == request.method:
-            return row, Asked(found.groupdict(), request.query, request.body, request.caller)
+            return row, PathRequest(found.groupdict(), request.query, request.body, request.caller)
     if rows:
         raise not_allowed(request.method, request.path)
     return None

@@ -13,7 +13,7 @@ from simulator.azure import domains, inside
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, IdentityError, bad_request, conflict
 from simulator.azure.ids import ResourceId, parse_id
-from simulator.azure.rest import Asked
+from simulator.azure.rest import PathRequest
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import Principal
 from simulator.azure.types.network_interface import rules as interfaces
@@ -68,7 +68,7 @@ def signed_in(world: World, here: str) -> Principal | None:
     return next((each for each in found if each.object_id in wanted), None)
 
 
-def run(_world: World, _asked: Asked) -> Body:
+def run(_world: World, _request: PathRequest) -> Body:
     """Rejects extensions and commands, because machines have no agent. Raises ArmError (hashicorp/terraform#24626)."""
     raise conflict(
         "This operation cannot be performed when extension operations are disallowed. To allow, please ensure VM Agent "

@@ -33,12 +33,12 @@ def answer(path: str, query: Mapping[str, str], headers: Mapping[str, str], worl
     if not tokens.knows(resource):
         message = f"The simulator has no tokens for '{resource}', only for {', '.join(tokens.audiences)}."
         raise IdentityError(HTTPStatus.BAD_REQUEST, "InvalidResource", message)
-    deployer, asked = tokens.subscription.deployer, query.get("client_id", "").lower()
+    deployer, client = tokens.subscription.deployer, query.get("client_id", "").lower()
     principal: Principal | None
-    if asked in ("", deployer.client_id.lower()):
-        principal = (not asked and machines.signed_in(world, path.removesuffix(domains.IDENTITY))) or deployer
+    if client in ("", deployer.client_id.lower()):
+        principal = (not client and machines.signed_in(world, path.removesuffix(domains.IDENTITY))) or deployer
     else:
-        principal = directory.managed_identity(world, asked)
+        principal = directory.managed_identity(world, client)
     if principal is None:
         message = "No User Assigned or Delegated Managed Identity found for specified ClientId/ResourceId/PrincipalId."
         raise IdentityError(HTTPStatus.BAD_REQUEST, "BadRequest", message)

@@ -44,13 +44,13 @@ class Answer:
 
 def resolve(world: World, name: str, network: ResourceId | None = None) -> Answer | None:
     """Resolves a name in a virtual network, or outside all. Returns None if it does not exist (NXDOMAIN)."""
-    asked = name.lower().rstrip(".")
-    decided, answer = _in_zones(world, asked, network)
+    fqdn = name.lower().rstrip(".")
+    decided, answer = _in_zones(world, fqdn, network)
     if decided:
         return answer
-    host = _host(world, asked)
+    host = _host(world, fqdn)
     if host is None:
-        return None if any(asked.endswith(f".{domain}") for domain in domains.ALL) else Answer()
+        return None if any(fqdn.endswith(f".{domain}") for domain in domains.ALL) else Answer()
     for alias in host.aliases:
         decided, answer = _in_zones(world, alias, network)
         if decided:

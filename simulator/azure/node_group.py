@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from simulator.azure.arm_world import World
 from simulator.azure.errors import conflict, not_found
 from simulator.azure.ids import GROUP_TYPE, ResourceId
-from simulator.azure.rest import Asked, Request
+from simulator.azure.rest import PathRequest, Request
 from simulator.azure.store import Body, Record
 from simulator.azure.types.agent_pool import life, nodes
 
@@ -41,30 +41,30 @@ def check_change(world: World, request: Request, resource: ResourceId) -> None:
     raise conflict(f"The resource group '{resource.name}' belongs to {owner}: it changes only with the cluster.")
 
 
-def scale_sets(world: World, asked: Asked) -> Body:
-    return {"value": [_scale_set(cluster, pool) for cluster, pool in _pools(world, asked["group"])]}
+def scale_sets(world: World, request: PathRequest) -> Body:
+    return {"value": [_scale_set(cluster, pool) for cluster, pool in _pools(world, request["group"])]}
 
 
-def scale_set(world: World, asked: Asked) -> Body:
-    return _scale_set(*_found(world, asked))
+def scale_set(world: World, request: PathRequest) -> Body:
+    return _scale_set(*_found(world, request))
 
 
-def machines(world: World, asked: Asked) -> Body:
-    cluster, pool = _found(world, asked)
+def machines(world: World, request: PathRequest) -> Body:
+    cluster, pool = _found(world, request)
     return {"value": [_machine(cluster, pool, number) for number in life.instances(pool)]}
 
 
-def instance_view(world: World, asked: Asked) -> Body:
+def instance_view(world: World, request: PathRequest) -> Body:
     """Returns the instance view of a scale set or of one of its machines. Raises ArmError (404)."""
-    cluster, pool = _found(world, asked)
+    cluster, pool = _found(world, request)
     off = life.stopped(cluster) or pool.properties["powerState"] == life.STOPPED
     power, numbers = f"PowerState/{'deallocated' if off else 'running'}", life.instances(pool)
     made = {"code": "ProvisioningState/succeeded", "level": "Info"}
-    if "machine" not in asked.names:
+    if "machine" not in request.names:
         counts = [{"code": power, "count": len(numbers)}]
         return {"virtualMachine": {"statusesSummary": counts}, "statuses": [made]}
-    if asked["machine"] not in map(str, numbers):
-        raise not_found(f"{TYPE}/virtualMachines", f"{asked['set']}/{asked['machine']}", asked["group"])
+    if request["machine"] not in map(str, numbers):
+        raise not_found(f"{TYPE}/virtualMachines", f"{request['set']}/{request['machine']}", request["group"])
     return {"statuses": [made, {"code": power, "level": "Info"}]}
 
 
@@ -81,11 +81,11 @@ def _pools(world: World, group: str) -> Iterator[tuple[Record, Record]]:
             yield from ((cluster, pool) for pool in life.of_cluster(world, cluster.id))
 
 
-def _found(world: World, asked: Asked) -> tuple[Record, Record]:
-    for cluster, pool in _pools(world, asked["group"]):
-        if _name(pool).lower() == asked["set"].lower():
+def _found(world: World, request: PathRequest) -> tuple[Record, Record]:
+    for cluster, pool in _pools(world, request["group"]):
+        if _name(pool).lower() == request["set"].lower():
             return cluster, pool
-    raise not_found(TYPE, asked["set"], asked["group"])
+    raise not_found(TYPE, request["set"], request["group"])
 
 
 def _name(pool: Record) -> str:

@@ -10,7 +10,7 @@ from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, Problem, bad_request
 from simulator.azure.ids import ResourceId
 from simulator.azure.resource_types import kinds
-from simulator.azure.rest import Asked
+from simulator.azure.rest import PathRequest
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
@@ -21,15 +21,17 @@ _CONDITION = re.compile(r"(resourceType|name|resourceGroup|location) eq '([^']*)
 _LISTED = ("location", "tags", "kind", "sku", "identity")
 
 
-def all_of_them(world: World, _asked: Asked) -> Body:
+def all_of_them(world: World, _request: PathRequest) -> Body:
     return {"value": [_view(world, name) for name in world.subscription.providers]}
 
 
-def one(world: World, asked: Asked, change: str = "") -> Body:
+def one(world: World, request: PathRequest, change: str = "") -> Body:
     """Returns or changes a provider (Providers_*), at once instead of in minutes. Raises ArmError (404)."""
-    namespace = next((name for name in world.subscription.providers if name.lower() == asked["provider"].lower()), None)
+    namespace = next(
+        (name for name in world.subscription.providers if name.lower() == request["provider"].lower()), None
+    )
     if namespace is None:
-        message = f"The resource namespace '{asked['provider']}' is invalid, or not simulated."
+        message = f"The resource namespace '{request['provider']}' is invalid, or not simulated."
         raise ArmError(HTTPStatus.NOT_FOUND, "InvalidResourceNamespace", message)
     if change:
         world.store.put(Record(_id(world, namespace), {}, facts={_STATE: change}))
@@ -49,23 +51,23 @@ def check_registered(world: World, resource_type: str) -> None:
     raise ArmError(HTTPStatus.CONFLICT, code, message, details=[Problem(namespace, message, code)])
 
 
-def resources(world: World, asked: Asked) -> Body:
+def resources(world: World, request: PathRequest) -> Body:
     """Returns resources with a location (Resources_List, _ListByResourceGroup). Raises ArmError for other filters."""
-    text = asked.query.get("$filter", "")
+    text = request.query.get("$filter", "")
     wanted = {name.lower(): value.lower() for name, value in _CONDITION.findall(text)}
     if _CONDITION.sub("", text).replace(" and ", "").strip():
         raise bad_request(
             f"The filter '{text}' is not supported; only name, resourceType and location eq '<value>' are."
         )
-    if "group" in asked.names:
-        wanted["resourcegroup"] = asked["group"].lower()
+    if "group" in request.names:
+        wanted["resourcegroup"] = request["group"].lower()
     listed = [record for record in world.store.all() if record.id.group and "location" in record.body]
     return {"value": [_entry(world, each) for each in listed if _fits(each, wanted)]}
 
 
-def check_name(world: World, asked: Asked, of: str) -> Body:
+def check_name(world: World, request: PathRequest, of: str) -> Body:
     """Checks the name of a new resource (StorageAccounts_CheckNameAvailability, Registries_CheckNameAvailability)."""
-    name, schema = asked.field("name"), schemas()[of.lower()]
+    name, schema = request.field("name"), schemas()[of.lower()]
     if problems := schema.name_problems(name):
         return {"nameAvailable": False, "reason": "AccountNameInvalid", "message": problems[0].message}
     resource = ResourceId("", of, (name,))

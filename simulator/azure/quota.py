@@ -7,7 +7,7 @@ from simulator.azure import reservations
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request, conflict
 from simulator.azure.ids import ResourceId
-from simulator.azure.rest import Asked
+from simulator.azure.rest import PathRequest
 from simulator.azure.store import Body
 
 SPOT, TOTAL = "lowPriorityCores", "cores"
@@ -100,16 +100,16 @@ def _add(used: dict[str, int], sku: skus.VmSku, machines: int, *, spot: bool = F
         used[name] = used.get(name, 0) + machines * sku.vcpus
 
 
-def view(world: World, asked: Asked) -> Body:
+def view(world: World, request: PathRequest) -> Body:
     """Returns vCPU usages (Usage_List of Microsoft.Compute)."""
-    used = usages(world, asked["region"].lower(), without=None)
+    used = usages(world, request["region"].lower(), without=None)
     limits = world.subscription.quota.items()
     return {"value": [_usage(name, _DISPLAYED.get(name, name), used.get(name, 0), limit) for name, limit in limits]}
 
 
-def networks(world: World, asked: Asked) -> Body:
+def networks(world: World, request: PathRequest) -> Body:
     """Returns usages of the simulated network types (Usages_List of Microsoft.Network)."""
-    region, listed = asked["region"].lower(), []
+    region, listed = request["region"].lower(), []
     above = f"/subscriptions/{world.subscription.subscription_id}/providers/Microsoft.Network/locations/{region}/usages"
     for text, limit in _NETWORK_LIMITS.items():
         name = text.replace(" ", "")

@@ -17,7 +17,7 @@ from simulator.azure.ids import ResourceId
 from simulator.azure.registries import DOMAIN
 from simulator.azure.types.container_registry import rules as container_registries
 
-CameTo = Callable[[int], ResourceId | None]
+Destination = Callable[[int], ResourceId | None]
 """A function that maps a client's port to the registry, if it uses its private endpoint (`gateway.py`)."""
 _CLIENT = "203.0.113.1"
 """The client address in Azure's error text. It is a documentation address (RFC 5737)."""
@@ -26,9 +26,9 @@ _CLIENT = "203.0.113.1"
 class RegistryFront(HttpsServer):
     """The server. It serves at a free port, which it stores in the world's registries, until stopped."""
 
-    def __init__(self, world: World, came_to: CameTo) -> None:
+    def __init__(self, world: World, destination: Destination) -> None:
         super().__init__(0, trust.authority(), _Handler, trust.REGISTRY)
-        self.world, self.came_to = world, came_to
+        self.world, self.destination = world, destination
         world.registries.port = self.server_address[1]
         self.start("registries")
 
@@ -42,7 +42,8 @@ class _Handler(Handler):
         if registry is None:
             self._send(HTTPStatus.NOT_FOUND, "NAME_UNKNOWN", f"The registry {host} does not exist in simulated Azure.")
         elif (
-            not container_registries.is_public(registry) and self.server.came_to(self.client_address[1]) != registry.id
+            not container_registries.is_public(registry)
+            and self.server.destination(self.client_address[1]) != registry.id
         ):
             refusal = (
                 f"client with IP '{_CLIENT}' is not allowed access. Refer https://aka.ms/acr/firewall to grant access."

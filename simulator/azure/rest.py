@@ -27,7 +27,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PathRequest:
     """A request to a path with parameters (`lookups.py`)."""
 
     names: Mapping[str, str]

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from config.data.skus import VmSku, catalogue
 from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
-from simulator.azure.rest import Asked
+from simulator.azure.rest import PathRequest
 from simulator.azure.store import Body
 from simulator.azure.subscription import Subscription
 
 _FILTER = re.compile(r"location eq '(\w+)'")
 
 
-def skus(world: World, asked: Asked) -> Body:
+def skus(world: World, request: PathRequest) -> Body:
     """Returns the VM sizes. Raises ArmError for filters other than location."""
-    subscription, chosen = world.subscription, asked.query.get("$filter")
+    subscription, chosen = world.subscription, request.query.get("$filter")
     match = _FILTER.fullmatch(chosen) if chosen else None
     if chosen and match is None:
         raise bad_request(f"The filter '{chosen}' is not supported; only location eq '<region>' is.")

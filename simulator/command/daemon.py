@@ -138,10 +138,10 @@ def _simulated_azure(parts: contextlib.ExitStack) -> tuple[Clusters, Server]:
     parts.callback(blobs.stop)
     server = Server(ports.require_free("arm"), token_file().read_text().strip(), subscription.load(), clusters, blobs)
     gateway = Gateway(ports.require_free(gateways.PORT), server.world, server.port, outer_proxy())
-    for part in (gateway, RegistryFront(server.world, gateway.came_to), clusters, server):
+    for part in (gateway, RegistryFront(server.world, gateway.destination), clusters, server):
         parts.callback(part.stop)
     clusters.cloud = DataPlane(server.world, server.tokens, gateway.port)
-    blobs.open(Policy(server.world, server.tokens, gateway.came_to).refusal)
+    blobs.open(Policy(server.world, server.tokens, gateway.destination).refusal)
     return clusters, server
 
 

@@ -109,7 +109,7 @@ def blob_account(home: Path) -> Iterator[BlobAccount]:
         blobs = BlobService()
         server = Server(0, TOKEN, SUBSCRIPTION, FakeBackend(), blobs, home / "azure")
         gateway = Gateway(0, server.world, server.port)
-        blobs.open(Policy(server.world, server.tokens, gateway.came_to).refusal)
+        blobs.open(Policy(server.world, server.tokens, gateway.destination).refusal)
         server.start()
         client = client_of(server.endpoint, home, timeout=60)
         arm = Arm(server, FakeBackend(), None, client, ca_file(home))  # type: ignore[arg-type]

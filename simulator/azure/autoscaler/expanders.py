@@ -48,9 +48,9 @@ def best(
 
 def waste(option: Option) -> Fraction:
     """Returns the idle share of the new nodes, the mean of CPU and memory (expander/waste)."""
-    has, asked = fit.capacity(option.group.template), [fit.asked_by(pod) for pod in option.pods]
+    has, requests = fit.capacity(option.group.template), [fit.requests_of(pod) for pod in option.pods]
     idle = (
-        1 - sum((each.get(name, Fraction(0)) for each in asked), Fraction(0)) / (has[name] * option.nodes)
+        1 - sum((each.get(name, Fraction(0)) for each in requests), Fraction(0)) / (has[name] * option.nodes)
         for name in ("cpu", "memory")
     )
     return sum(idle, Fraction(0)) / 2

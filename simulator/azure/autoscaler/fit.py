@@ -24,7 +24,7 @@ class Alike:
     """Pods with equal requests and equal node constraints."""
 
     pods: list[Object]
-    asked: Resources
+    requests: Resources
 
 
 def is_waiting(pod: Object) -> bool:
@@ -43,13 +43,13 @@ def alike(pods: Iterable[Object]) -> list[Alike]:
     found: dict[str, Alike] = {}
     for pod in pods:
         spec = pod["spec"]
-        asked = {name: str(amount) for name, amount in asked_by(pod).items()}
-        key = json.dumps([asked, *map(spec.get, ("nodeSelector", "affinity", "tolerations"))], sort_keys=True)
-        found.setdefault(key, Alike([], asked_by(pod))).pods.append(pod)
+        texts = {name: str(amount) for name, amount in requests_of(pod).items()}
+        key = json.dumps([texts, *map(spec.get, ("nodeSelector", "affinity", "tolerations"))], sort_keys=True)
+        found.setdefault(key, Alike([], requests_of(pod))).pods.append(pod)
     return list(found.values())
 
 
-def asked_by(pod: Object) -> Resources:
+def requests_of(pod: Object) -> Resources:
     """Returns the pod's requests, and 1 of the node's `pods`."""
     return {"pods": Fraction(1)} | pod_requests(pod)
 
@@ -63,7 +63,7 @@ def free(node: Object, pods: Iterable[Object]) -> Resources:
     left = capacity(node)
     for pod in pods:
         if pod["spec"].get("nodeName") == node["metadata"]["name"] and not has_ended(pod):
-            _take(left, asked_by(pod), 1)
+            _take(left, requests_of(pod), 1)
     return left
 
 
@@ -72,11 +72,11 @@ def place(node: Object, left: Resources, waiting: Iterable[Alike]) -> list[Objec
     placed: list[Object] = []
     for group in waiting:
         if group.pods and may_run(group.pods[0], node):
-            times = [_times(left.get(name, Fraction(0)), each) for name, each in group.asked.items()]
+            times = [_times(left.get(name, Fraction(0)), each) for name, each in group.requests.items()]
             count = min(len(group.pods), *times)
             placed += group.pods[:count]
             del group.pods[:count]
-            _take(left, group.asked, count)
+            _take(left, group.requests, count)
     return placed
 
 
@@ -91,7 +91,7 @@ def why_not(pod: Object, node: Object) -> str:
     if taint := repelling_taint(pod, node):
         return f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"
     left = capacity(node)
-    lacking = [name for name, amount in asked_by(pod).items() if amount > left.get(name, 0)]
+    lacking = [name for name, amount in requests_of(pod).items() if amount > left.get(name, 0)]
     return f"Insufficient {lacking[0]}" if lacking else ""
 
 
@@ -100,6 +100,6 @@ def _times(left: Fraction, each: Fraction) -> int:
     return max(int(left / each), 0) if each else 10**9
 
 
-def _take(left: Resources, asked: Resources, count: int) -> None:
-    for name, amount in asked.items():
+def _take(left: Resources, requests: Resources, count: int) -> None:
+    for name, amount in requests.items():
         left[name] = left.get(name, Fraction(0)) - amount * count

@@ -32,7 +32,7 @@ def options(waiting: Sequence[Alike], groups: Iterable[Group]) -> list[Option]:
 
 
 def _option(waiting: Sequence[Alike], group: Group) -> Option:
-    left = [Alike(list(each.pods), each.asked) for each in waiting]
+    left = [Alike(list(each.pods), each.requests) for each in waiting]
     held: list[Object] = []
     nodes = 0
     while nodes < group.most - group.target:

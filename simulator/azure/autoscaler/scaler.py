@@ -56,7 +56,7 @@ class Scaler:
         """The time since which each node has been unneeded, by name."""
         self._failing: dict[str, float] = {}
         """The time since which each group has lacked machines while its pool is not busy."""
-        self._asked: dict[str, ScaleUp] = {}
+        self._scale_ups: dict[str, ScaleUp] = {}
         """The unfinished scale-ups, by group."""
         self._seen: dict[str, float] = {}
         """The time at which each node was first seen, by name."""
@@ -97,14 +97,14 @@ class Scaler:
                 self._end_scale_up(group, view)
                 continue
             since = self._failing.setdefault(group.id, view.now)
-            waits = group.id not in self._asked and view.now < since + limit_s
+            waits = group.id not in self._scale_ups and view.now < since + limit_s
             if not waits and groups.give_up(self._world, self._operations, group):
-                self._asked.pop(group.id, None)
+                self._scale_ups.pop(group.id, None)
                 self._refused(group, *_NO_MACHINE, view.now)
 
     def _end_scale_up(self, group: Group, view: View) -> None:
         """Forgets a finished scale-up, or reports that it timed out (clusterstate.go, updateScaleRequests)."""
-        request = self._asked.get(group.id)
+        request = self._scale_ups.get(group.id)
         if request is None or group.pool.busy:
             return
         late = view.now > request.at + view.profile.provision_s
@@ -113,7 +113,7 @@ class Scaler:
             self._reporter.record("ScaleUpTimedOut", text, warning=True)
             self._backoff.refused(group.id, "timeout", f"Scale-up timed out for node group {group.id}", view.now)
         if late or not group.upcoming:
-            del self._asked[group.id]
+            del self._scale_ups[group.id]
 
     def _fill(self, view: View) -> bool:
         """Scales pools up to their minimum count (AKS's page on the autoscaler). Returns whether it tried."""
@@ -145,8 +145,8 @@ class Scaler:
         except ArmError as error:
             self._refused(group, error.code, f"{error.code}: {error}", now)
             return True
-        before = self._asked.get(group.id)
-        self._asked[group.id] = ScaleUp(now, count - group.target + (before.nodes if before else 0))
+        before = self._scale_ups.get(group.id)
+        self._scale_ups[group.id] = ScaleUp(now, count - group.target + (before.nodes if before else 0))
         self._grown = now
         self._reporter.record("ScaledUpGroup", f"Scale-up: setting group {size}")
         text = f"pod triggered scale-up: [{{{group.id} {group.target}->{count} (max: {group.most})}}]"
@@ -161,7 +161,7 @@ class Scaler:
 
     def _skipped(self, group: Group, view: View) -> str:
         """Returns why a group cannot grow now, or an empty string."""
-        request = self._asked.get(group.id)
+        request = self._scale_ups.get(group.id)
         expected = group.target - (request.nodes if request else 0)
         if not view.tolerates(expected - group.ready, len(group.nodes)):  # clusterstate.go, IsNodeGroupHealthy
             return _UNREADY

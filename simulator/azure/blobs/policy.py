@@ -85,10 +85,12 @@ _EXPIRY = re.compile(rb"<Expiry>([^<]+)</Expiry>")
 class Policy:
     """The current rules. Thread-safe."""
 
-    def __init__(self, world: World, tokens: Tokens, came_to: Callable[[int], ResourceId | None] | None = None) -> None:
-        """Takes `came_to`, which maps a client's port to the service, if the client uses its private endpoint."""
+    def __init__(
+        self, world: World, tokens: Tokens, destination: Callable[[int], ResourceId | None] | None = None
+    ) -> None:
+        """Takes `destination`, which maps a client's port to the service, if the client uses its private endpoint."""
         self._world, self._tokens = world, tokens
-        self._came_to = came_to or (lambda _: None)
+        self._destination = destination or (lambda _: None)
 
     def refusal(self, request: BlobRequest) -> Refusal | None:
         """Returns the error for a request, or None to forward it to Azurite."""
@@ -97,7 +99,7 @@ class Policy:
         if account is None:
             message = f"The storage account {name} does not exist. In Azure, its host name would not resolve."
             return Refusal(HTTPStatus.NOT_FOUND, "ResourceNotFound", message)
-        if not accounts.is_public(account) and self._came_to(request.client) != account.id:
+        if not accounts.is_public(account) and self._destination(request.client) != account.id:
             return _NOT_FROM_HERE
         if "skoid" in request.query:
             if _began(request.query.get("skt", "")) < account.facts.get(keys.REVOKED, 0):

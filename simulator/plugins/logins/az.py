@@ -63,18 +63,18 @@ def _log_in(options: Sequence[str]) -> None:
         parser.add_argument(kind, action="store_true")
     for option in ("--client-id", "-u/--username", "-p/--password", "-t/--tenant"):
         parser.add_argument(*option.split("/"), default="")
-    asked = parser.parse_args(options)
-    if asked.identity:
-        login = {"identity": asked.client_id}
-    elif not asked.username or not asked.password:
+    arguments = parser.parse_args(options)
+    if arguments.identity:
+        login = {"identity": arguments.client_id}
+    elif not arguments.username or not arguments.password:
         raise LoginFailed("a login with a browser is not possible: set --identity, or --username and --password")
-    elif asked.service_principal:
-        if not asked.tenant:
+    elif arguments.service_principal:
+        if not arguments.tenant:
             raise LoginFailed("usage error: --service-principal --username NAME --password SECRET --tenant TENANT")
-        secret = {"client_id": asked.username, "client_secret": asked.password}
-        login = {"grant_type": "client_credentials", **secret, "tenant": asked.tenant}
+        secret = {"client_id": arguments.username, "client_secret": arguments.password}
+        login = {"grant_type": "client_credentials", **secret, "tenant": arguments.tenant}
     else:
-        login = {"grant_type": "password", "username": asked.username, "password": asked.password}
+        login = {"grant_type": "password", "username": arguments.username, "password": arguments.password}
     _token(login, os.environ.get(_ARM, ""))  # fails now rather than at first use
     _file().parent.mkdir(parents=True, exist_ok=True)
     files.replace(_file(), json.dumps(login))
@@ -87,12 +87,12 @@ def _access_token(options: Sequence[str]) -> dict[str, Any]:
     parser.add_argument("--scope", default="")
     for option in ("-t/--tenant", "-s/--subscription"):
         parser.add_argument(*option.split("/"), default="")
-    asked = parser.parse_args(options)
+    arguments = parser.parse_args(options)
     login = _logged_in()
-    if "identity" in login and asked.tenant:
+    if "identity" in login and arguments.tenant:
         raise LoginFailed("Tenant shouldn't be specified for managed identity account")
-    known, server = subscription.load(), asked.scope.removesuffix("/.default") or asked.resource
-    token, ends = _token(login | ({"tenant": asked.tenant} if asked.tenant else {}), server)
+    known, server = subscription.load(), arguments.scope.removesuffix("/.default") or arguments.resource
+    token, ends = _token(login | ({"tenant": arguments.tenant} if arguments.tenant else {}), server)
     return {
         "accessToken": token,
         "expiresOn": datetime.datetime.fromtimestamp(ends).strftime("%Y-%m-%d %H:%M:%S.%f"),
@@ -111,9 +111,9 @@ def _cluster(action: str, options: Sequence[str]) -> None:
         parser.add_argument("-o", "--output", choices=["json"])
     for option in ("-g/--resource-group", "-n/--name"):
         parser.add_argument(*option.split("/"), required=True)
-    asked = parser.parse_args(options)
-    group = f"/subscriptions/{subscription.load().subscription_id}/resourceGroups/{asked.resource_group}"
-    cluster = f"{group}/providers/Microsoft.ContainerService/managedClusters/{asked.name}"
+    arguments = parser.parse_args(options)
+    group = f"/subscriptions/{subscription.load().subscription_id}/resourceGroups/{arguments.resource_group}"
+    cluster = f"{group}/providers/Microsoft.ContainerService/managedClusters/{arguments.name}"
     arm = os.environ.get(_ARM, "")
     token = _token(_logged_in(), arm)[0]
     if action != "show":
@@ -121,7 +121,7 @@ def _cluster(action: str, options: Sequence[str]) -> None:
         return
     found = entra.get(f"{arm}{cluster}?{_VERSION}", token)
     shown: Any = found | found.pop("properties")  # like the Azure CLI's SDK, show properties at the top level
-    for name in filter(None, asked.query.split(".")):
+    for name in filter(None, arguments.query.split(".")):
         shown = shown.get(name) if isinstance(shown, dict) else None
     if shown is not None:
         _show(shown)

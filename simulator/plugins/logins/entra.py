@@ -22,16 +22,16 @@ class LoginFailed(Exception):
 
 def by_identity(server: str, client_id: str = "") -> tuple[str, float]:
     """Returns a managed identity's token for `server`, and its expiry. The default is the deployer's identity."""
-    asked = {"resource": server, "api-version": "2019-08-01"} | ({"client_id": client_id} if client_id else {})
+    query = {"resource": server, "api-version": "2019-08-01"} | ({"client_id": client_id} if client_id else {})
     headers = {"X-IDENTITY-HEADER": _variable("IDENTITY_HEADER")}
-    answer = _answer(f"{_variable('IDENTITY_ENDPOINT')}?{urlencode(asked)}", None, headers)
+    answer = _answer(f"{_variable('IDENTITY_ENDPOINT')}?{urlencode(query)}", None, headers)
     return answer["access_token"], float(answer["expires_on"])
 
 
 def by_form(server: str, tenant: str, form: Mapping[str, str]) -> tuple[str, float]:
     """Returns the token of the user or application in an OAuth 2.0 form, and its expiry."""
-    asked = urlencode({**form, "scope": server + _SCOPE}).encode()
-    answer = _answer(f"{_variable('SIMULATOR_ARM_ENDPOINT')}/{tenant}/oauth2/v2.0/token", asked, {})
+    body = urlencode({**form, "scope": server + _SCOPE}).encode()
+    answer = _answer(f"{_variable('SIMULATOR_ARM_ENDPOINT')}/{tenant}/oauth2/v2.0/token", body, {})
     return answer["access_token"], time.time() + answer["expires_in"]
 
 

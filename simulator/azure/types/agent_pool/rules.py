@@ -97,12 +97,12 @@ def _upgrade_image(world: World, record: Record) -> None:
 def _delete_machines(world: World, record: Record, body: Body) -> None:
     """Deletes machines by node name, without a drain (AKS's page on deleting machines)."""
     KIND.check_idle(world, record)
-    there, asked = life.by_node([record]), body.get("machineNames") or []
-    if unknown := sorted(set(asked) - there.keys()):
+    there, names = life.by_node([record]), body.get("machineNames") or []
+    if unknown := sorted(set(names) - there.keys()):
         message = f"The machines {', '.join(unknown)} are not in agent pool {record.id.name}: {', '.join(there)}."
         raise bad_request(message, code="InvalidParameter", target="machineNames")
     with world.store.lock:
-        life.remove(world, record, {there[name][1] for name in asked})
+        life.remove(world, record, {there[name][1] for name in names})
         if now := world.store.get(record.id):
             now.state = "Updating"
             world.store.put(now)
@@ -249,13 +249,13 @@ def _add_spot_marks(properties: Body) -> None:
 
 def _check_version(world: World, properties: Body, cluster: Record) -> None:
     """Raises ArmError if the pool's minor version is above its control plane's, or more than three below."""
-    asked = properties["orchestratorVersion"]
-    if world.subscription.kubernetes(asked) is None:
-        raise bad_request(f"Version {asked} {checks.VERSIONS_HELP}", code="AgentPoolK8sVersionNotSupported")
-    control, own = (int(text.split(".")[1]) for text in (cluster.properties["kubernetesVersion"], asked))
+    wanted = properties["orchestratorVersion"]
+    if world.subscription.kubernetes(wanted) is None:
+        raise bad_request(f"Version {wanted} {checks.VERSIONS_HELP}", code="AgentPoolK8sVersionNotSupported")
+    control, own = (int(text.split(".")[1]) for text in (cluster.properties["kubernetesVersion"], wanted))
     if not control - 3 <= own <= control:
         message = (
-            f"Node pool version {asked} and control plane version {cluster.properties['kubernetesVersion']} are "
+            f"Node pool version {wanted} and control plane version {cluster.properties['kubernetesVersion']} are "
             "incompatible. The node pool's minor version cannot be above the control plane's, nor more than 3 below."
         )
         raise bad_request(message, code="NodePoolMcVersionIncompatible")

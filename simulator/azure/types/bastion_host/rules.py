@@ -26,29 +26,34 @@ class BastionHosts(Kind):
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         _rules.check_region(world, record, body, existing)
         where, path = body["location"], "properties.ipConfigurations.properties"
-        asked = _configuration(body["properties"])["properties"]
-        text = asked["subnet"]["id"]
+        configuration = _configuration(body["properties"])["properties"]
+        text = configuration["subnet"]["id"]
         subnet = _rules.referenced(world, record.id, text, subnets.TYPE, f"{path}.subnet.id", where)
         if subnet.id.name != SUBNET or subnets.prefix(subnet.properties).prefixlen > _LONGEST_PREFIX:
             message = f"A bastion needs a subnet named {SUBNET}, of /{_LONGEST_PREFIX} or larger, not {subnet.id.text}."
             raise bad_request(message, code="InvalidRequestFormat")
-        addresses.check_free(world, record.id, asked["publicIPAddress"]["id"], f"{path}.publicIPAddress.id", where)
+        addresses.check_free(
+            world, record.id, configuration["publicIPAddress"]["id"], f"{path}.publicIPAddress.id", where
+        )
         if body["properties"]["enableTunneling"] and body["sku"]["name"] == "Basic":
             message = "Tunneling (native clients) needs a bastion of the sku Standard."
             raise bad_request(message, code="InvalidRequestFormat")
         _rules.save(world, record, body)
 
     def uses(self, world: World, record: Record) -> list[Use]:
-        asked = _configuration(record.properties)
-        part = f"{record.id.text}/bastionHostIpConfigurations/{asked['name']}"
-        subnet, address = asked["properties"]["subnet"]["id"], asked["properties"]["publicIPAddress"]["id"]
+        configuration = _configuration(record.properties)
+        part = f"{record.id.text}/bastionHostIpConfigurations/{configuration['name']}"
+        subnet, address = (
+            configuration["properties"]["subnet"]["id"],
+            configuration["properties"]["publicIPAddress"]["id"],
+        )
         return [Use(subnet, part, record.properties["scaleUnits"]), Use(address, part)]
 
     def outputs(self, world: World, record: Record) -> Body:
-        asked = _configuration(record.properties)
-        part = f"{record.id.text}/bastionHostIpConfigurations/{asked['name']}"
+        configuration = _configuration(record.properties)
+        part = f"{record.id.text}/bastionHostIpConfigurations/{configuration['name']}"
         own = {"id": part, "etag": etag(record), "type": f"{TYPE}/bastionHostIpConfigurations"}
-        shown = {**asked, **own, "properties": asked["properties"] | {"provisioningState": "Succeeded"}}
+        shown = {**configuration, **own, "properties": configuration["properties"] | {"provisioningState": "Succeeded"}}
         return {"dnsName": f"bst-{guid(record.id.text, 'dns')}.bastion.azure.com", "ipConfigurations": [shown]}
 
 

@@ -80,7 +80,7 @@ def _check_tier(world: World, resource: ResourceId, body: Body) -> None:
         "Enabling data endpoint": properties["dataEndpointEnabled"],
         "Private endpoint": bool(endpoints.of_service(world, resource)),
     }
-    for what in (what for what, asked in wanted.items() if asked and tier != _PREMIUM):
+    for what in (what for what, is_wanted in wanted.items() if is_wanted and tier != _PREMIUM):
         code = f"{what.title().replace(' ', '')}NotSupported"
         raise bad_request(f"{what} is not supported for the SKU {tier}. {_LINK_HELP}", code=code)
 

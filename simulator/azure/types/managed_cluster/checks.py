@@ -40,20 +40,22 @@ _NOT_USER_ASSIGNED = "The request format was unexpected, a non-UserAssigned iden
 
 
 def version(world: World, name: str, properties: Body, existing: Record | None) -> None:
-    asked, plan = properties["kubernetesVersion"], properties.get("supportPlan")
-    if world.subscription.kubernetes(asked) is None:
-        message = f"Managed cluster {name} is on version {asked} which {VERSIONS_HELP}"
+    wanted, plan = properties["kubernetesVersion"], properties.get("supportPlan")
+    if world.subscription.kubernetes(wanted) is None:
+        message = f"Managed cluster {name} is on version {wanted} which {VERSIONS_HELP}"
         raise bad_request(message, code="K8sVersionNotSupported", target="properties.kubernetesVersion")
-    if ".".join(asked.split(".")[:2]) not in versions().kubernetes.newest and plan != "AKSLongTermSupport":
-        message = f"Managed cluster {name} is on version {asked}, {_LTS_HELP}"
+    if ".".join(wanted.split(".")[:2]) not in versions().kubernetes.newest and plan != "AKSLongTermSupport":
+        message = f"Managed cluster {name} is on version {wanted}, {_LTS_HELP}"
         raise bad_request(message, code="K8sVersionNotSupported", target="properties.kubernetesVersion")
     if existing:
         now = existing.properties["kubernetesVersion"]
-        old, new = (int(text.split(".")[1]) for text in (now, asked))
+        old, new = (int(text.split(".")[1]) for text in (now, wanted))
         if new < old:
-            raise bad_request(f"Downgrading cluster from {now} to {asked} is not allowed.", code="OperationNotAllowed")
+            raise bad_request(f"Downgrading cluster from {now} to {wanted} is not allowed.", code="OperationNotAllowed")
         if new > old + longest_step(old):
-            message = f"Upgrading Kubernetes version {now} to {asked} is not allowed: minor versions cannot be skipped."
+            message = (
+                f"Upgrading Kubernetes version {now} to {wanted} is not allowed: minor versions cannot be skipped."
+            )
             raise bad_request(message, code="OperationNotAllowed")
 
 
@@ -191,9 +193,9 @@ def profiles(world: World, resource: ResourceId, profiles: list[Body], existing:
 
 
 def pool_versions(world: World, resource: ResourceId, profiles: list[Body], control_plane: str) -> None:
-    asked = {profile["name"]: profile.get("orchestratorVersion") for profile in profiles}
-    if not any(asked.values()):
+    wanted = {profile["name"]: profile.get("orchestratorVersion") for profile in profiles}
+    if not any(wanted.values()):
         return
     for pool in of_cluster(world, resource):
-        if asked.get(pool.id.name) not in (control_plane, pool.properties["orchestratorVersion"]):
+        if wanted.get(pool.id.name) not in (control_plane, pool.properties["orchestratorVersion"]):
             raise bad_request(_POOL_VERSIONS, code="NotAllAgentPoolOrchestratorVersionSpecifiedAndUnchanged")

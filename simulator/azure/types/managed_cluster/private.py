@@ -58,16 +58,16 @@ def fill(properties: Body, old: Body) -> None:
 
 def check(world: World, body: Body, existing: Record | None) -> None:
     """Raises ArmError for a request that AKS rejects before the operation starts."""
-    properties, asked = body["properties"], profile(body["properties"])
+    properties, access = body["properties"], profile(body["properties"])
     if existing:
         _check_fixed(properties, existing.properties)
     if not is_private(properties):
         return
-    if asked.get("authorizedIPRanges"):
+    if access.get("authorizedIPRanges"):
         message = "authorizedIPRanges apply to a public API server only: a private cluster cannot have them."
         raise bad_request(message, code="InvalidParameter", target=f"{_PROFILE}.authorizedIPRanges")
-    zone = asked["privateDNSZone"]
-    if zone.lower() == "none" and not asked["enablePrivateClusterPublicFQDN"]:
+    zone = access["privateDNSZone"]
+    if zone.lower() == "none" and not access["enablePrivateClusterPublicFQDN"]:
         message = "A private cluster with privateDNSZone none needs its public FQDN."
         raise bad_request(message, code="NonePrivateDNSZonePublicFQDNDisabledError", target=_ZONE)
     if zone.lower() not in ("none", "system"):
@@ -199,11 +199,11 @@ def _check_role(world: World, cluster: Record, right: str, scope: ResourceId, do
 
 
 def _zone(cluster: Record) -> ResourceId | None:
-    asked = profile(cluster.properties)["privateDNSZone"]
-    if asked.lower() == "none":
+    zone = profile(cluster.properties)["privateDNSZone"]
+    if zone.lower() == "none":
         return None
-    if asked.lower() != "system":
-        return parse_id(asked)
+    if zone.lower() != "system":
+        return parse_id(zone)
     name = f"{guid(cluster.id.text, 'zone')}.privatelink.{cluster.body['location']}.azmk8s.io"
     return ResourceId(_group(cluster), ZONES, (name,))
 

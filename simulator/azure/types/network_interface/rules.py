@@ -42,10 +42,12 @@ class NetworkInterfaces(Kind):
         return [Use(_subnet(record.properties), _part(record), 1, record.facts[_ADDRESS])]
 
     def outputs(self, world: World, record: Record) -> Body:
-        (asked,) = record.properties["ipConfigurations"]
+        (configuration,) = record.properties["ipConfigurations"]
         address = {"privateIPAddress": record.facts[_ADDRESS], "provisioningState": "Succeeded"}
         shown = {
-            "ipConfigurations": [{**asked, "id": _part(record), "properties": asked["properties"] | address}],
+            "ipConfigurations": [
+                {**configuration, "id": _part(record), "properties": configuration["properties"] | address}
+            ],
             "resourceGuid": guid(record.id.text, "guid"),
             "dnsSettings": {"dnsServers": [], "appliedDnsServers": []},
             "vnetEncryptionSupported": False,
@@ -66,11 +68,11 @@ def network_of(interface: Record) -> ResourceId:
 
 
 def _subnet(properties: Body) -> str:
-    (asked,) = properties["ipConfigurations"]
-    text: str = asked["properties"]["subnet"]["id"]
+    (configuration,) = properties["ipConfigurations"]
+    text: str = configuration["properties"]["subnet"]["id"]
     return text
 
 
 def _part(record: Record) -> str:
-    (asked,) = record.properties["ipConfigurations"]
-    return f"{record.id.text}/ipConfigurations/{asked['name']}"
+    (configuration,) = record.properties["ipConfigurations"]
+    return f"{record.id.text}/ipConfigurations/{configuration['name']}"

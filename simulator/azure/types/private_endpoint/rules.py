@@ -48,13 +48,13 @@ class PrivateEndpoints(Kind):
         return [Use(subnet, f"{part}.{index}", 1, address) for index, address in enumerate(taken, 1)]
 
     def outputs(self, world: World, record: Record) -> Body:
-        asked = _connection(record.properties)
+        given = _connection(record.properties)
         state = _APPROVED | {"actionsRequired": "None"} if target(world, record) else {"status": "Disconnected"}
         outputs = {"provisioningState": "Succeeded", "privateLinkServiceConnectionState": state}
         connection = {
-            **asked,
-            "id": f"{record.id.text}/privateLinkServiceConnections/{asked['name']}",
-            "properties": asked["properties"] | outputs,
+            **given,
+            "id": f"{record.id.text}/privateLinkServiceConnections/{given['name']}",
+            "properties": given["properties"] | outputs,
         }
         return {
             "customDnsConfigs": [{"fqdn": name, "ipAddresses": [address]} for name, address in served(world, record)],
@@ -69,8 +69,8 @@ KIND = PrivateEndpoints()
 
 def target(world: World, endpoint: Record) -> Record | None:
     """Returns the service of an endpoint, or None if it was deleted."""
-    asked = _connection(endpoint.properties)
-    found = world.store.get(parse_id(asked["properties"]["privateLinkServiceId"]))
+    given = _connection(endpoint.properties)
+    found = world.store.get(parse_id(given["properties"]["privateLinkServiceId"]))
     return found if found and found.facts.get(CREATED) == endpoint.facts[_BORN] else None
 
 
@@ -79,8 +79,8 @@ def served(world: World, endpoint: Record) -> list[tuple[str, str]]:
     found = target(world, endpoint)
     if found is None:
         return []
-    asked = _connection(endpoint.properties)
-    (group,) = asked["properties"]["groupIds"]
+    given = _connection(endpoint.properties)
+    (group,) = given["properties"]["groupIds"]
     names = kinds()[found.id.type.lower()].names(world, found)[group]
     return list(zip(names, endpoint.facts["addresses"], strict=True))
 
@@ -109,8 +109,8 @@ def connections(world: World, service: ResourceId, required: str) -> list[Body]:
 
 
 def _connection(properties: Body) -> Body:
-    (asked,) = properties["privateLinkServiceConnections"]
-    found: Body = asked
+    (given,) = properties["privateLinkServiceConnections"]
+    found: Body = given
     return found
 
 
@@ -123,8 +123,8 @@ def _interface(endpoint: Record) -> str:
 
 def _served(world: World, endpoint: ResourceId, properties: Body) -> tuple[Record, Sequence[str]]:
     """Returns the requested service and the names of its group. Raises ArmError."""
-    asked = _connection(properties)
-    text, (group,) = asked["properties"]["privateLinkServiceId"], asked["properties"]["groupIds"]
+    given = _connection(properties)
+    text, (group,) = given["properties"]["privateLinkServiceId"], given["properties"]["groupIds"]
     try:
         found = world.store.get(parse_id(text))
     except ValueError:

@@ -9,7 +9,7 @@ from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request, invalid, not_found
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import Kind
-from simulator.azure.rest import Asked, Response
+from simulator.azure.rest import PathRequest, Response
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
@@ -49,28 +49,28 @@ class RouteTables(Kind):
 KIND = RouteTables()
 
 
-def routes(world: World, asked: Asked) -> Body:
+def routes(world: World, request: PathRequest) -> Body:
     """Returns the routes of a table (Routes_List). Raises ArmError (404)."""
-    table = _table(world, asked)
+    table = _table(world, request)
     return {"value": [_route(table.id, each) for each in table.properties["routes"]]}
 
 
-def route(world: World, asked: Asked) -> Body:
+def route(world: World, request: PathRequest) -> Body:
     """Returns a route (Routes_Get). Raises ArmError (404)."""
-    table = _table(world, asked)
-    found, _ = _parted(table, asked)
+    table = _table(world, request)
+    found, _ = _parted(table, request)
     if found is None:
-        raise not_found(f"{TYPE}/routes", f"{table.id.name}/{asked['route']}", table.id.group)
+        raise not_found(f"{TYPE}/routes", f"{table.id.name}/{request['route']}", table.id.group)
     return _route(table.id, found)
 
 
-def put_route(world: World, asked: Asked) -> Response:
+def put_route(world: World, request: PathRequest) -> Response:
     """Creates (201) or updates (200) a route (Routes_CreateOrUpdate). Raises ArmError."""
-    given = asked.body if isinstance(asked.body, dict) else {}
-    new: Body = {"name": asked["route"], "properties": given.get("properties")}
+    given = request.body if isinstance(request.body, dict) else {}
+    new: Body = {"name": request["route"], "properties": given.get("properties")}
     with world.store.lock:
-        table = _table(world, asked)
-        before, others = _parted(table, asked)
+        table = _table(world, request)
+        before, others = _parted(table, request)
         body = table.body | {"properties": table.properties | {"routes": [*others, new]}}
         if problems := schemas()[TYPE.lower()].problems(body):
             raise invalid(problems)
@@ -80,11 +80,11 @@ def put_route(world: World, asked: Asked) -> Response:
     return Response(HTTPStatus.OK if before else HTTPStatus.CREATED, _route(table.id, body["properties"]["routes"][-1]))
 
 
-def delete_route(world: World, asked: Asked) -> Response:
+def delete_route(world: World, request: PathRequest) -> Response:
     """Deletes a route (Routes_Delete); 204 if it does not exist. Raises ArmError (404) if the table does not exist."""
     with world.store.lock:
-        table = _table(world, asked)
-        before, table.properties["routes"] = _parted(table, asked)
+        table = _table(world, request)
+        before, table.properties["routes"] = _parted(table, request)
         world.store.put(table)
     return Response(HTTPStatus.OK if before else HTTPStatus.NO_CONTENT)
 
@@ -106,15 +106,15 @@ def _check(routes: list[Body]) -> None:
         names[prefix] = name
 
 
-def _table(world: World, asked: Asked) -> Record:
-    scope = f"/subscriptions/{asked['subscription']}/resourceGroups/{asked['group']}"
-    return _rules.found(world, ResourceId(scope, TYPE, (asked["table"],)))
+def _table(world: World, request: PathRequest) -> Record:
+    scope = f"/subscriptions/{request['subscription']}/resourceGroups/{request['group']}"
+    return _rules.found(world, ResourceId(scope, TYPE, (request["table"],)))
 
 
-def _parted(table: Record, asked: Asked) -> tuple[Body | None, list[Body]]:
+def _parted(table: Record, request: PathRequest) -> tuple[Body | None, list[Body]]:
     """Returns the requested route, or None, and the other routes."""
     named = {each["name"].lower(): each for each in table.properties["routes"]}
-    return named.pop(asked["route"].lower(), None), list(named.values())
+    return named.pop(request["route"].lower(), None), list(named.values())
 
 
 def _route(table: ResourceId, route: Body) -> Body:

@@ -40,21 +40,21 @@ def issue(account: Record, body: Body) -> Body:
     keys.require_ready(account)
     if not keys.allowed(account):
         raise ArmError(HTTPStatus.FORBIDDEN, "KeyBasedAuthenticationNotPermitted", _NO_KEYS)
-    asked = {name: value for name, value in body.items() if value not in (None, "")}
-    if unknown := sorted(asked.keys() - set(_KNOWN)):
+    parameters = {name: value for name, value in body.items() if value not in (None, "")}
+    if unknown := sorted(parameters.keys() - set(_KNOWN)):
         raise _invalid(unknown[0], f"is not simulated; known are {', '.join(_KNOWN)}")
-    kind = _choice(asked, "signedResource", tuple(_PERMISSIONS))
+    kind = _choice(parameters, "signedResource", tuple(_PERMISSIONS))
     fields = {
         "sv": _VERSION,
         "sr": kind,
-        "st": _time(asked, "signedStart") if "signedStart" in asked else "",
-        "se": _time(asked, "signedExpiry"),
-        "sp": _permissions(asked, _PERMISSIONS[kind]),
-        "spr": _choice(asked, "signedProtocol", _PROTOCOLS) if "signedProtocol" in asked else "",
+        "st": _time(parameters, "signedStart") if "signedStart" in parameters else "",
+        "se": _time(parameters, "signedExpiry"),
+        "sp": _permissions(parameters, _PERMISSIONS[kind]),
+        "spr": _choice(parameters, "signedProtocol", _PROTOCOLS) if "signedProtocol" in parameters else "",
     }
     key = dict(zip(keys.NAMES, account.facts["keys"], strict=True))
-    chosen = _choice(asked, "keyToSign", keys.NAMES) if "keyToSign" in asked else keys.NAMES[0]
-    fields["sig"] = _sign(key[chosen], fields, _resource(asked, account.id.name))
+    chosen = _choice(parameters, "keyToSign", keys.NAMES) if "keyToSign" in parameters else keys.NAMES[0]
+    fields["sig"] = _sign(key[chosen], fields, _resource(parameters, account.id.name))
     return {"serviceSasToken": urlencode({name: value for name, value in fields.items() if value})}
 
 
@@ -66,31 +66,31 @@ def _sign(key: str, fields: Mapping[str, str], resource: str) -> str:
     return base64.b64encode(hmac.digest(base64.b64decode(key), text.encode(), hashlib.sha256)).decode()
 
 
-def _resource(asked: Mapping[str, Any], account: str) -> str:
-    resource = str(asked.get("canonicalizedResource", ""))
+def _resource(parameters: Mapping[str, Any], account: str) -> str:
+    resource = str(parameters.get("canonicalizedResource", ""))
     if not re.fullmatch(rf"/blob/{account}/[^/]+(/.+)?", resource):
         raise _invalid("canonicalizedResource", f"must be /blob/{account}/<container>, or that and a blob's name")
     return resource
 
 
-def _permissions(asked: Mapping[str, Any], known: str) -> str:
-    given = str(asked.get("signedPermission", ""))
+def _permissions(parameters: Mapping[str, Any], known: str) -> str:
+    given = str(parameters.get("signedPermission", ""))
     if not given or set(given) - set(known) or len(set(given)) < len(given):
         raise _invalid("signedPermission", f"must be some of the letters {known}, each once")
     return "".join(letter for letter in known if letter in given)
 
 
-def _time(asked: Mapping[str, Any], name: str) -> str:
+def _time(parameters: Mapping[str, Any], name: str) -> str:
     try:
-        moment = datetime.datetime.fromisoformat(str(asked.get(name, "")))
+        moment = datetime.datetime.fromisoformat(str(parameters.get(name, "")))
     except ValueError:
         raise _invalid(name, "must be a time as 2026-11-21T00:00:00Z") from None
     utc = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
     return utc.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _choice(asked: Mapping[str, Any], name: str, allowed: tuple[str, ...]) -> str:
-    value = str(asked.get(name, ""))
+def _choice(parameters: Mapping[str, Any], name: str, allowed: tuple[str, ...]) -> str:
+    value = str(parameters.get(name, ""))
     if value not in allowed:
         raise _invalid(name, f"must be one of {' '.join(allowed)}")
     return value

@@ -29,9 +29,9 @@ class VirtualMachines(Kind):
         _rules.check_region(world, record, body, existing)
         _check_size(world, body)
         identities.check(world, record.id, body.get("identity", {}))
-        asked = interface(body["properties"])
+        nic = interface(body["properties"])
         path = "properties.networkProfile.networkInterfaces.id"
-        found = _rules.referenced(world, record.id, asked, interfaces.TYPE, path, body["location"])
+        found = _rules.referenced(world, record.id, nic, interfaces.TYPE, path, body["location"])
         for use in resource_types.uses(world, found.id, but=record.id):
             message = f"Network Interface {found.id.text} is used by existing resource {use.by}."
             raise bad_request(message, code="NicInUse")

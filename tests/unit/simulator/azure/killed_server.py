@@ -1,6 +1,6 @@
-"""A simulated Azure in a separate process, for tests that kill it: `python -m <this module> FOLDER MODE`.
+"""A simulated Azure in a separate process, for a test that kills it: `python -m <this module> FOLDER`.
 
-Mode `stuck` never finishes an operation; mode `normal` does. Prints the endpoint, then serves until it is killed.
+Never finishes an operation. Prints the endpoint, then serves until it is killed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from tests.support.arm import SUBSCRIPTION, TOKEN, FakeBackend, FakeBlobs
 
 if __name__ == "__main__":
     backend = FakeBackend()
-    if sys.argv[2] == "stuck":
-        backend.create = lambda cluster_id: time.sleep(600)  # type: ignore[method-assign]
+    backend.create = lambda cluster_id: time.sleep(600)  # type: ignore[method-assign]
     server = Server(0, TOKEN, SUBSCRIPTION, backend, FakeBlobs(), Path(sys.argv[1]))
     server.start()
     print(server.endpoint, flush=True)

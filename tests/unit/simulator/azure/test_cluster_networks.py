@@ -152,17 +152,6 @@ def resolve(arm: Arm, name: str, *, inside: bool = True) -> Answer | None:
 # -- names -------------------------------------------------------------------------------------------------------------
 
 
-def test_only_the_network_resolves_the_private_name(zoned: Arm) -> None:
-    shown = net.make(zoned, CLUSTER, private())["properties"]
-    assert shown["privateFQDN"].endswith(".privatelink.eastus.azmk8s.io")
-    assert shown["apiServerAccessProfile"]["privateDNSZone"] == "system"
-    there = Answer((), "10.16.0.4", parse_id(CLUSTER))
-    assert resolve(zoned, shown["privateFQDN"]) == there
-    assert resolve(zoned, shown["privateFQDN"], inside=False) is None
-    # the public name resolves to the private address everywhere
-    assert resolve(zoned, shown["fqdn"]) == resolve(zoned, shown["fqdn"], inside=False) == there
-
-
 def test_a_cluster_without_public_name_is_unknown_outside(zoned: Arm) -> None:
     shown = net.make(zoned, CLUSTER, private(enablePrivateClusterPublicFQDN=False))["properties"]
     assert "fqdn" not in shown

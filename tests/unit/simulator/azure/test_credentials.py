@@ -31,11 +31,17 @@ def _user(arm: Arm, action: str, **query: str) -> tuple[str, dict[str, Any]] | s
     return kubeconfig["current-context"], kubeconfig["users"][0]["user"]
 
 
-@pytest.mark.parametrize("entra", [True, False])
-def test_returns_an_admin_certificate_with_local_accounts(arm: Arm, entra: bool) -> None:
+@pytest.mark.parametrize(
+    ("entra", "action", "context"),
+    [
+        (True, "listClusterAdminCredential", "aks-admin"),
+        (False, "listClusterAdminCredential", "aks-admin"),
+        (False, "listClusterUserCredential", "aks"),
+    ],
+)
+def test_returns_a_certificate_of_a_local_account(arm: Arm, entra: bool, action: str, context: str) -> None:
     _cluster(arm, entra=entra, local=True)
-    found = _user(arm, "listClusterAdminCredential")
-    assert found == ("aks-admin", {"client-certificate-data": "Q0VSVA==", "client-key-data": "S0VZ"})
+    assert _user(arm, action) == (context, {"client-certificate-data": "Q0VSVA==", "client-key-data": "S0VZ"})
 
 
 def test_rejects_admin_credentials_without_local_accounts(arm: Arm) -> None:
@@ -54,12 +60,6 @@ def test_user_credentials_use_kubelogin_with_entra(arm: Arm, local: bool) -> Non
     assert (found[0], plugin["command"]) == ("aks", "kubelogin")
     assert plugin["args"][:3] == ["get-token", "--login", "devicecode"]
     assert plugin["args"][plugin["args"].index("--tenant-id") + 1] == SUBSCRIPTION.tenant_id
-
-
-def test_user_credentials_are_a_certificate_without_entra(arm: Arm) -> None:
-    _cluster(arm, entra=False, local=True)
-    found = _user(arm, "listClusterUserCredential")
-    assert found == ("aks", {"client-certificate-data": "Q0VSVA==", "client-key-data": "S0VZ"})
 
 
 def test_rejects_an_unknown_format(arm: Arm) -> None:

@@ -16,7 +16,7 @@ SERVER = "files1.privatelink.file.core.windows.net"
 EXPORT = "/files1/pvcn-1"
 ZONE = net.zone("privatelink.file.core.windows.net")
 OTHER = net.NETWORK.replace("/ai", "/other")
-DENIED = f"mount.nfs: access denied by server while mount {SERVER}:{EXPORT}"
+DENIED = f"mount.nfs: access denied by server while mounting {SERVER}:{EXPORT}"
 STORAGE_ACCOUNT_CONTRIBUTOR = "17d1049b-9a84-46fb-8f53-869881c3d3ab"
 
 

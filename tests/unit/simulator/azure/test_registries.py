@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from simulator.azure.data_plane import DataPlane
-from simulator.azure.inside import Unreached
 from simulator.azure.registries import Registries, RegistryNotFound
 from simulator.world.faults import new_fault
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm, assignment_body, cluster_body
@@ -102,17 +101,6 @@ def test_rejects_a_push_of_an_invalid_name(tmp_path: Path, repository: str, tag:
     registries.add("mine")
     with pytest.raises(ValueError, match=r"is not a (repository|tag)"):
         registries.push("mine", repository, tag)
-
-
-def test_finds_the_blob_service_of_an_account(registry: Arm) -> None:
-    data = DataPlane(registry.server.world, registry.server.tokens)
-    with pytest.raises(Unreached, match=r"lookup models\.blob.* on 168\.63\.129\.16:53: no such host"):
-        data.blob_service("models")
-    body = {"location": "eastus", "kind": "StorageV2", "sku": {"name": "Standard_LRS"}, "properties": {}}
-    registry.put(f"{GROUP}/providers/Microsoft.Storage/storageAccounts/models", body)
-    service = data.blob_service("models")
-    assert service.proxy == ""
-    assert service.url == "https://127.0.0.1:1/models"
 
 
 # -- roles and principals ----------------------------------------------------------------------------------------------

@@ -39,28 +39,28 @@ def test_the_priority_expander_selects_the_highest_priority(scaled: ScaledCluste
 
 
 @pytest.mark.parametrize(
-    ("refusal", "message"),
+    ("fault", "got", "message"),
     [
-        ({"spot": 0}, "Azure failed to provision a node for this node group"),
-        ({"spot": 1}, "Azure failed to provision a node for this node group"),
-        (None, "OperationNotAllowed: Operation could not be completed as it results in exceeding approved"),
+        ({"kind": "capacity", "spot": 0}, 0, "Azure failed to provision a node for this node group"),
+        ({"kind": "capacity", "spot": 1}, 1, "Azure failed to provision a node for this node group"),
+        ({"kind": "price", "usd": 0.25}, 0, "Azure failed to provision a node for this node group"),
+        (None, 0, "OperationNotAllowed: Operation could not be completed as it results in exceeding approved"),
     ],
-    ids=["no Spot machine", "only one Spot machine", "no Spot quota"],
+    ids=["no Spot machine", "only one Spot machine", "above the maximum price", "no Spot quota"],
 )
 def test_falls_back_to_another_pool_without_spot_machines(
-    scaled: ScaledCluster, refusal: dict[str, Any] | None, message: str, monkeypatch: pytest.MonkeyPatch
+    scaled: ScaledCluster, fault: dict[str, Any] | None, got: int, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_pool(scaled, "ondemand", vmSize=T4)
-    make_spot_pool(scaled)
+    make_spot_pool(scaled, spotMaxPrice=0.2)
     scaled.profile(expander="priority")
     set_priorities(scaled, "10: [ondemand]\n50: [spot]\n")
-    if refusal:
-        scaled.arm.server.world.faults.fault(new_fault("capacity", size=T4, **refusal))
+    if fault:
+        scaled.arm.server.world.faults.fault(new_fault(size=T4, **fault))
     else:
         monkeypatch.setitem(scaled.arm.server.world.subscription.quota, "lowPriorityCores", 7)
     scaled.add(pod("one", gpu=1), pod("two", gpu=1))
     scaled.looks(0, 2, 2, 2)
-    got = (refusal or {"spot": 0})["spot"]
     assert (len(scaled.nodes("spot")), len(scaled.nodes("ondemand"))) == (got, 2 - got)
     assert message in scaled.events("FailedToScaleUpGroup")[0]
     assert scaled.arm.get(pool_path("spot"))["properties"]["count"] == got, "requests no more machines"
@@ -68,18 +68,6 @@ def test_falls_back_to_another_pool_without_spot_machines(
     assert groups["spot"]["status"] == "Backoff"
     assert groups["spot"]["backoffInfo"]["errorMessage"].startswith(message)
     assert groups["ondemand"] == {"status": "NoActivity"}
-
-
-def test_falls_back_to_another_pool_above_the_maximum_price(scaled: ScaledCluster) -> None:
-    make_pool(scaled, "ondemand", vmSize=T4)
-    make_spot_pool(scaled, spotMaxPrice=0.2)
-    scaled.profile(expander="priority")
-    set_priorities(scaled, "10: [ondemand]\n50: [spot]\n")
-    scaled.arm.server.world.faults.fault(new_fault("price", size=T4, usd=0.25))
-    scaled.add(pod("one", gpu=1))
-    scaled.looks(0, 2, 2)
-    assert (len(scaled.nodes("spot")), len(scaled.nodes("ondemand"))) == (0, 1)
-    assert "Azure failed to provision a node" in scaled.events("FailedToScaleUpGroup")[0]
 
 
 def test_doubles_the_backoff_after_each_refusal(scaled: ScaledCluster) -> None:

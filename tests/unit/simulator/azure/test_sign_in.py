@@ -76,10 +76,7 @@ def sign_in(arm: Arm, tenant: str = SUBSCRIPTION.tenant_id, **form: str) -> http
 
 
 def test_a_service_principal_signs_in_with_its_secret(arm: Arm) -> None:
-    configuration = arm.client.get(f"/{SUBSCRIPTION.tenant_id}/v2.0/.well-known/openid-configuration").json()
-    assert configuration["token_endpoint"] == f"{arm.server.endpoint}/{SUBSCRIPTION.tenant_id}/oauth2/v2.0/token"
-    answer = sign_in(arm).json()
-    assert arm.server.tokens.principal(answer["access_token"]) == SUBSCRIPTION.object_id
+    assert claims_of(arm, sign_in(arm))["oid"] == SUBSCRIPTION.object_id
 
 
 def test_ignores_the_case_of_guids(arm: Arm) -> None:
@@ -155,12 +152,6 @@ def test_a_managed_identity_signs_in_with_its_client_id(arm: Arm) -> None:
     answer = arm.client.get("/identity/token", params=query, headers={"X-IDENTITY-HEADER": TOKEN})
     claims = claims_of(arm, answer)
     assert (claims["oid"], claims["appid"]) == (ids["principalId"], ids["clientId"])
-    refused = arm.client.get(
-        "/identity/token",
-        params=query | {"client_id": AUTOMATION.client_id},
-        headers={"X-IDENTITY-HEADER": TOKEN},
-    )
-    assert refused.json()["message"].startswith("No User Assigned or Delegated Managed Identity found")
     assert sign_in(arm, client_id=ids["clientId"]).json()["error_codes"] == [7000215]  # it has no secret
 
 

@@ -73,9 +73,9 @@ def test_reports_unreadable_files_with_the_fix(tmp_path: Path, content: str, why
 
 
 @contextlib.contextmanager
-def _process(folder: Path, mode: str) -> Iterator[httpx.Client]:
+def _process(folder: Path) -> Iterator[httpx.Client]:
     """Runs a server in a separate process, which is killed at the end."""
-    command = [sys.executable, "-m", "tests.unit.simulator.azure.killed_server", str(folder), mode]
+    command = [sys.executable, "-m", "tests.unit.simulator.azure.killed_server", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         endpoint = process.stdout.readline().strip()
@@ -91,7 +91,7 @@ def _put(client: httpx.Client, path: str, version: str, body: object) -> None:
 
 
 def test_resumes_operations_of_a_killed_server(tmp_path: Path) -> None:
-    with _process(tmp_path / "azure", "stuck") as client:
+    with _process(tmp_path / "azure") as client:
         _put(client, GROUP, "2024-03-01", {"location": "eastus"})
         system = cluster_body()["properties"]["agentPoolProfiles"]
         gpu = pool_body()["properties"] | {"name": "gpu"}

@@ -10,7 +10,6 @@ from simulator.azure.types.role_assignment.allowed import built_in
 from simulator.plugins.azure_native import convert
 from simulator.plugins.azure_native.resources import DEFINITIONS
 from simulator.plugins.marshal import Properties, decode
-from simulator.world.faults import new_fault
 from tests.support import networks as net
 from tests.support.arm import CLUSTER as CLUSTER_PATH
 from tests.support.arm import GROUP as GROUP_PATH
@@ -94,14 +93,6 @@ def test_rejects_an_import_with_an_id_of_another_type(group: AzurePlugin) -> Non
     with pytest.raises(grpc.RpcError) as raised:
         group.read(NETWORK, GROUP_PATH, {}, None)
     assert failure(raised).startswith(f"failed to parse '{GROUP_PATH}' against the path '/subscriptions/")
-
-
-def test_does_not_create_a_resource_that_it_cannot_read(group: AzurePlugin, arm: Arm) -> None:
-    arm.server.world.faults.fault(new_fault("throttle", seconds=300))
-    with pytest.raises(grpc.RpcError) as raised:
-        group.create(NETWORK, network_inputs())
-    text = failure(raised)
-    assert text.startswith(f"cannot check existence of resource '{net.NETWORK}': status code 429, {{")
 
 
 def test_the_program_of_an_import_changes_nothing(group: AzurePlugin, arm: Arm) -> None:
