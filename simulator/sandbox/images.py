@@ -101,7 +101,7 @@ def image_named(name: str) -> Image:
     """Returns the image. Raises RecipeError if its recipe is missing or invalid."""
     files = (_recipe(name), _SETS, _dockerfile(name))
     if not has_recipe(name):
-        raise RecipeError(f"no recipe for image {name!r}; there is one for {', '.join(names())}")
+        raise RecipeError(f"image {name!r} has no recipe; images with a recipe: {', '.join(names())}")
     return _image(name, tuple(file.stat().st_mtime_ns if file.exists() else 0 for file in files))
 
 
@@ -154,13 +154,13 @@ def _faults(recipe: Recipe, sets: Mapping[str, Any]) -> Iterator[str]:
     """Yields names in the recipe that do not exist. Programs of this machine are checked when a sandbox starts."""
     for name in recipe.commandSets:
         if name not in sets["commands"]:
-            yield f"commandSets names {name!r}; there are {', '.join(sets['commands'])}"
+            yield f"commandSets: {name!r} does not exist; allowed: {', '.join(sets['commands'])}"
     for path, module in recipe.commands.items():
         if not (_HERE / "commands" / f"{module}.py").is_file():
-            yield f"commands: {path} is {module!r}, and there is no simulator/sandbox/commands/{module}.py"
+            yield f"commands: {path} is {module!r}, but simulator/sandbox/commands/{module}.py does not exist"
     for path, source in recipe.files.items():
         if not (_HERE / "files" / source).exists():
-            yield f"files: {path} is {source!r}, and there is no simulator/sandbox/files/{source}"
+            yield f"files: {path} is {source!r}, but simulator/sandbox/files/{source} does not exist"
 
 
 def _recipe(name: str) -> Path:

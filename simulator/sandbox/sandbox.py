@@ -57,7 +57,7 @@ def available() -> str | None:
     trial = [binary, "--unshare-all", "--unshare-user", "--disable-userns", "--ro-bind", "/", "/", "--proc", "/proc"]
     run = subprocess.run([*trial, "--dev", "/dev", "true"], capture_output=True, text=True, check=False)
     if run.returncode:
-        return f"this machine does not let bubblewrap make namespaces: {run.stderr.strip()}"
+        return f"bubblewrap cannot create namespaces on this machine: {run.stderr.strip()}"
     return None
 
 

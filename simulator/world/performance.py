@@ -31,7 +31,6 @@ def _of(sku: skus.VmSku, general: dict[str, Any]) -> dict[str, Any]:
         "sharp": bool(sku.infiniband and sku.infiniband.sharp),
         "nvlink_sharp": sku.gpu_model in general["nvlink_sharp_models"],
         "tflops": sku.gpu_bf16_tflops,
-        "gpu_model": sku.gpu_model,
         "gpu_memory_gb": sku.gpu_memory_gb,
         "busbw": healthy.model_dump() if healthy else None,
         "memory_gib": sku.memory_gib,

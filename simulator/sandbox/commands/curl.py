@@ -36,7 +36,7 @@ class CurlError(Exception):
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise CurlError(BAD_OPTION, f"{message} (the simulator's curl knows a part of the options)")
+        raise CurlError(BAD_OPTION, f"{message} (the simulator's curl supports some options only)")
 
 
 def main(arguments: list[str]) -> int:

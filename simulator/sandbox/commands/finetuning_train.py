@@ -14,25 +14,26 @@ import random
 import sys
 import time
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from simulator.sandbox.library import ray_cluster, speeds, training, view
-from simulator.sandbox.library.recipe import Failed, Recipe
+from simulator.sandbox.library import ray_cluster, view
+from simulator.sandbox.library.recipe import Failed, Recipe, Values
 from simulator.sandbox.library.training import Training
 from simulator.sandbox.library.view import Pod
 
 _POLL_S = 0.5
 
 
-class WorkerLost(Failed):
-    """A worker does not answer. Ray restarts all of them."""
+class Retried(Failed):
+    """An error after which Ray Train starts all workers again. Each kind has its own limit."""
 
-
-class StartTimedOut(Failed):
-    """Not enough GPUs for all workers were available in time."""
+    def __init__(self, text: str, kind: str) -> None:
+        super().__init__(text)
+        self.kind = kind
 
 
 def main(arguments: list[str]) -> int:
@@ -43,14 +44,14 @@ def main(arguments: list[str]) -> int:
         chosen = options.ray_parser().parse_args(arguments)
     except SystemExit as error:
         return int(error.code or 0)
-    limits, failures = {WorkerLost: options.RETRIES, StartTimedOut: options.START_RETRIES}, dict[type[Failed], int]()
+    limits, failures = {"lost": options.RETRIES, "start": options.START_RETRIES}, Counter[str]()
     try:
         while True:  # as often as Ray Train retries (failure_handling/default.py)
             try:
-                _train(chosen, recipe, _group(chosen.workers, recipe))
-            except (WorkerLost, StartTimedOut) as error:
-                count = failures[type(error)] = failures.get(type(error), 0) + 1
-                limit = limits[type(error)]
+                _train(chosen, recipe, _workers(chosen.workers, recipe))
+            except Retried as error:
+                failures[error.kind] += 1
+                count, limit = failures[error.kind], limits[error.kind]
                 print(recipe["texts"]["policy"].format(count=count, limit=limit, error=error))
                 if count > limit:
                     raise
@@ -64,52 +65,56 @@ def main(arguments: list[str]) -> int:
         return int(options.UNFIT)
 
 
-def _group(wanted: int, recipe: Recipe) -> list[Pod]:
+def _workers(wanted: int, recipe: Recipe) -> list[Pod]:
     """Returns nodes with this many GPUs in total, once they have joined. Raises Failed."""
     timeout = float(os.environ.get("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S") or recipe["start_timeout_s"])
     deadline = time.monotonic() + timeout
     while True:
-        known = view.load()
-        _check_head(known, recipe)
-        found, gpus = [], 0
-        for pod in ray_cluster.workers(known, known.me.key):
+        found, gpus = list[Pod](), 0
+        for pod in _joined(recipe):
             if gpus < wanted:
                 found.append(pod)
                 gpus += len(pod.facts["gpus"])
         if gpus >= wanted:
             return found
         if time.monotonic() > deadline:
-            raise StartTimedOut(recipe["texts"]["start"].format(timeout=timeout, workers=wanted, gpus=gpus))
+            raise Retried(recipe["texts"]["start"].format(timeout=timeout, workers=wanted, gpus=gpus), "start")
         time.sleep(_POLL_S)
 
 
-def _train(chosen: Namespace, recipe: Recipe, group: Sequence[Pod]) -> None:
+def _joined(recipe: Recipe) -> list[Pod]:
+    """Returns the nodes of the cluster that have GPUs. Raises Failed if the head's own node is gone."""
+    known = view.load()
+    if not known.node_of(known.me)["ready"]:
+        raise Failed(recipe["texts"]["head"])
+    return ray_cluster.workers(known, known.me.key)
+
+
+def _train(chosen: Namespace, recipe: Recipe, workers: Sequence[Pod]) -> None:
     """Trains from the newest checkpoint. Raises Failed, and ValueError for errors that a retry would not fix."""
-    report = _own("report")
+    report, known, folder = _own("report"), view.load(), chosen.output / "checkpoints"
     examples, tokens, steps = _planned(chosen, recipe)
-    _check(group, recipe)
     before = math.log(recipe["vocabulary"])
     about = {key: getattr(chosen, key) for key in ("model", "rank", "alpha", "pack", "batch", "epochs", "seed")}
     about |= {"examples": examples, "tokens": tokens}
-    played = Run(recipe, steps, tokens / steps, chosen.workers, chosen=chosen, about=about, ip=group[0].ip)
-    played.loss = (before, recipe["least_loss"])
-    played.log_steps, played.save_steps = chosen.log_steps, chosen.checkpoint_steps
-    played.first = _restored(played)
-    played.tell(report.begun(examples, steps, played.first, before))
-    speed = speeds.of_finetuning(str(view.load().node_of(group[0])["sku"]), chosen.model)
-    print(f"simulator: {speed.source}")
+    own: dict[str, Any] = {"chosen": chosen, "about": about, "ip": workers[0].ip, "folder": folder}
+    run = Run(Values(recipe, {}), steps, tokens / steps, chosen.workers, **own)
+    run.loss, run.log_steps, run.save_steps = (before, recipe["least_loss"]), chosen.log_steps, chosen.checkpoint_steps
+    run.first = _restored(run)
+    run.print(report.begun(examples, steps, run.first, before))
+    speed = recipe["tokens_per_tflop"] * view.numbers()["skus"][known.node_of(workers[0])["sku"]]["tflops"]
 
     def seconds() -> float:
-        _check(group, recipe)
-        return float(tokens / steps / (speed.value * chosen.workers))
+        _check(workers, recipe)
+        return float(run.tokens / (speed * chosen.workers))
 
-    training.play(played, seconds)
+    run.run(seconds)
     adapter = chosen.output / "adapter"
     adapter.mkdir(exist_ok=True)
     (adapter / "adapter_config.json").write_text(json.dumps({"r": chosen.rank, "simulated": True}))
-    result = {"before": before, "after": played.numbers(steps, 1)["loss"], "steps": steps}
+    result = {"before": before, "after": run.numbers(steps, 1)["loss"], "steps": steps}
     report.keep_result(chosen.output, result)
-    played.tell(report.finished(result))
+    run.print(report.finished(result))
 
 
 @dataclass
@@ -121,26 +126,23 @@ class Run(Training):
     """Settings that a checkpoint must match to be continued."""
     ip: str = field(kw_only=True)
     """The address of the first worker."""
+    folder: Path = field(kw_only=True)
 
-    @property
-    def folder(self) -> Path:
-        return Path(self.chosen.output / "checkpoints")
-
-    def tell(self, line: str) -> None:
+    def print(self, line: str) -> None:
         """Prints a line of the first worker, as Ray shows it in the driver's log."""
-        print(self.recipe["texts"]["worker"].format(ip=self.ip, line=line), flush=True)
+        print(self.values.recipe["texts"]["worker"].format(ip=self.ip, line=line), flush=True)
 
     def log(self, step: int, took: float) -> None:
         numbers = self.numbers(step, took)
         found = {name: numbers[name] for name in ("step", "loss", "gradient")} | {"tokens_per_s": self.tokens / took}
-        self.tell(_own("report").line(found))
+        self.print(_own("report").line(found))
         _own("report").keep(self.chosen.output, found)
 
     def save(self, step: int) -> None:
         folders = _own("folders")
         file = folders.unfinished(self.folder, step)
         file.write_text(json.dumps({"about": self.about, "steps": step, "simulated": True}))
-        folders.finish(file, self.recipe["keep"])
+        folders.finish(file, self.values.recipe["keep"])
 
 
 def _planned(chosen: Namespace, recipe: Recipe) -> tuple[int, int, int]:
@@ -159,31 +161,25 @@ def _planned(chosen: Namespace, recipe: Recipe) -> tuple[int, int, int]:
     return len(learnt), chosen.epochs * sum(learnt), -(-rows // chosen.batch)
 
 
-def _restored(played: Run) -> int:
+def _restored(run: Run) -> int:
     """Returns the step of the newest checkpoint, or 0. Raises ValueError for a checkpoint of another training."""
-    played.folder.mkdir(parents=True, exist_ok=True)
-    complete = _own("folders").complete(played.folder)
+    run.folder.mkdir(parents=True, exist_ok=True)
+    complete = _own("folders").complete(run.folder)
     if not complete:
         return 0
     state = json.loads(complete[-1].read_text())
-    _own("folders").check(complete[-1], state["about"], played.about)
+    _own("folders").check(complete[-1], state["about"], run.about)
     return int(state["steps"])
 
 
-def _check(group: Sequence[Pod], recipe: Recipe) -> None:
-    known = view.load()
-    _check_head(known, recipe)
-    there = {pod.key for pod in ray_cluster.workers(known, known.me.key)}
-    for pod in group:
-        if pod.key not in there:
-            raise WorkerLost(recipe["texts"]["lost"].format(pod=pod.hostname))
-        if not all(gpu["healthy"] for gpu in known.gpus_of(known.pods[pod.key])):
-            raise WorkerLost(recipe["texts"]["gpu"].format(pod=pod.hostname))
-
-
-def _check_head(known: view.View, recipe: Recipe) -> None:
-    if not known.node_of(known.me)["ready"]:
-        raise Failed(recipe["texts"]["head"])
+def _check(workers: Sequence[Pod], recipe: Recipe) -> None:
+    """Raises Retried if a worker is gone or has a bad GPU."""
+    joined, known = {pod.key for pod in _joined(recipe)}, view.load()
+    for pod in workers:
+        if pod.key not in joined:
+            raise Retried(recipe["texts"]["lost"].format(pod=pod.hostname), "lost")
+        if not all(gpu["healthy"] for gpu in known.gpus_of(pod)):
+            raise Retried(recipe["texts"]["gpu"].format(pod=pod.hostname), "lost")
 
 
 def _own(name: str) -> Any:

@@ -56,7 +56,7 @@ def _examine(devices: list[str]) -> None:
 def _create(options: argparse.Namespace) -> None:
     members = [block.disk_name(device) for device in options.devices[1:]]
     if options.level != "0" or options.homehost != "any" or options.raid_devices != str(len(members)):
-        raise Refused("simulator: only RAID 0 of as many devices as are named, for any home host, is simulated")
+        raise Refused("simulator: only RAID 0 of the given number of devices, for any home host, is simulated")
     for member in members:
         block.refuse_busy(member)
     raid = {"name": f"any:{options.name}", "uuid": str(uuid.uuid4()), "devices": len(members)}

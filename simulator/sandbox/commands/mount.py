@@ -36,7 +36,7 @@ def _mountable(device: str, point: Path) -> block.Json:
     if not point.is_dir():
         raise block.Refused(f"{point}: mount point does not exist.")
     if any(point.iterdir()):
-        raise block.Refused(f"simulator: {point} is not empty; hiding what is below is not simulated")
+        raise block.Refused(f"simulator: {point} is not empty; mounts over files are not simulated")
     return filesystem
 
 

@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
         print(f"simulator: nhc {' '.join(unknown)} is not simulated", file=sys.stderr)
         return 9
     if "-a" not in options:
-        print("simulator: nhc is simulated with -a only, which runs all checks", file=sys.stderr)
+        print("simulator: nhc is simulated only with -a, which runs all checks", file=sys.stderr)
         return 9
     file = Path(settings.get("CONFFILE", "/etc/nhc/nhc.conf"))
     if not file.is_file():

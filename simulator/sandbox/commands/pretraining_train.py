@@ -15,10 +15,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from simulator.sandbox.library import speeds, training
-from simulator.sandbox.library.recipe import Failed
+from simulator.sandbox.library.recipe import Failed, Values
 from simulator.sandbox.library.torch_team import Team, refuse_alone
-from simulator.sandbox.library.training import Training, Update
+from simulator.sandbox.library.training import Training
 
 
 def main(_: list[str]) -> int:
@@ -34,31 +33,28 @@ def prepare(arguments: list[str], _: Team) -> Namespace:
         raise Failed(code=int(error.code or 0)) from error
     if chosen.data:
         files = _own("token_files")
-        _refused(lambda: files.found(chosen.data, files.bytes_of_token(chosen.vocabulary), chosen.vocabulary))
+        _checked(lambda: files.found(chosen.data, files.bytes_of_token(chosen.vocabulary), chosen.vocabulary))
     return chosen
 
 
 def train(chosen: Namespace, team: Team) -> None:
     """Simulates all ranks, on the first node. Raises Failed."""
-    ranks, folders, report = team.connect(), _own("folders"), _own("report")
-    gpus, memory = len(ranks.devices), _own("memory")
+    ranks, report = team.connect(), _own("report")
+    gpus = len(ranks.devices)
     shape = _own("shape").Shape(chosen.layers, chosen.width, chosen.heads, chosen.vocabulary, chosen.sequence)
     asked = (chosen.batch, gpus, ranks.gpu_bytes, chosen.micro_batch)
-    plan = _refused(lambda: memory.plan(shape, *asked, fp8=chosen.fp8))
+    plan = _checked(lambda: _own("memory").plan(shape, *asked, fp8=chosen.fp8))
     folder = chosen.output / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
-    folders.clear(folder)
-    found = _refused(lambda: folders.newest(folder, asdict(shape)))
-    played = Run(team.program, chosen.steps, chosen.batch * chosen.sequence, gpus, chosen=chosen, shape=shape)
-    played.first = found[1] if found else 0
-    played.log_steps, played.save_steps = chosen.log_steps, chosen.checkpoint_steps
-    played.loss = (math.log(chosen.vocabulary), 0.0 if chosen.data else team.program["least_loss"])
-    print(report.begun(shape, gpus, plan, chosen.batch // gpus // plan.micro, played.first))
-    speed = speeds.of_pretraining(ranks.collective.sku, shape.parameters, plan.way, fp8=chosen.fp8)
-    print(f"simulator: {speed.source}")
-    # Each update reduces gradients, 4 bytes per parameter, and gathers weights, 2 bytes, once.
-    update = Update(flops=shape.flops_per_token * played.tokens, exchanged=(4 + 2) * shape.parameters)
-    stopped = training.play(played, lambda: ranks.seconds(update, speed.value), team.stopped)
+    _own("folders").clear(folder)
+    found = _checked(lambda: _own("folders").newest(folder, asdict(shape)))
+    tokens = chosen.batch * chosen.sequence
+    run = Run(Values(team.program, {}), chosen.steps, tokens, gpus, chosen=chosen, shape=shape, folder=folder)
+    run.first = found[1] if found else 0
+    run.log_steps, run.save_steps = chosen.log_steps, chosen.checkpoint_steps
+    run.loss = (math.log(chosen.vocabulary), 0.0 if chosen.data else team.program["least_loss"])
+    print(report.begun(shape, gpus, plan, chosen.batch // gpus // plan.micro, run.first))
+    stopped = run.run(lambda: ranks.seconds(shape.flops_per_token * tokens), team.stopped)
     if stopped is not None:
         raise Failed(report.stopped(stopped), code=_own("options").EVICTED)
 
@@ -69,6 +65,7 @@ class Run(Training):
 
     chosen: Namespace = field(kw_only=True)
     shape: Any = field(kw_only=True)
+    folder: Path = field(kw_only=True)
 
     def log(self, step: int, took: float) -> None:
         report, peak = _own("report"), self.chosen.peak_tflops * 1e12 * self.gpus
@@ -80,14 +77,14 @@ class Run(Training):
     def save(self, step: int) -> None:
         """Writes a placeholder for each rank's share."""
         folders, about = _own("folders"), {**asdict(self.shape), "steps": step, "size": self.shape.parameters}
-        part = folders.begin(self.chosen.output / "checkpoints", step)
+        part = folders.begin(self.folder, step)
         for rank in range(self.gpus):
             (part / f"masters-{rank}.simulated").write_text(f"simulated: the share of rank {rank} of step {step}\n")
             folders.written(part, rank).touch()
         folders.finish(part, self.gpus, about, 2)
 
 
-def _refused(call: Callable[[], Any]) -> Any:
+def _checked(call: Callable[[], Any]) -> Any:
     """Returns the result of a function of the image. Raises Failed if the image rejects its input."""
     try:
         return call()

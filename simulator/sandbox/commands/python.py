@@ -13,16 +13,16 @@ from simulator.sandbox.library.main import run
 def main(arguments: list[str]) -> int:
     """Returns the exit code of the module."""
     if arguments[:1] != ["-m"] or len(arguments) == 1:
-        print("simulator: of Python there is `python -m MODULE` alone", file=sys.stderr)
+        print("simulator: only `python -m MODULE` is emulated", file=sys.stderr)
         return 2
     path = Path(f"{arguments[1].replace('.', '/')}.py").resolve()
-    played = view.load_self()["commands"].get(str(path))
-    if played is None and not path.is_file():
+    command = view.load_self()["commands"].get(str(path))
+    if command is None and not path.is_file():
         print(f"/usr/local/bin/python: No module named {arguments[1]}", file=sys.stderr)
         return 1
-    if played is None:
+    if command is None:
         sys.path.insert(0, str(Path.cwd()))
         sys.argv[1:] = arguments[2:]
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
         return 0
-    return run(played, arguments[2:])
+    return run(command, arguments[2:])

@@ -12,13 +12,14 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
-from simulator.sandbox.library import ray_cluster, ray_dashboard, recipe, uplink_client, view
-from simulator.sandbox.library.recipe import Failed, Recipe
+from simulator.sandbox.library import http_api, ray_cluster, ray_jobs, recipe, uplink_client, view
+from simulator.sandbox.library.recipe import Failed, Recipe, Values
 
 USAGE_CODE = 2
-JOB_COMMANDS = ("submit", "status", "logs", "stop")
-_POLL_S = 0.5
-_TIMEOUT_S = 30.0
+LOST_AFTER_S = 60
+"""A node ends after this time without its head (gcs_rpc_server_reconnect_timeout_s)."""
+DASHBOARD_PORT, AGENT_PORT = 8265, 52365
+_POLL_S, _TIMEOUT_S = 0.5, 30.0
 
 
 class Unanswered(Failed):
@@ -32,21 +33,19 @@ class _Connection(http.client.HTTPConnection):
 
 def main(arguments: list[str]) -> int:
     """Runs the command. Returns the exit codes of the real one."""
-    program = view.program("ray")
+    program, commands = view.program("ray"), {"start": _start, "health-check": _head}
     words = arguments[1:] if arguments[:1] == ["job"] else arguments
     command = words[0] if words else ""
-    if command not in (JOB_COMMANDS if words is not arguments else ("start", "health-check")):
+    if command not in (program["job_commands"] if words is not arguments else commands):
         print("Error: No such command; the simulator's ray has start, health-check and job", file=sys.stderr)
         return USAGE_CODE
     parser = recipe.parser(program[command])
     chosen = parser.parse_args(words[1:])
-    if text := recipe.refusal(program["fails"], {"block": None, "no_wait": None, **vars(chosen)}):
+    if text := Values(program, vars(chosen)).error():
         parser.error(text)
     try:
-        if command == "start":
-            _start(chosen, program)
-        elif command == "health-check":
-            _head(chosen.address, program)
+        if command in commands:
+            commands[command](chosen, program)
         else:
             _job(command, chosen, program)
     except Failed as error:
@@ -58,12 +57,15 @@ def main(arguments: list[str]) -> int:
 def _start(chosen: Namespace, program: Recipe) -> None:
     """Stays a node of its cluster while its head answers. Then raises Failed."""
     known = view.load()
-    head = known.me.key if chosen.head else _head(str(chosen.address), program)
+    head = known.me.key if chosen.head else _head(chosen, program)
     print(program["started"].format(ip=known.me.ip))
-    ray_dashboard.serve(program, head=chosen.head)
+    http_api.serve("0.0.0.0", AGENT_PORT, ray_jobs.health)  # noqa: S104 - of the sandbox's own network
+    if chosen.head:
+        dashboard = ray_jobs.Dashboard(program["messages"])
+        http_api.serve("0.0.0.0", DASHBOARD_PORT, dashboard.answer)  # noqa: S104 - likewise
     ray_cluster.join(head)
     seen = time.monotonic()
-    while time.monotonic() - seen < ray_cluster.LOST_AFTER_S:
+    while time.monotonic() - seen < LOST_AFTER_S:
         time.sleep(_POLL_S)
         known = view.load()
         pod = known.pods.get(head)
@@ -72,10 +74,11 @@ def _start(chosen: Namespace, program: Recipe) -> None:
     raise Failed(program["lost"])
 
 
-def _head(address: str, program: Recipe) -> str:
-    if head := ray_cluster.head_at(view.load(), address):
+def _head(chosen: Namespace, program: Recipe) -> str:
+    """Returns the head of a cluster. Raises Failed."""
+    if head := ray_cluster.head_at(view.load(), str(chosen.address)):
         return head.key
-    raise Failed(program["no_head"].format(address=address))
+    raise Failed(program["no_head"].format(address=chosen.address))
 
 
 def _job(command: str, chosen: Namespace, program: Recipe) -> None:
@@ -84,19 +87,16 @@ def _job(command: str, chosen: Namespace, program: Recipe) -> None:
     if command == "submit":
         body = {"entrypoint": shlex.join(chosen.entrypoint), "submission_id": chosen.submission_id or None}
         name = _ask(chosen.address, program, "POST", "", body)["submission_id"]
-        _tell(program, name, {"status": "SUBMITTED"})
-    elif command == "stop":
-        _ask(chosen.address, program, "POST", f"{chosen.job_id}/stop")
-    else:
-        if command == "logs":
-            _tell_log(chosen, program)
-        if command == "status" or chosen.follow:
-            _tell(program, chosen.job_id, _ask(chosen.address, program, "GET", chosen.job_id))
+        _print_status(program, name, {"status": "SUBMITTED"})
+        return
+    if command == "logs":
+        _print_log(chosen, program)
+    _print_status(program, chosen.job_id, _ask(chosen.address, program, "GET", chosen.job_id))
 
 
-def _tell_log(chosen: Namespace, program: Recipe) -> None:
+def _print_log(chosen: Namespace, program: Recipe) -> None:
     """Prints the log of a job. Without an answer it waits forever, as on a WebSocket."""
-    told, ended = 0, False
+    printed, ended = 0, False
     while not ended:
         try:
             details = _ask(chosen.address, program, "GET", chosen.job_id)
@@ -104,15 +104,14 @@ def _tell_log(chosen: Namespace, program: Recipe) -> None:
         except Unanswered:
             time.sleep(_POLL_S)
             continue
-        print(text[told:], end="", flush=True)
-        told = len(text)
-        ended = details["status"] in ray_dashboard.ENDED or not chosen.follow
+        print(text[printed:], end="", flush=True)
+        printed = len(text)
+        ended = details["status"] in ray_jobs.ENDED or not chosen.follow
         time.sleep(0 if ended else _POLL_S)
 
 
-def _tell(program: Recipe, name: str, details: dict[str, Any]) -> None:
-    rule = "-" * 40
-    print(program["statuses"][details["status"]].format_map({"rule": rule, "name": name, **details}))
+def _print_status(program: Recipe, name: str, details: dict[str, Any]) -> None:
+    print(program["statuses"][details["status"]].format_map({"rule": "-" * 40, "name": name, **details}))
 
 
 def _ask(address: str, program: Recipe, method: str, path: str, body: Any = None) -> dict[str, Any]:
@@ -120,13 +119,13 @@ def _ask(address: str, program: Recipe, method: str, path: str, body: Any = None
     parts, known = urlsplit(address), view.load()
     pod = known.resolve(parts.hostname or "")
     refused = program["no_dashboard"].format(address=address)
-    if pod is not None and pod.running and not ray_cluster.answers(known, pod):
-        raise Unanswered(refused)
     if pod is None:
         raise Failed(refused)
+    if pod.running and not ray_cluster.answers(known, pod):
+        raise Unanswered(refused)
     try:
-        connection = _Connection(pod.ip, parts.port or ray_cluster.DASHBOARD_PORT, timeout=_TIMEOUT_S)
-        headers = {"Authorization": token} if (token := ray_dashboard.bearer()) else {}
+        connection = _Connection(pod.ip, parts.port or DASHBOARD_PORT, timeout=_TIMEOUT_S)
+        headers = {"Authorization": token} if (token := ray_jobs.bearer()) else {}
         connection.request(method, f"/api/jobs/{path}", None if body is None else json.dumps(body), headers)
         answer = connection.getresponse()
         text = answer.read().decode()

@@ -36,8 +36,8 @@ def main(arguments: list[str]) -> int:
     state = _state(port)
     if "t" in flags:
         return 0
-    view.tell("sshd", state)
-    with view.stand_by("sshd"):
+    view.publish("sshd", state)
+    with view.hold("sshd"):
         if "e" in flags:
             print(f"Server listening on 0.0.0.0 port {port}.", file=sys.stderr)
         if not set("Dd") & set(flags) and os.fork():

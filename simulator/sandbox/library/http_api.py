@@ -21,10 +21,6 @@ class Request(NamedTuple):
     headers: Message[str, str]
     body: bytes
 
-    @property
-    def words(self) -> list[str]:
-        return self.path.strip("/").split("/")
-
 
 def serve(host: str, port: int, answer: Callable[[Request], Answer]) -> ThreadingHTTPServer:
     """Serves in separate threads. Port 0 selects a free one."""
@@ -33,14 +29,13 @@ def serve(host: str, port: int, answer: Callable[[Request], Answer]) -> Threadin
         def _respond(self) -> None:
             # Always reads the body: otherwise a refused client may get a reset instead of an answer.
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            status, said = answer(Request(self.command, self.path.partition("?")[0], self.headers, body))
-            plain = said is None or isinstance(said, str)
-            text = (said or "").encode() if plain else json.dumps(said).encode()
+            status, content = answer(Request(self.command, self.path.partition("?")[0], self.headers, body))
+            text = content if isinstance(content, str) else json.dumps(content) if content else ""
             self.send_response(status)
-            self.send_header("Content-Type", "text/plain" if plain else "application/json")
-            self.send_header("Content-Length", str(len(text)))
+            self.send_header("Content-Type", "text/plain" if text == content else "application/json")
+            self.send_header("Content-Length", str(len(text.encode())))
             self.end_headers()
-            self.wfile.write(text)
+            self.wfile.write(text.encode())
 
         do_GET = do_POST = _respond
 

@@ -104,7 +104,7 @@ def _check_sizes(settings: Mapping[str, str]) -> None:
         raise UsageError(f"invalid sizes: -b {settings['b']} is more than -e {settings['e']}")
     if _next_size(first, settings) == first:
         step = f"-f {settings['f']}" if int(settings["f"]) > 1 else f"-i {settings['i']}"
-        raise UsageError(f"simulator: refused, since sizes from -b {settings['b']} by {step} would never end")
+        raise UsageError(f"simulator: sizes from -b {settings['b']} by {step} would never end")
 
 
 def size(text: str) -> int:

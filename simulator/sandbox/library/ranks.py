@@ -58,7 +58,7 @@ def run(ranks: Sequence[Rank], program: Sequence[str], variables: Mapping[str, s
     tasks: dict[str, list[dict[str, str]]] = {}
     for rank in ranks:
         tasks.setdefault(rank.pod.key, []).append(_variables(rank, len(ranks), variables))
-    view.tell(ORDER, {"id": order, "program": list(program), "workdir": str(Path.cwd()), "tasks": tasks})
+    view.publish(ORDER, {"id": order, "program": list(program), "workdir": str(Path.cwd()), "tasks": tasks})
     answers: dict[str, list[Ended]] = {}
     if own := tasks.get(known.me.key):
         answers[known.me.key] = _carry_out(own, program, str(Path.cwd()))
@@ -82,12 +82,12 @@ def serve() -> None:
         except TimeoutError:  # the simulator is restarting
             continue
         for pod in known.pods.values():
-            order = pod.said(ORDER)
+            order = pod.published(ORDER)
             if order and order["id"] not in done and pod.namespace == known.me.namespace and pod.running:
                 done.add(order["id"])
                 if tasks := order["tasks"].get(known.me.key):
                     ended = _carry_out(tasks, order["program"], order["workdir"])
-                    view.tell(ANSWER, {"id": order["id"], "ended": [asdict(rank) for rank in ended]})
+                    view.publish(ANSWER, {"id": order["id"], "ended": [asdict(rank) for rank in ended]})
 
 
 def leave_call(module: str, call: Mapping[str, Any]) -> bool:
@@ -116,7 +116,7 @@ def _answer(known: view.View, key: str, order: str) -> list[Ended] | None:
     pod = known.pods.get(key)
     if pod is None or not pod.running or pod.sshd is None or not known.node_of(pod)["ready"]:
         raise Lost(key.rpartition("/")[2])
-    answer = pod.said(ANSWER)
+    answer = pod.published(ANSWER)
     return [Ended(**rank) for rank in answer["ended"]] if answer and answer["id"] == order else None
 
 

@@ -1,22 +1,28 @@
-"""Reads a recipe of a program (simulator/sandbox/programs): its options, its errors and its lines.
+"""Reads a recipe of a program (simulator/sandbox/programs): its options, values, errors and lines.
 
-Options are listed by kind: `switches`, `whole`, `fraction`, `text`, `lists`, `choices`; `words` have no dashes. An
-entry of `fails` has a text, and conditions on values that must all hold: `when` and `unless` compare; `indivisible`,
-`below` and `not_below` name two values. `lines` are templates, by the time when the program prints them, after the
-`prefix`.
+Options are listed by kind: `switches`, `integers`, `floats`, `text`, `lists`, `choices`; `words` have no dashes.
+`values` are Python expressions of options and of each other. An entry of `fails` has a text, and a condition, `if`.
+`lines` are templates, by the time when the program prints them, after the `prefix`.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NoReturn
 
-KINDS = {"whole": int, "fraction": float, "text": str}
-SWITCHES = {"switches": "store_true", "switches_off": "store_false"}
+KINDS: dict[str, dict[str, Any]] = {
+    "switches": {"action": "store_true"},
+    "switches_off": {"action": "store_false"},
+    "integers": {"type": int},
+    "floats": {"type": float},
+    "text": {"type": str},
+    "lists": {"nargs": "*"},
+}
 REST = {"rest": argparse.REMAINDER}
+FUNCTIONS = {"__builtins__": {}, "max": max, "min": min}
 
 Recipe = Mapping[str, Any]
 
@@ -45,14 +51,10 @@ def parser(options: Recipe) -> Parser:
     """Returns the parser of a command line. Options cannot be abbreviated."""
     made = Parser(prog=options["prog"], usage=options.get("usage"), allow_abbrev=False)
     made.refusal = options.get("refusal", "")
-    for kind, action in SWITCHES.items():
+    for kind, how in KINDS.items():
         for name in options.get(kind, "").split():
-            made.add_argument(*_flags(options, name), action=action)
-    for kind, convert in KINDS.items():
-        for name in options.get(kind, "").split():
-            made.add_argument(*_flags(options, name), type=convert, required=name in options.get("required", ()))
-    for name in options.get("lists", "").split():
-        made.add_argument(*_flags(options, name), nargs="*")
+            required: dict[str, Any] = {"required": True} if name in options.get("required", ()) else {}
+            made.add_argument(*_flags(options, name), **how, **required)
     for name, choices in options.get("choices", {}).items():
         made.add_argument(*_flags(options, name), choices=choices)
     for name, count in options.get("words", {}).items():
@@ -61,15 +63,36 @@ def parser(options: Recipe) -> Parser:
     return made
 
 
-def refusal(fails: Iterable[Recipe], values: Mapping[str, Any]) -> str:
-    """Returns the text of the first entry with only true conditions for the values; empty if the program can run."""
-    return next((str(each["text"]).format_map(values) for each in fails if _holds(each, values)), "")
+class Values(dict[str, Any]):
+    """The known values of one run. The recipe's own values are computed at first use."""
 
+    def __init__(self, recipe: Recipe, known: Mapping[str, Any]) -> None:
+        super().__init__({**recipe.get("defaults", {}), **known})
+        self.recipe = recipe
 
-def lines(recipe: Recipe, name: str, values: Mapping[str, Any]) -> list[str]:
-    """Returns the lines that the program prints at a point that the recipe names."""
-    known = {"now": datetime.now(UTC), **values}
-    return [f"{recipe.get('prefix', '')}{line}".format_map(known) for line in recipe["lines"][name]]
+    def __missing__(self, name: str) -> Any:
+        if name == "now":
+            return datetime.now(UTC)
+        self[name] = found = self._evaluate(self.recipe.get("values", {})[name])
+        return found
+
+    def error(self) -> str:
+        """Returns the text of the first error whose condition holds; empty if the program can run."""
+        fails = self.recipe.get("fails", ())
+        return next((str(each["text"]).format_map(self) for each in fails if self._evaluate(each["if"])), "")
+
+    def check(self) -> None:
+        """Raises Failed with the first error."""
+        if text := self.error():
+            raise Failed(text)
+
+    def lines(self, point: str, more: Mapping[str, Any]) -> list[str]:
+        """Returns the lines that the program prints at a point that the recipe names."""
+        known, prefix = Values(self.recipe, {**self, **more}), self.recipe.get("prefix", "")
+        return [f"{prefix}{line}".format_map(known) for line in self.recipe["lines"][point]]
+
+    def _evaluate(self, expression: Any) -> Any:
+        return eval(str(expression), FUNCTIONS, self)  # noqa: S307 - an expression of the simulator's own recipes
 
 
 def _flags(options: Recipe, name: str) -> list[str]:
@@ -77,18 +100,3 @@ def _flags(options: Recipe, name: str) -> list[str]:
     if options.get("underscores"):
         flags.append(f"--{name.replace('-', '_')}")
     return [flag for flag in dict.fromkeys(flags) if flag != "-"]
-
-
-def _holds(entry: Recipe, values: Mapping[str, Any]) -> bool:
-    def numbers(condition: str) -> tuple[float, float]:
-        first, second = entry[condition]
-        return values[first], values[second]
-
-    conditions = (
-        all(values[name] == value for name, value in entry.get("when", {}).items()),
-        "unless" not in entry or any(values[name] != value for name, value in entry["unless"].items()),
-        "indivisible" not in entry or numbers("indivisible")[0] % numbers("indivisible")[1] != 0,
-        "below" not in entry or numbers("below")[0] < numbers("below")[1],
-        "not_below" not in entry or numbers("not_below")[0] >= numbers("not_below")[1],
-    )
-    return all(conditions)

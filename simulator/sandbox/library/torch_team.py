@@ -7,27 +7,19 @@ import signal
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
-from simulator.sandbox.library import nccl_log, recipe, topology, training, view
-from simulator.sandbox.library.recipe import Failed, Recipe
+from simulator.sandbox.library import nccl_log, topology, training, view
+from simulator.sandbox.library.recipe import Failed, Recipe, Values
 from simulator.sandbox.library.view import Pod, View
 
 DOCUMENT = "torchrun"
 WAITING, STARTED, DONE, FAILED = "waiting", "started", "done", "failed"
 POLL_SECONDS = 0.1
-
-
-class Program(Protocol):
-    """A simulated command that torchrun starts."""
-
-    def prepare(self, arguments: list[str], team: Team) -> Any:
-        """Reads command line and files on each node. Raises Failed."""
-
-    def train(self, prepared: Any, team: Team) -> None:
-        """Simulates all ranks on the first node. Raises Failed."""
+END_SECONDS = 30
+"""The time for a pod to report its end, on a busy machine."""
 
 
 def refuse_alone(name: str) -> int:
@@ -36,85 +28,103 @@ def refuse_alone(name: str) -> int:
     return 1
 
 
-class Launch(NamedTuple):
-    """One agent's part of a launch."""
-
-    options: Namespace
-    nodes: int
-    host: str
-    port: int
-    timeout: int
-    """Seconds to wait for the other agents."""
-
-    @property
-    def endpoint(self) -> str:
-        return f"{self.host}:{self.port}"
-
-
 class Team:
     """The agents of one launch, as one of them sees them."""
 
-    def __init__(self, launch: Launch, texts: Recipe, program: Recipe) -> None:
-        self.launch, self.program = launch, program
-        self._texts = texts
-        self._more: dict[str, Any] = {}
+    def __init__(self, options: Namespace, texts: Recipe, program: Recipe) -> None:
+        self.options, self.program = options, program
+        self._texts, self._more = texts, dict[str, Any]()
         self._signals: list[int] = []
         """One entry for each SIGTERM that this process received."""
+
+    def meet(self) -> str:
+        """Waits until all agents have reached the first node, and returns the key of its pod. Raises Failed."""
+        options, deadline, pods, there = self.options, time.monotonic() + self.options.timeout, dict[int, Pod](), None
+        self.publish(WAITING)
+        while time.monotonic() < deadline:
+            known = view.load()
+            pods, there = self._pods(known), known.resolve(options.host)
+            if len(pods) == options.nodes and there and there.key == pods[0].key:
+                return there.key
+            time.sleep(POLL_SECONDS)
+        values = {**vars(options), "wanted": options.nodes, "joined": len(pods)}
+        if there is None or 0 not in pods or there.key != pods[0].key:
+            late = self._texts["timed_out"].format_map({**values, "after": f"{options.timeout * 1000}ms"})
+            raise Failed(f"torch.distributed.DistNetworkError: {late}")
+        few = self._texts["too_few"].format_map({**values, "after": options.timeout + 1})
+        raise Failed(f"torch.distributed.DistStoreError: {few}")
 
     def catch_sigterm(self) -> None:
         """Records SIGTERM from now on if the program saves before it stops. Otherwise SIGTERM ends the process."""
         if self.program.get("stops_on_sigterm"):
             signal.signal(signal.SIGTERM, lambda number, _: self._signals.append(number))
 
-    def pods(self, known: View) -> dict[int, Pod]:
-        """Returns running pods that have published themselves, by node rank. Raises Failed for a duplicate rank."""
-        found: dict[int, Pod] = {}
-        for pod, document in self._agents(known):
-            if document["rank"] in found:
-                raise Failed(f"node rank {document['rank']} was given to two nodes")
-            found[document["rank"]] = pod
-        return found
-
-    def check(self) -> list[Pod]:
-        """Returns the pods in rank order. Raises Failed if one has gone or has failed."""
-        known = view.load()
-        pods = self.pods(known)
-        for node in range(self.launch.nodes):
-            pod = pods.get(node)
-            if pod is None or not known.node_of(pod)["ready"] or phase(pod) == FAILED:
-                rank = node * self.launch.options.nproc_per_node
-                raise Failed(self._texts["lost"].format(rank=rank, node=node))
-        return [pods[node] for node in range(self.launch.nodes)]
-
-    def tell(self, phase: str, **more: Any) -> None:
+    def publish(self, phase: str, **more: Any) -> None:
         """Publishes this agent's phase and NCCL's settings here. `more` is kept for later calls."""
         self._more |= more
         environment = {name: value for name, value in os.environ.items() if name.startswith("NCCL_")}
         files = topology.found_in(filter(None, [environment.get("NCCL_TOPO_FILE")]))
-        options = self.launch.options
-        known = {"id": options.rdzv_id, "endpoint": self.launch.endpoint, "rank": options.node_rank}
-        view.tell(DOCUMENT, {**self._more, **known, "phase": phase, "nccl_conf": environment, "topologies": files})
+        own = {"launch": self._launch(), "rank": self.options.node_rank, "phase": phase}
+        view.publish(DOCUMENT, {**self._more, **own, "nccl_conf": environment, "topologies": files})
+
+    def check(self) -> list[Pod]:
+        """Returns the pods in rank order. Raises Failed if one has gone or has failed."""
+        known = view.load()
+        pods = self._pods(known)
+        for node in range(self.options.nodes):
+            pod = pods.get(node)
+            if pod is None or not known.node_of(pod)["ready"] or published(pod).get("phase") == FAILED:
+                raise self._lost(node)
+        return [pods[node] for node in range(self.options.nodes)]
 
     def connect(self) -> training.Ranks:
-        """Connects NCCL over all GPUs of all nodes. Raises Failed."""
-        places = [(pod, index) for pod in self.check() for index in range(self.launch.options.nproc_per_node)]
+        """Connects NCCL over all GPUs of all nodes, once all agents have prepared the program. Raises Failed."""
+        while any(published(pod)["phase"] == WAITING for pod in self.check()):
+            time.sleep(POLL_SECONDS)
+        places = [(pod, index) for pod in self.check() for index in range(self.options.nproc_per_node)]
         return training.connect(places, dict(os.environ), nccl_log.Log(os.environ), self.program["cuda_error"])
 
     def stopped(self) -> bool:
         """Reports whether any node received SIGTERM. Raises Failed if one has gone."""
-        return bool(self._signals) or any(said(pod).get("stop") for pod in self.check())
+        return bool(self._signals) or any(published(pod).get("stop") for pod in self.check())
 
     def show(self, folder: Path) -> None:
         """Waits until all nodes see a folder. Raises Failed if one does not."""
         number = self._more.get("folder", (0, ""))[0] + 1
-        self.tell(STARTED, folder=(number, str(folder)))
-        while any(said(pod).get("seen") != number for pod in self.check()[1:]):
+        self.publish(STARTED, folder=(number, str(folder)))
+        while any(published(pod).get("seen") != number for pod in self.check()[1:]):
             time.sleep(POLL_SECONDS)
 
-    def follow(self, first: Mapping[str, Any]) -> None:
-        """Reports signals and looks for a folder, on other nodes while the first one trains. Raises Failed."""
+    def follow(self, first: str) -> None:
+        """Waits on another node until the first one has trained. Raises Failed if it fails or goes away."""
+        seen, begun = time.monotonic(), False
+        while time.monotonic() - seen < END_SECONDS:
+            known = view.load()
+            pod = known.pods.get(first)
+            state = published(pod) if pod else {}
+            phase = state.get("phase")
+            if pod and (phase == DONE or pod.facts["phase"] == "Succeeded"):
+                return
+            if phase == FAILED and state["code"] != 1:
+                raise Failed(code=state["code"])  # the first node has printed why
+            restarted = begun and phase == WAITING
+            if pod is None or not pod.running or not known.node_of(pod)["ready"] or phase == FAILED or restarted:
+                break
+            if phase:  # otherwise its process has ended, and the pod will report how
+                seen, begun = time.monotonic(), phase == STARTED
+                self._answer(state)
+            time.sleep(POLL_SECONDS)
+        raise self._lost(0)
+
+    def uncaught(self, error: Exception) -> Failed:
+        """Returns the end of a program by an exception that it does not handle."""
+        values = {"host": view.load().me.hostname, "kind": type(error).__name__, "error": error}
+        return Failed("\n".join(Values(self.program, values).lines("uncaught", {})))
+
+    def _answer(self, first: Mapping[str, Any]) -> None:
+        """Reports signals, and looks for the folder that the first node shows. Raises Failed."""
         if self._signals and not self._more.get("stop"):
-            self.tell(STARTED, stop=True)
+            self.publish(STARTED, stop=True)
         number, folder = first.get("folder", (0, ""))
         if number == self._more.get("seen", 0):
             return
@@ -123,25 +133,20 @@ class Team:
             if time.monotonic() > until:
                 raise self.uncaught(TimeoutError("Waiting for checkpoint directory timed out"))
             time.sleep(POLL_SECONDS)
-        self.tell(STARTED, seen=number)
+        self.publish(STARTED, seen=number)
 
-    def uncaught(self, error: Exception) -> Failed:
-        """Returns the end of a program by an exception that it does not handle."""
-        values = {"host": view.load().me.hostname, "kind": type(error).__name__, "error": error}
-        return Failed("\n".join(recipe.lines(self.program, "uncaught", values)))
+    def _launch(self) -> list[str]:
+        return [self.options.rdzv_id, f"{self.options.host}:{self.options.port}"]
 
-    def _agents(self, known: View) -> Iterator[tuple[Pod, Mapping[str, Any]]]:
-        same = (self.launch.options.rdzv_id, self.launch.endpoint)
-        for pod in known.pods.values():
-            document = said(pod) if pod.running and pod.namespace == known.me.namespace else {}
-            if (document.get("id"), document.get("endpoint")) == same:
-                yield pod, document
+    def _pods(self, known: View) -> dict[int, Pod]:
+        """Returns running pods of this launch, by node rank."""
+        found = [pod for pod in known.pods.values() if pod.running and pod.namespace == known.me.namespace]
+        return {published(pod)["rank"]: pod for pod in found if published(pod).get("launch") == self._launch()}
+
+    def _lost(self, node: int) -> Failed:
+        return Failed(self._texts["lost"].format(rank=node * self.options.nproc_per_node, node=node))
 
 
-def said(pod: Pod) -> Mapping[str, Any]:
+def published(pod: Pod) -> Mapping[str, Any]:
     """Returns the data that the agent of a pod has published."""
-    return pod.said(DOCUMENT) or {}
-
-
-def phase(pod: Pod) -> str:
-    return str(said(pod).get("phase", ""))
+    return pod.published(DOCUMENT) or {}

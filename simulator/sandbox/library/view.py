@@ -53,15 +53,15 @@ class Pod:
     @property
     def sshd(self) -> Json | None:
         """The data that its ssh server published, or None without one."""
-        return self.said("sshd")
+        return self.published("sshd")
 
     @property
     def nccl_files(self) -> Json:
         """NCCL's files and settings in its container, as its ssh server or its torchrun published them."""
-        return self.said("sshd") or self.said("torchrun") or {}
+        return self.published("sshd") or self.published("torchrun") or {}
 
-    def said(self, name: str) -> Json | None:
-        """Returns the document that a simulated command in it published under this name (`tell`), or None."""
+    def published(self, name: str) -> Json | None:
+        """Returns the document that a simulated command in it published under this name (`publish`), or None."""
         return (self.facts.get("state") or {}).get(name)
 
     @property
@@ -150,7 +150,7 @@ def load() -> View:
     raise TimeoutError(f"simulator: pod {own} is not in the simulated world; does the simulator run?")
 
 
-def tell(name: str, document: Json) -> None:
+def publish(name: str, document: Json) -> None:
     """Publishes a document of this pod, replacing an earlier one. All pods see it in world.json soon after."""
     target = FOLDER / "pod" / f"{name}.json"
     unfinished = target.with_suffix(".new")
@@ -158,7 +158,7 @@ def tell(name: str, document: Json) -> None:
     unfinished.replace(target)
 
 
-def stand_by(name: str) -> TextIO:
+def hold(name: str) -> TextIO:
     """Returns the file of a published document. The document expires when all processes have closed the file.
 
     For documents that are valid only while their daemon lives (`STANDING` of simulator/world/snapshot.py).

@@ -1,4 +1,4 @@
-"""A Kubernetes API of one node and one service account, over TLS, for scripts that call it from a sandbox."""
+"""A fake Kubernetes API with one node, for scripts in a sandbox."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOKEN = "the-pods-own-token"
 
 @dataclass
 class Api:
-    """`account` is what a kubelet mounts at /var/run/secrets/kubernetes.io/serviceaccount."""
+    """The API. `account` is the folder that kubelets mount at /var/run/secrets/kubernetes.io/serviceaccount."""
 
     node: str
     account: Path
@@ -29,7 +29,7 @@ class Api:
     port: int = 0
 
     def answer(self, method: str, path: str, token: str, body: bytes) -> tuple[int, object]:
-        """Status and document."""
+        """Returns status and document."""
         if token != f"Bearer {TOKEN}" or path != f"/api/v1/nodes/{self.node}" or self.forbidden:
             return 403, {"message": f'nodes "{self.node}" is forbidden'}
         if method == "PATCH":
@@ -44,7 +44,7 @@ class Api:
 
 @contextmanager
 def served(node: str, folder: Path) -> Iterator[Api]:
-    """The API of a node, with certificates as a simulated cluster's."""
+    """Serves the API of a node with the certificates of a simulated cluster."""
     authority = cluster_certificates(folder / "certificates")
     account = folder / "account"
     account.mkdir()
@@ -78,6 +78,6 @@ def _handler(api: Api) -> type[BaseHTTPRequestHandler]:
         do_GET = do_PATCH = _respond
 
         def log_message(self, format: str, *args: object) -> None:
-            """Says nothing."""
+            """Logs nothing."""
 
     return Handler

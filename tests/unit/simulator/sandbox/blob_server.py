@@ -1,4 +1,4 @@
-"""A blob service of one container in memory, on 127.0.0.1 by HTTPS, that can be made to misbehave."""
+"""A fake blob service with one container in memory and configurable errors."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ CONTAINER = "/account/olmo-data"
 
 @dataclass
 class Blobs:
-    """What is stored, and what goes wrong."""
+    """The stored blobs, and the errors."""
 
     port: int = 0
     authority: str = ""
     stored: dict[str, bytes] = field(default_factory=dict)
     staged: dict[str, dict[str, bytes]] = field(default_factory=dict)
     fetches: bool = True
-    """Put Block From URL works; else the service cannot reach the source."""
+    """Whether Put Block From URL works."""
     blocks_before_outage: int | None = None
     cut_bytes: int = 0
-    """Lost at the end of every blob that is put together."""
+    """The bytes to cut off from each committed blob."""
     written_blocks: list[str] = field(default_factory=list)
-    """Path of the blob of each block, in order."""
+    """The blob's path for each block, in order."""
     puts: list[str] = field(default_factory=list)
-    """Path of each blob that was written in one go, in order."""
+    """The path of each blob that was written without blocks, in order."""
 
     @property
     def url(self) -> str:
@@ -47,10 +47,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     blobs: Blobs
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the tests read the script's own log."""
+        """Logs nothing."""
 
     def _begin(self) -> tuple[str, dict[str, list[str]], bytes] | None:
-        """Path in the container, query and body; None after a refusal."""
+        """Returns path in the container, query and body, or None after an error."""
         url = urlsplit(self.path)
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if "sig=good" not in url.query.split("&"):
@@ -92,8 +92,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _commit(self, path: str, _: dict[str, list[str]], body: bytes) -> None:
         staged = self.blobs.staged.pop(path, {})
-        whole = b"".join(staged[name] for name in re.findall("<Latest>([^<]*)</Latest>", body.decode()))
-        self.blobs.stored[path] = whole[: len(whole) - self.blobs.cut_bytes]
+        content = b"".join(staged[name] for name in re.findall("<Latest>([^<]*)</Latest>", body.decode()))
+        self.blobs.stored[path] = content[: len(content) - self.blobs.cut_bytes]
         self._answer(201)
 
     def _put(self, path: str, _: dict[str, list[str]], body: bytes) -> None:
@@ -116,7 +116,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 @contextmanager
 def blob_server(folder: Path) -> Iterator[Blobs]:
-    """Serves until the block ends; `folder` keeps its certificate."""
+    """Serves until the block ends. `folder` has the certificate."""
     authority = Authority(folder, "blob-test-ca")
     authority.issue("server", "127.0.0.1", hosts=("127.0.0.1",), server=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

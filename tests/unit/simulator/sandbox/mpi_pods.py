@@ -1,4 +1,4 @@
-"""The pods of MPI workloads, as their manifests and Volcano make them."""
+"""The pods of MPI workloads, from their manifests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from workloads.nccl_bisection.options import NcclBisectionOptions
 
 @functools.cache
 def key_pair() -> tuple[str, str]:
-    """A private key as Volcano's ssh plugin makes it (PKCS#1), and its authorized_keys line."""
+    """Returns a private key like Volcano's ssh plugin (PKCS#1), and its authorized_keys line."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
@@ -45,7 +45,7 @@ def key_pair() -> tuple[str, str]:
 
 @dataclass
 class Job(Sandboxes, ABC):
-    """An MPI job of some workload."""
+    """An MPI job of a workload."""
 
     nodes: int = 2
     absent_workers: set[int] = field(default_factory=set)
@@ -61,15 +61,15 @@ class Job(Sandboxes, ABC):
 
     @abstractmethod
     def job(self, pool: GpuPool) -> MpiJob:
-        """What the workload makes of its options on this pool."""
+        """Returns the workload's job on the pool."""
 
     def set_env(self, name: str, value: str) -> None:
-        """In the master's manifest; the ranks get it from there."""
+        """Sets a variable in the master's manifest, which the ranks inherit."""
         env = self.master["spec"]["containers"][0]["env"]
         env[:] = [entry for entry in env if entry["name"] != name] + [{"name": name, "value": value}]
 
     def run(self, then: Callable[[], None] = lambda: None) -> tuple[int, str]:
-        """Exit code and log of the master. `then` is called once that has ended, while the workers are still there."""
+        """Returns exit code and log of the master. Calls `then` after its end, while the workers still run."""
         private, public = key_pair()
         ssh = {"id_rsa": private, "id_rsa.pub": public, "authorized_keys": public}
         ssh["config"] = "StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n"
@@ -88,7 +88,7 @@ class Job(Sandboxes, ABC):
         return ended
 
     def make_pods(self, mounts: tuple[Mount, ...] = ()) -> list[SandboxPod]:
-        """The workers in order, then the master."""
+        """Returns the workers in order, then the master."""
         held = self.allocated | ({} if self.gpus_allocated is None else {"gpus": self.gpus_allocated})
         pods = [
             SandboxPod(f"{self.name}-mpiworker-{n}", {}, node_name(n), mounts, held=held) for n in range(self.nodes)
@@ -119,7 +119,7 @@ class BisectionJob(Job):
 
 
 class MetaseqJob(Job):
-    """The Metaseq training, of few updates."""
+    """The Metaseq training with few updates."""
 
     def job(self, pool: GpuPool) -> MpiJob:
         options = MetaseqOptions.model_validate({"sshTimeoutSeconds": 10, "numUpdates": 5, **self.options})

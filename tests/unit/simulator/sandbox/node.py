@@ -1,4 +1,4 @@
-"""A simulated node on which containers of `docker/` run one after the other, each in a sandbox, without a cluster."""
+"""A simulated node that runs containers of `docker/` in sandboxes, without a cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME = "aks-gpu-22222222-vmss000000"
 
 @dataclass
 class Node:
-    """`folder` is the test's own; `root` holds the node's file system, which outlives its containers."""
+    """The node. Its file system in `root` outlives its containers."""
 
     folder: Path
     sku: str = "Standard_ND96isr_H100_v5"
@@ -35,12 +35,12 @@ class Node:
         return self.folder / "node"
 
     def change(self, **hardware: Any) -> None:
-        """Gives the node other hardware (fields of NodeHardware); disks that it has no more are gone."""
+        """Changes fields of the node's hardware."""
         self.hardware = replace(self.hardware, **hardware)
         machine.write(self.root, self.hardware)
 
     def run(self, pod: Object, container: Object, *, timeout_s: float = 60, **spec: Any) -> tuple[int, str]:
-        """Exit code and log of a container of a pod spec, with its hostPath volumes on this node."""
+        """Runs a container of a pod spec with its hostPath volumes on this node. Returns exit code and log."""
         log = self.folder / "log"
         with log.open("wb") as stream:
             process = sandbox.start(self.spec(pod, container, **spec), stream.fileno())
@@ -49,7 +49,7 @@ class Node:
         return code, log.read_text()
 
     def spec(self, pod: Object, container: Object, **spec: Any) -> SandboxSpec:
-        """The container's sandbox."""
+        """Returns the spec of the container's sandbox."""
         env = {entry["name"]: entry["value"] for entry in container.get("env", []) if "value" in entry}
         fields: Object = {
             "argv": tuple(container["command"]),
@@ -70,7 +70,7 @@ class Node:
         )
 
     def reboot(self) -> None:
-        """What the kernel knew is gone: arrays and mounts. What is written on disks stays."""
+        """Removes arrays and mounts. The content of disks stays."""
         mounts = self.root / machine.MOUNTS
         for line in mounts.read_text().splitlines()[1:]:
             device, point, *_ = line.split()
@@ -87,13 +87,13 @@ class Node:
         machine.write(self.root, self.hardware)
 
     def disk(self, name: str) -> Object:
-        """What is written on a disk or an array."""
+        """Returns the content of a disk or an array."""
         text = (self.root / "dev" / name).read_text()
         found: Object = json.loads(text) if text else {}
         return found
 
     def disks(self) -> dict[str, str]:
-        """All disks that the node has and what is written on each, arrays apart."""
+        """Returns the content of all disks, without arrays."""
         names = [self.hardware.os_disk.name, *(disk.name for disk in self.hardware.nvme)]
         return {name: (self.root / "dev" / name).read_text() for name in names}
 

@@ -1,4 +1,4 @@
-"""A node with local disks, and the pod that makes its scratch file system."""
+"""A node with local disks, and the pod that creates its scratch file system."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ DISKS = 3
 
 
 def small_node(folder: Path) -> Node:
-    """Returns a node of a few local disks: each costs a run ten processes."""
+    """Returns a node with few disks, because each disk costs ten processes."""
     made = Node(folder)
     made.change(nvme=made.hardware.nvme[:DISKS])
     return made
 
 
 def set_up(node: Node, **environment: str) -> tuple[int, str]:
-    """Runs the pod's init container, as its manifest has it."""
+    """Runs the pod's init container."""
     extra = [{"name": name, "value": value} for name, value in environment.items()]
     return node.run(POD, SETUP | {"env": [*SETUP["env"], *extra]})
 

@@ -1,4 +1,4 @@
-"""The pods of Ray and vLLM, as their manifests and KubeRay make them."""
+"""The pods of Ray and vLLM, from their manifests and KubeRay."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from workloads.ray_finetuning.options import FinetuningOptions
 
 @dataclass
 class Finetuning(Sandboxes):
-    """The fine-tuning, with pods as KubeRay 1.6.2 makes them, again and again on the same checkpoints."""
+    """The fine-tuning, with the pods of KubeRay 1.6.2. Runs share their checkpoints."""
 
     name = "stack-ray-finetuning"
     host = f"stack-ray-finetuning-abcde-head-svc.{NAMESPACE}.svc.cluster.local"
-    patience_s: int = 60
-    """For how long Ray Train waits for GPUs each time."""
+    start_timeout_s: int = 60
+    """The seconds for which Ray Train waits for GPUs each time."""
 
     def run(self) -> tuple[int, str]:
-        """Exit code and log of the submitter, whose job is run while head and workers live."""
+        """Returns exit code and log of the submitter."""
         short = {"model": "facebook/opt-125m", "epochs": 4, "batch": 16, "checkpointSteps": 5}
         given = {**short, "numNodes": self.nodes, "team": NAMESPACE, **self.options}
         run = finetuning.Run(
@@ -57,7 +57,7 @@ class Finetuning(Sandboxes):
 
     def _pod_of(self, name: str) -> SandboxPod:
         env = {
-            "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": str(self.patience_s),
+            "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": str(self.start_timeout_s),
             "RAY_DASHBOARD_ADDRESS": f"{self.host}:8265",
             "RAY_JOB_SUBMISSION_ID": f"{self.name}-fghij",
         }
@@ -73,7 +73,7 @@ class Finetuning(Sandboxes):
         return SandboxPod(name, spec, place, mounts, env, labels, {"gpus": gpus}, argv=self._command(name))
 
     def _command(self, name: str) -> tuple[str, ...]:
-        """As KubeRay has it: controllers/ray/common/pod.go and job.go. A head takes some seconds until it is ready."""
+        """Returns KubeRay's command (controllers/ray/common/pod.go and job.go)."""
         start, ports = "ulimit -n 65536; ray start", "--dashboard-agent-listen-port=52365 --metrics-export-port=8080"
         ready = f"until ray health-check --address {self.host}:6379 > /dev/null 2>&1; do sleep 0.2; done;"
         if name == "head":
@@ -97,15 +97,15 @@ _CONTAINERS = ("vllm", "load-generator")
 
 @dataclass
 class Inference(Sandboxes):
-    """The batch, both of its containers, again and again on the same cache."""
+    """The batch with both containers. Runs share their cache."""
 
     silence_s: int = 60
-    """After which the scripts take the other container for dead."""
+    """The seconds after which the scripts assume that the other container was killed."""
     runs: int = 0
     name = "stack-batch-inference-abcde"
 
     def run(self) -> dict[str, tuple[int, str]]:
-        """Exit code and log of each container, by name."""
+        """Returns exit code and log of each container, by name."""
         self.runs += 1
         small = {"model": "facebook/opt-125m", "prompts": 40, "concurrency": 8}
         given = {**small, "team": NAMESPACE, **self.options}

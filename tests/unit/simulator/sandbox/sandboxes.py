@@ -1,4 +1,4 @@
-"""Pods of workloads without a control plane: real manifests and scripts, real sandboxes, a hand-made world."""
+"""Pods of workloads without a control plane: real manifests, scripts and sandboxes in a fake world."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def node(name: str, sku: str, *, ready: bool = True) -> Object:
 
 
 def put(folder: Path, files: Mapping[str, str]) -> Path:
-    """Writes the files that a ConfigMap or Secret holds; returns the folder."""
+    """Writes the files of a ConfigMap or Secret, and returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (folder / name).write_text(text)
@@ -48,21 +48,21 @@ def put(folder: Path, files: Mapping[str, str]) -> Path:
 
 @dataclass
 class SandboxPod:
-    """One pod. The first container runs, unless another is started; `spec` is that of its manifest."""
+    """One pod, whose first container runs by default. `spec` is its manifest's."""
 
     name: str
     spec: Object
     node: str = node_name(0)
     mounts: tuple[Mount, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
-    """Beside the manifest's, or in its place."""
+    """Variables that are added to the manifest's or override them."""
     labels: Object = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)
-    """How many GPUs and HCAs it has."""
+    """The numbers of allocated GPUs and HCAs."""
     argv: tuple[str, ...] = ()
-    """In place of the manifest's command."""
+    """A command that replaces the manifest's."""
     more: Object = field(default_factory=dict)
-    """Further fields of the sandbox."""
+    """Additional fields of the sandbox."""
 
     @property
     def key(self) -> str:
@@ -76,7 +76,7 @@ class SandboxPod:
 
 @dataclass
 class Sandboxes:
-    """Nodes with pods on them. Change what it holds, then run."""
+    """Nodes with pods. Tests change its fields, then run it."""
 
     folder: Path
     nodes: int = 1
@@ -85,21 +85,21 @@ class Sandboxes:
     faults: list[Fault] = field(default_factory=list)
     rdma: bool = True
     meanwhile: Callable[[Any], None] = lambda _: None
-    """Is called every so often, with this."""
+    """A function that is called repeatedly with this object."""
     down: set[str] = field(default_factory=set)
-    """Pods whose node is lost."""
+    """Names of pods on lost nodes."""
     lost_gpus: bool = False
     late_s: float = 0
-    """How long after its end a pod still says that it runs, with nothing of what its process has published last."""
+    """Seconds for which an ended pod still reports that it runs, without its last published state."""
     pods: dict[str, SandboxPod] = field(default_factory=dict, init=False)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict, init=False)
     _ended: dict[str, float] = field(default_factory=dict, init=False)
     _shown: object = field(default=None, init=False)
-    """What the world was last written of."""
+    """The last written world."""
 
     @property
     def allocated(self) -> dict[str, int]:
-        """GPUs and HCAs of a pod that has all of its node's."""
+        """The GPUs and HCAs of a whole node."""
         size = skus.sku(self.sku)
         return {"gpus": size.gpus, "hcas": size.infiniband.hcas if size.infiniband and self.rdma else 0}
 
@@ -111,7 +111,7 @@ class Sandboxes:
 
     @contextmanager
     def running(self, pods: Iterable[SandboxPod], absent: Iterable[str] = ()) -> Iterator[None]:
-        """Runs all but the absent pods, until the block ends."""
+        """Runs all pods except the absent ones until the block ends."""
         self.pods = {pod.name: pod for pod in pods}
         self.processes = {}
         self.write_world()
@@ -126,7 +126,7 @@ class Sandboxes:
                 process.wait(10)
 
     def wait(self, *names: str) -> list[tuple[int, str]]:
-        """Waits for these to end, else for all; returns exit code and log of each."""
+        """Waits for the end of these pods, or of all. Returns exit code and log of each."""
         deadline, waited = time.monotonic() + _TIMEOUT_S, names or tuple(self.processes)
         while any(self.processes[name].poll() is None for name in waited):
             assert time.monotonic() < deadline, "\n".join(f"{name}: {self.log(name)}" for name in self.processes)
@@ -137,7 +137,7 @@ class Sandboxes:
         return [(self.processes[name].returncode, self.log(name)) for name in waited]
 
     def start(self, name: str, which: int = 0, label: str = "", **changes: Any) -> None:
-        """Starts a container of a pod. Its process and log have the label, if that is not the pod's name."""
+        """Starts a container of a pod. Its process and log are named by the label, by default the pod's name."""
         pod = self.pods[name]
         container = pod.spec["containers"][which]
         given = {entry["name"]: entry.get("value") or pod.node for entry in container.get("env", [])}
@@ -175,7 +175,7 @@ class Sandboxes:
             snapshot.write(world, self.folder / "world")
 
     def snapshot(self) -> Object:
-        """The world as it is now."""
+        """Returns the current world."""
         pods, lost = list(self.pods.values()), {self.pods[name].node for name in self.down}
         hardware = {name: self.hardware(name) for name in sorted({pod.node for pod in pods})}
         nodes = [node(name, found.sku, ready=name not in lost) for name, found in hardware.items()]
@@ -184,7 +184,7 @@ class Sandboxes:
         return snapshot.snapshot(nodes, [self._pod(pod) for pod in pods], hardware, allocations, states)
 
     def state(self, pod: SandboxPod) -> Object:
-        """What simulated commands in it have published."""
+        """Returns the documents that simulated commands in the pod have published."""
         found = snapshot.states_of(self.folder / "run" / pod.name / "pod")
         return {} if self.late_s and found.get("torchrun", {}).get("phase") == "done" else found
 

@@ -15,33 +15,29 @@ from tests.unit.simulator.sandbox.ray_and_vllm_pods import Inference
 GATED = "meta-llama/Llama-3.1-8B-Instruct"
 
 
-def test_the_batch_is_answered_and_both_end_well(tmp_path: Path) -> None:
+def test_answers_the_batch_once_and_downloads_the_model_once(tmp_path: Path) -> None:
     batch = Inference(tmp_path)
     ended = batch.run()
     code, log = ended["load-generator"]
     assert (code, ended["vllm"][0]) == (0, 0), ended
     assert "Successful requests:                     40        \n" in log
     assert "\ntime to first token " in log
-    result = json.loads(batch.result.read_text())
+    assert "Time spent downloading weights" in ended["vllm"][1]
+    first = batch.result.read_text()
+    result = json.loads(first)
     assert (result["completed"], result["failed"], result["total_output_tokens"]) == (40, 0, 40 * 128)
     assert result["gpu"] == "H100"
     assert result["mean_tpot_ms"] < result["p99_ttft_ms"] < result["mean_e2el_ms"]
-    assert [file.name for file in batch.result.parent.iterdir()] == [batch.result.name], "nothing half written"
-
-
-def test_results_that_are_there_are_not_made_again_and_the_model_is_fetched_once(tmp_path: Path) -> None:
-    batch = Inference(tmp_path)
-    assert "Time spent downloading weights" in batch.run()["vllm"][1]
-    first = batch.result.read_text()
-    again = batch.run()
-    assert {code for code, _ in again.values()} == {0}
-    assert "an earlier run has made these results" in again["load-generator"][1]
+    assert [file.name for file in batch.result.parent.iterdir()] == [batch.result.name]
+    ended = batch.run()
+    assert {code for code, _ in ended.values()} == {0}
+    assert "an earlier run has made these results" in ended["load-generator"][1]
     assert batch.result.read_text() == first
     batch.options = {"run": 2}
-    anew = batch.run()
-    assert {code for code, _ in anew.values()} == {0}
-    assert "Time spent downloading weights" not in anew["vllm"][1]
-    assert "Model loading took" in anew["vllm"][1]
+    ended = batch.run()
+    assert {code for code, _ in ended.values()} == {0}
+    assert "Time spent downloading weights" not in ended["vllm"][1]
+    assert "Model loading took" in ended["vllm"][1]
 
 
 def test_faster_memory_makes_tokens_faster(tmp_path: Path) -> None:
@@ -55,20 +51,20 @@ def test_faster_memory_makes_tokens_faster(tmp_path: Path) -> None:
 
 
 @case_table(__file__, "refused")
-def test_a_server_that_cannot_fails_the_pod_at_once(tmp_path: Path, options: dict[str, object], said: str) -> None:
+def test_a_server_that_cannot_start_fails_the_pod(tmp_path: Path, options: dict[str, object], text: str) -> None:
     ended = Inference(tmp_path, options=options).run()
-    assert said in ended["vllm"][1]
+    assert text in ended["vllm"][1]
     assert "the server has ended before the batch, with exit code 1" in ended["vllm"][1]
     assert "the server has ended; the log of container vllm" in ended["load-generator"][1]
     assert {code for code, _ in ended.values()} == {1}
 
 
-def test_a_gated_model_comes_with_a_token(tmp_path: Path) -> None:
+def test_downloads_a_gated_model_with_a_token(tmp_path: Path) -> None:
     ended = Inference(tmp_path, options={"model": GATED, "huggingFaceToken": "a-token"}).run()
     assert {code for code, _ in ended.values()} == {0}, ended
 
 
-def _once_it_answers(act: Callable[[Inference], None]) -> Callable[[Inference], None]:
+def _once_begun(act: Callable[[Inference], None]) -> Callable[[Inference], None]:
     def meanwhile(batch: Inference) -> None:
         if "Starting main benchmark run" in batch.log("load-generator"):
             act(batch)
@@ -77,10 +73,8 @@ def _once_it_answers(act: Callable[[Inference], None]) -> Callable[[Inference], 
 
 
 @pytest.mark.parametrize(("killed", "other"), [("load-generator", 0), ("vllm", 1)])
-def test_one_that_is_killed_tells_nothing_and_the_other_ends_all_the_same(
-    tmp_path: Path, killed: str, other: int
-) -> None:
-    kill = _once_it_answers(lambda batch: batch.processes[killed].kill())
+def test_a_killed_container_ends_the_other_one(tmp_path: Path, killed: str, other: int) -> None:
+    kill = _once_begun(lambda batch: batch.processes[killed].kill())
     batch = Inference(tmp_path, options={"prompts": 4000}, silence_s=4, meanwhile=kill)
     ended = batch.run()
     assert ended.pop(killed)[0] != 0
@@ -88,8 +82,8 @@ def test_one_that_is_killed_tells_nothing_and_the_other_ends_all_the_same(
     assert not batch.result.exists()
 
 
-def test_a_gpu_that_is_lost_ends_both(tmp_path: Path) -> None:
-    lose = _once_it_answers(lambda batch: setattr(batch, "lost_gpus", True))
+def test_a_lost_gpu_ends_both_containers(tmp_path: Path) -> None:
+    lose = _once_begun(lambda batch: setattr(batch, "lost_gpus", True))
     ended = Inference(tmp_path, options={"prompts": 4000}, meanwhile=lose).run()
     assert {code for code, _ in ended.values()} == {1}
     assert "EngineDeadError" in ended["vllm"][1]

@@ -1,4 +1,4 @@
-"""The simulated commands' arguments, mapping, keys and networks, without a sandbox."""
+"""Arguments, rank placement, keys and networks of the simulated commands."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _world(*pods: view.Pod, ready: bool = True, hcas: list[dict[str, Any]] | Non
     return view.View({"n0": node}, {pod.key: pod for pod in pods}, pods[0])
 
 
-def test_mpirun_understands_azures_own_command_line() -> None:
+def test_mpirun_parses_azures_command_line() -> None:
     line = (
         "--allow-run-as-root -np 16 --hostfile hosts --map-by ppr:8:node:pe=12 --bind-to core -mca coll_hcoll_enable 0 "
         "-x NCCL_DEBUG=INFO -x PATH --tag-output all_reduce_perf -b 8"
@@ -47,13 +47,13 @@ def test_mpirun_understands_azures_own_command_line() -> None:
 
 
 @case_table(__file__, "refused_by_mpirun")
-def test_mpirun_refuses(line: str, message: str) -> None:
+def test_mpirun_rejects_invalid_arguments(line: str, message: str) -> None:
     with pytest.raises(MpiError, match=message):
         mpi_arguments.parse(line.split())
 
 
 @case_table(__file__, "places")
-def test_ranks_are_placed(line: str, counts: list[int]) -> None:
+def test_places_ranks(line: str, counts: list[int]) -> None:
     pods = [(_pod("w-0"), 8), (_pod("w-1"), 8)]
     ranks = mpirun.place(mpi_arguments.parse(line.split()), pods)
     assert [sum(rank.pod is pod for rank in ranks) for pod, _ in pods] == counts
@@ -62,19 +62,19 @@ def test_ranks_are_placed(line: str, counts: list[int]) -> None:
 
 
 @case_table(__file__, "numbers")
-def test_ranks_are_numbered_along_nodes_or_in_turn(line: str, nodes: list[int]) -> None:
+def test_numbers_ranks_by_node_or_by_slot(line: str, nodes: list[int]) -> None:
     pods = [(_pod("w-0"), 8), (_pod("w-1"), 8)]
     ranks = mpirun.place(mpi_arguments.parse(line.split()), pods)
     assert [int(rank.pod.hostname[-1]) for rank in ranks] == nodes
 
 
 @pytest.mark.parametrize("line", ["-np 17 x", "-np 17 --map-by ppr:8:node --oversubscribe x"])
-def test_too_many_ranks_are_refused(line: str) -> None:
+def test_rejects_too_many_ranks(line: str) -> None:
     with pytest.raises(MpiError, match="17"):
         mpirun.place(mpi_arguments.parse(line.split()), [(_pod("w-0"), 8), (_pod("w-1"), 8)])
 
 
-def test_host_files(tmp_path: Path) -> None:
+def test_reads_host_files(tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("# workers\nw-0.w slots=8\n\nw-1.w\n")
     options = mpi_arguments.parse(["--hostfile", str(tmp_path / "hosts"), "x"])
     assert mpirun.hosts_of(options) == [mpirun.Host("w-0.w", 8), mpirun.Host("w-1.w")]
@@ -83,43 +83,43 @@ def test_host_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "size"), [("8", 8), ("32M", 2**25), ("16G", 2**34), ("1.5k", 1536)])
-def test_message_sizes(text: str, size: int) -> None:
+def test_parses_message_sizes(text: str, size: int) -> None:
     assert nccl_tests.size(text) == size
 
 
 @pytest.mark.parametrize("line", ["-b 8X", "-b 2G -e 1G", "-q 3", "-d complex", "-g", "stray", "-f 1.5", "-n ten"])
-def test_nccl_tests_refuses(line: str) -> None:
+def test_nccl_tests_rejects_invalid_arguments(line: str) -> None:
     with pytest.raises(nccl_tests.UsageError):
         nccl_tests.parse(line.split())
 
 
 @pytest.mark.parametrize("line", ["-i 0", "-b 8 -e 1M -f 1 -i 0", "-b 0 -e 1M -f 2"])
-def test_nccl_tests_refuses_steps_that_go_nowhere(line: str) -> None:
+def test_nccl_tests_rejects_endless_steps(line: str) -> None:
     with pytest.raises(nccl_tests.UsageError, match="would never end"):
         nccl_tests.parse(line.split())
 
 
 @case_table(__file__, "steps")
-def test_nccl_tests_steps_by_factors_above_one_and_else_by_bytes(line: str, sizes: list[int]) -> None:
+def test_nccl_tests_steps_by_factor_or_by_bytes(line: str, sizes: list[int]) -> None:
     options = nccl_tests.parse(line.split())
     assert list(nccl_tests._sizes(options, nccl_tests.size(options["e"]))) == sizes
 
 
-def test_nccl_tests_measures_what_memory_has_room_for() -> None:
+def test_nccl_tests_limits_sizes_to_the_memory() -> None:
     assert list(nccl_tests._sizes(nccl_tests.parse(["-b", "16G", "-e", "16G"]), 2**33)) == [2**33]
 
 
-def test_nccl_tests_takes_short_and_long_options() -> None:
+def test_nccl_tests_parses_short_and_long_options() -> None:
     options = nccl_tests.parse(["-b8", "-e", "16G", "--stepfactor=2", "--ngpus", "1", "-c", "0"])
     assert (options["b"], options["e"], options["f"], options["g"], options["c"]) == ("8", "16G", "2", "1", "0")
 
 
 @case_table(__file__, "devices")
-def test_device_patterns(pattern: str, name: str, chosen: bool) -> None:
+def test_selects_devices_by_pattern(pattern: str, name: str, chosen: bool) -> None:
     assert nccl_net.selected(name, pattern) is chosen
 
 
-def test_the_network_follows_what_the_pod_was_given() -> None:
+def test_chooses_the_network_by_the_pods_devices() -> None:
     assert nccl_net.choose(_world(_pod()), _pod(), {}).transport == INFINIBAND
     assert nccl_net.choose(_world(_pod(hcas=[])), _pod(hcas=[]), {}).transport == SOCKET
     assert nccl_net.choose(_world(_pod()), _pod(), {"NCCL_IB_DISABLE": "1"}).transport == SOCKET
@@ -131,7 +131,7 @@ def test_the_network_follows_what_the_pod_was_given() -> None:
 @pytest.mark.parametrize(
     ("pattern", "name"), [("", "eth0"), ("eth0", "eth0"), ("=lo", "lo"), ("ens", None), ("^lo", "eth0")]
 )
-def test_bootstrap_interfaces(pattern: str, name: str | None) -> None:
+def test_selects_the_bootstrap_interface(pattern: str, name: str | None) -> None:
     assert nccl_net.interface({"NCCL_SOCKET_IFNAME": pattern}) == name
 
 
@@ -148,7 +148,7 @@ def _server(**facts: Any) -> view.Pod:
 
 
 @pytest.mark.parametrize("host", ["w-1.w", "w-1.w.ai.svc.cluster.local", "10.244.0.5", "short"])
-def test_ssh_reaches_a_running_server_that_knows_the_key(tmp_path: Path, host: str) -> None:
+def test_ssh_connects_to_a_server_with_the_key(tmp_path: Path, host: str) -> None:
     server = _server()
     assert ssh_access.connect(_world(_pod(), server), host, {}, _ssh_folder(tmp_path)) is server
 
@@ -171,15 +171,14 @@ def test_ssh_reaches_a_running_server_that_knows_the_key(tmp_path: Path, host: s
         ("w-1.w", _server(sshd={"port": 22, "authorized_keys": []}), True, "Permission denied"),
     ],
 )
-def test_ssh_fails(tmp_path: Path, host: str, server: view.Pod, ready: bool, message: str) -> None:
+def test_ssh_has_the_real_error(tmp_path: Path, host: str, server: view.Pod, ready: bool, message: str) -> None:
     with pytest.raises(ssh_access.SshError, match=message):
         ssh_access.connect(_world(_pod(), server, ready=ready), host, {}, _ssh_folder(tmp_path))
 
 
-def test_mpirun_tries_all_hosts_and_names_none_itself(
+def test_mpirun_tries_all_hosts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is known of each host its ssh has said."""
     monkeypatch.setattr(view, "load", lambda: _world(_pod(), _server(sshd=None)))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert mpirun.main(["-host", "w-1.w,w-9.w,10.244.0.77", "true"]) == 1
@@ -193,8 +192,7 @@ def test_mpirun_tries_all_hosts_and_names_none_itself(
     ]
 
 
-def test_a_name_leads_to_the_try_that_runs_not_to_the_one_before() -> None:
-    """Both are called so by their headless service; a pod that ended is in no endpoints."""
+def test_a_name_resolves_to_the_running_pod() -> None:
     tries = {"ai/w-0-a": _pod("w-0", phase="Failed", ip="10.244.0.9"), "ai/w-0-b": _pod("w-0", ip="10.244.0.4")}
     before, now = (view.Pod(key, pod.facts) for key, pod in tries.items())
     assert _world(_pod("other", ip="10.244.0.7"), before, now).resolve("w-0.w") is now
@@ -204,24 +202,22 @@ def test_a_name_leads_to_the_try_that_runs_not_to_the_one_before() -> None:
     ("host", "found"),
     [("w-0.w", False), ("w-0.w.blue", True), ("w-0.w.blue.svc.cluster.local", True), ("10.244.0.9", True)],
 )
-def test_a_pod_of_another_namespace_is_found_by_its_address_and_by_names_with_its_namespace(
-    host: str, found: bool
-) -> None:
+def test_resolves_pods_of_other_namespaces_by_address_or_qualified_name(host: str, found: bool) -> None:
     other = view.Pod("blue/w-0", _pod("w-0", ip="10.244.0.9").facts)
     assert (_world(_pod("me", ip="10.244.0.7"), other).resolve(host) is other) is found
 
 
-def test_ssh_refuses_keys_that_others_may_read(tmp_path: Path) -> None:
+def test_ssh_rejects_a_key_that_others_can_read(tmp_path: Path) -> None:
     with pytest.raises(ssh_access.SshError, match="too open"):
         ssh_access.connect(_world(_pod(), _server()), "w-1.w", {}, _ssh_folder(tmp_path, 0o644))
 
 
-def test_ssh_wants_host_keys_settled(tmp_path: Path) -> None:
+def test_ssh_rejects_unknown_host_keys(tmp_path: Path) -> None:
     with pytest.raises(ssh_access.SshError, match="Host key verification failed"):
         ssh_access.connect(_world(_pod(), _server()), "w-1.w", {"stricthostkeychecking": "yes"}, _ssh_folder(tmp_path))
 
 
-def test_openssh_keys_too() -> None:
+def test_reads_openssh_keys() -> None:
     key = ed25519.Ed25519PrivateKey.generate()
     encoding = serialization.Encoding
     private = key.private_bytes(encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption())
@@ -232,12 +228,12 @@ def test_openssh_keys_too() -> None:
 @pytest.mark.parametrize(
     "text", ["", "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n", "-----BEGIN EC PRIVATE KEY-----\nAAAA\n"]
 )
-def test_bad_keys(text: str) -> None:
+def test_rejects_invalid_keys(text: str) -> None:
     with pytest.raises(keys.BadKey):
         keys.public_key(text)
 
 
-def test_topology_files_are_held_against_the_node() -> None:
+def test_compares_topology_files_with_the_node() -> None:
     pci = '<pci busid="{}" class="0x060400">{}</pci>'
     pair = '<pci busid="{}" class="0x030200"/><pci busid="{}" class="0x020700"/>'
     text = '<system version="1"><cpu numaid="0">' + pci.format("ffff:ff:01.0", pair) + "</cpu></system>"
@@ -248,7 +244,7 @@ def test_topology_files_are_held_against_the_node() -> None:
     assert "error" in topology.parse("<config/>")
 
 
-def test_images_are_found_by_the_last_part_of_their_name() -> None:
+def test_finds_images_by_the_last_part_of_their_name() -> None:
     assert image_name("acr.azurecr.io/team/nccl-test:1.0@sha256:0") == "nccl-test"
     assert image_name("host:5000/nccl-test") == "nccl-test"
     assert "/usr/local/bin/all_reduce_perf" in image_named("nccl-test").commands

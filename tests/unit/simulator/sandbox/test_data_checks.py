@@ -1,4 +1,4 @@
-"""The checks of data files in sandboxes of the images that have them: the images' own modules, run as they are."""
+"""The data checks of images, which run their own modules in sandboxes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ from workloads._lib.team_training import DATA
         ("ray-finetuning", "finetuning.missing /data", b"", "No module named finetuning.missing"),
     ],
 )
-def test_the_module_of_the_image_runs_as_it_is(
-    tmp_path: Path, image: str, words: str, content: bytes, error: str
-) -> None:
+def test_runs_the_module_of_the_image(tmp_path: Path, image: str, words: str, content: bytes, error: str) -> None:
     for name in ("data", "world"):
         (tmp_path / name).mkdir()
     (tmp_path / "data" / ("file.jsonl" if image == "ray-finetuning" else "file.bin")).write_bytes(content)

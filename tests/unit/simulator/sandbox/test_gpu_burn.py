@@ -1,4 +1,4 @@
-"""Simulated gpu-burn, on a hand-made view of the world."""
+"""Simulated gpu-burn."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def test_pods_that_share_a_gpu_share_its_rate(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], others: tuple[view.Pod, ...], rate: int
 ) -> None:
     assert burn(monkeypatch, pod("ai/a", 0), *others) == 0
-    said = capsys.readouterr().out
-    assert f"({rate} Gflop/s)" in said
-    assert "\tGPU 0: OK" in said
+    output = capsys.readouterr().out
+    assert f"({rate} Gflop/s)" in output
+    assert "\tGPU 0: OK" in output
 
 
 def test_a_lost_gpu_is_faulty(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,6 +45,6 @@ def test_a_lost_gpu_is_faulty(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert "\tGPU 0: FAULTY" in capsys.readouterr().out
 
 
-def test_a_pod_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fails_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert burn(monkeypatch, pod("ai/a")) == gpu_burn.NO_DEVICE
     assert "No CUDA devices" in capsys.readouterr().err

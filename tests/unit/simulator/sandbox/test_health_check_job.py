@@ -1,6 +1,4 @@
-"""The health check's real scripts on simulated nodes: it passes on a healthy one, finds faults, and knows what it does
-not know.
-"""
+"""The health check's real scripts on healthy and faulty simulated nodes."""
 
 from __future__ import annotations
 
@@ -35,9 +33,9 @@ class Check(Sandboxes):
         self.spec: Object = manifests.job_spec(request)["template"]["spec"]
         self.files = dict(manifests.files(request).contents)
         self.logged: list[str] = []
-        """Lines of the node's log besides the kernel's own."""
+        """Additional lines of the node's log."""
         self.log_folder: Path | None = None
-        """In place of the node's /var/log."""
+        """A folder to mount instead of the node's /var/log."""
 
     def edit(self, old: str, new: str) -> None:
         """Changes the configuration."""
@@ -45,7 +43,7 @@ class Check(Sandboxes):
         self.files["aznhc.conf"] = self.files["aznhc.conf"].replace(old, new)
 
     def run(self) -> tuple[int, str]:
-        """Exit code and log."""
+        """Returns exit code and log."""
         root, hardware = self.folder / "node", self.hardware(NODE)
         machine.write(root, hardware)
         with (root / machine.KERNEL_LOG).open("a") as stream:
@@ -62,7 +60,7 @@ class Check(Sandboxes):
 
 
 def logged_at(minutes: float) -> str:
-    """So many minutes ago, as rsyslog of Ubuntu 24.04 writes it."""
+    """Returns a time in the past in the format of Ubuntu 24.04's rsyslog."""
     return (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat(timespec="microseconds")
 
 
@@ -80,37 +78,37 @@ def test_a_healthy_node_passes(tmp_path: Path, sku: str) -> None:
 
 
 @case_table(__file__, "faults", file="health_check")
-def test_a_fault_fails_the_node(tmp_path: Path, kind: str, device: str, said: str) -> None:
+def test_a_fault_fails_the_node(tmp_path: Path, kind: str, device: str, text: str) -> None:
     code, log = Check(tmp_path, faults=[new_fault(kind, NODE, device)]).run()
     assert code == 1
     assert verdict(log).startswith("VERDICT: FAIL check_")
-    assert said in log
+    assert text in log
 
 
 @pytest.mark.parametrize(
-    ("gbps", "leave_out", "said"),
+    ("gbps", "leave_out", "text"),
     [
         (100, (), "No IB port mlx5_2:1 is ACTIVE (LinkUp 400 Gb/sec)"),
         (200, ("check_hw_ib",), "IB=mlx5_2, mlx5_2, IB BW (expected > 380 Gbps, but measured 199.80 Gbps"),
     ],
 )
-def test_a_slow_link_fails_also_where_its_port_is_not_looked_at(
-    tmp_path: Path, gbps: int, leave_out: tuple[str, ...], said: str
+def test_a_slow_link_fails_also_without_the_check_of_ports(
+    tmp_path: Path, gbps: int, leave_out: tuple[str, ...], text: str
 ) -> None:
     check = Check(tmp_path, faults=[new_fault("link", NODE, "mlx5_2", gbps)], leave_out=leave_out)
     code, log = check.run()
     assert code == 1
-    assert said in log
+    assert text in log
 
 
-def test_all_that_is_wrong_is_told(tmp_path: Path) -> None:
+def test_reports_all_failed_checks(tmp_path: Path) -> None:
     _, log = Check(tmp_path, faults=[new_fault("gpu", NODE, "3")]).run()
     assert {"check_gpu_count", "check_nvsmi_healthmon", "check_gpu_xid"} <= set(log.replace(":", " ").split())
     assert "more)" in verdict(log)
 
 
-def test_an_error_of_a_gpu_in_the_nodes_log_fails_the_node(tmp_path: Path) -> None:
-    """With the timestamps that the node's rsyslog writes: as they are, aznhc's check takes the error for an old one."""
+def test_an_xid_in_the_log_fails_the_node(tmp_path: Path) -> None:
+    """Without conversion of the timestamps, aznhc's check would ignore the error as old."""
     check = Check(tmp_path)
     check.logged = [
         f"{logged_at(minutes=5)} {NODE} kernel: NVRM: Xid (PCI:0001:00:00): 48, pid=7, DBE (double bit error)"
@@ -120,7 +118,7 @@ def test_an_error_of_a_gpu_in_the_nodes_log_fails_the_node(tmp_path: Path) -> No
     assert verdict(log).startswith("VERDICT: FAIL check_gpu_xid: GPU Xid errors detected")
 
 
-def test_a_link_that_flaps_fails_the_node(tmp_path: Path) -> None:
+def test_a_flapping_link_fails_the_node(tmp_path: Path) -> None:
     check = Check(tmp_path)
     lost = f"{NODE} systemd-networkd[622]: ib3: Lost carrier"
     check.logged = [f"{logged_at(minutes=minutes)} {lost}" for minutes in (90, 30)]
@@ -129,7 +127,7 @@ def test_a_link_that_flaps_fails_the_node(tmp_path: Path) -> None:
     assert verdict(log).startswith("VERDICT: FAIL check_ib_link_flapping: IB link flapping detected")
 
 
-def test_a_node_without_a_log_is_not_known_to_be_well(tmp_path: Path) -> None:
+def test_a_node_without_a_log_is_unknown(tmp_path: Path) -> None:
     check = Check(tmp_path)
     check.log_folder = tmp_path / "empty"
     check.log_folder.mkdir()
@@ -138,7 +136,7 @@ def test_a_node_without_a_log_is_not_known_to_be_well(tmp_path: Path) -> None:
     assert verdict(log).startswith("VERDICT: UNKNOWN check_gpu_xid: the node has no log in /host/var/log")
 
 
-def test_without_checks_of_it_the_log_is_not_needed(tmp_path: Path) -> None:
+def test_needs_no_log_without_checks_of_it(tmp_path: Path) -> None:
     check = Check(tmp_path, leave_out=("check_gpu_xid", "check_ib_link_flapping"))
     check.log_folder = tmp_path / "empty"
     check.log_folder.mkdir()
@@ -146,11 +144,11 @@ def test_without_checks_of_it_the_log_is_not_needed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "code", "said"),
+    ("old", "new", "code", "text"),
     [
-        # The limits of older charts are above what some healthy nodes reach.
+        # The limits of older charts are too high for some healthy nodes.
         ("check_gpu_bw 48 335", "check_gpu_bw 60 400", 1, "FaultCode: NHC2020"),
-        # Topology before size, as in older charts: all_reduce_perf refuses it.
+        # Older charts have the topology before the size, which all_reduce_perf rejects.
         (
             "16G /opt/health-check/topology.xml",
             "/opt/health-check/topology.xml 16G",
@@ -160,17 +158,15 @@ def test_without_checks_of_it_the_log_is_not_needed(tmp_path: Path) -> None:
         ("check_gpu_count 8", "check_gpu_number 8", 2, "UNKNOWN check_gpu_number is not in this image"),
     ],
 )
-def test_a_configuration_that_does_not_fit_says_little_of_the_node(
-    tmp_path: Path, old: str, new: str, code: int, said: str
-) -> None:
+def test_a_wrong_configuration_fails_or_is_unknown(tmp_path: Path, old: str, new: str, code: int, text: str) -> None:
     check = Check(tmp_path)
     check.edit(old, new)
     found, log = check.run()
     assert found == code
-    assert said in verdict(log)
+    assert text in verdict(log)
 
 
-def test_without_the_right_to_pin_memory_rdma_cannot_be_checked(tmp_path: Path) -> None:
+def test_rdma_is_unknown_without_ipc_lock(tmp_path: Path) -> None:
     check = Check(tmp_path)
     check.spec["containers"][0]["securityContext"] = {"capabilities": {"add": []}}
     code, log = check.run()
@@ -178,7 +174,7 @@ def test_without_the_right_to_pin_memory_rdma_cannot_be_checked(tmp_path: Path) 
     assert "UNKNOWN check_ib_bw_gdr" in verdict(log)
 
 
-def test_without_a_configuration_nothing_is_known(tmp_path: Path) -> None:
+def test_a_missing_configuration_is_unknown(tmp_path: Path) -> None:
     check = Check(tmp_path)
     check.files = {"topology.xml": check.files["topology.xml"]}
     code, log = check.run()
@@ -186,7 +182,7 @@ def test_without_a_configuration_nothing_is_known(tmp_path: Path) -> None:
     assert "UNKNOWN there is no check in /opt/health-check/aznhc.conf" in verdict(log)
 
 
-def test_a_known_fault_outweighs_what_is_not_known(tmp_path: Path) -> None:
+def test_a_failed_check_takes_precedence_over_an_unknown_one(tmp_path: Path) -> None:
     check = Check(tmp_path, faults=[new_fault("hca", NODE, "mlx5_0")])
     check.edit("check_gpu_count 8", "check_gpu_number 8")
     assert verdict(check.run()[1]).startswith("VERDICT: FAIL check_hw_ib")

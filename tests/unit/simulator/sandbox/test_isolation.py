@@ -1,4 +1,4 @@
-"""A script in the sandbox tries to reach the machine that it runs on."""
+"""Scripts in a sandbox cannot reach the machine that runs it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simulator.sandbox import executables, sandbox
 from simulator.sandbox.spec import SandboxSpec
 from simulator.world.hardware import node_hardware
 from tests.support.waiting import eventually
-from tests.unit.simulator.sandbox.tools import lent
+from tests.unit.simulator.sandbox.tools import mounted_program
 
 NODE = "aks-gpu-22222222-vmss000000"
 READ_ONLY, MISSING = "Read-only file system", "No such file or directory"
@@ -47,14 +47,14 @@ ATTEMPTS = {
         "stat -c 'it has %s bytes' /proc/kcore; test -s /proc/kcore",
         f"it has 0 bytes|{MISSING}",
     ),
-    "make namespaces of its own": ("unshare --user true", "unshare failed"),
+    "create namespaces": ("unshare --user true", "unshare failed"),
 }
-"""What a script tries, and what it is told then: not that the program is missing that it tries it with."""
+"""Each attempt's script, and its expected error. The error must not be a missing program."""
 
 
 @pytest.fixture
 def run_folder() -> Iterator[Path]:
-    """Where any user may look, so that a run as another user finds it."""
+    """Returns a folder that other users can read."""
     folder = Path(tempfile.mkdtemp(prefix="sandbox-"))
     folder.chmod(0o755)
     yield folder
@@ -86,16 +86,16 @@ def _run(spec: SandboxSpec) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
-def test_the_machine_is_out_of_reach(run_folder: Path, attempt: str) -> None:
-    script, told = ATTEMPTS[attempt]
+def test_a_script_cannot_reach_the_machine(run_folder: Path, attempt: str) -> None:
+    script, error = ATTEMPTS[attempt]
     with socket.create_server(("127.0.0.1", 0)) as server:
         words = {"pid": os.getpid(), "port": server.getsockname()[1], "root": ROOT}
-        code, log = _run(_spec(run_folder, script.format(**words), mounts=lent("unshare")))
+        code, log = _run(_spec(run_folder, script.format(**words), mounts=mounted_program("unshare")))
     assert code != 0, f"it could {attempt}: {log}"
-    assert re.search(told, log), f"it did not try to {attempt}: {log}"
+    assert re.search(error, log), f"it did not try to {attempt}: {log}"
 
 
-def test_a_shell_works_and_sees_only_its_image(run_folder: Path) -> None:
+def test_a_shell_sees_only_its_image(run_folder: Path) -> None:
     script = "id -u; hostname; echo $HOSTNAME; ls / /dev/nvidia* /dev/infiniband /sys/class/infiniband"
     code, log = _run(_spec(run_folder, script, gpus=(0, 1), hcas=("mlx5_2",)))
     assert code == 0, log
@@ -107,7 +107,7 @@ def test_a_shell_works_and_sees_only_its_image(run_folder: Path) -> None:
 
 @pytest.mark.parametrize(("capabilities", "most"), [(frozenset(), 64), (frozenset({"IPC_LOCK"}), None)])
 def test_locked_memory_follows_the_capability(run_folder: Path, capabilities: frozenset[str], most: int | None) -> None:
-    """`most` is in KiB; nothing can be given that this machine does not let us have."""
+    """`most` is in KiB. The limit of this machine may be lower."""
     hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
     limits = [limit for limit in (most, None if hard == resource.RLIM_INFINITY else hard // 1024) if limit is not None]
     _, log = _run(_spec(run_folder, "ulimit -l", capabilities=capabilities))
@@ -120,15 +120,14 @@ def test_shared_memory_has_its_size(run_folder: Path) -> None:
     assert "No space left" in log
 
 
-def test_no_variable_of_the_machine_comes_along(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_has_no_variables_of_the_machine(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARM_CLIENT_SECRET", "hush")
     _, log = _run(_spec(run_folder, "env", env={"ROLE": "probe"}))
     assert "hush" not in log
     assert "ROLE=probe" in log
 
 
-def test_killing_the_process_ends_all_of_the_sandbox(run_folder: Path) -> None:
-    """A killed process takes a moment to go on a busy machine, so the test waits for it, and fails if one stays."""
+def test_killing_the_process_ends_all_processes_of_the_sandbox(run_folder: Path) -> None:
     marker = f"86399.{os.getpid()}"
     with (run_folder / "log").open("wb") as stream:
         process = sandbox.start(_spec(run_folder, f"sleep {marker} & sleep {marker}"), stream.fileno())
@@ -138,7 +137,7 @@ def test_killing_the_process_ends_all_of_the_sandbox(run_folder: Path) -> None:
     eventually(lambda: not _sleepers(marker))
 
 
-def test_a_program_that_this_machine_lacks_is_named() -> None:
+def test_the_error_names_a_missing_program() -> None:
     with pytest.raises(executables.MissingExecutables, match="no-such-program"):
         executables.binds(("bash", "no-such-program"))
 

@@ -1,4 +1,4 @@
-"""The script of docker/local-nvme-scratch in a sandbox: on new, used and broken nodes."""
+"""The script of docker/local-nvme-scratch on new, used and faulty nodes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def node(tmp_path: Path) -> Node:
     return small_node(tmp_path)
 
 
-# -- a node as it comes ------------------------------------------------------------------------------------------------
+# -- a new node --------------------------------------------------------------------------------------------------------
 
 
-def test_all_local_disks_become_one_file_system_mounted_on_the_node(tmp_path: Path) -> None:
+def test_creates_one_file_system_of_all_local_disks(tmp_path: Path) -> None:
     node = Node(tmp_path)
     code, log = set_up(node)
     assert code == 0
@@ -44,7 +44,7 @@ def test_a_pod_is_ready_only_while_the_file_system_is_mounted(node: Node) -> Non
     assert node.run(POD, probe)[0] == 0
 
 
-def test_one_disk_needs_no_array(node: Node) -> None:
+def test_creates_no_array_for_one_disk(node: Node) -> None:
     node.change(nvme=node.hardware.nvme[:1])
     code, log = set_up(node)
     assert code == 0
@@ -57,7 +57,7 @@ def test_one_disk_needs_no_array(node: Node) -> None:
 
 @pytest.mark.parametrize("disks", [1, DISKS])
 @pytest.mark.parametrize("restart", ["pod", "node"])
-def test_what_is_there_is_kept(node: Node, disks: int, restart: str) -> None:
+def test_keeps_an_existing_file_system(node: Node, disks: int, restart: str) -> None:
     node.change(nvme=node.hardware.nvme[:disks])
     set_up(node)
     (node.root / "mnt/nvme/scratch/data").write_text("precious")
@@ -73,13 +73,13 @@ def test_what_is_there_is_kept(node: Node, disks: int, restart: str) -> None:
     assert len(mounts(node)) == 2
 
 
-def test_the_file_system_can_be_ext4_and_is_kept_though_the_setting_changed(node: Node) -> None:
+def test_keeps_ext4_after_a_change_of_the_setting(node: Node) -> None:
     assert set_up(node, FILESYSTEM="ext4")[0] == 0
     assert set_up(node, FILESYSTEM="xfs")[0] == 0
     assert node.disk("md127")["filesystem"]["type"] == "ext4"
 
 
-def test_an_array_that_the_node_started_by_itself_under_another_name_is_used(node: Node) -> None:
+def test_uses_an_array_that_the_node_assembled_under_another_name(node: Node) -> None:
     set_up(node)
     node.reboot()
     node.run(POD, SETUP | {"command": ["sh", "-c", "mdadm --assemble --homehost=any /dev/md/x /dev/nvme*n1"]})
@@ -87,16 +87,16 @@ def test_an_array_that_the_node_started_by_itself_under_another_name_is_used(nod
     assert len(mounts(node)) == 2
 
 
-OURS_BEFORE: dict[str, dict[str, str]] = {
-    "an array that was never finished": {"nvme0n1": raid(), "nvme1n1": raid(number=1)},
-    "an array of which a disk was replaced": {"nvme0n1": raid(), "nvme2n1": raid(number=2)},
+LEFTOVERS: dict[str, dict[str, str]] = {
+    "an incomplete array": {"nvme0n1": raid(), "nvme1n1": raid(number=1)},
+    "an array with a replaced disk": {"nvme0n1": raid(), "nvme2n1": raid(number=2)},
     "a file system of one disk": {"nvme2n1": '{"filesystem": {"type": "xfs", "label": "nvme-scratch", "uuid": "f"}}'},
 }
 
 
-@pytest.mark.parametrize("leftover", OURS_BEFORE)
-def test_what_it_made_itself_is_made_again(node: Node, leftover: str) -> None:
-    for disk, content in OURS_BEFORE[leftover].items():
+@pytest.mark.parametrize("leftover", LEFTOVERS)
+def test_recreates_its_own_incomplete_array(node: Node, leftover: str) -> None:
+    for disk, content in LEFTOVERS[leftover].items():
         (node.root / "dev" / disk).write_text(content)
     code, log = set_up(node)
     assert code == 0
@@ -104,7 +104,7 @@ def test_what_it_made_itself_is_made_again(node: Node, leftover: str) -> None:
     assert "ready: /dev/md127" in log
 
 
-def test_a_start_that_was_killed_before_formatting_goes_on(node: Node) -> None:
+def test_continues_after_a_kill_before_formatting(node: Node) -> None:
     create = "mdadm --create /dev/md/nvme-scratch --run --homehost=any --name=nvme-scratch --level=0"
     node.run(POD, SETUP | {"command": ["sh", "-c", f"{create} --raid-devices={DISKS} /dev/nvme*n1"]})
     code, log = set_up(node)
@@ -114,7 +114,7 @@ def test_a_start_that_was_killed_before_formatting_goes_on(node: Node) -> None:
 
 
 @pytest.mark.parametrize("started_by_the_node", [False, True])
-def test_a_lost_disk_is_told_and_nothing_is_overwritten(node: Node, started_by_the_node: bool) -> None:
+def test_reports_a_lost_disk_and_overwrites_nothing(node: Node, started_by_the_node: bool) -> None:
     set_up(node)
     node.reboot()
     node.change(nvme=node.hardware.nvme[:-1])
@@ -128,7 +128,7 @@ def test_a_lost_disk_is_told_and_nothing_is_overwritten(node: Node, started_by_t
     assert node.disks() == before
 
 
-def test_a_disk_that_falls_off_a_running_array_is_told(node: Node) -> None:
+def test_reports_a_disk_lost_from_a_running_array(node: Node) -> None:
     set_up(node)
     node.change(nvme=node.hardware.nvme[:-1])
     code, log = set_up(node)
@@ -136,7 +136,7 @@ def test_a_disk_that_falls_off_a_running_array_is_told(node: Node) -> None:
     assert "/dev/md127 has lost a disk, and with it the data of RAID 0. Replace the node" in log
 
 
-# -- wrong surroundings ------------------------------------------------------------------------------------------------
+# -- wrong pod specs ---------------------------------------------------------------------------------------------------
 
 
 def _mounts_that(change: Callable[[Object], Object | None]) -> Object:
@@ -161,16 +161,16 @@ WRONG: dict[str, tuple[Object, list[str]]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_wrong_surroundings_are_told(node: Node, wrong: str) -> None:
-    changes, told = WRONG[wrong]
+def test_rejects_a_wrong_pod_spec(node: Node, wrong: str) -> None:
+    changes, texts = WRONG[wrong]
     before = node.disks()
     code, log = node.run(POD, SETUP | changes)
     assert code != 0
-    assert [text for text in told if text not in log] == []
+    assert [text for text in texts if text not in log] == []
     assert node.disks() == before or "volumeMounts" in changes
 
 
-def test_a_node_without_nvme_is_told_what_to_do(tmp_path: Path) -> None:
+def test_rejects_a_node_without_nvme_with_the_fix(tmp_path: Path) -> None:
     assert skus.sku(NO_NVME).nvme is None
     code, log = set_up(Node(tmp_path, sku=NO_NVME))
     assert code == 1

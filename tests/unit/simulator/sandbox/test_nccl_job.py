@@ -1,4 +1,4 @@
-"""The NCCL job's real scripts in real sandboxes: it passes when all is well, and fails for each thing that is not."""
+"""The NCCL job's real scripts in real sandboxes, on healthy and faulty nodes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Run = tuple[int, str]
 
 @pytest.fixture(scope="module")
 def healthy(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Two nodes of H100 on which nothing is wrong."""
+    """Returns the result on two healthy H100 nodes."""
     return NcclJob(tmp_path_factory.mktemp("healthy")).run()
 
 
-def passes(run: Run) -> None:
+def assert_passes(run: Run) -> None:
     code, log = run
     assert code == 0, log
     assert "VERDICT: PASS" in log
     assert "[7]mlx5_7:1/IB" in log
-    assert "mlx5_8" not in log, "the Ethernet function is not for NCCL"
+    assert "mlx5_8" not in log
     assert log.rstrip().endswith("transport=NET/IB")
 
 
@@ -80,15 +80,15 @@ BROKEN: dict[str, tuple[Damage, str]] = {
 
 
 def test_healthy_fabric_passes(healthy: Run) -> None:
-    passes(healthy)
+    assert_passes(healthy)
 
 
 def test_healthy_fabric_of_three_a100_nodes_passes(tmp_path: Path) -> None:
-    passes(NcclJob(tmp_path, sku="Standard_ND96asr_v4", nodes=3).run())
+    assert_passes(NcclJob(tmp_path, sku="Standard_ND96asr_v4", nodes=3).run())
 
 
-def test_channels_are_made_by_the_first_collective_and_sharp_brings_an_infiniband_of_its_own(healthy: Run) -> None:
-    """The order of NCCL 2.28.9 with nccl-tests 2.19.6 on two H200: between the columns' names and the first row."""
+def test_the_first_collective_creates_channels_with_the_plugin_of_sharp(healthy: Run) -> None:
+    """NCCL 2.28.9 with nccl-tests 2.19.6 on two H200 logs them between the column names and the first row."""
     _, log = healthy
     assert "via NET/IBext_v10/7/GDRDMA" in log
     assert "[send] via COLLNET/SHARP/7/GDRDMA" in log
@@ -99,7 +99,7 @@ def test_channels_are_made_by_the_first_collective_and_sharp_brings_an_infiniban
 
 
 @pytest.mark.parametrize("damage", BROKEN)
-def test_what_breaks_it(tmp_path: Path, damage: str) -> None:
+def test_a_fault_fails_the_job(tmp_path: Path, damage: str) -> None:
     act, expected = BROKEN[damage]
     job = NcclJob(tmp_path)
     act(job)
@@ -109,16 +109,16 @@ def test_what_breaks_it(tmp_path: Path, damage: str) -> None:
     assert "VERDICT: FAIL" in log
 
 
-@pytest.mark.parametrize(("rdma", "said"), [(True, "busbw=47"), (False, "Using network Socket")])
-def test_one_node_needs_no_network(tmp_path: Path, rdma: bool, said: str) -> None:
-    """Without InfiniBand NCCL names TCP, and does not use it."""
+@pytest.mark.parametrize(("rdma", "text"), [(True, "busbw=47"), (False, "Using network Socket")])
+def test_one_node_needs_no_network(tmp_path: Path, rdma: bool, text: str) -> None:
+    """Without InfiniBand, NCCL logs TCP but does not use it."""
     code, log = NcclJob(tmp_path, nodes=1, rdma=rdma).run()
     assert code == 0, log
-    assert said in log
+    assert text in log
     assert log.rstrip().endswith("transport=P2P")
 
 
-def test_without_sharp_the_floor_is_lower(tmp_path: Path) -> None:
+def test_the_floor_is_lower_without_sharp(tmp_path: Path) -> None:
     code, log = NcclJob(tmp_path, options={"sharp": False}).run()
     assert code == 0, log
     assert "/SHARP" not in log

@@ -1,4 +1,4 @@
-"""The checks of node-problem-detector, each run on a simulated node as its configuration says: ok, problem, unknown."""
+"""The checks of node-problem-detector on a simulated node: ok, problem or unknown."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ DRIVER, OFED = "run/nvidia/driver/usr/bin/nvidia-smi", "run/mellanox/drivers/.dr
 
 @pytest.fixture(autouse=True)
 def checks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The image without the real node-problem-detector, which calls them: it is built minutes long."""
+    """Removes the real node-problem-detector from the image, because its build takes minutes."""
     image_of = sandbox.image_of
     monkeypatch.setattr(sandbox, "image_of", lambda spec: replace(image_of(spec), tools={}))
 
 
 class Checked:
-    """A node with its drivers, and the pod that checks it."""
+    """A node with its drivers, and the pod that runs its checks."""
 
     def __init__(self, folder: Path, sku: str = H100) -> None:
         self.node = Node(folder, sku)
@@ -56,20 +56,20 @@ class Checked:
         return self
 
     def fault(self, *faults: Fault, **more: Any) -> Checked:
-        """Its only faults are these."""
+        """Replaces the node's faults."""
         self.node.hardware = replace(node_hardware(self.size, NAME, faults), **more)
         machine.write(self.node.root, self.node.hardware)
         return self
 
     def logs(self, line: str, minutes: float = 0) -> Checked:
-        """A line of the node's log, so many minutes old."""
+        """Appends a line to the node's log with a time in the past."""
         then = (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat(timespec="microseconds")
         with (self.node.root / machine.KERNEL_LOG).open("a") as log:
             log.write(f"{then} {NAME} {line}\n")
         return self
 
     def check(self, condition: str, arguments: list[str] | None = None) -> tuple[int, str]:
-        """Exit code and message, as node-problem-detector runs it."""
+        """Returns exit code and message of a check, with node-problem-detector's arguments."""
         (rule,) = json.loads(configurations(self.size, ofed=True)[f"{condition}.json"])["rules"]
         return self.run([rule["path"], *(rule["args"] if arguments is None else arguments)])
 
@@ -104,16 +104,16 @@ def test_a_healthy_node_has_no_problem(tmp_path: Path, sku: str, condition: str)
 
 
 @case_table(__file__, "faults")
-def test_its_fault_is_a_problem_and_no_more_once_it_is_healed(
+def test_a_fault_is_a_problem_until_it_is_healed(
     node: Checked, condition: str, fault: list[str], options: dict[str, Any], message: str
 ) -> None:
     kind, device = fault
-    code, said = node.fault(new_fault(kind, NAME, device, **options)).check(condition)
-    assert (code, said[: len(message)]) == (PROBLEM, message)
+    code, found = node.fault(new_fault(kind, NAME, device, **options)).check(condition)
+    assert (code, found[: len(message)]) == (PROBLEM, message)
     assert node.fault().check(condition)[0] == OK
 
 
-def test_a_driver_that_is_missing_is_a_problem_and_leaves_what_it_would_tell_unknown(node: Checked) -> None:
+def test_a_missing_driver_is_a_problem_and_makes_its_conditions_unknown(node: Checked) -> None:
     assert node.without(DRIVER).check("GPUDriverMissing") == (
         PROBLEM,
         "the GPU operator's driver does not run on the node",
@@ -123,19 +123,19 @@ def test_a_driver_that_is_missing_is_a_problem_and_leaves_what_it_would_tell_unk
     assert node.check("GPUXidCritical")[0] == OK
 
 
-def test_a_driver_of_another_version_than_its_library_is_not_loaded(node: Checked) -> None:
-    said = "Failed to initialize NVML: Driver/library version mismatch"
-    chroot = f"mkdir /tmp/bin; printf '#!/bin/bash\necho {said}\nexit 18\n' >/tmp/bin/chroot; chmod +x /tmp/bin/chroot"
+def test_a_driver_with_another_library_version_is_not_loaded(node: Checked) -> None:
+    error = "Failed to initialize NVML: Driver/library version mismatch"
+    chroot = f"mkdir /tmp/bin; printf '#!/bin/bash\necho {error}\nexit 18\n' >/tmp/bin/chroot; chmod +x /tmp/bin/chroot"
     command = f"{chroot}; PATH=/tmp/bin:$PATH /opt/checks/gpu-driver.sh"
-    assert node.run(["bash", "-c", command]) == (PROBLEM, f"the GPU driver is not loaded: {said}")
+    assert node.run(["bash", "-c", command]) == (PROBLEM, f"the GPU driver is not loaded: {error}")
 
 
-def test_ofed_that_is_missing_is_a_problem(node: Checked) -> None:
+def test_missing_ofed_is_a_problem(node: Checked) -> None:
     assert node.without(OFED).check("OFEDMissing") == (PROBLEM, "OFED is not loaded")
 
 
 @pytest.mark.parametrize("condition", ["GPUMemoryErrors", "GPURowRemapFailed", "NVLinkInactive", "GPUTooHot"])
-def test_a_gpu_that_is_lost_leaves_what_is_asked_of_all_unknown(node: Checked, condition: str) -> None:
+def test_a_lost_gpu_makes_conditions_of_all_gpus_unknown(node: Checked, condition: str) -> None:
     code, message = node.fault(new_fault("gpu", NAME, "3")).check(condition)
     assert (code, message.partition(":")[0]) == (UNKNOWN, "nvidia-smi ended with exit code 15")
 
@@ -150,7 +150,7 @@ def test_a_node_without_a_log_is_unknown(node: Checked, condition: str) -> None:
     )
 
 
-def test_an_old_xid_that_is_critical_stays_until_the_boot_and_a_warning_for_an_hour(node: Checked) -> None:
+def test_a_critical_xid_lasts_until_the_boot_and_a_warning_for_an_hour(node: Checked) -> None:
     line = "kernel: NVRM: Xid (PCI:0001:00:00): {}, pid=7, name=train, of a job"
     node.logs(line.format(95), minutes=600).logs(line.format(13), minutes=61)
     assert node.check("GPUXidCritical") == (PROBLEM, "Xid 95 of GPU 0001:00:00")
@@ -161,7 +161,7 @@ def test_an_old_xid_that_is_critical_stays_until_the_boot_and_a_warning_for_an_h
     assert [node.check(name)[0] for name in ("GPUXidCritical", "GPUXidWarning")] == [OK, OK]
 
 
-def test_a_kernel_with_its_own_times_and_one_of_ubuntu_22_are_read_too(node: Checked) -> None:
+def test_reads_logs_of_ubuntu_22_and_kernel_times(node: Checked) -> None:
     now = f"{datetime.now():%b %e %H:%M:%S}"
     with (node.node.root / machine.KERNEL_LOG).open("a") as log:
         log.write(
@@ -171,13 +171,13 @@ def test_a_kernel_with_its_own_times_and_one_of_ubuntu_22_are_read_too(node: Che
     assert node.check("GPUXidWarning") == (PROBLEM, "Xid 31 of GPU 0001:00:00")
 
 
-def test_a_time_that_cannot_be_read_is_unknown(node: Checked) -> None:
+def test_an_unreadable_time_is_unknown(node: Checked) -> None:
     with (node.node.root / machine.KERNEL_LOG).open("a") as log:
         log.write(f"yesterday {NAME} kernel: NVRM: Xid (PCI:0001:00:00): 31, x\n")
     assert node.check("GPUXidWarning")[0] == UNKNOWN
 
 
-def test_a_link_that_was_lost_once_is_no_flapping_nor_are_two_links(node: Checked) -> None:
+def test_one_lost_carrier_of_each_link_is_not_flapping(node: Checked) -> None:
     node.logs("systemd-networkd[622]: ib3: Lost carrier", 5).logs("systemd-networkd[622]: ib4: Lost carrier", 4)
     assert node.check("InfiniBandFlapping")[0] == OK
     node.logs("systemd-networkd[622]: ib3: Lost carrier", 7 * 60)
@@ -186,14 +186,14 @@ def test_a_link_that_was_lost_once_is_no_flapping_nor_are_two_links(node: Checke
     assert node.check("InfiniBandFlapping")[0] == PROBLEM
 
 
-def test_a_link_is_seen_by_the_name_that_it_has_on_azure(node: Checked) -> None:
+def test_recognizes_azures_link_names(node: Checked) -> None:
     for minutes in (5, 1):
         node.logs("systemd-networkd[622]: ibP257s154020: Lost carrier", minutes)
     code, message = node.check("InfiniBandFlapping")
     assert (code, message.rpartition(": ")[2]) == (PROBLEM, "ibP257s154020")
 
 
-def test_an_hca_that_is_gone_is_a_problem(node: Checked) -> None:
+def test_a_missing_hca_is_a_problem(node: Checked) -> None:
     assert node.check("InfiniBandDown", ["active", "9"]) == (PROBLEM, "8 of 9 InfiniBand ports are there")
 
 
@@ -204,18 +204,16 @@ def test_an_hca_that_is_gone_is_a_problem(node: Checked) -> None:
         ("InfiniBandDown", ["up", "8"], "there is no check up: active, rate"),
     ],
 )
-def test_a_word_that_a_check_does_not_know_is_unknown(
-    node: Checked, condition: str, arguments: list[str], message: str
-) -> None:
+def test_an_unknown_argument_is_unknown(node: Checked, condition: str, arguments: list[str], message: str) -> None:
     assert node.check(condition, arguments) == (UNKNOWN, message)
 
 
-def test_while_nvidia_smi_hangs_no_second_one_is_started_beside_it(node: Checked) -> None:
+def test_does_not_start_a_second_nvidia_smi_while_one_hangs(node: Checked) -> None:
     hanging = "exec 8>/tmp/gpu-count.sh.lock; flock 8; /opt/checks/gpu-count.sh 8"
     assert node.run(["bash", "-c", hanging]) == (UNKNOWN, "nvidia-smi hangs")
 
 
-def test_a_check_that_fails_itself_is_unknown_and_no_problem(node: Checked) -> None:
+def test_an_error_of_the_check_is_unknown(node: Checked) -> None:
     code, message = node.check("GPUMissing", [])
     assert (code, message.splitlines()[-1]) == (
         UNKNOWN,

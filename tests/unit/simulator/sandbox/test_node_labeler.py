@@ -1,4 +1,4 @@
-"""The script of docker/node-labeler: records, labels, and the whole of it in a sandbox against an API."""
+"""The script of docker/node-labeler: its functions, and the script in a sandbox with a fake API."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.unit.simulator.sandbox.node import NAME, Node
 
 POD = pod_spec("registry.test/node-labeler:1")
 LABELER = POD["containers"][0]
-SEED_KEYS = [  # of the example in seed 000
+UPSTREAM_KEYS = [  # of the example in edwardsp/ai-on-aks
     "HostName", "HostingSystemEditionId", "HostingSystemNestedLevel", "HostingSystemOsMajor", "HostingSystemOsMinor",
     "HostingSystemProcessorArchitecture", "HostingSystemProcessorIdleStateMax", "HostingSystemProcessorThrottleMax",
     "HostingSystemProcessorThrottleMin", "HostingSystemSpMajor", "HostingSystemSpMinor", "PhysicalHostName",
@@ -37,7 +37,7 @@ SEED_KEYS = [  # of the example in seed 000
 
 
 def script() -> ModuleType:
-    """The script as a module."""
+    """Returns the script as a module."""
     spec = importlib.util.spec_from_file_location("node_labeler", IMAGES / "node-labeler" / "node_labeler.py")
     assert spec
     assert spec.loader
@@ -72,14 +72,14 @@ def test_records_have_a_fixed_length() -> None:
         (b"\xff\xfe".ljust(512, b"\0") + b"v".ljust(2048, b"\0"), {"\ufffd\ufffd": "v"}),
         (bytes(2560), {"": ""}),
     ],
-    ids=["empty", "half written", "twice", "remains of longer texts", "no UTF-8", "zeros"],
+    ids=["empty", "half written", "twice", "rest of a longer text", "not UTF-8", "zeros"],
 )
-def test_odd_pools_are_read_as_far_as_they_go(pool: bytes, found: dict[str, str]) -> None:
+def test_reads_damaged_pools(pool: bytes, found: dict[str, str]) -> None:
     assert labeler.records(pool) == found
 
 
-def test_a_simulated_node_has_the_keys_of_a_real_one() -> None:
-    assert sorted(labeler.records(hyperv.pool(hardware()))) == SEED_KEYS
+def test_a_simulated_node_has_the_keys_of_a_real_node() -> None:
+    assert sorted(labeler.records(hyperv.pool(hardware()))) == UPSTREAM_KEYS
 
 
 # -- labels ------------------------------------------------------------------------------------------------------------
@@ -100,16 +100,16 @@ def test_a_simulated_node_has_the_keys_of_a_real_one() -> None:
         ("", ""),
     ],
 )
-def test_texts_become_what_labels_may_be(text: str, label: str) -> None:
+def test_converts_texts_to_valid_label_values(text: str, label: str) -> None:
     assert labeler.label_text(text) == label
 
 
-def test_records_without_key_or_value_make_no_label() -> None:
+def test_records_without_key_or_value_have_no_label() -> None:
     pool = hyperv.record("Empty", "") + hyperv.record("", "x") + hyperv.record("Signs", "//") + hyperv.record("A", "b")
     assert labeler.hyperv_labels(pool) == {"hyperv/A": "b"}
 
 
-def test_every_label_of_a_node_is_one_that_kubernetes_takes(tmp_path: Path) -> None:
+def test_all_labels_are_valid_in_kubernetes(tmp_path: Path) -> None:
     devices.write_sys(tmp_path, hardware())
     labels = {
         **labeler.hyperv_labels(hyperv.pool(hardware())),
@@ -120,7 +120,7 @@ def test_every_label_of_a_node_is_one_that_kubernetes_takes(tmp_path: Path) -> N
     assert list(label_problems(foreign, ("labels",))) == []
 
 
-def test_infiniband_devices_give_pkey_and_guids_and_ethernet_none(tmp_path: Path) -> None:
+def test_only_infiniband_devices_have_labels(tmp_path: Path) -> None:
     devices.write_sys(tmp_path, hardware())
     labels = labeler.infiniband_labels(tmp_path / "class" / "infiniband")
     assert sorted(labels) == [f"ai-on-aks/ib-guid-mlx5_{index}" for index in range(8)] + ["ai-on-aks/ib-pkey"]
@@ -129,20 +129,20 @@ def test_infiniband_devices_give_pkey_and_guids_and_ethernet_none(tmp_path: Path
     assert re.fullmatch("[0-9a-f]{16}", labels["ai-on-aks/ib-guid-mlx5_0"])
 
 
-def test_hcas_in_different_partitions_show(tmp_path: Path) -> None:
+def test_the_label_has_all_partitions(tmp_path: Path) -> None:
     devices.write_sys(tmp_path, hardware())
     (tmp_path / "class/infiniband/mlx5_3/ports/1/pkeys/0").write_text("0x8abc\n")
     pkey = labeler.infiniband_labels(tmp_path / "class" / "infiniband")["ai-on-aks/ib-pkey"]
     assert sorted(pkey.split("_")) == sorted({"0x8abc", hardware().hcas[0].pkey})
 
 
-def test_nodes_without_infiniband_have_no_such_label(tmp_path: Path) -> None:
+def test_nodes_without_infiniband_have_no_labels(tmp_path: Path) -> None:
     devices.write_sys(tmp_path, hardware(T4))
     assert labeler.infiniband_labels(tmp_path / "class" / "infiniband") == {}
     assert labeler.infiniband_labels(tmp_path / "no-such-folder") == {}
 
 
-def test_only_labels_of_its_own_are_ever_removed() -> None:
+def test_removes_only_its_own_labels() -> None:
     present = {"hyperv/Gone": "1", "hyperv/Kept": "1", "hyperv/Changed": "1", "ai-on-aks/ib-pkey": "0x8001"}
     others = {"ai-on-aks/pool": "gpu", "ai-on-aks/gpu": "true", "kubernetes.io/hostname": "n", "team": "a"}
     wanted = {"hyperv/Kept": "1", "hyperv/Changed": "2", "hyperv/New": "3"}
@@ -165,7 +165,7 @@ def node(tmp_path: Path) -> Node:
 
 @pytest.fixture
 def api(tmp_path: Path, node: Node) -> Iterator[Api]:
-    """The API of that node's cluster, which its sandboxes reach, and nothing else."""
+    """Serves the API, the only server that the sandbox can reach."""
     with served(NAME, tmp_path) as api:
         uplink = Uplink(tmp_path / "world", lambda address: address == ("127.0.0.1", api.port), "")
         yield api
@@ -173,7 +173,7 @@ def api(tmp_path: Path, node: Node) -> Iterator[Api]:
 
 
 def run_until(node: Node, api: Api, seen: Callable[[str], bool]) -> str:
-    """Runs the labeler, which goes round every tenth of a second, until its log or the API shows what is awaited."""
+    """Runs the labeler every tenth of a second, until `seen` returns True for its log."""
     env = {"NODE_NAME": NAME, "INTERVAL_SECONDS": "0.1"}
     account = Mount(api.account, "/var/run/secrets/kubernetes.io/serviceaccount")
     hyperv_files = Mount(node.root / "var/lib/hyperv", "/var/lib/hyperv")
@@ -193,7 +193,7 @@ def run_until(node: Node, api: Api, seen: Callable[[str], bool]) -> str:
     return log.read_text()
 
 
-def test_a_node_gets_its_labels(node: Node, api: Api) -> None:
+def test_labels_the_node(node: Node, api: Api) -> None:
     api.labels = {"hyperv/PhysicalHostName": "before-the-move", "hyperv/Old": "1", "ai-on-aks/gpu": "true"}
     log = run_until(node, api, lambda _: bool(api.patches))
     expected = {f"hyperv/{key}": value for key, value in hyperv.pairs(hardware()).items()}
@@ -204,12 +204,12 @@ def test_a_node_gets_its_labels(node: Node, api: Api) -> None:
     assert "removed hyperv/Old" in log
 
 
-def test_a_node_that_is_right_is_not_written_to(node: Node, api: Api) -> None:
+def test_does_not_patch_a_correct_node(node: Node, api: Api) -> None:
     run_until(node, api, lambda _: api.reads > 3)
     assert len(api.patches) == 1
 
 
-def test_another_partition_and_a_moved_machine_show_without_a_restart(node: Node, api: Api) -> None:
+def test_updates_a_changed_partition(node: Node, api: Api) -> None:
     def seen(_: str) -> bool:
         if not api.patches:
             return False
@@ -221,13 +221,13 @@ def test_another_partition_and_a_moved_machine_show_without_a_restart(node: Node
     assert api.patches[1] == {"ai-on-aks/ib-pkey": alone}
 
 
-def test_without_hyperv_files_infiniband_is_still_told(node: Node, api: Api) -> None:
+def test_labels_infiniband_without_hyperv_files(node: Node, api: Api) -> None:
     (node.root / machine.KVP_POOL).unlink()
     run_until(node, api, lambda _: bool(api.patches))
     assert {name.partition("/")[0] for name in api.labels} >= {"ai-on-aks"}
 
 
-def test_missing_rights_are_told_and_tried_again(node: Node, api: Api) -> None:
+def test_logs_missing_rights_and_retries(node: Node, api: Api) -> None:
     api.forbidden = True
 
     def seen(log: str) -> bool:
@@ -238,11 +238,11 @@ def test_missing_rights_are_told_and_tried_again(node: Node, api: Api) -> None:
     assert "403" in run_until(node, api, seen)
 
 
-def test_no_other_server_of_the_machine_is_reached(node: Node, api: Api, tmp_path: Path) -> None:
+def test_cannot_reach_another_server_of_the_machine(node: Node, api: Api, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     with served(NAME, tmp_path / "other") as other:
         port, other_port = api.port, other.port
-        api.port = other_port  # the sandbox is told the wrong one, which the uplink refuses
+        api.port = other_port  # the uplink rejects this port
         try:
             log = run_until(node, api, lambda log: "ERROR" in log)
         finally:

@@ -1,4 +1,4 @@
-"""OLMo's real preparation in a real sandbox: data copied, interrupted and damaged."""
+"""OLMo's real preparation in a real sandbox."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ def blobs(tmp_path: Path) -> Iterator[Blobs]:
         yield served
 
 
-def whole(path: str) -> bytes:
+def content(path: str) -> bytes:
     return olmo_data.content(f"/{path}")
 
 
 @pytest.mark.parametrize("fetches", [True, False], ids=["by the service", "through the pod"])
-def test_the_files_that_the_config_names_are_copied(tmp_path: Path, blobs: Blobs, fetches: bool) -> None:
+def test_copies_the_files_of_the_config(tmp_path: Path, blobs: Blobs, fetches: bool) -> None:
     blobs.fetches = fetches
     code, log = prepare(tmp_path, blobs)
     assert code == 0, log
-    assert {path: blobs.stored[path] for path in FILES} == {path: whole(path) for path in FILES}
+    assert {path: blobs.stored[path] for path in FILES} == {path: content(path) for path in FILES}
     lines = blobs.stored[MANIFEST].decode().splitlines()
     assert lines == [f"{olmo_data.FILE_BYTES}\t{path}" for path in FILES]
     assert f"Prepared: 2 files, {2 * olmo_data.FILE_BYTES} bytes." in log
     assert ("goes through this pod" in log) != fetches
 
 
-def test_nothing_is_copied_twice(tmp_path: Path, blobs: Blobs) -> None:
+def test_copies_nothing_twice(tmp_path: Path, blobs: Blobs) -> None:
     prepare(tmp_path, blobs)
     before = len(blobs.written_blocks)
     code, log = prepare(tmp_path, blobs)
@@ -49,34 +49,34 @@ def test_nothing_is_copied_twice(tmp_path: Path, blobs: Blobs) -> None:
     assert log.count("there already") == 2
 
 
-def test_the_preparation_says_again_and_again_that_it_is_at_work(tmp_path: Path, blobs: Blobs) -> None:
+def test_writes_a_heartbeat(tmp_path: Path, blobs: Blobs) -> None:
     code, log = prepare(tmp_path, blobs, HEARTBEAT_S="0.2")
     assert code == 0, log
     assert blobs.puts.count(ALIVE) > 1
 
 
-def test_an_interrupted_copy_goes_on_where_it_ended(tmp_path: Path, blobs: Blobs) -> None:
+def test_continues_an_interrupted_copy(tmp_path: Path, blobs: Blobs) -> None:
     blobs.blocks_before_outage = 6
     code, log = prepare(tmp_path, blobs, **BLOCKS)
     assert code == 1, log
     assert "another try goes on from here" in log
-    assert MANIFEST not in blobs.stored, "the training must not start"
+    assert MANIFEST not in blobs.stored
     blobs.blocks_before_outage = None
     code, log = prepare(tmp_path, blobs, **BLOCKS)
     assert code == 0, log
     assert len(blobs.written_blocks) == 8, "each block once"
-    assert all(blobs.stored[path] == whole(path) for path in FILES)
+    assert all(blobs.stored[path] == content(path) for path in FILES)
 
 
-def test_a_blob_of_the_wrong_size_is_copied_again(tmp_path: Path, blobs: Blobs) -> None:
+def test_copies_a_blob_of_the_wrong_size_again(tmp_path: Path, blobs: Blobs) -> None:
     blobs.stored[FILES[0]] = b"half of it"
     code, log = prepare(tmp_path, blobs)
     assert code == 0, log
     assert f"wrong size: {FILES[0]} has 10 bytes instead of {olmo_data.FILE_BYTES}" in log
-    assert blobs.stored[FILES[0]] == whole(FILES[0])
+    assert blobs.stored[FILES[0]] == content(FILES[0])
 
 
-def test_a_copy_that_comes_out_short_is_not_called_complete(tmp_path: Path, blobs: Blobs) -> None:
+def test_rejects_an_incomplete_copy(tmp_path: Path, blobs: Blobs) -> None:
     blobs.cut_bytes = 1
     code, log = prepare(tmp_path, blobs)
     assert code == 1, log
@@ -84,14 +84,14 @@ def test_a_copy_that_comes_out_short_is_not_called_complete(tmp_path: Path, blob
     assert MANIFEST not in blobs.stored
 
 
-def test_a_refused_sas_ends_the_job_and_stays_secret(tmp_path: Path, blobs: Blobs) -> None:
+def test_a_rejected_sas_ends_the_job_and_is_not_logged(tmp_path: Path, blobs: Blobs) -> None:
     code, log = prepare(tmp_path, blobs, sas="sp=rcwl&sig=expired")
     assert code == 64, log
     assert "may not read blobs (HTTP 403): it has expired or lacks a permission" in log
     assert "sig=" not in log
 
 
-def test_a_file_that_the_source_does_not_have(tmp_path: Path, blobs: Blobs) -> None:
+def test_rejects_a_missing_config(tmp_path: Path, blobs: Blobs) -> None:
     code, log = prepare(tmp_path, blobs, CONFIG="/opt/OLMo/configs/none.yaml")
     assert code == 64
     assert "the image has no training config /opt/OLMo/configs/none.yaml" in log

@@ -1,4 +1,4 @@
-"""The kubelet's way into a running sandbox: further commands, connections, signals; and the probes that use it."""
+"""Commands, connections, signals and probes in a running sandbox."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.simulator.sandbox.node import Node
 
 SERVER = "cd /tmp; echo fine >well; exec python3 -m http.server 8000 --bind 127.0.0.1"
 IMAGE = "node-labeler"
-"""Has Python."""
+"""An image with Python."""
 
 
 def start(folder: Path, script: str) -> subprocess.Popen[bytes]:
@@ -45,7 +45,7 @@ def server(tmp_path: Path) -> Iterator[Shim]:
 
 
 def run(shim: Shim, *argv: str) -> tuple[int, str]:
-    """Exit code and output of a command in the container."""
+    """Returns exit code and output of a command in the container."""
     null = os.open(os.devnull, os.O_RDWR)
     reading, writing = os.pipe()
     try:
@@ -61,11 +61,11 @@ def test_a_command_has_the_containers_files_and_environment(server: Shim) -> Non
     assert run(server, "bash", "-c", "cat /tmp/well; echo $HOSTNAME; exit 3") == (3, "fine\ntool\n")
 
 
-def test_a_command_killed_by_a_signal_ends_as_shells_tell_it(server: Shim) -> None:
+def test_a_command_killed_by_a_signal_has_the_exit_code_of_shells(server: Shim) -> None:
     assert run(server, "bash", "-c", "kill -9 $$")[0] == 128 + 9
 
 
-def test_a_connection_reaches_a_port_that_only_the_container_sees(server: Shim) -> None:
+def test_connects_to_a_port_of_the_container(server: Shim) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", 8000)
 
     def connected() -> bool:
@@ -82,18 +82,18 @@ def test_a_connection_reaches_a_port_that_only_the_container_sees(server: Shim) 
         server.connect(9999)
 
 
-def test_who_asks_for_a_port_by_an_address_is_refused_in_the_networks_way(server: Shim) -> None:
+def test_dial_has_the_networks_error(server: Shim) -> None:
     with pytest.raises(ConnectionRefusedError, match="connection refused"):
         server.dial(9999)
 
 
-def test_what_has_ended_answers_no_more(tmp_path: Path) -> None:
+def test_an_ended_sandbox_has_no_connections(tmp_path: Path) -> None:
     start(tmp_path, "true").wait(30)
     with pytest.raises(ShimError, match=r"does not run|ended meanwhile"):  # its socket may outlive it by a moment
         Shim(tmp_path / "run").connect(8000)
 
 
-def test_a_signal_lets_the_command_tidy_up(tmp_path: Path) -> None:
+def test_a_command_can_handle_a_signal(tmp_path: Path) -> None:
     script = "trap 'exit 5' TERM; echo >/tmp/trapped; while true; do sleep 0.1; done"
     process = start(tmp_path, script)
     shim = Shim(tmp_path / "run")
@@ -102,8 +102,8 @@ def test_a_signal_lets_the_command_tidy_up(tmp_path: Path) -> None:
     assert process.wait(30) == 5
 
 
-class Told:
-    """What a prober reports of a container with these probes."""
+class Probed:
+    """The reports of a prober for a container with these probes."""
 
     def __init__(self, shim: Shim, **probes: Object) -> None:
         self.ready: list[bool] = []
@@ -123,13 +123,11 @@ class Told:
         {"exec": {"command": ["test", "-f", "/tmp/well"]}},
     ],
 )
-def test_a_container_is_ready_once_its_probe_succeeds_or_at_once_without_one(
-    server: Shim, probe: Object | None
-) -> None:
+def test_a_container_is_ready_once_its_probe_succeeds(server: Shim, probe: Object | None) -> None:
     probes = {"readinessProbe": {**probe, "periodSeconds": 0.1, "timeoutSeconds": 5}} if probe else {}
-    told = Told(server, **probes)
-    eventually(lambda: told.ready[-1:] == [True])
-    told.ended.set()
+    probed = Probed(server, **probes)
+    eventually(lambda: probed.ready[-1:] == [True])
+    probed.ended.set()
 
 
 def test_a_container_is_not_ready_while_its_probe_fails(server: Shim) -> None:
@@ -139,29 +137,29 @@ def test_a_container_is_not_ready_while_its_probe_fails(server: Shim) -> None:
         "failureThreshold": 2,
         "timeoutSeconds": 5,
     }
-    told = Told(server, readinessProbe=probe)
-    eventually(lambda: "Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 404" in told.warned)
-    eventually(lambda: told.ready == [False])
+    probed = Probed(server, readinessProbe=probe)
+    eventually(lambda: "Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 404" in probed.warned)
+    eventually(lambda: probed.ready == [False])
     run(server, "touch", "/tmp/busy")
-    eventually(lambda: told.ready == [False, True])
+    eventually(lambda: probed.ready == [False, True])
     run(server, "rm", "/tmp/busy")
-    eventually(lambda: told.ready == [False, True, False])
-    told.ended.set()
+    eventually(lambda: probed.ready == [False, True, False])
+    probed.ended.set()
 
 
-def test_a_container_that_does_not_live_is_ended(tmp_path: Path) -> None:
+def test_a_failed_liveness_probe_ends_the_container(tmp_path: Path) -> None:
     process = start(tmp_path, "sleep 600")
     probe = {"exec": {"command": ["test", "-f", "/tmp/alive"]}, "periodSeconds": 0.1}
-    told = Told(Shim(tmp_path / "run"), livenessProbe=probe)
+    probed = Probed(Shim(tmp_path / "run"), livenessProbe=probe)
     assert process.wait(30) == 128 + signal.SIGTERM
-    assert "Killing: Container main failed liveness probe, will be restarted" in told.warned
-    told.ended.set()
+    assert "Killing: Container main failed liveness probe, will be restarted" in probed.warned
+    probed.ended.set()
 
 
-def test_nothing_is_probed_before_the_container_has_started(server: Shim) -> None:
+def test_other_probes_wait_for_the_startup_probe(server: Shim) -> None:
     gate = {"exec": {"command": ["test", "-f", "/tmp/started"]}, "periodSeconds": 0.1, "failureThreshold": 1000}
-    told = Told(server, startupProbe=gate)
-    eventually(lambda: told.warned)
-    assert told.ready == []
+    probed = Probed(server, startupProbe=gate)
+    eventually(lambda: probed.warned)
+    assert probed.ready == []
     run(server, "touch", "/tmp/started")
-    eventually(lambda: told.ready[-1:] == [True])
+    eventually(lambda: probed.ready[-1:] == [True])

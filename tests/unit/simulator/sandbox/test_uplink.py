@@ -1,4 +1,4 @@
-"""Names that sandboxes reach: those of storage accounts, by the proxy that resolves them as the nodes' network does."""
+"""Connections of sandboxes to storage accounts and pods."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ NAME = "models.blob.core.windows.net"
 
 
 class _Proxy(socketserver.BaseRequestHandler):
-    """Knows one name, and what is there says what it is told."""
+    """A proxy that knows one name, with an echo server behind it."""
 
     def handle(self) -> None:
-        wanted = connect.asked(self.request)
-        if wanted is None or wanted.host != NAME:
+        target = connect.read_request(self.request)
+        if target is None or target.host != NAME:
             connect.refuse(self.request, "dial tcp: no such host")
             return
         here, there = socket.socketpair()
@@ -35,7 +35,7 @@ class _Proxy(socketserver.BaseRequestHandler):
 
 
 def _dial(address: str, port: int) -> socket.socket | None:
-    """One pod, with one port, which says what is said to it."""
+    """Connects to the only pod, which echoes at port 80."""
     if address != POD:
         return None
     if port != 80:
@@ -70,13 +70,13 @@ def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         proxy.shutdown()
 
 
-def test_a_name_is_reached_by_the_proxy() -> None:
+def test_connects_to_a_name_through_the_proxy() -> None:
     with uplink_client.connect(NAME, 443, 10) as connection:
         connection.sendall(b"hello")
         assert connection.recv(16) == b"hello"
 
 
-def test_a_pod_is_reached_by_its_address() -> None:
+def test_connects_to_a_pod_by_its_address() -> None:
     with uplink_client.connect(POD, 80, 10) as connection:
         connection.sendall(b"hello")
         assert connection.recv(16) == b"hello"
@@ -85,11 +85,11 @@ def test_a_pod_is_reached_by_its_address() -> None:
 
 
 @pytest.mark.parametrize("host", ["gone.blob.core.windows.net", "pypi.org"])
-def test_others_are_not(host: str) -> None:
+def test_rejects_other_names(host: str) -> None:
     with pytest.raises(ConnectionRefusedError):
         uplink_client.connect(host, 443, 10)
 
 
-def test_curl_says_of_a_name_that_leads_nowhere_what_the_real_one_does(capsys: pytest.CaptureFixture[str]) -> None:
+def test_curl_has_the_real_error_for_an_unknown_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert curl.main(["-sS", "https://gone.blob.core.windows.net/data/x"]) == curl.UNRESOLVED
     assert capsys.readouterr().err == "curl: (6) Could not resolve host: gone.blob.core.windows.net\n"

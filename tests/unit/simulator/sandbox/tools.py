@@ -1,4 +1,4 @@
-"""Real programs of this machine, lent to a sandbox whose image has them not, so that a script can try them."""
+"""Real programs of this machine that tests mount into a sandbox without them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from simulator.sandbox import executables
 from simulator.sandbox.spec import Mount
 
 
-def lent(name: str, target: str = "") -> tuple[Mount, ...]:
-    """The program, at `target` (else at /usr/bin/<name>), with its libraries. Raises MissingExecutables."""
+def mounted_program(name: str, target: str = "") -> tuple[Mount, ...]:
+    """Returns mounts of a program and its libraries, at `target` or /usr/bin/<name>. Raises MissingExecutables."""
     (program, place), *libraries = executables.binds((name,))
     return (Mount(Path(program), target or place), *(Mount(Path(source), inside) for source, inside in libraries))

@@ -1,4 +1,4 @@
-"""The pods of trainings, as their manifests and the training operator make them."""
+"""The pods of trainings, from their manifests and the training operator."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from workloads.pytorch_pretraining.options import PretrainingOptions
 
 
 def team_run(pods: Sandboxes, name: str, given: Object) -> Object:
-    """Returns what the run of a team's training has beside its options; its image is named as its stack."""
+    """Returns the arguments of a team's run in addition to its options."""
     checkpoints = PodMount(name="checkpoints", path=CHECKPOINTS, source={})
     data = PodMount(name="data", path=DATA, source={}) if "dataContainer" in given else None
     image = f"registry.test/{name.removeprefix('stack-')}:1"
@@ -51,16 +51,16 @@ def team_run(pods: Sandboxes, name: str, given: Object) -> Object:
 
 @dataclass
 class Training(Sandboxes):
-    """OLMo's training. The data of `put_data` are there, with their manifest."""
+    """OLMo's training."""
 
     env: dict[str, str] = field(default_factory=dict)
     absent: set[int] = field(default_factory=set)
-    """Node ranks that never come."""
+    """Node ranks that do not start."""
     leaves: int | None = None
-    """Node rank that goes away once the training has begun."""
+    """The node rank that ends after the start of the training."""
     read_only_checkpoints: bool = False
     profile: str = ""
-    """Of config/data/blobfuse.yaml, by which each node mounts checkpoints; by default all nodes have one folder."""
+    """The profile in config/data/blobfuse.yaml of each node's checkpoint mount; by default all nodes share a folder."""
 
     def __post_init__(self) -> None:
         options = OlmoOptions.model_validate({"maxFiles": 2, "evaluate": False, "stopAt": 5, **self.options})
@@ -76,7 +76,7 @@ class Training(Sandboxes):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
 
     def put_data(self, *paths: str, manifest: str | None = None) -> None:
-        """Files of the data container; `manifest` is the path of one that lists them."""
+        """Writes files of the data container, and their list at the path `manifest`."""
         files = {path: olmo_data.content(f"/{path}") for path in paths}
         if manifest:
             files[manifest] = "".join(f"{olmo_data.FILE_BYTES}\t{path}\n" for path in paths).encode()
@@ -86,14 +86,14 @@ class Training(Sandboxes):
             target.write_bytes(content)
 
     def put_alive(self, path: str, mtime: int = 1000) -> None:
-        """The blob by which the preparation says that it is at work; `mtime` in seconds since 1970."""
+        """Writes the heartbeat of the preparation, with its time in seconds since 1970."""
         target = self.folder / "data" / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.touch()
         os.utime(target, (mtime, mtime))
 
     def run(self) -> list[tuple[int, str]]:
-        """Exit code and log of each node, by rank."""
+        """Returns exit code and log of each node, by rank."""
         files = Mount(put(self.folder / "files", self.files.contents), self.files.folder)
         pods = [self._pod_of(rank, files) for rank in range(self.nodes)]
         ranks = [rank for rank in range(self.nodes) if rank not in self.absent]
@@ -117,7 +117,7 @@ class Training(Sandboxes):
             Mount(self.folder / f"scratch-{rank}", olmo.SCRATCH, read_only=False),
         )
         spec = self.template["spec"] | {"hostname": f"olmo-{rank}"}
-        name = f"olmo-{rank}-abc{rank}"  # the Job controller's end is random
+        name = f"olmo-{rank}-abc{rank}"  # the Job controller adds random characters
         return SandboxPod(name, spec, node_name(rank), mounts, own, held=self.allocated)
 
     def _leave(self, first: str, leaving: str) -> None:
@@ -126,22 +126,22 @@ class Training(Sandboxes):
 
     @contextmanager
     def _mounts(self, ranks: list[int]) -> Iterator[None]:
-        """One container of blobs, which each node has as a folder of its own."""
+        """Mounts one container of blobs for each node in a separate folder."""
         if not self.profile:
             yield
             return
-        container, lock, told = FakeContainer(), threading.Lock(), list[str]()
+        container, lock, errors = FakeContainer(), threading.Lock(), list[str]()
         options = blobfuse.parse(mount_options(self.profile, "v", hierarchical_namespace=True))
-        how = {"read_only": False, "report": told.append, "remembers_s": options.remembers_s, "lock": lock}
+        how = {"read_only": False, "report": errors.append, "remembers_s": options.remembers_s, "lock": lock}
         mounts = [BlobMount(container.as_client(), self.checkpoints(rank), **how) for rank in ranks]  # type: ignore[arg-type]
         yield
         for mount in mounts:
             mount.close()
-        assert told == []
+        assert errors == []
 
 
 def prepare(folder: Path, blobs: Blobs, sas: str = SAS, **env: str) -> tuple[int, str]:
-    """Exit code and log of one try of OLMo's preparation; what it keeps between tries is in the container alone."""
+    """Returns exit code and log of OLMo's preparation."""
     options = OlmoOptions.model_validate({"maxFiles": 2, "evaluate": False})
     job = preparation.job_spec(options, image="registry.test/olmo:1", upload_secret="up")
     staging = put(folder / f"staging-{time.monotonic_ns()}", {})
@@ -162,12 +162,12 @@ def prepare(folder: Path, blobs: Blobs, sas: str = SAS, **env: str) -> tuple[int
 
 @dataclass
 class Pretraining(Sandboxes):
-    """The pre-training, again and again on the same checkpoints."""
+    """The pre-training. Runs share their checkpoints."""
 
     name = "stack-pytorch-pretraining"
 
     def run(self) -> list[tuple[int, str]]:
-        """Exit code and log of each node, by rank."""
+        """Returns exit code and log of each node, by rank."""
         short = {"modelSize": "125m", "steps": 30, "checkpointSteps": 10}
         given = {**short, "numNodes": self.nodes, "team": NAMESPACE, **self.options}
         run = pretraining.Run(
@@ -191,14 +191,14 @@ class Pretraining(Sandboxes):
             return self.wait()
 
     def pod(self, rank: int) -> str:
-        """As the training operator names them."""
+        """Returns the name that the training operator chooses."""
         return f"{self.name}-worker-{rank - 1}" if rank else f"{self.name}-master-0"
 
     @property
     def output(self) -> Path:
-        """Where it has its checkpoints and metrics."""
+        """The folder of checkpoints and metrics."""
         return self.folder / "checkpoints" / NAMESPACE / self.name
 
     def terminate(self, rank: int) -> None:
-        """As a kubelet does first."""
+        """Sends SIGTERM, like a kubelet."""
         self.shim(self.pod(rank)).signal(signal.SIGTERM)
