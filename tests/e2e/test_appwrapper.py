@@ -180,7 +180,7 @@ def test_a_failing_job_is_retried_up_to_its_limit(stack: Stack) -> None:
     found = wait_for_phase(stack, "failing", "Failed")
     assert found["resettingCount"] == 1
     assert unhealthy(stack, "failing") in ("FoundFailedPods", "FailedComponent")
-    assert "(1 of 1 retries used)" in stack.why("failing", namespace=TEAM)
+    assert "(1 of 1 retries used)" in stack.diagnose("failing", namespace=TEAM)
     eventually(lambda: not stack.kube.list("v1", "Pod", TEAM, labels="job-name=failing"), "its pods are deleted")
 
 

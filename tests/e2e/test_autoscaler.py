@@ -79,14 +79,14 @@ def test_a_changed_count_is_not_a_change_of_the_stack(stack: Stack) -> None:
     assert len(set(prices)) == len(prices), "the price follows the count"
     stack.kube.create(whole_node("pod-0"))
     eventually(lambda: of_pool(stack, "gpu"), "the autoscaler adds a node")
-    assert set(stack.refreshed()) <= {POOLS, CLUSTER}
+    assert set(stack.refresh()) <= {POOLS, CLUSTER}
     assert stack.steps() == {CLUSTER: "update"}, "the refresh has copied the list of pools"
     stack.up("--expect-no-changes")
     assert len(of_pool(stack, "gpu")) == 1
 
 
 def test_an_update_after_a_refresh_does_not_restore_the_count_of_the_refresh(stack: Stack) -> None:
-    stack.refreshed()
+    stack.refresh()
     stack.kube.create(whole_node("pod-1"))
     eventually(lambda: len(of_pool(stack, "gpu")) == 2, "the autoscaler adds a node")
     stack.set(pools={"gpu": {**POOL, "labels": {"team": "c"}}, "cheap": SPOT})

@@ -87,7 +87,7 @@ def test_a_job_waits_for_its_image_to_be_pushed(platform: Stack, world: World) -
     assert f"its registry does not have the image {registry}/nccl-test:" in " ".join(why.split())
     assert "    do: make images\n" in why
     pushed = f"do: make images REGISTRY={registry} # on the simulator: make images"
-    assert pushed in platform.why("nccl-allreduce")
+    assert pushed in platform.diagnose("nccl-allreduce")
     images.push_all(Registries(world.home / "registries"))
     check_all_pass(platform, platform)
 

@@ -115,7 +115,7 @@ def test_when_its_node_is_lost_the_batch_runs_on_the_other_node_with_the_cached_
     lost = pod(platform)["spec"]["nodeName"]
     platform.world.simulator("fault", "node", "--node", lost)
     stays = f"is Terminating on node {lost} (unreachable since"
-    eventually(lambda: stays in platform.why(JOB, namespace=TEAM), "diagnosis reports the lost node", 300, every=2)
+    eventually(lambda: stays in platform.diagnose(JOB, namespace=TEAM), "diagnosis reports the lost node", 300, every=2)
 
     def moved() -> bool:
         return pod(platform).get("spec", {}).get("nodeName", lost) != lost and is_running(platform)

@@ -83,7 +83,7 @@ def test_workers_without_the_toleration_keep_the_gang_pending(stack: Stack) -> N
     assert "3 tasks in gang unschedulable" in why()
     assert placed(stack.kube, "ai", "nccl-allreduce") == []
     assert job_phase(stack.kube) == "Pending"
-    report = stack.why("nccl-allreduce")
+    report = stack.diagnose("nccl-allreduce")
     assert "waits: the scheduler reports: 0/" in report
     assert "waits: no toleration for taint sku=gpu:NoSchedule on nodes " in report
 
@@ -99,7 +99,7 @@ def test_device_plugins_without_the_toleration_leave_nodes_without_gpus(stack: S
         assert "gang unschedulable" in unschedulable_reason(stack, "hungry")
         # The operator rolls out its DaemonSets one after the other, so any of them may be the first without pods.
         cause = r"does not run: DaemonSet nvidia-[a-z-]+ has no toleration for taint sku=gpu:NoSchedule"
-        assert re.search(cause, stack.why("hungry", namespace="default"))
+        assert re.search(cause, stack.diagnose("hungry", namespace="default"))
     finally:
         tolerate(stack, tolerations)
     eventually(partial(offers_gpus, stack), "the nodes offer GPUs again")
@@ -164,7 +164,7 @@ def test_a_gang_that_is_too_big_waits_and_does_not_block_another(stack: Stack) -
     assert job_phase(stack.kube, "big", "default") == "Pending"
     assert placed(stack.kube, "default", "big") == []
     wanted = "3 pods request 8 nvidia.com/gpu each, and only 2 fit on the nodes that they may use"
-    assert wanted in stack.why("big", namespace="default")
+    assert wanted in stack.diagnose("big", namespace="default")
     stack.kube.delete(JOB, "Job", "big", "default")
 
 
@@ -173,7 +173,7 @@ def test_diagnosis_reports_the_client_that_cordoned_a_node(stack: Stack) -> None
     kubectl(stack, "cordon", node)
     try:
         cause = rf"waits: cordoned by kubectl: it takes no new pods on node {node} since \d\d:\d\d UTC"
-        eventually(lambda: re.search(f"{cause} do: kubectl uncordon", stack.why()), "diagnosis reports the cordon")
+        eventually(lambda: re.search(f"{cause} do: kubectl uncordon", stack.diagnose()), "diagnosis reports the cordon")
     finally:
         kubectl(stack, "uncordon", node)
 

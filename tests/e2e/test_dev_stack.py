@@ -73,19 +73,19 @@ def test_secrets_are_encrypted(stack: Stack) -> None:
 def test_a_preview_of_an_upgrade_updates_cluster_and_pools(stack: Stack) -> None:
     newer = list(versions().kubernetes.newest)[1]
     stack.set(cluster={"localAccounts": True, "kubernetesVersion": newer})
-    operations = {name: step["op"] for name, step in stack.planned().items()}
+    operations = {name: step["op"] for name, step in stack.preview_steps().items()}
     stack.set(cluster={"localAccounts": True})
     assert {name: op for name, op in operations.items() if op != "same"} == {CLUSTER: "update", POOL: "update"}
 
 
 def test_a_refresh_finds_only_the_clusters_list_of_pools(stack: Stack) -> None:
     """A refresh reads separate pools into the cluster's list, as with the official provider; `up` removes them."""
-    assert stack.refreshed() == {CLUSTER: ["agentPoolProfiles"]}
+    assert stack.refresh() == {CLUSTER: ["agentPoolProfiles"]}
     preview = stack.pulumi("preview", "--diff")
     assert f"node pools {stack.outputs()['pools']['gpu']} stay as they are" in preview
     assert not [line for line in preview.splitlines() if line.lstrip().startswith("- ")], "nothing looks removed"
     assert stack.steps() == {CLUSTER: "update"}
-    assert stack.refreshed() == {}
+    assert stack.refresh() == {}
     assert len(gpu_nodes(stack.kube)) == 2
 
 

@@ -38,14 +38,14 @@ def test_a_scaled_pool_is_scaled_back(stack: Stack) -> None:
     properties = {key: value for key, value in pool["properties"].items() if key != "provisioningState"}
     stack.world.arm("PUT", path, {"properties": properties | {"count": 3}})
     assert len(gpu_nodes(stack.kube)) == 3
-    assert stack.refreshed() == {POOL: ["count"], CLUSTER: [LISTED_POOLS]}
+    assert stack.refresh() == {POOL: ["count"], CLUSTER: [LISTED_POOLS]}
     assert stack.steps() == {POOL: "update", CLUSTER: "update"}
     assert len(gpu_nodes(stack.kube)) == 2
 
 
 def test_a_deleted_config_map_is_created_again(stack: Stack) -> None:
     stack.kube.delete("v1", "ConfigMap", "nccl-allreduce", "ai")
-    assert CONFIG_MAP in stack.refreshed()
+    assert CONFIG_MAP in stack.refresh()
     steps = stack.steps()
     assert steps.pop(CONFIG_MAP) == "create"
     assert JOB not in steps
@@ -55,14 +55,14 @@ def test_a_deleted_config_map_is_created_again(stack: Stack) -> None:
 def test_an_edited_script_is_restored(stack: Stack) -> None:
     before = stack.kube.get("v1", "ConfigMap", "nccl-allreduce", "ai")["data"]
     stack.kube.patch("v1", "ConfigMap", "nccl-allreduce", "ai", {"data": {"verdict.sh": "echo VERDICT: PASS"}})
-    assert CONFIG_MAP in stack.refreshed()
+    assert CONFIG_MAP in stack.refresh()
     assert stack.steps()[CONFIG_MAP] == "delete-replaced"  # the provider never updates a ConfigMap's data
     assert stack.kube.get("v1", "ConfigMap", "nccl-allreduce", "ai")["data"] == before
 
 
 def test_a_deleted_job_runs_again(stack: Stack) -> None:
     stack.kube.delete("batch.volcano.sh/v1alpha1", "Job", "nccl-allreduce", "ai")
-    assert JOB in stack.refreshed()
+    assert JOB in stack.refresh()
     assert stack.steps()[JOB] == "create"
     assert wait_for_end(stack.kube) == "Completed"
 
@@ -73,6 +73,6 @@ def test_removed_taints_of_a_pool_are_restored(stack: Stack) -> None:
     properties.pop("provisioningState")
     stack.world.arm("PUT", path, {"properties": properties | {"nodeTaints": []}})
     assert all(not node["spec"].get("taints") for node in gpu_nodes(stack.kube))
-    assert stack.refreshed()[POOL] == ["nodeTaints"]
+    assert stack.refresh()[POOL] == ["nodeTaints"]
     assert stack.steps()[POOL] == "update"
     assert [node["spec"]["taints"] for node in gpu_nodes(stack.kube)] == [TAINT, TAINT]

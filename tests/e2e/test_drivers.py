@@ -134,7 +134,7 @@ def test_another_ofed_version_waits_for_the_user_to_roll_the_nodes(stack: Stack,
     stack.up()
     eventually(lambda: states_not_ready(stack) == ["state-OFED"], "OFED is outdated")
     assert driver_pods(stack, OFED) == before
-    assert re.search(r"3 pods \(mofed-\S+ on node \S+, \.\.\.\) are old", stack.why())
+    assert re.search(r"3 pods \(mofed-\S+ on node \S+, \.\.\.\) are old", stack.diagnose())
     stack.up("--expect-no-changes")
     node = min(before)
     leave = occupy(stack, node)
@@ -167,7 +167,7 @@ def test_with_when_idle_the_operators_roll_both_drivers_after_a_users_pod(stack:
     eventually(lambda: state() == "wait-for-jobs-required", "OFED's upgrade waits for the pod")
     assert stack.kube.find("v1", "Pod", "busy", "default")
     changed = "cordoned by NVIDIA's operators, which upgrade DOCA OFED (wait-for-jobs-required)"
-    assert f"{changed}; they wait for pod default/busy to end on node {node}" in stack.why()
+    assert f"{changed}; they wait for pod default/busy to end on node {node}" in stack.diagnose()
     assert driver_pods(stack, OFED)[node] == before[0][node]
     assert driver_pods(stack, GPU_DRIVER)[node] == before[1][node]
     leave()

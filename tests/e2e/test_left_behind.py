@@ -57,7 +57,7 @@ def test_diagnosis_reports_a_pod_on_a_lost_node(platform: Stack, consumer: Stack
     until = "within 300 s of its taint (at "  # the taint comes later than the silence
 
     def reported() -> bool:
-        report = platform.why(NAME, namespace=consumer.name)
+        report = platform.diagnose(NAME, namespace=consumer.name)
         return silent in report and until in report
 
     eventually(reported, "the lost node is reported", 180, every=2)

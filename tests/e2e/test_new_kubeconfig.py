@@ -38,7 +38,7 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 
 def planned(stack: Stack) -> dict[str, str]:
-    return {name: step["op"] for name, step in stack.planned().items() if step["op"] != "same"}
+    return {name: step["op"] for name, step in stack.preview_steps().items() if step["op"] != "same"}
 
 
 def test_other_entries_of_a_kubeconfig_update_only_the_provider(stack: Stack) -> None:

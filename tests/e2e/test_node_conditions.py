@@ -103,7 +103,7 @@ def test_the_other_node_stays_healthy(stack: Stack, well: str) -> None:
 
 
 def test_diagnosis_of_the_platform_reports_them(stack: Stack, sick: str) -> None:
-    assert f"GPUTooHot (GPUs that are too hot: 5) on node {sick}" in stack.why()
+    assert f"GPUTooHot (GPUs that are too hot: 5) on node {sick}" in stack.diagnose()
 
 
 def test_a_reboot_repairs_only_faults_that_a_gpu_reset_repairs(stack: Stack, sick: str) -> None:

@@ -108,7 +108,7 @@ def test_a_file_with_a_wrong_encoding_fails_the_update_before_anything_waits_for
     pod_sets = [each["spec"]["podSets"] for each in platform.kube.list(queues.API, "Workload", TEAM)]
     assert pod_sets
     assert GPU_RESOURCE not in json.dumps(pod_sets), "nothing was queued for GPUs"
-    assert "/data/a.jsonl:1 is not UTF-8" in platform.why(f"{JOB}-data", namespace=TEAM)
+    assert "/data/a.jsonl:1 is not UTF-8" in platform.diagnose(f"{JOB}-data", namespace=TEAM)
     upload("utf-8")
     stack.up()
     stack.up("--expect-no-changes")

@@ -190,13 +190,13 @@ class Stack:
             found.setdefault(name, step["op"])
         return found
 
-    def planned(self) -> dict[str, Object]:
+    def preview_steps(self) -> dict[str, Object]:
         """Runs a preview and returns the engine's steps by `<type> <name>`."""
         preview, _ = json.JSONDecoder().raw_decode(self.pulumi("preview", "--json"))  # warnings may follow it
         named = ((step["urn"].split("::")[2:], step) for step in preview["steps"])
         return {f"{types.rpartition('$')[2]} {name}": step for (types, name), step in named}
 
-    def refreshed(self) -> dict[str, list[str]]:
+    def refresh(self) -> dict[str, list[str]]:
         """Runs `refresh` and returns changed top-level properties by `<type> <name>`; none for a deleted resource."""
         return {
             name: sorted({path.partition(".")[0].partition("[")[0] for path in step.get("detailedDiff") or ()})
@@ -238,7 +238,7 @@ class Stack:
         found: Object = self.outputs("--show-secrets")["workloadDetails"]
         return found
 
-    def why(self, *workload: str, namespace: str = "ai") -> str:
+    def diagnose(self, *workload: str, namespace: str = "ai") -> str:
         """Returns the output of `python -m diagnosis` for a workload, or for the platform, on one line."""
         kubeconfig = f"KUBECONFIG={self.world.kubeconfig(self.name)}"
         command = ["env", kubeconfig, sys.executable, "-m", "diagnosis", "-n", namespace, *workload]
