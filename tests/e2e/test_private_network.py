@@ -51,6 +51,11 @@ class PrivateCluster(AzureCluster):
         self.kube.create(manifest("storage.k8s.io/v1", "StorageClass", "shared-files", **fields))
         return path
 
+    def hide_account(self) -> None:
+        properties = {"publicNetworkAccess": "Disabled"}
+        body = {"location": "eastus", "kind": "StorageV2", "sku": {"name": "Standard_LRS"}, "properties": properties}
+        self.arm("PUT", self.account, body)
+
     def give_control_plane(self, role: str, scope: str) -> None:
         given = assignment_body(role, self.arm("GET", self.path)["identity"]["principalId"])
         path = f"{scope}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000002"
@@ -64,7 +69,7 @@ def cluster(world: World) -> Iterator[PrivateCluster]:
     made.put(net.NETWORK, net.network_body())
     made.put(net.NODES, net.subnet_body("10.16.0.0/20"))
     made.put(net.ENDPOINTS, net.subnet_body("10.16.16.0/24"))
-    made.create()
+    made.create(storageProfile={"blobCSIDriver": {"enabled": True}})
     yield made
     made.delete()
 
@@ -101,6 +106,24 @@ def test_status_reaches_the_private_cluster(cluster: PrivateCluster) -> None:
     output = cluster.world.simulator("status").stdout
     assert f"network {LABEL}: no machines; to enter it: make shell INSIDE={LABEL}" in output
     assert "does not answer" not in output
+
+
+def test_mounting_private_data_needs_an_endpoint_a_zone_and_a_link(cluster: PrivateCluster) -> None:
+    cluster.create_container("tokens")
+    with cluster.blobs("tokens") as blobs:
+        blobs.upload_blob("shard", b"17 tokens", overwrite=True)
+    cluster.hide_account()
+    cluster.mount_container("tokens", cluster.sas("tokens", "rl"))
+    cluster.run("reader", "cat /data/shard", claim="tokens")
+    cluster.waits_for("reader", "BlockBlob::TestPipeline : [AuthorizationFailure]")
+    account = cluster.account.replace(cluster.group, GROUP)
+    zone = net.zone("privatelink.blob.core.windows.net")
+    cluster.put(net.endpoint("blob"), net.endpoint_body(account, "blob"))
+    cluster.put(zone, {"location": "global"})
+    cluster.put(net.link(zone), net.link_body())
+    cluster.waits_for("reader", "lookup privatedata.blob.core.windows.net: no such host")
+    cluster.put(f"{net.endpoint('blob')}/privateDnsZoneGroups/default", net.group_body(zone))
+    assert cluster.log("reader") == "17 tokens"
 
 
 def test_nfs_shares_need_a_role_on_their_account_and_an_endpoint(cluster: PrivateCluster) -> None:
