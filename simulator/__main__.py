@@ -12,4 +12,4 @@ def _command() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(interrupts.guarded(_command, "interrupted; nothing is lost, the same command goes on from here"))
+    sys.exit(interrupts.guarded(_command, "Interrupted. Nothing is lost; to continue, run the same command."))

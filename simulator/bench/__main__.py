@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from simulator.bench.engine import BenchFailed
 from simulator.bench.measure import Measures, measure
 from simulator.bench.schedule import Slot, schedule
 from simulator.host import paths
+from simulator.tools.progress import Progress
 
 TARGET_OVERHEAD, TARGET_PATH = 1.3, 1.02
 console = Console(highlight=False)
@@ -26,7 +28,9 @@ def main() -> int:
     """Runs the benchmark. Returns 1 if a command failed or a target was missed."""
     folder = paths.home() / "bench"
     try:
-        measures = measure(folder, lambda text: Console(stderr=True).print(f"bench: {text}"))
+        steps = [("starting", time.time())]
+        with Progress().showing(lambda: steps[-1]):
+            measures = measure(folder, lambda text: steps.append((text, time.time())))
     except BenchFailed as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

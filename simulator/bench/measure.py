@@ -49,28 +49,28 @@ class Measures:
         ]
 
 
-def measure(folder: Path, told: Callable[[str], None]) -> Measures:
+def measure(folder: Path, report: Callable[[str], None]) -> Measures:
     """Runs both programs alternately in `folder`, so that other load on the machine affects both. Empties it first.
 
     The first round also compiles what the programs import; medians leave it out. Raises BenchFailed.
     """
     shutil.rmtree(folder, ignore_errors=True)
     world = World(folder / "world")
-    told("starting a simulated world")
+    report("starting a simulated world")
     start = world.simulator("start")
     real, bare = _project(folder / "real"), folder / "bare"
     rounds: dict[Path, list[list[Timing]]] = {real: [], bare: []}
     try:
         world.pulumi(real, "stack", "init", STACK)
         for number in range(1, _ROUNDS + 1):
-            told(f"the program, {number} of {_ROUNDS}")
+            report(f"the program, {number} of {_ROUNDS}")
             timings, state = _round(world, real)
             rounds[real].append(timings)
             if number == 1:
                 export = json.loads(state)
                 _bare_project(bare, export)
                 world.pulumi(bare, "stack", "init", STACK)
-            told(f"the bare program, {number} of {_ROUNDS}")
+            report(f"the bare program, {number} of {_ROUNDS}")
             rounds[bare].append(_round(world, bare)[0])
     finally:
         world.simulator("clean")

@@ -27,10 +27,10 @@ def table(slots: Sequence[Slot], title: str, columns: int) -> Table:
     """Returns the slots as bars of characters that fit in the columns. The critical path is red."""
     total = max(slot.end for slot in slots)
     names = max(len(name(slot)) for slot in shown(slots))
-    room = max(_FEWEST_BAR_COLUMNS, columns - names - _TIME_COLUMNS)
+    bar_columns = max(_FEWEST_BAR_COLUMNS, columns - names - _TIME_COLUMNS)
     drawn = Table(title=title, box=None, show_header=False, title_justify="left")
     for slot in shown(slots):
-        first, last = (round(at / total * (room - 1)) for at in (slot.start, slot.end))
+        first, last = (round(at / total * (bar_columns - 1)) for at in (slot.start, slot.end))
         bar = Text(" " * first + "█" * max(1, last - first), style="red" if slot.critical else "dim")
         drawn.add_row(name(slot), bar, f"{elapsed(slot.start)} - {elapsed(slot.end)}")
     return drawn

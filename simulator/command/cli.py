@@ -33,7 +33,7 @@ _NEEDED = ("pulumi", "helm", "etcd", "kube-apiserver", "kube-controller-manager"
 """The tools that every command needs. Other tools are required where they are used."""
 _ENTERED = ("up", "down")
 """Commands without other options that can run inside a virtual network."""
-_INSIDE = "as a machine there: its name, group or stack"
+_INSIDE = "act as a machine in this virtual network: its name, group or stack"
 _START_TIMEOUT_S = 200
 _STOP_TIMEOUT_S = 60
 console = Console(stderr=True)
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ApiError, httpx.HTTPError) as error:
         return _failed(
             f"the simulated cluster does not answer: {error}\n"
-            "`make status` says what runs; `make stop` and the same command start it afresh, and lose nothing."
+            "To see what runs: make status. To restart it without losing state: make stop, then the same command."
         )
 
 
@@ -71,10 +71,10 @@ def enter(text: str | None) -> None:
 
     found = networks.find(text)
     if len(found) != 1:
-        there = found or networks.find("")
-        listed = "".join(f"\n  --inside {label}" for label in there) or "\n  none yet: `pulumi up` makes a stack's own"
-        what = "several virtual networks are" if found else "no virtual network is"
-        raise Refused(f"{what} called {text} in simulated Azure. There are:{listed}")
+        known = found or networks.find("")
+        listed = "".join(f"\n  --inside {label}" for label in known) or "\n  none yet; `pulumi up` creates a stack's"
+        what = "several virtual networks match" if found else "no virtual network matches"
+        raise Refused(f"{what} {text} in simulated Azure. The networks are:{listed}")
     os.environ[environment.INSIDE] = found[0]
 
 
@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, run, text in (
         ("start", start, "start the simulated Azure of this checkout"),
         ("stop", stop, "stop it; its state is kept"),
-        ("status", show_status, "what runs, and in which state it is"),
+        ("status", show_status, "show what runs, and its state"),
         ("up", bring_up, "pulumi up of the stack, then wait for its jobs"),
         ("down", take_down, "destroy the stack and stop"),
         ("clean", clean, "remove all state of this checkout's simulator"),
@@ -95,15 +95,15 @@ def _parser() -> argparse.ArgumentParser:
         if name in _ENTERED:
             command.add_argument("--inside", metavar="NETWORK", help=_INSIDE)
     for name, enter_as, text in (
-        ("shell", shell, "a shell in which pulumi, kubectl and helm act on the simulator"),
-        ("env", show_environment, "shell lines that enter the simulator's environment"),
+        ("shell", shell, "start a shell in which pulumi, kubectl and helm use the simulator"),
+        ("env", show_environment, "print shell lines that set the simulator's environment"),
     ):
         entering = commands.add_parser(name, help=text)
         entering.add_argument("--inside", metavar="NETWORK", help=_INSIDE)
-        entering.add_argument("--stack", help="select this stack and its cluster, in that shell alone")
+        entering.add_argument("--stack", help="select this stack and its cluster, only in that shell")
         entering.set_defaults(run=lambda options, run=enter_as: run(options.stack))
     pushing = commands.add_parser("images", help="register the images of docker/ in the simulated registries")
-    pushing.add_argument("images", nargs="*", metavar="NAME", help="these alone")
+    pushing.add_argument("images", nargs="*", metavar="NAME", help="only these")
     pushing.set_defaults(run=lambda options: push_images(options.images))
     faults.add_parsers(commands)
     evictions.add_parser(commands)
@@ -126,9 +126,9 @@ def start() -> None:
     """Starts the daemon unless it runs. Returns when simulated Azure answers and its clusters are ready."""
     running = daemon_state.running_state()
     if running and running.get("port", ports.port("arm")) != ports.port("arm"):
-        raise Refused(f"the simulator runs already, at port {running['port']}: `make stop` first to choose another.")
+        raise Refused(f"the simulator already runs at port {running['port']}. To change the port, first: make stop")
     if running and "pid" in running and running.get("code") != daemon_state.code():
-        _require_idle("the simulator has to restart, because it runs other code than this checkout has now")
+        _require_idle("restart, because the code of this checkout has changed")
         console.print("the code of this checkout has changed: the simulator restarts and keeps its state")
         stop()
         running = None
@@ -169,19 +169,19 @@ def _launch() -> subprocess.Popen[bytes]:
         )
 
 
-def _require_idle(what: str) -> None:
-    """Raises Refused while another process updates a stack of this checkout."""
+def _require_idle(planned: str) -> None:
+    """Raises Refused while another process updates a stack of this checkout; `planned` is what would break that."""
     if working := updates.under_way():
         pids = " ".join(sorted({str(update.pid) for update in working}))
         raise Refused(
-            "\n  ".join([f"{what}, which would break an update that is under way.", *map(str, working)])
-            + f"\n  fix: wait until it has ended, or interrupt it (kill -INT {pids}); then run the same command again"
+            "\n  ".join([f"the simulator would {planned}, and break a running update:", *map(str, working)])
+            + f"\n  fix: wait until it ends, or interrupt it (kill -INT {pids}); then run the same command again"
         )
 
 
 def stop() -> None:
     """Ends the daemon and every process that it started, if it runs."""
-    _require_idle("the simulator would stop")
+    _require_idle("stop")
     state = daemon_state.running_state()
     if state is not None and state.get("pid"):
         began = time.time()
@@ -191,7 +191,7 @@ def stop() -> None:
             while daemon_state.running_state() is not None and time.monotonic() < deadline:
                 time.sleep(0.1)
     if pids := end_leftovers():
-        raise Refused(f"processes {pids} of this simulator do not end, not even when killed")
+        raise Refused(f"processes {pids} of this simulator do not end, even after SIGKILL")
     console.print("the simulator is stopped")
 
 
@@ -227,7 +227,7 @@ def shell(stack: str | None) -> int:
     chosen = _selected(stack)
     program = os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh"
     inside = os.environ.get(environment.INSIDE)
-    console.print("pulumi, kubectl and helm act on the simulator here, and on nothing else; `exit` leaves")
+    console.print("pulumi, kubectl and helm use only the simulator in this shell; to leave it: exit")
     if inside:
         console.print(f"as a machine in the virtual network {inside}", markup=False)
     env = environment.environment() | chosen | {"PS1": f"({inside or 'simulator'}) \\w $ ", "SIMULATOR_SHELL": "1"}
@@ -244,7 +244,7 @@ def clean() -> None:
         shutil.rmtree(paths.home())
     except OSError as error:
         raise Refused(
-            f"the state in {paths.home()} cannot be removed: {error}. Remove that folder yourself."
+            f"the state in {paths.home()} cannot be removed: {error}\n  fix: sudo rm -r {paths.home()}"
         ) from error
     console.print("removed the simulator's state; tools stay in the cache")
 
@@ -264,10 +264,10 @@ def push_images(names: Sequence[str]) -> None:
     except UnknownImage as error:
         raise Refused(str(error)) from None
     if not pushed:
-        raise Refused("the simulated Azure has no registry to push to: `make up` makes the stack's own.")
+        raise Refused("simulated Azure has no registry. To create the stack's: make up")
     for registry, new in pushed.items():
-        told = "these images" if names else "every image"
-        console.print(f"{registry}.azurecr.io has {told} of docker/; new: {', '.join(new) or 'none'}")
+        which = "these images" if names else "all images"
+        console.print(f"{registry}.azurecr.io has {which} of docker/; new: {', '.join(new) or 'none'}")
 
 
 def take_down() -> None:
@@ -278,7 +278,7 @@ def take_down() -> None:
         with updates.announced("make down", stack):
             others = commands.down()
     if others or updates.under_way():
-        console.print("the simulator keeps running for them; `make stop` ends it")
+        console.print("the simulator keeps running for these stacks; to stop it: make stop")
     else:
         stop()
 
@@ -301,12 +301,11 @@ def _require_space() -> None:
     if free < _SPACE_GIB:
         raise Refused(
             f"not enough disk space in {home}: {free:.1f} GiB are free, {_SPACE_GIB} GiB are needed for the clusters' "
-            "data and logs.\nFree some, or put SIMULATOR_HOME=<folder on a larger disk> before the same command."
+            "data and logs.\nFree some space, or set another folder: SIMULATOR_HOME=<folder on a larger disk> <command>"
         )
 
 
 def _daemon_environment() -> dict[str, str]:
     own = {key: value for key, value in os.environ.items() if key.startswith(("SIMULATOR_", "AI_ON_AKS_", "XDG_"))}
     own[environment.OUTER] = environment.outer_proxy()
-    env = marked_environment(own | {"PYTHONPYCACHEPREFIX": str(paths.bytecode()), "PYTHONUNBUFFERED": "1"})
-    return env
+    return marked_environment(own | {"PYTHONPYCACHEPREFIX": str(paths.bytecode()), "PYTHONUNBUFFERED": "1"})

@@ -56,8 +56,8 @@ def containers(stack: str) -> list[str]:
 
 def are_gone(clusters: Collection[str]) -> bool:
     """Reports whether Azure has none of the clusters. Unreachable or deleting ones still exist. Raises BadRecords."""
-    there = {record.id.key for record in records(paths.home() / "azure") if record.id.type == TYPE}
-    return bool(clusters) and all(each and each.lower() not in there for each in clusters)
+    known = {record.id.key for record in records(paths.home() / "azure") if record.id.type == TYPE}
+    return bool(clusters) and all(each and each.lower() not in known for each in clusters)
 
 
 def stopped(clusters: Collection[str]) -> list[str]:
@@ -80,7 +80,7 @@ def claims(clusters: Iterable[str]) -> list[str]:
     return sorted(f"{owner['namespace']}/{owner['name']}" for owner in owners if owner)
 
 
-def held_up(clusters: Iterable[str]) -> list[str]:
+def blocked_deletions(clusters: Iterable[str]) -> list[str]:
     """Returns lines that say why pods there do not terminate, or why this is unknown; none for a deleted cluster."""
     found: list[str] = []
     for each in sorted(clusters):
@@ -88,7 +88,7 @@ def held_up(clusters: Iterable[str]) -> list[str]:
         try:
             found += diagnosed.texts(diagnosed.platform(own)["neverEnding"]) if own.exists() else []
         except diagnosed.DiagnosisFailed as error:
-            found.append(f"  python -m diagnosis cannot tell which pods do not end: {error}")
+            found.append(f"  python -m diagnosis cannot find the pods that do not end: {error}")
     return found
 
 

@@ -153,7 +153,7 @@ def _resume(server: Server, clusters: Clusters) -> None:
     server.start()
     if not server.operations.wait(_RESUME_TIMEOUT_S):
         busy = ", ".join(record.id.text for record in server.world.store.all() if record.busy)
-        raise NotResumed(f"Operations that were cut short did not end in {_RESUME_TIMEOUT_S} s: {busy or 'on nodes'}.")
+        raise NotResumed(f"Interrupted operations did not end in {_RESUME_TIMEOUT_S} s: {busy or 'on nodes'}.")
     with ThreadPoolExecutor() as waits:
         list(waits.map(lambda running: running.await_webhooks(_WEBHOOKS_TIMEOUT_S), clusters.all().values()))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from simulator.azure import domains, subscription, trust
-from simulator.command import stand_ins
+from simulator.command import emulated_plugins
 from simulator.host import files, paths, ports
 
 PASSPHRASE = "simulator"  # noqa: S105 - public on purpose: it protects only a simulated cluster on this machine
@@ -72,7 +72,7 @@ def settings() -> dict[str, str]:
         (home / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
     passphrase = home / "passphrase"
     files.replace(passphrase, PASSPHRASE)
-    stand_ins.install()
+    emulated_plugins.install()
     return {
         "SIMULATOR_HOME": str(home),
         "SIMULATOR_ARM_ENDPOINT": endpoint,

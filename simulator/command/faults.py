@@ -20,29 +20,27 @@ _SHOWN_NODES = 8
 
 def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the commands. Each parsed namespace has a function `run`, which takes the namespace."""
-    fault = commands.add_parser("fault", help="break hardware or Azure; without arguments list what is broken")
+    fault = commands.add_parser("fault", help="break hardware or Azure; without arguments, list the faults")
     fault.add_argument("kind", nargs="?", help=", ".join(FaultKind))
-    fault.add_argument("--node", default="", help="name as kubectl get nodes has it")
-    fault.add_argument("--device", default="", help="of GPUs 3, of nvme nvme3n1, of InfiniBand mlx5_3")
-    fault.add_argument("--code", type=int, help="of an xid fault: which, e.g. 48; of node-setup: the exit code")
-    fault.add_argument("--tag", default="", help="the tag that a policy requires on resource groups, e.g. CostCenter")
-    fault.add_argument("--gbps", type=int, help="what is left of a slow link or rail, Gb/s")
-    fault.add_argument("--size", default="", help="the VM size of which there is no capacity, or that has a price")
-    fault.add_argument("--spot", type=int, help="with capacity: so many machines for Spot pools, and any for others")
-    fault.add_argument("--usd", type=float, help="with price: what a Spot machine of the size costs in an hour")
-    fault.add_argument("--level", default="", help="of a lock: CanNotDelete or ReadOnly")
-    fault.add_argument(
-        "--scope", default="", help="of a lock: subscription, group (every one), or a resource group's name"
-    )
-    fault.add_argument("--seconds", type=int, help="how long it lasts; until it is healed by default")
+    fault.add_argument("--node", default="", help="name as in kubectl get nodes")
+    fault.add_argument("--device", default="", help="GPU (3), NVMe disk (nvme3n1) or InfiniBand device (mlx5_3)")
+    fault.add_argument("--code", type=int, help="xid: the code, such as 48; node-setup: the exit code")
+    fault.add_argument("--tag", default="", help="policy: the tag required on resource groups, such as CostCenter")
+    fault.add_argument("--gbps", type=int, help="link, rail: the remaining rate in Gb/s")
+    fault.add_argument("--size", default="", help="capacity, price: the VM size")
+    fault.add_argument("--spot", type=int, help="capacity: machines left for Spot pools; others are not limited")
+    fault.add_argument("--usd", type=float, help="price: dollars per hour of a Spot machine")
+    fault.add_argument("--level", default="", help="lock: CanNotDelete or ReadOnly")
+    fault.add_argument("--scope", default="", help="lock: subscription, group (all groups), or a resource group's name")
+    fault.add_argument("--seconds", type=int, help="how long the fault lasts (default: until it is healed)")
     fault.set_defaults(run=_fault)
-    heal = commands.add_parser("heal", help="mend what was broken: all of it, or what matches")
+    heal = commands.add_parser("heal", help="repair all faults, or those that match")
     heal.add_argument("kind", nargs="?", default="", help=", ".join(FaultKind))
     heal.add_argument("--node", default="")
     heal.add_argument("--device", default="")
     heal.set_defaults(run=_heal)
-    reboot = commands.add_parser("reboot", help="boot a node again, which mends some of its faults")
-    reboot.add_argument("node", help="name as kubectl get nodes has it")
+    reboot = commands.add_parser("reboot", help="reboot a node, which repairs some of its faults")
+    reboot.add_argument("node", help="name as in kubectl get nodes")
     reboot.set_defaults(run=_reboot)
 
 
@@ -51,8 +49,8 @@ def _fault(options: argparse.Namespace) -> None:
     if options.kind is None:
         given = options.node, options.device, options.gbps, options.size, options.seconds, options.spot is not None
         if any(given) or options.usd or options.code or options.level or options.scope or options.tag:
-            raise FaultError(f"say what kind of fault: {', '.join(FaultKind)}")
-        print("\n".join(map(str, store.load())) or "nothing is broken")
+            raise FaultError(f"the kind of fault is missing; kinds are {', '.join(FaultKind)}")
+        print("\n".join(map(str, store.load())) or "no faults")
         return
     gbps, seconds, code = (_amount(options, name) for name in ("gbps", "seconds", "code"))
     more = {"size": options.size, "spot": options.spot, "usd": options.usd or 0.0}
@@ -78,13 +76,13 @@ def _heal(options: argparse.Namespace) -> None:
     if options.node and options.node not in {fault.node for fault in store.load()}:
         check_node(options.node, known_nodes())
     healed = store.heal(options.kind, options.node, options.device)
-    nothing = "nothing like that is broken" if store.load() else "nothing is broken"
+    nothing = "no matching faults" if store.load() else "no faults"
     print("\n".join(f"healed: {fault}" for fault in healed) or nothing)
 
 
 def _reboot(options: argparse.Namespace) -> None:
     """Ends the node's processes, and repairs the faults that a GPU reset repairs. Raises FaultError."""
-    check_node(options.node, known_nodes())
+    check_node(options.node, known_nodes(), "node")
     store = FaultStore()
     healed = store.reboot(options.node)
     BootStore().boot(options.node)
@@ -120,7 +118,7 @@ def check(fault: Fault, nodes: Nodes) -> None:
         raise FaultError(f"{name} ({node['sku']}) has no {fault.device}; it has {', '.join(devices) or 'none'}")
     if fault.gbps and fault.gbps >= infiniband[fault.device]["rated_gbps"]:
         rated = infiniband[fault.device]["rated_gbps"]
-        raise FaultError(f"--gbps {fault.gbps} is no fault: {fault.device} is rated {rated} Gb/s; give less")
+        raise FaultError(f"--gbps {fault.gbps}: must be below {rated}, the rate of {fault.device}")
 
 
 def _infiniband(node: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -151,12 +149,12 @@ def _check_size(size: str) -> None:
         raise FaultError(f"--size {size}: not a VM size of config/data/skus.yaml, such as {', '.join(likely)}")
 
 
-def check_node(name: str, nodes: Nodes) -> None:
+def check_node(name: str, nodes: Nodes, argument: str = "--node") -> None:
     """Raises FaultError if the node does not exist."""
     if not nodes:
-        raise FaultError("there are no simulated nodes yet; `make up` makes some")
+        raise FaultError("no simulated nodes exist yet. To create some: make up")
     if name not in nodes:
-        raise FaultError(f"--node {name or 'is missing'}: the nodes are {listed(nodes)}")
+        raise FaultError(f"{argument} {name or 'is missing'}: the nodes are {listed(nodes)}")
 
 
 def listed(nodes: Collection[str]) -> str:

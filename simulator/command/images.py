@@ -32,7 +32,7 @@ def _push_all(store: Registries, tags: dict[str, str]) -> dict[str, list[str]]:
 
 
 @contextmanager
-def pushed_meanwhile(registries: Registries | None = None) -> Iterator[None]:
+def registering(registries: Registries | None = None) -> Iterator[None]:
     """Registers the images as soon as a registry appears, while `pulumi up` creates other resources."""
     stop, store, tags = threading.Event(), registries or Registries(), _tags()
 

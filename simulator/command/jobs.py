@@ -42,8 +42,8 @@ class Workload:
         phase = self.report.phase
         if not self.faked or self.report.outcome not in ("succeeded", "running"):
             return phase
-        whole = any(why.startswith(f"{FAKED}:") for why in self.faked)
-        return f"{phase} ({'faked: nothing ran' if whole else 'partly faked'})"
+        nothing_ran = any(why.startswith(f"{FAKED}:") for why in self.faked)
+        return f"{phase} ({'faked: nothing ran' if nothing_ran else 'partly faked'})"
 
     @property
     def failed(self) -> bool:
@@ -69,15 +69,21 @@ class Workload:
         """The line that reports its phase."""
         return f"{self.report.name}: {self.phase}" if self.phase != self.report.phase else self.report.text
 
-    def complaint(self, stack: str) -> str:
-        """Returns the error and the commands to use for a workload that did not pass."""
-        causes = [finding.text for finding in self.report.findings]
+    def complaint(self, stack: str, known: Mapping[str, str] | None = None) -> str:
+        """Returns the error and the commands to use for a workload that did not pass.
+
+        `known` has the causes that another workload was shown with, and that workload's name.
+        """
+        texts = [finding.text for finding in self.report.findings]
+        causes = dict.fromkeys(
+            f"  waits: for the same as {known[text]}" if known and text in known else text for text in texts
+        )
         faked = [line for why in self.faked for line in wrapped(f"  {why}", "    ")]
-        told = [self.head, *causes, *faked]
-        told.append(f"  look at it:   {self.command if self.failed or self.faked else self.why}")
+        lines = [self.head, *causes, *faked]
+        lines.append(f"  look at it:   {self.command if self.failed or self.faked else self.why}")
         if self.failed or self.faked:
-            told.append(f"  run it again: {self._again(stack)}")
-        return "\n".join(told)
+            lines.append(f"  run it again: {self._again(stack)}")
+        return "\n".join(lines)
 
     def _again(self, stack: str) -> str:
         """Returns the command that re-creates it. If the object is gone, Pulumi needs a refresh first."""
@@ -107,13 +113,13 @@ def observe(
     kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Path, reports: Iterable[tuple[str, Report]]
 ) -> list[Workload]:
     """Returns the workloads. `outputs` is the stack's `workloadDetails`, `ran` the kubelet's record of placements."""
-    placed, told = placements.load(ran), dict[tuple[str, str], Report]()
+    placed, known = placements.load(ran), dict[tuple[str, str], Report]()
     for namespace, report in reports:  # diagnosis adds the kind to names that are not unique
-        told.setdefault((namespace, report.name.rpartition("/")[2]), report)
+        known.setdefault((namespace, report.name.rpartition("/")[2]), report)
     live = {name: kube.list("v1", "Pod", name) for name in {output["namespace"] for output in outputs.values()}}
     found = []
     for name, output in sorted(outputs.items()):
-        report = told[output["namespace"], output["name"]]
+        report = known[output["namespace"], output["name"]]
         pods = [pod for pod in placed if pod["job_uid"] in report.objects]
         ran_on = sorted((pod["pod"], pod["node"]) for pod in pods)
         mine = (pod for pod in live[output["namespace"]] if pod["metadata"]["name"] in report.pods)

@@ -19,19 +19,19 @@ _PROJECT = "ai-on-aks"
 
 def find(text: str) -> list[str]:
     """Returns the labels of networks with this name, group, or stack; of all networks for an empty text."""
-    there = _there()
+    known = _records()
     if not text:
-        return sorted(inside.label(record.id) for record in _of(there, NETWORKS))
-    found = inside.find(there, text) or inside.find(there, re.sub("[^A-Za-z0-9]+", "-", f"{_PROJECT}-{text}"))
+        return sorted(inside.label(record.id) for record in _of(known, NETWORKS))
+    found = inside.find(known, text) or inside.find(known, re.sub("[^A-Za-z0-9]+", "-", f"{_PROJECT}-{text}"))
     return sorted(inside.label(network) for network in found)
 
 
 def jump_boxes() -> dict[str, list[str]]:
     """Returns the machines in each network by its label, also for networks without machines."""
-    there = _there()
-    found = {record.id: record for record in there}
-    boxes: dict[str, list[str]] = {inside.label(record.id): [] for record in _of(there, NETWORKS)}
-    for machine in _of(there, machines.TYPE):
+    known = _records()
+    found = {record.id: record for record in known}
+    boxes: dict[str, list[str]] = {inside.label(record.id): [] for record in _of(known, NETWORKS)}
+    for machine in _of(known, machines.TYPE):
         interface = found.get(parse_id(machines.interface(machine.properties)))
         network = found.get(interfaces.network_of(interface)) if interface else None
         if network:
@@ -39,9 +39,9 @@ def jump_boxes() -> dict[str, list[str]]:
     return boxes
 
 
-def _there() -> Sequence[Record]:
+def _records() -> Sequence[Record]:
     return records(paths.home() / "azure")
 
 
-def _of(there: Sequence[Record], kind: str) -> list[Record]:
-    return [record for record in there if record.id.type.lower() == kind.lower()]
+def _of(known: Sequence[Record], kind: str) -> list[Record]:
+    return [record for record in known if record.id.type.lower() == kind.lower()]

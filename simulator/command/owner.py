@@ -30,10 +30,10 @@ def claim() -> None:
     owner = Path(mark.read_text()) if mark.exists() else home.parent
     if home != paths.ROOT / ".simulator" and owner != paths.ROOT and (owner / _IN_EVERY_CHECKOUT).exists():
         raise Foreign(
-            f"SIMULATOR_HOME={home} is the state of another checkout, {owner}: from here, {paths.ROOT}, its stacks "
-            "would be changed by settings that are not theirs.\n"
-            '  for this checkout\'s own state: unset SIMULATOR_HOME && eval "$(make -s env)"\n'
-            f"  for that one's: cd {owner}"
+            f"SIMULATOR_HOME={home} is the state of another checkout, {owner}. {paths.ROOT} may not change its "
+            "stacks.\n"
+            '  to use the state of this checkout: unset SIMULATOR_HOME && eval "$(make -s env)"\n'
+            f"  to use the other one: cd {owner}"
         )
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     files.replace(mark, str(paths.ROOT))
@@ -54,8 +54,8 @@ def not_allowed(error: PermissionError) -> str:
     """Returns what to do if the user may not access a file of the state, or another file."""
     path = Path(error.filename or paths.home())
     return (
-        f"{path}: {error.strerror}. It is {_owner(path)}'s, and this is {_name(os.geteuid())}.\n"
-        f"  run the command as {_owner(path)}, or with a state of your own: SIMULATOR_HOME=<a folder> before it"
+        f"{path}: {error.strerror}. Its owner is {_owner(path)}, and you are {_name(os.geteuid())}.\n"
+        f"  fix: run the command as {_owner(path)}, or use another state: SIMULATOR_HOME=<folder> <command>"
     )
 
 

@@ -18,7 +18,7 @@ from simulator.host import interrupts, paths
 
 _TICK_S = 1.0
 _REST_S = 5.0
-"""The limit for reading the rest of the pipe, which a process that outlives pulumi may keep open."""
+"""The time limit for the rest of the pipe, which a process that outlives pulumi may keep open."""
 
 
 class PulumiFailed(Exception):
@@ -29,15 +29,15 @@ def run(
     *arguments: str,
     stack: str | None = None,
     variables: Mapping[str, str] | None = None,
-    held_up: Callable[[], Sequence[str]] = list,
+    blocked: Callable[[], Sequence[str]] = list,
 ) -> None:
-    """Runs pulumi and shows its output; a summary if stdout is not a terminal, with `held_up` for blocked deletions.
+    """Runs pulumi and shows its output; if stdout is not a terminal, a summary with the lines of `blocked`.
 
     Passes the first interruption to pulumi, which then finishes pending operations; a second one kills pulumi.
     Raises PulumiFailed.
     """
     shown = sys.stdout.isatty()
-    log = UpdateLog(_say, held_up)
+    log = UpdateLog(_print, blocked)
     with interrupts.held() as let_go:
         pulumi = subprocess.Popen(
             _command(arguments if shown else [*arguments, "--json"], stack),
@@ -62,14 +62,14 @@ def run(
     if pulumi.returncode < 0:
         by = f"signal {-pulumi.returncode} ({signal.strsignal(-pulumi.returncode)})"
         raise PulumiFailed(
-            f"pulumi {arguments[0]} was ended by {by}, which the system may send when memory runs out. What was done "
-            "stays. Run the same make command again: it goes on from there."
+            f"pulumi {arguments[0]} was ended by {by}, which the system may send if memory runs out. Completed changes "
+            "stay.\nTo continue, run the same make command again."
         )
     if pulumi.returncode:
         raise PulumiFailed(f"pulumi {arguments[0]} failed; its messages are above.")
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     """Prints, also if the reader has gone (`make up | head`), so that pulumi can finish pending operations."""
     with contextlib.suppress(BrokenPipeError):
         print(text, flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Callable, Iterable
 
 import httpx
@@ -15,26 +16,27 @@ from simulator.host import paths
 from simulator.kube.client import KubeClient
 from simulator.plugins.kubernetes.options import GOES_ON
 from simulator.plugins.kubernetes.recovery import delete_forgotten, release_leftovers
+from simulator.tools.progress import Progress
 
 NAMESPACE = "kubernetes:core/v1:Namespace"
 LOOKS_ONLY = ("refresh", "import")  # an earlier failure still needs recovery after these
 CLUSTER = "azure-native:containerservice:ManagedCluster"
 
 
-def recover(stack: str, told: Callable[[str], None]) -> None:
+def recover(stack: str, report: Callable[[str], None]) -> None:
     """Repairs the state of an interrupted stack, and leaves other stacks unchanged.
 
     Azure's pending resources need no repair: the next update continues their creation. Reads only the cluster that this
     stack created. Raises PulumiFailed, also while another pulumi works on the stack.
     """
-    _free_lock(stack, told)
+    _free_lock(stack, report)
     exported = read("stack", "export", stack=stack) or {}
     deployment = exported.get("deployment") or {}
     kubeconfig = _kubeconfig(deployment)
     if kubeconfig:
         with contextlib.suppress(httpx.ConnectError):  # the cluster is stopped, and `pulumi up` will report it
             for line in release_leftovers(kubeconfig):
-                told(line)
+                report(line)
     pending = _pending(deployment, "creating")
     going = _pending(deployment, "deleting")
     if not pending and not going:
@@ -43,12 +45,12 @@ def recover(stack: str, told: Callable[[str], None]) -> None:
     found = {urn: made for urn, resource in pending.items() if (made := _made(resource, kube))}
     _settle(stack, exported, [{**pending[urn], "id": found[urn]} for urn in found], going)
     if pending:
-        told(f"was being made: {len(pending)}; of them adopted: {len(found)}, forgotten: {len(pending) - len(found)}")
+        report(f"interrupted creations: {len(pending)}; adopted: {len(found)}, dropped: {len(pending) - len(found)}")
     if going:
-        told(f"was being deleted: {len(going)}; looked which are gone")
+        report(f"interrupted deletions: {len(going)}; refreshed")
 
 
-def goes_on(stack: str, told: Callable[[str], None]) -> dict[str, str]:
+def continuation(stack: str, report: Callable[[str], None]) -> dict[str, str]:
     """Returns the kubernetes plugin's variables for the next `up` or `destroy` if the last one failed.
 
     If a plugin is killed, the engine may forget an object that it was creating, although the object exists. Or the
@@ -58,11 +60,11 @@ def goes_on(stack: str, told: Callable[[str], None]) -> dict[str, str]:
     last = next((each["result"] for each in history if each["kind"] not in LOOKS_ONLY), "succeeded")
     if last == "succeeded":
         return {}
-    told("the last update failed or was interrupted: what it did without recording it is adopted")
+    report("the last update failed or was interrupted: this one adopts its unrecorded changes")
     return {GOES_ON: "true"}
 
 
-def take_away_forgotten(stack: str, others: Iterable[str], told: Callable[[str], None]) -> None:
+def delete_unrecorded(stack: str, others: Iterable[str], report: Callable[[str], None]) -> None:
     """Deletes objects that a failed update created without recording them, before a `destroy`. Raises PulumiFailed.
 
     `destroy` also fails if other stacks still run there. Their objects in the stack's namespaces, according to their
@@ -79,7 +81,7 @@ def take_away_forgotten(stack: str, others: Iterable[str], told: Callable[[str],
         for kind, name in _in_kubernetes(each)
     }
     for line in delete_forgotten(kubeconfig, namespaces, known):
-        told(line)
+        report(line)
 
 
 def _deployment(stack: str) -> Object:
@@ -107,8 +109,10 @@ def _settle(stack: str, exported: Object, made: list[Object], going: Iterable[st
     quiet("stack", "import", "--force", stack=stack, stdin=json.dumps(exported))
     urns = [*(resource["urn"] for resource in made), *going]
     targets = [part for urn in urns for part in ("--target", urn)]
+    began = time.time()
     if targets:
-        quiet("refresh", "--yes", "--skip-preview", *targets, stack=stack)
+        with Progress().showing(lambda: (f"refreshing {len(urns)} interrupted resources", began)):
+            quiet("refresh", "--yes", "--skip-preview", *targets, stack=stack)
 
 
 def _kubeconfig(deployment: Object) -> str | None:
@@ -148,10 +152,10 @@ def _kubernetes_id(kind: str, inputs: Object, kube: KubeClient) -> str | None:
     return f"{namespace or 'default'}/{metadata['name']}" if namespaced else str(metadata["name"])
 
 
-def _free_lock(stack: str, told: Callable[[str], None]) -> None:
+def _free_lock(stack: str, report: Callable[[str], None]) -> None:
     """Releases the file backend's locks on this stack if their process was killed."""
     if working := updates.of_pulumi(stack):
-        raise PulumiFailed(f"{working[0]}: let it end, then try again.")
+        raise PulumiFailed(f"{working[0]}.\n  fix: wait until it ends, then run the same command again")
     if updates.locked(stack):
         quiet("cancel", "--yes", stack=stack)
-        told("took over the lock of an update that was killed")
+        report("released the lock of a killed update")

@@ -10,6 +10,7 @@ from pathlib import Path
 import yaml
 
 from simulator.host import paths
+from simulator.host.similar import similar
 
 DEFAULT = "dev"
 _PLATFORM = "ai-on-aks:platformStack"
@@ -38,11 +39,12 @@ def platform_of(stack: str) -> str | None:
 def problem(stack: str) -> str | None:
     """Returns the error in a stack's name or file, with the fix, or None if Pulumi can read it."""
     if not stack:
-        return f"STACK is empty.\n  fix: name one of {', '.join(files())}, as in STACK=dev, or leave STACK out"
+        return f"STACK is empty.\n  fix: set it to one of {', '.join(files())}, or omit it"
     if stack not in files():
+        likely = next(iter(similar(stack, files())), DEFAULT)
         return (
-            f"there is no stack {stack}: no file Pulumi.{stack}.yaml. The stacks are: {', '.join(files())}.\n"
-            "  fix: choose one of them (make up STACK=dev), or copy a stack's file to the new name"
+            f"unknown stack {stack}: Pulumi.{stack}.yaml does not exist. The stacks are: {', '.join(files())}.\n"
+            f"  fix: make up STACK={likely}, or copy a stack's file to the new name"
         )
     return _fault(paths.ROOT / f"Pulumi.{stack}.yaml")
 

@@ -14,7 +14,7 @@ from simulator.azure.store import Record, records
 from simulator.azure.types.agent_pool import life
 from simulator.azure.types.agent_pool.rules import TYPE as AGENT_POOLS
 from simulator.azure.types.managed_cluster.rules import TYPE as CLUSTERS
-from simulator.command import daemon_state, environment, networks, pools, stand_ins
+from simulator.command import daemon_state, emulated_plugins, environment, networks, pools
 from simulator.host import paths
 from simulator.kube.client import ApiError, KubeClient
 from simulator.operators import REAL, autopilot
@@ -27,17 +27,17 @@ def show(console: Console) -> int:
     state = daemon_state.running_state()
     running = bool(state and state.get("ready"))
     console.print(f"simulated Azure: {_running(state)}")
-    for stand_in in stand_ins.ALL:
-        console.print(f"{stand_in.name}: {_served(stand_in.serving())}", highlight=False)
+    for plugin in emulated_plugins.ALL:
+        console.print(f"{plugin.name}: {_served(plugin.serving())}", highlight=False)
     reason = sandbox.available()
-    console.print(f"sandbox for scripts: {'bubblewrap' if reason is None else f'none, their pods are faked: {reason}'}")
+    console.print(f"sandbox for scripts: {'bubblewrap' if reason is None else f'none, so no script runs: {reason}'}")
     for line in (*(operator.status for operator in REAL), autopilot.STATUS):
         console.print(line, highlight=False)
     faults = FaultStore().load()
     console.print("faults: " + (", ".join(map(str, faults)) or "none"))
     for network, machines in networks.jump_boxes().items():
-        there = f"machines {', '.join(machines)}" if machines else "no machine to log in at"
-        console.print(f"network {network}: {there}; `make shell INSIDE={network}` is inside", highlight=False)
+        names = f"machines {', '.join(machines)}" if machines else "no machines"
+        console.print(f"network {network}: {names}; to enter it: make shell INSIDE={network}", highlight=False)
     if running and environment.kubeconfig_file().exists():
         _clusters(console)
     return 0 if running else 3
@@ -51,7 +51,7 @@ def _running(state: Object | None) -> str:
 
 def _served(file: Path) -> str:
     own = file.is_relative_to(paths.ROOT / "simulator")
-    return f"stand-in ({file.relative_to(paths.ROOT)})" if own else f"official ({file})"
+    return f"emulated ({file.relative_to(paths.ROOT)})" if own else f"official ({file})"
 
 
 def _clusters(console: Console) -> None:

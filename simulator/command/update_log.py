@@ -21,7 +21,7 @@ _NAMED = 3
 _COMPONENT = re.compile(r"ai-on-aks:[^:$]+:(\w+)")
 _DOING = {"create": "creating", "update": "updating", "delete": "deleting"}
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced", "same": "unchanged"}
-_WHOLES = ("Foundation", "Platform")
+_GROUPS = ("Foundation", "Platform")
 """Components that hold the parts of the program."""
 _STACK = "pulumi:pulumi:Stack"
 _NOT_MADE = (_STACK, "pulumi:providers:", "ai-on-aks:")
@@ -33,10 +33,10 @@ _READS = ("read", "refresh", "discard")
 class UpdateLog:
     """The log. Give `read` the lines that pulumi prints, and call `tick` regularly."""
 
-    def __init__(self, say: Callable[[str], None], held_up: Callable[[], Sequence[str]] = list) -> None:
-        """`held_up` returns lines with known reasons why the update takes long."""
-        self._say, self._held_up, self._start = say, held_up, time.monotonic()
-        self._spoke = self._start
+    def __init__(self, write: Callable[[str], None], blocked: Callable[[], Sequence[str]] = list) -> None:
+        """`blocked` returns lines with known reasons why the update takes long."""
+        self._write, self._blocked, self._start = write, blocked, time.monotonic()
+        self._last_output = self._start
         self._phases: set[str] = set()
         self._under_way: dict[str, str] = {}
         """Resources by URN, with the current operation."""
@@ -54,7 +54,7 @@ class UpdateLog:
         with self._lock:
             event = _parsed(line)
             if event is None:  # output of pulumi outside of an update
-                self._tell(line.rstrip())
+                self._print(line.rstrip())
             elif step := event.get("resourcePreEvent"):
                 self._begins(step["metadata"])
             elif step := event.get("resOutputsEvent") or event.get("resOpFailedEvent"):
@@ -67,10 +67,10 @@ class UpdateLog:
     def tick(self) -> None:
         """Names pending operations if nothing was printed for a while."""
         with self._lock:
-            if self._under_way and time.monotonic() - self._spoke >= _QUIET_S:
+            if self._under_way and time.monotonic() - self._last_output >= _QUIET_S:
                 names = list(self._under_way.values())
                 more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-                self._tell("\n".join([f"{self._clock()} still {', '.join(names[:_NAMED])}{more}", *self._held_up()]))
+                self._print("\n".join([f"{self._clock()} still {', '.join(names[:_NAMED])}{more}", *self._blocked()]))
 
     def _begins(self, step: Object) -> None:
         types, name = step["urn"].split("::")[2:]
@@ -82,7 +82,7 @@ class UpdateLog:
         phase = f"{doing} {_part(types)}"
         if phase not in self._phases:
             self._phases.add(phase)
-            self._tell(f"{self._clock()} {phase}")
+            self._print(f"{self._clock()} {phase}")
 
     def _doing(self, op: str, urn: str) -> str:
         if op == _DELETE_OLD and urn not in self._replaced:
@@ -98,8 +98,8 @@ class UpdateLog:
         if message["severity"] == "debug" or message.get("ephemeral"):
             return
         types, _, name = message.get("urn", "").partition("::")[2].partition("::")[2].partition("::")
-        whose = f"{types.rpartition('$')[2]} {name}: " if name and not types.startswith(_STACK) else ""
-        self._tell(f"{whose}{message.get('prefix', '')}{message['message']}".rstrip())
+        resource = f"{types.rpartition('$')[2]} {name}: " if name and not types.startswith(_STACK) else ""
+        self._print(f"{resource}{message.get('prefix', '')}{message['message']}".rstrip())
 
     def _summary(self, summary: Object) -> None:
         changes = {op: count for op, count in summary["resourceChanges"].items() if op not in _READS}
@@ -107,12 +107,12 @@ class UpdateLog:
             changes = {}
         if finished := len(self._old - self._replaced):
             changes["old one deleted"] = finished  # the engine counts it with the interrupted update
-        told = ", ".join(f"{count} {_DONE.get(op, op)}" for op, count in changes.items()) or "none"
-        self._tell(f"{self._clock()} resources: {told}")
+        counts = ", ".join(f"{count} {_DONE.get(op, op)}" for op, count in changes.items()) or "none"
+        self._print(f"{self._clock()} resources: {counts}")
 
-    def _tell(self, text: str) -> None:
-        self._spoke = time.monotonic()
-        self._say(text)
+    def _print(self, text: str) -> None:
+        self._last_output = time.monotonic()
+        self._write(text)
 
     def _clock(self) -> str:
         return elapsed(time.monotonic() - self._start)
@@ -130,5 +130,5 @@ def _part(types: str) -> str:
     """Returns the part of the program, in words, that contains a resource, from the types of its parents."""
     if types.startswith("ai-on-aks:workloads/"):
         return "workloads"
-    components = [found for found in _COMPONENT.findall(types) if not found.endswith(_WHOLES)]
+    components = [found for found in _COMPONENT.findall(types) if not found.endswith(_GROUPS)]
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", components[0]).lower() if components else "workloads"

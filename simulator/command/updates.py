@@ -26,7 +26,7 @@ class Update:
 
     def __str__(self) -> str:
         since = time.strftime("%H:%M:%S", time.localtime(self.since))
-        return f"`{self.command}` is at work on stack {self.stack} (pid {self.pid}, since {since})"
+        return f"`{self.command}` is working on stack {self.stack} (pid {self.pid}, since {since})"
 
 
 def under_way() -> list[Update]:
@@ -89,8 +89,8 @@ def _of_make() -> Iterator[Update]:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                told = json.loads(lock.read() or "{}")
+                content = json.loads(lock.read() or "{}")
                 since = file.stat().st_mtime
-                yield Update(told.get("stack", "?"), told.get("command", "make"), int(file.stem), since)
+                yield Update(content.get("stack", "?"), content.get("command", "make"), int(file.stem), since)
             else:
                 file.unlink(missing_ok=True)  # the process was killed

@@ -20,14 +20,14 @@ _LACKS = re.compile(r"(\d+ Insufficient \S+\s*)+")
 """The scheduler's counts. It names devices in turn, so they change often, and a new count is not reported."""
 
 
-def wait(observed: Callable[[], list[Workload]], timeout_s: float, tell: Callable[[str], None]) -> list[Workload]:
+def wait(observed: Callable[[], list[Workload]], timeout_s: float, write: Callable[[str], None]) -> list[Workload]:
     """Waits until all have settled, one is stuck, or time is up. `observed` waits for the next look."""
     start = time.monotonic()
-    teller = _Teller(tell, start)
+    reporter = _Reporter(write, start)
     stuck_since: dict[str, float] = {}
     while True:
         workloads, now = observed(), time.monotonic()
-        teller.look(workloads, now)
+        reporter.report(workloads, now)
         stuck_since = {each.name: stuck_since.get(each.name, now) for each in workloads if each.stuck}
         if all(workload.settled for workload in workloads) or now - start > timeout_s:
             return workloads
@@ -35,19 +35,19 @@ def wait(observed: Callable[[], list[Workload]], timeout_s: float, tell: Callabl
             return workloads
 
 
-class _Teller:
+class _Reporter:
     """Remembers the reports on each workload. Reports a shared cause once, with the names of all."""
 
-    def __init__(self, tell: Callable[[str], None], start: float) -> None:
-        self._tell, self._start, self._spoke = tell, start, start
+    def __init__(self, write: Callable[[str], None], start: float) -> None:
+        self._write, self._start, self._last_output = write, start, start
         self._seen: dict[str, set[str]] = {}
-        """The causes of each at the last look."""
-        self._told_at: dict[tuple[str, str], float] = {}
+        """The causes of each workload in the last report."""
+        self._reported_at: dict[tuple[str, str], float] = {}
 
-    def look(self, workloads: Sequence[Workload], now: float) -> None:
+    def report(self, workloads: Sequence[Workload], now: float) -> None:
         shared: dict[Finding, None] = {}
         news: dict[str, list[str]] = {}
-        silent = now - self._spoke >= _HEARTBEAT_S
+        silent = now - self._last_output >= _HEARTBEAT_S
         for workload in workloads:
             changed = workload.head not in self._seen.get(workload.name, ())
             causes = [cause for cause in workload.report.findings if changed or silent or not cause.passing]
@@ -56,11 +56,11 @@ class _Teller:
                 workload.name, workload.head, [cause for cause in causes if not cause.shared], now
             )
         news["platform"] = self._changes("platform", "platform: NotReady" if shared else "", list(shared), now)
-        self._tell_all({name: lines for name, lines in news.items() if lines})
+        self._write_all({name: lines for name, lines in news.items() if lines})
         waiting = [f"{each.name} {each.phase}" for each in workloads if not each.settled]
-        if waiting and now - self._spoke >= _HEARTBEAT_S:
-            self._spoke = now
-            self._tell("\n".join(wrapped(f"{elapsed(now - self._start)} still waiting: {', '.join(waiting)}", "  ")))
+        if waiting and now - self._last_output >= _HEARTBEAT_S:
+            self._last_output = now
+            self._write("\n".join(wrapped(f"{elapsed(now - self._start)} still waiting: {', '.join(waiting)}", "  ")))
 
     def _changes(self, name: str, head: str, causes: Sequence[Finding], now: float) -> list[str]:
         """Returns the head, and causes that are new since the last look and were not reported lately."""
@@ -68,21 +68,22 @@ class _Teller:
         parts = {_gist(text): text for text in texts}
         seen, self._seen[name] = self._seen.get(name, set()), set(parts)
         lately = now - _REPEAT_S
-        new = [part for part in parts if part not in seen and self._told_at.get((name, part), lately) <= lately]
+        new = [part for part in parts if part not in seen and self._reported_at.get((name, part), lately) <= lately]
         if not new or not head:
             return []
-        self._spoke = now
+        self._last_output = now
         known = {part: self._holder(name, part, now) for part in new}
-        self._told_at |= {(name, part): now for part in new}
+        self._reported_at |= {(name, part): now for part in new}
         waits = (f"  waits: for the same as {known[part]}" if known[part] else parts[part] for part in new)
         return list(dict.fromkeys([texts[0], *waits]))
 
     def _holder(self, name: str, part: str, now: float) -> str:
         """Returns another workload that was reported earlier with the same cause; empty without one."""
-        others = (other for (other, told), at in self._told_at.items() if told == part and other != name and at < now)
+        reported = self._reported_at.items()
+        others = (other for (other, known), at in reported if known == part and other != name and at < now)
         return next((other for other in others if part in self._seen.get(other, ())), "")
 
-    def _tell_all(self, news: Mapping[str, Sequence[str]]) -> None:
+    def _write_all(self, news: Mapping[str, Sequence[str]]) -> None:
         """Prints news, grouped by cause. `news` has the head and the new causes of each workload."""
         groups: dict[tuple[str, ...], list[str]] = {}
         for name, (_, *causes) in news.items():
@@ -91,7 +92,7 @@ class _Teller:
             if not causes:
                 groups[(name,)] = []
         for names, causes in groups.items():
-            self._tell("\n".join([*(news[name][0] for name in names), *dict.fromkeys(causes)]))
+            self._write("\n".join([*(news[name][0] for name in names), *dict.fromkeys(causes)]))
 
 
 def _gist(text: str) -> str:

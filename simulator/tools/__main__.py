@@ -16,8 +16,8 @@ from simulator.tools.store import Store
 
 def main(arguments: list[str] | None = None) -> int:
     """Returns 0 if the tools are there, and 1 if not, with one message on standard error."""
-    told = "Interrupted. Finished tools are kept; the same command goes on from here."
-    return interrupts.guarded(lambda: _make(arguments), told)
+    message = "Interrupted. Finished tools are kept; to continue, run the same command."
+    return interrupts.guarded(lambda: _make(arguments), message)
 
 
 def _make(arguments: list[str] | None) -> int:
@@ -39,10 +39,10 @@ def _parse(catalogue: Catalogue, arguments: list[str] | None) -> argparse.Namesp
     parser = argparse.ArgumentParser(prog="python -m simulator.tools", description=__doc__)
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--for", dest="groups", nargs="+", choices=sorted(catalogue.groups))
-    group.add_argument("--stack", help="the simulator's, and those that Pulumi.<STACK>.yaml asks for")
+    group.add_argument("--stack", help="the simulator's tools, and those of Pulumi.<STACK>.yaml")
     group.add_argument("--all", action="store_true", help="all tools, with those of tests and linters")
-    group.add_argument("--only", metavar="TOOL,TOOL", help=f"of {', '.join(catalogue.by_name)}")
-    parser.add_argument("--check", action="store_true", help="make nothing; exit with 1 and name what is missing")
+    group.add_argument("--only", metavar="TOOL,TOOL", help=f"only these: {', '.join(catalogue.by_name)}")
+    parser.add_argument("--check", action="store_true", help="install nothing; exit with 1 and list missing tools")
     return parser.parse_args(arguments)
 
 
@@ -59,8 +59,8 @@ def _chosen(catalogue: Catalogue, options: argparse.Namespace) -> list[Tool]:
 def _check(installer: Installer, tools: list[Tool]) -> int:
     if missing := installer.missing(tools):
         names = ",".join(tool.name for tool in missing)
-        raise ToolError(f"missing: {names}. Make them: python -m simulator.tools --only {names}")
-    print(f"{len(tools)} tools are ready in {paths.tools_bin()}")
+        raise ToolError(f"missing tools: {names}. To install them: python -m simulator.tools --only {names}")
+    print(f"all {len(tools)} tools are in {paths.tools_bin()}")
     return 0
 
 

@@ -15,10 +15,12 @@ import platform
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 _OLDEST = (3, 11)
 _NEWER = ("python3.14", "python3.13", "python3.12", "python3.11")
+_HEARTBEAT_S = 30.0
 _COMPLETE = "complete"  # written last: without this file the environment is incomplete
 
 
@@ -39,7 +41,7 @@ def main(arguments: list[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("Interrupted; the same command starts the environment afresh.", file=sys.stderr)
+        print("Interrupted. To start again, run the same command.", file=sys.stderr)
         return 1
     return 0
 
@@ -71,7 +73,7 @@ def _environment(folder: Path, locks: list[Path]) -> Path:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print("Another run is making the Python environment; this one goes on after it.", file=sys.stderr)
+            print("Another process is creating the Python environment; waiting for it.", file=sys.stderr)
             fcntl.flock(file, fcntl.LOCK_EX)
         if not (environment / _COMPLETE).exists():
             _make(environment, locks)
@@ -79,7 +81,7 @@ def _environment(folder: Path, locks: list[Path]) -> Path:
 
 
 def _make(environment: Path, locks: list[Path]) -> None:
-    print("Making the Python environment, once: one to five minutes.", file=sys.stderr)
+    print("Creating the Python environment (once, one to five minutes).", file=sys.stderr)
     temporary = environment.parent / "tmp"  # the next run removes the files of a killed pip
     for folder in (environment, temporary):
         shutil.rmtree(folder, ignore_errors=True)
@@ -87,7 +89,7 @@ def _make(environment: Path, locks: list[Path]) -> None:
     os.environ["TMPDIR"] = str(temporary)
     if _run([sys.executable, "-m", "venv", str(environment)]) != 0:
         raise _BootstrapError(
-            f"{sys.executable} cannot make a virtual environment: its venv module is missing or incomplete.\n"
+            f"{sys.executable} cannot create a virtual environment: its venv module is missing or incomplete.\n"
             f"Install it, for example: sudo apt-get install python{sys.version_info[0]}.{sys.version_info[1]}-venv"
         )
     # Compiling everything in advance takes longer than importing the few modules of the Azure SDK that are used.
@@ -98,7 +100,7 @@ def _make(environment: Path, locks: list[Path]) -> None:
         install.append("--quiet")
     if _run([str(environment / "bin" / "python"), *install]) != 0:
         raise _BootstrapError(
-            "the locked Python dependencies could not be installed; pip says why above.\n"
+            "the locked Python dependencies could not be installed; see pip's error above.\n"
             "They come from the package index that pip is set up for (pip config list). Run the same command again."
         )
     shutil.rmtree(temporary)
@@ -107,9 +109,12 @@ def _make(environment: Path, locks: list[Path]) -> None:
 
 def _run(command: list[str]) -> int:
     """Runs a command with its output on standard error, and waits for it also when interrupted."""
-    process = subprocess.Popen(command, stdout=sys.stderr.fileno())
+    process, began = subprocess.Popen(command, stdout=sys.stderr.fileno()), time.monotonic()
     try:
-        return process.wait()
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.wait(_HEARTBEAT_S)
+            print(f"still creating the environment ({time.monotonic() - began:.0f} s)", file=sys.stderr)
     except KeyboardInterrupt:
         with contextlib.suppress(KeyboardInterrupt):
             process.wait()

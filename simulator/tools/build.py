@@ -22,10 +22,10 @@ from simulator.tools.workspace import Workspace
 def require_go(catalogue: Catalogue, tools: list[Tool]) -> None:
     """Raises ToolError unless PATH has a Go that can build the tools."""
     names = ", ".join(tool.name for tool in tools)
-    mend = f"Install Go {catalogue.go} or newer (https://go.dev/dl/), put it on PATH and run the same command again."
+    fix = f"Install Go {catalogue.go} or newer (https://go.dev/dl/), put it on PATH and run the same command again."
     why = f"Go {catalogue.go} is needed to build {names}: no released binary can be fetched for them here"
     if not shutil.which("go"):
-        raise ToolError(f"{why}, but there is no `go` on PATH.\n{mend}")
+        raise ToolError(f"{why}, but PATH has no `go`.\n{fix}")
     asked = subprocess.run(
         ["go", "env", "GOVERSION"],
         cwd=catalogue.modules,
@@ -36,7 +36,7 @@ def require_go(catalogue: Catalogue, tools: list[Tool]) -> None:
     answer = asked.stdout.strip()
     version = re.match(r"go(\d+)\.(\d+)", answer)
     if asked.returncode != 0 or (version and tuple(map(int, version.groups())) < _numbers(catalogue.go)):
-        raise ToolError(f"{why}, but {shutil.which('go')} says: {answer or asked.stderr.strip()}.\n{mend}")
+        raise ToolError(f"{why}, but {shutil.which('go')} reports: {answer or asked.stderr.strip()}.\n{fix}")
 
 
 def build(tool: Tool, source: Build, workspace: Workspace) -> None:
@@ -63,7 +63,7 @@ def copy_chart(tool: Tool, source: Chart, workspace: Workspace) -> None:
     metadata, values = chart / "Chart.yaml", chart / "values.yaml"
     text = metadata.read_text(encoding="utf-8")
     if yaml.safe_load(text)["appVersion"].lstrip("v") != tool.version:
-        raise ToolError(f"{tool.label} is not in {source.package}: the appVersion of its chart is another.")
+        raise ToolError(f"{tool.label} is not in {source.package}: its chart has another appVersion.")
     # Upstream sets the chart's version when it packages a release.
     metadata.write_text(re.sub(r"(?m)^version: .*$", f"version: {tool.version}", text), encoding="utf-8")
     for before, after in source.released.items():
@@ -81,7 +81,7 @@ def copy_crds(tool: Tool, source: Crds, workspace: Workspace) -> None:
 def make_manifests(tool: Tool, source: Manifests, workspace: Workspace) -> None:
     """Writes install.yaml as upstream builds it for a release. Raises ToolError if that fails."""
     if not workspace.kubectl.exists():
-        raise ToolError(f"{tool.label} is made by kubectl, which is not there yet: `make tools` makes both.")
+        raise ToolError(f"{tool.label} needs kubectl, which is not installed. To install both: make tools")
     package = _package(tool, source, workspace)
     made = workspace.folder / tool.name
     made.mkdir()

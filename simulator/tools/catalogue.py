@@ -88,7 +88,7 @@ class Pip(_Data):
 
 
 class System(_Data):
-    """An executable of the operating system. `optional` describes what is missing without it."""
+    """An executable of the operating system. `optional` describes the consequence if it is missing."""
 
     debian_package: str
     optional: str | None = None
@@ -154,7 +154,7 @@ class Catalogue(_Data):
 
     def named(self, names: Iterable[str]) -> list[Tool]:
         if unknown := sorted(set(names) - self.by_name.keys()):
-            raise ToolError(f"No such tool: {', '.join(unknown)}. The tools are: {', '.join(self.by_name)}.")
+            raise ToolError(f"unknown tools: {', '.join(unknown)}. The tools are: {', '.join(self.by_name)}.")
         return [self.by_name[name] for name in names]
 
     def module_of(self, source: GoPackage | Npm | Pip) -> Path:

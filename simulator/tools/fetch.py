@@ -44,9 +44,9 @@ def fetch(tool: Tool, release: Release, folder: Path, report: Report) -> None:
         raise Unreachable(f"{tool.label} cannot be downloaded from {url}: {error or type(error).__name__}") from error
     if actual != expected:
         raise ToolError(
-            f"The download of {tool.label} is not what upstream published, and was thrown away.\n"
+            f"The download of {tool.label} has a wrong checksum, and was deleted.\n"
             f"  {url}\n  SHA-256 is        {actual}\n  SHA-256 should be {expected} ({checksums})\n"
-            "Try again; if it stays so, something between here and upstream changes downloads."
+            "Try again. If this persists, a proxy on the way changes downloads."
         )
     if release.members:
         _unpack(download, [tool.fill(member) for member in release.members], folder)
@@ -95,7 +95,7 @@ def _unpack(download: Path, members: list[str], folder: Path) -> None:
         with tarfile.open(download) as tar:
             found = {each.name: file.read() for each in tar if each.name in members and (file := tar.extractfile(each))}
     if absent := [member for member in members if member not in found]:
-        raise ToolError(f"{download.name} is not packed as expected, it has no {', '.join(absent)}.")
+        raise ToolError(f"{download.name} does not contain {', '.join(absent)}.")
     for member, content in found.items():
         (folder / Path(member).name).write_bytes(content)
     download.unlink()

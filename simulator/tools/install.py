@@ -20,11 +20,11 @@ from simulator.tools.store import Store
 from simulator.tools.workspace import Workspace
 
 _GIB = 2**30
-_HOW_LONG = "one to six minutes each on two cores, more where other programs use them"
+_HOW_LONG = "one to six minutes each on two idle cores"
 
 
 _WAYS: Mapping[str, tuple[str, Callable[[Tool, Any, Workspace], None], str]] = {
-    "system": ("looking for it", system.provide, "ready"),
+    "system": ("searching", system.provide, "ready"),
     "npm": ("installing from npm", packages.install_npm, "installed from npm"),
     "pip": ("installing its Python packages", packages.install_pip, "installed"),
     "chart": ("downloading", build.copy_chart, "downloaded"),
@@ -99,7 +99,7 @@ class Installer:
         self._require_space(downloads=len(downloads), builds=len(builds))
         if builds:
             build.require_go(self.catalogue, builds)
-            self.progress.say(f"Building {len(builds)} of {len(tools)} tools from source, once: {_HOW_LONG}.")
+            self.progress.write(f"Building {len(builds)} of {len(tools)} tools from source, once: {_HOW_LONG}.")
         for number, tool in enumerate(tools, start=1):
             with self.progress.step(number, len(tools), tool.label, self.store.step) as report:
                 self._make_one(tool, report, download=tool in downloads)
@@ -112,7 +112,7 @@ class Installer:
         except ToolError as error:
             if not (tool.system and tool.system.optional):
                 raise
-            report(f"left out, {tool.system.optional}: {error}")
+            report(f"skipped, {tool.system.optional}: {error}")
 
     def _fill(self, folder: Path, tool: Tool, report: Callable[[str], None], *, download: bool) -> None:
         if download and tool.release and self._fetched(tool, tool.release, folder, report):
@@ -124,7 +124,7 @@ class Installer:
                 make(tool, source, self._workspace(tool, source, folder))
                 report(done)
                 return
-        raise ToolError(f"{tool.label} can only be downloaded, and the internet cannot be reached.")
+        raise ToolError(f"{tool.label} can only be downloaded, and the internet is not reachable.")
 
     def _workspace(self, tool: Tool, source: Any, folder: Path) -> Workspace:
         module = folder if isinstance(source, System) else self.catalogue.module_of(source)
@@ -139,7 +139,7 @@ class Installer:
         except Unreachable as error:
             if not tool.build:
                 raise
-            self.progress.say(f"{error}; building it instead.")
+            self.progress.write(f"{error}; building it instead.")
             build.require_go(self.catalogue, [tool])
             return False
         return True
@@ -152,5 +152,5 @@ class Installer:
             raise ToolError(
                 f"Not enough disk space in {self.store.root}: {free:.1f} GiB are free, {needed:.1f} GiB are needed to "
                 f"make {builds + downloads} tools.\n"
-                "Free some, or put AI_ON_AKS_CACHE=<folder on a larger disk> before the same command."
+                "Free some space, or set another folder: AI_ON_AKS_CACHE=<folder on a larger disk> <command>"
             )

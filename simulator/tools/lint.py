@@ -13,7 +13,7 @@ from simulator.tools import __main__ as tools
 
 _SHELL = re.compile(rb"#!\S*[/ ](sh|bash)\b")
 _GO = Path("tests/contract/azure_sdks/go")
-_SAYS_NOTHING = 'test -z "$(gofmt -d "$@" | tee /dev/stderr)"'
+_GOFMT = 'test -z "$(gofmt -d "$@" | tee /dev/stderr)"'
 """A command that fails if gofmt prints a difference, since gofmt itself does not."""
 
 
@@ -31,7 +31,7 @@ def main() -> int:
         "shellcheck": ["shellcheck", "--external-sources", *map(str, scripts)] if scripts else [],
         "hadolint": ["hadolint", *map(str, images)] if images else [],
         "actionlint": ["actionlint"],
-        "gofmt": ["bash", "-c", _SAYS_NOTHING, "gofmt", str(_GO)],
+        "gofmt": ["bash", "-c", _GOFMT, "gofmt", str(_GO)],
         "go vet": ["go", "-C", str(_GO), "vet", "./..."],
         "yamllint": ["yamllint", "--strict", "."],
     }

@@ -25,10 +25,7 @@ def install_npm(tool: Tool, source: Npm, workspace: Workspace) -> None:
     package.mkdir()
     for name in ("package.json", "package-lock.json"):
         shutil.copy(workspace.module / name, package)
-    hint = (
-        "npm takes packages from the registry that it is set up for (npm config get registry). "
-        "Run the same command to try again."
-    )
+    hint = "npm uses the registry of its configuration (npm config get registry). To try again, run the same command."
     with tempfile.TemporaryDirectory(prefix="npm-", dir=workspace.folder.parent) as cache:
         environment = {"npm_config_cache": cache, **os.environ}  # instead of npm's cache in the home folder
         command = ["npm", "ci", *_NPM_OPTIONS]
@@ -45,9 +42,7 @@ def install_pip(tool: Tool, source: Pip, workspace: Workspace) -> None:
     target, lock = workspace.folder / _PIP_PACKAGES, workspace.module / "requirements.txt"
     command = [sys.executable, "-m", "pip", "install", *_PIP_OPTIONS, "--target", str(target), "-r", str(lock)]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPYCACHEPREFIX"}
-    hint = (
-        "pip takes packages from the index that it is set up for (pip config list). Run the same command to try again."
-    )
+    hint = "pip uses the index of its configuration (pip config list). To try again, run the same command."
     workspace.run(
         f"{tool.label} could not be installed", command, cwd=workspace.folder, environment=environment, hint=hint
     )
@@ -63,7 +58,7 @@ def _require_node(tool: Tool, source: Npm) -> None:
     fix = f"Install Node.js {source.node} or newer, with npm (https://nodejs.org), and run the same command again."
     needs = f"{tool.label} needs Node.js {source.node}, but"
     if missing := [name for name in ("node", "npm") if not shutil.which(name)]:
-        raise ToolError(f"{needs} there is no `{missing[0]}` on PATH.\n{fix}")
+        raise ToolError(f"{needs} PATH has no `{missing[0]}`.\n{fix}")
     asked = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False)
     answer = asked.stdout.strip() or asked.stderr.strip()
     major = answer.removeprefix("v").split(".")[0]

@@ -37,7 +37,7 @@ class Progress:
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False)
 
-    def say(self, text: str) -> None:
+    def write(self, text: str) -> None:
         self._console.print(text, markup=False, soft_wrap=True)
 
     @contextmanager
@@ -59,12 +59,12 @@ class Progress:
 
         with self.showing(step):
             yield report
-        self.say(_line(step))
+        self.write(_line(step))
 
     @contextmanager
     def following(self, record: Path) -> Iterator[None]:
         """Shows the steps that another process writes to `record`."""
-        self.say("Another run is making the tools. This one goes on once those that it needs are there. Its step:")
+        self.write("Another process is installing tools; waiting for it. Its step:")
         start = time.time()
         with self.showing(lambda: _read(record) or ("not reported", start)):
             yield
@@ -91,12 +91,12 @@ class Progress:
 
     def _plain(self, step: Step, stopped: threading.Event) -> None:
         """Prints a line once the step's first action is known, at each new step, and periodically."""
-        shown, spoke = "", 0.0
+        shown, last_output = "", 0.0
         while not stopped.wait(_LOOK_SECONDS):
             label, now = step()[0].partition(":")[0], time.monotonic()
-            if label != shown or now - spoke >= _PLAIN_SECONDS:
-                shown, spoke = label, now
-                self.say(_line(step))
+            if label != shown or now - last_output >= _PLAIN_SECONDS:
+                shown, last_output = label, now
+                self.write(_line(step))
 
 
 def _read(file: Path) -> tuple[str, float] | None:

@@ -118,7 +118,7 @@ def test_an_interrupted_up_ends_cleanly(checkout: Checkout, how: signal.Signals)
     output, _ = command.communicate(timeout=120)
     assert command.returncode != 0
     assert "Error 130" in output
-    assert "interrupted; nothing is lost" in output
+    assert "Interrupted. Nothing is lost" in output
     assert "Traceback" not in output
     assert time.monotonic() - start < 60
     assert clients(checkout.home) == []

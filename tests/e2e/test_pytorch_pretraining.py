@@ -92,7 +92,7 @@ def test_destroy_of_its_platform_is_rejected(platform: Stack, stack: Stack) -> N
 
 def test_recovery_keeps_its_objects_after_the_rejected_destroy(platform: Stack, stack: Stack) -> None:
     """`make down` deletes leftovers of failed updates before it tries again (simulator/command/recovery.py)."""
-    take = f"recovery.take_away_forgotten({platform.name!r}, [{stack.name!r}], print)"
+    take = f"recovery.delete_unrecorded({platform.name!r}, [{stack.name!r}], print)"
     command = [sys.executable, "-c", f"from simulator.command import recovery; {take}"]
     assert platform.world.run(command, environment=platform.environment).stdout == ""
     assert platform.kube.find("workload.codeflare.dev/v1beta2", "AppWrapper", JOB, TEAM)

@@ -174,7 +174,7 @@ class Stack:
         """Returns the output of pulumi, both streams."""
         command = ["pulumi", *arguments, "--non-interactive"]
         chosen = ["--stack", self.name] if arguments[0] != "stack" else []
-        pushed = images.pushed_meanwhile(Registries(self.world.home / "registries"))
+        pushed = images.registering(Registries(self.world.home / "registries"))
         with pushed if arguments[0] == "up" and self.pushes_images else contextlib.nullcontext():
             answer = self.world.run([*command, *chosen], cwd=self.folder, check=check, environment=self.environment)
         self.returncode = answer.returncode

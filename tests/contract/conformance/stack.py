@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from simulator.command import stand_ins
+from simulator.command import emulated_plugins
 from simulator.host import paths
 from simulator.plugins.kubernetes import VERSION
 from tests.support.plugin_stack import PLUGINS, PREAMBLE, PluginStack, Result
@@ -63,7 +63,7 @@ class ConformanceStack(PluginStack):
             folder.mkdir(parents=True)
         for file in plugin.parent.iterdir():
             (installed / file.name).symlink_to(file.resolve())
-        for name in {other.name for other in stand_ins.ALL} - {PLUGIN}:
+        for name in {other.name for other in emulated_plugins.ALL} - {PLUGIN}:
             (others / name).symlink_to(PLUGINS / name)
         self.environment["PATH"] = self.environment["PATH"].replace(str(PLUGINS), str(others), 1)
 

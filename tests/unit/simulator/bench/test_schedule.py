@@ -1,4 +1,4 @@
-"""The arithmetic of `make bench`: what it says must be true of the deployment that it is given."""
+"""The schedule of `make bench`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def small() -> dict[str, Any]:
     )
 
 
-def test_work_begins_as_soon_as_what_it_needs_is_done_and_the_longest_chain_is_critical() -> None:
+def test_schedules_work_early_and_marks_the_longest_chain() -> None:
     works = [
         Work("a", 3),
         Work("b", 5),
@@ -63,7 +63,7 @@ def test_resources_wait_for_their_provider_and_events_for_resources() -> None:
     assert slots["NCCL run"].critical
 
 
-def test_a_job_that_is_made_early_runs_once_the_gpu_driver_is_there() -> None:
+def test_a_job_runs_once_the_gpu_driver_is_ready() -> None:
     resources = [
         *small()["deployment"]["resources"],
         {"urn": POLICY, "provider": f"{PROVIDER}::some-id", "custom": True},

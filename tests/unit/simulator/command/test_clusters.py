@@ -1,4 +1,4 @@
-"""Whether the clusters of a stack's objects are there, by its state and by simulated Azure."""
+"""The clusters of a stack, according to its state and simulated Azure."""
 
 from __future__ import annotations
 
@@ -30,34 +30,28 @@ def state(monkeypatch: pytest.MonkeyPatch, *resources: Object) -> None:
     monkeypatch.setattr(pulumi_cli, "read", exported)
 
 
-def test_a_stacks_clusters_are_those_of_its_providers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clusters_come_from_the_stacks_providers(monkeypatch: pytest.MonkeyPatch) -> None:
     provider = {"type": "pulumi:providers:kubernetes", "inputs": {"clusterIdentifier": CLUSTER}}
-    as_user = {"type": "pulumi:providers:kubernetes", "inputs": {"clusterIdentifier": CLUSTER}}
-    state(monkeypatch, provider, as_user, {"type": "pulumi:pulumi:Stack"})
+    state(monkeypatch, provider, provider, {"type": "pulumi:pulumi:Stack"})
     assert clusters.of_stack("olmo") == {CLUSTER}
 
 
-def test_one_that_azure_has_not_is_gone(store: Store) -> None:
-    assert clusters.are_gone({CLUSTER})
+def test_a_cluster_is_gone_if_azure_does_not_have_it(store: Store) -> None:
     store.put(Record(parse_id(f"{GROUP}/providers/Microsoft.ContainerService/managedClusters/other"), {}))
     assert clusters.are_gone({CLUSTER})
-
-
-@pytest.mark.parametrize("provisioning", ["Succeeded", "Deleting", "Failed"])
-def test_one_that_azure_has_is_there_in_whatever_state_and_spelling(store: Store, provisioning: str) -> None:
-    store.put(Record(parse_id(CLUSTER), {"properties": {"provisioningState": provisioning}}))
+    store.put(Record(parse_id(CLUSTER), {"properties": {"provisioningState": "Deleting"}}))
     assert not clusters.are_gone({CLUSTER.upper().replace("/SUBSCRIPTIONS", "/subscriptions")})
 
 
-def test_as_long_as_one_is_there_or_is_not_known_none_is_forgotten(store: Store) -> None:
-    """A provider may not name its cluster in the state."""
+def test_clusters_are_not_gone_while_one_exists_or_is_unknown(store: Store) -> None:
+    """A provider may have no cluster in the state."""
     assert not clusters.are_gone(set())
     assert not clusters.are_gone({CLUSTER, ""})
     store.put(Record(parse_id(CLUSTER), {}))
     assert not clusters.are_gone({CLUSTER, f"{CLUSTER}-2"})
 
 
-def test_a_diagnosis_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_failed_diagnosis(monkeypatch: pytest.MonkeyPatch) -> None:
     folder = paths.cluster(CLUSTER)
     folder.mkdir(parents=True)
     (folder / "admin.kubeconfig").touch()
@@ -66,4 +60,5 @@ def test_a_diagnosis_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None
         raise diagnosed.DiagnosisFailed("no kubectl")
 
     monkeypatch.setattr(diagnosed, "platform", failing)
-    assert clusters.held_up({CLUSTER}) == ["  python -m diagnosis cannot tell which pods do not end: no kubectl"]
+    error = "  python -m diagnosis cannot find the pods that do not end: no kubectl"
+    assert clusters.blocked_deletions({CLUSTER}) == [error]

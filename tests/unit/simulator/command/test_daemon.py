@@ -1,4 +1,4 @@
-"""The daemon's lock, and how it begins: with the clusters that it had before, or not at all."""
+"""The daemon's lock, and its start: with all earlier clusters, or not at all."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_who_asks_whether_a_daemon_runs_is_not_taken_for_one() -> None:
+def test_a_command_that_reads_the_state_is_not_a_daemon() -> None:
     with lock_file().open("a") as asking:
         fcntl.flock(asking, fcntl.LOCK_SH)
         assert running_state() is None
 
 
-def test_a_daemon_that_begins_waits_for_those_who_ask() -> None:
+def test_a_starting_daemon_waits_for_commands_that_read_the_state() -> None:
     asking = lock_file().open("a")
     fcntl.flock(asking, fcntl.LOCK_SH)
     threading.Timer(0.3, asking.close).start()
@@ -51,14 +51,14 @@ def test_there_is_one_daemon() -> None:
     assert lock is not None
     with lock:
         assert hold_lock() is None
-        assert running_state() == {"ready": False}  # it has said nothing yet
+        assert running_state() == {"ready": False}  # it has written no state yet
         files.replace(state_file(), json.dumps({"pid": 1, "ready": True}))
         assert running_state() == {"pid": 1, "ready": True}
     assert running_state() is None
 
 
-def test_a_daemon_that_begins_is_not_ready_because_a_killed_one_was() -> None:
-    """The killed one may be a zombie for some time, so that its process id is still there."""
+def test_a_new_daemon_ignores_the_state_of_a_killed_one() -> None:
+    """A killed daemon may be a zombie for some time, so that its process id still exists."""
     files.replace(state_file(), json.dumps({"pid": os.getpid(), "ready": True}))
     assert running_state() is None
     lock = hold_lock()
@@ -67,12 +67,11 @@ def test_a_daemon_that_begins_is_not_ready_because_a_killed_one_was() -> None:
         assert running_state() == {"ready": False}
 
 
-@pytest.mark.parametrize("made_of", ["another version", None])
-def test_a_daemon_of_other_code_than_the_checkouts_starts_again(
-    made_of: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("code", ["another version", None])
+def test_restarts_a_daemon_that_runs_other_code(
+    code: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As after a `git pull`; those of older versions say nothing of their code."""
-    state: dict[str, object] | None = {"pid": 1, "ready": True, "port": ports.port("arm"), "code": made_of}
+    state: dict[str, object] | None = {"pid": 1, "ready": True, "port": ports.port("arm"), "code": code}
     done: list[str] = []
 
     def launch() -> None:
@@ -87,11 +86,11 @@ def test_a_daemon_of_other_code_than_the_checkouts_starts_again(
     assert done == ["stop", "launch"]
     assert "the code of this checkout has changed" in " ".join(capsys.readouterr().err.split())
     cli.start()
-    assert done == ["stop", "launch"]  # it is this checkout's
+    assert done == ["stop", "launch"]  # it runs this checkout's code now
 
 
 @pytest.mark.parametrize("state", ["Succeeded", "Failed"])
-def test_a_cluster_that_does_not_boot_ends_the_daemon_and_it_says_why(
+def test_ends_with_the_error_of_a_cluster_that_does_not_boot(
     state: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def create(_: Clusters, cluster_id: str) -> None:
@@ -107,7 +106,7 @@ def test_a_cluster_that_does_not_boot_ends_the_daemon_and_it_says_why(
     assert not state_file().exists()
 
 
-def test_what_was_cut_short_and_does_not_end_ends_the_daemon(
+def test_ends_if_an_interrupted_operation_does_not_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stopped = threading.Event()
@@ -122,27 +121,25 @@ def test_what_was_cut_short_and_does_not_end_ends_the_daemon(
 
 
 @pytest.mark.parametrize(
-    ("spoil", "why"),
+    ("corrupt", "why"),
     [
         (lambda text: text[:40], "Invalid JSON"),
         (lambda text: json.dumps(json.loads(text) | {"body": 1}), "body: Input should be"),
     ],
 )
-def test_a_resource_that_cannot_be_read_ends_the_daemon_and_it_says_which(
-    spoil: Callable[[str], str], why: str, home: Path, capsys: pytest.CaptureFixture[str]
+def test_ends_with_the_file_of_an_unreadable_resource(
+    corrupt: Callable[[str], str], why: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _store_cluster("Succeeded")
     (file,) = (home / "azure").glob("*.json")
-    file.write_text(spoil(file.read_text()))
+    file.write_text(corrupt(file.read_text()))
     files.replace(token_file(), "secret")
 
     assert daemon.main() == 1
 
-    said = capsys.readouterr().err
-    assert str(file) in said
-    assert why in said
-    assert f"rm {file} " in said
-    assert "Traceback" not in said
+    error = capsys.readouterr().err
+    assert [text for text in (str(file), why, f"rm {file} ") if text not in error] == []
+    assert "Traceback" not in error
 
 
 def _store_cluster(state: str) -> None:

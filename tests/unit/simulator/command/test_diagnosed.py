@@ -1,4 +1,4 @@
-"""`make up` reads diagnosis as a command, which reads the cluster through one `kubectl proxy`."""
+"""Reports that `make up` reads from `python -m diagnosis --watch`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support import kubectl_proxy
 JOB = {"metadata": {"name": "train", "namespace": "ai", "uid": "u"}, "spec": {}, "status": {}}
 
 
-def test_each_look_has_all_workloads_with_their_namespace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_report_has_all_workloads_with_their_namespace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "tools_bin", lambda: tmp_path)
     kubectl_proxy.install(tmp_path, {"/apis/batch/v1/namespaces/ai/jobs": (200, {"items": [JOB]})})
     with diagnosed.watching(tmp_path / "kubeconfig", {"ai": ["train"], "team": ["other"]}) as look:
@@ -25,7 +25,7 @@ def test_each_look_has_all_workloads_with_their_namespace(tmp_path: Path, monkey
     ]
 
 
-def test_a_diagnosis_that_fails_is_reported_in_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_the_error_of_a_failed_diagnosis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "tools_bin", lambda: tmp_path)
     kubectl_proxy.install(tmp_path, {"/api/v1/pods": (500, {"message": "etcdserver: no leader"})})
     with (

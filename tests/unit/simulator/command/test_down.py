@@ -1,4 +1,4 @@
-"""`make down` where there is nothing to destroy (a mistyped name stops nothing), or where other stacks run on it."""
+"""`make down`: wrong names, stacks that cannot be destroyed, and the state of the cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STACKS = [{"name": "organization/ai-on-aks/dev", "current": True, "resourceCount
 
 @pytest.fixture
 def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was done to the simulator, in which `dev` is up."""
+    """The steps that the command takes on a simulator where `dev` is deployed."""
     steps: list[str] = []
 
     def listed(*_: str, **__: Any) -> list[dict[str, Any]]:
@@ -36,54 +36,54 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"),
+    ("name", "likely"),
     [
-        ("devv", ["if dev is meant: make down\n"]),
-        ("jupyter", ["if jupyterlab is meant: make down STACK=jupyterlab\n"]),
+        ("devv", ["  to destroy dev: make down"]),
+        ("jupyter", ["  to destroy jupyterlab: make down STACK=jupyterlab"]),
         ("xyz", []),
-        ("../dev", ["if dev is meant: make down\n"]),
+        ("../dev", ["  to destroy dev: make down"]),
     ],
 )
-def test_a_mistyped_one_stops_nothing(
+def test_an_unknown_stack_stops_nothing(
     done: list[str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     name: str,
-    meant: list[str],
+    likely: list[str],
 ) -> None:
     monkeypatch.setenv("STACK", name)
     assert cli.main(["down"]) == 1
-    said = capsys.readouterr().err
     assert done == []
-    assert f"there is no stack {name}: neither in the simulator nor as a file Pulumi.{name}.yaml" in said
-    assert "the simulator has: dev (80 resources)\n" in said
-    assert [line.lstrip() for line in said.splitlines(keepends=True) if "is meant" in line] == meant
-    assert said.endswith("to stop the simulator alone: make stop\n")
+    assert capsys.readouterr().err.splitlines() == [
+        f"error: unknown stack {name}: it is not deployed, and Pulumi.{name}.yaml does not exist. Nothing was stopped.",
+        "  deployed stacks: dev (80 resources)",
+        *likely,
+        "  to stop only the simulator: make stop",
+    ]
 
 
-def test_an_empty_one_is_no_other_way_to_say_dev(
+def test_an_empty_stack_name_is_not_the_default(
     done: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As of a shell variable that is not set."""
     monkeypatch.setenv("STACK", "")
     assert cli.main(["down"]) == 1
     assert done == []
-    assert "STACK is empty.\n  fix: name one of av-resim, batch-inference, dev, " in capsys.readouterr().err
+    assert "STACK is empty.\n  fix: set it to one of av-resim, batch-inference, dev, " in capsys.readouterr().err
 
 
-def test_one_with_a_file_that_was_never_brought_up_is_down(
+def test_a_stack_that_was_never_deployed_is_down(
     done: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("STACK", "olmo")
     assert cli.main(["down"]) == 0
     assert done == ["start"]
-    told = capsys.readouterr()
-    assert "there is no stack olmo in the simulator" in told.out
-    assert "stack dev stays (80 resources): `make down` destroys it too" in told.out
-    assert "the simulator keeps running" in told.err
+    output = capsys.readouterr()
+    assert "stack olmo is not deployed" in output.out
+    assert "stack dev stays (80 resources); to destroy it: make down" in output.out
+    assert "the simulator keeps running" in output.err
 
 
-def test_the_last_stack_takes_the_simulator_with_it_unless_another_is_being_made(
+def test_the_simulator_stops_with_the_last_stack_unless_another_is_being_created(
     done: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulator_up, "_destroy", lambda *_: done.append("destroy"))
@@ -105,7 +105,7 @@ def test_the_last_stack_takes_the_simulator_with_it_unless_another_is_being_made
         (CLUSTER, FILES, "pulumi config set -s dev --path storage.protect false && pulumi up -s dev"),
     ],
 )
-def test_a_platform_that_others_run_on_or_that_has_protected_data_stays_as_it_is(
+def test_rejects_a_platform_in_use_protected_data_and_locks(
     name: str,
     claims: str,
     command: str,
@@ -114,7 +114,6 @@ def test_a_platform_that_others_run_on_or_that_has_protected_data_stays_as_it_is
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    """It is not tried: what a refused destroy leaves would be taken for leftovers of a killed one."""
     up = [("dev", 80), ("olmo", 5), ("metaseq", 6), ("jupyterlab", 0)]
     listed = [{"name": f"organization/ai-on-aks/{name}", "resourceCount": size} for name, size in up]
     container = {"type": "azure-native:storage:BlobContainer", "urn": f"urn:pulumi:dev::ai::x::{name}", "protect": True}
@@ -124,17 +123,17 @@ def test_a_platform_that_others_run_on_or_that_has_protected_data_stays_as_it_is
     monkeypatch.setattr(clusters, "FaultStore", lambda: FaultStore(tmp_path))
     FaultStore(tmp_path).fault(new_fault("lock", level="CanNotDelete", scope="ai-dev"))
     monkeypatch.setattr(pulumi_cli, "read", lambda *asked, **_: state if "export" in asked else listed)
-    monkeypatch.setattr(simulator_up, "recover", lambda *_: pytest.fail("it is taken up"))
+    monkeypatch.setattr(simulator_up, "recover", lambda *_: pytest.fail("destroy has begun"))
     monkeypatch.setenv("STACK", "dev")
     assert cli.main(["down"]) == 1
     assert done == ["start"]
     assert capsys.readouterr().err.splitlines() == [
-        "error: stack dev cannot go. Nothing was destroyed.",
-        "  stack metaseq runs on dev: `make down STACK=metaseq` destroys it first",
-        "  stack olmo runs on dev: `make down STACK=olmo` destroys it first",
-        f"  {name}{claims}: protected against deletion. To lose what is in there, with dev:",
+        "error: stack dev cannot be destroyed. Nothing was changed.",
+        "  stack metaseq runs on it; destroy that stack first: make down STACK=metaseq",
+        "  stack olmo runs on it; destroy that stack first: make down STACK=olmo",
+        f"  {name}{claims}: protected against deletion. To delete the data with the stack:",
         f"    {command}    # in `make shell`",
-        "  Azure deletes nothing under lock CanNotDelete ai-dev: `python -m simulator heal lock`",
+        "  Azure deletes nothing under lock CanNotDelete ai-dev: python -m simulator heal lock",
     ]
 
 
@@ -154,7 +153,7 @@ def destroyed(done: list[str], monkeypatch: pytest.MonkeyPatch) -> list[dict[str
     answers = {"output": outputs, "export": {"deployment": {"resources": made}}}
     monkeypatch.setattr(pulumi_cli, "read", lambda *asked, **_: answers.get(asked[1], listed))
     monkeypatch.setattr(pulumi_cli, "run", lambda *_, variables, **__: given.append(dict(variables)))
-    for step in ("recover", "goes_on"):
+    for step in ("recover", "continuation"):
         monkeypatch.setattr(simulator_up, step, lambda *_: {})
     monkeypatch.setattr(clusters, "of_stack", lambda _: {"a cluster"})
     monkeypatch.setattr(clusters, "protected", lambda _: [])
@@ -164,7 +163,7 @@ def destroyed(done: list[str], monkeypatch: pytest.MonkeyPatch) -> list[dict[str
 
 
 @pytest.mark.parametrize(("gone", "variables"), [(True, {VARIABLE: "true"}), (False, {})])
-def test_what_was_in_a_cluster_is_forgotten_only_where_azure_has_it_no_more(
+def test_drops_objects_only_of_a_cluster_that_no_longer_exists(
     destroyed: list[dict[str, str]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -174,13 +173,11 @@ def test_what_was_in_a_cluster_is_forgotten_only_where_azure_has_it_no_more(
     monkeypatch.setattr(clusters, "are_gone", lambda ids: ids == {"a cluster"} and gone)
     assert cli.main(["down"]) == 0
     assert destroyed == [variables]
-    told = " ".join(capsys.readouterr().out.split())
-    assert ("gone from Azure: what it had there is taken out of its state" in told) is gone
-    assert "these blob containers are deleted, with all files in them: olmo1/checkpoints" in told
-    stays = (
-        "the claim olmo/notes stays on stack dev with its files. To delete them: kubectl delete persistentvolumeclaim"
-    )
-    assert (f"{stays} -n olmo notes" in told) is not gone
+    output = " ".join(capsys.readouterr().out.split())
+    assert ("no longer exists in Azure: objects in the cluster are removed from the state" in output) is gone
+    assert "these blob containers are deleted, with all files in them: olmo1/checkpoints" in output
+    stays = "the claim olmo/notes stays on stack dev with its files. To delete them: kubectl delete "
+    assert (f"{stays}persistentvolumeclaim -n olmo notes" in output) is not gone
 
 
 def volume(claim: str, spec: dict[str, Any], by: str | None = "file.csi.azure.com") -> dict[str, Any]:
@@ -192,13 +189,13 @@ def volume(claim: str, spec: dict[str, Any], by: str | None = "file.csi.azure.co
     }
 
 
-def test_claims_that_are_deleted_with_a_cluster_are_named_before(
+def test_lists_claims_that_are_deleted_with_the_cluster(
     destroyed: list[dict[str, str]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    """Those of any stack and user; not blob containers, nor folders of an NFS server, which stay."""
+    """Lists claims of any stack and user, but not blob containers and folders of an NFS server, which stay."""
     csi: dict[str, Any] = {"csi": {}}
     volumes = [volume("mine/notes", csi), volume("ai/jupyterlab", csi), volume("ai/blob", csi, None)]
     volumes.append(volume("ai/folder", {"nfs": {}}))
@@ -214,7 +211,7 @@ def test_claims_that_are_deleted_with_a_cluster_are_named_before(
     assert "deleted with the cluster, and their files with them: ai/jupyterlab, mine/notes\n" in capsys.readouterr().out
 
 
-def test_objects_in_a_stopped_cluster_are_not_deleted_and_the_command_that_starts_it_is_shown(
+def test_a_stopped_cluster_must_be_started_first(
     destroyed: list[dict[str, str]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -226,13 +223,13 @@ def test_objects_in_a_stopped_cluster_are_not_deleted_and_the_command_that_start
     assert cli.main(["down"]) == 1
     assert destroyed == []
     assert capsys.readouterr().err.splitlines() == [
-        "error: the cluster is stopped: its API server does not answer. Nothing was destroyed. Start it, and then "
+        "error: the cluster is stopped: its API server does not answer. Nothing was destroyed. Start it, then run "
         "`make down STACK=olmo` again:",
         "    az aks start --resource-group ai-dev --name dev    # in `make shell`",
     ]
 
 
-def test_one_that_fails_says_what_kept_objects_from_going(
+def test_a_failed_destroy_shows_what_blocks_deletions(
     destroyed: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refused(*_: str, **__: Any) -> None:
@@ -240,6 +237,6 @@ def test_one_that_fails_says_what_kept_objects_from_going(
 
     monkeypatch.setattr(pulumi_cli, "run", refused)
     monkeypatch.setattr(clusters, "are_gone", lambda _: False)
-    monkeypatch.setattr(clusters, "held_up", lambda ids: [f"  waits: a pod of {min(ids)}"])
+    monkeypatch.setattr(clusters, "blocked_deletions", lambda ids: [f"  waits: a pod of {min(ids)}"])
     assert cli.main(["down"]) == 1
     assert capsys.readouterr().err.splitlines()[1] == "  waits: a pod of a cluster"

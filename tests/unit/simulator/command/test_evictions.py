@@ -1,4 +1,4 @@
-"""`python -m simulator evict`: whom it takes, and what it says to what cannot be."""
+"""`python -m simulator evict`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NODE = "aks-cheap-07135884-vmss000004"
 
 @pytest.fixture(autouse=True)
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Of a simulator that has one Spot pool of one node, and one that is none."""
+    """The only Spot node of a simulator with a Spot pool and a regular pool."""
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
     store = Store(tmp_path / "azure")
     for name, priority in (("cheap", "Spot"), ("gpu", "Regular")):
@@ -35,37 +35,37 @@ def run(*arguments: str) -> None:
     options.run(options)
 
 
-def test_a_node_is_evicted(node: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evicts_a_node(node: str, capsys: pytest.CaptureFixture[str]) -> None:
     run(node, "--without-drain")
     assert EvictionStore().all() == [Eviction(node, drains=False)]
     run()
     assert capsys.readouterr().out.splitlines() == [f"evicted: {node}, in 30 s", node]
 
 
-def test_a_rate_is_set_told_and_taken_away(capsys: pytest.CaptureFixture[str]) -> None:
+def test_sets_shows_and_ends_a_rate(capsys: pytest.CaptureFixture[str]) -> None:
     run("--rate", "12", "--seed", "7")
     assert EvictionStore().rate() == Rate(12, 7)
     run()
     run("--rate", "0")
     run()
     assert capsys.readouterr().out.splitlines() == [
-        "evicted: 12 Spot nodes an hour, seed 7",
-        "12 an hour, seed 7",
-        "no more evictions at a rate",
-        "nothing is being evicted",
+        "evicting 12 Spot nodes per hour, seed 7",
+        "12 per hour, seed 7",
+        "evictions per hour have ended",
+        "no evictions",
     ]
 
 
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["aks-gpu-1-vmss000004"], f"no Spot node is called aks-gpu-1-vmss000004; there are: {NODE}"),
-        (["--rate", "-1"], "--rate -1: must be 0, which ends it, or a number of nodes an hour"),
-        (["--rate", "inf"], "--rate inf: must be 0, which ends it, or a number of nodes an hour"),
-        (["--rate", "nan"], "--rate nan: must be 0, which ends it, or a number of nodes an hour"),
+        (["aks-gpu-1-vmss000004"], f"aks-gpu-1-vmss000004 is not a Spot node; the Spot nodes are: {NODE}"),
+        (["--rate", "-1"], "--rate -1: must be a number of nodes per hour, or 0"),
+        (["--rate", "inf"], "--rate inf: must be"),
+        (["--rate", "nan"], "--rate nan: must be"),
     ],
 )
-def test_what_cannot_be_evicted(arguments: list[str], error: str) -> None:
+def test_rejects_other_nodes_and_rates(arguments: list[str], error: str) -> None:
     with pytest.raises(FaultError, match=error):
         run(*arguments)
     assert (EvictionStore().all(), EvictionStore().rate()) == ([], None)

@@ -1,4 +1,4 @@
-"""`python -m simulator fault` and `heal`: what they tell, and what they refuse."""
+"""`python -m simulator fault`, `heal` and `reboot`."""
 
 from __future__ import annotations
 
@@ -39,19 +39,18 @@ def test_commands_break_list_and_heal(capsys: pytest.CaptureFixture[str]) -> Non
     for line in (slow, "fault", "heal gpu", "heal link", "fault", "heal"):
         _call(line)
     broken = f"link {NODE} mlx5_3 100 Gb/s"
-    said = capsys.readouterr().out.splitlines()
-    assert said == [
+    assert capsys.readouterr().out.splitlines() == [
         f"broken: {broken}",
         broken,
-        "nothing like that is broken",
+        "no matching faults",
         f"healed: {broken}",
-        "nothing is broken",
-        "nothing is broken",
+        "no faults",
+        "no faults",
     ]
 
 
 @pytest.mark.usefixtures("_world")
-def test_a_reboot_tells_what_it_mends_and_what_it_does_not(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_reboot_shows_repaired_and_remaining_faults(capsys: pytest.CaptureFixture[str]) -> None:
     broken = ("xid --device 3 --code 48", "remap --device 4")
     for line in (*(f"fault {each} --node {NODE}" for each in broken), f"reboot {NODE}", "fault"):
         _call(line)
@@ -64,7 +63,7 @@ def test_a_reboot_tells_what_it_mends_and_what_it_does_not(capsys: pytest.Captur
 
 
 @pytest.mark.usefixtures("_world")
-def test_a_rail_concerns_every_node(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rail_fault_has_no_node(capsys: pytest.CaptureFixture[str]) -> None:
     for line in ("fault rail --device mlx5_3 --gbps 100", "heal rail --device mlx5_3"):
         _call(line)
     rail = "rail mlx5_3 100 Gb/s"
@@ -92,6 +91,6 @@ def test_faults_of_azure_need_no_node(
 
 @pytest.mark.usefixtures("_world")
 @case_table(__file__, "refused")
-def test_commands_refuse_what_is_not_there(line: str, message: str) -> None:
+def test_rejects_unknown_names_and_values(line: str, message: str) -> None:
     with pytest.raises(FaultError, match=message.replace("<node>", NODE)):
         _call(line.replace("<node>", NODE))

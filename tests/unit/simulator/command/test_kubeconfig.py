@@ -1,4 +1,4 @@
-"""The kubeconfig of `make shell`: every cluster of the simulator, and the choice of whoever uses it kept."""
+"""The kubeconfig of `make shell`, with all clusters of the simulator."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ CONFIGS = {
 
 
 @pytest.mark.parametrize(("chosen", "current"), [(None, "dev"), ("foo", "foo"), ("destroyed", "dev")])
-def test_the_chosen_context_stays_while_its_cluster_runs(chosen: str | None, current: str) -> None:
+def test_keeps_the_current_context_while_its_cluster_exists(chosen: str | None, current: str) -> None:
     assert merged(CONFIGS, chosen)["current-context"] == current
 
 
-def test_each_cluster_has_a_context_with_its_own_user() -> None:
+def test_each_cluster_has_a_context_and_a_user() -> None:
     found = merged(CONFIGS, None)
     assert [context["context"] for context in found["contexts"]] == [
         {"cluster": "dev", "user": "dev"},
@@ -37,9 +37,7 @@ def test_each_cluster_has_a_context_with_its_own_user() -> None:
     assert {user["name"]: user["user"]["client-key-data"] for user in found["users"]} == {"dev": "dev", "foo": "foo"}
 
 
-def test_a_stopped_cluster_keeps_its_context_and_a_new_one_gets_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_and_new_clusters_have_contexts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
     planes = {
         name: SimpleNamespace(plane=SimpleNamespace(for_users=lambda name=name: CONFIGS[name])) for name in CONFIGS

@@ -1,4 +1,4 @@
-"""Where commands are: networks by name, group and stack, the machines in them, and how `make up` gets inside."""
+"""Virtual networks that commands run in: names, machines, proxies, and the two phases of `make up`."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ STACK = "ai-on-aks-private"
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in (environment.OUTER, "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(environment.INSIDE, "")  # set, so that what `up` makes of it ends with the test
+    monkeypatch.setenv(environment.INSIDE, "")  # set, so that changes by `up` end with the test
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
 def arm(home: Path) -> Iterator[Arm]:
-    """A network in the group of the stack `private`, and one elsewhere; nobody serves any more."""
+    """Simulated Azure with a network in the group of the stack `private`, and one in another group."""
     started = start(home / "azure", FakeBackend())
     for group in (GROUP, GROUP.replace("/rg", f"/{STACK}")):
         assert started.put(group, {"location": "eastus"}).status_code == 201
@@ -50,17 +50,17 @@ def jump_box(arm: Arm) -> None:
     ("text", "found"),
     [("private", [f"{STACK}+ai"]), (STACK, [f"{STACK}+ai"]), ("rg+ai", ["rg+ai"]), ("dev", [])],
 )
-def test_a_network_is_named_by_itself_its_group_or_its_stack(arm: Arm, text: str, found: list[str]) -> None:
+def test_finds_a_network_by_name_group_or_stack(arm: Arm, text: str, found: list[str]) -> None:
     assert networks.find(text) == found
 
 
-def test_machines_are_told_with_their_network(arm: Arm) -> None:
+def test_lists_machines_by_network(arm: Arm) -> None:
     assert networks.jump_boxes() == {f"{STACK}+ai": [], "rg+ai": []}
     jump_box(arm)
     assert networks.jump_boxes() == {f"{STACK}+ai": ["jump"], "rg+ai": []}
 
 
-def test_commands_are_inside_of_what_is_named(arm: Arm) -> None:
+def test_commands_use_the_proxy_of_the_network(arm: Arm) -> None:
     cli.enter("private")
     inside = environment.settings()
     assert inside["HTTPS_PROXY"] == inside["https_proxy"] == inside["HTTP_PROXY"] == inside["http_proxy"]
@@ -69,21 +69,21 @@ def test_commands_are_inside_of_what_is_named(arm: Arm) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("ai", "several virtual networks are called ai"), ("no", "no virtual network is called no")]
+    ("text", "words"), [("ai", "several virtual networks match ai"), ("no", "no virtual network matches no")]
 )
-def test_what_is_not_one_network_is_refused_with_those_there_are(arm: Arm, text: str, words: str) -> None:
+def test_rejects_an_ambiguous_or_unknown_network(arm: Arm, text: str, words: str) -> None:
     with pytest.raises(Refused, match=words) as refused:
         cli.enter(text)
-    assert str(refused.value).endswith(f"There are:\n  --inside {STACK}+ai\n  --inside rg+ai")
+    assert str(refused.value).endswith(f"The networks are:\n  --inside {STACK}+ai\n  --inside rg+ai")
 
 
-def test_outside_names_of_azure_go_to_the_simulator_too(home: Path) -> None:
+def test_without_a_network_azures_names_use_the_simulators_proxy(home: Path) -> None:
     outside = environment.settings()
     assert outside["HTTPS_PROXY"].startswith("http://127.0.0.1:")
     assert outside["NO_PROXY"] == outside["no_proxy"] == "127.0.0.1,localhost"
 
 
-def test_the_users_own_proxy_is_kept_for_the_rest(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keeps_the_users_proxy_for_other_names(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://corporate:3128")
     first = environment.settings()
     assert first[environment.OUTER] == "http://corporate:3128"
@@ -94,9 +94,7 @@ def test_the_users_own_proxy_is_kept_for_the_rest(home: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("name", ["*", ".windows.net", "core.windows.net", "*.azurecr.io", "azmk8s.io"])
-def test_no_exception_of_the_users_lets_names_of_azure_out(
-    home: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_removes_azures_names_from_no_proxy(home: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("NO_PROXY", f"intranet.example,{name}")
     assert environment.settings()["NO_PROXY"] == "intranet.example,127.0.0.1,localhost"
 
@@ -106,12 +104,12 @@ def test_no_exception_of_the_users_lets_names_of_azure_out(
 
 @pytest.fixture
 def applied(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Where each `pulumi up` was made, and `jobs` once they are waited for. Outside it makes a jump box, if `JUMP` is
-    set; inside, the rest.
+    """The networks of the calls of `pulumi up`, and `jobs` for the wait. The first call creates a jump box if `JUMP` is
+    set.
     """
     where: list[str] = []
     monkeypatch.setenv("STACK", "private")
-    monkeypatch.setattr(up, "_make_sure_of", lambda _: None)
+    monkeypatch.setattr(up, "_ensure_stack", lambda _: None)
 
     def settle(_: object) -> list[Any]:
         where.append("jobs")
@@ -132,22 +130,22 @@ def applied(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return where
 
 
-def test_up_goes_on_inside_by_the_jump_box(applied: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_up_continues_as_the_jump_box(applied: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUMP", "1")
     up.up()
     assert applied == ["", f"{STACK}+ai", "jobs"]
     monkeypatch.delenv(environment.INSIDE)
-    up.up()  # a jump box that is there already is entered at once
+    up.up()  # enters an existing jump box immediately
     assert applied == ["", f"{STACK}+ai", "jobs", f"{STACK}+ai", "jobs"]
 
 
-def test_up_without_a_jump_box_says_how_to_go_on(applied: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_up_without_a_jump_box_shows_how_to_continue(applied: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     up.up()
     assert applied == [""]
     assert f"make up STACK=private INSIDE={STACK}+ai" in capsys.readouterr().out
 
 
-def test_whoever_is_inside_stays_there(applied: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_up_stays_in_the_selected_network(applied: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(environment.INSIDE, "rg+ai")
     up.up()
     assert applied == ["rg+ai", "jobs"]

@@ -1,4 +1,4 @@
-"""The official plugins, installed by plain `pulumi plugin install` beside the emulated ones, serve from then on."""
+"""Official plugins serve as soon as plain `pulumi plugin install` has installed them beside the emulated ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.command import environment, stand_ins
+from simulator.command import emulated_plugins, environment
 from simulator.host import paths
 from simulator.plugins import azure_native, kubernetes
 
@@ -24,7 +24,7 @@ EMULATED = '#!/bin/sh\necho "emulated $*"\n'
 
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a project; what would interpret the emulated plugins prints that it was started."""
+    """A folder with a project. The interpreter of emulated plugins is a script that prints its arguments."""
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path / "home"))
     interpreter = tmp_path / "python"
     interpreter.write_text(EMULATED)
@@ -69,14 +69,14 @@ def plugins() -> Path:
 
 
 def started(name: str, project: Path) -> str:
-    """What the CLI starts as a plugin prints: of two folders of a version, the one with build metadata counts."""
+    """Returns the output of the plugin that the CLI starts: from the folder with build metadata."""
     launcher = plugins() / f"resource-{name}-v{VERSIONS[name]}+simulator" / f"pulumi-resource-{name}"
     own = {"SIMULATOR_PYTHON": str(project.parent / "python"), "PATH": "/usr/bin:/bin"}
     return subprocess.run([launcher, "127.0.0.1:1"], env=own, capture_output=True, text=True, check=True).stdout
 
 
 def status() -> Mapping[str, Path]:
-    return {each.name.removeprefix("pulumi-resource-"): each.serving() for each in stand_ins.ALL}
+    return {each.name.removeprefix("pulumi-resource-"): each.serving() for each in emulated_plugins.ALL}
 
 
 def emulated(name: str) -> Path:
@@ -103,8 +103,8 @@ def test_plain_plugin_install_installs_the_official_plugin(
 
 
 @pytest.mark.parametrize("name", VERSIONS)
-def test_official_plugin_serves_once_it_is_whole(name: str, project: Path) -> None:
-    """What `pulumi plugin install` leaves beside the folder: a lock while it runs and a mark until it has unpacked."""
+def test_an_official_plugin_serves_once_it_is_unpacked(name: str, project: Path) -> None:
+    """`pulumi plugin install` keeps a lock beside the folder while it runs, and a mark until it has unpacked."""
     environment.settings()
     partial = plugins() / f"resource-{name}-v{VERSIONS[name]}.partial"
     partial.with_suffix(".lock").touch()

@@ -1,4 +1,4 @@
-"""Pools at a glance: their nodes, their GPUs, and the workloads that have them."""
+"""The table of pools: nodes, GPUs, and the workloads that use them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def train(*nodes: Object, pods: tuple[Object, ...] = ()) -> Pool:
     return found
 
 
-def test_gpus_are_taken_by_workloads_and_the_rest_is_free() -> None:
+def test_counts_used_and_free_gpus() -> None:
     nodes = node("a", "train1a2b", gpus=8), node("b", "train1a2b", gpus=8)
     pods = (
         pod("nccl-0", "a", 4, labels=of("nccl-allreduce")),
@@ -56,7 +56,7 @@ def test_gpus_are_taken_by_workloads_and_the_rest_is_free() -> None:
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_pods_that_have_ended_or_have_no_node_hold_nothing(phase: str) -> None:
+def test_ended_and_unscheduled_pods_use_no_gpus(phase: str) -> None:
     found = train(node("a", "train1a2b", gpus=8), pods=(pod("done", "a", 8, phase=phase), pod("waits", "", 8)))
     assert (found.taken, found.free) == ({}, 8)
 
@@ -68,22 +68,22 @@ OF_THE_POOL = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
 @pytest.mark.parametrize(
     "other", [{"unschedulable": True}, {"ready": "False"}, {"ready": "Unknown"}, {"taints": [OF_THE_POOL, FAILED]}]
 )
-def test_gpus_of_nodes_that_take_no_pods_are_not_free(other: Object) -> None:
+def test_gpus_of_nodes_without_room_for_pods_are_not_free(other: Object) -> None:
     found = train(node("a", "train1a2b", gpus=8, taints=[OF_THE_POOL]), node("b", "train1a2b", gpus=8, **other))
     assert (found.gpus, found.free) == (16, 8)
 
 
-def test_while_nodes_come_and_drivers_are_installed() -> None:
+def test_while_nodes_join_and_drivers_install() -> None:
     found = train(node("a", "train1a2b"))
     assert (found.nodes, found.nodes_asked, found.gpus, found.gpus_asked, found.free) == (1, 2, 0, 16, 0)
 
 
-def test_gpus_that_were_lost_under_a_job_are_not_free() -> None:
+def test_failed_gpus_of_a_job_are_not_free() -> None:
     found = train(node("a", "train1a2b", gpus=7), pods=(pod("a", "a", 8),))
     assert (found.taken, found.free) == ({"ai/a": 8}, 0)
 
 
-def test_pools_of_no_nodes_of_no_gpus_and_that_azure_no_longer_has() -> None:
+def test_pools_without_nodes_without_gpus_or_unknown_to_azure() -> None:
     empty = {"vmSize": H100, "count": 0}
     nodes = node("s", "system"), node("o", "old", gpus=8)
     found = pools({"empty": empty, "system": SYSTEM}, nodes, [])

@@ -1,4 +1,4 @@
-"""When `make up` takes what it finds as made by an update before it."""
+"""Recovery after a failed or interrupted update."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tests.support.case_files import case_table
 
 
 @case_table(__file__, "histories")
-def test_it_follows_from_the_last_update_that_changed_something(
+def test_adopts_unrecorded_changes_if_the_last_update_failed(
     history: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`history` is newest first, as Pulumi prints it. A recovery refreshes, which mends nothing by itself."""
+    """`history` is newest first, as Pulumi prints it. A refresh does not count."""
     entries = [dict(zip(("kind", "result"), each.split(), strict=True)) for each in history]
     monkeypatch.setattr(recovery, "read", lambda *_, **__: entries)
-    said: list[str] = []
-    assert recovery.goes_on("dev", said.append) == ({GOES_ON: "true"} if expected else {})
-    assert bool(said) is expected
+    reported: list[str] = []
+    assert recovery.continuation("dev", reported.append) == ({GOES_ON: "true"} if expected else {})
+    assert bool(reported) is expected
 
 
-def test_a_stopped_cluster_does_not_keep_an_update_from_reporting_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ignores_a_stopped_cluster_which_the_update_will_report(monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(_: object) -> list[str]:
         raise httpx.ConnectError("Connection refused")
 

@@ -17,7 +17,7 @@ CLUSTER = "/subscriptions/s/resourceGroups/ai-dev/providers/Microsoft.ContainerS
 
 
 @pytest.mark.parametrize("state", ["Stopped", "Running"])
-def test_a_stopped_cluster_is_shown_with_the_command_that_starts_it(
+def test_shows_the_command_that_starts_a_stopped_cluster(
     state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
@@ -35,6 +35,6 @@ def test_a_stopped_cluster_is_shown_with_the_command_that_starts_it(
     status._clusters(Console(width=60))
     command = "az aks start --resource-group ai-dev --name dev    # in `make shell`"
     start = f"the cluster {name} is stopped. To start it: {command}\n"
-    told = capsys.readouterr().out
-    assert (told == start) == (state == "Stopped")
-    assert ("does not answer" in told) == (state == "Running")
+    output = capsys.readouterr().out
+    assert (output == start) == (state == "Stopped")
+    assert ("does not answer" in output) == (state == "Running")

@@ -1,4 +1,4 @@
-"""What `make shell STACK=<name>` selects."""
+"""`make shell STACK=<name>`, wrong stack names, and a killed pulumi."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from simulator.command import cli, pulumi_cli
+from simulator.command import cli, jobs, pulumi_cli, up
+from simulator.command.diagnosed import Finding, Report
 from simulator.host import paths
 
 CLUSTER = "/subscriptions/s/resourceGroups/ai-dev/providers/Microsoft.ContainerService/managedClusters/ai-dev"
@@ -19,7 +20,7 @@ CLUSTER = "/subscriptions/s/resourceGroups/ai-dev/providers/Microsoft.ContainerS
 
 @pytest.mark.parametrize(("outputs", "context"), [({"clusterId": CLUSTER}, "ai-dev+ai-dev"), ({}, "")])
 @pytest.mark.parametrize("command", ["shell", "env"])
-def test_a_stack_is_selected_with_its_cluster_in_one_shell_alone(
+def test_selects_a_stack_and_its_cluster_only_in_one_shell(
     command: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -27,7 +28,6 @@ def test_a_stack_is_selected_with_its_cluster_in_one_shell_alone(
     outputs: dict[str, Any],
     context: str,
 ) -> None:
-    """The kubeconfig and the selected stack, which other shells use too, stay as they are."""
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
     shell = tmp_path / "sh"
     shell.write_text("#!/bin/sh\nexport -p\n")
@@ -48,21 +48,26 @@ def test_a_stack_is_selected_with_its_cluster_in_one_shell_alone(
 
     monkeypatch.setattr(subprocess, "run", captured)
     assert cli.main([command, "--stack", "dev"]) == 0
-    told = capsys.readouterr()
-    lines = "".join(printed) if command == "shell" else told.out
+    output = capsys.readouterr()
+    lines = "".join(printed) if command == "shell" else output.out
     own = tmp_path / "kubeconfigs" / "dev"
     assert ran == [("stack", "init", "dev", "--no-select")]
     assert re.search("^export PULUMI_STACK='?dev'?$", lines, re.M)
     assert re.search(f"^export KUBECONFIG='?{own}:{tmp_path}/kubeconfig'?$", lines, re.M)
     assert yaml.safe_load(own.read_text())["current-context"] == context
-    assert not (tmp_path / "kubeconfig").exists()
-    assert ("make up STACK=dev" in " ".join(told.err.split())) != bool(outputs)
+    assert not (tmp_path / "kubeconfig").exists()  # other shells use it, too
+    assert ("make up STACK=dev" in " ".join(output.err.split())) != bool(outputs)
 
 
-def test_the_environment_of_an_unknown_stack_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["env", "--stack", "devv"]) == 1
-    told = capsys.readouterr()
-    assert (told.out, "there is no stack devv" in told.err) == ("", True)
+@pytest.mark.parametrize(("name", "likely"), [("metasec", "metaseq"), ("devv", "dev"), ("xyz", "dev")])
+def test_rejects_an_unknown_stack_and_suggests_a_similar_one(
+    name: str, likely: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["env", "--stack", name]) == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert f"unknown stack {name}: Pulumi.{name}.yaml does not exist. The stacks are: av-resim, " in output.err
+    assert f"  fix: make up STACK={likely}, or copy " in output.err
 
 
 def test_a_killed_pulumi_is_reported_with_the_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,4 +78,17 @@ def test_a_killed_pulumi_is_reported_with_the_signal(tmp_path: Path, monkeypatch
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     with pytest.raises(pulumi_cli.PulumiFailed, match=r"^pulumi up was ended by signal 9 \(Killed\)") as raised:
         pulumi_cli.run("up")
-    assert str(raised.value).endswith("Run the same make command again: it goes on from there.")
+    assert str(raised.value).endswith("To continue, run the same make command again.")
+
+
+def test_the_error_shows_a_shared_cause_once() -> None:
+    cause = Finding("no GPUs", "  waits: no GPUs")
+    reports = (Report(name, "Pending", "pending", f"{name}: Pending", "job", (cause,)) for name in ("a", "b"))
+    workloads = [jobs.Workload(each.name, "ai", "logs", "why", ends=True, report=each) for each in reports]
+    with pytest.raises(up.UpFailed) as raised:
+        up._judge("dev", workloads)
+    assert str(raised.value).splitlines() == [
+        *("a: Pending", "  waits: no GPUs", "  look at it:   why"),
+        *("b: Pending", "  waits: for the same as a", "  look at it:   why"),
+        "Run these commands in: make shell STACK=dev",
+    ]

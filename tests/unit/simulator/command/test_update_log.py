@@ -1,4 +1,4 @@
-"""An update without a terminal: what begins in which part, every message, and a summary."""
+"""The log of an update without a terminal: phases, messages and a summary."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ STACK = "urn:pulumi:dev::ai-on-aks::pulumi:pulumi:Stack::ai-on-aks-dev"
 
 
 @pytest.fixture
-def said() -> list[str]:
+def written() -> list[str]:
     return []
 
 
 @pytest.fixture
-def log(said: list[str]) -> UpdateLog:
-    return UpdateLog(said.append)
+def log(written: list[str]) -> UpdateLog:
+    return UpdateLog(written.append)
 
 
 def begins(op: str, urn: str) -> str:
@@ -45,7 +45,7 @@ def message(text: str, severity: str, urn: str = "", **more: Any) -> str:
     return json.dumps({"diagnosticEvent": found})
 
 
-def test_a_part_is_named_once_when_its_first_change_begins(log: UpdateLog, said: list[str]) -> None:
+def test_prints_a_phase_once_at_its_first_change(log: UpdateLog, written: list[str]) -> None:
     events = [
         ("create", STACK),
         ("create", f"{PLATFORM}::platform"),
@@ -57,75 +57,74 @@ def test_a_part_is_named_once_when_its_first_change_begins(log: UpdateLog, said:
     ]
     for op, urn in events:
         log.event(begins(op, urn))
-    assert said == ["0:00 creating cluster", "0:00 creating operators", "0:00 updating workloads"]
+    assert written == ["0:00 creating cluster", "0:00 creating operators", "0:00 updating workloads"]
 
 
 @case_table(__file__, "replacements")
 def test_a_replacement_counts_once(
-    log: UpdateLog, said: list[str], ops: str, changes: dict[str, int], lines: list[str]
+    log: UpdateLog, written: list[str], ops: str, changes: dict[str, int], lines: list[str]
 ) -> None:
     for op in ops.split():
         log.event(begins(op, POOL))
     log.event(json.dumps({"summaryEvent": {"resourceChanges": changes}}))
     *steps, summary = lines
-    assert said == [f"0:00 {line}" for line in (*steps, f"resources: {summary}")]
+    assert written == [f"0:00 {line}" for line in (*steps, f"resources: {summary}")]
 
 
-def test_messages_are_complete_and_the_engines_own_are_left_out(log: UpdateLog, said: list[str]) -> None:
+def test_prints_complete_messages_without_those_of_the_engine(log: UpdateLog, written: list[str]) -> None:
     error = 'error: Code="AlreadyInUse"\n  The registry DNS name is taken.\n'
     log.event(message("beginning rpc invoke\n", "debug"))
     log.event(message("[1/2] waiting\n", "info", JOB, ephemeral=True))
     log.event(message("a pool without nodes\n", "warning", STACK))
     log.event(message(error, "error", CLUSTER, prefix=""))
     log.event(message("printed by the program\n", "info#err", prefix=""))
-    assert said == [
+    assert written == [
         "warning: a pool without nodes",
         f"azure-native:containerservice:ManagedCluster cluster: {error.strip()}",
         "printed by the program",
     ]
 
 
-def test_what_is_no_event_is_shown_as_it_is(log: UpdateLog, said: list[str]) -> None:
+def test_prints_other_output_unchanged(log: UpdateLog, written: list[str]) -> None:
     log.event("error: the stack is currently locked\n")
-    assert said == ["error: the stack is currently locked"]
+    assert written == ["error: the stack is currently locked"]
 
 
-def test_the_summary(log: UpdateLog, said: list[str]) -> None:
+def test_the_summary(log: UpdateLog, written: list[str]) -> None:
     log.event(json.dumps({"summaryEvent": {"resourceChanges": {"create": 80, "same": 2, "import": 1, "discard": 1}}}))
     log.event(json.dumps({"summaryEvent": {"resourceChanges": {}}}))
-    assert said == ["0:00 resources: 80 created, 2 unchanged, 1 import", "0:00 resources: none"]
+    assert written == ["0:00 resources: 80 created, 2 unchanged, 1 import", "0:00 resources: none"]
 
 
-def test_a_stack_alone_is_no_resource(log: UpdateLog, said: list[str]) -> None:
-    """As where the program refuses the settings, and says that nothing was changed."""
+def test_does_not_count_the_stack_itself(log: UpdateLog, written: list[str]) -> None:
     log.event(begins("create", STACK))
     log.event(json.dumps({"summaryEvent": {"resourceChanges": {"create": 1}}}))
     log.event(begins("create", CLUSTER))
     log.event(json.dumps({"summaryEvent": {"resourceChanges": {"create": 1}}}))
-    assert said[0] == "0:00 resources: none"
-    assert said[-1] == "0:00 resources: 1 created"
+    assert written[0] == "0:00 resources: none"
+    assert written[-1] == "0:00 resources: 1 created"
 
 
-def test_a_long_silence_is_broken_with_what_is_under_way(
-    log: UpdateLog, said: list[str], monkeypatch: pytest.MonkeyPatch
+def test_prints_pending_operations_after_half_a_minute(
+    log: UpdateLog, written: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = time.monotonic()
     for urn in (CLUSTER, POOL, VOLCANO, JOB, JOB + "-2"):
         log.event(begins("create", urn))
     log.event(ends(CLUSTER))
     log.event(ends(VOLCANO, "resOpFailedEvent"))
-    said.clear()
+    written.clear()
     log.tick()
-    assert said == []
+    assert written == []
     monkeypatch.setattr(time, "monotonic", lambda: start + 31)
     log.tick()
     log.tick()
-    assert said == ["0:31 still creating pool-gpu, creating olmo, creating olmo-2"]
+    assert written == ["0:31 still creating pool-gpu, creating olmo, creating olmo-2"]
 
 
-def test_of_what_takes_long_the_reason_is_shown(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    log, start = UpdateLog(said.append, lambda: ["  waits: a pod", "    do: something"]), time.monotonic()
+def test_prints_known_reasons_of_a_delay(written: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    log, start = UpdateLog(written.append, lambda: ["  waits: a pod", "    do: something"]), time.monotonic()
     log.event(begins("delete", JOB))
     monkeypatch.setattr(time, "monotonic", lambda: start + 70)
     log.tick()
-    assert said[-1] == "1:10 still deleting olmo\n  waits: a pod\n    do: something"
+    assert written[-1] == "1:10 still deleting olmo\n  waits: a pod\n    do: something"

@@ -1,4 +1,4 @@
-"""An update that is under way keeps the simulator as it is; one whose process was killed does not."""
+"""A running update prevents a stop of the simulator; a killed one does not."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def lock(home: Path) -> Lock:
 
 @pytest.fixture
 def pulumi(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of that name, which waits."""
+    """A waiting process named pulumi."""
     program = tmp_path / "pulumi"
     program.symlink_to(sys.executable)
     process = subprocess.Popen([program, "-S", "-c", WAIT], stdin=subprocess.PIPE)
@@ -54,15 +54,15 @@ def pulumi(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.parametrize("command", ["stop", "clean"])
-def test_the_simulator_is_not_stopped_under_a_plain_pulumi_up(
+def test_does_not_stop_the_simulator_during_pulumi_up(
     lock: Lock, pulumi: subprocess.Popen[bytes], home: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     held = lock("mlbatch", pulumi.pid)
     assert cli.main([command]) == 1
-    said = capsys.readouterr().err
-    assert "error: the simulator would stop, which would break an update that is under way.\n" in said
-    assert f"  `pulumi` is at work on stack mlbatch (pid {pulumi.pid}, since " in said
-    assert f"interrupt it (kill -INT {pulumi.pid}); then run the same command again" in said
+    error = capsys.readouterr().err
+    assert error.startswith("error: the simulator would stop, and break a running update:\n")
+    assert f"  `pulumi` is working on stack mlbatch (pid {pulumi.pid}, since " in error
+    assert f"interrupt it (kill -INT {pulumi.pid}); then run the same command again" in error
     assert held.exists()
     pulumi.kill()
     pulumi.wait()
@@ -77,7 +77,7 @@ def announce(ready: multiprocessing.synchronize.Event, go: multiprocessing.synch
     os._exit(0)
 
 
-def test_nor_restarted_while_make_up_waits_for_its_jobs(
+def test_does_not_restart_the_simulator_while_make_up_waits_for_jobs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state = {"pid": 1, "ready": True, "port": ports.port("arm"), "code": "another version"}
@@ -88,22 +88,22 @@ def test_nor_restarted_while_make_up_waits_for_its_jobs(
     other.start()
     ready.wait(30)
     assert cli.main(["start"]) == 1
-    said = capsys.readouterr().err
-    assert "error: the simulator has to restart, because it runs other code than this checkout has now" in said
-    assert f"  `make up` is at work on stack mlbatch (pid {other.pid}, since " in said
+    error = capsys.readouterr().err
+    assert error.startswith("error: the simulator would restart, because the code of this checkout has changed, and ")
+    assert f"  `make up` is working on stack mlbatch (pid {other.pid}, since " in error
     go.set()
     other.join()
     assert updates.under_way() == []
 
 
-def test_a_pulumi_that_make_up_has_started_is_not_named_beside_it(lock: Lock, pulumi: subprocess.Popen[bytes]) -> None:
+def test_lists_make_up_without_its_own_pulumi(lock: Lock, pulumi: subprocess.Popen[bytes]) -> None:
     lock("mlbatch", pulumi.pid)
     with updates.announced("make up", "mlbatch"):
-        assert updates.under_way() == [], "it is this process's own"
+        assert updates.under_way() == [], "this process announced it"
     assert [update.command for update in updates.under_way()] == ["pulumi"]
 
 
-def test_killed_ones_do_not_count(lock: Lock, home: Path) -> None:
+def test_ignores_killed_updates(lock: Lock, home: Path) -> None:
     lock("dev", 2**22 + 1)
     lock("olmo", os.getpid())  # another process has the number now
     (home / "commands").mkdir()
@@ -114,7 +114,7 @@ def test_killed_ones_do_not_count(lock: Lock, home: Path) -> None:
     assert not list((home / "commands").iterdir())
 
 
-def test_a_pulumi_that_was_killed_holds_no_lock_before_its_parent_has_noticed(pulumi: subprocess.Popen[bytes]) -> None:
+def test_a_zombie_is_not_a_running_pulumi(pulumi: subprocess.Popen[bytes]) -> None:
     pulumi.kill()
     os.waitid(os.P_PID, pulumi.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie now
     assert not updates.is_working_pulumi(pulumi.pid)

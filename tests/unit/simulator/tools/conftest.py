@@ -20,7 +20,7 @@ from simulator.tools.install import Installer
 from simulator.tools.progress import Progress
 from simulator.tools.store import Store
 
-NOWHERE = "http://127.0.0.1:9/"  # the discard port: nothing listens there
+UNREACHABLE = "http://127.0.0.1:9/"  # no process listens at the discard port
 
 FAKE_GO = """#!/bin/sh
 set -eu
@@ -57,7 +57,7 @@ class Workshop:
         return len(self.calls.read_text().splitlines()) if self.calls.exists() else 0
 
     @property
-    def said(self) -> str:
+    def log(self) -> str:
         return self.output.getvalue()
 
     def tool(self, name: str = "hello", **changes: object) -> Tool:
@@ -66,7 +66,7 @@ class Workshop:
             {"name": name, "version": "1.0", "needed_for": frozenset({"simulator"}), "build": build, **changes}
         )
 
-    def installer(self, *tools: Tool, probe: str = NOWHERE) -> Installer:
+    def installer(self, *tools: Tool, probe: str = UNREACHABLE) -> Installer:
         sizes = DiskSpace(base=2, per_build=1, per_download=0.2)
         modules = self.root / "modules"
         catalogue = Catalogue(probe=probe, go="1.26", disk_gib=sizes, tools=tools, modules=modules)
@@ -87,7 +87,7 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
     return shop
 
 
-class Site:
+class Upstream:
     """A fake of upstream's download server with one release of the fake tool."""
 
     def __init__(self, folder: Path, url: str) -> None:
@@ -108,13 +108,11 @@ class Site:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    folder = tmp_path / "site"
+def upstream(tmp_path: Path) -> Iterator[Upstream]:
+    folder = tmp_path / "upstream"
     folder.mkdir()
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield Site(folder, f"http://127.0.0.1:{server.server_port}")
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with server:
+        threading.Thread(target=server.serve_forever).start()
+        yield Upstream(folder, f"http://127.0.0.1:{server.server_port}")
+        server.shutdown()

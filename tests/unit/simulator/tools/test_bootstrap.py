@@ -1,4 +1,4 @@
-"""Making the Python environment: whole or not at all, and what a bare machine is told."""
+"""Creation of the Python environment: complete or not at all, with errors for machines that lack a requirement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.tools import bootstrap
 
 
 class Commands:
-    """Stands in for the commands that bootstrap runs: makes the environment's folder, installs nothing."""
+    """Replaces the commands that bootstrap runs: creates the environment's folder and installs nothing."""
 
     def __init__(self) -> None:
         self.ran: list[list[str]] = []
@@ -35,7 +35,7 @@ def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Commands:
     return fake
 
 
-def test_makes_the_environment_once(commands: Commands, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_creates_the_environment_once(commands: Commands, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for _ in range(2):
         assert bootstrap.main([]) == 0
     first, second = capsys.readouterr().out.split()
@@ -45,12 +45,12 @@ def test_makes_the_environment_once(commands: Commands, capsys: pytest.CaptureFi
     assert "--require-hashes" in commands.ran[1]
 
 
-def test_failed_installation_is_made_afresh(commands: Commands, capsys: pytest.CaptureFixture[str]) -> None:
+def test_retries_a_failed_installation_from_scratch(commands: Commands, capsys: pytest.CaptureFixture[str]) -> None:
     commands.codes["pip"] = 1
     assert bootstrap.main([]) == 1
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "the locked Python dependencies could not be installed" in said.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "the locked Python dependencies could not be installed" in output.err
     commands.codes["pip"] = 0
     assert bootstrap.main([]) == 0
     assert [command[2] for command in commands.ran] == ["venv", "pip", "venv", "pip"]
@@ -72,7 +72,15 @@ def test_old_python_without_a_newer_one(
     assert capsys.readouterr().err.startswith("error: Python 3.11 or newer is needed, but ")
 
 
-def test_needs_nothing_but_the_standard_library() -> None:
-    """`-S -I`: without the packages of the environment that it is there to make."""
+def test_prints_a_heartbeat_while_a_command_runs(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bootstrap, "_HEARTBEAT_S", 0.1)
+    assert bootstrap._run(["sleep", "0.5"]) == 0
+    assert "still creating the environment (0 s)\n" in capfd.readouterr().err
+
+
+def test_needs_only_the_standard_library() -> None:
+    """Runs with `-S -I`, without the packages of the environment."""
     script = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import simulator.tools.bootstrap, simulator.host.paths"
     subprocess.run([sys.executable, "-S", "-I", "-c", script], check=True, env={**os.environ, "PYTHONPATH": ""})

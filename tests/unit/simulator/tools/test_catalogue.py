@@ -1,4 +1,4 @@
-"""The pins of tools.yaml and those of the Go modules are the same."""
+"""The pins of tools.yaml equal those of the Go modules and npm locks."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ def test_npm_lock_pins_the_version(tool: Tool) -> None:
     assert tool.name in packages[f"node_modules/{tool.npm.module}"]["bin"]
 
 
-def test_check_names_what_is_missing_and_how_to_make_it(
+def test_check_lists_missing_tools_and_the_command_that_installs_them(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: object
 ) -> None:
     monkeypatch.setenv("AI_ON_AKS_CACHE", str(tmp_path))
     assert cli.main(["--check", "--for", "program"]) == 1
-    assert capsys.readouterr().err == ("error: missing: pulumi. Make them: python -m simulator.tools --only pulumi\n")
+    expected = "error: missing tools: pulumi. To install them: python -m simulator.tools --only pulumi\n"
+    assert capsys.readouterr().err == expected

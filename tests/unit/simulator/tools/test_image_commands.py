@@ -1,4 +1,4 @@
-"""`make images` and `make lock-images`: which commands build, what is not built again, which digests are written."""
+"""`make images` and `make lock-images`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OTHER = "sha256:" + "b" * 64
 
 
 class Shell:
-    """Records commands instead of running them; those that contain a word of `failing` end with 1."""
+    """Records commands instead of running them. Commands that contain a word of `failing` return 1."""
 
     def __init__(self, *failing: str) -> None:
         self.failing = failing
@@ -47,7 +47,7 @@ class Shell:
         ("acr", "", "az acr build --registry aiondev123456 --platform linux/amd64 --timeout 14400 --image " + LABELER),
     ],
 )
-def test_every_image_is_built_and_pushed_by_its_content_tag(builder: str, login: str, build: str) -> None:
+def test_builds_and_pushes_each_image_with_its_content_tag(builder: str, login: str, build: str) -> None:
     shell = Shell("inspect", "repository show")
     pushed = image_build.push_all(ACR, builder, shell, azure_cli=True)
     assert pushed == [f"{ACR}/{name}:{content_tag(name)}" for name in image_names()]
@@ -57,7 +57,7 @@ def test_every_image_is_built_and_pushed_by_its_content_tag(builder: str, login:
 
 
 @pytest.mark.parametrize("names", [("node-labeler", "aksnhc"), ("aksnhc,node-labeler,",)])
-def test_only_the_images_that_are_named_are_built(names: tuple[str, ...], tmp_path: Path) -> None:
+def test_builds_only_the_named_images(names: tuple[str, ...], tmp_path: Path) -> None:
     shell, registries = Shell("inspect", "repository show"), Registries(tmp_path)
     pushed = image_build.push_all(ACR, "docker", shell, azure_cli=True, names=names)
     tags = [f"{name}:{content_tag(name)}" for name in ("aksnhc", "node-labeler")]
@@ -66,7 +66,7 @@ def test_only_the_images_that_are_named_are_built(names: tuple[str, ...], tmp_pa
     assert images.push_all(registries, names) == {"aiondev": tags}
 
 
-def test_an_image_that_does_not_exist_is_refused_before_anything_is_built() -> None:
+def test_rejects_an_unknown_image_before_any_build() -> None:
     shell = Shell("inspect")
     with pytest.raises(UnknownImage, match="no docker/nccl-tests/Dockerfile; near: nccl-test"):
         image_build.push_all(ACR, "docker", shell, azure_cli=True, names=["aksnhc", "nccl-tests"])
@@ -74,33 +74,33 @@ def test_an_image_that_does_not_exist_is_refused_before_anything_is_built() -> N
 
 
 @pytest.mark.parametrize("builder", list(image_build.BUILDERS))
-def test_what_the_registry_has_is_not_built_again(builder: str) -> None:
+def test_does_not_build_images_that_the_registry_has(builder: str) -> None:
     shell = Shell()
     assert image_build.push_all(ACR, builder, shell, azure_cli=True) == []
     assert not shell.having(" build ")
 
 
-def test_without_azures_cli_the_login_that_is_there_is_used(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_azure_cli_it_uses_the_existing_login(capsys: pytest.CaptureFixture[str]) -> None:
     shell = Shell("inspect")
     image_build.push_all(ACR, "docker", shell, azure_cli=False)
     assert not shell.having("login")
-    assert "with the login that docker has" in capsys.readouterr().out
+    assert "with the current login of docker" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("failing", "message"), [("login", "the role AcrPush"), ("buildx", "was not pushed: docker")])
-def test_a_failed_step_ends_it_with_the_reason(failing: str, message: str) -> None:
+def test_a_failed_step_ends_with_the_reason(failing: str, message: str) -> None:
     with pytest.raises(ToolError, match=message):
         image_build.push_all(ACR, "docker", Shell("inspect", failing), azure_cli=True)
 
 
 @pytest.mark.parametrize(
-    ("there", "chosen"), [(["docker", "podman", "az"], "docker"), (["podman"], "podman"), (["az"], "acr")]
+    ("installed", "chosen"), [(["docker", "podman", "az"], "docker"), (["podman"], "podman"), (["az"], "acr")]
 )
-def test_the_first_builder_that_is_there_is_taken(there: list[str], chosen: str) -> None:
-    assert image_build.choose(ACR, None, lambda probe: probe[0] in there) == chosen
+def test_uses_the_first_installed_builder(installed: list[str], chosen: str) -> None:
+    assert image_build.choose(ACR, None, lambda probe: probe[0] in installed) == chosen
 
 
-def nowhere(_: Sequence[str]) -> bool:
+def nothing_installed(_: Sequence[str]) -> bool:
     return False
 
 
@@ -111,14 +111,14 @@ def azure_cli_only(probe: Sequence[str]) -> bool:
 @pytest.mark.parametrize(
     ("registry", "wanted", "works", "message"),
     [
-        (ACR, None, nowhere, "`docker buildx version`, `podman --version`, `az version` does not work"),
-        (ACR, "podman", nowhere, "builds images: `podman --version` does not work"),
-        ("mirror.example.com", None, azure_cli_only, "`docker buildx version`, `podman --version` does"),
+        (ACR, None, nothing_installed, "`docker buildx version`, `podman --version`, `az version` fails"),
+        (ACR, "podman", nothing_installed, "can build images: `podman --version` fails"),
+        ("mirror.example.com", None, azure_cli_only, "`docker buildx version`, `podman --version` fails"),
         ("mirror.example.com", "acr", azure_cli_only, "builder acr cannot push to mirror.example.com; usable: docker"),
-        ("https://x.azurecr.io", None, nowhere, "is not a registry; give its host"),
+        ("https://x.azurecr.io", None, nothing_installed, "is not a registry; give its host"),
     ],
 )
-def test_without_a_way_to_build_it_says_what_to_install(
+def test_without_a_builder_it_shows_what_to_install(
     registry: str, wanted: str | None, works: Callable[[Sequence[str]], bool], message: str
 ) -> None:
     with pytest.raises(ToolError, match=re.escape(message)):
@@ -128,7 +128,7 @@ def test_without_a_way_to_build_it_says_what_to_install(
 # -- the simulator's registries ----------------------------------------------------------------------------------------
 
 
-def test_on_the_simulator_every_registry_gets_every_tag_once(tmp_path: Path) -> None:
+def test_the_simulators_registries_get_each_tag_once(tmp_path: Path) -> None:
     registries = Registries(tmp_path)
     assert images.push_all(registries) == {}
     registries.add("aiondev")
@@ -138,9 +138,9 @@ def test_on_the_simulator_every_registry_gets_every_tag_once(tmp_path: Path) -> 
     assert registries.images("aiondev") == everything
 
 
-def test_images_are_pushed_to_a_registry_that_appears_meanwhile(tmp_path: Path) -> None:
+def test_registers_images_in_a_new_registry(tmp_path: Path) -> None:
     registries = Registries(tmp_path)
-    with images.pushed_meanwhile(registries):
+    with images.registering(registries):
         registries.add("aiondev")
     assert LABELER in registries.images("aiondev")
 
@@ -156,13 +156,13 @@ NEEDS_BUILDKIT = r"^# *syntax=|^ADD .*\.git\b|^ADD git@|--mount=|--link\b|--excl
 
 
 @pytest.mark.parametrize("name", image_names())
-def test_every_builder_can_build_it(name: str) -> None:
-    """`az acr build` has no BuildKit (Azure/acr#721), nor has podman an ADD of repositories before buildah#4974."""
+def test_a_dockerfile_needs_no_buildkit(name: str) -> None:
+    """`az acr build` lacks BuildKit (Azure/acr#721), and podman before buildah#4974 lacks ADD of repositories."""
     assert not re.findall(NEEDS_BUILDKIT, dockerfiles()[name], re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", image_names())
-def test_what_is_fetched_is_pinned(name: str) -> None:
+def test_a_dockerfile_pins_downloads(name: str) -> None:
     text = dockerfiles()[name].replace("\\\n", "")
     versions = dict(re.findall(r"^ARG (\w+)=(\S+)", text, re.MULTILINE))
     for repository, commit in re.findall(r"git fetch .*?(https://\S+) \$\{(\w+)\}", text):
@@ -182,7 +182,7 @@ def test_what_is_fetched_is_pinned(name: str) -> None:
         ("localhost:5000/a/b:1", image_lock.Base("localhost:5000", "a/b", "1")),
     ],
 )
-def test_references_name_a_registry_a_repository_and_a_tag(reference: str, base: image_lock.Base) -> None:
+def test_parses_references(reference: str, base: image_lock.Base) -> None:
     assert image_lock.parse(reference) == base
 
 
@@ -196,13 +196,13 @@ def test_references_name_a_registry_a_repository_and_a_tag(reference: str, base:
         ("FROM debian:12 AS build\nFROM build\n", ["debian:12"]),
     ],
 )
-def test_bases_are_found_in_from_and_in_the_arguments_that_it_names(dockerfile: str, found: list[str]) -> None:
+def test_finds_base_images_in_from_and_its_arguments(dockerfile: str, found: list[str]) -> None:
     assert image_lock.bases(dockerfile) == found
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A `docker/` of two images, one of them locked to an older digest."""
+    """A folder like `docker/` with two images, one with an older digest."""
     for name, text in {"a": "ARG BASE=nvcr.io/a:1\nFROM ${BASE}\n", "b": f"FROM debian:12@{OTHER}\nENV X=1\n"}.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "Dockerfile").write_text(text)
@@ -210,11 +210,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def registry(request: httpx.Request) -> httpx.Response:
-    """Registries that want an anonymous token first, and have one digest for everything."""
+    """Answers as a registry that requires an anonymous token, and has one digest for all images."""
     if request.url.path == "/token":
         assert request.url.params["scope"] == "repository:pull"
-        return httpx.Response(200, json={"token": "for-anybody"})
-    if request.headers.get("authorization") != "Bearer for-anybody":
+        return httpx.Response(200, json={"token": "anonymous"})
+    if request.headers.get("authorization") != "Bearer anonymous":
         challenge = f'Bearer realm="https://{request.url.host}/token",service="s",scope="repository:pull"'
         return httpx.Response(401, headers={"www-authenticate": challenge})
     return httpx.Response(200, headers={"docker-content-digest": DIGEST})
@@ -224,7 +224,7 @@ def client(answer: Callable[[httpx.Request], httpx.Response]) -> httpx.Client:
     return httpx.Client(transport=httpx.MockTransport(answer))
 
 
-def test_digests_are_written_beside_the_tags(folder: Path) -> None:
+def test_writes_digests_beside_the_tags(folder: Path) -> None:
     assert image_lock.lock(client(registry), folder) == [f"debian:12@{DIGEST}", f"nvcr.io/a:1@{DIGEST}"]
     assert (folder / "a/Dockerfile").read_text() == f"ARG BASE=nvcr.io/a:1@{DIGEST}\nFROM ${{BASE}}\n"
     assert (folder / "b/Dockerfile").read_text() == f"FROM debian:12@{DIGEST}\nENV X=1\n"
@@ -244,7 +244,7 @@ def unreachable(request: httpx.Request) -> httpx.Response:
     ],
     ids=["unreachable", "missing", "no digest", "login"],
 )
-def test_where_a_digest_cannot_be_had_nothing_is_written(
+def test_writes_nothing_if_a_digest_is_missing(
     folder: Path, answer: Callable[[httpx.Request], httpx.Response], error: type[Exception], message: str
 ) -> None:
     before = [file.read_text() for file in sorted(folder.glob("*/Dockerfile"))]

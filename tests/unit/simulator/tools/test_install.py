@@ -1,4 +1,4 @@
-"""Making tools: what is made, what is kept, and what the user is told when it cannot be."""
+"""Installation of tools: builds, downloads, errors and interruptions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from simulator.host import interrupts
 from simulator.tools.errors import ToolError
-from tests.unit.simulator.tools.conftest import NOWHERE, Site, Workshop
+from tests.unit.simulator.tools.conftest import UNREACHABLE, Upstream, Workshop
 
 
 def run(executable: Path) -> str:
@@ -28,10 +28,10 @@ def test_builds_once_and_links(workshop: Workshop) -> None:
         workshop.installer(tool).install([tool])
     assert run(workshop.root / "cache" / "bin" / "hello") == "made"
     assert workshop.builds == 1
-    assert "[1/1] hello 1.0: built (0:00)" in workshop.said
+    assert "[1/1] hello 1.0: built (0:00)" in workshop.log
 
 
-def test_another_version_or_pin_is_made_anew(workshop: Workshop) -> None:
+def test_another_version_or_pin_is_built_again(workshop: Workshop) -> None:
     tool = workshop.tool()
     workshop.installer(tool).install([tool])
     newer = workshop.tool(version="1.1")
@@ -51,28 +51,28 @@ def test_failed_build_shows_the_end_of_its_log(workshop: Workshop, monkeypatch: 
     assert not list((workshop.root / "cache").glob("**/hello"))
 
 
-def test_downloads_where_the_internet_is_open(workshop: Workshop, site: Site) -> None:
-    tool = workshop.tool(release=site.publish(b"#!/bin/sh\necho released\n"))
-    workshop.installer(tool, probe=site.url).install([tool])
+def test_downloads_where_the_internet_is_open(workshop: Workshop, upstream: Upstream) -> None:
+    tool = workshop.tool(release=upstream.publish(b"#!/bin/sh\necho released\n"))
+    workshop.installer(tool, probe=upstream.url).install([tool])
     assert run(workshop.root / "cache" / "bin" / "hello") == "released"
     assert workshop.builds == 0
-    assert "downloaded" in workshop.said
+    assert "downloaded" in workshop.log
 
 
-def test_wrong_checksum_is_refused(workshop: Workshop, site: Site) -> None:
-    tool = workshop.tool(release=site.publish(b"tampered", checksum="f" * 64))
-    with pytest.raises(ToolError, match=r"(?s)is not what upstream published.*should be f{64}.*SHA256SUMS"):
-        workshop.installer(tool, probe=site.url).install([tool])
+def test_rejects_a_wrong_checksum(workshop: Workshop, upstream: Upstream) -> None:
+    tool = workshop.tool(release=upstream.publish(b"tampered", checksum="f" * 64))
+    with pytest.raises(ToolError, match=r"(?s)has a wrong checksum.*should be f{64}.*SHA256SUMS"):
+        workshop.installer(tool, probe=upstream.url).install([tool])
     assert not (workshop.root / "cache" / "bin").exists()
-    assert workshop.builds == 0, "a changed download is an alarm, not a reason to go another way"
+    assert workshop.builds == 0, "a changed download stops the installation"
 
 
-def test_builds_when_the_download_fails(workshop: Workshop, site: Site) -> None:
-    release = site.publish(b"").model_copy(update={"checksums": f"{NOWHERE}SHA256SUMS"})
+def test_builds_when_the_download_fails(workshop: Workshop, upstream: Upstream) -> None:
+    release = upstream.publish(b"").model_copy(update={"checksums": f"{UNREACHABLE}SHA256SUMS"})
     tool = workshop.tool(release=release)
-    workshop.installer(tool, probe=site.url).install([tool])
+    workshop.installer(tool, probe=upstream.url).install([tool])
     assert run(workshop.root / "cache" / "bin" / "hello") == "made"
-    assert "building it instead" in workshop.said
+    assert "building it instead" in workshop.log
 
 
 def test_two_runs_side_by_side_build_once(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,8 +84,8 @@ def test_two_runs_side_by_side_build_once(workshop: Workshop, monkeypatch: pytes
     for each in runs:
         each.join()
     assert workshop.builds == 1
-    waited = workshop.said.partition("Another run is making the tools")[2]
-    assert waited.count("[1/1] hello 1.0: building (0:0") == 2, "the other run's step, and its own words for it"
+    waited = workshop.log.partition("Another process is installing tools")[2]
+    assert waited.count("[1/1] hello 1.0: building (0:0") == 2, "both runs show the step"
 
 
 INTERRUPTED = """
@@ -93,35 +93,35 @@ import sys
 from pathlib import Path
 from simulator.tools import __main__ as cli, catalogue
 from tests.support.waiting import eventually
-from tests.unit.simulator.tools.conftest import Workshop, NOWHERE
+from tests.unit.simulator.tools.conftest import Workshop, UNREACHABLE
 root = Path(sys.argv[1])
 tool = Workshop.tool(None)
 sizes = {"base": 0, "per_build": 0, "per_download": 0}
-fake = catalogue.Catalogue(probe=NOWHERE, go="1.26", disk_gib=sizes, tools=(tool,), modules=root / "modules")
+fake = catalogue.Catalogue(probe=UNREACHABLE, go="1.26", disk_gib=sizes, tools=(tool,), modules=root / "modules")
 catalogue.load = lambda: fake
 sys.exit(cli.main([]))
 """
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_interrupted_build_leaves_nothing_half_made(
+def test_an_interrupted_build_leaves_no_partial_tool(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, how: signal.Signals
 ) -> None:
     cache = workshop.root / "cache"
     environment = {**os.environ, "AI_ON_AKS_CACHE": str(cache), "FAKE_GO_THEN": "sleep 20"}
     command = [sys.executable, "-c", INTERRUPTED, str(workshop.root)]
-    heeding = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # tests in the background ignore it
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=heeding) as process:
+    handle = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # tests in the background ignore it
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=handle) as process:
         deadline = time.monotonic() + 30
         while not workshop.builds and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(how)
-        _, said = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=30)
     assert process.returncode == (-signal.SIGKILL if how == signal.SIGKILL else interrupts.INTERRUPTED)
-    assert "Traceback" not in said
+    assert "Traceback" not in errors
     assert not list(cache.glob("bin*"))
     if how != signal.SIGKILL:
-        assert said.endswith("Interrupted. Finished tools are kept; the same command goes on from here.\n")
+        assert errors.endswith("Interrupted. Finished tools are kept; to continue, run the same command.\n")
         assert not (cache / "staging").exists()
     monkeypatch.delenv("FAKE_GO_THEN", raising=False)
     tool = workshop.tool()

@@ -1,4 +1,4 @@
-"""Charts and manifests out of Go modules: what a release has, and nothing of another version."""
+"""Charts and manifests from Go modules, as upstream releases them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MANIFESTS = SOURCE | {"folder": "config", "images": ["registry.test/hello"], "na
 
 @pytest.fixture
 def module(workshop: Workshop) -> Workshop:
-    """A module with a chart whose images are of no release yet, and a `go` that finds it."""
+    """A module with an unreleased chart, and a fake `go` that finds it."""
     chart = workshop.root / "module" / "charts" / "hello"
     chart.mkdir(parents=True)
     (chart / "Chart.yaml").write_text(METADATA)
@@ -32,8 +32,7 @@ def module(workshop: Workshop) -> Workshop:
     return workshop
 
 
-def test_a_chart_has_the_version_and_the_values_of_its_release(module: Workshop) -> None:
-    """Upstream gives its chart both only when it packages a release."""
+def test_a_chart_gets_the_version_and_the_values_of_its_release(module: Workshop) -> None:
     tool = module.tool(build=None, chart=CHART)
     installer = module.installer(tool)
     installer.charts = module.root
@@ -42,11 +41,11 @@ def test_a_chart_has_the_version_and_the_values_of_its_release(module: Workshop)
     assert (module.root / "hello" / "values.yaml").read_text() == "image: registry.test/hello:v1.0\n"
 
 
-def test_manifests_are_made_of_the_kustomization_with_the_releases_image(module: Workshop) -> None:
+def test_manifests_come_from_the_kustomization_with_the_releases_image(module: Workshop) -> None:
     tool, kubectl = module.tool(build=None, manifests=MANIFESTS), module.tool("kubectl")
     installer = module.installer(tool, kubectl)
     installer.charts = module.root
-    with pytest.raises(ToolError, match="made by kubectl, which is not there yet: `make tools`"):
+    with pytest.raises(ToolError, match="needs kubectl, which is not installed. To install both: make tools"):
         installer.install([tool])
     executable = installer.store.folder(installer.catalogue.key(kubectl)) / "kubectl"
     executable.parent.mkdir(parents=True)
@@ -59,7 +58,7 @@ def test_manifests_are_made_of_the_kustomization_with_the_releases_image(module:
 
 
 @pytest.mark.parametrize("source", [{"chart": CHART}, {"manifests": MANIFESTS}], ids=["chart", "manifests"])
-def test_another_version_than_the_pinned_one_is_refused(module: Workshop, source: dict[str, Any]) -> None:
+def test_rejects_another_version_than_the_pinned_one(module: Workshop, source: dict[str, Any]) -> None:
     tool, kubectl = module.tool(build=None, version="1.1", **source), module.tool("kubectl")
     installer = module.installer(tool, kubectl)
     (executable := installer.store.folder(installer.catalogue.key(kubectl)) / "kubectl").parent.mkdir(parents=True)

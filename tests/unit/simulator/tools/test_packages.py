@@ -1,4 +1,4 @@
-"""Tools from npm and the Python package index: exactly what the lock names, without scripts of packages."""
+"""Tools from npm and the Python package index, exactly as locked and without scripts of packages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ eval "${FAKE_NPM_THEN:-:}"
 
 @pytest.fixture
 def npm_tool(workshop: Workshop) -> Tool:
-    """A tool in an npm package, and a `node` and an `npm` that are scripts."""
+    """A tool in an npm package, with fake `node` and `npm`."""
     module = workshop.root / "modules" / "hello"
     (module / "package.json").write_text('{"dependencies": {"hello": "1.0"}}')
     (module / "package-lock.json").write_text("{}")
@@ -41,14 +41,14 @@ def test_npm_installs_each_lock_once_and_runs_no_scripts(workshop: Workshop, npm
     assert workshop.builds == 2
 
 
-def test_a_failed_npm_is_reported(workshop: Workshop, npm_tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_failed_npm(workshop: Workshop, npm_tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_NPM_THEN", "echo npm error code ENOTFOUND; exit 1")
     with pytest.raises(ToolError, match=r"exit code 1\).*\n.*ENOTFOUND\n.*npm config get registry"):
         workshop.installer(npm_tool).install([npm_tool])
     assert not list((workshop.root / "cache").glob("tools/*"))
 
 
-def test_a_python_package_with_another_hash_is_refused(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejects_a_python_package_with_another_hash(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(workshop.root))
     (workshop.root / "hello-1.0-py3-none-any.whl").write_text("tampered")

@@ -1,4 +1,4 @@
-"""`make upstream-charts` with a helm that makes folders: what is fetched from where, and what is left alone."""
+"""`make upstream-charts` with a fake helm that creates folders."""
 
 from __future__ import annotations
 
@@ -17,17 +17,15 @@ from tools.upstream_charts import add_manifests, fetch_all, pull
 
 
 class Helm:
-    """Unpacks charts that consist of a Chart.yaml; one of them cannot be had."""
+    """Unpacks charts that consist of a Chart.yaml, except the chart `failing`."""
 
     def __init__(self, failing: str = "") -> None:
         self.failing = failing
-        self.pulled: list[str] = []
 
     def __call__(self, command: Sequence[str]) -> int:
         chart = command[2].rpartition("/")[2]
         if chart == self.failing:
             return 1
-        self.pulled.append(chart)
         add(Path(command[-1]), chart, command[command.index("--version") + 1])
         return 0
 
@@ -37,7 +35,7 @@ def add(folder: Path, chart: str, version: str) -> None:
     (folder / chart / "Chart.yaml").write_text(f"name: {chart}\nversion: {version}\n")
 
 
-def test_all_pinned_charts_come_into_a_folder_that_the_settings_accept(tmp_path: Path) -> None:
+def test_fetches_all_pinned_charts_into_a_folder_that_the_settings_accept(tmp_path: Path) -> None:
     helm, folder = Helm(), tmp_path / "new" / "charts"
     assert fetch_all(folder, helm) == [f"{chart.name} {chart.version}" for chart in versions().charts.values()]
     made = tmp_path / "made"
@@ -51,7 +49,7 @@ def test_all_pinned_charts_come_into_a_folder_that_the_settings_accept(tmp_path:
     assert (folder / "appwrapper" / "install.yaml").read_text() == "of: appwrapper\n"
 
 
-def test_a_chart_comes_from_its_own_place() -> None:
+def test_pulls_a_chart_from_its_repository() -> None:
     charts = versions().charts
     assert pull(charts["volcano"], "here")[1:] == [
         *("pull", "volcano", "--repo", "https://volcano-sh.github.io/helm-charts"),
@@ -60,13 +58,13 @@ def test_a_chart_comes_from_its_own_place() -> None:
     assert "oci://registry.k8s.io/nfd/charts/node-feature-discovery" in pull(charts["node-feature-discovery"], "here")
 
 
-def test_a_chart_that_cannot_be_had_leaves_the_others_and_nothing_half(tmp_path: Path) -> None:
+def test_a_failed_chart_leaves_the_others_and_no_partial_folder(tmp_path: Path) -> None:
     with pytest.raises(Unreachable, match="chart volcano could not be fetched"):
         fetch_all(tmp_path, Helm("volcano"))
     assert {file.name for file in tmp_path.iterdir()} == {"node-feature-discovery", "network-operator", "gpu-operator"}
 
 
-def test_another_version_is_refused_and_kept(tmp_path: Path) -> None:
+def test_rejects_and_keeps_another_version(tmp_path: Path) -> None:
     add(tmp_path, "volcano", "1.10.0")
     with pytest.raises(ToolError, match=r"volcano is version 1.10.0, but .* is pinned: remove the folder"):
         fetch_all(tmp_path, Helm())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.command import stand_ins
+from simulator.command import emulated_plugins
 from tests.support.plugin_stack import PLUGINS, PluginStack
 from tests.support.waiting import eventually
 
@@ -70,10 +70,10 @@ def test_uses_the_official_host_next_to_the_cli(tmp_path: Path, monkeypatch: pyt
     official = tmp_path / "tools" / LAUNCHER.name
     official.parent.mkdir()
     monkeypatch.setattr("simulator.host.paths.tools_bin", lambda: official.parent)
-    (stand_in,) = (each for each in stand_ins.ALL if each.name == LAUNCHER.name)
-    assert stand_in.serving() == LAUNCHER
+    (plugin,) = (each for each in emulated_plugins.ALL if each.name == LAUNCHER.name)
+    assert plugin.serving() == LAUNCHER
     official.touch(mode=0o755)
-    assert stand_in.serving() == official
+    assert plugin.serving() == official
 
 
 def test_ends_with_a_killed_engine() -> None:

@@ -30,7 +30,7 @@ _OWN = paths.ROOT / "simulator" / "plugins" / "bin"
 
 
 @dataclass(frozen=True)
-class StandIn:
+class EmulatedPlugin:
     """One plugin, named after its executable."""
 
     name: str
@@ -57,21 +57,21 @@ class StandIn:
         files.link(file, _OWN / self.name)
 
 
-LANGUAGE_HOST = StandIn("pulumi-language-python", "3.0.0", with_the_cli=True)
+LANGUAGE_HOST = EmulatedPlugin("pulumi-language-python", "3.0.0", with_the_cli=True)
 ALL = (
     LANGUAGE_HOST,
-    StandIn("pulumi-resource-pulumi-python", "3.0.0", with_the_cli=True),
-    StandIn("pulumi-resource-kubernetes", kubernetes.VERSION),
-    StandIn("pulumi-resource-azure-native", azure_native.VERSION),
+    EmulatedPlugin("pulumi-resource-pulumi-python", "3.0.0", with_the_cli=True),
+    EmulatedPlugin("pulumi-resource-kubernetes", kubernetes.VERSION),
+    EmulatedPlugin("pulumi-resource-azure-native", azure_native.VERSION),
 )
 
 
 def install() -> None:
     """Installs all plugins. Deletes cached schemas: the CLI caches by version, and these versions stay."""
-    for stand_in in ALL:
-        stand_in.install()
+    for plugin in ALL:
+        plugin.install()
     if not LANGUAGE_HOST.serving().is_relative_to(_OWN):
-        lend_environment(paths.ROOT / ".venv")
+        ensure_environment(paths.ROOT / ".venv")
     for kept in _plugins().with_name("schemas").glob(f"*{_MARK}.json"):
         kept.unlink(missing_ok=True)
 
@@ -80,7 +80,7 @@ def _plugins() -> Path:
     return paths.home().resolve() / "pulumi" / "plugins"
 
 
-def lend_environment(folder: Path) -> None:
+def ensure_environment(folder: Path) -> None:
     """Creates the environment that Pulumi.yaml names, with the packages of this one. Keeps an existing one of the user.
 
     The official language host runs programs in it. If it is missing, the host installs it from the package index: a
@@ -88,12 +88,12 @@ def lend_environment(folder: Path) -> None:
     install` take precedence.
     """
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    lent = folder / "lib" / version / "site-packages" / "simulator.pth"
+    link = folder / "lib" / version / "site-packages" / "simulator.pth"
     if not folder.exists():
         with tempfile.TemporaryDirectory(prefix=".venv.", dir=folder.parent) as made:
             venv.create(Path(made, "venv"), symlinks=True)
-            Path(made, "venv", lent.relative_to(folder)).touch()
+            Path(made, "venv", link.relative_to(folder)).touch()
             with contextlib.suppress(OSError):  # another process created it in the meantime
                 Path(made, "venv").rename(folder)
-    if lent.exists():
-        files.replace(lent, "\n".join(site.getsitepackages()) + "\n")
+    if link.exists():
+        files.replace(link, "\n".join(site.getsitepackages()) + "\n")
