@@ -22,7 +22,7 @@ from diagnosis.cluster import (
     Cluster,
     Kind,
 )
-from diagnosis.report import Report
+from diagnosis.report import Report, report
 from k8s.objects import Object
 
 POOL = "gpu4082"
@@ -231,6 +231,11 @@ def driver_pod(
     )
     found[1]["status"].setdefault("startTime", "2026-11-22T09:30:00Z")
     return found
+
+
+def diagnosed(*objects: tuple[Kind, Object]) -> Report:
+    """Returns the report on workload `train` in a cluster with these objects."""
+    return report(cluster(*objects), "ai", "train")
 
 
 def shown(report: Report) -> list[str]:

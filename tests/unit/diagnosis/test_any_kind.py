@@ -19,7 +19,7 @@ from diagnosis.cluster import (
     Kind,
 )
 from diagnosis.kubectl import KubectlFailed
-from diagnosis.report import Report, report
+from diagnosis.report import report
 from k8s.objects import Object
 from tests.support.case_files import case_table
 from tests.unit.diagnosis import objects as make
@@ -51,12 +51,8 @@ def pod(owner: Object) -> tuple[Kind, Object]:
     return kind, found
 
 
-def diagnosed(*objects: tuple[Kind, Object]) -> Report:
-    return report(make.cluster(*objects), "ai", "train")
-
-
 def whys(*objects: tuple[Kind, Object]) -> list[str]:
-    return [each.why for each in diagnosed(*objects).findings]
+    return [each.why for each in make.diagnosed(*objects).findings]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -67,7 +63,7 @@ def test_an_owner_of_any_kind_shows_the_cause_of_its_pod(kind: Kind) -> None:
     made_between = [thing(BETWEEN, "between", owner), thing(JOB, "train-job", thing(BETWEEN, "between", owner)[1])]
     assert why in whys((kind, owner), *made_between, pod(made_between[1][1]))
     if kind not in (DAEMON_SET, STATEFUL_SET):  # their status has the phase
-        assert diagnosed((kind, owner), pod(owner)).phase == "Pending"
+        assert make.diagnosed((kind, owner), pod(owner)).phase == "Pending"
 
 
 def test_an_unreadable_owner_is_found_by_its_pods() -> None:
@@ -90,7 +86,7 @@ def test_kueue_holds_back_a_workload_of_any_kind(kind: Kind, version: str) -> No
     _, owner = thing(kind, spec={} if kind in (DAEMON_SET, STATEFUL_SET) else {"suspend": True})
     queued = make.queued("queue", "insufficient unused quota")[1] | {"apiVersion": version}
     queued["metadata"] |= by(owner)
-    found = diagnosed((kind, owner), (Kind(version, QUEUED.name, QUEUED.plural), queued)).findings[0]
+    found = make.diagnosed((kind, owner), (Kind(version, QUEUED.name, QUEUED.plural), queued)).findings[0]
     assert found.why == "it has no quota in its queue queue: insufficient unused quota"
     assert found.fix == f"kubectl describe workloads.{version.partition('/')[2]}.kueue.x-k8s.io -n ai job-train"
 
@@ -114,7 +110,7 @@ def test_the_phase_of_any_kind_follows_from_its_status(kind: str, status: Object
         status = {"conditions": [dict(zip(keys, each, strict=True)) for each in given]}
     _, owner = thing(known, status=status)
     child = thing(JOB, "train-job", owner)
-    assert diagnosed((known, owner), child).head() == [f"train: {head}"]
+    assert make.diagnosed((known, owner), child).head() == [f"train: {head}"]
 
 
 @pytest.mark.parametrize("kind", [JOB_SET, TRAIN_JOB, UNKNOWN], ids=lambda kind: kind.name)
@@ -123,6 +119,6 @@ def test_a_workload_is_running_if_all_pods_are_ready(kind: Kind) -> None:
     _, owner = thing(kind, status={"conditions": over})
     ready = make.pod("train-0", on="a", ready=True)
     ready[1]["metadata"] |= by(owner)
-    found = diagnosed((kind, owner), ready)
+    found = make.diagnosed((kind, owner), ready)
     assert (found.phase, found.findings) == ("Running", ())
     assert "Suspended" not in "".join(whys((kind, owner), pod(owner)))

@@ -41,7 +41,7 @@ def found(
     if refused is not None:
         text = f"pod didn't trigger scale-up: {refused}"
         events.append(make.event(pod, "NotTriggerScaleUp", text, f"2026-11-22T10:0{minutes['refused']}:00Z"))
-    return list(report(make.cluster(make.job(), pod, *events, *more), "ai", "train").findings)
+    return list(make.diagnosed(make.job(), pod, *events, *more).findings)
 
 
 BACKOFF, FULL = "1 in backoff after failed scale-up", "1 max node group size reached"

@@ -16,13 +16,15 @@ CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule", "ti
 """The taint that the node lifecycle controller adds to an unschedulable node."""
 
 
-def cordoned(name: str = "a", *, by: str = "", **labels: str) -> tuple[Kind, Object]:
+def cordoned(*managers: str, name: str = "a", **labels: str) -> tuple[Kind, Object]:
+    """Returns a node that these field managers have cordoned."""
     kind, node = make.node(name, gpu=8, nics=8, taints=(make.SKU_TAINT, CORDON))
     node["spec"]["unschedulable"] = True
     node["metadata"]["labels"] |= {f"nvidia.com/{key}-driver-upgrade-state": value for key, value in labels.items()}
     others = {"manager": "kubelet", "fieldsV1": {"f:status": {}}}
-    writer = {"manager": by, "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}
-    node["metadata"]["managedFields"] = [others, writer] if by else [others]
+    field: Object = {"f:spec": {"f:unschedulable": {}}}
+    writers = [{"manager": manager, "fieldsV1": field} for manager in managers]
+    node["metadata"]["managedFields"] = [others, *writers]
     return kind, node
 
 
@@ -35,7 +37,7 @@ def of_daemon_set(pod: tuple[Kind, Object]) -> tuple[Kind, Object]:
     return pod
 
 
-@pytest.mark.parametrize("by", ["kubectl", ""])
+@pytest.mark.parametrize("by", [["kubectl"], []])
 @pytest.mark.parametrize(
     ("source", "reason", "message"),
     [
@@ -44,8 +46,8 @@ def of_daemon_set(pod: tuple[Kind, Object]) -> tuple[Kind, Object]:
         ("custom-scheduledevents-consolidated-condition", "PreemptScheduled", "Preempt Scheduled: now"),
     ],
 )
-def test_does_not_uncordon_a_node_that_aks_is_changing(by: str, source: str, reason: str, message: str) -> None:
-    what, do = shown(cordoned(by=by), of_aks(source, reason, message))
+def test_does_not_uncordon_a_node_that_aks_changes(by: list[str], source: str, reason: str, message: str) -> None:
+    what, do = shown(cordoned(*by), of_aks(source, reason, message))
     assert f"; AKS: {reason}: {message}" in what
     assert do == "do: kubectl describe node a    # do not uncordon it: wait until AKS has finished"
 
@@ -69,7 +71,7 @@ def test_an_upgrade_shows_the_driver_its_state_and_the_pods_that_it_waits_for(st
     driver[1]["metadata"]["labels"] |= make.OFED_LABELS
     ended = make.pod("done", on="a", phase="Succeeded")
     here = [make.pod("notebook", on="a", ready=True), make.worker("train-0", on="a"), driver, ended]
-    what, do = shown(cordoned(by="manager", ofed=state), *here, make.pod("elsewhere", on="b", ready=True))
+    what, do = shown(cordoned("manager", ofed=state), *here, make.pod("elsewhere", on="b", ready=True))
     changed = f"cordoned by NVIDIA's operators, which upgrade DOCA OFED ({state}){waits}"
     assert what == f"waits: {changed} on node a since 10:42 UTC"
     assert do == "do: kubectl get pods -A -o wide --field-selector spec.nodeName=a"
@@ -77,7 +79,7 @@ def test_an_upgrade_shows_the_driver_its_state_and_the_pods_that_it_waits_for(st
 
 @pytest.mark.parametrize("state", ["upgrade-done", "upgrade-required"])
 def test_a_cordon_without_a_running_upgrade_is_not_the_operators(state: str) -> None:
-    assert "cordoned by kubectl" in shown(cordoned(by="kubectl", ofed=state))[0]
+    assert "cordoned by kubectl" in shown(cordoned("kubectl", ofed=state))[0]
 
 
 def both(*nodes: tuple[Kind, Object]) -> list[list[str]]:
@@ -90,20 +92,32 @@ OTHER_PROBLEMS = "do: kubectl describe node {}    # uncordon it only after its o
 UNCORDON = "do: kubectl uncordon a    # first find out why it is cordoned"
 
 
-@case_table(__file__, "problems")
-def test_does_not_uncordon_a_node_with_other_problems(marks: Any, why: str) -> None:
-    kind, node = cordoned(by="kubectl")
+def marked(marks: Any) -> tuple[Kind, Object]:
+    """Returns a cordoned node with more labels, annotations, taints or fields of its status."""
+    kind, node = cordoned("kubectl")
     for part, fields in marks.items():
         for key, value in fields.items():
-            there = node[part].get(key, type(value)())
-            node[part][key] = [*there, *value] if isinstance(value, list) else there | value
-    for texts in both((kind, node)):
+            old = node[part].get(key, type(value)())
+            node[part][key] = [*old, *value] if isinstance(value, list) else old | value
+    return kind, node
+
+
+@case_table(__file__, "problems")
+def test_shows_each_problem_of_a_node_and_does_not_uncordon_it(marks: Any, why: str) -> None:
+    for texts in both(marked(marks)):
         assert [text for text in texts if why in text]
         assert [text for text in texts if "uncordon" in text] == [OTHER_PROBLEMS.format("a")]
 
 
+@case_table(__file__, "healthy")
+def test_healthy_marks_do_not_keep_a_node_cordoned(marks: Any) -> None:
+    for texts in both(marked(marks)):
+        assert [text for text in texts if "cordon" in text][1:] == [UNCORDON]
+        assert len(texts) == 2
+
+
 def test_uncordons_only_the_healthy_one_of_two_nodes() -> None:
-    nodes = [cordoned(name, by="kubectl") for name in "ab"]
+    nodes = [cordoned("kubectl", name=name) for name in "ab"]
     nodes[1][1]["status"]["capacity"] = {"nvidia.com/gpu": "9"}
     for order in (nodes, nodes[::-1]):
         fixes = [text for text in shown(*order) if "uncordon" in text]
@@ -112,7 +126,7 @@ def test_uncordons_only_the_healthy_one_of_two_nodes() -> None:
 
 @pytest.mark.parametrize("key", ["spot.io/terminating", "kubernetes.azure.com/upgrade", "anything"])
 def test_does_not_uncordon_nodes_if_all_of_the_pool_have_another_taint(key: str) -> None:
-    nodes = [cordoned(name, by="kubectl") for name in "ab"]
+    nodes = [cordoned("kubectl", name=name) for name in "ab"]
     for _, node in nodes:
         node["spec"]["taints"].append({"key": key, "effect": "NoSchedule"})
     for why, do in both(*nodes):
@@ -120,56 +134,26 @@ def test_does_not_uncordon_nodes_if_all_of_the_pool_have_another_taint(key: str)
         assert do.startswith("do: kubectl describe node a    # do not uncordon it: ")
 
 
-def with_writers(*managers: str) -> tuple[Kind, Object]:
-    kind, node = cordoned()
-    field: Object = {"f:spec": {"f:unschedulable": {}}}
-    node["metadata"]["managedFields"] = [{"manager": manager, "fieldsV1": field} for manager in managers]
-    return kind, node
-
-
 @pytest.mark.parametrize("controller", ["kured", "cluster-autoscaler", "aks-remediator"])
 def test_a_controllers_cordon_counts_before_a_users(controller: str) -> None:
     for managers in (("kubectl-cordon", controller), (controller, "kubectl-cordon"), ("k9s", controller)):
-        for why, do in both(with_writers(*managers)):
+        for why, do in both(cordoned(*managers)):
             assert why.startswith(f"waits: cordoned by {controller}: ")
             assert do == f"do: kubectl describe node a    # wait for {controller}"
 
 
 @pytest.mark.parametrize("tool", ["k9s", "Lens", "node-fetch", "Mozilla", "python-requests"])
 def test_a_cordon_by_a_users_tool(tool: str) -> None:
-    for why, do in both(cordoned(by=tool)):
+    for why, do in both(cordoned(tool)):
         assert why.startswith(f"waits: cordoned by {tool}: ")
         assert do == f"{UNCORDON}: ask the user of {tool}"
 
 
-def marked(kind: str, name: str, value: str) -> tuple[Kind, Object]:
-    of, node = cordoned(by="kubectl")
-    if kind == "conditions":
-        node["status"]["conditions"] = [{"type": name, "status": value, "message": "why"}]
-    else:
-        node["metadata"][kind] = node["metadata"].get(kind, {}) | {name: value}
-    return of, node
-
-
-@case_table(__file__, "signs")
-def test_shows_each_sign_of_a_fault_and_does_not_uncordon(kind: str, name: str, value: str, shown: str) -> None:
-    for texts in both(marked(kind, name, value)):
-        assert len([text for text in texts if shown in text]) == 1
-        assert [text for text in texts if "uncordon" in text] == [OTHER_PROBLEMS.format("a")]
-
-
-@case_table(__file__, "in_order")
-def test_healthy_signs_do_not_keep_a_node_cordoned(kind: str, name: str, value: str) -> None:
-    for texts in both(marked(kind, name, value)):
-        assert [text for text in texts if "cordon" in text][1:] == [UNCORDON]
-        assert len(texts) == 2
-
-
 def test_shows_a_users_cordon_beside_a_temporary_state() -> None:
-    autoscaler = cordoned(by="kubectl-cordon")
+    autoscaler = cordoned("kubectl-cordon")
     candidate = {"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}
     autoscaler[1]["spec"]["taints"].append(candidate)
-    freeze = with_writers("cluster-autoscaler", "kubectl-cordon")
+    freeze = cordoned("cluster-autoscaler", "kubectl-cordon")
     freeze[1]["status"]["conditions"] = [{"type": "FreezeScheduled", "status": "True"}]
     for node, mark in ((autoscaler, candidate["key"]), (freeze, "FreezeScheduled")):
         for why, do in both(node):

@@ -6,7 +6,6 @@ import pytest
 
 from diagnosis.cluster import Kind
 from diagnosis.finding import Finding
-from diagnosis.report import report
 from k8s.objects import Object
 from tests.support.case_files import case_table
 from tests.unit.diagnosis import objects as make
@@ -18,7 +17,7 @@ _TOKEN = _RESOLVE + "failed to authorize: failed to fetch anonymous token: unexp
 
 def found(image: str, message: str, *more: tuple[Kind, Object], reason: str = "ErrImagePull") -> Finding:
     pod = make.pod("train-0", owner="train", on="a", **make.waiting(reason, message.format(image), image))
-    (finding,) = report(make.cluster(make.job(), pod, *more), "ai", "train").findings
+    (finding,) = make.diagnosed(make.job(), pod, *more).findings
     return finding
 
 
@@ -43,7 +42,7 @@ def test_a_crash_loop_shows_how_the_container_ended(end: Object, why: str) -> No
     status = make.waiting("CrashLoopBackOff", "back-off 5m0s restarting failed container")
     status["containerStatuses"][0]["lastState"] = {"terminated": end}
     pod = make.pod("train-0", owner="train", on="a", **status)
-    (finding,) = report(make.cluster(make.job(), pod), "ai", "train").findings
+    (finding,) = make.diagnosed(make.job(), pod).findings
     assert why in finding.why
 
 
@@ -62,7 +61,7 @@ CIFS = (
 def test_shows_the_event_of_a_mount_that_has_the_cause(messages: list[str], why: str) -> None:
     pod = make.pod("train-0", owner="train", on="a", **make.waiting("ContainerCreating"))
     events = [make.event(pod, "FailedMount", text, f"2026-11-22T10:0{at}:00Z") for at, text in enumerate(messages)]
-    (finding,) = report(make.cluster(make.job(), pod, *events), "ai", "train").findings
+    (finding,) = make.diagnosed(make.job(), pod, *events).findings
     assert finding.why.rstrip(".").endswith(why)
     assert "fuse2" not in finding.why
     assert "abc/d" not in finding.why

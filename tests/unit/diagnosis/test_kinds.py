@@ -17,7 +17,7 @@ from diagnosis.cluster import (
     Cluster,
     Kind,
 )
-from diagnosis.report import Report, names, report
+from diagnosis.report import names, report
 from diagnosis.shapes import REPLICA_SPECS
 from k8s.objects import Object
 from tests.support.case_files import case_table
@@ -26,10 +26,6 @@ from tests.unit.diagnosis import objects as make
 GATE = [{"name": "kueue.x-k8s.io/admission"}]
 NO_QUOTA = "it has no quota in its queue queue: insufficient unused quota"
 KINDS = [(name, kind, field) for (name, kind), field in zip(TRAINING_JOBS.items(), REPLICA_SPECS, strict=True)]
-
-
-def diagnosed(*objects: tuple[Kind, Object], name: str = "train") -> Report:
-    return report(make.cluster(*objects), "ai", name)
 
 
 def workload(kind: Kind, *, spec: Object | None = None, **status: Any) -> tuple[Kind, Object]:
@@ -52,7 +48,7 @@ def held(owner: str, name: str = "job-train") -> tuple[Kind, Object]:
 def test_jobs_of_the_training_operator_share_conditions(
     name: str, kind: Kind, field: str, states: dict[str, str], head: str, why: str | None
 ) -> None:
-    found = diagnosed(workload(kind, spec={field: {}}, conditions=conditions(**states)))
+    found = make.diagnosed(workload(kind, spec={field: {}}, conditions=conditions(**states)))
     assert (found.kind, found.head()) == (name, [f"train: {head}"])
     assert (why in [each.why for each in found.findings]) if why else not found.findings
 
@@ -63,7 +59,7 @@ def test_a_gang_without_pods_has_those_of_its_templates(name: str, kind: Kind, f
     rank = {"replicas": 2, "template": {"spec": {"containers": [{"name": "main", **limits}]}}}
     job = workload(kind, spec={field: {"Worker": rank}}, conditions=conditions(Created=""))
     policy = make.cluster_policy()
-    found = diagnosed(job, make.group(), make.node("a", taints=(), gpu=8), policy)
+    found = make.diagnosed(job, make.group(), make.node("a", taints=(), gpu=8), policy)
     assert "2 pods request 8 nvidia.com/gpu each, and only 1 fit on the nodes that they may use" in make.shown(found)[0]
 
 
@@ -74,10 +70,11 @@ def gated(name: str, owner: str = "", **labels: str) -> tuple[Kind, Object]:
 
 
 def test_kueue_holds_back_pods_pod_groups_and_stateful_sets() -> None:
-    assert diagnosed(gated("train"), held("ai/train")).findings[0].why == NO_QUOTA
-    assert diagnosed(gated("train", **{"pod-group-name": "group"}), held("other", "group")).findings[0].why == NO_QUOTA
-    found = diagnosed(stateful(0), gated("train-0", "train", **{"pod-group-name": "set"}), held("train", "set"))
-    assert found.findings[0].why == NO_QUOTA
+    one = gated("train"), held("ai/train")
+    group = gated("train", **{"pod-group-name": "group"}), held("other", "group")
+    of_set = stateful(0), gated("train-0", "train", **{"pod-group-name": "set"}), held("train", "set")
+    for objects in (one, group, of_set):
+        assert make.diagnosed(*objects).findings[0].why == NO_QUOTA
 
 
 def stateful(ready: int, revisions: str = "aa", updated: int = 2, **strategy: Any) -> tuple[Kind, Object]:
@@ -99,7 +96,7 @@ def stateful(ready: int, revisions: str = "aa", updated: int = 2, **strategy: An
     ],
 )
 def test_a_stateful_set_is_available_once_its_rollout_has_finished(found: tuple[Kind, Object], head: str) -> None:
-    assert diagnosed(found).head() == [f"train: {head}"]
+    assert make.diagnosed(found).head() == [f"train: {head}"]
 
 
 def test_lists_workloads_of_all_kinds_and_pods_without_an_owner() -> None:
@@ -138,7 +135,7 @@ def test_a_deployment_is_available_once_its_rollout_has_finished(
 ) -> None:
     old = make.pod("train-x", owner="train", on="a", ready=True)
     new = make.pod("train-y", owner="train", on="a", **make.waiting("CrashLoopBackOff"))
-    found = report(make.cluster(deployment(counts, *conditions), old, new), "ai", "train")
+    found = make.diagnosed(deployment(counts, *conditions), old, new)
     assert " ".join(found.head()) == f"train: {head}"
     assert ("pod train-y: CrashLoopBackOff" in [each.why for each in found.findings]) == ("Pending" in head)
 
@@ -180,6 +177,6 @@ def test_shows_the_state_of_a_serve_application(
     application: Object, why: str, passing: bool, ready: tuple[str, ...], place: str
 ) -> None:
     status: Object = {place: application}
-    found = diagnosed(service(ready, **status), make.ray_cluster(), HEAD).findings
+    found = make.diagnosed(service(ready, **status), make.ray_cluster(), HEAD).findings
     assert [each.why for each in found] == ([f"Ray Serve's application llm is {why}"] if why else [])
     assert all(each.passing == passing for each in found)

@@ -45,7 +45,7 @@ def pod(*tolerations: Object, **status: Any) -> tuple[Kind, Object]:
 
 
 def shown(*objects: tuple[Kind, Object]) -> list[str]:
-    return make.shown(report(make.cluster(make.job(), *objects), "ai", "train"))
+    return make.shown(make.diagnosed(make.job(), *objects))
 
 
 @pytest.mark.parametrize(

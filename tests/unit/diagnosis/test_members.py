@@ -56,12 +56,6 @@ def test_an_unreadable_node_is_not_a_lost_node(look: Look) -> None:
     assert "deleted" not in out
 
 
-def test_an_unknown_workload_is_an_error_that_lists_the_known_ones(look: Look) -> None:
-    code, out, errors = look(make.job("other"))
-    assert (code, out) == (1, "")
-    assert errors == "error: namespace ai has no workload train; it has other"
-
-
 @pytest.mark.parametrize("ask", ["-n ai", "-n red train"])
 def test_members_may_not_diagnose_the_platform_or_other_teams(look: Look, ask: str) -> None:
     code, out, errors = look(make.job(), ask=ask)

@@ -26,7 +26,7 @@ def why(*taints: Object, **node: Any) -> list[Finding]:
     kind, made = make.node("a", gpu=8, nics=8, taints=(make.SKU_TAINT, *taints))
     made["metadata"] |= {key: made["metadata"].get(key, {}) | value for key, value in node.items()}
     made["spec"]["unschedulable"] = CORDON in taints
-    return list(report(make.cluster(make.volcano_job(), make.worker("train-0"), (kind, made)), "ai", "train").findings)
+    return list(make.diagnosed(make.volcano_job(), make.worker("train-0"), (kind, made)).findings)
 
 
 @case_table(__file__, "taints")
@@ -64,7 +64,7 @@ def test_an_unknown_taint_may_be_tolerated_only_if_its_pool_lists_it(key: str, w
     writers = [{"manager": writer, "fieldsV1": {"f:spec": {"f:taints": {}}}}] if writer else []
     kind, node = make.node("a", gpu=8, nics=8, taints=(make.SKU_TAINT, {"key": key, "effect": "NoSchedule"}))
     node["metadata"]["managedFields"] = writers
-    (found,) = report(make.cluster(make.volcano_job(), make.worker("train-0"), (kind, node)), "ai", "train").findings
+    (found,) = make.diagnosed(make.volcano_job(), make.worker("train-0"), (kind, node)).findings
     by = f", last written by {writer}" if writer else ""
     assert found.why == f"no toleration for taint {key}:NoSchedule{by} on node a"
     assert found.fix == (
@@ -79,7 +79,7 @@ def test_a_taint_of_the_pool_differs_from_a_taint_of_one_node() -> None:
     (of_pool,) = why(MINE)
     assert "pools.<key>.taints" in of_pool.fix
     nodes = [make.node("a", gpu=8, nics=8, taints=(MINE,)), make.node("b", gpu=1, nics=8)]
-    found = report(make.cluster(make.volcano_job(), make.worker("train-0"), *nodes), "ai", "train").findings
+    found = make.diagnosed(make.volcano_job(), make.worker("train-0"), *nodes).findings
     (of_node,) = [finding for finding in found if "quarantine" in finding.why]
     assert of_node.why.startswith("taint quarantine=yes:NoSchedule, which its pool does not set, on node")
     assert "toleration" not in of_node.fix
@@ -93,7 +93,7 @@ def test_a_taint_of_one_node_is_not_tolerated(key: str, cordoned: bool) -> None:
     node["spec"]["unschedulable"] = cordoned
     if key == "anything":
         node["metadata"]["managedFields"] = [{"manager": "kubectl-taint", "fieldsV1": {"f:spec": {"f:taints": {}}}}]
-    (found,) = report(make.cluster(make.volcano_job(), make.worker("train-0"), (kind, node)), "ai", "train").findings
+    (found,) = make.diagnosed(make.volcano_job(), make.worker("train-0"), (kind, node)).findings
     assert found.why.startswith(f"taint {key}=true:NoSchedule, which its pool does not set,")
     assert ("and a cordon" in found.why) == cordoned
     assert "pools.<key>" not in found.fix
@@ -132,7 +132,7 @@ def test_a_new_node_may_lack_the_operators_labels(seconds_ago: int, verb: str) -
     kind, node = created(seconds_ago)
     del node["metadata"]["labels"]["nvidia.com/gpu.deploy.device-plugin"]
     objects = (make.volcano_job(), make.worker("train-0"), make.cluster_policy(), make.operators()[-1])
-    first = report(make.cluster(*objects, (kind, node)), "ai", "train").findings[0]
+    first = make.diagnosed(*objects, (kind, node)).findings[0]
     assert f"the GPU device plugin {verb}" in first.why
     assert first.passing == (seconds_ago == 30)
 

@@ -15,7 +15,6 @@ from diagnosis.cluster import (
     Kind,
 )
 from diagnosis.owners import makers_of
-from diagnosis.report import report
 from k8s.objects import Object
 from tests.support.case_files import case_table
 from tests.unit.diagnosis import objects as make
@@ -46,7 +45,7 @@ def warned(about: tuple[Kind, Object], reason: str, message: str, minute: int = 
 
 
 def whys(*objects: tuple[Kind, Object]) -> list[str]:
-    return [finding.why for finding in report(make.cluster(*objects), "ai", "train").findings]
+    return [finding.why for finding in make.diagnosed(*objects).findings]
 
 
 @pytest.mark.parametrize("kinds", CHAINS.values(), ids=CHAINS)
@@ -97,13 +96,13 @@ def test_a_rayjob_that_failed_without_pods_shows_the_reason_of_its_cluster(copie
     (_, job), (_, ray) = made(RAY_JOB, RAY_CLUSTER)
     job["status"] = {"jobDeploymentStatus": "Failed", "reason": "DeadlineExceeded"}
     (job["status"] if copied else ray)["rayClusterStatus" if copied else "status"] = {"reason": QUOTA}
-    assert report(make.cluster((RAY_JOB, job), (RAY_CLUSTER, ray)), "ai", "train").remarks == (QUOTA,)
+    assert make.diagnosed((RAY_JOB, job), (RAY_CLUSTER, ray)).remarks == (QUOTA,)
 
 
 @case_table(__file__, "lasting")
 def test_some_rejections_last(message: str, lasts: bool) -> None:
     objects = made(JOB)
-    (finding,) = report(make.cluster(*objects, warned(objects[0], "FailedCreate", message)), "ai", "train").findings
+    (finding,) = make.diagnosed(*objects, warned(objects[0], "FailedCreate", message)).findings
     assert finding.lasts is lasts
 
 

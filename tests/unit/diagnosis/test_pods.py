@@ -9,7 +9,6 @@ import pytest
 from config.data.content_tags import content_tag
 from diagnosis.cluster import Kind
 from diagnosis.finding import Finding
-from diagnosis.report import report
 from k8s.objects import Object
 from tests.unit.diagnosis import objects as make
 
@@ -19,7 +18,7 @@ NOT_FOUND = 'failed to pull and unpack image "{0}": failed to resolve reference 
 
 
 def found(pod: tuple[Kind, Object], *more: tuple[Kind, Object]) -> list[Finding]:
-    return list(report(make.cluster(make.job(), pod, *more), "ai", "train").findings)
+    return list(make.diagnosed(make.job(), pod, *more).findings)
 
 
 def on_node(reason: str, message: str = "", **status: Any) -> tuple[Kind, Object]:
@@ -42,32 +41,6 @@ def test_a_missing_image_of_the_user(own: str) -> None:
     rest = "then push it, or name another image in the pod's spec or workloadOptions"
     assert image.fix == f"kubectl describe pod -n ai train-0    # {rest}"
     assert image.lasts
-
-
-def test_shows_the_event_of_a_failed_mount() -> None:
-    pod = on_node("ContainerCreating")
-    message = 'MountVolume.SetUp failed for volume "data" :\n rpc error: exit status 255'
-    early = make.event(pod, "Pulling", "Pulling image", at="2026-11-22T09:00:00Z")
-    (mount,) = found(pod, make.event(pod, "FailedMount", message), early)
-    assert (
-        mount.why == 'pod train-0: FailedMount: MountVolume.SetUp failed for volume "data" : rpc error: exit status 255'
-    )
-    assert mount.fix == "kubectl describe pod -n ai train-0"
-
-
-def test_a_large_image_on_its_way() -> None:
-    pod = on_node("ContainerCreating")
-    assert found(pod, make.event(pod, "Pulling", 'Pulling image "x"')) == [
-        Finding('pod train-0 is starting: Pulling image "x"')
-    ]
-
-
-def test_a_container_that_ends_again_and_again() -> None:
-    (crash,) = found(on_node("CrashLoopBackOff", "back-off 10s"))
-    assert (crash.why, crash.fix) == (
-        "pod train-0: CrashLoopBackOff: back-off 10s",
-        "kubectl logs -n ai train-0 --previous",
-    )
 
 
 @pytest.mark.parametrize(("reason", "verb"), [("Evicted", "ended"), ("Terminated", "ended"), ("OutOfcpu", "rejected")])

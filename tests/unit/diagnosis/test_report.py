@@ -15,7 +15,7 @@ def ended(phase: str, *pods: tuple[Kind, Object]) -> Report:
     """Returns the report on a Job that has ended like this."""
     kind, job = make.job()
     job["status"] = {"conditions": [{"type": phase, "status": "True", "message": "as it is"}]}
-    return report(make.cluster((kind, job), *pods), "ai", "train")
+    return make.diagnosed((kind, job), *pods)
 
 
 def test_a_failed_job_shows_verdicts_and_the_log_of_a_failed_pod() -> None:
@@ -68,11 +68,11 @@ def test_reads_pods_once() -> None:
     ],
 )
 def test_a_workload_without_a_running_controller(workload: tuple[Kind, Object], called: str, label: str) -> None:
-    (finding,) = report(make.cluster(workload), "ai", "train").findings
+    (finding,) = make.diagnosed(workload).findings
     assert finding.why == f"{called} does not run"
     value = finding.fix.rpartition("=")[2]
     at_work = make.pod("operator", labels={label: value}, namespace="operators", ready=True)
-    assert report(make.cluster(workload, at_work), "ai", "train").findings[0].passing
+    assert make.diagnosed(workload, at_work).findings[0].passing
 
 
 def test_lines_fit_a_terminal_except_commands() -> None:
