@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from diagnosis import kubectl
-from diagnosis.__main__ import main
 from diagnosis.cluster import CLUSTER_POLICY, POD, VOLCANO_JOB
 from simulator.host.paths import ROOT
 from tests.support import kubectl_proxy
 from tests.support.kubectl_proxy import script
+from tests.unit.diagnosis.conftest import Run, Serve
 
 PAGE = (ROOT / "docs" / "diagnosis.md").read_text("utf-8")
 JOB = {"metadata": {"name": "train", "namespace": "ai", "uid": "u"}, "spec": {}, "status": {}}
 POLICY = {"metadata": {"name": "p", "uid": "p"}, "status": {"state": "notReady"}}
-
-
-def serve(fake: Path, items: Mapping[str, object]) -> None:
-    """Makes the fake kubectl return an object for each of these resources, and none for others."""
-    cases = "".join(f"{kind}) echo '{json.dumps({'items': [each]})}';; " for kind, each in items.items())
-    script(fake, f'case "$2" in {cases}*) echo \'{{"items": []}}\';; esac')
 
 
 def described(heading: str) -> set[str]:
@@ -33,38 +26,36 @@ def described(heading: str) -> set[str]:
     return {name for row in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
 
 
-def test_the_document_has_the_fields_that_the_page_describes(fake: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    serve(fake, {"jobs.v1.batch": JOB})
-    assert main(["-n", "ai", "train", "--output", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+def test_the_document_has_the_fields_that_the_page_describes(serve: Serve, run: Run) -> None:
+    serve(jobs_v1_batch=[JOB])
+    code, output, _ = run("-n", "ai", "train", "--output", "json")
+    document = json.loads(output)
     (workload,) = document["workloads"]
-    assert document["partial"] is False
+    assert (code, document["partial"]) == (0, False)
     assert set(workload) == described("Workloads")
     assert all(set(each) == described("Findings") for each in workload["findings"])
     assert (workload["outcome"], workload["objects"], workload["pods"]) == ("pending", ["u"], [])
     assert workload["findings"][0]["text"].startswith(f"  waits: {workload['findings'][0]['why']}")
 
 
-def test_a_workload_that_does_not_exist_has_failed(fake: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    serve(fake, {})
-    assert main(["-n", "ai", "train", "--output", "json"]) == 1
-    printed = capsys.readouterr()
-    (workload,) = json.loads(printed.out)["workloads"]
+def test_a_workload_that_does_not_exist_has_failed(serve: Serve, run: Run) -> None:
+    serve()
+    code, output, errors = run("-n", "ai", "train", "--output", "json")
+    (workload,) = json.loads(output)["workloads"]
     assert (workload["phase"], workload["outcome"], workload["kind"]) == ("Gone", "failed", "")
-    assert "has no workload train" in printed.err
+    assert (code, "has no workload train" in errors) == (1, True)
 
 
-def test_document_on_the_platform(fake: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    serve(fake, {CLUSTER_POLICY.resource: POLICY})
-    assert main(["--output", "json"]) == 0
-    platform = json.loads(capsys.readouterr().out)["platform"]
+def test_document_on_the_platform(serve: Serve, run: Run) -> None:
+    serve(clusterpolicies_v1_nvidia_com=[POLICY])
+    platform = json.loads(run("--output", "json")[1])["platform"]
     assert (platform["phase"], platform["neverEnding"]) == ("NotReady", [])
     assert "notReady" in platform["findings"][0]["why"]
 
 
-def test_watching_prints_json_only(capsys: pytest.CaptureFixture[str]) -> None:
+def test_watching_prints_json_only(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(["train", "--watch"])
+        run("train", "--watch")
     assert "--watch prints JSON documents only. Add: --output json" in capsys.readouterr().err
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,20 +20,29 @@ from simulator.world.faults import FaultStore, new_fault
 
 CLUSTER, FILES = simulator_up.CLUSTER, " (with the files of the claims ai/jupyterlab)"
 STACKS = [{"name": "organization/ai-on-aks/dev", "current": True, "resourceCount": 80}]
+Down = Callable[[str], tuple[int, str, list[str]]]
 
 
 @pytest.fixture
 def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The steps that the command takes on a simulator where `dev` is deployed."""
     steps: list[str] = []
-
-    def listed(*_: str, **__: Any) -> list[dict[str, Any]]:
-        return STACKS
-
-    monkeypatch.setattr(pulumi_cli, "read", listed)
+    monkeypatch.setattr(pulumi_cli, "read", lambda *_, **__: STACKS)
     for step in ("start", "stop"):
         monkeypatch.setattr(cli, step, lambda step=step: steps.append(step))
     return steps
+
+
+@pytest.fixture
+def down(done: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Down:
+    """Runs the command for a stack, and returns the exit code, the output on one line, and the lines of errors."""
+
+    def run(stack: str) -> tuple[int, str, list[str]]:
+        monkeypatch.setenv("STACK", stack)
+        code, printed = cli.main(["down"]), capsys.readouterr()
+        return code, " ".join(printed.out.split()), printed.err.splitlines()
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -44,17 +54,10 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ("../dev", ["  to destroy dev: make down"]),
     ],
 )
-def test_an_unknown_stack_stops_nothing(
-    done: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    likely: list[str],
-) -> None:
-    monkeypatch.setenv("STACK", name)
-    assert cli.main(["down"]) == 1
-    assert done == []
-    assert capsys.readouterr().err.splitlines() == [
+def test_an_unknown_stack_stops_nothing(down: Down, done: list[str], name: str, likely: list[str]) -> None:
+    code, _, errors = down(name)
+    assert (code, done) == (1, [])
+    assert errors == [
         f"error: unknown stack {name}: it is not deployed, and Pulumi.{name}.yaml does not exist. Nothing was stopped.",
         "  deployed stacks: dev (80 resources)",
         *likely,
@@ -62,40 +65,30 @@ def test_an_unknown_stack_stops_nothing(
     ]
 
 
-def test_an_empty_stack_name_is_not_the_default(
-    done: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("STACK", "")
-    assert cli.main(["down"]) == 1
-    assert done == []
-    assert "STACK is empty.\n  fix: set it to one of av-resim, batch-inference, dev, " in capsys.readouterr().err
+def test_an_empty_stack_name_is_not_the_default(down: Down, done: list[str]) -> None:
+    code, _, (error, fix) = down("")
+    assert (code, done, error) == (1, [], "error: STACK is empty.")
+    assert fix.startswith("  fix: set it to one of av-resim, batch-inference, dev, ")
 
 
-def test_a_stack_that_was_never_deployed_is_down(
-    done: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("STACK", "olmo")
-    assert cli.main(["down"]) == 0
-    assert done == ["start"]
-    output = capsys.readouterr()
-    assert "stack olmo is not deployed" in output.out
-    assert "stack dev stays (80 resources); to destroy it: make down" in output.out
-    assert "the simulator keeps running" in output.err
+def test_a_stack_that_was_never_deployed_is_down(down: Down, done: list[str]) -> None:
+    code, output, errors = down("olmo")
+    assert (code, done) == (0, ["start"])
+    assert output == "stack olmo is not deployed stack dev stays (80 resources); to destroy it: make down"
+    assert "the simulator keeps running" in errors[0]
 
 
 def test_the_simulator_stops_with_the_last_stack_unless_another_is_being_created(
-    done: list[str], monkeypatch: pytest.MonkeyPatch
+    down: Down, done: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulator_up, "_destroy", lambda *_: done.append("destroy"))
     monkeypatch.setattr(clusters, "protected", lambda _: [])
     monkeypatch.setattr(clusters, "locked", lambda _: [])
-    monkeypatch.setenv("STACK", "dev")
-    assert cli.main(["down"]) == 0
+    assert down("dev")[0] == 0
     assert done == ["start", "destroy", "stop"]
-    made = updates.Update("hello", "make up", 1, 0)
-    monkeypatch.setattr(updates, "under_way", lambda: [made])
-    assert cli.main(["down"]) == 0
-    assert done == ["start", "destroy", "stop", "start", "destroy"]
+    monkeypatch.setattr(updates, "under_way", lambda: [updates.Update("hello", "make up", 1, 0)])
+    assert down("dev")[0] == 0
+    assert done[3:] == ["start", "destroy"]
 
 
 @pytest.mark.parametrize(
@@ -106,13 +99,7 @@ def test_the_simulator_stops_with_the_last_stack_unless_another_is_being_created
     ],
 )
 def test_rejects_a_platform_in_use_protected_data_and_locks(
-    name: str,
-    claims: str,
-    command: str,
-    done: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    down: Down, done: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, claims: str, command: str
 ) -> None:
     up = [("dev", 80), ("olmo", 5), ("metaseq", 6), ("jupyterlab", 0)]
     listed = [{"name": f"organization/ai-on-aks/{name}", "resourceCount": size} for name, size in up]
@@ -124,10 +111,9 @@ def test_rejects_a_platform_in_use_protected_data_and_locks(
     FaultStore(tmp_path).fault(new_fault("lock", level="CanNotDelete", scope="ai-dev"))
     monkeypatch.setattr(pulumi_cli, "read", lambda *asked, **_: state if "export" in asked else listed)
     monkeypatch.setattr(simulator_up, "recover", lambda *_: pytest.fail("destroy has begun"))
-    monkeypatch.setenv("STACK", "dev")
-    assert cli.main(["down"]) == 1
-    assert done == ["start"]
-    assert capsys.readouterr().err.splitlines() == [
+    code, _, errors = down("dev")
+    assert (code, done) == (1, ["start"])
+    assert errors == [
         "error: stack dev cannot be destroyed. Nothing was changed.",
         "  stack metaseq runs on it; destroy that stack first: make down STACK=metaseq",
         "  stack olmo runs on it; destroy that stack first: make down STACK=olmo",
@@ -143,7 +129,7 @@ VARIABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
 
 
 @pytest.fixture
-def destroyed(done: list[str], monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+def destroyed(down: Down, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     """The variables with which the consumer stack `olmo` is destroyed."""
     given: list[dict[str, str]] = []
     listed, outputs = [{"name": "organization/ai-on-aks/olmo", "resourceCount": 5}], {"files": {"olmo/notes": "in use"}}
@@ -155,88 +141,73 @@ def destroyed(done: list[str], monkeypatch: pytest.MonkeyPatch) -> list[dict[str
     monkeypatch.setattr(pulumi_cli, "run", lambda *_, variables, **__: given.append(dict(variables)))
     for step in ("recover", "continuation"):
         monkeypatch.setattr(simulator_up, step, lambda *_: {})
-    monkeypatch.setattr(clusters, "of_stack", lambda _: {"a cluster"})
-    monkeypatch.setattr(clusters, "protected", lambda _: [])
-    monkeypatch.setattr(clusters, "locked", lambda _: [])
-    monkeypatch.setenv("STACK", "olmo")
+    found = {"of_stack": {"a cluster"}, "protected": [], "locked": [], "are_gone": False}
+    for name, value in found.items():
+        monkeypatch.setattr(clusters, name, lambda _, value=value: value)
     return given
 
 
 @pytest.mark.parametrize(("gone", "variables"), [(True, {VARIABLE: "true"}), (False, {})])
 def test_drops_objects_only_of_a_cluster_that_no_longer_exists(
     destroyed: list[dict[str, str]],
+    down: Down,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
     gone: bool,
     variables: dict[str, str],
 ) -> None:
     monkeypatch.setattr(clusters, "are_gone", lambda ids: ids == {"a cluster"} and gone)
-    assert cli.main(["down"]) == 0
-    assert destroyed == [variables]
-    output = " ".join(capsys.readouterr().out.split())
+    code, output, _ = down("olmo")
+    assert (code, destroyed) == (0, [variables])
     assert ("no longer exists in Azure: objects in the cluster are removed from the state" in output) is gone
     assert "these blob containers are deleted, with all files in them: olmo1/checkpoints" in output
     stays = "the claim olmo/notes stays on stack dev with its files. To delete them: kubectl delete "
     assert (f"{stays}persistentvolumeclaim -n olmo notes" in output) is not gone
 
 
-def volume(claim: str, spec: dict[str, Any], by: str | None = "file.csi.azure.com") -> dict[str, Any]:
+def volume(claim: str, source: str, by: str | None = "file.csi.azure.com") -> dict[str, Any]:
     namespace, _, name = claim.partition("/")
     annotations = {"pv.kubernetes.io/provisioned-by": by} if by else None
-    return {
-        "metadata": {"annotations": annotations},
-        "spec": {**spec, "claimRef": {"namespace": namespace, "name": name}},
-    }
+    spec = {source: {}, "claimRef": {"namespace": namespace, "name": name}}
+    return {"metadata": {"annotations": annotations}, "spec": spec}
 
 
 def test_lists_claims_that_are_deleted_with_the_cluster(
-    destroyed: list[dict[str, str]],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    destroyed: list[dict[str, str]], down: Down, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Lists claims of any stack and user, but not blob containers and folders of an NFS server, which stay."""
-    csi: dict[str, Any] = {"csi": {}}
-    volumes = [volume("mine/notes", csi), volume("ai/jupyterlab", csi), volume("ai/blob", csi, None)]
-    volumes.append(volume("ai/folder", {"nfs": {}}))
-    monkeypatch.setattr(
-        KubeClient, "from_kubeconfig", lambda _: contextlib.nullcontext(SimpleNamespace(list=lambda *_: volumes))
-    )
+    volumes = [volume("mine/notes", "csi"), volume("ai/jupyterlab", "csi"), volume("ai/blob", "csi", None)]
+    volumes.append(volume("ai/folder", "nfs"))
+    client = contextlib.nullcontext(SimpleNamespace(list=lambda *_: volumes))
+    monkeypatch.setattr(KubeClient, "from_kubeconfig", lambda _: client)
     monkeypatch.setattr(paths, "cluster", lambda _: tmp_path)
-    monkeypatch.setattr(clusters, "are_gone", lambda _: False)
     monkeypatch.setattr(stacks, "platform_of", lambda _: None)
     (tmp_path / "admin.kubeconfig").touch()
-    assert cli.main(["down"]) == 0
-    assert destroyed == [{}]
-    assert "deleted with the cluster, and their files with them: ai/jupyterlab, mine/notes\n" in capsys.readouterr().out
+    code, output, _ = down("olmo")
+    assert (code, destroyed) == (0, [{}])
+    assert "deleted with the cluster, and their files with them: ai/jupyterlab, mine/notes these blob" in output
 
 
 def test_a_stopped_cluster_must_be_started_first(
-    destroyed: list[dict[str, str]],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    destroyed: list[dict[str, str]], down: Down, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "/subscriptions/s/resourceGroups/ai-dev/providers/Microsoft.ContainerService/managedClusters/dev"
     record = Record(parse_id(text), {"properties": {"powerState": {"code": "Stopped"}}})
     monkeypatch.setattr(clusters, "records", lambda _: [record])
     monkeypatch.setattr(clusters, "of_stack", lambda _: {text})
-    assert cli.main(["down"]) == 1
-    assert destroyed == []
-    assert capsys.readouterr().err.splitlines() == [
+    code, _, errors = down("olmo")
+    assert (code, destroyed) == (1, [])
+    assert errors == [
         "error: the cluster is stopped: its API server does not answer. Nothing was destroyed. Start it, then run "
         "`make down STACK=olmo` again:",
         "    az aks start --resource-group ai-dev --name dev    # in `make shell`",
     ]
 
 
-def test_a_failed_destroy_shows_what_blocks_deletions(
-    destroyed: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("destroyed")
+def test_a_failed_destroy_shows_what_blocks_deletions(down: Down, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: str, **__: Any) -> None:
         raise pulumi_cli.PulumiFailed("pulumi destroy failed; its messages are above.")
 
     monkeypatch.setattr(pulumi_cli, "run", refused)
-    monkeypatch.setattr(clusters, "are_gone", lambda _: False)
     monkeypatch.setattr(clusters, "blocked_deletions", lambda ids: [f"  waits: a pod of {min(ids)}"])
-    assert cli.main(["down"]) == 1
-    assert capsys.readouterr().err.splitlines()[1] == "  waits: a pod of a cluster"
+    assert down("olmo")[2][1] == "  waits: a pod of a cluster"
