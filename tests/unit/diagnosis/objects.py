@@ -81,9 +81,9 @@ def pod(
     conditions = [{"type": "Ready", "status": str(ready)}]
     if said:
         conditions.append({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": said})
-    metadata = {"name": name, "uid": f"{namespace}/{name}", "namespace": namespace, "labels": labels or {}}
+    own = {**metadata(name, f"{namespace}/{name}", owner), "namespace": namespace, "labels": labels or {}}
     return POD, {
-        "metadata": metadata | ({"ownerReferences": owned_by(owner)} if owner else {}),
+        "metadata": own,
         "spec": {"containers": [{"name": "main"}], **({"nodeName": on} if on else {})},
         "status": {"phase": "Running" if ready else "Pending", "conditions": conditions, **status},
     }
@@ -111,62 +111,56 @@ def waiting(reason: str, message: str = "", image: str = "nvcr.io/nvidia/driver:
     return {"containerStatuses": [{"image": image, "state": {"waiting": {"reason": reason, "message": message}}}]}
 
 
+def metadata(name: str, uid: str = "", owner: str = "") -> Object:
+    owners = {"ownerReferences": owned_by(owner)} if owner else {}
+    return {"name": name, "uid": uid or name, "namespace": "ai", **owners}
+
+
 def volcano_job(name: str = "train", **spec: Any) -> tuple[Kind, Object]:
-    metadata = {"name": name, "uid": name, "namespace": "ai"}
-    return VOLCANO_JOB, {"metadata": metadata, "spec": spec, "status": {"state": {"phase": "Pending"}}}
+    return VOLCANO_JOB, {"metadata": metadata(name), "spec": spec, "status": {"state": {"phase": "Pending"}}}
 
 
 def job(name: str = "train", **spec: Any) -> tuple[Kind, Object]:
-    return JOB, {"metadata": {"name": name, "uid": name, "namespace": "ai"}, "spec": spec, "status": {}}
+    return JOB, {"metadata": metadata(name), "spec": spec, "status": {}}
 
 
 def app_wrapper(name: str = "train", phase: str = "", *, suspend: bool = False) -> tuple[Kind, Object]:
-    metadata = {"name": name, "uid": name, "namespace": "ai"}
     spec = {"suspend": suspend, "components": []}
-    return APP_WRAPPER, {"metadata": metadata, "spec": spec, "status": {"phase": phase} if phase else {}}
+    return APP_WRAPPER, {"metadata": metadata(name), "spec": spec, "status": {"phase": phase} if phase else {}}
 
 
 def pytorch_job(name: str = "train", owner: str = "", **conditions: str) -> tuple[Kind, Object]:
-    metadata = {"name": name, "uid": f"job-{name}", "namespace": "ai"}
-    written = [{"type": kind, "status": status} for kind, status in conditions.items()]
+    status = {"conditions": [{"type": kind, "status": status} for kind, status in conditions.items()]}
     spec = {"pytorchReplicaSpecs": {}, "runPolicy": {"suspend": "Suspended" in conditions}}
-    owners = {"ownerReferences": owned_by(owner)} if owner else {}
-    return PYTORCH_JOB, {"metadata": {**metadata, **owners}, "spec": spec, "status": {"conditions": written}}
+    return PYTORCH_JOB, {"metadata": metadata(name, f"job-{name}", owner), "spec": spec, "status": status}
 
 
 def ray_job(deployed: str = "", job: str = "", *, suspend: bool = False, message: str = "") -> tuple[Kind, Object]:
-    metadata = {"name": "train", "uid": "train", "namespace": "ai"}
     status = {"jobDeploymentStatus": deployed, "jobStatus": job, "message": message} if deployed else {}
-    return RAY_JOB, {"metadata": metadata, "spec": {"suspend": suspend}, "status": status}
+    return RAY_JOB, {"metadata": metadata("train"), "spec": {"suspend": suspend}, "status": status}
 
 
 def ray_cluster(owner: str = "train") -> tuple[Kind, Object]:
-    metadata = {"name": f"{owner}-abcde", "uid": f"cluster-{owner}", "namespace": "ai"}
-    return RAY_CLUSTER, {"metadata": {**metadata, "ownerReferences": owned_by(owner)}, "spec": {}, "status": {}}
+    return RAY_CLUSTER, {"metadata": metadata(f"{owner}-abcde", f"cluster-{owner}", owner), "spec": {}, "status": {}}
 
 
 def queued(queue: str, message: str, *, reserved: str = "False", owner: str = "train") -> tuple[Kind, Object]:
     """Returns Kueue's Workload of a job."""
-    condition = {"type": "QuotaReserved", "status": reserved, "message": message}
-    return QUEUED, {
-        "metadata": {"name": f"job-{owner}", "namespace": "ai", "ownerReferences": owned_by(owner)},
-        "spec": {"queueName": queue},
-        "status": {"conditions": [condition]},
-    }
+    status = {"conditions": [{"type": "QuotaReserved", "status": reserved, "message": message}]}
+    return QUEUED, {"metadata": metadata(f"job-{owner}", "", owner), "spec": {"queueName": queue}, "status": status}
 
 
 def group(name: str = "train", owner: str = "train") -> tuple[Kind, Object]:
-    metadata = {"name": name, "uid": f"group-{name}", "namespace": "ai", "ownerReferences": owned_by(owner)}
-    return POD_GROUP, {"metadata": metadata, "status": {"phase": "Pending"}}
+    return POD_GROUP, {"metadata": metadata(name, f"group-{name}", owner), "status": {"phase": "Pending"}}
 
 
 def event(
     about: tuple[Kind, Object], reason: str, message: str, at: str = "2026-11-22T10:00:00Z"
 ) -> tuple[Kind, Object]:
-    metadata = about[1]["metadata"]
+    owner = about[1]["metadata"]
     return EVENT, {
-        "metadata": {"name": f"{reason}{at}", "namespace": metadata["namespace"], "creationTimestamp": at},
-        "involvedObject": {"uid": metadata["uid"]},
+        "metadata": {"name": f"{reason}{at}", "namespace": owner["namespace"], "creationTimestamp": at},
+        "involvedObject": {"uid": owner["uid"]},
         "reason": reason,
         "message": message,
         "lastTimestamp": at,
@@ -188,10 +182,9 @@ def daemon_set(
     name: str, policy: str, labels: dict[str, str], *, tolerates: bool = True, generation: str = "1", **spec: Any
 ) -> tuple[Kind, Object]:
     annotations = {"deprecated.daemonset.template.generation": generation}
-    metadata: Object = {"name": name, "uid": name, "namespace": OPERATORS, "annotations": annotations}
-    metadata["ownerReferences"] = owned_by(policy)
+    own = {**metadata(name, owner=policy), "namespace": OPERATORS, "annotations": annotations}
     template = {"metadata": {"labels": labels}, "spec": {"tolerations": [TOLERATION] if tolerates else [], **spec}}
-    return DAEMON_SET, {"metadata": metadata, "spec": {"template": template, "updateStrategy": {"type": "OnDelete"}}}
+    return DAEMON_SET, {"metadata": own, "spec": {"template": template, "updateStrategy": {"type": "OnDelete"}}}
 
 
 OFED_LABELS = {"nvidia.com/ofed-driver": ""}
@@ -219,18 +212,11 @@ def operators(*, gpu_plugin_tolerates: bool = True) -> tuple[tuple[Kind, Object]
 def driver_pod(
     daemon_set_name: str, on: str, *, ready: bool = False, generation: str = "1", **status: Any
 ) -> tuple[Kind, Object]:
-    labels = {"pod-template-generation": generation}
-    found = pod(
-        f"{daemon_set_name}-{on}",
-        owner=daemon_set_name,
-        on=on,
-        namespace=OPERATORS,
-        ready=ready,
-        labels=labels,
-        **status,
+    where = {"owner": daemon_set_name, "on": on, "namespace": OPERATORS}
+    started = {"startTime": "2026-11-22T09:30:00Z", **status}
+    return pod(
+        f"{daemon_set_name}-{on}", **where, ready=ready, labels={"pod-template-generation": generation}, **started
     )
-    found[1]["status"].setdefault("startTime", "2026-11-22T09:30:00Z")
-    return found
 
 
 def diagnosed(*objects: tuple[Kind, Object]) -> Report:

@@ -10,7 +10,7 @@ import pytest
 from config.data import data
 from diagnosis.cluster import Kind
 from diagnosis.finding import Finding
-from diagnosis.report import platform, report
+from diagnosis.report import platform
 from k8s.objects import Object
 from tests.support.case_files import case_table
 from tests.unit.diagnosis import objects as make
@@ -21,10 +21,11 @@ NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 JOINING = "has just joined the cluster, and is not ready yet on node a"
 
 
-def why(*taints: Object, **node: Any) -> list[Finding]:
-    """Returns the findings on a job that fits the node."""
+def why(*taints: Object, writer: str = "", **node: Any) -> list[Finding]:
+    """Returns the findings on a job that fits the node; `writer` is the field manager of the taints."""
     kind, made = make.node("a", gpu=8, nics=8, taints=(make.SKU_TAINT, *taints))
     made["metadata"] |= {key: made["metadata"].get(key, {}) | value for key, value in node.items()}
+    made["metadata"]["managedFields"] = [{"manager": writer, "fieldsV1": {"f:spec": {"f:taints": {}}}}]
     made["spec"]["unschedulable"] = CORDON in taints
     return list(make.diagnosed(make.volcano_job(), make.worker("train-0"), (kind, made)).findings)
 
@@ -61,10 +62,7 @@ def test_the_platform_shows_removals_except_routine_ones_once(key: str, named: i
 )
 @pytest.mark.parametrize("writer", ["", "node-upgrade-controller"])
 def test_an_unknown_taint_may_be_tolerated_only_if_its_pool_lists_it(key: str, writer: str) -> None:
-    writers = [{"manager": writer, "fieldsV1": {"f:spec": {"f:taints": {}}}}] if writer else []
-    kind, node = make.node("a", gpu=8, nics=8, taints=(make.SKU_TAINT, {"key": key, "effect": "NoSchedule"}))
-    node["metadata"]["managedFields"] = writers
-    (found,) = make.diagnosed(make.volcano_job(), make.worker("train-0"), (kind, node)).findings
+    (found,) = why({"key": key, "effect": "NoSchedule"}, writer=writer)
     by = f", last written by {writer}" if writer else ""
     assert found.why == f"no toleration for taint {key}:NoSchedule{by} on node a"
     assert found.fix == (
@@ -86,18 +84,14 @@ def test_a_taint_of_the_pool_differs_from_a_taint_of_one_node() -> None:
 
 
 @pytest.mark.parametrize("key", ["maintenance", "decommission", "nvidia.com/gpu-xid-error", "anything"])
-@pytest.mark.parametrize("cordoned", [False, True])
-def test_a_taint_of_one_node_is_not_tolerated(key: str, cordoned: bool) -> None:
-    taint = {"key": key, "value": "true", "effect": "NoSchedule"}
-    kind, node = make.node("a", gpu=8, nics=8, taints=(CORDON, taint) if cordoned else (taint,))
-    node["spec"]["unschedulable"] = cordoned
-    if key == "anything":
-        node["metadata"]["managedFields"] = [{"manager": "kubectl-taint", "fieldsV1": {"f:spec": {"f:taints": {}}}}]
-    (found,) = make.diagnosed(make.volcano_job(), make.worker("train-0"), (kind, node)).findings
-    assert found.why.startswith(f"taint {key}=true:NoSchedule, which its pool does not set,")
-    assert ("and a cordon" in found.why) == cordoned
-    assert "pools.<key>" not in found.fix
-    assert ("ask kubectl-taint" in found.fix) == (key == "anything")
+@pytest.mark.parametrize("cordons", [(), (CORDON,)])
+def test_a_taint_of_one_node_is_not_tolerated(key: str, cordons: tuple[Object, ...]) -> None:
+    writer = "kubectl-taint" if key == "anything" else ""
+    (found,) = why(*cordons, {"key": key, "value": "true", "effect": "NoSchedule"}, writer=writer)
+    cordon = " and a cordon" if cordons else ""
+    assert found.why == f"taint {key}=true:NoSchedule, which its pool does not set,{cordon} on node a"
+    who = writer or "the controller or user that set it"
+    assert found.fix == f"kubectl describe node a    # ask {who}: do not tolerate it or uncordon the node"
 
 
 def test_reports_a_nodes_problem_before_a_taint_of_its_pool() -> None:
@@ -119,8 +113,7 @@ def created(seconds_ago: int, *taints: Object) -> tuple[Kind, Object]:
 def test_a_node_that_has_just_joined_is_not_a_problem() -> None:
     new, old = created(30, NOT_READY), created(600, NOT_READY)
     for node, joining in ((new, True), (old, False)):
-        waiting = make.cluster(make.volcano_job(), make.worker("train-0"), node)
-        first = report(waiting, "ai", "train").findings[0]
+        first = make.diagnosed(make.volcano_job(), make.worker("train-0"), node).findings[0]
         (of_platform,) = platform(make.cluster(node)).findings
         assert (first.why == JOINING, first.passing) == (joining, joining)
         assert (of_platform.why == JOINING, of_platform.passing) == (joining, joining)
@@ -146,25 +139,21 @@ def test_data_of_states_has_a_controller_and_an_action() -> None:
         assert not [word for word in ("kubectl uncordon", "kubectl taint", "tolerations") if word in entry["do"]]
 
 
-def sick(name: str, *conditions: Object) -> tuple[Kind, Object]:
-    kind, node = make.node(name, gpu=8, nics=8)
-    node["status"]["conditions"] = list(conditions)
-    return kind, node
-
-
 @pytest.mark.parametrize("kind", ["GPUMissing", "XIDErrors", "NVLinkStatusInactive", "IBLinkFlapping",
     "GPUClockThrottling", "UnhealthyNvidiaDevicePlugin", "KernelDeadlock", "ReadonlyFilesystem",
     "FrequentKubeletRestart", "ContainerRuntimeProblem", "XfsShutdown", "CperHardwareErrorFatal", "GpuMemWatch",
     "SysLogsXIDError", "DiskPressure", "MemoryPressure"])  # fmt: skip
 @pytest.mark.parametrize("status", ["True", "False", "Unknown"])
 def test_reports_aks_conditions_that_are_true(kind: str, status: str) -> None:
-    found = make.shown(platform(make.cluster(sick("a", {"type": kind, "status": status, "message": "why"}))))
+    of, node = make.node("a", gpu=8, nics=8)
+    node["status"]["conditions"] = [{"type": kind, "status": status, "message": "why"}]
+    found = make.shown(platform(make.cluster((of, node))))
     assert found == ([f"waits: {kind} (why) on node a", "do: kubectl describe nodes a"] if status == "True" else [])
 
 
 @pytest.mark.parametrize("label", ["ai-on-aks/gpu-health=failed", "autopilot.ibm.com/gpuhealth=EVICT"])
 def test_the_platform_shows_labels_that_make_appwrapper_move_jobs(label: str) -> None:
-    kind, node = sick("a")
+    kind, node = make.node("a", gpu=8, nics=8)
     key, _, value = label.partition("=")
     node["metadata"]["labels"][key] = value
     (finding,) = platform(make.cluster((kind, node))).findings

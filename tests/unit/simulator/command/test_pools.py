@@ -68,7 +68,7 @@ OF_THE_POOL = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
 @pytest.mark.parametrize(
     "other", [{"unschedulable": True}, {"ready": "False"}, {"ready": "Unknown"}, {"taints": [OF_THE_POOL, FAILED]}]
 )
-def test_gpus_of_nodes_without_room_for_pods_are_not_free(other: Object) -> None:
+def test_gpus_of_nodes_that_accept_no_pods_are_not_free(other: Object) -> None:
     found = train(node("a", "train1a2b", gpus=8, taints=[OF_THE_POOL]), node("b", "train1a2b", gpus=8, **other))
     assert (found.gpus, found.free) == (16, 8)
 
