@@ -20,7 +20,7 @@ IMAGE_ZONE = net.zone("privatelink.azurecr.io")
 
 @pytest.fixture
 def network(arm: Arm) -> Arm:
-    """A network with two subnets, one of which has a NAT gateway with an address."""
+    """A network with a subnet with a NAT gateway, and another subnet."""
     net.make_network(arm)
     return arm
 

@@ -122,7 +122,9 @@ def test_memory_is_that_of_recorded_nodes() -> None:
     reserved_before = int(1024 * (0.25 * 4 + 0.2 * 4 + 0.1 * 8 + 0.06 * 48)) + 750
     size = skus.VmSku(name="Standard", family="f", vcpus=16, memory_gib=64, temp_gib=0)
     (node,) = manifests(_pool([0], maxPods=60), size)
-    assert abs((since + _reserved(node)) - (before + reserved_before * 1024)) < 100, "KiB, by which the nodes differ"
+    assert abs((since + _reserved(node)) - (before + reserved_before * 1024)) < 100, (
+        "the nodes differ by less than 100 KiB"
+    )
 
 
 def test_the_program_computes_the_same_allocatable_resources() -> None:

@@ -39,7 +39,7 @@ def test_types_of_azure_properties(azure: Spec) -> None:
     assert inputs["count"] == {"type": "integer"}
     assert inputs["nodeTaints"] == {"type": "array", "items": {"type": "string"}}
     assert inputs["tags"] == {"type": "object", "additionalProperties": {"type": "string"}}
-    assert inputs["mode"] == {"type": "string"}, "an enumeration, whose values are text"
+    assert inputs["mode"] == {"type": "string"}, "an enumeration of texts"
     assert inputs["gpuProfile"] == {"$ref": "#/types/azure-native:containerservice:GPUProfile"}
     assert set(types["azure-native:containerservice:GPUProfile"]["properties"]) == {"driver"}
     assert pool["requiredInputs"] == ["resourceGroupName", "resourceName"]

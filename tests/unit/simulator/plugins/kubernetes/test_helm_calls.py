@@ -54,7 +54,7 @@ def test_passes_all_values_to_a_slow_helm() -> None:
     assert int(_run(threading.Event(), late, "x" * 200_000, {"PATH": os.environ["PATH"]})) == 200_000
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent died")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals the death of a parent process")
 def test_helm_ends_with_the_plugin() -> None:
     start = f"""
 import os, subprocess, sys, time

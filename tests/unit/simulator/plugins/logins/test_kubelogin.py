@@ -173,7 +173,7 @@ def test_works_with_the_real_azure_cli(arm: Arm, aks_kubeconfig: str, tmp_path: 
 
 
 def test_builds_kubelogin_at_first_use(tmp_path: Path) -> None:
-    """`make tools` builds it only for stacks whose clusters have no local accounts."""
+    """`make tools` builds it only for stacks without local accounts."""
     python = tmp_path / "python"
     made = 'printf "#!/bin/sh\\necho \\$XDG_CACHE_HOME \\"\\$@\\"\\n" >"$SIMULATOR_TOOLS/kubelogin"'
     python.write_text(f'#!/bin/sh\necho "$@"\n{made}\nchmod +x "$SIMULATOR_TOOLS/kubelogin"\n')
